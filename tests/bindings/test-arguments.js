@@ -52,7 +52,7 @@ function right(arg) {
 
 // A dtype may be left out.
 function isWrong(arg, value) {
-    return arg.type !== 'DType' || value !== null && value !== undefined;
+    return arg.type !== 'DType' || value !== null;
 }
 
 // Functions that take options in place of what C has at those positions.
@@ -66,9 +66,6 @@ const BY_NAME = {
 };
 // There they stand for the default.
 const MAY_BE_NULL = ['retain_graph'];
-const MAY_BE_UNDEFINED = [
-    'Module.load_state_dict', 'Module.train', 'Module.zero_grad', 'Optimizer.zero_grad',
-];
 
 function isOption(func, object, before) {
     try {
@@ -114,10 +111,10 @@ tap.add('arguments_refuse_what_gjs_would_convert', async () => {
                 if (isLast && isPlain)
                     continue; // these would be options
                 if (BY_NAME[what]) {
-                    const isDefault = value === undefined || value === null && MAY_BE_NULL.includes(arg.name);
+                    const isDefault = value === null && MAY_BE_NULL.includes(arg.name);
                     if (!isDefault && arg.type !== 'DType')
                         await check(what, arg, value, one => BY_NAME[what]({[arg.name]: one}));
-                } else if (value !== undefined || !MAY_BE_UNDEFINED.includes(what)) {
+                } else {
                     await check(what, arg, arg.isArray ? [value] : value,
                         one => func.apply(object, given.map((other, k) => k === i ? one : right(other))));
                 }

@@ -29,12 +29,19 @@ function gather(name, args, given) {
     if (count > 0 && convert.isOptions(given[count - 1])) {
         options = given[--count];
         for (const key in options) {
-            if (!args.some(([argName]) => argName === key))
+            const place = args.findIndex(([argName]) => argName === key);
+            if (place < 0)
                 throw new TypeError(`${name}: there is no option ${key}`);
+            if (place < count)
+                throw new TypeError(`${name}: ${key} is given by position and by name`);
+            if (options[key] === undefined)
+                throw new TypeError(`${name}: ${key} is undefined`);
         }
     }
-    if (count > args.length)
-        throw new TypeError(`${name}: ${count} arguments were given, it takes ${args.length}`);
+    if (count > args.length) {
+        const nOwn = args[0]?.[0] === 'self' ? 1 : 0;
+        convert.surplus(name, count - nOwn, args.length - nOwn);
+    }
 
     return args.map((arg, i) => {
         const [argName, kind, fallback] = arg;
@@ -45,6 +52,8 @@ function gather(name, args, given) {
             if (arg.length < 3 || i < count)
                 throw new TypeError(`${name}: ${argName} is ${i < count ? 'undefined' : 'missing'}`);
             value = fallback;
+        } else if (value === null && kind === 'int[]' && arg.length < 3) {
+            throw new TypeError(`${name}: ${argName} must be an array of integers, not null`);
         }
         return convert.argument(name, argName, kind, value);
     });
@@ -215,17 +224,25 @@ function parameter(name, value, other) {
 function normal(mean, std, ...rest) {
     const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
     const size = sized ? rest.shift() : null;
-    const {generator, ...where} = convert.options('normal', rest[0] ?? {},
+    const {generator, ...where} = convert.lastOptions('normal', rest,
         sized ? {generator: null, dtype: null, device: null} : {generator: null});
-    if (rest.length > 1)
-        throw new TypeError(`normal: ${rest.length} arguments are too many after the mean and the std`);
     if (!sized) {
         const one = mean instanceof GTorch.Tensor ? mean : std;
-        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', std ?? 1, one), generator);
+        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', arguments.length > 1 ? std : 1, one), generator);
     }
     if (std === undefined || size === undefined)
         throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
     return GTorch.empty(size, where).normal_(mean, std, {generator});
+}
+
+// arange(5) is arange(0, 5).
+function fromZero(arange) {
+    return (...given) => {
+        const options = convert.isOptions(given.at(-1)) ? given.at(-1) : {};
+        const count = given.length - (options === given.at(-1) ? 1 : 0);
+        const isEnd = count === 1 && !('end' in options) || count === 0 && 'end' in options && !('start' in options);
+        return isEnd ? arange(0, ...given) : arange(...given);
+    };
 }
 
 // Runs func while the guard, which makeGuard makes, is in force.
@@ -242,7 +259,7 @@ function within(name, func, makeGuard, ...values) {
 // func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () => model.forward(x)).
 function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
-    const {dtype: wanted, enabled, cache_enabled: caches} = convert.options('autocast', rest[0] ?? {},
+    const {dtype: wanted, enabled, cache_enabled: caches} = convert.lastOptions('autocast', rest,
         {dtype: null, enabled: true, cache_enabled: GTorch.is_autocast_cache_enabled()});
     let type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
     if (type instanceof GTorch.Device)
@@ -289,12 +306,10 @@ function overrideTensor(prototype) {
         to: prototype.to,
     };
     Object.assign(prototype, {
-        backward(options = {}, ...flags) {
-            const [keep, more] = flags;
-            const given = convert.isOptions(options)
-                ? options : {gradient: options, retain_graph: keep, create_graph: more};
-            const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
-                {gradient: null, retain_graph: null, create_graph: false});
+        backward(...given) {
+            const names = ['gradient', 'retain_graph', 'create_graph'].map(name => ({name}));
+            const {gradient = null, retain_graph: retain = null, create_graph: create = false} =
+                convert.bind('backward', names, given);
             convert.flag('backward', 'create_graph', create);
             return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
         },
@@ -328,21 +343,13 @@ function overrideTensor(prototype) {
         toTypedArray() {
             return convert.toTypedArray(this);
         },
-        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', {non_blocking: true})
-        to(target, options = {}, ...rest) {
-            if (rest.length > 0 || !convert.isOptions(options))
-                throw new TypeError('to: one target and an object with options are wanted');
-            let dtype = GTorch.DType.NONE;
-            let device = null;
-            if (target instanceof GTorch.Tensor)
-                [dtype, device] = [target.get_dtype(), target.get_device()];
-            else if (target instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(target))
-                device = convert.device('to', target);
-            else
-                dtype = convert.dtype('to', target);
-            return raw.to.call(this, {dtype, device, ...options});
+        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', GTorch.float64), to('cpu', {non_blocking: true})
+        to(...given) {
+            return raw.to.call(this, convert.target('to', given, ['non_blocking', 'copy']));
         },
-        requires_grad_(wanted = true) {
+        requires_grad_(...given) {
+            const {requires_grad: wanted = true} =
+                convert.bind('requires_grad_', [{name: 'requires_grad'}], given);
             this.set_requires_grad(wanted);
             return this;
         },
@@ -362,14 +369,15 @@ function overrideFunctions() {
 
     Object.assign(GTorch, {
         normal,
+        arange: fromZero(GTorch.arange),
         tensor: convert.make,
         tidy,
         no_grad: func => within('no_grad', func, noGrad),
         enable_grad: func => within('enable_grad', func, enableGrad),
         autocast: withAutocast,
-        autograd_grad(outputs, inputs, options = {}) {
+        autograd_grad(outputs, inputs, ...given) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
-                convert.options('autograd_grad', options,
+                convert.lastOptions('autograd_grad', given,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
             return restoring(() =>

@@ -4,12 +4,11 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument bounded describe device dtype element encodeIndex enumeration fallback finished flag integer
-   integers isInteger isOptions item make number options plainFunction setup target tensor toArray
+/* exported argument bind bounded describe device dtype element encodeIndex enumeration fallback finished flag integer
+   integers isInteger isOptions item lastOptions make number options plainFunction setup surplus target tensor toArray
    toTypedArray whole */
 
 const {GLib} = imports.gi;
-
 
 // The greatest Number that gjs takes for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
@@ -47,23 +46,60 @@ function describe(value) {
         return `an array of ${value.length}`;
     if (typeof value === 'object')
         return value.constructor?.name ?? 'an object';
+    if (typeof value === 'function')
+        return value.name ? `function ${value.name}` : 'a function';
     return `${typeof value} ${String(value)}`;
 }
 
-// The members of an options object, with defaults; one that is not known is an error.
+// The members of an options object, with defaults. One that is not known is an error, and so is one that is
+// undefined, as what has a wrong name is.
 function options(name, given, defaults) {
     if (!isOptions(given))
         throw new TypeError(`${name}: an object with options is wanted, not ${describe(given)}`);
     for (const key in given) {
         if (!Object.hasOwn(defaults, key))
             throw new TypeError(`${name}: there is no option ${key}`);
+        if (given[key] === undefined)
+            throw new TypeError(`${name}: ${key} is undefined`);
     }
-    const values = {...defaults};
-    for (const [key, value] of Object.entries(given)) {
-        if (value !== undefined)
-            values[key] = value;
+    return {...defaults, ...given};
+}
+
+// The same of what may come behind other arguments.
+function lastOptions(name, given, defaults) {
+    if (given.length > 1)
+        throw new TypeError(`${name}: one object with options is wanted, not ${given.map(describe).join(', ')}`);
+    return options(name, given.length === 0 ? {} : given[0], defaults);
+}
+
+function surplus(name, count, most) {
+    const were = count === 1 ? 'argument was' : 'arguments were';
+    throw new TypeError(`${name}: ${count} ${were} given, it takes ${most}`);
+}
+
+// The arguments that were given, by their names: positional ones, then the members of an options object. Only
+// the first nPositional may be given by position.
+function bind(name, args, given, nPositional = args.length) {
+    const positional = [...given];
+    const more = positional.length > 0 && isOptions(positional.at(-1)) ? positional.pop() : {};
+    const found = {};
+    if (positional.length > nPositional)
+        surplus(name, positional.length, nPositional);
+    positional.forEach((value, i) => (found[args[i].name] = value));
+    for (const key in more) {
+        if (!args.some(arg => arg.name === key))
+            throw new TypeError(`${name}: there is no option ${key}`);
+        if (Object.hasOwn(found, key))
+            throw new TypeError(`${name}: ${key} is given by position and by name`);
+        found[key] = more[key];
     }
-    return values;
+    const lost = Object.keys(found).find(key => found[key] === undefined);
+    if (lost !== undefined)
+        throw new TypeError(`${name}: ${lost} is undefined`);
+    const missing = args.find(arg => arg.required && !Object.hasOwn(found, arg.name));
+    if (missing !== undefined)
+        throw new TypeError(`${name}: ${missing.name} is missing`);
+    return found;
 }
 
 function flag(name, argName, value) {
@@ -174,25 +210,30 @@ function device(name, value) {
     return value;
 }
 
-// Where something goes: a device, a dtype, both, a tensor to be like, or options with them.
-function target(name, given) {
-    const found = {device: null, dtype: GTorch.DType.NONE};
-    for (const value of given) {
-        if (value instanceof GTorch.Tensor) {
-            Object.assign(found, {device: value.get_device(), dtype: value.get_dtype()});
-        } else if (isOptions(value)) {
-            const {device: where, dtype: kind} = options(name, value, {device: null, dtype: null});
-            found.device = device(name, where) ?? found.device;
-            found.dtype = kind === null ? found.dtype : dtype(name, kind);
-        } else if (value instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(value)) {
-            found.device = device(name, value);
-        } else {
-            found.dtype = dtype(name, value);
-        }
+function isPlace(value) {
+    return value instanceof GTorch.Device || value === null ||
+        typeof value === 'string' && /^(cpu|cuda)(:|$)/.test(value);
+}
+
+// Where something goes: to(device, dtype), to(dtype), to(tensor) or to({device, dtype}), each with flags behind.
+function target(name, given, flags = []) {
+    const [first] = given;
+    const places = {device: null, dtype: null};
+    const isLike = first instanceof GTorch.Tensor;
+    const keys = isLike || isPlace(first) || isOptions(first) ? ['device', 'dtype', ...flags] : ['dtype', ...flags];
+    const args = keys.map(key => ({name: key}));
+    if (keys[0] === 'dtype')
+        args.push({name: 'device'}); // by its name
+    const values = bind(name, args, isLike ? [first.get_device(), first.get_dtype(), ...given.slice(1)] : given,
+        keys.length);
+    const {device: where, dtype: kind, ...others} = {...places, ...values};
+    if (where === null && kind === null) {
+        const what = given.map(describe).join(', ') || 'nothing';
+        throw new TypeError(`${name}: a device, a dtype or a tensor is wanted, not ${what}`);
     }
-    if (found.device === null && found.dtype === GTorch.DType.NONE)
-        throw new TypeError(`${name}: a device, a dtype or a tensor is wanted, not ${given.map(describe)}`);
-    return found;
+    for (const key in others)
+        flag(name, key, others[key]);
+    return {device: device(name, where), dtype: dtype(name, kind), ...others};
 }
 
 // A number as a tensor without dimensions, which takes part in type promotion by its kind only.
@@ -284,6 +325,12 @@ function argument(name, argName, kind, value) {
 
 const Kind = {INT: 0, SLICE: 1, ELLIPSIS: 2, NEW_AXIS: 3, TENSOR: 4, BOOL: 5}; // GTorchIndexKind
 
+function rangeOf(item) {
+    if (!Array.isArray(item))
+        return item === ':' ? {} : item;
+    return Object.fromEntries(item.map((value, i) => [['start', 'stop', 'step'][i], value]));
+}
+
 // t.at(0, [1, 3], '...', null, mask): an integer; a range as [start, stop, step] or {start, stop, step};
 // '...' and ':' as in Python; null for a new dimension; a tensor of positions or of truth values.
 function encodeIndex(given) {
@@ -302,8 +349,8 @@ function encodeIndex(given) {
         } else if (item instanceof GTorch.Tensor) {
             items.push(Kind.TENSOR, tensors.length, 0, 0);
             tensors.push(item);
-        } else if (item === ':' || isOptions(item) || Array.isArray(item) && item.length <= 3) {
-            const [start, stop, step] = Array.isArray(item) ? item : [item.start, item.stop, item.step];
+        } else if (item === ':' || isOptions(item) || Array.isArray(item) && [1, 2, 3].includes(item.length)) {
+            const {start, stop, step} = options('at', rangeOf(item), {start: null, stop: null, step: null});
             const range = [start ?? 0, stop ?? MAX_NUMBER, step ?? 1];
             items.push(Kind.SLICE, ...range.map(v => integer('at', 'a range', v)));
         } else {
@@ -335,7 +382,8 @@ function flatten(data, shape, depth, values) {
     } else {
         if (!Array.isArray(data) || data.length !== shape[depth])
             throw new TypeError(`tensor: depth ${depth} takes ${shape[depth]} items, not ${describe(data)}`);
-        data.forEach(item => flatten(item, shape, depth + 1, values));
+        for (let i = 0; i < data.length; i++) // places without a value, too
+            flatten(data[i], shape, depth + 1, values);
     }
     return values;
 }
@@ -350,7 +398,13 @@ function fromTypedArray(data, shape) {
 
 // Beyond 64 bits a Number is one for doubles, and a BigInt an error.
 function isWhole(value) {
-    return typeof value !== 'number' || Number.isInteger(value) && Math.abs(value) <= MAX_NUMBER;
+    return typeof value !== 'number' || Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
+}
+
+// gjs takes no Number below the negative of the greatest that it takes.
+function isWide(value) {
+    const isExact = typeof value === 'number' || BigInt(Number(value)) === value;
+    return !isExact || value < -MAX_NUMBER;
 }
 
 // JavaScript has one kind of number: [1, 2] is of int64 as in Python, [1, 2.5] of the default dtype.
@@ -362,10 +416,10 @@ function fromNumbers(data, wanted, where) {
 
     if (values.length > 0 && values.every(v => typeof v === 'boolean')) {
         made = Tensor.new_from_bools(values, shape, where);
-    } else if (values.length > 0 && values.every(isWhole)) {
+    } else if (values.length > 0 && values.every(isWhole) && !(isFloating(wanted) && values.some(isWide))) {
         values.filter(v => typeof v === 'bigint').forEach(v => wholeOrNumber('tensor', 'an element', v));
         const plain = wanted === DType.NONE || wanted === DType.BOOL || isComplex(wanted);
-        const wide = values.some(v => typeof v === 'bigint' && BigInt(Number(v)) !== v);
+        const wide = values.some(isWide);
         if (wide && (plain || wanted === DType.INT64)) { // gjs would round them
             made = fromTypedArray(BigInt64Array.from(values, BigInt), shape);
             return where === null ? made : made.to(where);
@@ -378,9 +432,9 @@ function fromNumbers(data, wanted, where) {
     return made;
 }
 
-function make(data, given = {}) {
+function make(data, ...given) {
     const {dtype: wanted, device: where, requires_grad: grad, shape} =
-        options('tensor', given, {dtype: null, device: null, requires_grad: false, shape: null});
+        lastOptions('tensor', given, {dtype: null, device: null, requires_grad: false, shape: null});
     const kind = dtype('tensor', wanted);
     const place = device('tensor', where);
     let made;
@@ -437,11 +491,13 @@ function toArray(self) {
     return nest(values, self.get_shape());
 }
 
-// The library's memory itself: what is written to the array is in the tensor.
+// The library's memory itself: what is written to the array is in the tensor. A tensor that may only be read is
+// copied, since an array cannot be protected.
 function toTypedArray(self) {
     const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
     if (!entry)
         throw new TypeError(`toTypedArray: there is no array of ${GTorch.DType.get_name(self.get_dtype())}`);
-    const bytes = self.get_bytes().toArray();
+    const shown = self.is_read_only() ? self.detach().clone() : self;
+    const bytes = shown.get_bytes().toArray();
     return new entry[0](bytes.buffer, bytes.byteOffset, self.get_numel());
 }

@@ -26,31 +26,6 @@ const state = imports.overrides._gtorch_state;
 
 let GTorch;
 
-// The arguments in order, and the options that are left over.
-function bind(name, spec, given) {
-    const positional = [...given];
-    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
-    const options = hasOptions ? {...positional.pop()} : {};
-    if (positional.length > spec.length)
-        throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${spec.length}`);
-    const values = spec.map(([key, ...fallback], i) => {
-        let value = positional[i];
-        if (i >= positional.length) {
-            value = options[key];
-            delete options[key];
-        }
-        if (value === undefined && fallback.length === 0)
-            throw new TypeError(`${name}: ${key} is missing`);
-        return value === undefined ? fallback[0] : value;
-    });
-    return [values, options];
-}
-
-function refuse(name, options) {
-    for (const key in options)
-        throw new TypeError(`${name}: there is no option ${key}`);
-}
-
 // What the arguments are as properties.
 function toProperties(name, args, values) {
     const found = {};
@@ -80,15 +55,9 @@ function toProperties(name, args, values) {
 
 function makeLayer(name, {args, any}) {
     const klass = GTorch[name];
-    const spec = args.map(arg => arg.required ? [arg.name] : [arg.name, undefined]);
 
     return function (...given) {
-        let values = {};
-        if (!any) {
-            const [list, rest] = bind(name, spec, given);
-            refuse(name, rest);
-            values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
-        }
+        const values = any ? {} : convert.bind(name, args, given);
         const made = new klass(toProperties(name, args, values));
         made.check();
         return made;
@@ -252,13 +221,15 @@ function overrideModule(Module) {
 
     Object.assign(prototype, {
         // Calls the hooks, too. super.forward(x) only computes what the class above does.
-        forward(x) {
+        forward(...inputs) {
+            if (inputs.length !== 1)
+                convert.surplus(`${this.constructor.name.replace(/^GTorch_/, '')}.forward`, inputs.length, 1);
             const above = this.forward === prototype.forward ? null : parentOf(this);
             return restoring(() => above === null
-                ? raw.forward.call(this, x) : above.vfunc_forward.call(this, x));
+                ? raw.forward.apply(this, inputs) : above.vfunc_forward.apply(this, inputs));
         },
-        forward_many(inputs) {
-            return restoring(() => raw.forward_many.call(this, inputs));
+        forward_many(...given) {
+            return restoring(() => raw.forward_many.apply(this, given));
         },
         // The same, with hooks, for modules whose forward() is written in JavaScript.
         call(...inputs) {
@@ -276,10 +247,12 @@ function overrideModule(Module) {
             convert.finished('apply', func(this));
             return this;
         },
-        parameters(recurse = true) {
+        parameters(...given) {
+            const {recurse = true} = convert.bind('parameters', [{name: 'recurse'}], given);
             return items(this.get_parameters(recurse));
         },
-        named_parameters(recurse = true) {
+        named_parameters(...given) {
+            const {recurse = true} = convert.bind('named_parameters', [{name: 'recurse'}], given);
             const values = this.parameters(recurse);
             return this.get_parameter_names(recurse).map((name, i) => [name, values[i]]);
         },
@@ -293,7 +266,8 @@ function overrideModule(Module) {
         modules() {
             return items(this.get_modules());
         },
-        train(mode = true) {
+        train(...given) {
+            const {mode = true} = convert.bind('train', [{name: 'mode'}], given);
             adopt(this);
             raw.train.call(this, mode);
             return this;
@@ -303,11 +277,14 @@ function overrideModule(Module) {
             raw.eval.call(this);
             return this;
         },
-        zero_grad(setToNone = true) {
+        zero_grad(...given) {
+            const {set_to_none: toNone = true} = convert.bind('zero_grad', [{name: 'set_to_none'}], given);
             adopt(this);
-            raw.zero_grad.call(this, setToNone);
+            raw.zero_grad.call(this, toNone);
         },
-        load_state_dict(table, strict = true) {
+        load_state_dict(table, ...given) {
+            const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
+            convert.flag('load_state_dict', 'strict', strict);
             return this.load_state_lists(...state.lists('load_state_dict', table), strict);
         },
         state_dict() {
@@ -384,6 +361,14 @@ function mustBeTensor(what, value) {
 function overrideFunction(Function) {
     const apply = Function.prototype.apply;
 
+    Function.prototype.apply = function (inputs, ...rest) {
+        if (rest.length > 0 || !Array.isArray(inputs)) {
+            throw new TypeError(`${this.constructor.name}.apply: an array of tensors is wanted, not ` +
+                `${[inputs, ...rest].map(convert.describe).join(', ')}; call() takes them one by one`);
+        }
+        return restoring(() => apply.call(this, inputs));
+    };
+
     // One output as it is, several in an array.
     Function.prototype.call = function (...inputs) {
         const outputs = restoring(() => apply.call(this, inputs));
@@ -408,11 +393,11 @@ function overrideFunction(Function) {
         const rawFunction = GTorch[`${name}_function`];
 
         // function: a GTorch.Function, or what takes tensors and gives one.
-        GTorch[name] = function (func, inputs, options = {}) {
+        GTorch[name] = function (func, inputs, ...given) {
             if (!(func instanceof Function))
                 convert.plainFunction(name, func);
             const {eps, atol, rtol} =
-                convert.options(name, options, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
+                convert.lastOptions(name, given, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
             const list = [inputs].flat();
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)
@@ -442,15 +427,42 @@ function overrideScaler(prototype) {
     };
 }
 
+const PARAMETER = [{name: 'data', required: true}, {name: 'requires_grad'}];
+
+// Modules in arrays or one after the other.
+function sequential(...given) {
+    const modules = given.flat();
+    const wrong = modules.find(one => !(one instanceof GTorch.Module));
+    if (wrong !== undefined || modules.includes(undefined))
+        throw new TypeError(`Sequential: modules are wanted, not ${convert.describe(wrong)}`);
+    modules.forEach(adopt);
+    return GTorch.Sequential.new_from_modules(modules);
+}
+
+function overrideContext(prototype) {
+    Object.defineProperty(prototype, 'saved_tensors', {
+        configurable: true,
+        get() {
+            return this.get_saved_tensors();
+        },
+    });
+}
+
 function setup(namespace) {
     GTorch = namespace;
     state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
+    overrideContext(GTorch.FunctionContext.prototype);
     overrideHooks(GTorch.Tensor.prototype);
     for (const [method, name] of Object.entries(FUNCTIONS))
         GTorch[name] = (tensor, hook) => GTorch.Tensor.prototype[method].call(tensor, hook);
-    restore(GTorch.Loss.prototype, 'forward');
+    const {forward} = GTorch.Loss.prototype;
+    GTorch.Loss.prototype.forward = function (...inputs) {
+        if (inputs.length !== 2)
+            convert.surplus(`${this.constructor.name.replace(/^GTorch_/, '')}.forward`, inputs.length, 2);
+        return restoring(() => forward.apply(this, inputs));
+    };
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = (func, samples) => {
@@ -463,12 +475,11 @@ function setup(namespace) {
 
     const nn = {
         Module: GTorch.Module,
-        Parameter: (data, requiresGrad = true) => GTorch.Parameter.new(data, requiresGrad),
-        Sequential: (...modules) => {
-            const list = modules.flat();
-            list.forEach(adopt);
-            return GTorch.Sequential.new_from_modules(list);
+        Parameter: (...given) => {
+            const {data, requires_grad: grad = true} = convert.bind('Parameter', PARAMETER, given);
+            return GTorch.Parameter.new(data, grad);
         },
+        Sequential: sequential,
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);

@@ -21,27 +21,9 @@ const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null
 let GTorch;
 
 // The values of the arguments of a row by their names.
-function bind(row, given) {
-    const positional = [...given];
-    const {name, args} = row;
-    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
-    const options = hasOptions ? {...positional.pop()} : {};
-    if (positional.length > row.positional)
-        throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${row.positional}`);
-    const values = {};
-    args.forEach((arg, i) => {
-        let value = positional[i];
-        if (i >= positional.length) {
-            value = options[arg.name];
-            delete options[arg.name];
-        }
-        if (value === undefined && arg.required)
-            throw new TypeError(`${name}: ${arg.name} is missing`);
-        values[arg.name] = value === undefined ? arg.default : value;
-    });
-    for (const key in options)
-        throw new TypeError(`${name}: there is no option ${key}`);
-    return values;
+function bind({name, args, positional}, given) {
+    const defaults = args.filter(arg => !arg.required).map(arg => [arg.name, arg.default]);
+    return {...Object.fromEntries(defaults), ...convert.bind(name, args, given, positional)};
 }
 
 // Arguments that choose how a step is computed: here there is one way, which has the results of all.
@@ -135,8 +117,9 @@ function overrideOptimizer(Optimizer) {
 
     const zeroGrad = prototype.zero_grad;
 
-    prototype.zero_grad = function (setToNone = true) {
-        zeroGrad.call(this, setToNone);
+    prototype.zero_grad = function (...given) {
+        const {set_to_none: toNone = true} = convert.bind('zero_grad', [{name: 'set_to_none'}], given);
+        zeroGrad.call(this, toNone);
     };
     overrideState(prototype);
     Object.defineProperty(prototype, 'lr', {

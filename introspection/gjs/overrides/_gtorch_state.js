@@ -6,6 +6,7 @@
 
 /* exported lists object setup */
 
+const convert = imports.overrides._gtorch_convert;
 const {withProgress} = imports.overrides._gtorch_errors;
 
 // Where the function for progress is among the arguments.
@@ -31,21 +32,36 @@ function check(func, found) {
     return found;
 }
 
+// Names and values of a Map or of a plain object: anything else would seem to be empty.
+function entries(func, what, table) {
+    if (table instanceof Map)
+        return [...table];
+    const prototype = table !== null && typeof table === 'object' ? Object.getPrototypeOf(table) : undefined;
+    if (prototype !== null && prototype !== Object.prototype)
+        throw new TypeError(`${func}: ${what} must be an object or a Map, not ${convert.describe(table)}`);
+    return Object.entries(table);
+}
+
 function lists(func, table) {
-    const names = check(func, Object.keys(table));
-    const tensors = names.map(name => table[name]);
+    const found = entries(func, 'the tensors', table);
+    const names = found.map(([name]) => name);
+    const tensors = found.map(([, tensor]) => tensor);
+    const other = names.find(name => typeof name !== 'string');
+    if (other !== undefined)
+        throw new TypeError(`${func}: a name must be a text, not ${convert.describe(other)}`);
+    check(func, names);
     const wrong = tensors.findIndex(tensor => !(tensor instanceof GTorch.Tensor));
     if (wrong >= 0)
-        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${typeof tensors[wrong]}`);
+        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${convert.describe(tensors[wrong])}`);
     return [names, tensors];
 }
 
 // Keys and values by turns.
 function texts(func, table) {
-    const found = Object.entries(table ?? {}).flat();
-    const wrong = found.find(text => typeof text !== 'string');
-    if (wrong !== undefined)
-        throw new TypeError(`${func}: metadata must hold texts, not ${typeof wrong}`);
+    const found = table === null ? [] : entries(func, 'metadata', table).flat();
+    const wrong = found.findIndex(text => typeof text !== 'string');
+    if (wrong >= 0)
+        throw new TypeError(`${func}: metadata must hold texts, not ${convert.describe(found[wrong])}`);
     return check(func, found);
 }
 
