@@ -231,6 +231,51 @@ tap.add('functions_that_give_promises_are_refused', () => {
     tap.equal(GTorch.tidy(() => ({next: GTorch.ones([1])})).next.item(), 1);
 });
 
+tap.add('tidy_keeps_what_the_result_leads_to', () => {
+    class Inner {
+        constructor() {
+            this.value = GTorch.ones([3]);
+            this.itself = this;
+        }
+    }
+    class Outer {
+        constructor() {
+            this.inner = new Inner();
+            this.map = new Map([[new Inner(), {set: new Set([GTorch.full([1], 2)])}]]);
+            this.data = new Float64Array(1000);
+        }
+
+        get computed() {
+            throw new Error('was asked for');
+        }
+    }
+    const outer = GTorch.tidy(() => new Outer());
+    const [[key, {set}]] = [...outer.map];
+    tap.equal([outer.inner.value, key.value, ...set].map(t => t.toArray()), [[1, 1, 1], [1, 1, 1], [2]]);
+
+    let deep = GTorch.tidy(() => {
+        let chain = GTorch.full([1], 7);
+        for (let i = 0; i < 50000; i++)
+            chain = i % 2 ? [chain] : {next: chain};
+        return chain;
+    });
+    while (!(deep instanceof GTorch.Tensor))
+        [deep] = Object.values(deep);
+    tap.equal(deep.item(), 7);
+    const net = GTorch.tidy(() => {
+        const made = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2));
+        made.forward(GTorch.ones([3, 2]));
+        return made;
+    });
+    net.load_state_dict(net.state_dict());
+    let lost = null;
+    GTorch.tidy(() => {
+        lost = GTorch.ones([1]);
+        return [1, 'text', null, undefined, () => 1, Symbol('s')];
+    });
+    tap.throws(() => lost.item(), () => true);
+});
+
 // --- names and positions ---
 
 tap.add('set_loses_nothing', () => {

@@ -9,6 +9,7 @@
 
 /* exported _init */
 
+const {Gio} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
@@ -190,11 +191,38 @@ function countWrapper() {
         collect();
 }
 
-function listTensors(value, found, depth) {
-    if (value instanceof GTorch.Tensor)
-        found.push(value);
-    else if (depth > 0 && (Array.isArray(value) || convert.isOptions(value)))
-        Object.values(value).forEach(item => listTensors(item, found, depth - 1));
+// What a value consists of, as far as a program can look into it.
+function* partsOf(value) {
+    if (value instanceof Map)
+        yield* value.keys();
+    if (value instanceof Map || value instanceof Set)
+        yield* value.values();
+    if (value instanceof Gio.ListModel) {
+        for (let i = 0; i < value.get_n_items(); i++)
+            yield value.get_item(i);
+    }
+    for (const {value: part, enumerable} of Object.values(Object.getOwnPropertyDescriptors(value))) {
+        if (enumerable)
+            yield part;
+    }
+}
+
+function listTensors(value) {
+    const found = [];
+    const seen = new Set();
+    const rest = [value];
+    while (rest.length > 0) {
+        const one = rest.pop();
+        if (one === null || typeof one !== 'object' || seen.has(one) || ArrayBuffer.isView(one))
+            continue;
+        seen.add(one);
+        if (one instanceof GTorch.Tensor) {
+            found.push(one);
+        } else {
+            for (const part of partsOf(one))
+                rest.push(part);
+        }
+    }
     return found;
 }
 
@@ -204,7 +232,7 @@ function tidy(func) {
     const scope = GTorch.Scope.new();
     try {
         const result = convert.finished('tidy', func());
-        listTensors(result, [], 8).forEach(tensor => scope.keep(tensor));
+        listTensors(result).forEach(tensor => scope.keep(tensor));
         return result;
     } finally {
         scope.end();

@@ -429,6 +429,13 @@ function overrideScaler(prototype) {
 
 const PARAMETER = [{name: 'data', required: true}, {name: 'requires_grad'}];
 
+function parameter(...given) {
+    const {data, requires_grad: grad = true} = convert.bind('Parameter', PARAMETER, given);
+    if (!(data instanceof GTorch.Tensor))
+        throw new TypeError(`Parameter: data must be a tensor, not ${convert.describe(data)}`);
+    return GTorch.Parameter.new(data, grad);
+}
+
 // Modules in arrays or one after the other.
 function sequential(...given) {
     const modules = given.flat();
@@ -475,10 +482,7 @@ function setup(namespace) {
 
     const nn = {
         Module: GTorch.Module,
-        Parameter: (...given) => {
-            const {data, requires_grad: grad = true} = convert.bind('Parameter', PARAMETER, given);
-            return GTorch.Parameter.new(data, grad);
-        },
+        Parameter: parameter,
         Sequential: sequential,
     };
     for (const [name, spec] of Object.entries(LAYERS))

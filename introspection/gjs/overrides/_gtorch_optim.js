@@ -18,6 +18,9 @@ const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null, names: ['last_epoch']};
 
+// What a group has of its own; all else is of the whole optimizer.
+const GROUP = [{name: 'params', required: true}, {name: 'lr'}, {name: 'weight_decay'}, {name: 'initial_lr'}];
+
 let GTorch;
 
 // The values of the arguments of a row by their names.
@@ -73,10 +76,9 @@ function makeOptimizer(row) {
         const values = bind(row, given);
         checkForms(row, values);
         const {lr, weight_decay: decay = 0, ...others} = values;
-        const group = GTorch.ParamGroup.new(listModel(params), setting(name, 'lr', lr),
-            setting(name, 'weight_decay', decay));
+        const groups = groupsOf(name, params).map(given => makeGroup(name, given, {lr, weight_decay: decay}));
         const made = new GTorch[name](properties.construction(name, toProperties(row, others)));
-        made.add_param_group(group);
+        groups.forEach(group => made.add_param_group(group));
         made.check();
         return made;
     };
@@ -93,12 +95,50 @@ function makeSchedule(row) {
     };
 }
 
-function listModel(params) {
-    if (params instanceof Gio.ListModel || params.get_n_items)
+function mustBeList(name, params) {
+    const isOne = params instanceof GTorch.Tensor || params instanceof GTorch.Module || typeof params === 'string';
+    const isList = params instanceof Gio.ListModel || typeof params?.[Symbol.iterator] === 'function';
+    if (isOne || !isList) {
+        const how = params instanceof GTorch.Module ? '; its parameters() are one' : '';
+        throw new TypeError(`${name}: params must be an array of tensors or of groups, not ` +
+            `${convert.describe(params).replace(/^GTorch_/, '')}${how}`);
+    }
+    return params instanceof Gio.ListModel ? params : [...params];
+}
+
+// The parameters, which may be in whatever can be gone through.
+function listModel(name, params) {
+    if (params instanceof Gio.ListModel)
         return params;
     const store = Gio.ListStore.new(GTorch.Tensor.$gtype);
-    params.forEach(param => store.append(param));
+    for (const param of params) {
+        if (!(param instanceof GTorch.Tensor))
+            throw new TypeError(`${name}: a parameter must be a tensor, not ${convert.describe(param)}`);
+        store.append(param);
+    }
     return store;
+}
+
+// The parameters as groups: one, or one for each of PyTorch's objects with params.
+function groupsOf(name, params) {
+    const list = mustBeList(name, params);
+    const isArray = Array.isArray(list);
+    if ((isArray ? list.length : list.get_n_items()) === 0)
+        throw new RangeError(`${name}: there are no parameters to optimize`);
+    return isArray && list.every(convert.isOptions) ? list : [{params: list}];
+}
+
+// A group from PyTorch's object.
+function makeGroup(name, given, defaults) {
+    const other = Object.keys(given).find(key => !GROUP.some(arg => arg.name === key));
+    if (other !== undefined)
+        throw new TypeError(`${name}: ${other} is a setting of the whole optimizer, not of a group`);
+    const values = {...defaults, ...convert.bind(`${name}: a group`, GROUP, [given], 0)};
+    const made = GTorch.ParamGroup.new(listModel(name, mustBeList(name, values.params)), setting(name, 'lr', values.lr),
+        setting(name, 'weight_decay', values.weight_decay));
+    if (values.initial_lr !== undefined)
+        made.initial_learning_rate = setting(name, 'initial_lr', values.initial_lr);
+    return made;
 }
 
 function overrideState(prototype) {
@@ -122,6 +162,12 @@ function overrideOptimizer(Optimizer) {
         zeroGrad.call(this, toNone);
     };
     overrideState(prototype);
+    const add = prototype.add_param_group;
+    // A group, or PyTorch's object: {params: …, lr: …}.
+    prototype.add_param_group = function (group) {
+        const defaults = () => ({lr: this.get_learning_rate(), weight_decay: 0});
+        add.call(this, convert.isOptions(group) ? makeGroup('add_param_group', group, defaults()) : group);
+    };
     Object.defineProperty(prototype, 'lr', {
         configurable: true,
         get() {
@@ -129,6 +175,18 @@ function overrideOptimizer(Optimizer) {
         },
         set(value) {
             this.set_learning_rate(setting(this.constructor.name, 'lr', value));
+        },
+    });
+}
+
+function overrideGroup(prototype) {
+    Object.defineProperty(prototype, 'lr', {
+        configurable: true,
+        get() {
+            return this.get_learning_rate();
+        },
+        set(value) {
+            this.set_learning_rate(setting('ParamGroup', 'lr', value));
         },
     });
 }
@@ -167,6 +225,7 @@ function setup(namespace) {
     GTorch = namespace;
     overrideOptimizer(GTorch.Optimizer);
     overrideScheduler(GTorch.LRScheduler);
+    overrideGroup(GTorch.ParamGroup.prototype);
 
     const schedulers = {LRScheduler: GTorch.LRScheduler};
     for (const row of SCHEDULES)
