@@ -14,6 +14,7 @@ const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
+const {classes, owners} = imports.overrides._gtorch_calls_table;
 const convert = imports.overrides._gtorch_convert;
 const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
@@ -488,6 +489,18 @@ function overrideRun() {
     };
 }
 
+// Whatever has a text is shown by it.
+function overrideText() {
+    for (const name of [...classes, ...Object.keys(owners)]) {
+        const prototype = GTorch[name].prototype;
+        if (prototype !== undefined && Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
+            prototype.toString = function () {
+                return this.to_string();
+            };
+        }
+    }
+}
+
 function _init() {
     GTorch = this;
     convert.setup(GTorch);
@@ -501,5 +514,6 @@ function _init() {
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch);
+    overrideText();
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

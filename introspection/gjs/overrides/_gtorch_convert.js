@@ -5,7 +5,7 @@
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
 /* exported argument bind bounded describe device dtype element encodeIndex enumeration fallback finished flag integer
-   integers isInteger isOptions item lastOptions make number options plainFunction setup surplus target tensor toArray
+   integers isInteger isOptions item lastOptions make nameOf number options plainFunction setup surplus target tensor toArray
    toTypedArray whole */
 
 const {GLib} = imports.gi;
@@ -39,13 +39,18 @@ function isOptions(value) {
     return value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
 }
 
+// The name of a class as programs write it: gjs puts more in front.
+function nameOf(klass) {
+    return klass.name.replace(/^(GTorch_|unknown_GTorch)/, '');
+}
+
 function describe(value) {
     if (value === null || value === undefined)
         return String(value);
     if (Array.isArray(value))
         return `an array of ${value.length}`;
     if (typeof value === 'object')
-        return value.constructor?.name ?? 'an object';
+        return typeof value.constructor === 'function' ? nameOf(value.constructor) : 'an object';
     if (typeof value === 'function')
         return value.name ? `function ${value.name}` : 'a function';
     return `${typeof value} ${String(value)}`;

@@ -223,7 +223,7 @@ function overrideModule(Module) {
         // Calls the hooks, too. super.forward(x) only computes what the class above does.
         forward(...inputs) {
             if (inputs.length !== 1)
-                convert.surplus(`${this.constructor.name.replace(/^GTorch_/, '')}.forward`, inputs.length, 1);
+                convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 1);
             const above = this.forward === prototype.forward ? null : parentOf(this);
             return restoring(() => above === null
                 ? raw.forward.apply(this, inputs) : above.vfunc_forward.apply(this, inputs));
@@ -467,7 +467,7 @@ function setup(namespace) {
     const {forward} = GTorch.Loss.prototype;
     GTorch.Loss.prototype.forward = function (...inputs) {
         if (inputs.length !== 2)
-            convert.surplus(`${this.constructor.name.replace(/^GTorch_/, '')}.forward`, inputs.length, 2);
+            convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 2);
         return restoring(() => forward.apply(this, inputs));
     };
     restore(GTorch.GraphedModule.prototype, 'run');

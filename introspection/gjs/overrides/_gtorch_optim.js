@@ -101,7 +101,7 @@ function mustBeList(name, params) {
     if (isOne || !isList) {
         const how = params instanceof GTorch.Module ? '; its parameters() are one' : '';
         throw new TypeError(`${name}: params must be an array of tensors or of groups, not ` +
-            `${convert.describe(params).replace(/^GTorch_/, '')}${how}`);
+            `${convert.describe(params)}${how}`);
     }
     return params instanceof Gio.ListModel ? params : [...params];
 }

@@ -9,6 +9,7 @@
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {classes} = imports.overrides._gtorch_calls_table;
+const {isProgramsOwn} = imports.overrides._gtorch_derived;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 
 let GTorch;
@@ -97,11 +98,32 @@ function replace(prototype, className, spec, key) {
         set(value) {
             if (spec.flags & CONSTRUCT_ONLY)
                 throw new TypeError(`${what} is fixed when the object is made`);
-            if (!(spec.flags & WRITABLE))
+            if (spec.flags & WRITABLE)
+                raw.set.call(this, checked(what, spec, value, arg));
+            else if (!(this instanceof GTorch.Module && assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
-            raw.set.call(this, checked(what, spec, value, arg));
         },
     });
+}
+
+const MEMBERS = {PARAMETER: 'Parameter', BUFFER: 'Tensor', MODULE: 'Module'};
+
+// Assigns to a parameter, buffer or module that a layer is made of; null leaves it out. False if it is none.
+function assignMember(what, module, property, value) {
+    const name = property.replace(/-/g, '_');
+    const kind = Object.keys(MEMBERS).find(one => module.get_member_kind(name) === GTorch.MemberKind[one]);
+    if (kind === undefined)
+        return false;
+    if (value !== null && !(value instanceof GTorch[MEMBERS[kind]])) {
+        throw new TypeError(`${what} must be a ${MEMBERS[kind]} or null, not ${convert.describe(value)}`);
+    }
+    if (kind === 'MODULE' && value === null)
+        module.unregister(name);
+    else if (kind === 'BUFFER')
+        module.set_buffer(name, value);
+    else
+        module[`register_${kind.toLowerCase()}`](name, value);
+    return true;
 }
 
 function protectPrototype(prototype, className, specs) {
@@ -143,10 +165,6 @@ function find(klass, key) {
     return klass.find_property(name);
 }
 
-function nameOf(klass) {
-    return klass.name.replace(/^GTorch_/, ''); // which gjs puts in front
-}
-
 function mustBeProperties(name, given) {
     if (given.length !== 1 || !convert.isOptions(given[0])) {
         const found = given.length > 0 ? given.map(convert.describe).join(', ') : 'nothing';
@@ -161,7 +179,7 @@ function protectConstruction(prototype) {
 
     prototype._init = function (...given) {
         const klass = this.constructor;
-        const name = nameOf(klass);
+        const name = convert.nameOf(klass);
         const values = given.length > 0 ? mustBeProperties(name, given) : {};
         const entries = Object.entries(values).map(([key, value]) => {
             const spec = find(klass, key);
@@ -184,13 +202,32 @@ function protectConstruction(prototype) {
 
 // GObject's own set() makes an attribute of what is no property.
 function set(...given) {
-    const name = nameOf(this.constructor);
+    const name = convert.nameOf(this.constructor);
     const values = mustBeProperties(`${name}.set`, given);
     for (const key of Object.keys(values)) {
         if (find(this.constructor, key) === null && (!(key in this) || typeof this[key] === 'function'))
             throw new TypeError(`${name}.set: there is no property ${key}`);
     }
     Object.assign(this, values);
+}
+
+// An object of the library's takes no attribute that its class does not have: a wrong name would be one. Those of
+// classes that programs derive do, and so do modules where it is a member.
+function protectNames(name) {
+    const {prototype} = GTorch[name];
+    const above = Object.getPrototypeOf(prototype);
+    const trap = {
+        set(_target, key, value, object) {
+            const isMember = value instanceof GTorch.Parameter || value instanceof GTorch.Module;
+            const isFree = typeof key === 'symbol' || Object.hasOwn(object, 'constructor') ||
+                isProgramsOwn(object.constructor) || isMember && object instanceof GTorch.Module;
+            if (!isFree)
+                throw new TypeError(`${convert.nameOf(object.constructor)}: there is no property ${key}`);
+            return Reflect.set(above, key, value, object);
+        },
+    };
+    // What is not found in the class is asked for here, and then in GObject's own.
+    Object.setPrototypeOf(prototype, new Proxy(Object.create(above), trap));
 }
 
 // C makes the CPU of a bare device, which is of another class. new GTorch.Device('cuda:0') gives that device.
@@ -217,9 +254,10 @@ function forbidDerived(name) {
 function setup(namespace) {
     GTorch = namespace;
     classes.forEach(protect);
-    classes.map(name => GTorch[name].prototype)
-        .filter(prototype => Object.getPrototypeOf(prototype) === GObject.Object.prototype)
-        .forEach(protectConstruction);
+    const roots = classes.filter(name =>
+        Object.getPrototypeOf(GTorch[name].prototype) === GObject.Object.prototype);
+    roots.forEach(name => protectConstruction(GTorch[name].prototype));
+    roots.forEach(protectNames);
     Object.keys(FINAL).forEach(forbidDerived);
     overrideDevice(GTorch.Device.prototype);
 }
