@@ -173,6 +173,55 @@ function mustBeProperties(name, given) {
     return given[0];
 }
 
+// Classes whose new() in C takes what is no property that can be written. new GTorch.Stream({device: 'cpu'}) calls
+// that function; GObject by itself would make an object without what it needs.
+const MADE = {
+    GraphedModule: {
+        args: [{name: 'module', required: true}, {name: 'samples', required: true}],
+        make: ({module, samples}) => GTorch.GraphedModule.new(module, samples),
+    },
+    ParamGroup: {
+        args: [{name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'}],
+        make: ({params, learning_rate: rate, weight_decay: decay = 0}) => GTorch.ParamGroup.new(params, rate, decay),
+    },
+    Parameter: {
+        args: [{name: 'data', required: true}, {name: 'requires_grad'}],
+        make: ({data, requires_grad: grad = true}) => GTorch.Parameter.new(data, grad),
+    },
+    Stream: {
+        args: [{name: 'device'}, {name: 'priority'}],
+        make: ({device = null, priority = 0}) => GTorch.Stream.new(convert.device('Stream', device), priority),
+    },
+};
+
+function makeByFunction(name, values) {
+    const {args, make} = MADE[name];
+    const isArgument = ([key]) => args.some(arg => arg.name === key);
+    const entries = Object.entries(values);
+    const more = entries.filter(entry => !isArgument(entry));
+    for (const [key, value] of more) {
+        const spec = find(GTorch[name], key);
+        mustBeWritable(name, key, spec);
+        checked(`${name}: ${key}`, spec, value);
+    }
+    const bound = convert.bind(name, args, [Object.fromEntries(entries.filter(isArgument))], 0);
+    for (const key of Object.keys(bound)) {
+        const spec = key === 'device' ? null : find(GTorch[name], key);
+        if (spec !== null)
+            bound[key] = checked(`${name}: ${key}`, spec, bound[key]);
+    }
+    const made = make(bound);
+    made.set(Object.fromEntries(more));
+    return made;
+}
+
+function mustBeWritable(name, key, spec) {
+    if (spec === null)
+        throw new TypeError(`${name}: there is no property ${key}`);
+    if (!(spec.flags & GObject.ParamFlags.WRITABLE))
+        throw new TypeError(`${name}: ${key} can only be read`);
+}
+
 // What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
 function protectConstruction(prototype) {
     const init = prototype._init;
@@ -181,6 +230,8 @@ function protectConstruction(prototype) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
         const values = given.length > 0 ? mustBeProperties(name, given) : {};
+        if (Object.hasOwn(MADE, name) && klass === GTorch[name])
+            return makeByFunction(name, values);
         const entries = Object.entries(values).map(([key, value]) => {
             const spec = find(klass, key);
             if (spec === null)
@@ -188,8 +239,7 @@ function protectConstruction(prototype) {
             const owner = GObject.type_name(spec.owner_type).replace(/^GTorch/, '');
             if (!classes.includes(owner))
                 return [key, value];
-            if (!(spec.flags & GObject.ParamFlags.WRITABLE))
-                throw new TypeError(`${name}: ${key} can only be read`);
+            mustBeWritable(name, key, spec);
             const arg = LAYERS[owner]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
             const isNone = value === null && arg?.optional;
             return [key, checked(`${name}: ${key}`, spec, value, isNone ? arg : {})];
