@@ -126,6 +126,26 @@ tap.add('arguments_refuse_what_gjs_would_convert', async () => {
     tap.assert(nArguments > 700 && nValues > 6000, `${nArguments} arguments, ${nValues} values`);
 });
 
+// gjs only warns of one too many. Functions whose arguments need no check are gjs's own.
+tap.add('arguments_that_are_too_many_are_refused', () => {
+    const {functions, owners} = imports.overrides._gtorch_calls_table;
+    const tables = [[GTorch, functions], ...Object.entries(owners).flatMap(([owner, {methods, statics}]) =>
+        // Methods of modules look for members first, which a prototype has not.
+        [[owner === 'Module' ? {} : GTorch[owner].prototype ?? {}, methods], [GTorch[owner], statics]])];
+    let n = 0;
+    for (const [holder, table] of tables) {
+        for (const [name, {args = []}] of Object.entries(table)) {
+            if (args.length === 0 || typeof holder[name] !== 'function' || name.endsWith('_async'))
+                continue;
+            const given = Array(12).fill(null);
+            tap.throws(() => holder[name](...given), error => error instanceof TypeError);
+            n++;
+        }
+    }
+    tap.assert(n > 120, `${n} functions`);
+    tap.throws(() => GTorch.manual_seed(1, 2), error => error.message.includes('2 arguments were given, it takes 1'));
+});
+
 // --- functions that are given functions ---
 
 const leaf = () => GTorch.ones([2]).requires_grad_();

@@ -221,6 +221,16 @@ tap.add('get_lr_gives_the_rates_of_all_groups', () => {
     tap.throws(() => wrong.step(), error => error instanceof TypeError && error.message.includes('2 groups'));
 });
 
+tap.add('what_is_not_overridden_is_named_as_in_the_program', () => {
+    const Bare = GObject.registerClass(class Bare extends GTorch.Optimizer {});
+    const Empty = GObject.registerClass(class Empty extends GTorch.Module {});
+    for (const [call, says] of [[() => stepped(Bare), /\bBare\b.*step_param/],
+        [() => new Empty().forward(x), /\bEmpty\b.*forward/], [() => new Empty().call(x, x), /\bEmpty\b.*forward/]]) {
+        tap.throws(call, error => error instanceof GTorch.Error && error.matches(GTorch.Error, error.code) &&
+            says.test(error.message));
+    }
+});
+
 tap.add('a_step_that_gives_nothing_was_successful', () => {
     const Still = derive(GTorch.Optimizer, 'step_param', () => undefined);
     tap.equal(stepped(Still), 1);

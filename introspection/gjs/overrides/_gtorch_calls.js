@@ -65,7 +65,10 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
         ? {position, argName, kind: kind.slice(0, -'[]'.length), check: many}
         : {position, argName, kind, check: one});
+    const most = raw.length;
     const func = function (...given) {
+        if (given.length > most)
+            convert.surplus(name, given.length, most);
         for (let i = 0; i < list.length; i++) { // without an iterator, which costs more than the call
             const {position, argName, kind, check} = list[i];
             if (position < given.length)

@@ -41,6 +41,14 @@ function noting(func) {
     }
 }
 
+// Names of types in messages of the library's: gjs puts its own in front of those of a program's classes.
+function readable(error) {
+    if (!(error instanceof GLib.Error) || !/\bGjs_/.test(error.message))
+        return error;
+    const message = error.message.replace(/\bGjs_/g, '');
+    return Object.assign(new error.constructor({code: error.code, message}), {stack: error.stack});
+}
+
 // Calls into C.
 function restoring(func) {
     const before = pending.length;
@@ -51,7 +59,7 @@ function restoring(func) {
         // The message may have been added to on its way; then one of the library's says more.
         const found = pending.slice(before).reverse().find(one => error.message?.includes(one.message));
         if (found === undefined || found.thrown instanceof GLib.Error && found.message !== error.message)
-            throw error;
+            throw readable(error);
         throw found.thrown;
     } finally {
         depth--;
