@@ -86,7 +86,7 @@ tap.add('devices_are_made_of_names', () => {
     tap.assert(new GTorch.Device() === cpu);
     tap.equal(GTorch.ones([1], {device: new GTorch.Device('cpu')}).item(), 1);
     tap.throws(() => new GTorch.Device('cup'), error => error.message.includes('“cup”'));
-    for (const given of [[{}], [null], [{type: 0}], ['cpu', 0]])
+    for (const given of [[{}], [null], [undefined], [{type: 0}], ['cpu', 0]])
         tap.throws(() => new GTorch.Device(...given), error => error.message.includes('one name or number'));
 });
 

@@ -119,6 +119,7 @@ tap.add('undefined_is_no_default', () => {
         () => net.parameters(undefined), () => net.named_parameters(undefined), () => x.backward(undefined),
         () => GTorch.gradcheck(y => y, x, undefined), () => GTorch.tensor([1], undefined),
         () => GTorch.autocast('cpu', undefined, () => 1), () => GTorch.normal(x, undefined),
+        () => new GTorch.CUDAGraph().capture(undefined, null, () => x), () => new GTorch.GradScaler().update(undefined),
         () => GTorch.autograd_grad(x, x, undefined), () => GTorch.normal(0, 1, [2], undefined),
     ])
         refuses(call, 'undefined');
@@ -248,10 +249,11 @@ tap.add('the_ends_of_64_bits_are_whole_numbers', () => {
 });
 
 tap.add('arrays_have_a_number_in_each_place', () => {
-    // eslint-disable-next-line no-sparse-arrays
-    refuses(() => GTorch.tensor([1, , 2]), 'not of undefined');
-    // eslint-disable-next-line no-sparse-arrays
-    refuses(() => GTorch.tensor([[1], , [2]]), 'tensor: ');
+    const sparse = [1, 5, 2];
+    delete sparse[1];
+    refuses(() => GTorch.tensor(sparse), 'not of undefined');
+    refuses(() => GTorch.tensor([[1, 2, 3], sparse]), 'not of undefined');
+    refuses(() => GTorch.tensor(Array(2)), 'not of undefined');
 });
 
 tap.add('a_range_of_one_number_ends_there', () => {

@@ -450,6 +450,8 @@ function giveUp(capture, stream) {
 
 function captureFunc(graph, given, pool, func) {
     convert.plainFunction('capture', func);
+    if (given !== null && !(given instanceof GTorch.Stream))
+        throw new TypeError(`capture: stream must be a Stream or null, not ${convert.describe(given)}`);
     const stream = given ?? GTorch.Stream.new(null, 0);
     const count = graph.get_warmup_iterations();
     if (count > 0)

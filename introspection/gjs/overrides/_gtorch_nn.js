@@ -415,7 +415,8 @@ function overrideScaler(prototype) {
     prototype.scale = function (outputs) {
         return Array.isArray(outputs) ? this.scale_list(outputs) : scale.call(this, outputs);
     };
-    prototype.update = function (wanted = null) {
+    prototype.update = function (...given) {
+        const {new_scale: wanted = null} = convert.bind('update', [{name: 'new_scale'}], given);
         update.call(this, typeof wanted === 'number'
             ? GTorch.tensor(wanted, {dtype: GTorch.float32}) : wanted);
     };

@@ -283,8 +283,8 @@ function protectNames(name) {
 // C makes the CPU of a bare device, which is of another class. new GTorch.Device('cuda:0') gives that device.
 function overrideDevice(prototype) {
     prototype._init = function (...given) {
-        const [where = 'cpu', ...rest] = given;
-        if (rest.length > 0 || convert.isOptions(where) || where === null) {
+        const [where, ...rest] = given.length === 0 ? ['cpu'] : given;
+        if (rest.length > 0 || convert.isOptions(where) || where === null || where === undefined) {
             const found = given.map(convert.describe).join(', ');
             throw new TypeError(`Device: one name or number is wanted, not ${found}`);
         }
