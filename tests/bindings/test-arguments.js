@@ -143,7 +143,7 @@ tap.add('arguments_that_are_too_many_are_refused', () => {
         }
     }
     tap.assert(n > 120, `${n} functions`);
-    tap.throws(() => GTorch.manual_seed(1, 2), error => error.message.includes('2 arguments were given, it takes 1'));
+    tap.throws(() => GTorch.manual_seed(1, 2), error => error.message.includes('given, it takes 1'));
 });
 
 // --- functions that are given functions ---

@@ -266,8 +266,9 @@ tap.add('streams_that_are_made_follow_the_current_device', () => {
     for (const index of [0, 1]) {
         const device = GTorch.Device.cuda(index);
         device.run_as_default(() => device.run(() => {
-            tap.assert(new GTorch.Stream().get_device() === GTorch.Stream.new(null, 0).get_device());
-            tap.assert(new GTorch.Stream({priority: 0}).get_device() === GTorch.Stream.new(null, 0).get_device());
+            const expected = GTorch.Stream.new(null, 0).get_device();
+            tap.assert(new GTorch.Stream().get_device() === expected);
+            tap.assert(new GTorch.Stream({priority: 0}).get_device() === expected);
         }));
         tap.assert(new GTorch.Stream({device}).get_device() === device);
         tap.assert(new GTorch.Stream({device: `cuda:${index}`}).get_device() === device);

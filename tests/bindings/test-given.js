@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Nothing that a program gives is ignored: an argument by position and by name, one that is undefined because of a
-// wrong name, one too many, an option that there is not, a table that is none.
+// Nothing that a program gives is ignored: an argument by position and by name, one that is undefined
+// because of a wrong name, one too many, an option that there is not, a table that is none.
 
 import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';
@@ -17,13 +17,15 @@ const x = GTorch.ones([2, 3]);
 const weight = () => nn.Parameter(GTorch.ones([1]));
 
 function refuses(func, ...parts) {
-    tap.throws(func, error => error instanceof TypeError && parts.every(part => error.message.includes(part)));
+    tap.throws(func, error =>
+        error instanceof TypeError && parts.every(part => error.message.includes(part)));
 }
 
 // A value that an argument of an operation takes.
 function right([, kind]) {
     return {
-        'Tensor': x, 'Tensor?': x, 'Tensor[]': [x], 'int': 1, 'double': 1, 'number': 1, 'bool': true, 'int[]': [1],
+        'Tensor': x, 'Tensor?': x, 'Tensor[]': [x], 'int': 1, 'double': 1, 'number': 1, 'bool': true,
+        'int[]': [1],
         'DType': GTorch.float64, 'Device?': 'cpu', 'Generator?': null,
     }[kind] ?? 0;
 }
@@ -44,7 +46,8 @@ tap.add('operations_ignore_nothing', () => {
                 if (method && i === 0)
                     continue;
                 const before = all.slice(0, i);
-                refuses(() => func(...before, all[i], {[argName]: all[i]}), 'by position and by name', argName);
+                refuses(() => func(...before, all[i], {[argName]: all[i]}),
+                    `${argName} is given by position and by name`);
                 refuses(() => func(...before, {[argName]: undefined}), `${argName} is undefined`);
                 refuses(() => func(...before, undefined), 'undefined');
                 n += 3;
@@ -68,8 +71,10 @@ tap.add('layers_optimizers_and_schedules_ignore_nothing', () => {
     const check = (name, call, args, nPositional = args.length) => {
         const some = args.map(() => 1);
         args.forEach(({name: key}, i) => {
-            if (i < nPositional)
-                refuses(() => call(...some.slice(0, i + 1), {[key]: 1}), `${key} is given by position and by name`);
+            if (i < nPositional) {
+                refuses(() => call(...some.slice(0, i + 1), {[key]: 1}),
+                    `${key} is given by position and by name`);
+            }
             refuses(() => call({[key]: undefined}), `${key} is undefined`);
             n += 2;
         });
@@ -114,12 +119,14 @@ tap.add('undefined_is_no_default', () => {
         () => GTorch.tensor([1], {dtype: GTorch.flaot64}), () => x.to({dtype: GTorch.flaot64}),
         () => x.to(undefined), () => x.to('cpu', undefined), () => net.to(undefined),
         () => net.to({dtype: undefined}), () => x.at([0, undefined]), () => x.at({stop: undefined}),
-        () => GTorch.autocast('cpu', {dtype: undefined}, () => 1), () => x.sum().backward({gradient: undefined}),
+        () => GTorch.autocast('cpu', {dtype: undefined}, () => 1),
+        () => x.sum().backward({gradient: undefined}),
         () => GTorch.normal(0, 1, [2], {dtype: undefined}), () => x.requires_grad_(undefined),
         () => net.parameters(undefined), () => net.named_parameters(undefined), () => x.backward(undefined),
         () => GTorch.gradcheck(y => y, x, undefined), () => GTorch.tensor([1], undefined),
         () => GTorch.autocast('cpu', undefined, () => 1), () => GTorch.normal(x, undefined),
-        () => new GTorch.CUDAGraph().capture(undefined, null, () => x), () => new GTorch.GradScaler().update(undefined),
+        () => new GTorch.CUDAGraph().capture(undefined, null, () => x),
+        () => new GTorch.GradScaler().update(undefined),
         () => GTorch.autograd_grad(x, x, undefined), () => GTorch.normal(0, 1, [2], undefined),
     ])
         refuses(call, 'undefined');
@@ -245,7 +252,8 @@ tap.add('the_ends_of_64_bits_are_whole_numbers', () => {
     tap.equal(GTorch.tensor([1e20]).dtype, float32);
     tap.equal(GTorch.tensor([least], {dtype: float32}).toArray(), [least]);
     tap.equal(GTorch.tensor([-(2n ** 63n)], {dtype: float32}).toArray(), [least]);
-    tap.throws(() => GTorch.tensor([least], {dtype: GTorch.int8}), error => error.message.includes('-9223372036'));
+    tap.throws(() => GTorch.tensor([least], {dtype: GTorch.int8}), error =>
+        error.message.includes('-9223372036'));
 });
 
 tap.add('arrays_have_a_number_in_each_place', () => {

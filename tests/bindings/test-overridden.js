@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Every virtual function of every class is overridden by a method of its name, and by vfunc_ and its name: both are
-// called, what they throw comes out of the call as it is, a promise is refused, and hooks run.
+// Every virtual function of every class is overridden by a method of its name, and by vfunc_ and its name:
+// both are called, what they throw comes out of the call as it is, a promise is refused, and hooks run.
 
 import GObject from 'gi://GObject';
 import Gio from 'gi://Gio';
@@ -112,7 +112,9 @@ const CASES = {
 };
 const SPREAD = {
     'Function.forward': {plain: (_context, y) => y.mul(2), direct: (_context, [y]) => [y.mul(2)]},
-    'Function.backward': {plain: (_context, grad) => grad.mul(7), direct: (_context, [grad]) => [grad.mul(7)]},
+    'Function.backward': {
+        plain: (_context, grad) => grad.mul(7), direct: (_context, [grad]) => [grad.mul(7)],
+    },
 };
 
 tap.add('every_virtual_function_is_here', () => {
@@ -225,7 +227,8 @@ tap.add('what_is_not_overridden_is_named_as_in_the_program', () => {
     const Bare = GObject.registerClass(class Bare extends GTorch.Optimizer {});
     const Empty = GObject.registerClass(class Empty extends GTorch.Module {});
     for (const [call, says] of [[() => stepped(Bare), /\bBare\b.*step_param/],
-        [() => new Empty().forward(x), /\bEmpty\b.*forward/], [() => new Empty().call(x, x), /\bEmpty\b.*forward/]]) {
+        [() => new Empty().forward(x), /\bEmpty\b.*forward/],
+        [() => new Empty().call(x, x), /\bEmpty\b.*forward/]]) {
         tap.throws(call, error => error instanceof GTorch.Error && error.matches(GTorch.Error, error.code) &&
             says.test(error.message));
     }

@@ -257,7 +257,8 @@ function normal(mean, std, ...rest) {
         sized ? {generator: null, dtype: null, device: null} : {generator: null});
     if (!sized) {
         const one = mean instanceof GTorch.Tensor ? mean : std;
-        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', arguments.length > 1 ? std : 1, one), generator);
+        const spread = arguments.length > 1 ? std : 1;
+        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', spread, one), generator);
     }
     if (std === undefined || size === undefined)
         throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
@@ -269,7 +270,8 @@ function fromZero(arange) {
     return (...given) => {
         const options = convert.isOptions(given.at(-1)) ? given.at(-1) : {};
         const count = given.length - (options === given.at(-1) ? 1 : 0);
-        const isEnd = count === 1 && !('end' in options) || count === 0 && 'end' in options && !('start' in options);
+        const isEnd = count === 1 ? !('end' in options)
+            : count === 0 && 'end' in options && !('start' in options);
         return isEnd ? arange(0, ...given) : arange(...given);
     };
 }
@@ -372,7 +374,7 @@ function overrideTensor(prototype) {
         toTypedArray() {
             return convert.toTypedArray(this);
         },
-        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', GTorch.float64), to('cpu', {non_blocking: true})
+        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', GTorch.float64), to('cpu', {copy: true})
         to(...given) {
             return raw.to.call(this, convert.target('to', given, ['non_blocking', 'copy']));
         },
@@ -494,8 +496,8 @@ function overrideRun() {
 // Whatever has a text is shown by it.
 function overrideText() {
     for (const name of [...classes, ...Object.keys(owners)]) {
-        const prototype = GTorch[name].prototype;
-        if (prototype !== undefined && Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
+        const prototype = GTorch[name].prototype ?? {};
+        if (Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
             prototype.toString = function () {
                 return this.to_string();
             };

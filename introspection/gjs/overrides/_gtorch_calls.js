@@ -35,16 +35,16 @@ function many(name, argName, kind, value) {
     return Array.isArray(value) ? value.map(item => one(name, argName, kind, item)) : value;
 }
 
-// gjs (1.74 and later) remembers one function for each argument of a function of C. If that is called again by a
-// function that it was given, gjs frees the inner function twice and the outer one never.
+// gjs (1.74 and later) remembers one function for each argument of a function of C. If that is called again
+// by a function that it was given, gjs frees the inner function twice and the outer one never.
 function once(name, raw, callbacks) {
     let isRunning = false;
     const func = function (...given) {
         if (!callbacks.some(position => typeof given[position] === 'function'))
             return raw.apply(this, given);
         if (isRunning) {
-            throw new Error(`${name}: a function that ${name} calls cannot give ${name} another function, which ` +
-                'gjs would free twice; call it after the first call has returned');
+            throw new Error(`${name}: a function that ${name} calls cannot give ${name} another function, ` +
+                'which gjs would free twice; call it after the first call has returned');
         }
         isRunning = true;
         try {

@@ -4,9 +4,9 @@
 // From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
 // string for an enum (as 0) and undefined for anything: here they are errors.
 
-/* exported argument bind bounded describe device dtype element encodeIndex enumeration fallback finished flag integer
-   integers isInteger isOptions item lastOptions make nameOf number options plainFunction setup surplus target tensor toArray
-   toTypedArray whole */
+/* exported argument bind bounded describe device dtype element encodeIndex enumeration fallback finished
+   flag integer integers isInteger isOptions item lastOptions make nameOf number options plainFunction
+   setup surplus target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;
 
@@ -73,7 +73,7 @@ function options(name, given, defaults) {
 // The same of what may come behind other arguments.
 function lastOptions(name, given, defaults) {
     if (given.length > 1)
-        throw new TypeError(`${name}: one object with options is wanted, not ${given.map(describe).join(', ')}`);
+        throw new TypeError(`${name}: one object with options is wanted, not ${given.map(describe)}`);
     return options(name, given.length === 0 ? {} : given[0], defaults);
 }
 
@@ -220,17 +220,19 @@ function isPlace(value) {
         typeof value === 'string' && /^(cpu|cuda)(:|$)/.test(value);
 }
 
-// Where something goes: to(device, dtype), to(dtype), to(tensor) or to({device, dtype}), each with flags behind.
+// Where something goes: to(device, dtype), to(dtype), to(tensor) or to({device, dtype}), each with flags
+// behind.
 function target(name, given, flags = []) {
     const [first] = given;
     const places = {device: null, dtype: null};
     const isLike = first instanceof GTorch.Tensor;
-    const keys = isLike || isPlace(first) || isOptions(first) ? ['device', 'dtype', ...flags] : ['dtype', ...flags];
+    const hasDevice = isLike || isPlace(first) || isOptions(first);
+    const keys = [...hasDevice ? ['device'] : [], 'dtype', ...flags];
     const args = keys.map(key => ({name: key}));
-    if (keys[0] === 'dtype')
+    if (!hasDevice)
         args.push({name: 'device'}); // by its name
-    const values = bind(name, args, isLike ? [first.get_device(), first.get_dtype(), ...given.slice(1)] : given,
-        keys.length);
+    const list = isLike ? [first.get_device(), first.get_dtype(), ...given.slice(1)] : given;
+    const values = bind(name, args, list, keys.length);
     const {device: where, dtype: kind, ...others} = {...places, ...values};
     if (where === null && kind === null) {
         const what = given.map(describe).join(', ') || 'nothing';
@@ -275,7 +277,8 @@ function plainFunction(name, func) {
 
 // What the function gave, which must not go on later either.
 function finished(name, value) {
-    if (/Promise|Generator/.test(Object.prototype.toString.call(value)) || typeof value?.then === 'function') {
+    const kind = Object.prototype.toString.call(value);
+    if (/Promise|Generator/.test(kind) || typeof value?.then === 'function') {
         throw new TypeError(`${name}: the function gave what computes later, after ${name} has returned; ` +
             `call ${name} for each part that does not wait`);
     }
@@ -330,6 +333,10 @@ function argument(name, argName, kind, value) {
 
 const Kind = {INT: 0, SLICE: 1, ELLIPSIS: 2, NEW_AXIS: 3, TENSOR: 4, BOOL: 5}; // GTorchIndexKind
 
+function isRange(item) {
+    return item === ':' || isOptions(item) || Array.isArray(item) && [1, 2, 3].includes(item.length);
+}
+
 function rangeOf(item) {
     if (!Array.isArray(item))
         return item === ':' ? {} : item;
@@ -354,7 +361,7 @@ function encodeIndex(given) {
         } else if (item instanceof GTorch.Tensor) {
             items.push(Kind.TENSOR, tensors.length, 0, 0);
             tensors.push(item);
-        } else if (item === ':' || isOptions(item) || Array.isArray(item) && [1, 2, 3].includes(item.length)) {
+        } else if (isRange(item)) {
             const {start, stop, step} = options('at', rangeOf(item), {start: null, stop: null, step: null});
             const range = [start ?? 0, stop ?? MAX_NUMBER, step ?? 1];
             items.push(Kind.SLICE, ...range.map(v => integer('at', 'a range', v)));
@@ -496,8 +503,8 @@ function toArray(self) {
     return nest(values, self.get_shape());
 }
 
-// The library's memory itself: what is written to the array is in the tensor. A tensor that may only be read is
-// copied, since an array cannot be protected.
+// The library's memory itself: what is written to the array is in the tensor. A tensor that may only be
+// read is copied, since an array cannot be protected.
 function toTypedArray(self) {
     const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
     if (!entry)

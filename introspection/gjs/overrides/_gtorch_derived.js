@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Classes that programs derive. A virtual function is overridden by a method of its name, forward(), or as
-// everywhere in gjs by vfunc_forward(). Exceptions come out of the call into C, and no result may be a promise.
+// everywhere in gjs by vfunc_forward(). Exceptions come out of the call into C, and no result may be a
+// promise.
 
 /* exported define derivable isProgramsOwn ownFunction setup */
 
@@ -33,7 +34,8 @@ function define(prototype, name, value) {
     Object.defineProperty(prototype, name, {value, configurable: true, enumerable: false, writable: true});
 }
 
-// What C calls in place of func, which takes the values as they are, or as call(self, func, values) gives them.
+// What C calls in place of func, which takes the values as they are, or as call(self, func, values) gives
+// them.
 function forC(klass, name, func, {call, result}, isPlain) {
     const what = `${klass.name}: ${name}()`;
     return function (...given) {
@@ -45,8 +47,8 @@ function forC(klass, name, func, {call, result}, isPlain) {
     };
 }
 
-// Lets programs override the virtual functions of Class and of what is derived from it. adaptors has, for some of
-// them, call() and result(); prepare(klass) comes first.
+// Lets programs override the virtual functions of Class and of what is derived from it. adaptors has, for
+// some of them, call() and result(); prepare(klass) comes first.
 function derivable(Class, adaptors = {}, prepare = () => {}) {
     Class._classInit = function (klass) {
         const own = klass.prototype;

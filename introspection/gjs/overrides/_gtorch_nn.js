@@ -320,7 +320,8 @@ function prepareModule({prototype: own}) {
         own.forward = withHooks('forward', own.forward, (self, inputs) => self.call(...inputs));
     if (Object.hasOwn(own, 'forward_many')) {
         const {forward_many: run} = GTorch.Module.prototype;
-        own.forward_many = withHooks('forward_many', own.forward_many, (self, given) => run.apply(self, given));
+        own.forward_many = withHooks('forward_many', own.forward_many,
+            (self, given) => run.apply(self, given));
     }
 }
 

@@ -96,7 +96,8 @@ function makeSchedule(row) {
 }
 
 function mustBeList(name, params) {
-    const isOne = params instanceof GTorch.Tensor || params instanceof GTorch.Module || typeof params === 'string';
+    const isOne = typeof params === 'string' ||
+        params instanceof GTorch.Tensor || params instanceof GTorch.Module;
     const isList = params instanceof Gio.ListModel || typeof params?.[Symbol.iterator] === 'function';
     if (isOne || !isList) {
         const how = params instanceof GTorch.Module ? '; its parameters() are one' : '';
@@ -134,7 +135,8 @@ function makeGroup(name, given, defaults) {
     if (other !== undefined)
         throw new TypeError(`${name}: ${other} is a setting of the whole optimizer, not of a group`);
     const values = {...defaults, ...convert.bind(`${name}: a group`, GROUP, [given], 0)};
-    const made = GTorch.ParamGroup.new(listModel(name, mustBeList(name, values.params)), setting(name, 'lr', values.lr),
+    const params = listModel(name, mustBeList(name, values.params));
+    const made = GTorch.ParamGroup.new(params, setting(name, 'lr', values.lr),
         setting(name, 'weight_decay', values.weight_decay));
     if (values.initial_lr !== undefined)
         made.initial_learning_rate = setting(name, 'initial_lr', values.initial_lr);

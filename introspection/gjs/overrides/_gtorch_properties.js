@@ -173,16 +173,19 @@ function mustBeProperties(name, given) {
     return given[0];
 }
 
-// Classes whose new() in C takes what is no property that can be written. new GTorch.Stream({device: 'cpu'}) calls
-// that function; GObject by itself would make an object without what it needs.
+// Classes whose new() in C takes what is no property that can be written. new GTorch.Stream({device:
+// 'cpu'}) calls that function; GObject by itself would make an object without what it needs.
 const MADE = {
     GraphedModule: {
         args: [{name: 'module', required: true}, {name: 'samples', required: true}],
         make: ({module, samples}) => GTorch.GraphedModule.new(module, samples),
     },
     ParamGroup: {
-        args: [{name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'}],
-        make: ({params, learning_rate: rate, weight_decay: decay = 0}) => GTorch.ParamGroup.new(params, rate, decay),
+        args: [
+            {name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'},
+        ],
+        make: ({params, learning_rate: rate, weight_decay: decay = 0}) =>
+            GTorch.ParamGroup.new(params, rate, decay),
     },
     Parameter: {
         args: [{name: 'data', required: true}, {name: 'requires_grad'}],
@@ -190,7 +193,8 @@ const MADE = {
     },
     Stream: {
         args: [{name: 'device'}, {name: 'priority'}],
-        make: ({device = null, priority = 0}) => GTorch.Stream.new(convert.device('Stream', device), priority),
+        make: ({device = null, priority = 0}) =>
+            GTorch.Stream.new(convert.device('Stream', device), priority),
     },
 };
 
@@ -261,8 +265,8 @@ function set(...given) {
     Object.assign(this, values);
 }
 
-// An object of the library's takes no attribute that its class does not have: a wrong name would be one. Those of
-// classes that programs derive do, and so do modules where it is a member.
+// An object of the library's takes no attribute that its class does not have: a wrong name would be one.
+// Those of classes that programs derive do, and so do modules where it is a member.
 function protectNames(name) {
     const {prototype} = GTorch[name];
     const above = Object.getPrototypeOf(prototype);
@@ -276,7 +280,7 @@ function protectNames(name) {
             return Reflect.set(above, key, value, object);
         },
     };
-    // What is not found in the class is asked for here, and then in GObject's own.
+    // A name that the class lacks is looked up here, and then in the class of GObject.
     Object.setPrototypeOf(prototype, new Proxy(Object.create(above), trap));
 }
 

@@ -43,16 +43,18 @@ function entries(func, what, table) {
 }
 
 function lists(func, table) {
-    const found = entries(func, 'the tensors', table);
-    const names = found.map(([name]) => name);
-    const tensors = found.map(([, tensor]) => tensor);
+    const pairs = entries(func, 'the tensors', table);
+    const names = pairs.map(([name]) => name);
+    const tensors = pairs.map(([, tensor]) => tensor);
     const other = names.find(name => typeof name !== 'string');
     if (other !== undefined)
         throw new TypeError(`${func}: a name must be a text, not ${convert.describe(other)}`);
     check(func, names);
     const wrong = tensors.findIndex(tensor => !(tensor instanceof GTorch.Tensor));
-    if (wrong >= 0)
-        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${convert.describe(tensors[wrong])}`);
+    if (wrong >= 0) {
+        const found = convert.describe(tensors[wrong]);
+        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${found}`);
+    }
     return [names, tensors];
 }
 
