@@ -12,7 +12,7 @@
 /**
  * GTorchSequential:
  *
- * Modules in a row: the output of each is the input of the next.
+ * A chain of modules: the output of each is the input of the next.
  *
  * It is a [iface@Gio.ListModel] of its modules, which are named `0`, `1` and so on.
  *
@@ -113,7 +113,7 @@ gtorch_sequential_init (GTorchSequential *self)
 /**
  * gtorch_sequential_new:
  *
- * Makes an empty row, whose output is its input.
+ * Creates an empty chain, whose output is its input.
  *
  * Returns: (transfer full): a new module
  *
@@ -128,12 +128,13 @@ gtorch_sequential_new (void)
 /**
  * gtorch_sequential_new_from_modules:
  * @modules: (array length=n_modules): modules
- * @n_modules: how many
+ * @n_modules: the length of @modules
  * @error: return location for an error
  *
- * Makes a row of modules.
+ * Creates a chain of modules.
  *
- * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if one of @modules is none
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if one of @modules is not a
+ *   module
  *
  * Since: 0.1
  */
@@ -160,11 +161,11 @@ gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GEr
 
 /**
  * gtorch_sequential_append:
- * @self: a row
+ * @self: a chain of modules
  * @module: a module
  * @error: return location for an error
  *
- * Puts a module behind the others.
+ * Appends a module.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @self is inside @module
  *
@@ -198,12 +199,12 @@ normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
 
 /**
  * gtorch_sequential_insert:
- * @self: a row
- * @position: where; negative ones count from the end
+ * @self: a chain of modules
+ * @position: the position; negative ones count from the end
  * @module: a module
  * @error: return location for an error
  *
- * Puts a module before the one at @position. The names of those behind it change.
+ * Inserts a module before the one at @position. The names of those behind it change.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX or, if @self is inside @module,
  *   %GTORCH_ERROR_INVALID
@@ -222,11 +223,11 @@ gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *m
 
 /**
  * gtorch_sequential_remove:
- * @self: a row
- * @position: which; negative ones count from the end
+ * @self: a chain of modules
+ * @position: the position; negative ones count from the end
  * @error: return location for an error
  *
- * Takes a module out. The names of those behind it change.
+ * Removes a module. The names of those behind it change.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX
  *

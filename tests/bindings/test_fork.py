@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Children of fork () compute: os.fork () and multiprocessing's. What hangs is killed."""
+"""Children of os.fork () and multiprocessing compute. A child that hangs is killed."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ SIDE = 400
 
 
 def compute(seed=0):
-    """What uses several threads."""
+    """Runs operations that use several threads."""
     x = GTorch.full([SIDE, SIDE], 1.0 + seed).requires_grad_()
     y = (x @ GTorch.ones([SIDE, SIDE])).sum()
     y.backward()
@@ -63,7 +63,7 @@ def a_pool_of_processes_computes():
 
 
 @tap.case
-def streams_of_before_are_refused():
+def inherited_streams_are_refused():
     stream = GTorch.Stream.new(None, 0)
 
     def use():

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What the typelib says of the library's functions, for tests of all of them.
+// The library's functions as the typelib describes them, for tests of all of them.
 
 import GIRepository from 'gi://GIRepository?version=2.0';
 import 'gi://GTorch?version=1';
@@ -17,7 +17,7 @@ export function classes() {
     return infos().filter(info => info.get_type() === InfoType.OBJECT).map(info => info.get_name());
 }
 
-// What new makes, and what it may make.
+// Lists the classes that new can construct.
 export function constructible() {
     const kinds = [InfoType.OBJECT, InfoType.STRUCT, InfoType.BOXED];
     return infos().filter(info => kinds.includes(info.get_type())).map(info => info.get_name())
@@ -45,7 +45,7 @@ function typeOf(typeInfo) {
     return {tag: tags[info.get_type()] ?? 'object', type, isArray: false};
 }
 
-// The arguments as JavaScript gives them.
+// Returns the arguments in JavaScript's form.
 function argumentsOf(info) {
     const args = Array.from({length: GIRepository.callable_info_get_n_args(info)},
         (_, i) => GIRepository.callable_info_get_arg(info, i));
@@ -69,7 +69,8 @@ function argumentsOf(info) {
         }));
 }
 
-// Everything that can be called: {owner, name, isMethod, args}, where owner is null for the namespace's.
+// Lists everything that can be called: {owner, name, isMethod, args}; owner is null for functions
+// of the namespace.
 export function callables() {
     const found = [];
     const add = (owner, info) => {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// GTorch in JavaScript: defaults, options objects, numbers where tensors are wanted, and help for a
-// garbage collector that cannot see how large a tensor is.
+// GTorch for JavaScript: defaults, options objects, numbers as operands, and help for a garbage collector
+// that does not know how large a tensor is.
 //
 //     const x = GTorch.zeros([2, 3], {dtype: GTorch.float64});
 //     const y = x.add(1).sum({dim: 1, keepdim: true});
@@ -23,7 +23,8 @@ const properties = imports.overrides._gtorch_properties;
 
 let GTorch;
 
-// The values of one call in the order of the row: positional ones, then members of an options object.
+// Returns the values of one call in the order of the row: positional ones, then members of an options
+// object.
 function gather(name, args, given) {
     let options = null;
     let count = given.length;
@@ -61,7 +62,7 @@ function gather(name, args, given) {
     });
 }
 
-// reshape(2, 3) for reshape([2, 3])
+// Converts the arguments of reshape(2, 3) to those of reshape([2, 3]).
 function collectSizes(given, first) {
     let end = first;
     while (end < given.length && isPlainNumber(given[end]))
@@ -81,7 +82,7 @@ function isPlainNumber(value) {
     return typeof value === 'number' || typeof value === 'bigint';
 }
 
-// x.add_scalar(2), as it is in C, takes what its arguments can hold: gjs would make NaN of anything.
+// x.add_scalar(2), as in C, checks its arguments: gjs would convert anything else to NaN.
 function makeForm(name, operation, owner, form, tail) {
     const whole = `${name}${form}${tail}`;
     const raw = owner[whole];
@@ -124,7 +125,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
     let rawScalar = null;
     let rawInt = null;
 
-    // Looking a method up costs more than calling it: only what is used is.
+    // Looking up a method costs more than calling it, so only methods that are used are resolved.
     function resolve() {
         raw ??= owner[`${name}${tail}`].raw;
         rawScalar = owner[`${name}_scalar${tail}`]?.raw ?? null;
@@ -148,7 +149,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
         if (forms && isPlainNumber(values[scalar]))
             callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
         if (callee === rawScalar && typeof values[scalar] === 'bigint')
-            values[scalar] = Number(values[scalar]); // computed in floats
+            values[scalar] = Number(values[scalar]); // computed in doubles
         for (const i of tensors) {
             if (isPlainNumber(values[i]) && (callee === raw || i !== scalar))
                 values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
@@ -186,13 +187,13 @@ function collect() {
     System.gc();
 }
 
-// Making a wrapper takes time in proportion to the number of those alive.
+// Creating a wrapper takes time proportional to the number of live ones.
 function countWrapper() {
     if (++wrappersMade >= WRAPPERS_BETWEEN_COLLECTIONS)
         collect();
 }
 
-// What a value consists of, as far as a program can look into it.
+// Yields the parts of a value that a program can look into.
 function* partsOf(value) {
     if (value instanceof Map)
         yield* value.keys();
@@ -227,7 +228,7 @@ function listTensors(value) {
     return found;
 }
 
-// Runs func; of the tensors that it made only those in its result stay.
+// Runs func; of the tensors that it creates, only those in its result survive.
 function tidy(func) {
     convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
@@ -240,7 +241,7 @@ function tidy(func) {
     }
 }
 
-// A number beside a tensor: exact, and without a say in the dtype of the result.
+// A number beside a tensor: exact, and without influence on the dtype of the result.
 function parameter(name, value, other) {
     if (value instanceof GTorch.Tensor)
         return value;
@@ -248,8 +249,8 @@ function parameter(name, value, other) {
     return convert.make(convert.number('normal', name, value), {dtype, device: other.get_device()});
 }
 
-// Numbers from normal distributions: normal(means, stds), of which one may be a number, or
-// normal(0, 1, [2, 3], {dtype: GTorch.float64}).
+// Draws normally distributed numbers: normal(means, stds), one of which may be a number, or normal(0, 1,
+// [2, 3], {dtype: GTorch.float64}).
 function normal(mean, std, ...rest) {
     const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
     const size = sized ? rest.shift() : null;
@@ -265,7 +266,7 @@ function normal(mean, std, ...rest) {
     return GTorch.empty(size, where).normal_(mean, std, {generator});
 }
 
-// arange(5) is arange(0, 5).
+// Wraps arange(): arange(5) is arange(0, 5).
 function fromZero(arange) {
     return (...given) => {
         const options = convert.isOptions(given.at(-1)) ? given.at(-1) : {};
@@ -276,7 +277,7 @@ function fromZero(arange) {
     };
 }
 
-// Runs func while the guard, which makeGuard makes, is in force.
+// Runs func while the guard, which makeGuard creates, is active.
 function within(name, func, makeGuard, ...values) {
     convert.plainFunction(name, func);
     const guard = makeGuard();
@@ -287,7 +288,8 @@ function within(name, func, makeGuard, ...values) {
     }
 }
 
-// func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () => model.forward(x)).
+// Runs func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () =>
+// model.forward(x)).
 function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
     const {dtype: wanted, enabled, cache_enabled: caches} = convert.lastOptions('autocast', rest,
@@ -354,7 +356,7 @@ function overrideTensor(prototype) {
             const code = convert.encodeIndex(Array.isArray(items) ? items : [items]);
             return raw.index_put_inplace.call(this, ...code, convert.element(this, value), false);
         },
-        // GObject's own set ({property: value}) stays.
+        // GObject's own set ({property: value}) still works.
         set(...given) {
             if (given.length === 1 && convert.isOptions(given[0]))
                 return setProperties.call(this, ...given);
@@ -424,7 +426,7 @@ function overrideFunctions() {
     }
 }
 
-// The function of a capture, without capturing, on the stream of the capture.
+// Calls the function of a capture without capturing, on the stream of the capture.
 function warmUp(stream, count, func) {
     const current = GTorch.Stream.get_current(stream.get_device());
     if (stream !== current)
@@ -438,13 +440,13 @@ function warmUp(stream, count, func) {
     }
 }
 
-// A capture that ends with another stream current than its own is given up: the graph stays empty.
+// Abandons a capture, so that the graph stays empty: its end fails if another stream is current.
 function giveUp(capture, stream) {
     const elsewhere = GTorch.StreamGuard.new(stream.get_device().get_default_stream());
     try {
         capture.end();
     } catch {
-        // which says that it was given up
+        // The error says that the capture was abandoned.
     } finally {
         elsewhere.end();
     }
@@ -470,8 +472,8 @@ function captureFunc(graph, given, pool, func) {
     return result;
 }
 
-// They give what their functions give, or throw what those throw. A function that is given to C could not
-// call the same function of C (see once() in _gtorch_calls.js), so these do without.
+// The overrides return what their functions return, or throw what those throw. A callback of a C function
+// cannot call the same function (see once() in _gtorch_calls.js), so these pass no callback to C.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
         return within('run', func, () => GTorch.DeviceGuard.new(this), this);
@@ -493,7 +495,7 @@ function overrideRun() {
     };
 }
 
-// Whatever has a text is shown by it.
+// Makes toString() the library's to_string(), where there is one.
 function overrideText() {
     for (const name of [...classes, ...Object.keys(owners)]) {
         const prototype = GTorch[name].prototype ?? {};

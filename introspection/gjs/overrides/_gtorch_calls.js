@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Functions that are no operations take what their arguments can hold, and nothing else. gjs makes true of
-// any object, 0 of null, NaN of a text and the first member of an enumeration of what is none. The table
-// comes from the GIR. Everything else that overrides a function calls the checked one.
+// Functions that are not operations accept valid arguments only. gjs converts any object to true, null to
+// 0, a string to NaN, and invalid enum values to the first member. The table comes from the GIR. All
+// other overrides of a function call the checked one.
 
 /* exported setup */
 
@@ -26,7 +26,8 @@ function one(name, argName, kind, value) {
     }
 }
 
-// Lists of integers take what sizes take. gjs itself refuses what is no array, and knows which may be null.
+// Lists of integers accept the same values as sizes. gjs itself refuses values that are no arrays, and
+// knows which may be null.
 function many(name, argName, kind, value) {
     if (value === null || typeof value === 'string' || ArrayBuffer.isView(value))
         return value;
@@ -35,8 +36,8 @@ function many(name, argName, kind, value) {
     return Array.isArray(value) ? value.map(item => one(name, argName, kind, item)) : value;
 }
 
-// gjs (1.74 and later) remembers one function for each argument of a function of C. If that is called again
-// by a function that it was given, gjs frees the inner function twice and the outer one never.
+// gjs up to at least 1.74 stores one callback for each argument of a C function. If a callback calls the
+// same C function with another callback, gjs frees the inner one twice and the outer one never.
 function once(name, raw, callbacks) {
     let isRunning = false;
     const func = function (...given) {
@@ -69,7 +70,8 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
     const func = function (...given) {
         if (given.length > most)
             convert.surplus(name, given.length, most);
-        for (let i = 0; i < list.length; i++) { // without an iterator, which costs more than the call
+        // without an iterator, which costs more than the call
+        for (let i = 0; i < list.length; i++) {
             const {position, argName, kind, check} = list[i];
             if (position < given.length)
                 given[position] = check(name, argName, kind, given[position]);

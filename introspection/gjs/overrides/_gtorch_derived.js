@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Classes that programs derive. A virtual function is overridden by a method of its name, forward(), or as
+// Classes that programs derive. A method of its name overrides a virtual function, forward(), or as
 // everywhere in gjs by vfunc_forward(). Exceptions come out of the call into C, and no result may be a
 // promise.
 
@@ -14,7 +14,7 @@ const {classes, vfuncs} = imports.overrides._gtorch_calls_table;
 
 let GTorch;
 
-// Was the class derived by a program? Some of the library's are not in the typelib.
+// Tells whether a program derived the class. Some of the library's classes are not in the typelib.
 function isProgramsOwn(klass) {
     return !GObject.type_name(klass.$gtype).startsWith('GTorch');
 }
@@ -29,13 +29,13 @@ function ownFunction(prototype, name) {
     return typeof value === 'function' ? value : null;
 }
 
-// An assignment would ask gjs for the function of the class above, which may have none.
+// Defines a member. An assignment would look up the parent's virtual function, which may not exist.
 function define(prototype, name, value) {
     Object.defineProperty(prototype, name, {value, configurable: true, enumerable: false, writable: true});
 }
 
-// What C calls in place of func, which takes the values as they are, or as call(self, func, values) gives
-// them.
+// Returns the function that C calls instead of func. Without call(self, func, values), func gets the values
+// as they are.
 function forC(klass, name, func, {call, result}, isPlain) {
     const what = `${klass.name}: ${name}()`;
     return function (...given) {

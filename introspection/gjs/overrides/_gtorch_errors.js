@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Exceptions on their way through C. A function in JavaScript that C calls can only fail with an error of
-// GLib's, which gjs makes of any exception. noting() remembers the exception itself; restoring() is
-// around the calls into C that may call such functions, and throws what was remembered: the same object.
+// Exceptions that pass through C. A JavaScript function that C calls can only fail with a GError, to
+// which gjs converts any exception. noting() stores the exception itself; restoring() wraps the calls
+// into C that may run such functions, and throws the stored exception: the same object.
 //
-// What C calls later, from a main loop (a handler of a signal, the progress of something asynchronous), has
-// nobody to throw to: gjs logs its exceptions.
+// Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
+// operation), have no caller to throw to: gjs logs their exceptions.
 
 /* exported noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
-const pending = []; // what was thrown and how its message begins; the last one is the innermost
+const pending = []; // thrown values and the messages that C sees; the last one is the innermost
 let depth = 0;
 
-// What gjs makes an error of GLib's with the message of. Of a value that is no error it would keep nothing.
+// Returns the error whose message gjs passes to C. A thrown value that is no error has no message.
 function carrier(thrown) {
     if (thrown instanceof Error || thrown instanceof GLib.Error)
         return thrown;
@@ -28,7 +28,7 @@ function carrier(thrown) {
     return new Error(`${text} was thrown`);
 }
 
-// Calls func, for C.
+// Wraps func for calls from C.
 function noting(func) {
     try {
         return func();
@@ -41,7 +41,7 @@ function noting(func) {
     }
 }
 
-// Names of types in messages of the library's: gjs puts its own in front of those of a program's classes.
+// Removes the prefix that gjs gives the types of a program's classes from the library's messages.
 function readable(error) {
     if (!(error instanceof GLib.Error) || !/\bGjs_/.test(error.message))
         return error;
@@ -49,14 +49,14 @@ function readable(error) {
     return Object.assign(new error.constructor({code: error.code, message}), {stack: error.stack});
 }
 
-// Calls into C.
+// Runs a call into C.
 function restoring(func) {
     const before = pending.length;
     depth++;
     try {
         return func();
     } catch (error) {
-        // The message may have been added to on its way; then one of the library's says more.
+        // The library may have added to the message; then its own error says more.
         const found = pending.slice(before).reverse().find(one => error.message?.includes(one.message));
         if (found === undefined || found.thrown instanceof GLib.Error && found.message !== error.message)
             throw readable(error);
@@ -67,7 +67,7 @@ function restoring(func) {
     }
 }
 
-// The function of C with restoring() around it.
+// Wraps a C function in restoring().
 function restores(raw) {
     return function (...given) {
         return restoring(() => raw.apply(this, given));
@@ -79,7 +79,7 @@ function restore(owner, ...names) {
         owner[name] = restores(owner[name]);
 }
 
-// raw, which ends with what its function for progress throws. The cancellable comes before that.
+// Wraps raw, which ends when its progress function throws. The cancellable comes before that function.
 function withProgress(raw, position) {
     return function (...given) {
         const progress = given[position] ?? null;

@@ -18,18 +18,19 @@ const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null, names: ['last_epoch']};
 
-// What a group has of its own; all else is of the whole optimizer.
+// The settings of a group; all others belong to the whole optimizer.
 const GROUP = [{name: 'params', required: true}, {name: 'lr'}, {name: 'weight_decay'}, {name: 'initial_lr'}];
 
 let GTorch;
 
-// The values of the arguments of a row by their names.
+// Returns the values of a row's arguments by name.
 function bind({name, args, positional}, given) {
     const defaults = args.filter(arg => !arg.required).map(arg => [arg.name, arg.default]);
     return {...Object.fromEntries(defaults), ...convert.bind(name, args, given, positional)};
 }
 
-// Arguments that choose how a step is computed: here there is one way, which has the results of all.
+// Arguments that select an implementation of the step: here there is only one, which gives the same
+// results.
 function checkForms({name, args}, values) {
     const chosen = [];
     for (const {name: key, form} of args) {
@@ -50,7 +51,7 @@ function checkForms({name, args}, values) {
         throw new TypeError(`${name}: ${chosen.join(' and ')} cannot both be true`);
 }
 
-// The values of the arguments as those of properties: an argument may be several numbers.
+// Converts the values of the arguments to those of properties: an argument may be several numbers.
 function toProperties({name, args}, values) {
     const found = {...values};
     for (const {name: key, names} of args) {
@@ -65,7 +66,7 @@ function toProperties({name, args}, values) {
     return found;
 }
 
-// A number, or a tensor without dimensions that has one.
+// Returns a number, or the value of a zero-dimensional tensor.
 function setting(name, key, value) {
     return convert.number(name, key, value instanceof GTorch.Tensor ? value.item() : value);
 }
@@ -107,7 +108,7 @@ function mustBeList(name, params) {
     return params instanceof Gio.ListModel ? params : [...params];
 }
 
-// The parameters, which may be in whatever can be gone through.
+// Returns the parameters as a list model.
 function listModel(name, params) {
     if (params instanceof Gio.ListModel)
         return params;
@@ -120,7 +121,7 @@ function listModel(name, params) {
     return store;
 }
 
-// The parameters as groups: one, or one for each of PyTorch's objects with params.
+// Returns the parameters as groups: one, or one for each of PyTorch's objects with params.
 function groupsOf(name, params) {
     const list = mustBeList(name, params);
     const isArray = Array.isArray(list);
@@ -129,7 +130,7 @@ function groupsOf(name, params) {
     return isArray && list.every(convert.isOptions) ? list : [{params: list}];
 }
 
-// A group from PyTorch's object.
+// Creates a group from PyTorch's object.
 function makeGroup(name, given, defaults) {
     const other = Object.keys(given).find(key => !GROUP.some(arg => arg.name === key));
     if (other !== undefined)
@@ -193,7 +194,7 @@ function overrideGroup(prototype) {
     });
 }
 
-// compute() of a class that has PyTorch's get_lr(), which gives the learning rates of all groups.
+// compute() of a class that defines PyTorch's get_lr(), which returns the learning rates of all groups.
 function computeByList(group) {
     const groups = this.optimizer.get_param_groups();
     const count = groups.get_n_items();
@@ -203,7 +204,7 @@ function computeByList(group) {
     return rates.find((_rate, i) => groups.get_item(i) === group);
 }
 
-// A class of one's own has compute(group, baseLr), which gives the learning rate of that group, or get_lr().
+// A subclass defines compute(group, baseLr), which returns the learning rate of that group, or get_lr().
 function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Exceptions on their way through C.
+"""Exceptions that pass through C.
 
-A function in Python that C calls can only fail with an error of GLib's. passing() makes one of any
-exception and remembers the exception itself; restoring() is around the calls into C that may call such
-functions, and raises what was remembered: the same object, with its traceback. If the exception is an error
-of the library's and C has said where it happened, that is raised, with the former one as its cause. Where
-nobody waits for the call in this thread, as in the callback of a main loop, the error of GLib's arrives
-with the text of the exception."""
+A Python function that C calls can only fail with a GError. passing() converts any exception to one and
+stores the exception itself; restoring() wraps the calls into C that may run such functions, and raises
+the stored exception: the same object, with its traceback. If the exception is an error of the library and
+C has added its own location, that error is raised, with the original as its cause. If no call in this
+thread waits, as in the callback of a main loop, the GError arrives with the text of the exception."""
 
 import functools
 import threading
@@ -19,7 +18,7 @@ from gi.overrides._gtorch_properties import OWN
 
 
 class _Thread(threading.local):
-    """The exceptions, with the messages of their errors; the last is the innermost."""
+    """The exceptions, with the messages of their errors; the last one is the innermost."""
 
     def __init__(self):
         self.pending, self.depth = [], 0
@@ -27,8 +26,9 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark()), int(GTorch.Error.FAILED)
-MANY = 16  # calls of C within another; more of them may be a recursion without an end
-SPARE = 40  # calls of Python that are left when C is called, enough for passing() to tell of an error
+MANY = 16  # nested calls into C; more of them may be an infinite recursion
+# Python calls that remain possible when C is called, enough for passing() to report an error
+SPARE = 40
 
 
 def _descend(n):
@@ -37,7 +37,7 @@ def _descend(n):
 
 
 def passing(what, call, *args):
-    """call (…), for C: an exception becomes an error of GLib's. @what is named in its message."""
+    """Runs call (…) for C: an exception becomes a GError. @what is named in its message."""
     try:
         return call(*args)
     except BaseException as error:
@@ -47,19 +47,19 @@ def passing(what, call, *args):
             _thread.pending.append((error, message))
         if is_ours:
             raise
-        # No function of Python's is called for it: where the stack is at its end none can be.
+        # created without any Python function: at the end of the stack none can be called
         told = Failure.__new__(Failure)
         told.domain, told.code, told.message = DOMAIN, FAILED, message
         raise told from error
 
 
 def passes(what, function):
-    """The function, for C."""
+    """Wraps the function for C."""
     return functools.partial(passing, what, function)
 
 
 def restoring(call, *args, **options):
-    """Calls into C, and raises what Python code has raised there as it was."""
+    """Calls into C, and raises what Python code has raised there, unchanged."""
     if _thread.depth > MANY:
         _descend(SPARE)
     depth, found, longer = len(_thread.pending), None, None
@@ -67,7 +67,7 @@ def restoring(call, *args, **options):
     try:
         return call(*args, **options)
     except GLib.Error as error:
-        # The message may have been added to on its way.
+        # the library may have added to the message
         for exception, message in reversed(_thread.pending[depth:]):
             if message in error.message:
                 found = exception
@@ -75,7 +75,7 @@ def restoring(call, *args, **options):
         if found is None:
             raise
         if isinstance(found, GLib.Error) and error.message != message:
-            longer = error  # the library tells more
+            longer = error  # the library's error says more
     finally:
         _thread.depth -= 1
         del _thread.pending[depth:]
@@ -89,7 +89,7 @@ def restoring(call, *args, **options):
 
 
 def restores(function):
-    """The function of C with restoring () around it."""
+    """Wraps the C function in restoring ()."""
 
     def call(*args, **options):
         return restoring(function, *args, **options)
@@ -100,7 +100,8 @@ def restores(function):
 
 
 def own_vfunc(cls, name):
-    """The virtual function that @cls itself defines, with do_ before its name or without; or None."""
+    """Returns the virtual function that @cls itself defines, with or without do_ before its name; or
+    None."""
     own = vars(cls)
     if f'do_{name}' in own or not callable(own.get(name)) or cls.__module__ in OWN:
         return own.get(f'do_{name}')
@@ -112,7 +113,7 @@ def own_vfunc(cls, name):
 
 
 def guard_vfuncs(cls, names):
-    """Lets exceptions out of the virtual functions that @cls itself defines."""
+    """Lets exceptions propagate from the virtual functions that @cls itself defines."""
     for name in names:
         function = own_vfunc(cls, name)
         if function is None:

@@ -21,7 +21,7 @@ from gi.overrides._gtorch_convert import (
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 MEMBERS = (RawTensor, RawModule)
 
@@ -33,7 +33,7 @@ def _forward(self, *inputs):
     return result
 
 
-# What C calls.
+# The function that C calls.
 def _do_forward(self, *inputs):
     return passing(type(self).__name__, _forward, self, *inputs)
 
@@ -44,7 +44,7 @@ def _do_forward_many(self, inputs, *_length):
 
 
 def _train_inside(module, mode):
-    """C has prepared them all, and knows of no train() in Python."""
+    """C has set the mode of all descendants, but does not know train() in Python."""
     for child in module.get_children():
         if getattr(child.train, '__func__', None) is Module.train:
             _train_inside(child, mode)
@@ -78,7 +78,7 @@ class Module(RawModule):
             )
 
     def __call__(self, *inputs, **options):
-        """Runs the module, with its hooks. C is given tensors only: others go to forward() directly."""
+        """Runs the module, with its hooks. C gets tensors only: other arguments go to forward() directly."""
         if len(inputs) == 1 and not options and isinstance(inputs[0], RawTensor):
             return RawModule.forward(self, inputs[0])
         if not self.has_hooks():
@@ -88,7 +88,7 @@ class Module(RawModule):
         return RawModule.forward_many(self, list(inputs))
 
     def _own_kind(self, name):
-        """What this module has by the name: 'parameter', 'buffer', 'module' or None."""
+        """Returns the kind of the member with this name: 'parameter', 'buffer', 'module' or None."""
         try:
             kind = self.get_member_kind(name)
         except RuntimeError:  # before Module.__init__()
@@ -96,7 +96,7 @@ class Module(RawModule):
         return None if kind == GTorch.MemberKind.NONE else kind.value_nick
 
     def _take(self, name, value):
-        """Assigns to a parameter, buffer or module; False if the name is something else's."""
+        """Assigns to a parameter, buffer or module; returns False if the name is none of these."""
         own = kind = self._own_kind(name)
         if isinstance(value, GTorch.Parameter):
             kind = 'parameter'
@@ -119,14 +119,14 @@ class Module(RawModule):
         return True
 
     def _may_be_member(self, name, value=None):
-        """Is it worth asking C? What begins with _ is mostly something else, and often asked for."""
+        """Tells whether to ask C. Names that begin with _ are mostly something else, and are read often."""
         if not name.startswith('_'):
             return True
         former = self.__dict__.get(name, False)
         return former is None or isinstance(value, MEMBERS) or isinstance(former, MEMBERS)
 
     def _show(self, name, value):
-        """Lets a member be found sooner than by __getattr__(); a property of the class stays one."""
+        """Makes a member faster to find than through __getattr__(); a property of the class is kept."""
         if not hasattr(type(self), name):
             GObject.Object.__setattr__(self, name, value)
 
@@ -143,7 +143,7 @@ class Module(RawModule):
             super().__delattr__(name)
 
     def __getattr__(self, name):
-        # only what is not found otherwise comes here
+        # called only for names that are not found otherwise
         if not name.startswith('__'):
             kind = self._own_kind(name)
             if kind == 'module':
@@ -154,12 +154,12 @@ class Module(RawModule):
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
     def register_parameter(self, name, parameter):
-        """Adds a parameter, or None for one that this module does not have."""
+        """Adds a parameter, or None for an absent one."""
         RawModule.register_parameter(self, name, parameter)
         self._show(name, parameter)
 
     def register_module(self, name, module):
-        """Puts a module into this one, or with None takes out the one of the name."""
+        """Adds a child module, or with None removes the one of the name."""
         if module is not None:
             RawModule.register_module(self, name, module)
         elif self._own_kind(name) == 'module':
@@ -167,7 +167,7 @@ class Module(RawModule):
         self._show(name, module)
 
     def unregister(self, name):
-        """Takes a member out."""
+        """Removes a member."""
         RawModule.unregister(self, name)
         self.__dict__.pop(name, None)
         return True
@@ -175,7 +175,7 @@ class Module(RawModule):
     add_module = register_module
 
     def parameters(self, recurse=True):
-        """The parameters, those of children too."""
+        """Returns the parameters, including those of descendants."""
         return list(self.get_parameters(recurse))
 
     def named_parameters(self, recurse=True):
@@ -204,14 +204,15 @@ class Module(RawModule):
         return True
 
     def train(self, mode=True):
-        """Prepares the module and all inside for training, those with a train() of their own by that."""
+        """Sets the module and all descendants to training mode, those with a train() of their own through
+        that."""
         mode = convert_bool(mode)
         RawModule.train(self, mode)
         _train_inside(self, mode)
         return self
 
     def eval(self):
-        """The same as train(False)."""
+        """Does the same as train(False)."""
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
@@ -236,7 +237,7 @@ class Module(RawModule):
         return hooks.HookHandle.of(self, number)
 
     def apply(self, function, *data):
-        """Calls @function with each module inside, and last with this one; gives the module."""
+        """Calls @function with each descendant, and last with this module; returns the module."""
 
         def call(module, *_data):
             function(module, *data)
@@ -267,7 +268,7 @@ def _sequential():
         return found.Sequential(*modules)
 
     class Sequential(GTorch.Sequential):
-        """One module after the other: GTorch.nn.Sequential(a, b, c)."""
+        """A chain of modules: GTorch.nn.Sequential(a, b, c)."""
 
         __module__ = OVERRIDES
 
@@ -289,7 +290,7 @@ def _sequential():
             return given + n if given < 0 else given
 
         def unregister(self, name):
-            """Takes a module out by its position; the later ones move up."""
+            """Removes a module by its position; the later ones move up."""
             if not name.isdecimal():
                 return Module.unregister(self, name)
             del self[int(name)]
@@ -328,12 +329,12 @@ def _sequential():
             return self
 
         def insert(self, position, module):
-            """Puts a module before the one at a position."""
+            """Inserts a module before the one at a position."""
             GTorch.Sequential.insert(self, self._position(position, 1), module)
             return self
 
         def pop(self, position=-1):
-            """Takes a module out, and gives it."""
+            """Removes a module, and returns it."""
             found = self[position]
             del self[position]
             return found
@@ -367,7 +368,7 @@ class Parameter(GTorch.Parameter):
 
 
 def install(export, submodule, ops):
-    """Classes that are derived from by others come first: PyGObject looks bases up only once."""
+    """Base classes come first: PyGObject looks up bases only once."""
     export('Module', override(Module))
     nn = {'Module': Module}
     for cls in (_sequential(), Parameter):
