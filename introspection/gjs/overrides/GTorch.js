@@ -221,8 +221,10 @@ function listTensors(value) {
         if (one instanceof GTorch.Tensor) {
             found.push(one);
         } else {
-            for (const part of partsOf(one))
-                rest.push(part);
+            for (const part of Array.isArray(one) ? one : partsOf(one)) {
+                if (typeof part === 'object') // an array may hold millions of numbers
+                    rest.push(part);
+            }
         }
     }
     return found;
