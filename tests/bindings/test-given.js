@@ -109,6 +109,28 @@ tap.add('forward_takes_as_many_inputs_as_the_layer', () => {
     refuses(() => GTorch.tensor([1], {}, 5), 'one object with options');
 });
 
+tap.add('methods_of_javascript_take_no_more_than_they_have', () => {
+    const net = nn.Linear(2, 2);
+    const sgd = optim.SGD([weight()]);
+    const schedule = optim.lr_scheduler.StepLR(sgd, 1);
+    const one = GTorch.ones([1]);
+    const calls = {
+        item: [one], toArray: [one], toTypedArray: [one], toString: [one, net],
+        state_dict: [net, sgd, schedule, new GTorch.GradScaler()], children: [net], named_children: [net],
+        modules: [net], eval: [net], train: [net], zero_grad: [net, sgd], parameters: [net],
+        named_parameters: [net], requires_grad_: [one],
+    };
+    for (const [name, holders] of Object.entries(calls)) {
+        for (const holder of holders)
+            refuses(() => holder[name](true, true), `${name}: 2 arguments were given, it takes`);
+    }
+    refuses(() => one.get_size(0, 1), 'get_size: 2 arguments were given, it takes 1');
+    refuses(() => one.put_at(0, 1, 2), 'put_at: 3 arguments were given, it takes 2');
+    refuses(() => net.apply(() => 1, 2), 'apply: 2 arguments were given, it takes 1');
+    refuses(() => sgd.load_state_dict(sgd.state_dict(), false), 'load_state_dict: 2 arguments were given');
+    tap.equal([...GTorch.ones([2])].length, 2);
+});
+
 // What takes defaults in JavaScript.
 tap.add('undefined_is_no_default', () => {
     const net = nn.Linear(2, 2);

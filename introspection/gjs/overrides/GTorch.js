@@ -340,7 +340,7 @@ function overrideTensor(prototype) {
         set: prototype.set,
         to: prototype.to,
     };
-    Object.assign(prototype, {
+    convert.addMethods(prototype, {
         backward(...given) {
             const names = ['gradient', 'retain_graph', 'create_graph'].map(name => ({name}));
             const {gradient = null, retain_graph: retain = null, create_graph: create = false} =
@@ -388,13 +388,10 @@ function overrideTensor(prototype) {
             this.set_requires_grad(wanted);
             return this;
         },
-        toString() {
-            return this.to_string();
-        },
-        *[Symbol.iterator]() {
-            yield* this.unbind(0);
-        },
     });
+    prototype[Symbol.iterator] = function* () {
+        yield* this.unbind(0);
+    };
 }
 
 function overrideFunctions() {
@@ -502,9 +499,11 @@ function overrideText() {
     for (const name of [...classes, ...Object.keys(owners)]) {
         const prototype = GTorch[name].prototype ?? {};
         if (Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
-            prototype.toString = function () {
-                return this.to_string();
-            };
+            convert.addMethods(prototype, {
+                toString() {
+                    return this.to_string();
+                },
+            });
         }
     }
 }

@@ -4,9 +4,9 @@
 // Conversions of JavaScript values to arguments of the introspected functions. gjs accepts 1.5 for an
 // integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
-/* exported argument bind bounded describe device dtype element encodeIndex enumeration fallback finished
-   flag integer integers isInteger isOptions item lastOptions make nameOf number options plainFunction
-   setup surplus target tensor toArray toTypedArray whole */
+/* exported addMethods argument bind bounded describe device dtype element encodeIndex enumeration
+   fallback finished flag integer integers isInteger isOptions item lastOptions make nameOf number
+   options plainFunction setup surplus target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;
 
@@ -80,6 +80,20 @@ function lastOptions(name, given, defaults) {
 function surplus(name, count, most) {
     const were = count === 1 ? 'argument was' : 'arguments were';
     throw new TypeError(`${name}: ${count} ${were} given, it takes ${most}`);
+}
+
+// Adds methods to a prototype. Those with a fixed number of parameters refuse more arguments; those with rest
+// parameters count their own.
+function addMethods(prototype, methods) {
+    for (const [name, func] of Object.entries(methods)) {
+        const most = func.length;
+        const counts = /^[^)]*\.\.\./.test(Function.prototype.toString.call(func));
+        prototype[name] = counts ? func : function (...given) {
+            if (given.length > most)
+                surplus(name, given.length, most);
+            return func.apply(this, given);
+        };
+    }
 }
 
 // Returns the given arguments by name: positional ones, then the members of an options object. Only the

@@ -219,7 +219,7 @@ function overrideModule(Module) {
         prototype[name].raw = method;
     }
 
-    Object.assign(prototype, {
+    convert.addMethods(prototype, {
         // Runs the hooks, too. super.forward(x) only runs the forward of the parent class.
         forward(...inputs) {
             if (inputs.length !== 1)
@@ -296,9 +296,6 @@ function overrideModule(Module) {
             adopt(this);
             raw.to.call(this, device, dtype);
             return this;
-        },
-        toString() {
-            return this.to_string();
         },
     });
     const isTensor = {result: mustBeTensor};
@@ -421,12 +418,14 @@ function overrideScaler(prototype) {
         update.call(this, typeof wanted === 'number'
             ? GTorch.tensor(wanted, {dtype: GTorch.float32}) : wanted);
     };
-    prototype.state_dict = function () {
-        return state.object(...this.state_lists());
-    };
-    prototype.load_state_dict = function (table) {
-        return this.load_state_lists(...state.lists('load_state_dict', table));
-    };
+    convert.addMethods(prototype, {
+        state_dict() {
+            return state.object(...this.state_lists());
+        },
+        load_state_dict(table) {
+            return this.load_state_lists(...state.lists('load_state_dict', table));
+        },
+    });
 }
 
 const PARAMETER = [{name: 'data', required: true}, {name: 'requires_grad'}];

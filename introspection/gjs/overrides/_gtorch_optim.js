@@ -145,12 +145,14 @@ function makeGroup(name, given, defaults) {
 }
 
 function overrideState(prototype) {
-    prototype.state_dict = function () {
-        return state.object(...this.state_lists());
-    };
-    prototype.load_state_dict = function (table) {
-        return this.load_state_lists(...state.lists('load_state_dict', table));
-    };
+    convert.addMethods(prototype, {
+        state_dict() {
+            return state.object(...this.state_lists());
+        },
+        load_state_dict(table) {
+            return this.load_state_lists(...state.lists('load_state_dict', table));
+        },
+    });
 }
 
 function overrideOptimizer(Optimizer) {
