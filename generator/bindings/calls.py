@@ -52,7 +52,7 @@ def kind_of(element, enums, flags):
 
 
 def arguments(function, enums, flags):
-    """Yields position, name and kind of the arguments to check."""
+    """Returns position, name and kind of the arguments to check, and the positions of callbacks."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
     hidden = set()
@@ -60,7 +60,7 @@ def arguments(function, enums, flags):
         array = part.find(CORE + 'array')
         places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
         hidden |= {int(place) for place in places if place is not None}
-    found = []
+    found, callbacks = [], []
     position = 0
     for i, parameter in enumerate(given):
         if i in hidden or parameter.get('direction', 'in') == 'out':
@@ -69,15 +69,20 @@ def arguments(function, enums, flags):
         kind = kind_of((parameter if array is None else array).find(CORE + 'type'), enums, flags)
         if kind is not None:
             found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
+        if parameter.get('scope') is not None:
+            callbacks.append(position)
         position += 1
-    return found
+    return found, callbacks
 
 
 def entry(function, enums, flags):
     result = function.find(f'{CORE}return-value/{CORE}type')
     found = {}
-    if checked := arguments(function, enums, flags):
+    checked, callbacks = arguments(function, enums, flags)
+    if checked:
         found['args'] = checked
+    if callbacks:
+        found['callbacks'] = callbacks
     if result is not None and result.get('name') in WITH_PRIVATE_CLASSES:
         found['returns'] = result.get('name')
     return found
@@ -105,8 +110,14 @@ def table(gir, rows):
         methods, statics = entries(owner, 'method'), entries(owner, 'function', 'constructor')
         if methods or statics:
             owners[owner.get('name')] = {'methods': methods, 'statics': statics}
-    classes = [e.get('name') for e in namespace.findall(CORE + 'class')]
-    return {'functions': entries(namespace, 'function'), 'owners': owners, 'classes': sorted(classes)}
+    classes = {e.get('name'): e for e in namespace.findall(CORE + 'class')}
+    vfuncs = {name: [v.get('name') for v in e.findall(CORE + 'virtual-method')] for name, e in classes.items()}
+    return {
+        'functions': entries(namespace, 'function'),
+        'owners': owners,
+        'classes': sorted(classes),
+        'vfuncs': {name: found for name, found in vfuncs.items() if found},
+    }
 
 
 def emit(gir, ops, file):
@@ -114,8 +125,9 @@ def emit(gir, ops, file):
         '// SPDX-FileCopyrightText: The GTorch authors',
         '// SPDX-License-Identifier: LGPL-2.1-or-later',
         '',
-        '// Written by generator/bindings: position, name and kind of the arguments that are checked.',
-        '/* exported classes functions owners */',
+        '// Written by generator/bindings: position, name and kind of the arguments that are checked, positions of',
+        '// functions that C calls, and the virtual functions of classes.',
+        '/* exported classes functions owners vfuncs */',
         *(f'var {key} = {json.dumps(value)};' for key, value in table(gir, load(ops)).items()),
     ]
     write(file, '\n'.join(lines))

@@ -53,7 +53,7 @@ function right(arg) {
 
 // A dtype may be omitted.
 function isWrong(arg, value) {
-    return arg.type !== 'DType' || value !== null && value !== undefined;
+    return arg.type !== 'DType' || value !== null;
 }
 
 // Functions that take options at the positions of some of C's arguments.
@@ -67,9 +67,6 @@ const BY_NAME = {
 };
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
-const MAY_BE_UNDEFINED = [
-    'Module.load_state_dict', 'Module.train', 'Module.zero_grad', 'Optimizer.zero_grad',
-];
 
 function isOption(func, object, before) {
     try {
@@ -115,10 +112,10 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
                 if (isLast && isPlain)
                     continue; // these would be options
                 if (BY_NAME[what]) {
-                    const isDefault = value === undefined || value === null && MAY_BE_NULL.includes(arg.name);
+                    const isDefault = value === null && MAY_BE_NULL.includes(arg.name);
                     if (!isDefault && arg.type !== 'DType')
                         await check(what, arg, value, one => BY_NAME[what]({[arg.name]: one}));
-                } else if (value !== undefined || !MAY_BE_UNDEFINED.includes(what)) {
+                } else {
                     await check(what, arg, arg.isArray ? [value] : value,
                         one => func.apply(object, given.map((other, k) => k === i ? one : right(other))));
                 }
@@ -128,6 +125,26 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
     const first = failed.slice(0, 40).join('\n');
     tap.assert(failed.length === 0, `${failed.length} of ${nValues} values: ${first}`);
     tap.assert(nArguments > 700 && nValues > 6000, `${nArguments} arguments, ${nValues} values`);
+});
+
+// gjs only warns of one too many. Functions whose arguments need no check are gjs's own.
+tap.add('arguments_that_are_too_many_are_refused', () => {
+    const {functions, owners} = imports.overrides._gtorch_calls_table;
+    const tables = [[GTorch, functions], ...Object.entries(owners).flatMap(([owner, {methods, statics}]) =>
+        // Methods of modules look for members first, which a prototype does not have.
+        [[owner === 'Module' ? {} : GTorch[owner].prototype ?? {}, methods], [GTorch[owner], statics]])];
+    let n = 0;
+    for (const [holder, table] of tables) {
+        for (const [name, {args = []}] of Object.entries(table)) {
+            if (args.length === 0 || typeof holder[name] !== 'function' || name.endsWith('_async'))
+                continue;
+            const given = Array(12).fill(null);
+            tap.throws(() => holder[name](...given), error => error instanceof TypeError);
+            n++;
+        }
+    }
+    tap.assert(n > 120, `${n} functions`);
+    tap.throws(() => GTorch.manual_seed(1, 2), error => error.message.includes('given, it takes 1'));
 });
 
 // --- functions that take functions ---
@@ -188,14 +205,96 @@ tap.add('functions_that_continue_later_are_refused', () => {
     tap.assert(GTorch.is_grad_enabled());
 });
 
-tap.add('tidy_refuses_promises', () => {
+// Ways that call the function later, and refuse its promise then.
+const CALLS_LATER = {
+    'GraphedModule.new_for_func': func => GTorch.make_graphed_callables(
+        [GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])])], null),
+    'Module.register_forward_hook': func => {
+        const net = nn.Identity();
+        net.register_forward_hook(func);
+        net.forward(x());
+    },
+    'Module.register_forward_pre_hook': func => {
+        const net = nn.Identity();
+        net.register_forward_pre_hook(func);
+        net.forward(x());
+    },
+};
+for (const name of ['register_hook', 'register_post_accumulate_grad_hook']) {
+    CALLS_LATER[`Tensor.${name}`] = func => {
+        const one = x();
+        one[name](func);
+        one.sum().backward();
+    };
+    CALLS_LATER[`register_tensor_${name.replace('register_', '')}`] = func => {
+        const one = x();
+        GTorch[`register_tensor_${name.replace('register_', '')}`](one, func);
+        one.sum().backward();
+    };
+}
+
+tap.add('functions_that_give_promises_are_refused', () => {
     const isRefused = error => error instanceof TypeError && error.message.includes('computes later');
     const generate = function* () {
         yield GTorch.ones([1]);
     };
-    tap.throws(() => GTorch.tidy(() => Promise.resolve(1)), isRefused);
-    tap.throws(() => GTorch.tidy(() => generate()), isRefused);
+    let n = 0;
+    for (const take of Object.values({...TAKERS, ...MORE_TAKERS, ...CALLS_LATER})) {
+        for (const value of [Promise.resolve(1), generate(), {then() {}}]) {
+            tap.throws(() => take(() => {
+                n++;
+                return value;
+            }), isRefused);
+        }
+    }
+    tap.assert(n >= 60, `${n} calls`);
+    tap.assert(GTorch.is_grad_enabled() && GTorch.Stream.get_current(cpu) === cpu.get_default_stream());
     tap.equal(GTorch.tidy(() => ({next: GTorch.ones([1])})).next.item(), 1);
+});
+
+tap.add('tidy_keeps_what_the_result_leads_to', () => {
+    class Inner {
+        constructor() {
+            this.value = GTorch.ones([3]);
+            this.itself = this;
+        }
+    }
+    class Outer {
+        constructor() {
+            this.inner = new Inner();
+            this.map = new Map([[new Inner(), {set: new Set([GTorch.full([1], 2)])}]]);
+            this.data = new Float64Array(1000);
+        }
+
+        get computed() {
+            throw new Error('was asked for');
+        }
+    }
+    const outer = GTorch.tidy(() => new Outer());
+    const [[key, {set}]] = [...outer.map];
+    tap.equal([outer.inner.value, key.value, ...set].map(t => t.toArray()), [[1, 1, 1], [1, 1, 1], [2]]);
+
+    let deep = GTorch.tidy(() => {
+        let chain = GTorch.full([1], 7);
+        for (let i = 0; i < 50000; i++)
+            chain = i % 2 ? [chain] : {next: chain};
+        return chain;
+    });
+    while (!(deep instanceof GTorch.Tensor))
+        [deep] = Object.values(deep);
+    tap.equal(deep.item(), 7);
+    const net = GTorch.tidy(() => {
+        const made = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2));
+        made.forward(GTorch.ones([3, 2]));
+        return made;
+    });
+    net.load_state_dict(net.state_dict());
+    let lost = null;
+    GTorch.tidy(() => {
+        lost = GTorch.ones([1]);
+        return [1, 'text', null, undefined, () => 1, Symbol('s')];
+    });
+    tap.throws(() => lost.item(), () => true);
 });
 
 // --- names and positions ---

@@ -7,6 +7,7 @@ import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
+import * as typelib from './typelib.js';
 
 const {nn, optim} = GTorch;
 
@@ -97,6 +98,86 @@ tap.add('settings_take_effect', () => {
     tap.equal(sgd.lr, 0.25);
     norm.training = false;
     tap.equal(norm.get_training(), false);
+});
+
+tap.add('members_of_layers_are_assigned', () => {
+    const x = GTorch.ones([1, 2]);
+    const layer = nn.Linear(2, 2);
+    const weight = nn.Parameter(GTorch.eye(2));
+    layer.weight = weight;
+    layer.bias = null;
+    tap.equal(layer.forward(x).toArray(), [[1, 1]]);
+    tap.assert(layer.weight === weight && layer.parameters()[0] === weight);
+    tap.equal([layer.bias, layer.get_parameter_names(true)], [null, ['weight']]);
+    layer.bias = nn.Parameter(GTorch.ones([2]));
+    tap.equal(layer.forward(x).toArray(), [[2, 2]]);
+    const norm = nn.BatchNorm1d(2);
+    norm.running_mean = GTorch.full([2], 3);
+    tap.equal(norm.state_dict().running_mean.toArray(), [3, 3]);
+    tap.equal(norm.runningMean.toArray(), [3, 3]);
+    refuses(() => {
+        layer.bias = x;
+    }, 'Linear.bias must be a Parameter or null, not Tensor');
+    refuses(() => {
+        norm.running_var = 5;
+    }, 'BatchNorm1d.running_var');
+    refuses(() => {
+        layer.in_features = 5;
+    }, 'is fixed');
+    let n = 0;
+    for (const one of objects().filter(each => each instanceof GTorch.Module)) {
+        for (const [name, parameter] of one.named_parameters(false)) {
+            one[name] = nn.Parameter(parameter.detach().clone());
+            tap.assert(one[name] !== parameter && one.named_parameters(false).length > 0);
+            one[name] = null;
+            tap.assert(one[name] === null && !one.get_parameter_names(false).includes(name));
+            refuses(() => {
+                one[name] = 'text';
+            }, name);
+            n++;
+        }
+    }
+    tap.assert(n > 8, `${n} parameters`);
+});
+
+tap.add('names_that_a_class_has_not_are_refused', () => {
+    const x = GTorch.ones([2]);
+    const ready = [...objects(), x, nn.Parameter(x), GTorch.Device.cpu(), GTorch.Stream.new(null, 0),
+        new GTorch.Event(), new GTorch.CUDAGraph(), GTorch.MemoryPool.new(GTorch.Device.cpu())];
+    for (const one of ready) {
+        for (const name of ['require_grad', 'wieght', 'lrr', 'no_such', 'foo-bar']) {
+            refuses(() => {
+                one[name] = true;
+            }, `there is no property ${name}`);
+            tap.equal(one[name], undefined);
+        }
+        one[Symbol('of the program')] = 1;
+        tap.assert(one instanceof GObject.Object);
+        one.disconnect(one.connect('notify', () => {}));
+    }
+    const Own = GObject.registerClass(class Own extends GTorch.Linear {});
+    const own = new Own({in_features: 1, out_features: 1});
+    own.note = 'taken';
+    tap.equal(own.note, 'taken');
+    const bare = new GTorch.Module();
+    bare.inner = nn.Linear(1, 1);
+    bare.scale = nn.Parameter(x);
+    tap.equal(bare.get_parameter_names(true).sort(), ['inner.bias', 'inner.weight', 'scale']);
+    x.requires_grad = true;
+    tap.assert(x.requires_grad);
+});
+
+tap.add('objects_with_a_text_are_shown_by_it', () => {
+    const names = typelib.callables().filter(({name, args}) => name === 'to_string' && args.length === 0)
+        .map(({owner}) => owner);
+    const made = {
+        Device: GTorch.Device.cpu(), Module: nn.Linear(1, 2), Size: GTorch.Size.new([1, 2]),
+        Tensor: GTorch.ones([1]),
+    };
+    tap.equal(names.sort(), Object.keys(made));
+    for (const one of Object.values(made))
+        tap.equal(`${one}`, one.to_string());
+    tap.equal(`${made.Device}`, 'cpu');
 });
 
 tap.add('modules_move_by_device_dtype_or_tensor', () => {

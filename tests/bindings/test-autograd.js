@@ -34,7 +34,7 @@ const ScaledSum = GObject.registerClass(class ScaledSum extends GTorch.Function 
     }
 
     backward(context, product, total) {
-        const [, y] = context.get_saved_tensors();
+        const [, y] = context.saved_tensors;
         return [product.mul(y).add(total), null];
     }
 });

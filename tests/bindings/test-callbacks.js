@@ -265,9 +265,11 @@ const LOGGED = ['MemorySource.release', 'Module.extra_repr'];
 for (const [kind, name, call] of ways) {
     tap.add(`${kind}: ${name}`, () => {
         const errors = [new Boom('boom'), new TypeError('of a type'), new GTorch.Error(
-            {code: GTorch.Error.SHAPE, message: 'an error of the library'})];
+            {code: GTorch.Error.SHAPE, message: 'an error of the library'}),
+        'a text', 5, {code: 1}, [1], Object.create(null), null, undefined, Symbol('s'), new Error()];
         for (const error of errors) {
-            let caught = null;
+            const nothing = {};
+            let caught = nothing;
             try {
                 call(() => {
                     throw error;
@@ -275,10 +277,10 @@ for (const [kind, name, call] of ways) {
             } catch (thrown) {
                 caught = thrown;
             }
-            tap.assert(caught !== null, `${error.message} vanished`);
+            tap.assert(caught !== nothing, 'what was thrown vanished');
             const longer = error instanceof GLib.Error && caught.message.endsWith(`: ${error.message}`)
                 && caught.matches(GTorch.Error, GTorch.Error.SHAPE);
-            tap.assert(caught === error || longer, `${caught} instead of ${error}`);
+            tap.assert(caught === error || longer, `${caught?.message} instead of ${error?.message}`);
             call(() => undefined);
         }
         tap.assert(GTorch.is_grad_enabled());

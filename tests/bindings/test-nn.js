@@ -146,6 +146,56 @@ tap.add('optimizers_take_the_arguments_of_their_rows', () => {
     tap.throws(() => SGD(weight(), {nesterov: true}), error => error.message.includes('momentum > 0'));
 });
 
+tap.add('optimizers_take_groups', () => {
+    const weight = () => nn.Parameter(GTorch.ones([1]));
+    const {SGD} = GTorch.optim;
+    const rates = optimizer => Array.from({length: optimizer.get_param_groups().get_n_items()},
+        (_, i) => optimizer.get_param_groups().get_item(i)).map(group => [group.lr, group.weight_decay]);
+    const sgd = SGD([{params: [weight()], lr: 0.5}, {params: [weight()], weight_decay: 0.25}], {lr: 0.125});
+    tap.equal(rates(sgd), [[0.5, 0], [0.125, 0.25]]);
+    sgd.add_param_group({params: new Set([weight()]), lr: 2, initial_lr: 4});
+    sgd.add_param_group({params: nn.Linear(1, 1).get_parameters(true)});
+    tap.equal(rates(sgd).slice(2), [[2, 0], [0.5, 0]]);
+    sgd.get_param_groups().get_item(2).lr = 3;
+    tap.equal([rates(sgd)[2], sgd.get_param_groups().get_item(2).initial_learning_rate], [[3, 0], 4]);
+    tap.equal(rates(SGD(nn.Linear(1, 1).parameters().values(), {lr: 1})), [[1, 0]]);
+
+    const refused = [
+        [[], 'no parameters'], [nn.Sequential().parameters(), 'no parameters'],
+        [nn.ReLU().get_parameters(true), 'no parameters'],
+        [undefined, 'params must be'], [null, 'params must be'],
+        [5, 'params must be'], ['text', 'params must be'], [{params: [weight()]}, 'params must be'],
+        [nn.Linear(1, 1), 'not Linear; its parameters()'], [nn.Sequential(nn.ReLU()), 'not Sequential'],
+        [weight(), 'not Parameter'], [[5], 'not number 5'], [[weight(), {params: [weight()]}], 'not Object'],
+        [[{lr: 1}], 'params is missing'], [[{params: undefined}], 'params is undefined'],
+        [[{params: [weight()], momentum: 1}], 'momentum is a setting of the whole optimizer'],
+        [[{params: [weight()], lr: 'x'}], 'lr must be a number'], [[{params: nn.ReLU()}], 'not ReLU'],
+    ];
+    for (const [params, says] of refused) {
+        tap.throws(() => SGD(params, {lr: 1}), error =>
+            (error instanceof TypeError || error instanceof RangeError) && error.message.includes(says));
+    }
+    tap.throws(() => sgd.add_param_group({params: [5]}), error => error instanceof TypeError);
+});
+
+tap.add('containers_take_modules_and_functions_take_tensors', () => {
+    const isType = part => error => error instanceof TypeError && error.message.includes(part);
+    for (const [given, found] of [[[nn.ReLU(), 5], 'number 5'], [[null], 'null'], [[3], 'number 3'],
+        [[undefined], 'undefined'], [[[nn.ReLU(), 'x']], 'string x']])
+        tap.throws(() => nn.Sequential(...given), isType(`Sequential: modules are wanted, not ${found}`));
+    const Unchanged = GObject.registerClass(class Unchanged extends GTorch.Function {
+        forward(_context, x) {
+            return x.mul(1);
+        }
+    });
+    const x = GTorch.ones([1]);
+    for (const given of [[x], [], [[x], 1], [null]])
+        tap.throws(() => new Unchanged().apply(...given), isType('Unchanged.apply: an array of tensors'));
+    tap.equal(new Unchanged().apply([x])[0].item(), 1);
+    tap.throws(() => nn.Parameter(3), isType('data must be a tensor'));
+    tap.equal(new nn.Parameter(x, {requires_grad: false}).requires_grad, false);
+});
+
 tap.add('schedules_set_the_learning_rate', () => {
     const {StepLR, CosineAnnealingLR, LRScheduler} = GTorch.optim.lr_scheduler;
     const optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});

@@ -24,7 +24,14 @@ export function constructible() {
         .filter(name => !/Class$|Private$/.test(name));
 }
 
-// Returns the tag of a type, or the name of an enumeration or a class.
+// The virtual functions of all classes, as Module.forward.
+export function vfuncs() {
+    return infos().filter(info => info.get_type() === InfoType.OBJECT).flatMap(info =>
+        Array.from({length: GIRepository.object_info_get_n_vfuncs(info)}, (_, i) =>
+            `${info.get_name()}.${GIRepository.object_info_get_vfunc(info, i).get_name()}`));
+}
+
+// The tag of a type, and the name of an enumeration or a class.
 function typeOf(typeInfo) {
     const tag = GIRepository.type_info_get_tag(typeInfo);
     if (tag === TypeTag.ARRAY)

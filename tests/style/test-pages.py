@@ -28,7 +28,7 @@ LANGUAGES = {
     "autograd": ["python", "c"],
     "streams-and-backward": ["python", "c", "js", "vala"],
     "modules": ["python", "c"],
-    "optimizers": ["python", "c"],
+    "optimizers": ["python", "c", "js"],
     "mixed-precision": ["python", "c", "js", "vala"],
     "cuda-graphs": ["python", "c", "js", "vala"],
     "devices-and-streams": ["python", "c", "js", "vala"],

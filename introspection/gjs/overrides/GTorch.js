@@ -9,13 +9,15 @@
 
 /* exported _init */
 
-const {GObject} = imports.gi;
+const {Gio} = imports.gi;
 const System = imports.system;
 const {operations} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
+const {classes, owners} = imports.overrides._gtorch_calls_table;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
+const derived = imports.overrides._gtorch_derived;
+const {restore, restoring} = imports.overrides._gtorch_errors;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 
@@ -30,12 +32,19 @@ function gather(name, args, given) {
     if (count > 0 && convert.isOptions(given[count - 1])) {
         options = given[--count];
         for (const key in options) {
-            if (!args.some(([argName]) => argName === key))
+            const place = args.findIndex(([argName]) => argName === key);
+            if (place < 0)
                 throw new TypeError(`${name}: there is no option ${key}`);
+            if (place < count)
+                throw new TypeError(`${name}: ${key} is given by position and by name`);
+            if (options[key] === undefined)
+                throw new TypeError(`${name}: ${key} is undefined`);
         }
     }
-    if (count > args.length)
-        throw new TypeError(`${name}: ${count} arguments were given, it takes ${args.length}`);
+    if (count > args.length) {
+        const nOwn = args[0]?.[0] === 'self' ? 1 : 0;
+        convert.surplus(name, count - nOwn, args.length - nOwn);
+    }
 
     return args.map((arg, i) => {
         const [argName, kind, fallback] = arg;
@@ -46,6 +55,8 @@ function gather(name, args, given) {
             if (arg.length < 3 || i < count)
                 throw new TypeError(`${name}: ${argName} is ${i < count ? 'undefined' : 'missing'}`);
             value = fallback;
+        } else if (value === null && kind === 'int[]' && arg.length < 3) {
+            throw new TypeError(`${name}: ${argName} must be an array of integers, not null`);
         }
         return convert.argument(name, argName, kind, value);
     });
@@ -182,11 +193,40 @@ function countWrapper() {
         collect();
 }
 
-function listTensors(value, found, depth) {
-    if (value instanceof GTorch.Tensor)
-        found.push(value);
-    else if (depth > 0 && (Array.isArray(value) || convert.isOptions(value)))
-        Object.values(value).forEach(item => listTensors(item, found, depth - 1));
+// Yields the parts of a value that a program can look into.
+function* partsOf(value) {
+    if (value instanceof Map)
+        yield* value.keys();
+    if (value instanceof Map || value instanceof Set)
+        yield* value.values();
+    if (value instanceof Gio.ListModel) {
+        for (let i = 0; i < value.get_n_items(); i++)
+            yield value.get_item(i);
+    }
+    for (const {value: part, enumerable} of Object.values(Object.getOwnPropertyDescriptors(value))) {
+        if (enumerable)
+            yield part;
+    }
+}
+
+function listTensors(value) {
+    const found = [];
+    const seen = new Set();
+    const rest = [value];
+    while (rest.length > 0) {
+        const one = rest.pop();
+        if (one === null || typeof one !== 'object' || seen.has(one) || ArrayBuffer.isView(one))
+            continue;
+        seen.add(one);
+        if (one instanceof GTorch.Tensor) {
+            found.push(one);
+        } else {
+            for (const part of Array.isArray(one) ? one : partsOf(one)) {
+                if (typeof part === 'object') // an array may hold millions of numbers
+                    rest.push(part);
+            }
+        }
+    }
     return found;
 }
 
@@ -195,12 +235,8 @@ function tidy(func) {
     convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
     try {
-        const result = func();
-        if (/Promise|Generator/.test(Object.prototype.toString.call(result))) {
-            throw new TypeError('tidy: the function gave what computes later, and needs its tensors then; ' +
-                'call tidy for each part that does not wait');
-        }
-        listTensors(result, [], 8).forEach(tensor => scope.keep(tensor));
+        const result = convert.finished('tidy', func());
+        listTensors(result).forEach(tensor => scope.keep(tensor));
         return result;
     } finally {
         scope.end();
@@ -220,17 +256,27 @@ function parameter(name, value, other) {
 function normal(mean, std, ...rest) {
     const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
     const size = sized ? rest.shift() : null;
-    const {generator, ...where} = convert.options('normal', rest[0] ?? {},
+    const {generator, ...where} = convert.lastOptions('normal', rest,
         sized ? {generator: null, dtype: null, device: null} : {generator: null});
-    if (rest.length > 1)
-        throw new TypeError(`normal: ${rest.length} arguments are too many after the mean and the std`);
     if (!sized) {
         const one = mean instanceof GTorch.Tensor ? mean : std;
-        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', std ?? 1, one), generator);
+        const spread = arguments.length > 1 ? std : 1;
+        return GTorch.normal_around(parameter('mean', mean, one), parameter('std', spread, one), generator);
     }
     if (std === undefined || size === undefined)
         throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
     return GTorch.empty(size, where).normal_(mean, std, {generator});
+}
+
+// Wraps arange(): arange(5) is arange(0, 5).
+function fromZero(arange) {
+    return (...given) => {
+        const options = convert.isOptions(given.at(-1)) ? given.at(-1) : {};
+        const count = given.length - (options === given.at(-1) ? 1 : 0);
+        const isEnd = count === 1 ? !('end' in options)
+            : count === 0 && 'end' in options && !('start' in options);
+        return isEnd ? arange(0, ...given) : arange(...given);
+    };
 }
 
 // Runs func while the guard, which makeGuard creates, is active.
@@ -238,7 +284,7 @@ function within(name, func, makeGuard, ...values) {
     convert.plainFunction(name, func);
     const guard = makeGuard();
     try {
-        return func(...values);
+        return convert.finished(name, func(...values));
     } finally {
         guard.end();
     }
@@ -248,7 +294,7 @@ function within(name, func, makeGuard, ...values) {
 // model.forward(x)).
 function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
-    const {dtype: wanted, enabled, cache_enabled: caches} = convert.options('autocast', rest[0] ?? {},
+    const {dtype: wanted, enabled, cache_enabled: caches} = convert.lastOptions('autocast', rest,
         {dtype: null, enabled: true, cache_enabled: GTorch.is_autocast_cache_enabled()});
     let type = typeof deviceType === 'string' ? deviceType.split(':')[0] : deviceType;
     if (type instanceof GTorch.Device)
@@ -294,13 +340,11 @@ function overrideTensor(prototype) {
         set: prototype.set,
         to: prototype.to,
     };
-    Object.assign(prototype, {
-        backward(options = {}, ...flags) {
-            const [keep, more] = flags;
-            const given = convert.isOptions(options)
-                ? options : {gradient: options, retain_graph: keep, create_graph: more};
-            const {gradient, retain_graph: retain, create_graph: create} = convert.options('backward', given,
-                {gradient: null, retain_graph: null, create_graph: false});
+    convert.addMethods(prototype, {
+        backward(...given) {
+            const names = ['gradient', 'retain_graph', 'create_graph'].map(name => ({name}));
+            const {gradient = null, retain_graph: retain = null, create_graph: create = false} =
+                convert.bind('backward', names, given);
             convert.flag('backward', 'create_graph', create);
             return restoring(() => raw.backward.call(this, gradient, retain ?? create, create));
         },
@@ -334,31 +378,20 @@ function overrideTensor(prototype) {
         toTypedArray() {
             return convert.toTypedArray(this);
         },
-        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', {non_blocking: true})
-        to(target, options = {}, ...rest) {
-            if (rest.length > 0 || !convert.isOptions(options))
-                throw new TypeError('to: one target and an object with options are wanted');
-            let dtype = GTorch.DType.NONE;
-            let device = null;
-            if (target instanceof GTorch.Tensor)
-                [dtype, device] = [target.get_dtype(), target.get_device()];
-            else if (target instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(target))
-                device = convert.device('to', target);
-            else
-                dtype = convert.dtype('to', target);
-            return raw.to.call(this, {dtype, device, ...options});
+        // to('cuda:0'), to(GTorch.float64), to(other), to('cpu', GTorch.float64), to('cpu', {copy: true})
+        to(...given) {
+            return raw.to.call(this, convert.target('to', given, ['non_blocking', 'copy']));
         },
-        requires_grad_(wanted = true) {
+        requires_grad_(...given) {
+            const {requires_grad: wanted = true} =
+                convert.bind('requires_grad_', [{name: 'requires_grad'}], given);
             this.set_requires_grad(wanted);
             return this;
         },
-        toString() {
-            return this.to_string();
-        },
-        *[Symbol.iterator]() {
-            yield* this.unbind(0);
-        },
     });
+    prototype[Symbol.iterator] = function* () {
+        yield* this.unbind(0);
+    };
 }
 
 function overrideFunctions() {
@@ -368,14 +401,15 @@ function overrideFunctions() {
 
     Object.assign(GTorch, {
         normal,
+        arange: fromZero(GTorch.arange),
         tensor: convert.make,
         tidy,
         no_grad: func => within('no_grad', func, noGrad),
         enable_grad: func => within('enable_grad', func, enableGrad),
         autocast: withAutocast,
-        autograd_grad(outputs, inputs, options = {}) {
+        autograd_grad(outputs, inputs, ...given) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
-                convert.options('autograd_grad', options,
+                convert.lastOptions('autograd_grad', given,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
             return restoring(() =>
@@ -391,9 +425,54 @@ function overrideFunctions() {
     }
 }
 
-// The overrides return what their functions return, or throw what those throw. gjs up to at least 1.74
-// frees a callback too often if it calls the same C function with another callback, so these do not use
-// it.
+// Calls the function of a capture without capturing, on the stream of the capture.
+function warmUp(stream, count, func) {
+    const current = GTorch.Stream.get_current(stream.get_device());
+    if (stream !== current)
+        stream.wait_stream(current);
+    try {
+        for (let i = 0; i < count; i++)
+            stream.run(func);
+    } finally {
+        if (stream !== current)
+            current.wait_stream(stream);
+    }
+}
+
+// Abandons a capture, so that the graph stays empty: its end fails if another stream is current.
+function giveUp(capture, stream) {
+    const elsewhere = GTorch.StreamGuard.new(stream.get_device().get_default_stream());
+    try {
+        capture.end();
+    } catch {
+        // The error says that the capture was abandoned.
+    } finally {
+        elsewhere.end();
+    }
+}
+
+function captureFunc(graph, given, pool, func) {
+    convert.plainFunction('capture', func);
+    if (given !== null && !(given instanceof GTorch.Stream))
+        throw new TypeError(`capture: stream must be a Stream or null, not ${convert.describe(given)}`);
+    const stream = given ?? GTorch.Stream.new(null, 0);
+    const count = graph.get_warmup_iterations();
+    if (count > 0)
+        warmUp(stream, count, func);
+    const capture = GTorch.GraphCapture.new(graph, stream, pool, GTorch.CaptureMode.THREAD_LOCAL);
+    let result;
+    try {
+        result = convert.finished('capture', func(stream));
+    } catch (error) {
+        giveUp(capture, stream);
+        throw error;
+    }
+    capture.end();
+    return result;
+}
+
+// The overrides return what their functions return, or throw what those throw. A callback of a C function
+// cannot call the same function (see once() in _gtorch_calls.js), so these pass no callback to C.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
         return within('run', func, () => GTorch.DeviceGuard.new(this), this);
@@ -410,24 +489,23 @@ function overrideRun() {
     GTorch.autocast_run = (deviceType, dtype, enabled, caches, func) =>
         within('autocast_run', func, () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
 
-    const {capture} = GTorch.CUDAGraph.prototype;
     GTorch.CUDAGraph.prototype.capture = function (stream, pool, func) {
-        let result;
-        convert.plainFunction('capture', func);
-        restoring(() => capture.call(this, stream, pool, (...values) => noting(() => {
-            result = func(...values);
-            return true;
-        })));
-        return result;
+        return captureFunc(this, stream, pool, func);
     };
 }
 
-function overrideMemorySource(MemorySource) {
-    restore(MemorySource.prototype, 'allocate');
-    MemorySource._classInit = function (klass) {
-        noteVfuncs(klass.prototype, 'allocate');
-        return GObject.Object._classInit(klass);
-    };
+// Makes toString() the library's to_string(), where there is one.
+function overrideText() {
+    for (const name of [...classes, ...Object.keys(owners)]) {
+        const prototype = GTorch[name].prototype ?? {};
+        if (Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
+            convert.addMethods(prototype, {
+                toString() {
+                    return this.to_string();
+                },
+            });
+        }
+    }
 }
 
 function _init() {
@@ -435,12 +513,14 @@ function _init() {
     convert.setup(GTorch);
     properties.setup(GTorch);
     calls.setup(GTorch);
+    derived.setup(GTorch);
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
     async.setup(GTorch);
     overrideRun();
-    overrideMemorySource(GTorch.MemorySource);
+    restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch);
+    overrideText();
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

@@ -36,11 +36,40 @@ function many(name, argName, kind, value) {
     return Array.isArray(value) ? value.map(item => one(name, argName, kind, item)) : value;
 }
 
-function checked(name, raw, {args = [], returns = null}) {
+// gjs up to at least 1.74 stores one callback for each argument of a C function. If a callback calls the
+// same C function with another callback, gjs frees the inner one twice and the outer one never.
+function once(name, raw, callbacks) {
+    let isRunning = false;
+    const func = function (...given) {
+        if (!callbacks.some(position => typeof given[position] === 'function'))
+            return raw.apply(this, given);
+        if (isRunning) {
+            throw new Error(`${name}: a function that ${name} calls cannot give ${name} another function, ` +
+                'which gjs would free twice; call it after the first call has returned');
+        }
+        isRunning = true;
+        try {
+            return raw.apply(this, given);
+        } finally {
+            isRunning = false;
+        }
+    };
+    Object.defineProperty(func, 'length', {value: raw.length, configurable: true});
+    return func;
+}
+
+function checked(name, raw, {args = [], callbacks = [], returns = null}) {
+    if (callbacks.length > 0)
+        raw = once(name, raw, callbacks);
+    if (args.length === 0 && returns === null)
+        return raw;
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
         ? {position, argName, kind: kind.slice(0, -'[]'.length), check: many}
         : {position, argName, kind, check: one});
+    const most = raw.length;
     const func = function (...given) {
+        if (given.length > most)
+            convert.surplus(name, given.length, most);
         // without an iterator, which costs more than the call
         for (let i = 0; i < list.length; i++) {
             const {position, argName, kind, check} = list[i];

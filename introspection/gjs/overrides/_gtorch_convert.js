@@ -4,12 +4,11 @@
 // Conversions of JavaScript values to arguments of the introspected functions. gjs accepts 1.5 for an
 // integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
-/* exported argument bounded describe device dtype element encodeIndex enumeration fallback flag integer
-   integers isInteger isOptions item make number options plainFunction setup target tensor toArray
-   toTypedArray whole */
+/* exported addMethods argument bind bounded describe device dtype element encodeIndex enumeration
+   fallback finished flag integer integers isInteger isOptions item lastOptions make nameOf number
+   options plainFunction setup surplus target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;
-
 
 // The largest Number that gjs accepts for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
@@ -40,30 +39,86 @@ function isOptions(value) {
     return value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
 }
 
+// Returns the name of a class as programs write it, without the prefix that gjs adds.
+function nameOf(klass) {
+    return klass.name.replace(/^(GTorch_|unknown_GTorch)/, '');
+}
+
 function describe(value) {
     if (value === null || value === undefined)
         return String(value);
     if (Array.isArray(value))
         return `an array of ${value.length}`;
     if (typeof value === 'object')
-        return value.constructor?.name ?? 'an object';
+        return typeof value.constructor === 'function' ? nameOf(value.constructor) : 'an object';
+    if (typeof value === 'function')
+        return value.name ? `function ${value.name}` : 'a function';
     return `${typeof value} ${String(value)}`;
 }
 
-// Returns the members of an options object, with defaults; an unknown one is an error.
+// Returns the members of an options object, with defaults. An unknown member is an error, and so is an
+// undefined one, which mostly comes from a misspelt name.
 function options(name, given, defaults) {
     if (!isOptions(given))
         throw new TypeError(`${name}: an object with options is wanted, not ${describe(given)}`);
     for (const key in given) {
         if (!Object.hasOwn(defaults, key))
             throw new TypeError(`${name}: there is no option ${key}`);
+        if (given[key] === undefined)
+            throw new TypeError(`${name}: ${key} is undefined`);
     }
-    const values = {...defaults};
-    for (const [key, value] of Object.entries(given)) {
-        if (value !== undefined)
-            values[key] = value;
+    return {...defaults, ...given};
+}
+
+// Returns the same for an options object that may follow other arguments.
+function lastOptions(name, given, defaults) {
+    if (given.length > 1)
+        throw new TypeError(`${name}: one object with options is wanted, not ${given.map(describe)}`);
+    return options(name, given.length === 0 ? {} : given[0], defaults);
+}
+
+function surplus(name, count, most) {
+    const were = count === 1 ? 'argument was' : 'arguments were';
+    throw new TypeError(`${name}: ${count} ${were} given, it takes ${most}`);
+}
+
+// Adds methods to a prototype. Those with a fixed number of parameters refuse more arguments; those with rest
+// parameters count their own.
+function addMethods(prototype, methods) {
+    for (const [name, func] of Object.entries(methods)) {
+        const most = func.length;
+        const counts = /^[^)]*\.\.\./.test(Function.prototype.toString.call(func));
+        prototype[name] = counts ? func : function (...given) {
+            if (given.length > most)
+                surplus(name, given.length, most);
+            return func.apply(this, given);
+        };
     }
-    return values;
+}
+
+// Returns the given arguments by name: positional ones, then the members of an options object. Only the
+// first nPositional may be given by position.
+function bind(name, args, given, nPositional = args.length) {
+    const positional = [...given];
+    const more = positional.length > 0 && isOptions(positional.at(-1)) ? positional.pop() : {};
+    const found = {};
+    if (positional.length > nPositional)
+        surplus(name, positional.length, nPositional);
+    positional.forEach((value, i) => (found[args[i].name] = value));
+    for (const key in more) {
+        if (!args.some(arg => arg.name === key))
+            throw new TypeError(`${name}: there is no option ${key}`);
+        if (Object.hasOwn(found, key))
+            throw new TypeError(`${name}: ${key} is given by position and by name`);
+        found[key] = more[key];
+    }
+    const lost = Object.keys(found).find(key => found[key] === undefined);
+    if (lost !== undefined)
+        throw new TypeError(`${name}: ${lost} is undefined`);
+    const missing = args.find(arg => arg.required && !Object.hasOwn(found, arg.name));
+    if (missing !== undefined)
+        throw new TypeError(`${name}: ${missing.name} is missing`);
+    return found;
 }
 
 function flag(name, argName, value) {
@@ -174,26 +229,32 @@ function device(name, value) {
     return value;
 }
 
-// Converts the target of a conversion: a device, a dtype, both, a tensor to be like, or options with
-// them.
-function target(name, given) {
-    const found = {device: null, dtype: GTorch.DType.NONE};
-    for (const value of given) {
-        if (value instanceof GTorch.Tensor) {
-            Object.assign(found, {device: value.get_device(), dtype: value.get_dtype()});
-        } else if (isOptions(value)) {
-            const {device: where, dtype: kind} = options(name, value, {device: null, dtype: null});
-            found.device = device(name, where) ?? found.device;
-            found.dtype = kind === null ? found.dtype : dtype(name, kind);
-        } else if (value instanceof GTorch.Device || /^(cpu|cuda)(:|$)/.test(value)) {
-            found.device = device(name, value);
-        } else {
-            found.dtype = dtype(name, value);
-        }
+function isPlace(value) {
+    return value instanceof GTorch.Device || value === null ||
+        typeof value === 'string' && /^(cpu|cuda)(:|$)/.test(value);
+}
+
+// Converts the target of a conversion: to(device, dtype), to(dtype), to(tensor) or to({device, dtype}),
+// each followed by flags.
+function target(name, given, flags = []) {
+    const [first] = given;
+    const places = {device: null, dtype: null};
+    const isLike = first instanceof GTorch.Tensor;
+    const hasDevice = isLike || isPlace(first) || isOptions(first);
+    const keys = [...hasDevice ? ['device'] : [], 'dtype', ...flags];
+    const args = keys.map(key => ({name: key}));
+    if (!hasDevice)
+        args.push({name: 'device'}); // by name only
+    const list = isLike ? [first.get_device(), first.get_dtype(), ...given.slice(1)] : given;
+    const values = bind(name, args, list, keys.length);
+    const {device: where, dtype: kind, ...others} = {...places, ...values};
+    if (where === null && kind === null) {
+        const what = given.map(describe).join(', ') || 'nothing';
+        throw new TypeError(`${name}: a device, a dtype or a tensor is wanted, not ${what}`);
     }
-    if (found.device === null && found.dtype === GTorch.DType.NONE)
-        throw new TypeError(`${name}: a device, a dtype or a tensor is wanted, not ${given.map(describe)}`);
-    return found;
+    for (const key in others)
+        flag(name, key, others[key]);
+    return {device: device(name, where), dtype: dtype(name, kind), ...others};
 }
 
 // Returns a number as a zero-dimensional tensor, which takes part in type promotion by its kind only.
@@ -227,6 +288,16 @@ function plainFunction(name, func) {
             `${name} has returned; call ${name} for each part that does not wait`);
     }
     return func;
+}
+
+// Returns the result of a function, which must not continue later either.
+function finished(name, value) {
+    const kind = Object.prototype.toString.call(value);
+    if (/Promise|Generator/.test(kind) || typeof value?.then === 'function') {
+        throw new TypeError(`${name}: the function gave what computes later, after ${name} has returned; ` +
+            `call ${name} for each part that does not wait`);
+    }
+    return value;
 }
 
 // Converts one argument of a call. A number for a tensor is kept: the wrapper knows whether there is a
@@ -278,6 +349,16 @@ function argument(name, argName, kind, value) {
 
 const Kind = {INT: 0, SLICE: 1, ELLIPSIS: 2, NEW_AXIS: 3, TENSOR: 4, BOOL: 5}; // GTorchIndexKind
 
+function isRange(item) {
+    return item === ':' || isOptions(item) || Array.isArray(item) && [1, 2, 3].includes(item.length);
+}
+
+function rangeOf(item) {
+    if (!Array.isArray(item))
+        return item === ':' ? {} : item;
+    return Object.fromEntries(item.map((value, i) => [['start', 'stop', 'step'][i], value]));
+}
+
 // t.at(0, [1, 3], '...', null, mask): an integer; a range as [start, stop, step] or {start, stop, step};
 // '...' and ':' as in Python; null for a new dimension; a tensor of indices or booleans.
 function encodeIndex(given) {
@@ -296,8 +377,8 @@ function encodeIndex(given) {
         } else if (item instanceof GTorch.Tensor) {
             items.push(Kind.TENSOR, tensors.length, 0, 0);
             tensors.push(item);
-        } else if (item === ':' || isOptions(item) || Array.isArray(item) && item.length <= 3) {
-            const [start, stop, step] = Array.isArray(item) ? item : [item.start, item.stop, item.step];
+        } else if (isRange(item)) {
+            const {start, stop, step} = options('at', rangeOf(item), {start: null, stop: null, step: null});
             const range = [start ?? 0, stop ?? MAX_NUMBER, step ?? 1];
             items.push(Kind.SLICE, ...range.map(v => integer('at', 'a range', v)));
         } else {
@@ -329,7 +410,8 @@ function flatten(data, shape, depth, values) {
     } else {
         if (!Array.isArray(data) || data.length !== shape[depth])
             throw new TypeError(`tensor: depth ${depth} takes ${shape[depth]} items, not ${describe(data)}`);
-        data.forEach(item => flatten(item, shape, depth + 1, values));
+        for (let i = 0; i < data.length; i++) // including holes
+            flatten(data[i], shape, depth + 1, values);
     }
     return values;
 }
@@ -344,7 +426,13 @@ function fromTypedArray(data, shape) {
 
 // Beyond 64 bits a Number counts as a double, and a BigInt is an error.
 function isWhole(value) {
-    return typeof value !== 'number' || Number.isInteger(value) && Math.abs(value) <= MAX_NUMBER;
+    return typeof value !== 'number' || Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
+}
+
+// gjs accepts no Number below the negative of the largest one that it accepts.
+function isWide(value) {
+    const isExact = typeof value === 'number' || BigInt(Number(value)) === value;
+    return !isExact || value < -MAX_NUMBER;
 }
 
 // JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the default dtype.
@@ -356,10 +444,10 @@ function fromNumbers(data, wanted, where) {
 
     if (values.length > 0 && values.every(v => typeof v === 'boolean')) {
         made = Tensor.new_from_bools(values, shape, where);
-    } else if (values.length > 0 && values.every(isWhole)) {
+    } else if (values.length > 0 && values.every(isWhole) && !(isFloating(wanted) && values.some(isWide))) {
         values.filter(v => typeof v === 'bigint').forEach(v => wholeOrNumber('tensor', 'an element', v));
         const plain = wanted === DType.NONE || wanted === DType.BOOL || isComplex(wanted);
-        const wide = values.some(v => typeof v === 'bigint' && BigInt(Number(v)) !== v);
+        const wide = values.some(isWide);
         if (wide && (plain || wanted === DType.INT64)) { // gjs would round them
             made = fromTypedArray(BigInt64Array.from(values, BigInt), shape);
             return where === null ? made : made.to(where);
@@ -372,9 +460,9 @@ function fromNumbers(data, wanted, where) {
     return made;
 }
 
-function make(data, given = {}) {
+function make(data, ...given) {
     const {dtype: wanted, device: where, requires_grad: grad, shape} =
-        options('tensor', given, {dtype: null, device: null, requires_grad: false, shape: null});
+        lastOptions('tensor', given, {dtype: null, device: null, requires_grad: false, shape: null});
     const kind = dtype('tensor', wanted);
     const place = device('tensor', where);
     let made;
@@ -431,11 +519,13 @@ function toArray(self) {
     return nest(values, self.get_shape());
 }
 
-// Returns the library's memory itself: writes to the array change the tensor.
+// Returns the library's memory itself: writes to the array change the tensor. A read-only tensor is copied,
+// since an array cannot be protected.
 function toTypedArray(self) {
     const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
     if (!entry)
         throw new TypeError(`toTypedArray: there is no array of ${GTorch.DType.get_name(self.get_dtype())}`);
-    const bytes = self.get_bytes().toArray();
+    const shown = self.is_read_only() ? self.detach().clone() : self;
+    const bytes = shown.get_bytes().toArray();
     return new entry[0](bytes.buffer, bytes.byteOffset, self.get_numel());
 }

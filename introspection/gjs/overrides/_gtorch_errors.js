@@ -8,37 +8,59 @@
 // Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
 // operation), have no caller to throw to: gjs logs their exceptions.
 
-/* exported noteVfuncs noting restore restoring withProgress */
+/* exported noting restore restoring withProgress */
 
 const {Gio, GLib} = imports.gi;
 
-const pending = []; // the last one is the innermost
+const pending = []; // thrown values and the messages that C sees; the last one is the innermost
 let depth = 0;
+
+// Returns the error whose message gjs passes to C. A thrown value that is no error has no message.
+function carrier(thrown) {
+    if (thrown instanceof Error || thrown instanceof GLib.Error)
+        return thrown;
+    let text = typeof thrown;
+    try {
+        text += ` ${String(thrown)}`;
+    } catch {
+        // an object without a text
+    }
+    return new Error(`${text} was thrown`);
+}
 
 // Wraps func for calls from C.
 function noting(func) {
     try {
         return func();
-    } catch (error) {
-        if (depth > 0)
-            pending.push(error);
+    } catch (thrown) {
+        if (depth === 0)
+            throw thrown;
+        const error = carrier(thrown);
+        pending.push({thrown, message: String(error.message)});
         throw error;
     }
+}
+
+// Removes the prefix that gjs gives the types of a program's classes from the library's messages.
+function readable(error) {
+    if (!(error instanceof GLib.Error) || !/\bGjs_/.test(error.message))
+        return error;
+    const message = error.message.replace(/\bGjs_/g, '');
+    return Object.assign(new error.constructor({code: error.code, message}), {stack: error.stack});
 }
 
 // Runs a call into C.
 function restoring(func) {
     const before = pending.length;
-    let found = null;
     depth++;
     try {
         return func();
     } catch (error) {
         // The library may have added to the message; then its own error says more.
-        found = pending.slice(before).reverse().find(one => error.message?.includes(one?.message ?? one));
-        if (found instanceof GLib.Error && found.message !== error.message)
-            found = null;
-        throw found ?? error;
+        const found = pending.slice(before).reverse().find(one => error.message?.includes(one.message));
+        if (found === undefined || found.thrown instanceof GLib.Error && found.message !== error.message)
+            throw readable(error);
+        throw found.thrown;
     } finally {
         depth--;
         pending.length = before;
@@ -55,18 +77,6 @@ function restores(raw) {
 function restore(owner, ...names) {
     for (const name of names)
         owner[name] = restores(owner[name]);
-}
-
-// Lets exceptions propagate from virtual functions that the class itself defines.
-function noteVfuncs(prototype, ...names) {
-    for (const name of names.map(one => `vfunc_${one}`)) {
-        if (!Object.hasOwn(prototype, name))
-            continue;
-        const func = prototype[name];
-        prototype[name] = function (...given) {
-            return noting(() => func.apply(this, given));
-        };
-    }
 }
 
 // Wraps raw, which ends when its progress function throws. The cancellable comes before that function.

@@ -16,40 +16,15 @@
 
 /* exported setup */
 
-const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore, restoring} = imports.overrides._gtorch_errors;
+const {define, derivable, ownFunction} = imports.overrides._gtorch_derived;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const optim = imports.overrides._gtorch_optim;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
 let GTorch;
-
-// Returns the arguments in order, and the remaining options.
-function bind(name, spec, given) {
-    const positional = [...given];
-    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
-    const options = hasOptions ? {...positional.pop()} : {};
-    if (positional.length > spec.length)
-        throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${spec.length}`);
-    const values = spec.map(([key, ...fallback], i) => {
-        let value = positional[i];
-        if (i >= positional.length) {
-            value = options[key];
-            delete options[key];
-        }
-        if (value === undefined && fallback.length === 0)
-            throw new TypeError(`${name}: ${key} is missing`);
-        return value === undefined ? fallback[0] : value;
-    });
-    return [values, options];
-}
-
-function refuse(name, options) {
-    for (const key in options)
-        throw new TypeError(`${name}: there is no option ${key}`);
-}
 
 // Converts the arguments to properties.
 function toProperties(name, args, values) {
@@ -80,15 +55,9 @@ function toProperties(name, args, values) {
 
 function makeLayer(name, {args, any}) {
     const klass = GTorch[name];
-    const spec = args.map(arg => arg.required ? [arg.name] : [arg.name, undefined]);
 
     return function (...given) {
-        let values = {};
-        if (!any) {
-            const [list, rest] = bind(name, spec, given);
-            refuse(name, rest);
-            values = Object.fromEntries(spec.map(([key], i) => [key, list[i]]));
-        }
+        const values = any ? {} : convert.bind(name, args, given);
         const made = new klass(toProperties(name, args, values));
         made.check();
         return made;
@@ -224,7 +193,8 @@ function overrideHooks(prototype) {
         };
         prototype[name] = function (hook) {
             convert.plainFunction(name, hook);
-            return register.call(this, (...values) => noting(() => result(name, hook(...values), values)));
+            return register.call(this, (...values) => noting(() =>
+                result(name, convert.finished(name, hook(...values)), values)));
         };
     }
 }
@@ -249,22 +219,24 @@ function overrideModule(Module) {
         prototype[name].raw = method;
     }
 
-    Object.assign(prototype, {
+    convert.addMethods(prototype, {
         // Runs the hooks, too. super.forward(x) only runs the forward of the parent class.
-        forward(x) {
+        forward(...inputs) {
+            if (inputs.length !== 1)
+                convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 1);
             const above = this.forward === prototype.forward ? null : parentOf(this);
             return restoring(() => above === null
-                ? raw.forward.call(this, x) : above.vfunc_forward.call(this, x));
+                ? raw.forward.apply(this, inputs) : above.vfunc_forward.apply(this, inputs));
         },
-        forward_many(inputs) {
-            return restoring(() => raw.forward_many.call(this, inputs));
+        forward_many(...given) {
+            return restoring(() => raw.forward_many.apply(this, given));
         },
         // Does the same, with hooks, for modules whose forward() is written in JavaScript.
         call(...inputs) {
             adopt(this);
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
-            if (!this.has_hooks())
+            if (!this.has_hooks() && this.forward !== prototype.forward)
                 return computeOf(this).apply(this, inputs);
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
@@ -272,13 +244,15 @@ function overrideModule(Module) {
         apply(func) {
             convert.plainFunction('apply', func);
             this.children().forEach(child => child.apply(func));
-            func(this);
+            convert.finished('apply', func(this));
             return this;
         },
-        parameters(recurse = true) {
+        parameters(...given) {
+            const {recurse = true} = convert.bind('parameters', [{name: 'recurse'}], given);
             return items(this.get_parameters(recurse));
         },
-        named_parameters(recurse = true) {
+        named_parameters(...given) {
+            const {recurse = true} = convert.bind('named_parameters', [{name: 'recurse'}], given);
             const values = this.parameters(recurse);
             return this.get_parameter_names(recurse).map((name, i) => [name, values[i]]);
         },
@@ -292,7 +266,8 @@ function overrideModule(Module) {
         modules() {
             return items(this.get_modules());
         },
-        train(mode = true) {
+        train(...given) {
+            const {mode = true} = convert.bind('train', [{name: 'mode'}], given);
             adopt(this);
             raw.train.call(this, mode);
             return this;
@@ -302,11 +277,14 @@ function overrideModule(Module) {
             raw.eval.call(this);
             return this;
         },
-        zero_grad(setToNone = true) {
+        zero_grad(...given) {
+            const {set_to_none: toNone = true} = convert.bind('zero_grad', [{name: 'set_to_none'}], given);
             adopt(this);
-            raw.zero_grad.call(this, setToNone);
+            raw.zero_grad.call(this, toNone);
         },
-        load_state_dict(table, strict = true) {
+        load_state_dict(table, ...given) {
+            const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
+            convert.flag('load_state_dict', 'strict', strict);
             return this.load_state_lists(...state.lists('load_state_dict', table), strict);
         },
         state_dict() {
@@ -319,27 +297,29 @@ function overrideModule(Module) {
             raw.to.call(this, device, dtype);
             return this;
         },
-        toString() {
-            return this.to_string();
-        },
     });
-    Module._classInit = function (klass) {
-        if (isNew(klass.prototype, 'forward')) {
-            const compute = (self, inputs) =>
-                mustBeTensor(`${klass.name}: forward()`, computeOf(self).apply(self, inputs));
-            klass.prototype.forward = withHooks(klass.prototype.forward);
-            klass.prototype.vfunc_forward = function (x) {
-                return noting(() => compute(this, [x]));
-            };
-            if (!Object.hasOwn(klass.prototype, 'vfunc_forward_many')) {
-                klass.prototype.vfunc_forward_many = function (inputs) {
-                    return noting(() => compute(this, inputs));
-                };
-            }
-        }
-        noteVfuncs(klass.prototype, 'compute');
-        return GObject.Object._classInit(klass);
-    };
+    const isTensor = {result: mustBeTensor};
+    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+}
+
+// Makes forward() take all inputs if no other function does, and run hooks where programs call it.
+function prepareModule({prototype: own}) {
+    const find = name => ownFunction(own, `vfunc_${name}`) ?? ownFunction(own, name);
+    const forward = find('forward');
+    const hasCompute = own instanceof GTorch.Loss && find('compute') !== null;
+
+    if (forward !== null && find('forward_many') === null && !hasCompute) {
+        define(own, 'vfunc_forward_many', function (inputs) {
+            return forward.apply(this, inputs);
+        });
+    }
+    if (Object.hasOwn(own, 'forward'))
+        own.forward = withHooks('forward', own.forward, (self, inputs) => self.call(...inputs));
+    if (Object.hasOwn(own, 'forward_many')) {
+        const {forward_many: run} = GTorch.Module.prototype;
+        own.forward_many = withHooks('forward_many', own.forward_many,
+            (self, given) => run.apply(self, given));
+    }
 }
 
 // Returns the first parent class without a forward() in JavaScript.
@@ -359,22 +339,18 @@ function computeOf(module) {
 }
 
 // forward() of a class runs hooks when others call it; C and super.forward() run it without.
-function withHooks(compute) {
-    const forward = function (...inputs) {
-        const isOutermost = this.forward === forward;
-        return isOutermost && this.has_hooks() ? this.call(...inputs) : compute.apply(this, inputs);
+function withHooks(name, compute, run) {
+    const method = function (...given) {
+        const isOutermost = this[name] === method;
+        return isOutermost && this.has_hooks() ? run(this, given) : compute.apply(this, given);
     };
-    forward.compute = compute;
-    return forward;
-}
-
-function isNew(prototype, name) {
-    return Object.hasOwn(prototype, name) && !Object.hasOwn(prototype, `vfunc_${name}`);
+    method.compute = compute;
+    return method;
 }
 
 function mustBeTensor(what, value) {
     if (!(value instanceof GTorch.Tensor))
-        throw new TypeError(`${what} gave ${typeof value}, not a tensor`);
+        throw new TypeError(`${what} gave ${convert.describe(value)}, not a tensor`);
     return value;
 }
 
@@ -383,48 +359,49 @@ function mustBeTensor(what, value) {
 function overrideFunction(Function) {
     const apply = Function.prototype.apply;
 
+    Function.prototype.apply = function (inputs, ...rest) {
+        if (rest.length > 0 || !Array.isArray(inputs)) {
+            throw new TypeError(`${this.constructor.name}.apply: an array of tensors is wanted, not ` +
+                `${[inputs, ...rest].map(convert.describe).join(', ')}; call() takes them one by one`);
+        }
+        return restoring(() => apply.call(this, inputs));
+    };
+
     // Returns one output as it is, several in an array.
     Function.prototype.call = function (...inputs) {
         const outputs = restoring(() => apply.call(this, inputs));
         return outputs.length === 1 ? outputs[0] : outputs;
     };
-    Function._classInit = function (klass) {
-        const tensors = (name, value) =>
-            [value].flat().map(one => mustBeTensor(`${klass.name}: ${name}()`, one));
-
-        if (isNew(klass.prototype, 'forward')) {
-            klass.prototype.vfunc_forward = function (context, inputs) {
-                return noting(() => tensors('forward', this.forward(context, ...inputs)));
-            };
-        }
-        if (isNew(klass.prototype, 'backward')) {
-            klass.prototype.vfunc_backward = function (context, grads) {
-                return noting(() => {
-                    const given = [this.backward(context, ...grads)].flat();
-                    const needed = given.length === context.get_n_inputs()
-                        ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given;
-                    return tensors('backward', needed);
-                });
-            };
-        }
-        return GObject.Object._classInit(klass);
-    };
+    const call = (self, func, [context, tensors]) => func.call(self, context, ...tensors);
+    const all = (what, value) => [value].flat().map(one => mustBeTensor(what, one));
+    derivable(Function, {
+        forward: {call, result: all},
+        backward: {
+            call,
+            result: (what, value, _self, [context]) => {
+                const given = [value].flat();
+                return all(what, given.length === context.get_n_inputs()
+                    ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given);
+            },
+        },
+    });
 
     for (const name of ['gradcheck', 'gradgradcheck']) {
         const raw = GTorch[name];
         const rawFunction = GTorch[`${name}_function`];
 
         // function: a GTorch.Function, or a function that takes tensors and returns one.
-        GTorch[name] = function (func, inputs, options = {}) {
+        GTorch[name] = function (func, inputs, ...given) {
             if (!(func instanceof Function))
                 convert.plainFunction(name, func);
             const {eps, atol, rtol} =
-                convert.options(name, options, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
+                convert.lastOptions(name, given, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
             const list = [inputs].flat();
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)
-                : raw(tensors => noting(() => mustBeTensor('the function', func(...tensors))),
-                    list, eps, atol, rtol));
+                : raw(tensors => noting(() =>
+                    mustBeTensor('the function', convert.finished(name, func(...tensors)))),
+                list, eps, atol, rtol));
         };
     }
 }
@@ -436,16 +413,47 @@ function overrideScaler(prototype) {
     prototype.scale = function (outputs) {
         return Array.isArray(outputs) ? this.scale_list(outputs) : scale.call(this, outputs);
     };
-    prototype.update = function (wanted = null) {
+    prototype.update = function (...given) {
+        const {new_scale: wanted = null} = convert.bind('update', [{name: 'new_scale'}], given);
         update.call(this, typeof wanted === 'number'
             ? GTorch.tensor(wanted, {dtype: GTorch.float32}) : wanted);
     };
-    prototype.state_dict = function () {
-        return state.object(...this.state_lists());
-    };
-    prototype.load_state_dict = function (table) {
-        return this.load_state_lists(...state.lists('load_state_dict', table));
-    };
+    convert.addMethods(prototype, {
+        state_dict() {
+            return state.object(...this.state_lists());
+        },
+        load_state_dict(table) {
+            return this.load_state_lists(...state.lists('load_state_dict', table));
+        },
+    });
+}
+
+const PARAMETER = [{name: 'data', required: true}, {name: 'requires_grad'}];
+
+function parameter(...given) {
+    const {data, requires_grad: grad = true} = convert.bind('Parameter', PARAMETER, given);
+    if (!(data instanceof GTorch.Tensor))
+        throw new TypeError(`Parameter: data must be a tensor, not ${convert.describe(data)}`);
+    return GTorch.Parameter.new(data, grad);
+}
+
+// Takes modules in arrays or one by one.
+function sequential(...given) {
+    const modules = given.flat();
+    const wrong = modules.find(one => !(one instanceof GTorch.Module));
+    if (wrong !== undefined || modules.includes(undefined))
+        throw new TypeError(`Sequential: modules are wanted, not ${convert.describe(wrong)}`);
+    modules.forEach(adopt);
+    return GTorch.Sequential.new_from_modules(modules);
+}
+
+function overrideContext(prototype) {
+    Object.defineProperty(prototype, 'saved_tensors', {
+        configurable: true,
+        get() {
+            return this.get_saved_tensors();
+        },
+    });
 }
 
 function setup(namespace) {
@@ -453,27 +461,30 @@ function setup(namespace) {
     state.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
+    overrideContext(GTorch.FunctionContext.prototype);
     overrideHooks(GTorch.Tensor.prototype);
     for (const [method, name] of Object.entries(FUNCTIONS))
         GTorch[name] = (tensor, hook) => GTorch.Tensor.prototype[method].call(tensor, hook);
-    restore(GTorch.Loss.prototype, 'forward');
+    const {forward} = GTorch.Loss.prototype;
+    GTorch.Loss.prototype.forward = function (...inputs) {
+        if (inputs.length !== 2)
+            convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 2);
+        return restoring(() => forward.apply(this, inputs));
+    };
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = (func, samples) => {
         convert.plainFunction('new_for_func', func);
-        return makeGraphed.call(GTorch.GraphedModule, inputs => noting(() => func(inputs)), samples);
+        return makeGraphed.call(GTorch.GraphedModule, inputs =>
+            noting(() => convert.finished('new_for_func', func(inputs))), samples);
     };
     restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);
 
     const nn = {
         Module: GTorch.Module,
-        Parameter: (data, requiresGrad = true) => GTorch.Parameter.new(data, requiresGrad),
-        Sequential: (...modules) => {
-            const list = modules.flat();
-            list.forEach(adopt);
-            return GTorch.Sequential.new_from_modules(list);
-        },
+        Parameter: parameter,
+        Sequential: sequential,
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);

@@ -8,39 +8,25 @@
 
 /* exported setup */
 
-const {Gio, GLib, GObject} = imports.gi;
+const {Gio, GLib} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {noteVfuncs, noting, restore} = imports.overrides._gtorch_errors;
+const {define, derivable} = imports.overrides._gtorch_derived;
+const {restore} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null, names: ['last_epoch']};
 
+// The settings of a group; all others belong to the whole optimizer.
+const GROUP = [{name: 'params', required: true}, {name: 'lr'}, {name: 'weight_decay'}, {name: 'initial_lr'}];
+
 let GTorch;
 
 // Returns the values of a row's arguments by name.
-function bind(row, given) {
-    const positional = [...given];
-    const {name, args} = row;
-    const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
-    const options = hasOptions ? {...positional.pop()} : {};
-    if (positional.length > row.positional)
-        throw new TypeError(`${name}: ${positional.length} arguments were given, it takes ${row.positional}`);
-    const values = {};
-    args.forEach((arg, i) => {
-        let value = positional[i];
-        if (i >= positional.length) {
-            value = options[arg.name];
-            delete options[arg.name];
-        }
-        if (value === undefined && arg.required)
-            throw new TypeError(`${name}: ${arg.name} is missing`);
-        values[arg.name] = value === undefined ? arg.default : value;
-    });
-    for (const key in options)
-        throw new TypeError(`${name}: there is no option ${key}`);
-    return values;
+function bind({name, args, positional}, given) {
+    const defaults = args.filter(arg => !arg.required).map(arg => [arg.name, arg.default]);
+    return {...Object.fromEntries(defaults), ...convert.bind(name, args, given, positional)};
 }
 
 // Arguments that select an implementation of the step: here there is only one, which gives the same
@@ -91,10 +77,9 @@ function makeOptimizer(row) {
         const values = bind(row, given);
         checkForms(row, values);
         const {lr, weight_decay: decay = 0, ...others} = values;
-        const group = GTorch.ParamGroup.new(listModel(params), setting(name, 'lr', lr),
-            setting(name, 'weight_decay', decay));
+        const groups = groupsOf(name, params).map(given => makeGroup(name, given, {lr, weight_decay: decay}));
         const made = new GTorch[name](properties.construction(name, toProperties(row, others)));
-        made.add_param_group(group);
+        groups.forEach(group => made.add_param_group(group));
         made.check();
         return made;
     };
@@ -111,37 +96,83 @@ function makeSchedule(row) {
     };
 }
 
-function listModel(params) {
-    if (params instanceof Gio.ListModel || params.get_n_items)
+function mustBeList(name, params) {
+    const isOne = typeof params === 'string' ||
+        params instanceof GTorch.Tensor || params instanceof GTorch.Module;
+    const isList = params instanceof Gio.ListModel || typeof params?.[Symbol.iterator] === 'function';
+    if (isOne || !isList) {
+        const how = params instanceof GTorch.Module ? '; its parameters() are one' : '';
+        throw new TypeError(`${name}: params must be an array of tensors or of groups, not ` +
+            `${convert.describe(params)}${how}`);
+    }
+    return params instanceof Gio.ListModel ? params : [...params];
+}
+
+// Returns the parameters as a list model.
+function listModel(name, params) {
+    if (params instanceof Gio.ListModel)
         return params;
     const store = Gio.ListStore.new(GTorch.Tensor.$gtype);
-    params.forEach(param => store.append(param));
+    for (const param of params) {
+        if (!(param instanceof GTorch.Tensor))
+            throw new TypeError(`${name}: a parameter must be a tensor, not ${convert.describe(param)}`);
+        store.append(param);
+    }
     return store;
 }
 
+// Returns the parameters as groups: one, or one for each of PyTorch's objects with params.
+function groupsOf(name, params) {
+    const list = mustBeList(name, params);
+    const isArray = Array.isArray(list);
+    if ((isArray ? list.length : list.get_n_items()) === 0)
+        throw new RangeError(`${name}: there are no parameters to optimize`);
+    return isArray && list.every(convert.isOptions) ? list : [{params: list}];
+}
+
+// Creates a group from PyTorch's object.
+function makeGroup(name, given, defaults) {
+    const other = Object.keys(given).find(key => !GROUP.some(arg => arg.name === key));
+    if (other !== undefined)
+        throw new TypeError(`${name}: ${other} is a setting of the whole optimizer, not of a group`);
+    const values = {...defaults, ...convert.bind(`${name}: a group`, GROUP, [given], 0)};
+    const params = listModel(name, mustBeList(name, values.params));
+    const made = GTorch.ParamGroup.new(params, setting(name, 'lr', values.lr),
+        setting(name, 'weight_decay', values.weight_decay));
+    if (values.initial_lr !== undefined)
+        made.initial_learning_rate = setting(name, 'initial_lr', values.initial_lr);
+    return made;
+}
+
 function overrideState(prototype) {
-    prototype.state_dict = function () {
-        return state.object(...this.state_lists());
-    };
-    prototype.load_state_dict = function (table) {
-        return this.load_state_lists(...state.lists('load_state_dict', table));
-    };
+    convert.addMethods(prototype, {
+        state_dict() {
+            return state.object(...this.state_lists());
+        },
+        load_state_dict(table) {
+            return this.load_state_lists(...state.lists('load_state_dict', table));
+        },
+    });
 }
 
 function overrideOptimizer(Optimizer) {
     const {prototype} = Optimizer;
     restore(prototype, 'step');
-    Optimizer._classInit = function (klass) {
-        noteVfuncs(klass.prototype, 'step_param');
-        return GObject.Object._classInit(klass);
-    };
+    derivable(Optimizer, {step_param: {result: (_what, value) => value !== false}});
 
     const zeroGrad = prototype.zero_grad;
 
-    prototype.zero_grad = function (setToNone = true) {
-        zeroGrad.call(this, setToNone);
+    prototype.zero_grad = function (...given) {
+        const {set_to_none: toNone = true} = convert.bind('zero_grad', [{name: 'set_to_none'}], given);
+        zeroGrad.call(this, toNone);
     };
     overrideState(prototype);
+    const add = prototype.add_param_group;
+    // A group, or PyTorch's object: {params: …, lr: …}.
+    prototype.add_param_group = function (group) {
+        const defaults = () => ({lr: this.get_learning_rate(), weight_decay: 0});
+        add.call(this, convert.isOptions(group) ? makeGroup('add_param_group', group, defaults()) : group);
+    };
     Object.defineProperty(prototype, 'lr', {
         configurable: true,
         get() {
@@ -153,28 +184,53 @@ function overrideOptimizer(Optimizer) {
     });
 }
 
-// A subclass defines vfunc_compute(group, baseLr), which returns the learning rate of that group.
+function overrideGroup(prototype) {
+    Object.defineProperty(prototype, 'lr', {
+        configurable: true,
+        get() {
+            return this.get_learning_rate();
+        },
+        set(value) {
+            this.set_learning_rate(setting('ParamGroup', 'lr', value));
+        },
+    });
+}
+
+// compute() of a class that defines PyTorch's get_lr(), which returns the learning rates of all groups.
+function computeByList(group) {
+    const groups = this.optimizer.get_param_groups();
+    const count = groups.get_n_items();
+    const rates = this.get_lr();
+    if (!Array.isArray(rates) || rates.length !== count)
+        throw new TypeError(`get_lr() gave ${convert.describe(rates)} for ${count} groups`);
+    return rates.find((_rate, i) => groups.get_item(i) === group);
+}
+
+// A subclass defines compute(group, baseLr), which returns the learning rate of that group, or get_lr().
 function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');
-    LRScheduler._classInit = function (klass) {
-        const own = klass.prototype;
-        if (Object.hasOwn(own, 'vfunc_compute')) {
-            const compute = own.vfunc_compute;
-            own.vfunc_compute = function (group, base) {
-                return noting(() =>
-                    [true, convert.number(klass.name, 'the learning rate', compute.call(this, group, base))]);
-            };
-        }
-        return GObject.Object._classInit(klass);
-    };
+    derivable(LRScheduler, {
+        compute: {result: (what, value) => [true, convert.number(what, 'the learning rate', value)]},
+    }, ({prototype: own}) => {
+        const isOwn = name => Object.hasOwn(own, name);
+        if (isOwn('get_lr') && !isOwn('compute') && !isOwn('vfunc_compute'))
+            define(own, 'vfunc_compute', computeByList);
+    });
     overrideState(prototype);
+    Object.defineProperty(prototype, 'base_lrs', {
+        configurable: true,
+        get() {
+            return this.get_base_lrs();
+        },
+    });
 }
 
 function setup(namespace) {
     GTorch = namespace;
     overrideOptimizer(GTorch.Optimizer);
     overrideScheduler(GTorch.LRScheduler);
+    overrideGroup(GTorch.ParamGroup.prototype);
 
     const schedulers = {LRScheduler: GTorch.LRScheduler};
     for (const row of SCHEDULES)

@@ -9,6 +9,7 @@
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {classes} = imports.overrides._gtorch_calls_table;
+const {isProgramsOwn} = imports.overrides._gtorch_derived;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 
 let GTorch;
@@ -98,11 +99,32 @@ function replace(prototype, className, spec, key) {
         set(value) {
             if (spec.flags & CONSTRUCT_ONLY)
                 throw new TypeError(`${what} is fixed when the object is made`);
-            if (!(spec.flags & WRITABLE))
+            if (spec.flags & WRITABLE)
+                raw.set.call(this, checked(what, spec, value, arg));
+            else if (!(this instanceof GTorch.Module && assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
-            raw.set.call(this, checked(what, spec, value, arg));
         },
     });
+}
+
+const MEMBERS = {PARAMETER: 'Parameter', BUFFER: 'Tensor', MODULE: 'Module'};
+
+// Assigns to a parameter, buffer or module of a layer; null leaves it out. Returns false if it is none.
+function assignMember(what, module, property, value) {
+    const name = property.replace(/-/g, '_');
+    const kind = Object.keys(MEMBERS).find(one => module.get_member_kind(name) === GTorch.MemberKind[one]);
+    if (kind === undefined)
+        return false;
+    if (value !== null && !(value instanceof GTorch[MEMBERS[kind]])) {
+        throw new TypeError(`${what} must be a ${MEMBERS[kind]} or null, not ${convert.describe(value)}`);
+    }
+    if (kind === 'MODULE' && value === null)
+        module.unregister(name);
+    else if (kind === 'BUFFER')
+        module.set_buffer(name, value);
+    else
+        module[`register_${kind.toLowerCase()}`](name, value);
+    return true;
 }
 
 function protectPrototype(prototype, className, specs) {
@@ -144,10 +166,6 @@ function find(klass, key) {
     return klass.find_property(name);
 }
 
-function nameOf(klass) {
-    return klass.name.replace(/^GTorch_/, ''); // gjs adds this prefix
-}
-
 function mustBeProperties(name, given) {
     if (given.length !== 1 || !convert.isOptions(given[0])) {
         const found = given.length > 0 ? given.map(convert.describe).join(', ') : 'nothing';
@@ -156,15 +174,69 @@ function mustBeProperties(name, given) {
     return given[0];
 }
 
-// Checks the arguments of new: new GTorch.Dropout({p: 0.1}). Properties of a program's own classes are
-// not checked.
+// Classes whose C constructor takes arguments that are no writable properties. The operator new calls that
+// constructor: new GTorch.Stream({device: 'cpu'}). GObject alone would create an incomplete object.
+const MADE = {
+    GraphedModule: {
+        args: [{name: 'module', required: true}, {name: 'samples', required: true}],
+        make: ({module, samples}) => GTorch.GraphedModule.new(module, samples),
+    },
+    ParamGroup: {
+        args: [
+            {name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'},
+        ],
+        make: ({params, learning_rate: rate, weight_decay: decay = 0}) =>
+            GTorch.ParamGroup.new(params, rate, decay),
+    },
+    Parameter: {
+        args: [{name: 'data', required: true}, {name: 'requires_grad'}],
+        make: ({data, requires_grad: grad = true}) => GTorch.Parameter.new(data, grad),
+    },
+    Stream: {
+        args: [{name: 'device'}, {name: 'priority'}],
+        make: ({device = null, priority = 0}) =>
+            GTorch.Stream.new(convert.device('Stream', device), priority),
+    },
+};
+
+function makeByFunction(name, values) {
+    const {args, make} = MADE[name];
+    const isArgument = ([key]) => args.some(arg => arg.name === key);
+    const entries = Object.entries(values);
+    const more = entries.filter(entry => !isArgument(entry));
+    for (const [key, value] of more) {
+        const spec = find(GTorch[name], key);
+        mustBeWritable(name, key, spec);
+        checked(`${name}: ${key}`, spec, value);
+    }
+    const bound = convert.bind(name, args, [Object.fromEntries(entries.filter(isArgument))], 0);
+    for (const key of Object.keys(bound)) {
+        const spec = key === 'device' ? null : find(GTorch[name], key);
+        if (spec !== null)
+            bound[key] = checked(`${name}: ${key}`, spec, bound[key]);
+    }
+    const made = make(bound);
+    made.set(Object.fromEntries(more));
+    return made;
+}
+
+function mustBeWritable(name, key, spec) {
+    if (spec === null)
+        throw new TypeError(`${name}: there is no property ${key}`);
+    if (!(spec.flags & GObject.ParamFlags.WRITABLE))
+        throw new TypeError(`${name}: ${key} can only be read`);
+}
+
+// What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
 function protectConstruction(prototype) {
     const init = prototype._init;
 
     prototype._init = function (...given) {
         const klass = this.constructor;
-        const name = nameOf(klass);
+        const name = convert.nameOf(klass);
         const values = given.length > 0 ? mustBeProperties(name, given) : {};
+        if (Object.hasOwn(MADE, name) && klass === GTorch[name])
+            return makeByFunction(name, values);
         const entries = Object.entries(values).map(([key, value]) => {
             const spec = find(klass, key);
             if (spec === null)
@@ -172,8 +244,7 @@ function protectConstruction(prototype) {
             const owner = GObject.type_name(spec.owner_type).replace(/^GTorch/, '');
             if (!classes.includes(owner))
                 return [key, value];
-            if (!(spec.flags & GObject.ParamFlags.WRITABLE))
-                throw new TypeError(`${name}: ${key} can only be read`);
+            mustBeWritable(name, key, spec);
             const arg = LAYERS[owner]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
             const isNone = value === null && arg?.optional;
             return [key, checked(`${name}: ${key}`, spec, value, isNone ? arg : {})];
@@ -186,7 +257,7 @@ function protectConstruction(prototype) {
 
 // GObject's own set() turns unknown properties into attributes.
 function set(...given) {
-    const name = nameOf(this.constructor);
+    const name = convert.nameOf(this.constructor);
     const values = mustBeProperties(`${name}.set`, given);
     for (const key of Object.keys(values)) {
         if (find(this.constructor, key) === null && (!(key in this) || typeof this[key] === 'function'))
@@ -195,12 +266,31 @@ function set(...given) {
     Object.assign(this, values);
 }
 
+// Refuses attributes that a class of the library does not have, such as misspelt names. Objects of classes
+// that programs derive take any attribute, and modules take members.
+function protectNames(name) {
+    const {prototype} = GTorch[name];
+    const above = Object.getPrototypeOf(prototype);
+    const trap = {
+        set(_target, key, value, object) {
+            const isMember = value instanceof GTorch.Parameter || value instanceof GTorch.Module;
+            const isFree = typeof key === 'symbol' || Object.hasOwn(object, 'constructor') ||
+                isProgramsOwn(object.constructor) || isMember && object instanceof GTorch.Module;
+            if (!isFree)
+                throw new TypeError(`${convert.nameOf(object.constructor)}: there is no property ${key}`);
+            return Reflect.set(above, key, value, object);
+        },
+    };
+    // A name that the class lacks is looked up here, and then in the class of GObject.
+    Object.setPrototypeOf(prototype, new Proxy(Object.create(above), trap));
+}
+
 // A bare device would be the CPU, which has another class. new GTorch.Device('cuda:0') returns that
 // device.
 function overrideDevice(prototype) {
     prototype._init = function (...given) {
-        const [where = 'cpu', ...rest] = given;
-        if (rest.length > 0 || convert.isOptions(where) || where === null) {
+        const [where, ...rest] = given.length === 0 ? ['cpu'] : given;
+        if (rest.length > 0 || convert.isOptions(where) || where === null || where === undefined) {
             const found = given.map(convert.describe).join(', ');
             throw new TypeError(`Device: one name or number is wanted, not ${found}`);
         }
@@ -220,9 +310,10 @@ function forbidDerived(name) {
 function setup(namespace) {
     GTorch = namespace;
     classes.forEach(protect);
-    classes.map(name => GTorch[name].prototype)
-        .filter(prototype => Object.getPrototypeOf(prototype) === GObject.Object.prototype)
-        .forEach(protectConstruction);
+    const roots = classes.filter(name =>
+        Object.getPrototypeOf(GTorch[name].prototype) === GObject.Object.prototype);
+    roots.forEach(name => protectConstruction(GTorch[name].prototype));
+    roots.forEach(protectNames);
     Object.keys(FINAL).forEach(forbidDerived);
     overrideDevice(GTorch.Device.prototype);
 }

@@ -6,6 +6,7 @@
 
 /* exported lists object setup */
 
+const convert = imports.overrides._gtorch_convert;
 const {withProgress} = imports.overrides._gtorch_errors;
 
 // The position of the progress function among the arguments.
@@ -31,21 +32,38 @@ function check(func, found) {
     return found;
 }
 
+// Returns names and values of a Map or of a plain object: anything else would seem to be empty.
+function entries(func, what, table) {
+    if (table instanceof Map)
+        return [...table];
+    const prototype = table !== null && typeof table === 'object' ? Object.getPrototypeOf(table) : undefined;
+    if (prototype !== null && prototype !== Object.prototype)
+        throw new TypeError(`${func}: ${what} must be an object or a Map, not ${convert.describe(table)}`);
+    return Object.entries(table);
+}
+
 function lists(func, table) {
-    const names = check(func, Object.keys(table));
-    const tensors = names.map(name => table[name]);
+    const pairs = entries(func, 'the tensors', table);
+    const names = pairs.map(([name]) => name);
+    const tensors = pairs.map(([, tensor]) => tensor);
+    const other = names.find(name => typeof name !== 'string');
+    if (other !== undefined)
+        throw new TypeError(`${func}: a name must be a text, not ${convert.describe(other)}`);
+    check(func, names);
     const wrong = tensors.findIndex(tensor => !(tensor instanceof GTorch.Tensor));
-    if (wrong >= 0)
-        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${typeof tensors[wrong]}`);
+    if (wrong >= 0) {
+        const found = convert.describe(tensors[wrong]);
+        throw new TypeError(`${func}: ${names[wrong]} must be a tensor, not ${found}`);
+    }
     return [names, tensors];
 }
 
 // Returns alternating keys and values.
 function texts(func, table) {
-    const found = Object.entries(table ?? {}).flat();
-    const wrong = found.find(text => typeof text !== 'string');
-    if (wrong !== undefined)
-        throw new TypeError(`${func}: metadata must hold texts, not ${typeof wrong}`);
+    const found = table === null ? [] : entries(func, 'metadata', table).flat();
+    const wrong = found.findIndex(text => typeof text !== 'string');
+    if (wrong >= 0)
+        throw new TypeError(`${func}: metadata must hold texts, not ${convert.describe(found[wrong])}`);
     return check(func, found);
 }
 
@@ -56,16 +74,18 @@ function loaded([tensors, names, texts]) {
 
 function setup(namespace) {
     GTorch = namespace;
+    for (const [name, position] of Object.entries(PROGRESS)) {
+        const whole = `safetensors_${name}_lists`;
+        GTorch[whole] = withProgress(GTorch[whole], position);
+    }
     for (const name of ['load', 'load_bytes', 'load_file']) {
-        const lists = GTorch[`safetensors_${name}_lists`];
-        const raw = name in PROGRESS ? withProgress(lists, PROGRESS[name]) : lists;
-        GTorch[`safetensors_${name}`] = (...given) => loaded(raw(...given));
+        const raw = GTorch[`safetensors_${name}_lists`];
+        GTorch[`safetensors_${name}`] = (...given) => loaded(raw.apply(GTorch, given));
     }
     for (const name of ['save', 'save_file']) {
         for (const how of ['', '_async']) {
             const whole = `safetensors_${name}${how}`;
-            const plain = GTorch[`safetensors_${name}_lists${how}`];
-            const raw = how ? plain : withProgress(plain, PROGRESS[name]);
+            const raw = GTorch[`safetensors_${name}_lists${how}`];
             GTorch[whole] = (tensors, metadata, ...given) =>
                 raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
         }

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Every virtual function of every class is overridden by a method of its name, and by vfunc_ and its name:
+// both are called, what they throw comes out of the call as it is, a promise is refused, and hooks run.
+
+import GObject from 'gi://GObject';
+import Gio from 'gi://Gio';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+import * as typelib from './typelib.js';
+
+const {nn, optim} = GTorch;
+const {LRScheduler} = optim.lr_scheduler;
+const cpu = GTorch.Device.cpu();
+const x = GTorch.ones([2]);
+let count = 0;
+
+// A class with one member, under that name.
+function derive(Parent, name, func) {
+    const klass = class extends Parent {};
+    Object.defineProperty(klass.prototype, name, {value: func, configurable: true, writable: true});
+    return GObject.registerClass({GTypeName: `TestOverridden${count++}`}, klass);
+}
+
+function stepped(Class) {
+    const weight = nn.Parameter(GTorch.ones([1]));
+    const optimizer = new Class();
+    const params = Gio.ListStore.new(GTorch.Tensor.$gtype);
+    params.append(weight);
+    optimizer.add_param_group(GTorch.ParamGroup.new(params, 0.5, 0));
+    weight.sum().backward();
+    optimizer.step();
+    return weight.item();
+}
+
+function rates(Class) {
+    const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+    const schedule = new Class({optimizer});
+    schedule.step();
+    return optimizer.lr;
+}
+
+const pair = (a, b = a) => a.add(b);
+const leaf = () => GTorch.ones([2]).requires_grad_();
+// The function that overrides, the call that leads to it, and what that gives.
+const CASES = {
+    'Module.forward': {
+        func: y => y.mul(3),
+        call: Class => new Class().call(x).toArray(), gives: [3, 3],
+    },
+    'Module.forward_many': {
+        func: inputs => inputs[0].sub(inputs[1]),
+        call: Class => GTorch.Module.prototype.forward_many.call(new Class(), [x, x.mul(5)]).toArray(),
+        gives: [-4, -4],
+    },
+    'Module.extra_repr': {
+        func: () => 'of its own', isLogged: true,
+        call: Class => /of its own/.test(new Class().to_string()), gives: true,
+    },
+    'Loss.compute': {
+        func: (a, b) => a.mul(b).sum(), parent: GTorch.Loss,
+        call: Class => new Class().forward(x, x.mul(2)).item(), gives: 4,
+    },
+    'Function.forward': {
+        func: Symbol('set below'), parent: GTorch.Function,
+        call: Class => new Class().call(x).toArray(), gives: [2, 2],
+    },
+    'Function.backward': {
+        func: Symbol('set below'), parent: GTorch.Function,
+        call: Class => {
+            const Whole = derive(Class, 'forward', (_context, y) => y.mul(2));
+            const input = leaf();
+            new Whole().call(input).sum().backward();
+            return input.grad.toArray();
+        },
+        gives: [7, 7],
+    },
+    'Optimizer.step_param': {
+        func: (group, param, grad) => {
+            param.sub_(grad, {alpha: group.get_learning_rate()});
+            return true;
+        },
+        parent: GTorch.Optimizer, call: stepped, gives: 0.5,
+    },
+    'LRScheduler.compute': {
+        func: (_group, base) => base / 4, parent: LRScheduler, call: rates, gives: 0.25,
+    },
+    'MemorySource.allocate': {
+        func: () => 256, parent: GTorch.MemorySource,
+        call: Class => {
+            const source = new Class();
+            return Number(GTorch.MemorySource.prototype.allocate.call(source, cpu, 10, 0));
+        },
+        gives: 256,
+    },
+    'MemorySource.release': {
+        func() {
+            this.note();
+        },
+        parent: GTorch.MemorySource, isLogged: true,
+        call: Class => {
+            let n = 0;
+            const source = new Class();
+            source.note = () => n++;
+            GTorch.MemorySource.prototype.release.call(source, cpu, 256, 10, 0);
+            return n;
+        },
+        gives: 1,
+    },
+};
+const SPREAD = {
+    'Function.forward': {plain: (_context, y) => y.mul(2), direct: (_context, [y]) => [y.mul(2)]},
+    'Function.backward': {
+        plain: (_context, grad) => grad.mul(7), direct: (_context, [grad]) => [grad.mul(7)],
+    },
+};
+
+tap.add('every_virtual_function_is_here', () => {
+    tap.equal(typelib.vfuncs().filter(name => !(name in CASES)), []);
+    tap.equal(Object.keys(CASES).filter(name => !typelib.vfuncs().includes(name)), []);
+});
+
+for (const [whole, {func, parent = GTorch.Module, call, gives, isLogged}] of Object.entries(CASES)) {
+    const [, name] = whole.split('.');
+    for (const [how, member] of [['plain', name], ['direct', `vfunc_${name}`]]) {
+        const title = `${whole.replace('.', '_')}_${how}`;
+        tap.add(`${title}_is_called`, () => {
+            tap.equal(call(derive(parent, member, SPREAD[whole]?.[how] ?? func)), gives);
+        });
+        if (isLogged)
+            continue;
+        tap.add(`${title}_throws`, () => {
+            for (const thrown of [new RangeError('from within'), new Error(), 'text', {code: 1}, null]) {
+                let caught = Symbol('nothing');
+                try {
+                    call(derive(parent, member, () => {
+                        throw thrown;
+                    }));
+                } catch (error) {
+                    caught = error;
+                }
+                tap.assert(caught === thrown, `${String(caught)} instead of ${thrown}`);
+            }
+        });
+        tap.add(`${title}_gives_no_promise`, () => {
+            for (const given of [async () => x, () => Promise.resolve(x), function* () {
+                yield x;
+            }]) {
+                tap.throws(() => call(derive(parent, member, given)), error =>
+                    error instanceof TypeError && error.message.includes('computes later'));
+            }
+        });
+    }
+}
+
+tap.add('a_loss_may_override_what_takes_two_inputs_in_any_way', () => {
+    const two = (input, target) => input.sub(target).abs().sum();
+    for (const name of ['vfunc_forward', 'forward', 'vfunc_compute', 'compute']) {
+        const loss = new (derive(GTorch.Loss, name, two))();
+        tap.equal([name, loss.forward(x, x.mul(3)).item()], [name, 4]);
+        tap.equal([name, loss.forward_many([x, x.mul(3)]).item()], [name, 4]);
+    }
+    const many = derive(GTorch.Module, 'vfunc_forward', pair);
+    tap.equal(new many().forward_many([x, x]).toArray(), [2, 2]);
+});
+
+tap.add('hooks_run_however_a_module_is_defined_and_called', () => {
+    const definitions = [
+        ['forward', pair], ['vfunc_forward', pair],
+        ['forward_many', inputs => inputs.reduce((a, b) => a.add(b))],
+        ['vfunc_forward_many', inputs => inputs.reduce((a, b) => a.add(b))],
+    ];
+    for (const [name, func] of definitions) {
+        const calls = [net => net.forward_many([x, x]), net => net.call(x, x)];
+        if (name === 'forward')
+            calls.push(net => net.forward(x, x));
+        if (!name.endsWith('many'))
+            calls.push(net => net.forward(x), net => net.call(x), net => nn.Sequential(net).forward(x));
+        for (const Class of [derive(GTorch.Module, name, func),
+            derive(derive(GTorch.Module, name, func), 'other', () => 1)]) {
+            for (const call of calls) {
+                const net = new Class();
+                tap.equal([name, call(net).toArray()], [name, [2, 2]]);
+                const seen = [];
+                net.register_forward_pre_hook(() => void seen.push('before'));
+                net.register_forward_hook((_net, _inputs, y) => {
+                    seen.push('after');
+                    return y.add(1);
+                });
+                tap.equal([name, call(net).toArray()], [name, [3, 3]]);
+                tap.equal([name, seen], [name, ['before', 'after']]);
+            }
+        }
+    }
+    const Twice = GObject.registerClass({GTypeName: 'TestOverriddenTwice'},
+        class extends derive(GTorch.Module, 'forward_many', ([a, b]) => a.add(b)) {
+            forward_many(inputs) {
+                return super.forward_many(inputs).mul(3);
+            }
+        });
+    const twice = new Twice();
+    let n = 0;
+    twice.register_forward_hook(() => void n++);
+    tap.equal([twice.forward_many([x, x]).toArray(), n], [[6, 6], 1]);
+});
+
+tap.add('get_lr_gives_the_rates_of_all_groups', () => {
+    const Halves = derive(LRScheduler, 'get_lr', function () {
+        return this.base_lrs.map((base, i) => base / 2 ** (this.last_epoch + i));
+    });
+    const optimizer = optim.SGD([nn.Parameter(x)], {lr: 1});
+    const more = Gio.ListStore.new(GTorch.Tensor.$gtype);
+    more.append(nn.Parameter(x));
+    optimizer.add_param_group(GTorch.ParamGroup.new(more, 8, 0));
+    const schedule = new Halves({optimizer});
+    schedule.step();
+    tap.equal(schedule.get_last_lr(), [1, 4]);
+    schedule.step();
+    tap.equal(schedule.get_last_lr(), [0.5, 2]);
+    const wrong = new (derive(LRScheduler, 'get_lr', () => [1]))({optimizer});
+    tap.throws(() => wrong.step(), error => error instanceof TypeError && error.message.includes('2 groups'));
+});
+
+tap.add('what_is_not_overridden_is_named_as_in_the_program', () => {
+    const Bare = GObject.registerClass(class Bare extends GTorch.Optimizer {});
+    const Empty = GObject.registerClass(class Empty extends GTorch.Module {});
+    for (const [call, says] of [[() => stepped(Bare), /\bBare\b.*step_param/],
+        [() => new Empty().forward(x), /\bEmpty\b.*forward/],
+        [() => new Empty().call(x, x), /\bEmpty\b.*forward/]]) {
+        tap.throws(call, error => error instanceof GTorch.Error && error.matches(GTorch.Error, error.code) &&
+            says.test(error.message));
+    }
+});
+
+tap.add('a_step_that_gives_nothing_was_successful', () => {
+    const Still = derive(GTorch.Optimizer, 'step_param', () => undefined);
+    tap.equal(stepped(Still), 1);
+});
+
+await tap.run();
