@@ -22,6 +22,7 @@ typedef enum
   WRONG_SHAPE,
   WRONG_VALUE,
   IDENTITY,
+  FIRST_ALONE, /* (x + y), whose gradient by y is NULL */
 } Kind;
 
 #define TEST_TYPE_FUNCTION (test_function_get_type ())
@@ -75,6 +76,8 @@ test_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
       return list (g_object_ref (x), NULL);
     case IDENTITY:
       return list (g_object_ref (x), NULL);
+    case FIRST_ALONE:
+      return list (gtorch_tensor_add (x, inputs[1], 1, NULL), NULL);
     case NOTHING:
       return NULL;
     default:
@@ -94,6 +97,13 @@ test_function_backward (GTorchFunction *function, GTorchFunctionContext *context
   g_autoptr (GTorchTensor) slope = NULL;
 
   self->n_backward++;
+  if (self->kind == FIRST_ALONE)
+    {
+      GPtrArray *grads = list (g_object_ref (grad_outputs[0]), NULL);
+
+      g_ptr_array_add (grads, NULL);
+      return grads;
+    }
   saved = gtorch_function_context_get_saved_tensors (context, error);
   if (saved == NULL)
     return NULL;
@@ -259,6 +269,81 @@ plain_functions_can_be_checked (void)
 }
 
 static GTorchTensor *
+square_of_the_first (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_mul (inputs[0], inputs[0], error);
+}
+
+static GTorchTensor *
+always_ones (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT64, NULL, error);
+}
+
+static GTorchTensor *
+is_the_first_greater (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_gt (inputs[0], inputs[1], error);
+}
+
+static GTorchTensor *
+cut_off (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_detach (inputs[0], error);
+}
+
+static GTorchTensor *
+half_cut_off (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  g_autoptr (GTorchTensor) part = gtorch_tensor_detach (inputs[1], error);
+
+  return part != NULL ? gtorch_tensor_mul (inputs[0], part, error) : NULL;
+}
+
+static GTorchTensor *
+sum_of_both (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_add (inputs[0], inputs[1], 1, error);
+}
+
+/* Where there is no way from the result to an input, the gradient is zero, and so must the differences be. */
+static void
+functions_need_not_depend_on_their_inputs (void)
+{
+  const struct
+  {
+    GTorchGradcheckFunc func;
+    gboolean first, second; /* what the checks say */
+  } cases[] = {
+    { square_of_the_first, TRUE, TRUE },  { always_ones, TRUE, TRUE },
+    { is_the_first_greater, TRUE, TRUE }, { cut_off, FALSE, TRUE },
+    { half_cut_off, FALSE, FALSE },       { sum_of_both, TRUE, TRUE },
+  };
+  g_autoptr (TestFunction) function = function_new (FIRST_ALONE);
+  g_autoptr (GTorchTensor) x = leaf (0.5, 3, TRUE);
+  g_autoptr (GTorchTensor) y = leaf (1.25, 3, TRUE);
+  GTorchTensor *inputs[] = { x, y };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      g_assert_true (gtorch_gradcheck (cases[i].func, NULL, inputs, 2, 1e-6, 1e-6, 1e-5, &error)
+                     == cases[i].first);
+      g_assert_true ((error == NULL) == cases[i].first);
+      g_clear_error (&error);
+      g_assert_true (gtorch_gradgradcheck (cases[i].func, NULL, inputs, 2, 1e-6, 1e-5, 1e-4, &error)
+                     == cases[i].second);
+      g_assert_true ((error == NULL) == cases[i].second);
+    }
+  g_assert_false (
+      gtorch_gradcheck_function (GTORCH_FUNCTION (function), inputs, 2, 1e-6, 1e-6, 1e-5, NULL));
+  g_assert_true (gtorch_gradgradcheck_function (GTORCH_FUNCTION (function), inputs, 2, 1e-6, 1e-5,
+                                                1e-4, NULL));
+}
+
+static GTorchTensor *
 logarithm (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
   return gtorch_tensor_log (inputs[0], error);
@@ -405,6 +490,7 @@ main (int argc, char *argv[])
   ADD (gradients_agree_with_differences);
   ADD (wrong_gradients_are_found);
   ADD (plain_functions_can_be_checked);
+  ADD (functions_need_not_depend_on_their_inputs);
   ADD (nan_is_no_right_gradient);
   ADD (missing_gradients_are_zeros);
   ADD (an_input_can_be_changed_in_place);
