@@ -327,7 +327,8 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
       return NULL;
     }
   storage = gtorch_pool_alloc (gtorch_capture_get_pool (capture),
-                               (gsize) numel * gtorch_dtype_size (dtype), TRUE, error);
+                               (gsize) numel * gtorch_dtype_size (dtype),
+                               gtorch_capture_get_number (capture), error);
   if (storage == NULL)
     return NULL;
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
@@ -402,6 +403,31 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Outside of captures, what a graph will compute is not there before its first replay. Writing over all of it is
+ * no mistake, and what a replay launches itself is in order. */
+static G_GNUC_NO_INLINE gboolean
+check_promised (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (gtorch_thread.worker != NULL || gtorch_thread.is_apart || !gtorch_call_takes_values (call))
+    return TRUE;
+  for (i = 0; i < call->n_inputs; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL || input->is_number || !gtorch_pool_is_promised (input->storage)
+          || gtorch_call_overwrites (call, i))
+        continue;
+      gtorch_call_error (call, error, GTORCH_ERROR_CAPTURE,
+                         _ ("tensor %u, of shape %s, was not computed: the graph that computes it "
+                            "was never replayed"),
+                         i, gtorch_impl_shape_str (input));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_launch (GTorchOpCall *call, GError **error)
 {
@@ -413,6 +439,10 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   if (gtorch_captures_exist ()
       && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
       && !gtorch_audit_launch (stream, call, error))
+    return FALSE;
+  if (gtorch_promises_exist ()
+      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
+      && !check_promised (call, error))
     return FALSE;
   if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
     return FALSE;

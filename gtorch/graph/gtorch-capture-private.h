@@ -108,6 +108,8 @@ gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
 GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
+/* Among the captures in its pool. */
+guint gtorch_capture_get_number (GTorchCapture *capture);
 gboolean gtorch_capture_is_relaxed (GTorchCapture *capture);
 
 /* For saved calls: operands in the pool are remembered by their memory alone. */

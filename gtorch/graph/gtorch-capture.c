@@ -48,6 +48,7 @@ struct _GTorchCapture
   gint ref_count;
   gpointer graph;
   GTorchPool *pool;
+  guint number; /* among those in the pool */
   GTorchCaptureMode mode;
   GThread *thread;
   GMutex lock;
@@ -119,6 +120,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   capture->ref_count = 1;
   capture->graph = graph;
   capture->pool = gtorch_pool_ref (exec->pool);
+  exec->capture = capture->number = gtorch_pool_promise (pool);
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;
@@ -270,6 +272,12 @@ GTorchPool *
 gtorch_capture_get_pool (GTorchCapture *capture)
 {
   return capture->pool;
+}
+
+guint
+gtorch_capture_get_number (GTorchCapture *capture)
+{
+  return capture->number;
 }
 
 gboolean
@@ -585,6 +593,8 @@ gtorch_capture_allow_sync (GTorchImpl *impl, GError **error)
 
   if (pool != NULL && gtorch_pool_is_capturing (pool))
     reason = _ ("it is not computed before the graph is replayed");
+  else if (gtorch_pool_is_promised (impl->storage))
+    reason = _ ("the graph that computes it was never replayed");
   else if (capture != NULL && capture->mode != GTORCH_CAPTURE_MODE_RELAXED)
     reason = _ ("the current stream captures a graph");
   else if (g_atomic_int_get (&n_global_captures) != 0)

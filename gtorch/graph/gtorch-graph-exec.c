@@ -389,6 +389,22 @@ note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error);
 }
 
+/* What was promised is there from now on, at the latest when the stream has come here. */
+static void
+keep_promises (GTorchGraphExec *exec)
+{
+  guint i;
+
+  gtorch_pool_keep_promise (exec->pool, exec->capture);
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        keep_promises (node->child);
+    }
+}
+
 /* How many random calls have their numbers on the stack. */
 #define FEW 16
 
@@ -410,6 +426,8 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
     result = exec->backend->follow (nth_pool (exec, i), stream, error);
   result = result && exec->backend->replay (exec->native, stream, numbers, error);
   unlock_pools (exec);
+  if (result && gtorch_promises_exist ())
+    keep_promises (exec);
   for (i = 0; result && i < exec->written->len; i++)
     {
       g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
@@ -448,6 +466,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
       for (i = 0; result && i < n_pools (exec); i++)
         gtorch_pool_set_writer (nth_pool (exec, i), NULL, 0);
       replay_free (replay);
+      if (result && gtorch_promises_exist ())
+        keep_promises (exec);
       return result;
     }
   for (i = 0; i < exec->read->len; i++)
@@ -457,6 +477,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
   for (i = 0; i < n_pools (exec); i++)
     gtorch_pool_set_writer (nth_pool (exec, i), stream->timeline, seq);
+  if (gtorch_promises_exist ())
+    keep_promises (exec);
   for (i = 0; i < exec->written->len; i++)
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())

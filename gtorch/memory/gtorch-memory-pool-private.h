@@ -38,6 +38,8 @@ struct _GTorchPool
   guint last_number;   /* that was given to one */
   guint last_replayed; /* atomically: the number of the last one that was; 0: none */
   guint n_captures;
+  guint last_capture; /* the number of the last one that began */
+  GArray *promised; /* the numbers of those of which no graph was replayed; NULL: there was none */
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
   struct _GTorchRaceOrder *write_order; /* … only with GTORCH_CHECK=streams */
@@ -54,9 +56,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
 /* The one behind the object, borrowed. */
 GTorchPool *gtorch_memory_pool_get_pool (GTorchMemoryPool *self);
 
-/* captured: in a capture. What graphs had is never given to others while there are graphs. */
-GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured,
-                                  GError **error);
+/* capture: the number of the one that asks, or 0. What graphs had is never given to others while there are
+ * graphs. */
+GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, guint capture, GError **error);
 /* Counts what the device gave for small or large tensors; with the statistics' lock held. */
 static inline void
 gtorch_pool_count_reserved (GTorchPool *self, guint pool, gint64 n_bytes)
@@ -80,6 +82,11 @@ GTorchPool *gtorch_pool_of (GTorchStorage *storage);
 /* The same memory, without keeping it from being handed out again in the capture. */
 GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
+/* What a capture computes is promised, under the number of the capture, until a replay has the promise kept. */
+guint gtorch_pool_promise (GTorchPool *self);
+void gtorch_pool_keep_promise (GTorchPool *self, guint capture);
+/* Did the storage come from a capture that was not replayed yet? */
+gboolean gtorch_pool_is_promised (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
 /* order: what the checker of streams knows of that replay, to be freed; or NULL. */
@@ -88,5 +95,14 @@ GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq,
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
+
+/* The number of promises in this process that are not kept. */
+extern gint gtorch_n_promised;
+
+static inline gboolean
+gtorch_promises_exist (void)
+{
+  return G_UNLIKELY (__atomic_load_n (&gtorch_n_promised, __ATOMIC_RELAXED) != 0);
+}
 
 G_END_DECLS
