@@ -374,8 +374,9 @@ call_target (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **erro
   if (self->function != NULL)
     return gtorch_function_apply (self->function, inputs, n_inputs, error);
   output = self->func (inputs, n_inputs, self->user_data, &inner);
-  if (output == NULL)
+  if (output == NULL || inner != NULL)
     {
+      g_clear_object (&output);
       if (inner == NULL)
         g_set_error (&inner, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                      _ ("gradcheck: the function gave nothing and set no error"));

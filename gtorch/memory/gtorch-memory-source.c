@@ -189,6 +189,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
   const Asking here = { self, asking };
   GTorchMemorySourceClass *klass;
   const Asking *outer;
+  GError *failure = NULL;
   guint64 address;
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (self), 0);
@@ -212,8 +213,15 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
         return 0;
       }
   asking = &here;
-  address = klass->allocate (self, device, n_bytes, stream, error);
+  address = klass->allocate (self, device, n_bytes, stream, &failure);
   asking = here.outer;
+  if (failure != NULL)
+    {
+      if (address != 0)
+        gtorch_memory_source_release (self, device, address, n_bytes, stream);
+      g_propagate_error (error, failure);
+      return 0;
+    }
   if (address % ALIGNMENT == 0)
     return address;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

@@ -22,7 +22,9 @@ typedef enum
   WRONG_SHAPE,
   WRONG_VALUE,
   IDENTITY,
-  FIRST_ALONE, /* (x + y), whose gradient by y is NULL */
+  FIRST_ALONE,   /* (x + y), whose gradient by y is NULL */
+  BOTH_FORWARD,  /* an output and an error */
+  BOTH_BACKWARD, /* a gradient and an error */
 } Kind;
 
 #define TEST_TYPE_FUNCTION (test_function_get_type ())
@@ -80,6 +82,9 @@ test_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
       return list (gtorch_tensor_add (x, inputs[1], 1, NULL), NULL);
     case NOTHING:
       return NULL;
+    case BOTH_FORWARD:
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+      return list (gtorch_tensor_mul (x, x, NULL), NULL);
     default:
       gtorch_function_context_save_for_backward (context, &x, 1, NULL);
       square = gtorch_tensor_mul (x, x, error);
@@ -127,6 +132,9 @@ test_function_backward (GTorchFunction *function, GTorchFunctionContext *context
     case FAILS:
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
       return NULL;
+    case BOTH_BACKWARD:
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+      return list (g_object_ref (grad_outputs[0]), NULL);
     case WRONG_COUNT:
       return list (g_object_ref (grad_outputs[0]), g_object_ref (grad_outputs[0]),
                    g_object_ref (grad_outputs[0]), NULL);
@@ -266,6 +274,54 @@ plain_functions_can_be_checked (void)
   g_clear_error (&error);
   g_assert_false (gtorch_gradcheck (sine_of_the_first, NULL, inputs, 2, 0, 0, 0, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static GTorchTensor *
+value_and_error (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+  return gtorch_tensor_mul (inputs[0], inputs[0], NULL);
+}
+
+static gboolean
+yes_and_error (GTorchTensor *leaf, gpointer user_data, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+  return TRUE;
+}
+
+/* Whoever sets an error has failed, also with a result. */
+static void
+errors_beside_results_are_errors (void)
+{
+  g_autoptr (TestFunction) forward = function_new (BOTH_FORWARD);
+  g_autoptr (TestFunction) backward = function_new (BOTH_BACKWARD);
+  g_autoptr (GTorchTensor) x = leaf (0.5, 3, TRUE);
+  g_autoptr (GTorchTensor) y = apply (backward, x);
+  g_autoptr (GTorchTensor) sum = gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_autoptr (GTorchTensor) square = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_function_apply (GTORCH_FUNCTION (forward), &x, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_clear_error (&error);
+  g_assert_false (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "no way"));
+  g_clear_error (&error);
+  grad = gtorch_tensor_get_grad (x);
+  g_assert_null (grad);
+  g_assert_false (gtorch_gradcheck (value_and_error, NULL, &x, 1, 1e-6, 1e-6, 1e-5, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_clear_error (&error);
+  g_assert_true (
+      gtorch_tensor_register_post_accumulate_grad_hook (x, yes_and_error, NULL, NULL, NULL) != 0);
+  g_clear_object (&sum);
+  square = gtorch_tensor_mul (x, x, NULL);
+  sum = gtorch_tensor_sum (square, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_assert_false (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
 }
 
 static GTorchTensor *
@@ -491,6 +547,7 @@ main (int argc, char *argv[])
   ADD (wrong_gradients_are_found);
   ADD (plain_functions_can_be_checked);
   ADD (functions_need_not_depend_on_their_inputs);
+  ADD (errors_beside_results_are_errors);
   ADD (nan_is_no_right_gradient);
   ADD (missing_gradients_are_zeros);
   ADD (an_input_can_be_changed_in_place);
