@@ -11,6 +11,9 @@
 
 G_BEGIN_DECLS
 
+/* Of a group that is made without one. */
+#define GTORCH_DEFAULT_LEARNING_RATE 1e-3
+
 /* All parameters, in the order of the groups; new references. */
 GPtrArray *gtorch_optimizer_dup_params (GTorchOptimizer *self);
 

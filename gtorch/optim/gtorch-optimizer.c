@@ -152,8 +152,9 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  props[PROP_LEARNING_RATE] =
+      g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
+                           GTORCH_DEFAULT_LEARNING_RATE, GTORCH_SETTING_FLAGS);
   /**
    * GTorchOptimizer:param-groups:
    *
@@ -581,7 +582,7 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
                              G_CALLBACK (gtorch_optimizer_notify_learning_rate), self,
                              G_CONNECT_SWAPPED);
   gtorch_object_list_append (PRIVATE (self)->groups, group);
-  if (is_first && gtorch_param_group_get_learning_rate (group) != 0)
+  if (is_first && gtorch_param_group_get_learning_rate (group) != GTORCH_DEFAULT_LEARNING_RATE)
     gtorch_optimizer_notify_learning_rate (self);
   return TRUE;
 }
@@ -609,7 +610,7 @@ gtorch_optimizer_get_param_groups (GTorchOptimizer *self)
  *
  * Gets the learning rate of the first group.
  *
- * Returns: the learning rate; 0 if there is no group
+ * Returns: the learning rate; that of a new group, 0.001, if there is none
  *
  * Since: 0.1
  */
@@ -620,7 +621,8 @@ gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), 0);
   group = g_list_model_get_item (G_LIST_MODEL (PRIVATE (self)->groups), 0);
-  return group != NULL ? gtorch_param_group_get_learning_rate (group) : 0;
+  return group != NULL ? gtorch_param_group_get_learning_rate (group)
+                       : GTORCH_DEFAULT_LEARNING_RATE;
 }
 
 /**

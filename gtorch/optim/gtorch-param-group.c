@@ -137,8 +137,9 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  props[PROP_LEARNING_RATE] =
+      g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
+                           GTORCH_DEFAULT_LEARNING_RATE, GTORCH_SETTING_FLAGS);
   /**
    * GTorchParamGroup:weight-decay:
    *
@@ -156,7 +157,7 @@ gtorch_param_group_init (GTorchParamGroup *self)
 {
   self->params = gtorch_object_list_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
-  self->learning_rate = 1e-3;
+  self->learning_rate = GTORCH_DEFAULT_LEARNING_RATE;
   self->initial_learning_rate = -1;
 }
 
