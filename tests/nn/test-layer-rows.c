@@ -323,6 +323,40 @@ bad_arguments_are_named (void)
   g_assert_cmpuint (n_layer_refusals, >, 40);
 }
 
+/* A program may make a layer without its arguments, and another language calls the virtual function itself. */
+static void
+bare_layers_say_what_they_lack (void)
+{
+  g_autoptr (GTorchTensor) x = waves ((const gint64[]){ 2, 3, 4, 4 }, 4);
+  guint n = 0;
+
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GError) reason = NULL;
+      g_autoptr (GObject) whole = layer_samples[i].make (&error);
+      g_autoptr (GObject) bare = g_object_new (G_OBJECT_TYPE (whole), NULL);
+      const gboolean is_whole = gtorch_module_check (GTORCH_MODULE (bare), &reason);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autofree gchar *text = NULL;
+
+      g_test_message ("%s", layer_samples[i].layer);
+      if (GTORCH_IS_LOSS (bare))
+        y = GTORCH_LOSS_GET_CLASS (bare)->compute (GTORCH_LOSS (bare), x, x, &error);
+      else
+        y = GTORCH_MODULE_GET_CLASS (bare)->forward (GTORCH_MODULE (bare), x, &error);
+      g_assert_true ((y == NULL) == (error != NULL));
+      text = gtorch_module_to_string (GTORCH_MODULE (bare));
+      g_assert_nonnull (text);
+      if (is_whole)
+        continue;
+      g_assert_null (y);
+      g_assert_cmpstr (error->message, ==, reason->message);
+      n++;
+    }
+  g_assert_cmpuint (n, >, 10);
+}
+
 static void
 parameters_are_made_of_the_dtype_that_was_asked_for (void)
 {
@@ -517,6 +551,7 @@ main (int argc, char **argv)
   ADD (gradients_are_differences);
   ADD (states_are_carried_over);
   ADD (bad_arguments_are_named);
+  ADD (bare_layers_say_what_they_lack);
   ADD (parameters_are_made_of_the_dtype_that_was_asked_for);
   ADD (layers_in_place_write_to_their_input);
   ADD (padding_modes_repeat_the_image);
