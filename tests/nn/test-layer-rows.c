@@ -540,6 +540,37 @@ batches_without_momentum_count_alike (void)
     }
 }
 
+/* With one of both, what has been learned of the data would be lost without a word. */
+static void
+running_statistics_come_in_pairs (void)
+{
+  static const gchar *const names[] = { "running_mean", "running_var" };
+  const GType types[] = { GTORCH_TYPE_BATCH_NORM1D, GTORCH_TYPE_BATCH_NORM2D };
+  g_autoptr (GTorchTensor) x =
+      gtorch_ones (GTORCH_SHAPE (2, 3, 4, 4), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) line = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (types) * 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) norm =
+          gtorch_module_new (types[i / 2], &error, "num-features", (gint64) 3, NULL);
+      GTorchTensor *input = i / 2 == 0 ? line : x;
+      g_autoptr (GTorchTensor) y = NULL;
+
+      g_assert_no_error (error);
+      gtorch_module_set_training (norm, FALSE);
+      g_assert_true (gtorch_module_set_buffer (norm, names[i % 2], NULL, &error));
+      g_assert_null (gtorch_module_forward (norm, input, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_nonnull (strstr (error->message, "running_mean and running_var are needed"));
+      g_clear_error (&error);
+      g_assert_true (gtorch_module_set_buffer (norm, names[1 - i % 2], NULL, &error));
+      y = gtorch_module_forward (norm, input, &error);
+      g_assert_no_error (error);
+    }
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/LayerRows/" #name, name)
 
 int
@@ -557,5 +588,6 @@ main (int argc, char **argv)
   ADD (padding_modes_repeat_the_image);
   ADD (same_padding_keeps_the_size);
   ADD (batches_without_momentum_count_alike);
+  ADD (running_statistics_come_in_pairs);
   return g_test_run ();
 }
