@@ -234,9 +234,9 @@ read_item (GTorchAllocatorConfig *config, const gchar *item, GError **error)
   return FALSE;
 }
 
-gboolean
-gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text, gboolean warn,
-                               GError **error)
+/* variable: where the text comes from, of which what is wrong is told once and left out; NULL: it is an error. */
+static gboolean
+parse (GTorchAllocatorConfig *config, const gchar *text, const gchar *variable, GError **error)
 {
   GTorchAllocatorConfig changed = *config;
   g_autoptr (GString) item = g_string_new (NULL);
@@ -256,12 +256,13 @@ gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
         }
       if (item->len > 0 && !read_item (&changed, item->str, &wrong))
         {
-          if (!warn)
+          if (variable == NULL)
             {
               g_propagate_error (error, g_steal_pointer (&wrong));
               return FALSE;
             }
-          g_warning ("%s", wrong->message);
+          if (gtorch_env_is_news (variable, item->str))
+            g_warning ("%s: %s, and is ignored", variable, wrong->message);
         }
       g_string_truncate (item, 0);
       if (*at == '\0')
@@ -269,6 +270,12 @@ gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
     }
   *config = changed;
   return TRUE;
+}
+
+gboolean
+gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text, GError **error)
+{
+  return parse (config, text, NULL, error);
 }
 
 /* --- writing --- */
@@ -346,15 +353,14 @@ gtorch_allocator_config_read (GTorchAllocator *self)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (names) && text == NULL; i++)
-    text = gtorch_getenv (names[i]);
-  if (text != NULL)
-    gtorch_allocator_config_parse (&self->config, text, TRUE, NULL);
+    if ((text = gtorch_getenv (names[i])) != NULL)
+      parse (&self->config, text, names[i], NULL);
   value = gtorch_getenv ("GTORCH_ALLOC");
   if (value != NULL)
     {
       g_autofree gchar *item = g_strconcat ("backend:", value, NULL);
 
-      gtorch_allocator_config_parse (&self->config, item, TRUE, NULL);
+      parse (&self->config, item, "GTORCH_ALLOC", NULL);
     }
   if (gtorch_env_flag ("GTORCH_NO_MEMORY_CACHING",
                        gtorch_env_is_on ("PYTORCH_NO_CUDA_MEMORY_CACHING")))

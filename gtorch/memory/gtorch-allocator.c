@@ -618,7 +618,7 @@ gtorch_allocator_configure (GTorchAllocator *self, const gchar *text, GError **e
   g_return_val_if_fail (text != NULL, FALSE);
   g_mutex_lock (&self->config_lock);
   former = changed = self->config;
-  if (!gtorch_allocator_config_parse (&changed, text, FALSE, error))
+  if (!gtorch_allocator_config_parse (&changed, text, error))
     {
       g_mutex_unlock (&self->config_lock);
       return FALSE;
