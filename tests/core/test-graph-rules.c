@@ -669,6 +669,7 @@ work_on_another_device_alone_is_an_error (void)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
   g_autoptr (GTorchTensor) theirs = NULL;
+  g_autoptr (GTorchTensor) sum = NULL;
   g_autoptr (GTorchTensor) y = NULL;
   GTorchDevice *other = other_device ();
   GTorchGraphCapture *capture;
@@ -685,6 +686,21 @@ work_on_another_device_alone_is_an_error (void)
          "graph: nothing was captured on *: the operations between begin and end were on *");
   gtorch_graph_capture_unref (capture);
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
+
+  /* a value of theirs that is read is no work on this device */
+  capture = begin_in_mode (graph, NULL, NULL, GTORCH_CAPTURE_MODE_RELAXED);
+  sum = gtorch_tensor_sum (theirs, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  gtorch_tensor_item_double (sum, NULL);
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: nothing was captured on *: the operations between begin and end were on *");
+  gtorch_graph_capture_unref (capture);
+  capture = begin (graph, NULL, NULL);
+  g_clear_object (&sum);
+  sum = gtorch_tensor_sum (theirs, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  gtorch_tensor_item_double (sum, NULL);
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: nothing was captured on *: the operations between begin and end were on *");
+  gtorch_graph_capture_unref (capture);
 
   /* with something else it is a matter of the program's */
   capture = begin (graph, NULL, NULL);
