@@ -34,8 +34,9 @@ read_pair (GTorchOpCall *call, const gchar *name, const GTorchAttr *attr, gint64
   pair[1] = list[n - 1];
   if (MIN (pair[0], pair[1]) < low || MAX (pair[0], pair[1]) > G_MAXINT32)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s must be at least %d, it is %s"),
-                         name, (int) low, gtorch_shape_str (pair, 2));
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("%s must be from %d to %d, it is %s"), name, (int) low, G_MAXINT32,
+                         gtorch_shape_str (pair, 2));
       return FALSE;
     }
   return TRUE;

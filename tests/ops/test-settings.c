@@ -336,6 +336,38 @@ numbers_that_are_left_out_are_nan (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
+/* What is out of a range is told both of its ends. */
+static void
+ranges_are_told_whole (void)
+{
+  const gint64 huge = G_GINT64_CONSTANT (1) << 62;
+  g_autoptr (GTorchTensor) square = ramp (4, 4);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_reshape (square, GTORCH_SHAPE (1, 1, 4, 4), NULL);
+  g_autoptr (GTorchTensor) w =
+      gtorch_ones (GTORCH_SHAPE (1, 1, 2, 2), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+
+  for (guint i = 0; i < 6; i++)
+    {
+      const gint64 numbers[] = { i == 0 ? huge : 1, i == 1 ? huge : 0, i == 2 ? huge : 1 };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+
+      if (i < 3)
+        y = gtorch_conv2d (x, w, NULL, &numbers[0], 1, &numbers[1], 1, &numbers[2], 1, 1, &error);
+      else if (i == 3)
+        y = gtorch_tensor_adaptive_avg_pool2d (x, &huge, 1, &error);
+      else if (i == 4)
+        y = gtorch_tensor_avg_pool2d (x, &huge, 1, NULL, 0, GTORCH_SHAPE (0), FALSE, TRUE,
+                                      GTORCH_NONE, &error);
+      else
+        y = gtorch_tensor_avg_pool2d (x, GTORCH_SHAPE (2), &huge, 1, GTORCH_SHAPE (0), FALSE, TRUE,
+                                      GTORCH_NONE, &error);
+      g_assert_null (y);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_nonnull (strstr (error->message, " to 2147483647, it is "));
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -363,5 +395,6 @@ main (int argc, char *argv[])
   ADD (defaults_are_numbers_or_none);
   ADD (negative_rows_count_from_the_end);
   ADD (numbers_that_are_left_out_are_nan);
+  ADD (ranges_are_told_whole);
   return g_test_run ();
 }
