@@ -78,6 +78,20 @@ gtorch_module_type_name (gpointer self)
   return g_str_has_prefix (name, "GTorch") && name[6] != '\0' ? name + 6 : name;
 }
 
+static GTorchTensor *
+refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error)
+{
+  if (n_inputs == 1)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: forward for one input is not implemented"),
+                 gtorch_module_type_name (self));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
+                 gtorch_module_type_name (self), n_inputs);
+  return NULL;
+}
+
 static GTorchTensor *gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs,
                                                       gsize n_inputs, GError **error);
 
@@ -90,9 +104,7 @@ gtorch_module_real_forward (GTorchModule *self, GTorchTensor *input, GError **er
   if (klass->forward == gtorch_module_real_forward
       && klass->forward_many != gtorch_module_real_forward_many)
     return klass->forward_many (self, &input, 1, error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("%s: forward for one input is not implemented"), gtorch_module_type_name (self));
-  return NULL;
+  return refuse_inputs (self, 1, error);
 }
 
 static GTorchTensor *
@@ -103,10 +115,7 @@ gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsiz
 
   if (n_inputs == 1 && klass->forward != gtorch_module_real_forward)
     return klass->forward (self, inputs[0], error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
-               gtorch_module_type_name (self), n_inputs);
-  return NULL;
+  return refuse_inputs (self, n_inputs, error);
 }
 
 static void
