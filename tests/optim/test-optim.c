@@ -394,7 +394,7 @@ no_parameters_are_an_error (void)
 
   g_assert_null (gtorch_sgd_new (G_LIST_MODEL (none), 0.1, 0, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_cmpstr (error->message, ==, "SGD: there are no parameters to optimize");
+  g_assert_cmpstr (error->message, ==, "sgd: there are no parameters to optimize");
   g_clear_error (&error);
   g_assert_null (gtorch_adam_w_new (G_LIST_MODEL (none), 0.1, 0.3, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
