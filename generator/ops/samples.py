@@ -151,7 +151,8 @@ def emit(rows):
 def as_data(row, forms):
     """What bindings and other tests read."""
     args = [
-        {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default, 'optional': a.is_optional} for a in row.args
+        {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default, 'optional': a.is_optional}
+        for a in row.args
     ]
     returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs
     return {

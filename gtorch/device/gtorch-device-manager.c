@@ -13,6 +13,7 @@
 #include "cpu/gtorch-cpu-threads.h"
 #include "memory/gtorch-allocator-private.h"
 #include "device/gtorch-device-private.h"
+#include "tensor/gtorch-impl-private.h"
 
 /**
  * GTorchDeviceManager:
@@ -271,12 +272,12 @@ find (const GTorchBackend *backend, guint64 index, const gchar *string, GError *
   if (index < n)
     return backend->get (index, error);
   if (n == 0)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"), string,
-                 backend->reason ());
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"),
+                 gtorch_name_str (string), backend->reason ());
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                 _ ("device: no “%s”: the numbers of %s devices end at %u"), string,
-                 backend->prefix, n - 1);
+                 _ ("device: no “%s”: the numbers of %s devices end at %u"),
+                 gtorch_name_str (string), backend->prefix, n - 1);
   return NULL;
 }
 
@@ -366,7 +367,8 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
       || (number != NULL && !g_ascii_string_to_unsigned (number, 10, 0, G_MAXINT16, &index, NULL)))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"), string);
+                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"),
+                   gtorch_name_str (string));
       return NULL;
     }
   if (backend->type == GTORCH_DEVICE_TYPE_CUDA && number == NULL)

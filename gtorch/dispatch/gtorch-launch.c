@@ -403,8 +403,8 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Outside of captures, what a graph will compute is not there before its first replay. Writing over all of it is
- * no mistake, and what a replay launches itself is in order. */
+/* Outside of captures, what a graph will compute is not there before its first replay. Writing over all of it
+ * is no mistake, and what a replay launches itself is in order. */
 static G_GNUC_NO_INLINE gboolean
 check_promised (GTorchOpCall *call, GError **error)
 {

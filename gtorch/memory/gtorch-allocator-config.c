@@ -10,6 +10,7 @@
 
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
+#include "tensor/gtorch-impl-private.h"
 
 #define MIB         (G_GINT64_CONSTANT (1) << 20)
 #define GRAIN       512
@@ -72,7 +73,8 @@ static gboolean
 wrong_value (const gchar *name, const gchar *value, const gchar *rule, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: “%s” is not a value of “%s”: %s"), value, name, rule);
+               _ ("allocator: “%s” is not a value of “%s”: %s"), gtorch_name_str (value), name,
+               rule);
   return FALSE;
 }
 
@@ -226,15 +228,16 @@ read_item (GTorchAllocatorConfig *config, const gchar *item, GError **error)
         if (colon != NULL)
           return read_value (config, &keys[i], colon + 1, error);
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("allocator: “%s” lacks a colon and a value"), item);
+                     _ ("allocator: “%s” lacks a colon and a value"), gtorch_name_str (item));
         return FALSE;
       }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: “%s” is not a key; keys are as max_split_size_mb and backend"), name);
+               _ ("allocator: “%s” is not a key; keys are as max_split_size_mb and backend"),
+               gtorch_name_str (name));
   return FALSE;
 }
 
-/* variable: where the text comes from, of which what is wrong is told once and left out; NULL: it is an error. */
+/* variable: where the text comes from; what is wrong is told once and left out. NULL: it is an error. */
 static gboolean
 parse (GTorchAllocatorConfig *config, const gchar *text, const gchar *variable, GError **error)
 {

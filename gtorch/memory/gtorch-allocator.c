@@ -8,6 +8,7 @@
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "base/gtorch-property-private.h"
+#include "tensor/gtorch-impl-private.h"
 
 /* PyTorch's bound: smaller requests share segments of this size. */
 #define MAX_UNSPLIT (G_GUINT64_CONSTANT (20) << 20)
@@ -428,7 +429,7 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                _ ("allocator: “%s” is not a statistic; they are as “allocated_bytes.all.peak” and "
                   "“num_ooms”"),
-               key);
+               gtorch_name_str (key));
   return 0;
 }
 

@@ -82,7 +82,7 @@ GTorchPool *gtorch_pool_of (GTorchStorage *storage);
 /* The same memory, without keeping it from being handed out again in the capture. */
 GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
-/* What a capture computes is promised, under the number of the capture, until a replay has the promise kept. */
+/* What a capture computes is promised, under the number of the capture, until a replay keeps the promise. */
 guint gtorch_pool_promise (GTorchPool *self);
 void gtorch_pool_keep_promise (GTorchPool *self, guint capture);
 /* Did the storage come from a capture that was not replayed yet? */

@@ -43,8 +43,8 @@ gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
   return FALSE;
 }
 
-/* What is captured or looked at for a capture is an operation. A capture of the CPU itself must not get the copy
- * to the host, which has to be there at once. */
+/* What is captured or looked at for a capture is an operation. A capture of the CPU itself must not get the
+ * copy to the host, which has to be there at once. */
 static gboolean
 is_operation (void)
 {

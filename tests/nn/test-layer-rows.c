@@ -323,7 +323,7 @@ bad_arguments_are_named (void)
   g_assert_cmpuint (n_layer_refusals, >, 40);
 }
 
-/* A program may make a layer without its arguments, and another language calls the virtual function itself. */
+/* A program may make a layer without its arguments, and call the virtual function itself. */
 static void
 bare_layers_say_what_they_lack (void)
 {
