@@ -66,6 +66,11 @@ const BY_NAME = {
 };
 // There they stand for the default.
 const MAY_BE_NULL = ['retain_graph'];
+const MAY_BE_LEFT_OUT = [
+    'Tensor.as_strided.storage_offset', 'Tensor.avg_pool2d.divisor_override', 'Tensor.std.correction',
+    'Tensor.var.correction', 'Tensor.var_mean.correction', 'embedding.padding_idx', 'eye.m', 'fft_fft.n', 'fft_hfft.n',
+    'fft_ifft.n', 'fft_ihfft.n', 'fft_irfft.n', 'fft_rfft.n', 'scaled_dot_product_attention.scale',
+];
 const MAY_BE_UNDEFINED = [
     'Module.load_state_dict', 'Module.train', 'Module.zero_grad', 'Optimizer.zero_grad',
 ];
@@ -113,6 +118,8 @@ tap.add('arguments_refuse_what_gjs_would_convert', async () => {
                 const isPlain = value !== null && typeof value === 'object' && !Array.isArray(value);
                 if (isLast && isPlain)
                     continue; // these would be options
+                if (value === null && MAY_BE_LEFT_OUT.includes(`${what}.${arg.name}`))
+                    continue;
                 if (BY_NAME[what]) {
                     const isDefault = value === undefined || value === null && MAY_BE_NULL.includes(arg.name);
                     if (!isDefault && arg.type !== 'DType')
