@@ -3,6 +3,8 @@
 
 #include "config.h"
 
+#include <math.h>
+
 #include "bench-cuda.h"
 
 GTorchDevice *bench_device;
@@ -272,7 +274,7 @@ CASE (bw_dropout, gtorch_tensor_dropout (get (X), 0.2, TRUE, NULL, error))
 CASE (bw_normal, g_object_ref (gtorch_tensor_normal_inplace (get (Y), 0, 1, NULL, error)))
 CASE (bw_uniform, g_object_ref (gtorch_tensor_uniform_inplace (get (Y), 0, 1, NULL, error)))
 CASE (bw_index_select, gtorch_tensor_index_select (get (NARROW), 0, get (INDEX), error))
-CASE (bw_embedding, gtorch_embedding (get (NARROW_16), get (INDEX), -1, error))
+CASE (bw_embedding, gtorch_embedding (get (NARROW_16), get (INDEX), GTORCH_NONE, error))
 CASE (bw_where, gtorch_where (get (FLAGS), get (X), get (Y), error))
 
 static GTorchTensor *
@@ -342,7 +344,7 @@ CASE (conv_last_queued, queue (conv_last, FEW, error))
 static GTorchTensor *
 attend (GTorchTensor *q, GTorchTensor *k, GTorchTensor *mask, gboolean is_causal, GError **error)
 {
-  return gtorch_scaled_dot_product_attention (q, k, k, mask, 0, is_causal, 0, q != k, error);
+  return gtorch_scaled_dot_product_attention (q, k, k, mask, 0, is_causal, NAN, q != k, error);
 }
 
 CASE (attn, attend (get (ROWS_16), get (ROWS_16), NULL, FALSE, error))

@@ -73,6 +73,11 @@ class Arg:
             raise RowError(f'cannot read the argument “{text}”')
         self.kind, self.name, self.default = match.groups()
         self.enum = None
+        # “int? m = none” is GTORCH_NONE in C and “double? scale = none” NaN; None in a binding stands for the default
+        self.is_optional = self.kind in ('int?', 'double?')
+        if self.is_optional and self.default is None:
+            raise RowError(f'{self.name} may be left out and has no default')
+        self.kind = self.kind.rstrip('?') if self.is_optional else self.kind
         if self.kind.startswith('enum:'):
             self.kind, self.enum = 'enum', self.kind[5:]
         if self.kind not in self.TABLE:
@@ -122,6 +127,8 @@ class Arg:
             return [c.constant('DTYPE', text)]
         if self.kind == 'enum':
             return [c.constant(self.enum, text)]
+        if self.is_optional and text == 'none':
+            return ['GTORCH_NONE' if self.kind == 'int' else 'NAN']
         if text in ('None', 'none'):
             return ['NULL']
         if text in ('inf', '-inf'):
@@ -146,6 +153,9 @@ class Arg:
         if self.kind in ('Device?', 'Generator?'):
             what = 'device' if self.kind == 'Device?' else 'generator'
             return '(nullable)', f'a {what}, or %NULL for the default'
+        if self.is_optional and self.default == 'none':
+            none = '%GTORCH_NONE' if self.kind == 'int' else 'NaN'
+            return '', f'{"an integer" if self.kind == "int" else "a number"}, or {none} for none'
         if self.kind == 'int' and self.name.startswith('dim'):
             return '', 'a dimension; negative ones count from the end'
         return '', {

@@ -34,6 +34,7 @@
 #include <gtorch/device/gtorch-options.h>
 #include <gtorch/binding/gtorch-references.h>
 #include <gtorch/tensor/gtorch-scope.h>
+#include <gtorch/base/gtorch-none.h>
 #include <gtorch/base/gtorch-shape.h>
 #include <gtorch/base/gtorch-size.h>
 #include <gtorch/stream/gtorch-stream.h>

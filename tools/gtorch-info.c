@@ -6,6 +6,7 @@
 
 #include "config.h"
 
+#include <errno.h>
 #include <glib/gi18n-lib.h>
 #include <gtorch/gtorch.h>
 #include <locale.h>
@@ -287,6 +288,16 @@ parse_options (int argc, char *argv[], GError **error)
   return TRUE;
 }
 
+/* What was printed may still be on its way: a full disk shows only here. */
+static int
+finish (int status)
+{
+  if (!ferror (stdout) && fclose (stdout) == 0)
+    return status;
+  g_printerr ("gtorch-info: %s: %s\n", _ ("the output cannot be written"), g_strerror (errno));
+  return 2;
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -303,12 +314,12 @@ main (int argc, char *argv[])
   if (show_version)
     {
       g_print ("gtorch-info %s\n", GTORCH_VERSION);
-      return 0;
+      return finish (0);
     }
   best = gtorch_device_get_default ();
   if (as_json)
     print_json (best);
   else
     print_text (best);
-  return need_cuda && best == gtorch_device_cpu () ? 1 : 0;
+  return finish (need_cuda && best == gtorch_device_cpu () ? 1 : 0);
 }

@@ -8,6 +8,11 @@ from generator.bindings import fill
 
 
 def argument(arg):
+    found = description(arg)
+    return [*found, True] if arg.is_optional else found  # null stands for the default, too
+
+
+def description(arg):
     entry = [arg.c_name, arg.kind if arg.kind != 'enum' else f'enum:{arg.enum}']
     if arg.required:
         return entry

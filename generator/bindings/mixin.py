@@ -10,6 +10,10 @@ from generator.bindings import fill
 from generator.bindings.rows import BINARY, COMPARE, INT_MAX, UNARY
 
 
+def given(arg, test):
+    return f'({{0}} == Py_None || {test})' if arg.is_optional else test
+
+
 def variable(arg):
     """Returns the declaration, the test with conversion, and the expression that is passed to C."""
     name, default = arg.c_name, arg.default
@@ -19,10 +23,10 @@ def variable(arg):
     if arg.kind == 'int':
         value = 0 if default is None else arg.number
         text = {INT_MAX: 'G_MAXINT64', -INT_MAX - 1: 'G_MININT64'}.get(value, str(value))
-        return f'gint64 {name} = {text}', f'gt_int ({{}}, &{name})', name
+        return f'gint64 {name} = {text}', given(arg, f'gt_int ({{0}}, &{name})'), name
     if arg.kind == 'double':
-        value = '0' if default is None else repr(arg.number).replace('inf', 'INFINITY')
-        return f'gdouble {name} = {value}', f'gt_double ({{}}, &{name})', name
+        value = '0' if default is None else repr(arg.number).replace('inf', 'INFINITY').replace('nan', 'NAN')
+        return f'gdouble {name} = {value}', given(arg, f'gt_double ({{0}}, &{name})'), name
     if arg.kind == 'number':
         value = '{ 0 }'
         if default is not None:

@@ -21,12 +21,19 @@ def default(arg):
         return repr(arg.default)
     if arg.kind == 'Tensor':
         return arg.default
-    return repr(arg.number).replace('inf', '_inf')
+    return 'None' if arg.default == 'none' else literal(arg)
+
+
+def literal(arg):
+    return repr(arg.number).replace('inf', '_inf').replace('nan', '_nan')
 
 
 def value(arg, bare=False):
     """Returns the expression that is passed to the introspected function."""
     name = arg.name
+    if arg.is_optional:
+        convert = '_index' if arg.kind == 'int' else '_double'
+        return f'{literal(arg)} if {name} is None else {convert}({name})'
     return {
         'Tensor': name if bare else f"_tensor({name}, '{name}')",
         'Tensor?': f"_optional({name}, '{name}')",

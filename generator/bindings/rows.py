@@ -7,6 +7,7 @@ import keyword
 import pathlib
 
 INT_MAX = 2**63 - 1
+NONE = -(2**31)  # GTORCH_NONE
 
 # maps the operator to the name of Python's method, and of its slot in C
 BINARY = {
@@ -37,6 +38,7 @@ class Arg:
         self.kind = data['kind']
         self.enum = data['enum']
         self.default = data['default']
+        self.is_optional = data['optional']
 
     @property
     def required(self):
@@ -45,7 +47,7 @@ class Arg:
     @property
     def number(self):
         """Returns the default of an int or a double as a number."""
-        named = {'max': INT_MAX, 'min': -INT_MAX - 1}
+        named = {'max': INT_MAX, 'min': -INT_MAX - 1, 'none': NONE if self.kind == 'int' else float('nan')}
         if self.default in named:
             return named[self.default]
         value = float(self.default) if self.kind != 'int' else int(self.default)

@@ -234,8 +234,11 @@ def op_arguments(layer):
             found.append(f'gtorch_layer_numbers (self->{prop.field})')
             found.append(f'gtorch_size_get_length (self->{prop.field})')
         elif prop is not None and prop.is_optional:
-            none = 'self->{0} == GTORCH_NONE' if prop.kind == 'int' else 'isnan (self->{0})'
-            found.append(f'{none.format(prop.field)} ? {arg.c_default()[0]} : self->{prop.field}')
+            if arg.is_optional:
+                found.append(f'self->{prop.field}')
+            else:
+                none = 'self->{0} == GTORCH_NONE' if prop.kind == 'int' else 'isnan (self->{0})'
+                found.append(f'{none.format(prop.field)} ? {arg.c_default()[0]} : self->{prop.field}')
         elif prop is not None:
             found.append(f'self->{prop.field}')
         elif arg.name == 'training':

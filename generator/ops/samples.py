@@ -151,7 +151,10 @@ def emit(rows):
 
 def as_data(row, forms):
     """Returns the data for bindings and other tests."""
-    args = [{'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default} for a in row.args]
+    args = [
+        {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default, 'optional': a.is_optional}
+        for a in row.args
+    ]
     returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs
     return {
         'name': row.name, 'family': row.family, 'internal': row.internal, 'method': bool(row.is_method), 'args': args,

@@ -156,6 +156,27 @@ error_nothing (GTorchFunction *self, const gchar *what, GError **error)
                G_OBJECT_TYPE_NAME (self), what);
 }
 
+/* An error is one, whatever came with it. */
+static gboolean
+check_result (GTorchFunction *self, const gchar *what, GPtrArray *result, GError *failure,
+              GError **error)
+{
+  GTorchTensor **tensors;
+  gsize n;
+
+  if (result != NULL && failure == NULL)
+    return TRUE;
+  if (failure == NULL)
+    error_nothing (self, what, &failure);
+  if (result != NULL)
+    {
+      tensors = take_tensors (result, &n);
+      free_tensors (tensors, n);
+    }
+  g_propagate_error (error, failure);
+  return FALSE;
+}
+
 /* --- backward --- */
 
 typedef struct
@@ -256,16 +277,9 @@ function_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean 
   if (success)
     {
       gtorch_engine_call_user (call_backward, &call);
-      if (call.result == NULL)
+      success = check_result (self->function, "backward", call.result, call.error, error);
+      if (success)
         {
-          if (call.error == NULL)
-            error_nothing (self->function, "backward", &call.error);
-          g_propagate_error (error, call.error);
-          success = FALSE;
-        }
-      else
-        {
-          g_clear_error (&call.error);
           given = take_tensors (call.result, &n);
           success = spread_results (self, given, n, needs, results, error);
           free_tensors (given, n);
@@ -609,13 +623,8 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   if (cast != NULL)
     gtorch_change_end (&off);
   gtorch_change_end (&mode);
-  if (result == NULL)
-    {
-      if (inner == NULL)
-        error_nothing (self, "forward", &inner);
-      g_propagate_error (error, g_steal_pointer (&inner));
-      return NULL;
-    }
+  if (!check_result (self, "forward", result, g_steal_pointer (&inner), error))
+    return NULL;
 
   tensors = take_tensors (result, &n);
   outputs = g_new0 (GTorchImpl *, MAX (n, 1));

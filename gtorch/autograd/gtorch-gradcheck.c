@@ -374,8 +374,9 @@ call_target (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **erro
   if (self->function != NULL)
     return gtorch_function_apply (self->function, inputs, n_inputs, error);
   output = self->func (inputs, n_inputs, self->user_data, &inner);
-  if (output == NULL)
+  if (output == NULL || inner != NULL)
     {
+      g_clear_object (&output);
       if (inner == NULL)
         g_set_error (&inner, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                      _ ("gradcheck: the function gave nothing and set no error"));
@@ -394,11 +395,34 @@ typedef struct
   guint n_inputs;
 } Derivative;
 
+/* An input on which the roots do not depend has no gradient, which is one of zeros. */
+static gboolean
+fill_missing (GPtrArray *grads, GPtrArray *wanted, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < wanted->len; i++)
+    {
+      const GTorchImpl *impl = ((GTorchTensor *) wanted->pdata[i])->impl;
+      GTorchImpl *zeros;
+
+      if (grads->pdata[i] != NULL)
+        continue;
+      zeros = gtorch_op_zeros (impl->shape, impl->n_dims, impl->dtype, gtorch_impl_device (impl),
+                               error);
+      if (zeros == NULL)
+        return FALSE;
+      grads->pdata[i] = gtorch_tensor_wrap (zeros);
+    }
+  return TRUE;
+}
+
 static GPtrArray *
 call_derivative (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error)
 {
   Derivative *self = data;
   g_autoptr (GPtrArray) outputs = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
   g_autoptr (GPtrArray) roots = g_ptr_array_new ();
   g_autoptr (GPtrArray) wanted = g_ptr_array_new ();
   g_autoptr (GPtrArray) seeds = g_ptr_array_new ();
@@ -416,9 +440,19 @@ call_derivative (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **
   for (i = 0; i < self->n_inputs; i++)
     if (is_checked (inputs[i]))
       g_ptr_array_add (wanted, inputs[i]);
-  return gtorch_autograd_grad ((GTorchTensor **) roots->pdata, roots->len,
-                               (GTorchTensor **) wanted->pdata, wanted->len,
-                               (GTorchTensor **) seeds->pdata, seeds->len, TRUE, TRUE, TRUE, error);
+  if (roots->len > 0)
+    grads =
+        gtorch_autograd_grad ((GTorchTensor **) roots->pdata, roots->len,
+                              (GTorchTensor **) wanted->pdata, wanted->len,
+                              (GTorchTensor **) seeds->pdata, seeds->len, TRUE, TRUE, TRUE, error);
+  else
+    {
+      grads = g_ptr_array_new_with_free_func (g_object_unref);
+      g_ptr_array_set_size (grads, wanted->len);
+    }
+  if (grads == NULL || !fill_missing (grads, wanted, error))
+    return NULL;
+  return g_steal_pointer (&grads);
 }
 
 /* Fixed and without symmetry, so that a gradient that is wrong shows. */

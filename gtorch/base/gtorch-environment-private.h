@@ -13,8 +13,11 @@ G_BEGIN_DECLS
  * file, or a security module says so. */
 gboolean gtorch_is_privileged (void);
 
-/* The value of an environment variable; NULL if there is none, and in a privileged process. */
+/* The value of an environment variable; NULL if there is none, in a privileged process, and if one of the
+ * library's own is empty. */
 const gchar *gtorch_getenv (const gchar *name);
+/* Was nothing said yet of this text in the variable? Then it has been. */
+gboolean gtorch_env_is_news (const gchar *name, const gchar *text);
 /* What the library's own variables may be. Another value is warned of and ignored; none, and an empty one, is
  * what there is without the variable. Tests compare the list with the manual. */
 typedef enum

@@ -33,12 +33,16 @@ gtorch_is_privileged (void)
 const gchar *
 gtorch_getenv (const gchar *name)
 {
+  const gchar *text;
+
   if (gtorch_env_is_ignored (name))
     {
       g_debug ("%s is ignored: this process has rights that its user lacks", name);
       return NULL;
     }
-  return g_getenv (name);
+  text = g_getenv (name);
+  /* Of the variables of others, an empty one may mean something, as CUDA_VISIBLE_DEVICES does. */
+  return text != NULL && *text == '\0' && g_str_has_prefix (name, "GTORCH_") ? NULL : text;
 }
 
 /* clang-format off */
@@ -71,7 +75,7 @@ ask (const gchar *name, GTorchEnvKind kind, const GTorchEnvVariable **variable)
       break;
   g_assert (i < gtorch_n_env_variables && gtorch_env_variables[i].kind == kind);
   *variable = &gtorch_env_variables[i];
-  return text != NULL && *text != '\0' ? text : NULL;
+  return text;
 }
 
 static gint
@@ -86,6 +90,22 @@ find_word (const gchar *words, const gchar *word)
   return -1;
 }
 
+gboolean
+gtorch_env_is_news (const gchar *name, const gchar *text)
+{
+  static GMutex lock;
+  static GHashTable *told;
+  gchar *key = g_strconcat (name, "=", text, NULL);
+  gboolean result;
+
+  g_mutex_lock (&lock);
+  if (told == NULL)
+    told = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  result = g_hash_table_add (told, key);
+  g_mutex_unlock (&lock);
+  return result;
+}
+
 static void
 warn (const GTorchEnvVariable *variable, const gchar *text)
 {
@@ -93,6 +113,8 @@ warn (const GTorchEnvVariable *variable, const gchar *text)
   g_autofree gchar *words = g_strjoinv (", ", list);
   g_autofree gchar *value = g_utf8_make_valid (text, -1);
 
+  if (!gtorch_env_is_news (variable->name, text))
+    return;
   if (variable->kind == GTORCH_ENV_NUMBER)
     g_warning ("%s: “%s” is not a number from 1 to %u, and is ignored", variable->name, value,
                variable->limit);

@@ -10,6 +10,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-text-private.h"
 #include "device/gtorch-device-private.h"
 
 static GMutex lock; /* of n_slots */
@@ -60,10 +61,11 @@ gtorch_backend_find (const GTorchBackend *backend, guint64 index, const gchar *n
   if (index < n)
     return backend->get (index, error);
   if (n == 0)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"), name, reason);
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"),
+                 gtorch_name_str (name), reason);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                 _ ("device: no “%s”: the numbers of %s devices end at %u"), name, backend->prefix,
-                 n - 1);
+                 _ ("device: no “%s”: the numbers of %s devices end at %u"), gtorch_name_str (name),
+                 backend->prefix, n - 1);
   return NULL;
 }

@@ -12,6 +12,7 @@
 
 #include "memory/gtorch-allocator-private.h"
 #include "device/gtorch-device-private.h"
+#include "base/gtorch-text-private.h"
 
 /**
  * GTorchDeviceManager:
@@ -335,7 +336,8 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
       || (number != NULL && !g_ascii_string_to_unsigned (number, 10, 0, G_MAXINT16, &index, NULL)))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"), string);
+                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"),
+                   gtorch_name_str (string));
       return NULL;
     }
   if (backend->type != GTORCH_DEVICE_TYPE_CPU && number == NULL)

@@ -798,7 +798,7 @@ gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
   GTorchPool *pool = gtorch_thread.pools[device->slot];
 
   if (G_UNLIKELY (pool != NULL))
-    return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
+    return gtorch_pool_alloc (pool, n_bytes, 0, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
 }
 

@@ -80,6 +80,8 @@ gtorch_impl_allow_sync (GTorchImpl *impl, GError **error)
 
   if (pool != NULL && gtorch_pool_is_capturing (pool))
     reason = _ ("it is not computed before the graph is replayed");
+  else if (gtorch_pool_is_promised (impl->storage))
+    reason = _ ("the graph that computes it was never replayed");
   else if (capture != NULL && !GTORCH_CAPTURE_BASE (capture)->is_relaxed)
     reason = _ ("the current stream captures a graph");
   else if (g_atomic_int_get (&gtorch_n_global_captures) != 0)
@@ -170,7 +172,8 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
       return NULL;
     }
   storage = gtorch_pool_alloc (GTORCH_CAPTURE_BASE (capture)->pool,
-                               (gsize) numel * gtorch_dtype_size (dtype), TRUE, error);
+                               (gsize) numel * gtorch_dtype_size (dtype),
+                               GTORCH_CAPTURE_BASE (capture)->number, error);
   if (storage == NULL)
     return NULL;
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
@@ -265,6 +268,31 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
+/* Outside of captures, what a graph will compute is not there before its first replay. Writing over all of it
+ * is no mistake, and what a replay launches itself is in order. */
+static G_GNUC_NO_INLINE gboolean
+check_promised (GTorchOpCall *call, GError **error)
+{
+  guint i;
+
+  if (gtorch_thread.worker != NULL || gtorch_thread.is_apart || !gtorch_call_takes_values (call))
+    return TRUE;
+  for (i = 0; i < call->n_inputs; i++)
+    {
+      const GTorchImpl *input = call->inputs[i];
+
+      if (input == NULL || input->is_number || !gtorch_pool_is_promised (input->storage)
+          || gtorch_call_overwrites (call, i))
+        continue;
+      gtorch_call_error (call, error, GTORCH_ERROR_CAPTURE,
+                         _ ("tensor %u, of shape %s, was not computed: the graph that computes it "
+                            "was never replayed"),
+                         i, gtorch_impl_shape_str (input));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 /* stream: NULL is the default one. */
 static inline gboolean
 launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
@@ -288,7 +316,13 @@ launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 gboolean
 gtorch_launch (GTorchOpCall *call, GError **error)
 {
+  GTorchStream *stream = gtorch_current_stream (call->device);
+
   if (!gtorch_auto_sync (call->device, error))
     return FALSE;
-  return gtorch_observe_call (gtorch_current_stream (call->device), call, launch, error);
+  if (gtorch_promises_exist ()
+      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
+      && !check_promised (call, error))
+    return FALSE;
+  return gtorch_observe_call (stream, call, launch, error);
 }

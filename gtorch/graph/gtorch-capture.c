@@ -106,6 +106,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   capture->base.is_relaxed = mode == GTORCH_CAPTURE_MODE_RELAXED;
   capture->graph = graph;
   capture->base.pool = gtorch_pool_ref (exec->pool);
+  exec->capture = capture->base.number = gtorch_pool_promise (pool);
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;

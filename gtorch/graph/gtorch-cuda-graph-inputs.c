@@ -19,14 +19,17 @@ find_input (GTorchCUDAGraph *self, const gchar *name, GError **error)
 {
   GTorchTensor *placeholder = g_hash_table_lookup (gtorch_cuda_graph_get_table (self), name);
   g_auto (GStrv) names = NULL;
+  g_autofree gchar *joined = NULL;
   g_autofree gchar *list = NULL;
 
   if (placeholder != NULL)
     return placeholder;
   names = gtorch_cuda_graph_get_input_names (self);
-  list = g_strjoinv (", ", names);
+  joined = g_strjoinv (", ", names);
+  list = g_utf8_make_valid (joined, -1);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-               _ ("graph: it has no input “%s”; its inputs are [%s]"), name, list);
+               _ ("graph: it has no input “%s”; its inputs are [%s]"), gtorch_name_str (name),
+               list);
   return NULL;
 }
 
@@ -40,14 +43,15 @@ check_like (const gchar *name, GTorchImpl *placeholder, GTorchImpl *value, gbool
   if (value->storage == NULL || placeholder->storage == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
                  _ ("graph: a tensor of shape %s for input “%s” was released"),
-                 gtorch_impl_shape_str (value->storage == NULL ? value : placeholder), name);
+                 gtorch_impl_shape_str (value->storage == NULL ? value : placeholder),
+                 gtorch_name_str (name));
   else if (value->dtype != placeholder->dtype)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-                 _ ("graph: input “%s” has dtype %s, the tensor for it %s"), name,
+                 _ ("graph: input “%s” has dtype %s, the tensor for it %s"), gtorch_name_str (name),
                  gtorch_dtype_get_name (placeholder->dtype), gtorch_dtype_get_name (value->dtype));
   else if (!gtorch_impl_same_shape (value, placeholder))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                 _ ("graph: input “%s” has shape %s, the tensor for it %s"), name,
+                 _ ("graph: input “%s” has shape %s, the tensor for it %s"), gtorch_name_str (name),
                  gtorch_impl_shape_str (placeholder), gtorch_impl_shape_str (value));
   else
     {
@@ -55,7 +59,8 @@ check_like (const gchar *name, GTorchImpl *placeholder, GTorchImpl *value, gbool
         if (value->shape[i] != 1 && value->strides[i] != placeholder->strides[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("graph: input “%s” has strides %s, the tensor for it %s"), name,
+                         _ ("graph: input “%s” has strides %s, the tensor for it %s"),
+                         gtorch_name_str (name),
                          gtorch_shape_str (placeholder->strides, placeholder->n_dims),
                          gtorch_shape_str (value->strides, value->n_dims));
             return FALSE;
@@ -93,14 +98,15 @@ gtorch_cuda_graph_add_input (GTorchCUDAGraph *self, const gchar *name, GTorchTen
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
                    _ ("graph: the tensor of shape %s for input “%s” was released"),
-                   gtorch_impl_shape_str (gtorch_tensor_unwrap (placeholder)), name);
+                   gtorch_impl_shape_str (gtorch_tensor_unwrap (placeholder)),
+                   gtorch_name_str (name));
       return FALSE;
     }
   table = gtorch_cuda_graph_get_table (self);
   if (g_hash_table_contains (table, name))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("graph: it has an input “%s” already"), name);
+                   _ ("graph: it has an input “%s” already"), gtorch_name_str (name));
       return FALSE;
     }
   g_hash_table_insert (table, g_strdup (name), g_object_ref (placeholder));
@@ -194,7 +200,7 @@ gtorch_cuda_graph_set_input (GTorchCUDAGraph *self, const gchar *name, GTorchTen
   plain = gtorch_impl_alias (gtorch_tensor_unwrap (placeholder)); /* it may require grad */
   if (gtorch_op_copy_inplace (plain, gtorch_tensor_unwrap (value), TRUE, error))
     return TRUE;
-  g_prefix_error (error, _ ("graph: input “%s”: "), name);
+  g_prefix_error (error, _ ("graph: input “%s”: "), gtorch_name_str (name));
   return FALSE;
 }
 
@@ -209,8 +215,8 @@ rebind (GTorchCUDAGraph *self, const gchar *name, GTorchImpl *from, GTorchImpl *
   if (gtorch_impl_device (from) != gtorch_impl_device (to))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                   _ ("graph: input “%s” is on %s, the tensor for it on %s"), name,
-                   gtorch_device_name (gtorch_impl_device (from)),
+                   _ ("graph: input “%s” is on %s, the tensor for it on %s"),
+                   gtorch_name_str (name), gtorch_device_name (gtorch_impl_device (from)),
                    gtorch_device_name (gtorch_impl_device (to)));
       return FALSE;
     }

@@ -24,7 +24,8 @@ typedef struct
 struct _GTorchGraphExec
 {
   gint ref_count;
-  guint number; /* in the order of the captures that share the pool */
+  guint number;  /* in the order of the captures that share the pool */
+  guint capture; /* under which what it computes was promised, or 0 */
   guint n_random;
   const GTorchGraphBackend *backend; /* NULL: the calls are run */
   gpointer native;                   /* the backend's */

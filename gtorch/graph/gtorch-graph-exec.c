@@ -359,6 +359,22 @@ check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return TRUE;
 }
 
+/* What was promised is there from now on, at the latest when the stream has come here. */
+static void
+keep_promises (GTorchGraphExec *exec)
+{
+  guint i;
+
+  gtorch_pool_keep_promise (exec->pool, exec->capture);
+  for (i = 0; exec->has_children && i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+
+      if (node->child != NULL)
+        keep_promises (node->child);
+    }
+}
+
 /* How many random calls have their numbers on the stack. */
 #define FEW 16
 
@@ -378,6 +394,8 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
     result = exec->backend->follow (gtorch_graph_exec_nth_pool (exec, i), stream, error);
   result = result && exec->backend->replay (exec->native, stream, numbers, error);
   unlock_pools (exec);
+  if (result && gtorch_promises_exist ())
+    keep_promises (exec);
   for (i = 0; result && i < exec->written->len; i++)
     {
       g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
@@ -404,6 +422,8 @@ replay_calls (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
       for (i = 0; result && i < gtorch_graph_exec_n_pools (exec); i++)
         gtorch_pool_set_writer (gtorch_graph_exec_nth_pool (exec, i), NULL, 0);
       replay_free (replay);
+      if (result && gtorch_promises_exist ())
+        keep_promises (exec);
       return result;
     }
   for (i = 0; i < exec->read->len; i++)
@@ -413,6 +433,8 @@ replay_calls (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
   for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
     gtorch_pool_set_writer (gtorch_graph_exec_nth_pool (exec, i), stream->timeline, seq);
+  if (gtorch_promises_exist ())
+    keep_promises (exec);
   for (i = 0; i < exec->written->len; i++)
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())

@@ -108,6 +108,7 @@ exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
   guint i;
 
   result->number = exec->number;
+  result->capture = exec->capture;
   result->n_random = exec->n_random;
   result->has_children = exec->has_children;
   result->backend = exec->backend;

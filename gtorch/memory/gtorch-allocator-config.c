@@ -10,6 +10,7 @@
 
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-text-private.h"
 
 #define MIB         (G_GINT64_CONSTANT (1) << 20)
 #define GRAIN       512
@@ -72,7 +73,8 @@ static gboolean
 wrong_value (const gchar *name, const gchar *value, const gchar *rule, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: “%s” is not a value of “%s”: %s"), value, name, rule);
+               _ ("allocator: “%s” is not a value of “%s”: %s"), gtorch_name_str (value), name,
+               rule);
   return FALSE;
 }
 
@@ -226,17 +228,18 @@ read_item (GTorchAllocatorConfig *config, const gchar *item, GError **error)
         if (colon != NULL)
           return read_value (config, &keys[i], colon + 1, error);
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("allocator: “%s” lacks a colon and a value"), item);
+                     _ ("allocator: “%s” lacks a colon and a value"), gtorch_name_str (item));
         return FALSE;
       }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: “%s” is not a key; keys are as max_split_size_mb and backend"), name);
+               _ ("allocator: “%s” is not a key; keys are as max_split_size_mb and backend"),
+               gtorch_name_str (name));
   return FALSE;
 }
 
-gboolean
-gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text, gboolean warn,
-                               GError **error)
+/* variable: where the text comes from; what is wrong is told once and left out. NULL: it is an error. */
+static gboolean
+parse (GTorchAllocatorConfig *config, const gchar *text, const gchar *variable, GError **error)
 {
   GTorchAllocatorConfig changed = *config;
   g_autoptr (GString) item = g_string_new (NULL);
@@ -256,12 +259,13 @@ gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
         }
       if (item->len > 0 && !read_item (&changed, item->str, &wrong))
         {
-          if (!warn)
+          if (variable == NULL)
             {
               g_propagate_error (error, g_steal_pointer (&wrong));
               return FALSE;
             }
-          g_warning ("%s", wrong->message);
+          if (gtorch_env_is_news (variable, item->str))
+            g_warning ("%s: %s, and is ignored", variable, wrong->message);
         }
       g_string_truncate (item, 0);
       if (*at == '\0')
@@ -269,6 +273,12 @@ gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
     }
   *config = changed;
   return TRUE;
+}
+
+gboolean
+gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text, GError **error)
+{
+  return parse (config, text, NULL, error);
 }
 
 /* --- writing --- */
@@ -346,15 +356,14 @@ gtorch_allocator_config_read (GTorchAllocator *self)
   guint i;
 
   for (i = 0; i < G_N_ELEMENTS (names) && text == NULL; i++)
-    text = gtorch_getenv (names[i]);
-  if (text != NULL)
-    gtorch_allocator_config_parse (&self->config, text, TRUE, NULL);
+    if ((text = gtorch_getenv (names[i])) != NULL)
+      parse (&self->config, text, names[i], NULL);
   value = gtorch_getenv ("GTORCH_ALLOC");
   if (value != NULL)
     {
       g_autofree gchar *item = g_strconcat ("backend:", value, NULL);
 
-      gtorch_allocator_config_parse (&self->config, item, TRUE, NULL);
+      parse (&self->config, item, "GTORCH_ALLOC", NULL);
     }
   if (gtorch_env_flag ("GTORCH_NO_MEMORY_CACHING",
                        gtorch_env_is_on ("PYTORCH_NO_CUDA_MEMORY_CACHING")))

@@ -242,12 +242,11 @@ gchar *gtorch_allocator_describe_places (GTorchAllocator *self);
 
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);
-/* Changes what the text names. On failure nothing is changed, or, with `warn`, everything but what is
- * wrong. */
+/* Changes what the text names; on failure nothing is changed. */
 gboolean gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
-                                        gboolean warn, GError **error);
+                                        GError **error);
 gchar *gtorch_allocator_config_print (const GTorchAllocatorConfig *config);
-/* From the environment. */
+/* From the environment; what is wrong is warned of once and left out. */
 void gtorch_allocator_config_read (GTorchAllocator *self);
 /* As the memory of a request is: a multiple of 512 bytes. */
 gsize gtorch_allocator_config_round (const GTorchAllocatorConfig *config, gsize n_bytes);

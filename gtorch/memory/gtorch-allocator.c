@@ -337,7 +337,7 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                _ ("allocator: “%s” is not a statistic; they are as “allocated_bytes.all.peak” and "
                   "“num_ooms”"),
-               key);
+               gtorch_name_str (key));
   return 0;
 }
 
@@ -527,7 +527,7 @@ gtorch_allocator_configure (GTorchAllocator *self, const gchar *text, GError **e
   g_return_val_if_fail (text != NULL, FALSE);
   g_mutex_lock (&self->config_lock);
   former = changed = self->config;
-  if (!gtorch_allocator_config_parse (&changed, text, FALSE, error))
+  if (!gtorch_allocator_config_parse (&changed, text, error))
     {
       g_mutex_unlock (&self->config_lock);
       return FALSE;

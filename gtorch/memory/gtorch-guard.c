@@ -14,11 +14,8 @@
 gboolean
 gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error)
 {
-  if (success)
-    {
-      g_clear_error (&local);
-      return TRUE;
-    }
+  if (success && local == NULL)
+    return TRUE;
   if (local == NULL)
     g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                  _ ("%s: the function failed without an error"), op);

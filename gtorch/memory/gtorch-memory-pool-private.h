@@ -37,6 +37,8 @@ struct _GTorchPool
   guint last_number;   /* that was given to one */
   guint last_replayed; /* atomically: the number of the last one that was; 0: none */
   guint n_captures;
+  guint last_capture; /* the number of the last one that began */
+  GArray *promised; /* the numbers of those of which no graph was replayed; NULL: there was none */
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
   GTorchNote *notes; /* of observers */
@@ -66,9 +68,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
 /* The one behind the object, borrowed. */
 GTorchPool *gtorch_memory_pool_get_pool (GTorchMemoryPool *self);
 
-/* captured: in a capture. What graphs had is never given to others while there are graphs. */
-GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured,
-                                  GError **error);
+/* capture: the number of the one that asks, or 0. What graphs had is never given to others while there are
+ * graphs. */
+GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, guint capture, GError **error);
 /* Counts what the device gave for small or large tensors; with the statistics' lock held. */
 static inline void
 gtorch_pool_count_reserved (GTorchPool *self, guint pool, gint64 n_bytes)
@@ -92,6 +94,11 @@ GTorchPool *gtorch_pool_of (GTorchStorage *storage);
 /* The same memory, without keeping it from being handed out again in the capture. */
 GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
+/* What a capture computes is promised, under the number of the capture, until a replay keeps the promise. */
+guint gtorch_pool_promise (GTorchPool *self);
+void gtorch_pool_keep_promise (GTorchPool *self, guint capture);
+/* Did the storage come from a capture that was not replayed yet? */
+gboolean gtorch_pool_is_promised (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
 GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
@@ -101,5 +108,14 @@ gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
 
 /* The thread's storages of the pool's device come from the pool. */
 void gtorch_change_pool (GTorchChange *self, GTorchPool *pool);
+
+/* The number of promises in this process that are not kept. */
+extern gint gtorch_n_promised;
+
+static inline gboolean
+gtorch_promises_exist (void)
+{
+  return G_UNLIKELY (__atomic_load_n (&gtorch_n_promised, __ATOMIC_RELAXED) != 0);
+}
 
 G_END_DECLS

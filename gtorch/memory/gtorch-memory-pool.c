@@ -48,12 +48,14 @@
 
 #define MOST_SMALL (1 << 20)
 
+gint gtorch_n_promised;
+
 /* Of the CPU's memory. */
 typedef struct
 {
   GTorchPool *pool; /* a reference while a tensor has it */
   GTorchStorage *backing;
-  gboolean is_captured; /* graphs may use it */
+  guint capture; /* the number of the one that took it, whose graph uses it; 0: none */
 } Block;
 
 struct _GTorchMemoryPool
@@ -177,6 +179,9 @@ gtorch_pool_free (GTorchPool *self)
   drop_ready (self);
   g_ptr_array_unref (self->ready);
   g_clear_pointer (&self->graphs, g_array_unref);
+  if (self->promised != NULL)
+    g_atomic_int_add (&gtorch_n_promised, -(gint) self->promised->len);
+  g_clear_pointer (&self->promised, g_array_unref);
   g_clear_object (&self->source);
   gtorch_notes_free (&self->notes);
   gtorch_fork_remove_lock (&self->lock);
@@ -249,7 +254,7 @@ take_ready (GTorchPool *self, gsize n_bytes, gboolean captured)
 
       if (size - n_bytes > size / 4 + 64)
         break;
-      if (any || !other->is_captured)
+      if (any || other->capture == 0)
         block = g_ptr_array_remove_index (self->ready, i);
     }
   g_mutex_unlock (&self->lock);
@@ -257,14 +262,21 @@ take_ready (GTorchPool *self, gsize n_bytes, gboolean captured)
 }
 
 GTorchStorage *
-gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **error)
+gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, guint capture, GError **error)
 {
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
   Block *block;
 
   if (klass->pools != NULL)
-    return klass->pools->alloc (self->device, self, n_bytes, captured, error);
-  block = take_ready (self, n_bytes, captured);
+    {
+      GTorchStorage *storage =
+          klass->pools->alloc (self->device, self, n_bytes, capture != 0, error);
+
+      if (storage != NULL && storage->free_func == NULL)
+        storage->free_data = GUINT_TO_POINTER (capture);
+      return storage;
+    }
+  block = take_ready (self, n_bytes, capture != 0);
   if (block == NULL)
     {
       GTorchStorage *backing = klass->alloc (self->device, n_bytes, error);
@@ -276,7 +288,7 @@ gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **
       block->backing = backing;
       count_reserved (self, backing, TRUE);
     }
-  block->is_captured = captured;
+  block->capture = capture;
   count_allocated (self, block->backing->n_bytes);
   gtorch_pool_ref (self);
   return gtorch_storage_new_foreign (self->device, block->backing->data, n_bytes, free_pool_storage,
@@ -290,7 +302,7 @@ gtorch_pool_of (GTorchStorage *storage)
   Block *block = storage->free_data;
 
   if (storage->free_func == free_pool_storage)
-    return block->is_captured ? block->pool : NULL;
+    return block->capture != 0 ? block->pool : NULL;
   return storage->free_func == NULL && klass->pools != NULL ? klass->pools->get_pool (storage)
                                                             : NULL;
 }
@@ -314,6 +326,62 @@ gboolean
 gtorch_pool_is_memory (GTorchStorage *storage)
 {
   return storage->free_func == free_memory_storage;
+}
+
+/* With the lock held. */
+static gboolean
+find_promise (GTorchPool *self, guint capture, guint *index)
+{
+  for (*index = 0; self->promised != NULL && *index < self->promised->len; (*index)++)
+    if (g_array_index (self->promised, guint, *index) == capture)
+      return TRUE;
+  return FALSE;
+}
+
+guint
+gtorch_pool_promise (GTorchPool *self)
+{
+  guint capture;
+
+  g_mutex_lock (&self->lock);
+  capture = ++self->last_capture;
+  if (self->promised == NULL)
+    self->promised = g_array_new (FALSE, FALSE, sizeof (guint));
+  g_array_append_val (self->promised, capture);
+  g_mutex_unlock (&self->lock);
+  g_atomic_int_inc (&gtorch_n_promised);
+  return capture;
+}
+
+void
+gtorch_pool_keep_promise (GTorchPool *self, guint capture)
+{
+  guint index;
+
+  g_mutex_lock (&self->lock);
+  if (find_promise (self, capture, &index))
+    {
+      g_array_remove_index_fast (self->promised, index);
+      g_atomic_int_add (&gtorch_n_promised, -1);
+    }
+  g_mutex_unlock (&self->lock);
+}
+
+gboolean
+gtorch_pool_is_promised (GTorchStorage *storage)
+{
+  GTorchPool *pool = gtorch_promises_exist () ? gtorch_pool_of (storage) : NULL;
+  guint capture, index;
+  gboolean result;
+
+  if (pool == NULL)
+    return FALSE;
+  capture = storage->free_func == free_pool_storage ? ((Block *) storage->free_data)->capture
+                                                    : GPOINTER_TO_UINT (storage->free_data);
+  g_mutex_lock (&pool->lock);
+  result = find_promise (pool, capture, &index);
+  g_mutex_unlock (&pool->lock);
+  return result;
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-text-private.h"
 
 /**
  * GTorchMemorySource:
@@ -123,15 +124,19 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
   GTorchLibrarySource *self;
   gpointer library, functions[2];
   const gchar *names[] = { alloc_symbol, free_symbol };
+  g_autofree gchar *name = NULL;
   guint i;
 
   g_return_val_if_fail (path != NULL, NULL);
   g_return_val_if_fail (alloc_symbol != NULL && free_symbol != NULL, NULL);
+  name = g_filename_display_name (path);
   library = gtorch_library_open (path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
     {
+      g_autofree gchar *reason = g_utf8_make_valid (gtorch_library_error (), -1);
+
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                   _ ("allocator: the library cannot be loaded: %s"), gtorch_library_error ());
+                   _ ("allocator: the library cannot be loaded: %s"), reason);
       return NULL;
     }
   for (i = 0; i < G_N_ELEMENTS (names); i++)
@@ -140,7 +145,8 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
       if (functions[i] != NULL)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                   _ ("allocator: there is no function “%s” in %s"), names[i], path);
+                   _ ("allocator: there is no function “%s” in %s"), gtorch_name_str (names[i]),
+                   name);
       dlclose (library);
       return NULL;
     }
@@ -189,6 +195,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
   const Asking here = { self, asking };
   GTorchMemorySourceClass *klass;
   const Asking *outer;
+  GError *failure = NULL;
   guint64 address;
 
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (self), 0);
@@ -212,8 +219,15 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
         return 0;
       }
   asking = &here;
-  address = klass->allocate (self, device, n_bytes, stream, error);
+  address = klass->allocate (self, device, n_bytes, stream, &failure);
   asking = here.outer;
+  if (failure != NULL)
+    {
+      if (address != 0)
+        gtorch_memory_source_release (self, device, address, n_bytes, stream);
+      g_propagate_error (error, failure);
+      return 0;
+    }
   if (address % ALIGNMENT == 0)
     return address;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

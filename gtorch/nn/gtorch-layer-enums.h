@@ -3,18 +3,10 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-none.h>
 #include <gtorch/base/gtorch-types.h>
 
 G_BEGIN_DECLS
-
-/**
- * GTORCH_NONE:
- *
- * The value that stands for none in an integer property such as [property@Embedding:padding-idx].
- *
- * Since: 0.1
- */
-#define GTORCH_NONE -2147483648
 
 /**
  * GTorchApproximation:

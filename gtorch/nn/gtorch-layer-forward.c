@@ -89,8 +89,10 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
     }
   if (training && mean != NULL && !share_of_batch (self, &momentum, error))
     return NULL;
+  /* one of both is a mistake, which the operation refuses */
   output = gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
-                                 gtorch_module_parameter_impl (self, 1), training || mean == NULL,
+                                 gtorch_module_parameter_impl (self, 1),
+                                 training || (mean == NULL && var == NULL),
                                  isnan (momentum) ? 0 : momentum, eps, error);
   /* a failed batch does not count */
   if (output != NULL && training && mean != NULL && !count_batch (self, error))

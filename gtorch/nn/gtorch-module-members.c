@@ -100,7 +100,7 @@ check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: '%s' is no name: it must have a letter and no dot"),
-                   gtorch_module_type_name (self), name);
+                   gtorch_module_type_name (self), gtorch_name_str (name));
       return FALSE;
     }
   if (own != priv->parameters && find_member (priv->parameters, name) != NULL)
@@ -112,7 +112,7 @@ check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
   if (taken == NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: '%s' is already the name of %s"),
-               gtorch_module_type_name (self), name, taken);
+               gtorch_module_type_name (self), gtorch_name_str (name), taken);
   return FALSE;
 }
 
@@ -236,7 +236,7 @@ gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *b
   if (member != NULL)
     return gtorch_module_register_buffer (self, name, buffer, member->persistent, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no buffer '%s'"),
-               gtorch_module_type_name (self), name);
+               gtorch_module_type_name (self), gtorch_name_str (name));
   return FALSE;
 }
 
@@ -325,7 +325,7 @@ remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: '%s' is part of the layer and cannot be removed, but it can be set to "
                       "none"),
-                   gtorch_module_type_name (self), name);
+                   gtorch_module_type_name (self), gtorch_name_str (name));
       return FALSE;
     }
   gtorch_references_lock ();
@@ -374,7 +374,7 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: there is no parameter, buffer or module '%s' that could be removed"),
-               gtorch_module_type_name (self), name);
+               gtorch_module_type_name (self), gtorch_name_str (name));
   return FALSE;
 }
 
@@ -742,7 +742,7 @@ walk_path (GTorchModule *self, const gchar *path, gsize length, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                        _ ("%s: no module '%s', wanted for '%s'"), gtorch_module_type_name (self),
-                       names[i], path);
+                       gtorch_name_str (names[i]), gtorch_name_str (path));
           return NULL;
         }
       child = g_list_model_get_item (G_LIST_MODEL (priv->children), position);
@@ -768,7 +768,7 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
     return member->tensor;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                buffer ? _ ("%s: no buffer '%s'") : _ ("%s: no parameter '%s'"),
-               gtorch_module_type_name (module), path);
+               gtorch_module_type_name (module), gtorch_name_str (path));
   return NULL;
 }
 

@@ -72,23 +72,43 @@ gtorch_module_type_name (gpointer self)
 }
 
 static GTorchTensor *
+refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error)
+{
+  if (n_inputs == 1)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: forward for one input is not implemented"),
+                 gtorch_module_type_name (self));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
+                 gtorch_module_type_name (self), n_inputs);
+  return NULL;
+}
+
+static GTorchTensor *gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs,
+                                                      gsize n_inputs, GError **error);
+
+/* A class overrides one of both, or both; each stands for the other with one input. */
+static GTorchTensor *
 gtorch_module_real_forward (GTorchModule *self, GTorchTensor *input, GError **error)
 {
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("%s: forward for one input is not implemented"), gtorch_module_type_name (self));
-  return NULL;
+  GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
+
+  if (klass->forward == gtorch_module_real_forward
+      && klass->forward_many != gtorch_module_real_forward_many)
+    return klass->forward_many (self, &input, 1, error);
+  return refuse_inputs (self, 1, error);
 }
 
 static GTorchTensor *
 gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                                  GError **error)
 {
-  if (n_inputs == 1)
-    return GTORCH_MODULE_GET_CLASS (self)->forward (self, inputs[0], error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
-               gtorch_module_type_name (self), n_inputs);
-  return NULL;
+  GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
+
+  if (n_inputs == 1 && klass->forward != gtorch_module_real_forward)
+    return klass->forward (self, inputs[0], error);
+  return refuse_inputs (self, n_inputs, error);
 }
 
 static void
@@ -309,8 +329,8 @@ gtorch_module_forward (GTorchModule *self, GTorchTensor *input, GError **error)
  * @n_inputs: the length of @inputs
  * @error: return location for an error
  *
- * Computes the output for several inputs. With one input it is the same as [method@Module.forward];
- * modules that take more override this one.
+ * Computes the output for several inputs. With one this is [method@Module.forward]; modules
+ * that take more override this one, which then is also what forward does unless that is overridden, too.
  *
  * Returns: (transfer full): the output, or %NULL with the error of the module;
  *   %GTORCH_ERROR_NOT_SUPPORTED if it takes another number of inputs

@@ -46,8 +46,8 @@ conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, guint inpu
           if (lists[i][j] < (i == 1 ? 0 : 1) || lists[i][j] > G_MAXINT32)
             {
               gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                                 _ ("%s must be at least %d, it is %" G_GINT64_FORMAT), names[i],
-                                 i == 1 ? 0 : 1, lists[i][j]);
+                                 _ ("%s must be from %d to %d, it is %" G_GINT64_FORMAT), names[i],
+                                 i == 1 ? 0 : 1, G_MAXINT32, lists[i][j]);
               return FALSE;
             }
         }

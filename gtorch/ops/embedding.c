@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-none.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "gtorch-ops-private.h"
@@ -142,4 +143,25 @@ gtorch_cpu_embedding_backward (GTorchOpCall *call, GTorchQueue *queue, GError **
     return FALSE;
   gtorch_cpu_unpack (sum, output);
   return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_embedding (GTorchImpl *weight, GTorchImpl *indices, gint64 padding_idx, GError **error)
+{
+  const gint64 rows = weight->n_dims > 0 ? weight->shape[0] : 0;
+  gint64 index = padding_idx;
+
+  if (padding_idx == GTORCH_NONE)
+    index = -1;
+  else if (padding_idx < -rows || padding_idx >= rows)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("embedding: padding_idx %" G_GINT64_FORMAT
+                      " is out of range for %" G_GINT64_FORMAT " rows"),
+                   padding_idx, rows);
+      return NULL;
+    }
+  else if (padding_idx < 0)
+    index += rows;
+  return gtorch_op_native_embedding (weight, indices, index, error);
 }

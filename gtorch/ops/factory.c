@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gtorch-none.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-ops-private.h"
@@ -418,7 +419,7 @@ gboolean
 gtorch_shape_eye (GTorchOpCall *call, GError **error)
 {
   const gint64 shape[] = { call->attrs[0].i,
-                           call->attrs[1].i == -1 ? call->attrs[0].i : call->attrs[1].i };
+                           call->attrs[1].i == GTORCH_NONE ? call->attrs[0].i : call->attrs[1].i };
 
   return new_output (call, call->attrs[2].i, shape, 2, error);
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gtorch-none.h"
 #include "cpu/ops/gtorch-cpu-fft.h"
 #include "gtorch-ops-private.h"
 
@@ -437,17 +438,19 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 
 /* --- the public operations --- */
 
-#define ONE(name, function, inverse)                                            \
-  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, gint64 n, gint64 dim, \
-                                       GTorchFFTNorm norm, GError **error)      \
-  {                                                                             \
-    if (input->n_dims == 0)                                                     \
-      {                                                                         \
-        fail (error, #name, GTORCH_ERROR_SHAPE,                                 \
-              _ ("a tensor without dimensions has none to transform"));         \
-        return NULL;                                                            \
-      }                                                                         \
-    return function (#name, input, &n, 1, &dim, 1, norm, inverse, error);       \
+#define ONE(name, function, inverse)                                                     \
+  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, gint64 n, gint64 dim,          \
+                                       GTorchFFTNorm norm, GError **error)               \
+  {                                                                                      \
+    if (input->n_dims == 0)                                                              \
+      {                                                                                  \
+        fail (error, #name, GTORCH_ERROR_SHAPE,                                          \
+              _ ("a tensor without dimensions has none to transform"));                  \
+        return NULL;                                                                     \
+      }                                                                                  \
+    if (n != GTORCH_NONE && !check_length (#name, n, error))                             \
+      return NULL;                                                                       \
+    return function (#name, input, &n, n != GTORCH_NONE, &dim, 1, norm, inverse, error); \
   }
 
 #define SEVERAL(name, function, inverse)                                                   \

@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-none.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
@@ -33,8 +34,9 @@ read_pair (GTorchOpCall *call, const gchar *name, const GTorchAttr *attr, gint64
   pair[1] = list[n - 1];
   if (MIN (pair[0], pair[1]) < low || MAX (pair[0], pair[1]) > G_MAXINT32)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s must be at least %d, it is %s"),
-                         name, (int) low, gtorch_shape_str (pair, 2));
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("%s must be from %d to %d, it is %s"), name, (int) low, G_MAXINT32,
+                         gtorch_shape_str (pair, 2));
       return FALSE;
     }
   return TRUE;
@@ -125,7 +127,12 @@ pool_read (Pool *pool, GTorchOpCall *call, const GTorchAttr *attrs, const gint64
              && pool_init (pool, call, shape, n_dims, FALSE, error);
     }
   pool->include_pad = attrs[4].i;
-  pool->divisor = attrs[5].i;
+  pool->divisor = attrs[5].i == GTORCH_NONE ? 0 : attrs[5].i;
+  if (attrs[5].i == 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("divisor_override must not be 0"));
+      return FALSE;
+    }
   return read_windows (pool, call, attrs, error)
          && pool_init (pool, call, shape, n_dims, attrs[3].i, error);
 }

@@ -426,7 +426,7 @@ gtorch_composite_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *ke
   if (!check (operands, attn_mask, dropout_p, is_causal, error))
     return NULL;
   depth = query->shape[query->n_dims - 1];
-  if (scale == 0)
+  if (isnan (scale))
     scale = depth > 0 ? 1 / sqrt (depth) : 1;
   for (i = 0; i < 3; i++)
     gtorch_impl_ref (operands[i]);

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-none.h"
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
@@ -314,7 +315,7 @@ GTorchImpl *
 gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint64 *stride,
                       gsize n_stride, gint64 storage_offset, GError **error)
 {
-  gint64 offset = storage_offset < 0 ? self->offset : storage_offset;
+  gint64 offset = storage_offset == GTORCH_NONE ? self->offset : storage_offset;
   gint64 last = offset, reach, available;
   gboolean fits, empty = FALSE;
   gsize i;
@@ -333,7 +334,7 @@ gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint6
   available = (gint64) (self->storage->n_bytes / gtorch_dtype_size (self->dtype));
   for (i = 0; i < n; i++)
     empty |= size[i] == 0;
-  fits = TRUE;
+  fits = offset >= 0;
   for (i = 0; i < n && fits; i++)
     fits = stride[i] >= 0
            && (empty

@@ -11,6 +11,9 @@
 
 G_BEGIN_DECLS
 
+/* The learning rate of a group that names none. */
+#define GTORCH_DEFAULT_LEARNING_RATE 1e-3
+
 /* Returns all parameters, in the order of the groups; new references. */
 GPtrArray *gtorch_optimizer_dup_params (GTorchOptimizer *self);
 

@@ -100,7 +100,7 @@ static const GTorchField fields[] = {
    */
   { "learning-rate",
     GTORCH_PROPERTY_DOUBLE (gtorch_optimizer_get_learning_rate, gtorch_optimizer_set_learning_rate),
-    .value = 1e-3 },
+    .value = GTORCH_DEFAULT_LEARNING_RATE },
   /**
    * GTorchOptimizer:param-groups:
    *
@@ -537,7 +537,7 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
                              G_CALLBACK (gtorch_optimizer_notify_learning_rate), self,
                              G_CONNECT_SWAPPED);
   gtorch_object_list_append (PRIVATE (self)->groups, group);
-  if (is_first && gtorch_param_group_get_learning_rate (group) != 0)
+  if (is_first && gtorch_param_group_get_learning_rate (group) != GTORCH_DEFAULT_LEARNING_RATE)
     gtorch_optimizer_notify_learning_rate (self);
   return TRUE;
 }
@@ -565,7 +565,7 @@ gtorch_optimizer_get_param_groups (GTorchOptimizer *self)
  *
  * Gets the learning rate of the first group.
  *
- * Returns: the learning rate; 0 if there is no group
+ * Returns: the learning rate; that of a new group, 0.001, if there is none
  *
  * Since: 0.1
  */
@@ -576,7 +576,8 @@ gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), 0);
   group = g_list_model_get_item (G_LIST_MODEL (PRIVATE (self)->groups), 0);
-  return group != NULL ? gtorch_param_group_get_learning_rate (group) : 0;
+  return group != NULL ? gtorch_param_group_get_learning_rate (group)
+                       : GTORCH_DEFAULT_LEARNING_RATE;
 }
 
 /**

@@ -78,7 +78,7 @@ static const GTorchField fields[] = {
   { "learning-rate",
     GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_learning_rate,
                             gtorch_param_group_set_learning_rate),
-    .value = 1e-3 },
+    .value = GTORCH_DEFAULT_LEARNING_RATE },
   /**
    * GTorchParamGroup:weight-decay:
    *
@@ -104,7 +104,7 @@ gtorch_param_group_init (GTorchParamGroup *self)
 {
   self->params = gtorch_object_list_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
-  self->learning_rate = 1e-3;
+  self->learning_rate = GTORCH_DEFAULT_LEARNING_RATE;
   self->initial_learning_rate = -1;
 }
 

@@ -361,6 +361,13 @@ gtorch_step_new (GType type, GListModel *params, gdouble learning_rate, gdouble 
   first = va_arg (args, const gchar *);
   self = (GTorchOptimizer *) g_object_new_valist (type, first, args);
   va_end (args);
+  if (g_list_model_get_n_items (params) == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are no parameters to optimize"),
+                   gtorch_steps[class_of (self)->step].name);
+      return NULL;
+    }
   if (!check (self, error) || !gtorch_optimizer_add_param_group (self, group, error))
     return NULL;
   return g_steal_pointer (&self);

@@ -29,6 +29,7 @@ typedef struct
   gint ref_count;
   gboolean is_relaxed; /* other threads may do what they like */
   GTorchPool *pool;    /* of what is allocated */
+  guint number;        /* of the capture among those in the pool */
 } GTorchCaptureBase;
 
 #define GTORCH_CAPTURE_BASE(capture) ((GTorchCaptureBase *) (capture))

@@ -43,6 +43,18 @@ gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
   return FALSE;
 }
 
+/* What is captured or looked at for a capture is an operation. A capture of the CPU itself must not get the
+ * copy to the host, which has to be there at once. */
+static gboolean
+is_operation (void)
+{
+  const GTorchStream *host =
+      gtorch_captures_exist () ? gtorch_current_stream (gtorch_device_cpu ()) : NULL;
+
+  return gtorch_captures_exist ()
+         && (host == NULL || __atomic_load_n (&host->capture, __ATOMIC_RELAXED) == NULL);
+}
+
 GTorchImpl *
 gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
 {
@@ -53,8 +65,7 @@ gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
     return NULL;
   if (gtorch_device_is_host (gtorch_impl_device (impl)))
     return gtorch_impl_alias (impl); /* release () of the tensor does not reach it */
-  /* what is captured or looked at for a capture is an operation */
-  if (G_LIKELY (!gtorch_captures_exist ()))
+  if (G_LIKELY (!is_operation ()))
     host = gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
   else
     {

@@ -444,7 +444,9 @@ check_address (const GTorchDLTensor *tensor, guint dtype, gsize n_bytes, gsize *
                    gtorch_shape_str (tensor->shape, tensor->n_dims));
       return FALSE;
     }
-  if (__builtin_add_overflow ((gsize) tensor->data, tensor->byte_offset, address)
+  /* No memory is larger than what differences of addresses can be. */
+  if (tensor->byte_offset > G_MAXSSIZE - n_bytes
+      || __builtin_add_overflow ((gsize) tensor->data, tensor->byte_offset, address)
       || __builtin_add_overflow (*address, n_bytes, &end))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,

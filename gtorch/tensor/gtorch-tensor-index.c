@@ -413,7 +413,7 @@ static gboolean
 parser_fail (Parser *self, GError **error, const gchar *why)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("index: “%s” cannot be read at character %u: %s"), self->spec,
+               _ ("index: “%s” cannot be read at character %u: %s"), gtorch_name_str (self->spec),
                (guint) g_utf8_pointer_to_offset (self->spec, self->next) + 1, why);
   return FALSE;
 }

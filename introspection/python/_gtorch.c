@@ -638,7 +638,7 @@ gt_keep (GTorchTensor *tensor, GError **error)
 
   if (gtorch_tensor_is_contiguous (tensor) || gtorch_tensor_get_numel (tensor) == 0)
     return gtorch_tensor_get_bytes (tensor, error);
-  first = gtorch_tensor_as_strided (tensor, one, 1, one, 1, -1, error);
+  first = gtorch_tensor_as_strided (tensor, one, 1, one, 1, GTORCH_NONE, error);
   bytes = first != NULL ? gtorch_tensor_get_bytes (first, error) : NULL;
   g_clear_object (&first);
   return bytes;

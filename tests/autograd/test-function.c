@@ -22,6 +22,9 @@ typedef enum
   WRONG_SHAPE,
   WRONG_VALUE,
   IDENTITY,
+  FIRST_ALONE,   /* (x + y), whose gradient by y is NULL */
+  BOTH_FORWARD,  /* an output and an error */
+  BOTH_BACKWARD, /* a gradient and an error */
 } Kind;
 
 #define TEST_TYPE_FUNCTION (test_function_get_type ())
@@ -75,8 +78,13 @@ test_function_forward (GTorchFunction *function, GTorchFunctionContext *context,
       return list (g_object_ref (x), NULL);
     case IDENTITY:
       return list (g_object_ref (x), NULL);
+    case FIRST_ALONE:
+      return list (gtorch_tensor_add (x, inputs[1], 1, NULL), NULL);
     case NOTHING:
       return NULL;
+    case BOTH_FORWARD:
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+      return list (gtorch_tensor_mul (x, x, NULL), NULL);
     default:
       gtorch_function_context_save_for_backward (context, &x, 1, NULL);
       square = gtorch_tensor_mul (x, x, error);
@@ -94,6 +102,13 @@ test_function_backward (GTorchFunction *function, GTorchFunctionContext *context
   g_autoptr (GTorchTensor) slope = NULL;
 
   self->n_backward++;
+  if (self->kind == FIRST_ALONE)
+    {
+      GPtrArray *grads = list (g_object_ref (grad_outputs[0]), NULL);
+
+      g_ptr_array_add (grads, NULL);
+      return grads;
+    }
   saved = gtorch_function_context_get_saved_tensors (context, error);
   if (saved == NULL)
     return NULL;
@@ -117,6 +132,9 @@ test_function_backward (GTorchFunction *function, GTorchFunctionContext *context
     case FAILS:
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
       return NULL;
+    case BOTH_BACKWARD:
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+      return list (g_object_ref (grad_outputs[0]), NULL);
     case WRONG_COUNT:
       return list (g_object_ref (grad_outputs[0]), g_object_ref (grad_outputs[0]),
                    g_object_ref (grad_outputs[0]), NULL);
@@ -256,6 +274,129 @@ plain_functions_can_be_checked (void)
   g_clear_error (&error);
   g_assert_false (gtorch_gradcheck (sine_of_the_first, NULL, inputs, 2, 0, 0, 0, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static GTorchTensor *
+value_and_error (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+  return gtorch_tensor_mul (inputs[0], inputs[0], NULL);
+}
+
+static gboolean
+yes_and_error (GTorchTensor *leaf, gpointer user_data, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "no way");
+  return TRUE;
+}
+
+/* Whoever sets an error has failed, also with a result. */
+static void
+errors_beside_results_are_errors (void)
+{
+  g_autoptr (TestFunction) forward = function_new (BOTH_FORWARD);
+  g_autoptr (TestFunction) backward = function_new (BOTH_BACKWARD);
+  g_autoptr (GTorchTensor) x = leaf (0.5, 3, TRUE);
+  g_autoptr (GTorchTensor) y = apply (backward, x);
+  g_autoptr (GTorchTensor) sum = gtorch_tensor_sum (y, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_autoptr (GTorchTensor) square = NULL;
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_function_apply (GTORCH_FUNCTION (forward), &x, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_clear_error (&error);
+  g_assert_false (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "no way"));
+  g_clear_error (&error);
+  grad = gtorch_tensor_get_grad (x);
+  g_assert_null (grad);
+  g_assert_false (gtorch_gradcheck (value_and_error, NULL, &x, 1, 1e-6, 1e-6, 1e-5, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_clear_error (&error);
+  g_assert_true (
+      gtorch_tensor_register_post_accumulate_grad_hook (x, yes_and_error, NULL, NULL, NULL) != 0);
+  g_clear_object (&sum);
+  square = gtorch_tensor_mul (x, x, NULL);
+  sum = gtorch_tensor_sum (square, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_assert_false (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+}
+
+static GTorchTensor *
+square_of_the_first (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_mul (inputs[0], inputs[0], error);
+}
+
+static GTorchTensor *
+always_ones (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT64, NULL, error);
+}
+
+static GTorchTensor *
+is_the_first_greater (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_gt (inputs[0], inputs[1], error);
+}
+
+static GTorchTensor *
+cut_off (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_detach (inputs[0], error);
+}
+
+static GTorchTensor *
+half_cut_off (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  g_autoptr (GTorchTensor) part = gtorch_tensor_detach (inputs[1], error);
+
+  return part != NULL ? gtorch_tensor_mul (inputs[0], part, error) : NULL;
+}
+
+static GTorchTensor *
+sum_of_both (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return gtorch_tensor_add (inputs[0], inputs[1], 1, error);
+}
+
+/* Where there is no way from the result to an input, the gradient is zero, and so must the differences be. */
+static void
+functions_need_not_depend_on_their_inputs (void)
+{
+  const struct
+  {
+    GTorchGradcheckFunc func;
+    gboolean first, second; /* what the checks say */
+  } cases[] = {
+    { square_of_the_first, TRUE, TRUE },  { always_ones, TRUE, TRUE },
+    { is_the_first_greater, TRUE, TRUE }, { cut_off, FALSE, TRUE },
+    { half_cut_off, FALSE, FALSE },       { sum_of_both, TRUE, TRUE },
+  };
+  g_autoptr (TestFunction) function = function_new (FIRST_ALONE);
+  g_autoptr (GTorchTensor) x = leaf (0.5, 3, TRUE);
+  g_autoptr (GTorchTensor) y = leaf (1.25, 3, TRUE);
+  GTorchTensor *inputs[] = { x, y };
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      g_assert_true (gtorch_gradcheck (cases[i].func, NULL, inputs, 2, 1e-6, 1e-6, 1e-5, &error)
+                     == cases[i].first);
+      g_assert_true ((error == NULL) == cases[i].first);
+      g_clear_error (&error);
+      g_assert_true (gtorch_gradgradcheck (cases[i].func, NULL, inputs, 2, 1e-6, 1e-5, 1e-4, &error)
+                     == cases[i].second);
+      g_assert_true ((error == NULL) == cases[i].second);
+    }
+  g_assert_false (
+      gtorch_gradcheck_function (GTORCH_FUNCTION (function), inputs, 2, 1e-6, 1e-6, 1e-5, NULL));
+  g_assert_true (gtorch_gradgradcheck_function (GTORCH_FUNCTION (function), inputs, 2, 1e-6, 1e-5,
+                                                1e-4, NULL));
 }
 
 static GTorchTensor *
@@ -405,6 +546,8 @@ main (int argc, char *argv[])
   ADD (gradients_agree_with_differences);
   ADD (wrong_gradients_are_found);
   ADD (plain_functions_can_be_checked);
+  ADD (functions_need_not_depend_on_their_inputs);
+  ADD (errors_beside_results_are_errors);
   ADD (gradcheck_rejects_nan);
   ADD (missing_gradients_are_zeros);
   ADD (an_input_can_be_changed_in_place);

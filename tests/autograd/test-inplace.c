@@ -425,7 +425,7 @@ as_strided_can_be_differentiated_twice (void)
 {
   const gint64 size[] = { 3, 2 }, stride[] = { 1, 1 };
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
-  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (x, size, 2, stride, 2, -1, NULL);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (x, size, 2, stride, 2, GTORCH_NONE, NULL);
   g_autoptr (GTorchTensor) cube = gtorch_tensor_pow_scalar (w, 3, NULL);
   g_autoptr (GTorchTensor) grad = gradient (cube, x, TRUE);
   g_autoptr (GTorchTensor) second = NULL;
@@ -442,7 +442,7 @@ as_strided_of_an_expanded_tensor (void)
   const gint64 size[] = { 1 }, stride[] = { 1 };
   g_autoptr (GTorchTensor) x = leaf (5, 1, TRUE);
   g_autoptr (GTorchTensor) e = gtorch_tensor_expand (x, GTORCH_SHAPE (3), NULL);
-  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (e, size, 1, stride, 1, -1, NULL);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_as_strided (e, size, 1, stride, 1, GTORCH_NONE, NULL);
   g_autoptr (GTorchTensor) grad = gradient_of_square (w, x, FALSE);
 
   check (grad, 10);

@@ -67,6 +67,11 @@ const BY_NAME = {
 };
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
+const MAY_BE_LEFT_OUT = [
+    'Tensor.as_strided.storage_offset', 'Tensor.avg_pool2d.divisor_override', 'Tensor.std.correction',
+    'Tensor.var.correction', 'Tensor.var_mean.correction', 'embedding.padding_idx', 'eye.m', 'fft_fft.n', 'fft_hfft.n',
+    'fft_ifft.n', 'fft_ihfft.n', 'fft_irfft.n', 'fft_rfft.n', 'scaled_dot_product_attention.scale',
+];
 
 function isOption(func, object, before) {
     try {
@@ -111,6 +116,8 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
                 const isPlain = value !== null && typeof value === 'object' && !Array.isArray(value);
                 if (isLast && isPlain)
                     continue; // these would be options
+                if (value === null && MAY_BE_LEFT_OUT.includes(`${what}.${arg.name}`))
+                    continue;
                 if (BY_NAME[what]) {
                     const isDefault = value === null && MAY_BE_NULL.includes(arg.name);
                     if (!isDefault && arg.type !== 'DType')

@@ -166,4 +166,29 @@ tap.add('indexed_assignment_takes_the_numbers_that_fill_takes', () => {
     tap.equal(seen.size, 2);
 });
 
+tap.add('null_leaves_an_argument_out', () => {
+    const x = GTorch.tensor([[1, 2, 3], [4, 5, 6]], {dtype: 'float64'});
+    const image = GTorch.ones([1, 4, 4]);
+    const table = GTorch.ones([3, 2]);
+    const index = whole([0, 2]);
+    for (const [without, none, refused] of [
+        [() => GTorch.fft_fft(x), () => GTorch.fft_fft(x, {n: null}), () => GTorch.fft_fft(x, {n: -1})],
+        [() => GTorch.eye(3), () => GTorch.eye(3, null), () => GTorch.eye(3, -1)],
+        [() => x.as_strided([2], [1]), () => x.as_strided([2], [1], null), () => x.as_strided([2], [1], -1)],
+        [() => image.avg_pool2d([2]), () => image.avg_pool2d([2], {divisor_override: null}),
+            () => image.avg_pool2d([2], {divisor_override: 0})],
+        [() => GTorch.embedding(table, index), () => GTorch.embedding(table, index, null),
+            () => GTorch.embedding(table, index, -4)],
+        [() => GTorch.scaled_dot_product_attention(x, x, x),
+            () => GTorch.scaled_dot_product_attention(x, x, x, {scale: null}), null],
+        [() => x['var'](), () => x['var']({correction: null}), null],
+    ]) {
+        tap.equal(none().to_string(), without().to_string());
+        if (refused !== null)
+            tap.throws(refused, () => true);
+    }
+    tap.assert(GTorch.scaled_dot_product_attention(x, x, x, {scale: 0}).to_string() !==
+        GTorch.scaled_dot_product_attention(x, x, x).to_string());
+});
+
 await tap.run();

@@ -245,4 +245,30 @@ def nothing_is_computed_with_dtypes():
     assert kind == GTorch.float32 != GTorch.float64 and {kind: 1}[GTorch.float32] == 1 and kind in (kind,)
 
 
+def rows():
+    return GTorch.arange(1, 7, dtype='float64').reshape(2, 3)
+
+
+@tap.case
+def none_leaves_an_argument_out():
+    x, image, table, index = rows(), GTorch.ones(1, 4, 4), GTorch.ones(3, 2), GTorch.tensor([0, 2])
+    attend = GTorch.scaled_dot_product_attention
+    for without, none, refused in (
+        (lambda: GTorch.fft_fft(x), lambda: GTorch.fft_fft(x, n=None), lambda: GTorch.fft_fft(x, n=-1)),
+        (lambda: GTorch.fft_irfft(x), lambda: GTorch.fft_irfft(x, None), lambda: GTorch.fft_irfft(x, -1)),
+        (lambda: GTorch.eye(3), lambda: GTorch.eye(3, None), lambda: GTorch.eye(3, -1)),
+        (lambda: x.as_strided([2], [1]), lambda: x.as_strided([2], [1], None), lambda: x.as_strided([2], [1], -1)),
+        (lambda: image.avg_pool2d(2), lambda: image.avg_pool2d(2, divisor_override=None),
+         lambda: image.avg_pool2d(2, divisor_override=0)),
+        (lambda: GTorch.embedding(table, index), lambda: GTorch.embedding(table, index, None),
+         lambda: GTorch.embedding(table, index, -4)),
+        (lambda: attend(x, x, x), lambda: attend(x, x, x, scale=None), None),
+        (lambda: x.var(), lambda: x.var(correction=None), None),
+        (lambda: x.std(), lambda: x.std(correction=None), None),
+    ):  # fmt: skip
+        assert without().tolist() == none().tolist()
+        assert refused is None or outcome(refused) == 'raises'
+    assert attend(x, x, x, scale=0.0).tolist() != attend(x, x, x).tolist()
+
+
 tap.main()

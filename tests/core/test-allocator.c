@@ -252,15 +252,15 @@ omitted_settings_are_unchanged (void)
   GError *error = NULL;
 
   gtorch_allocator_config_init (&config);
-  g_assert_true (gtorch_allocator_config_parse (&config, "max_split_size_mb:128", FALSE, &error));
+  g_assert_true (gtorch_allocator_config_parse (&config, "max_split_size_mb:128", &error));
   g_assert_no_error (error);
   g_assert_true (gtorch_allocator_config_parse (&config,
                                                 " garbage_collection_threshold : 0.75 ,"
                                                 "expandable_segments:False,",
-                                                FALSE, &error));
+                                                &error));
   g_assert_no_error (error);
-  g_assert_true (gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[2:1, 4:8, >:4]",
-                                                FALSE, &error));
+  g_assert_true (
+      gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[2:1, 4:8, >:4]", &error));
   g_assert_no_error (error);
   g_assert_cmpint (config.max_split_size, ==, 128 * MIB);
   g_assert_cmpfloat (config.gc_threshold, ==, 0.75);
@@ -304,17 +304,12 @@ invalid_settings_are_named (void)
     {
       g_autoptr (GError) error = NULL;
 
-      g_assert_false (gtorch_allocator_config_parse (&config, cases[i].text, FALSE, &error));
+      g_assert_false (gtorch_allocator_config_parse (&config, cases[i].text, &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
       if (!g_pattern_match_simple (cases[i].message, error->message))
         g_error ("%s", error->message);
       g_assert_cmpmem (&config, sizeof config, &before, sizeof before);
     }
-  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*“wrong” is not a key*");
-  g_assert_true (
-      gtorch_allocator_config_parse (&config, "wrong:1,max_split_size_mb:64", TRUE, NULL));
-  g_test_assert_expected_messages ();
-  g_assert_cmpint (config.max_split_size, ==, 64 * MIB);
 }
 
 /* Combines valid and invalid pieces: nothing crashes, a failure changes nothing, a success can be written
@@ -370,12 +365,12 @@ any_text_is_parsed_or_refused (void)
         g_string_append (text, pieces[g_rand_int_range (rand, 0, G_N_ELEMENTS (pieces))]);
       gtorch_allocator_config_init (&config);
       before = config;
-      if (gtorch_allocator_config_parse (&config, text->str, FALSE, &error))
+      if (gtorch_allocator_config_parse (&config, text->str, &error))
         {
           g_autofree gchar *written = gtorch_allocator_config_print (&config);
 
           g_assert_no_error (error);
-          g_assert_true (gtorch_allocator_config_parse (&before, written, FALSE, &error));
+          g_assert_true (gtorch_allocator_config_parse (&before, written, &error));
           n_good += memchr (text->str, ':', text->len) != NULL;
         }
       else
@@ -393,13 +388,13 @@ requests_are_rounded_by_divisions (void)
   gtorch_allocator_config_init (&config);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 0), ==, 512);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
-  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:4", FALSE, NULL);
+  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:4", NULL);
   /* small sizes are rounded to 512 */
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1280 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 2 << 20), ==, 2 << 20);
-  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[1:1,2:2,>:1]", FALSE, NULL);
+  gtorch_allocator_config_parse (&config, "roundup_power2_divisions:[1:1,2:2,>:1]", NULL);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1200 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 2100 << 10), ==, 3 << 20);
 }
@@ -445,6 +440,26 @@ settings_are_properties_too (void)
                    "allocator: the environment decides about caching on the cpu");
 }
 
+/* Each device reads them: what is wrong is told once, with the name of the variable. */
+static void
+settings_of_the_environment_are_warned_of_once (void)
+{
+  g_setenv ("GTORCH_ALLOC_CONF", "what:1,max_split_size_mb:64,backend:nothing", TRUE);
+  g_setenv ("GTORCH_ALLOC", "nonsense", TRUE);
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC_CONF: *“what”*ignored");
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC_CONF: *“nothing”*ignored");
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC: *“nonsense”*ignored");
+  gtorch_allocator_config_read (allocator ());
+  gtorch_allocator_config_read (allocator ());
+  g_test_assert_expected_messages ();
+  g_assert_cmpint (allocator ()->config.max_split_size, ==, 64 * MIB);
+  g_setenv ("GTORCH_ALLOC_CONF", "", TRUE);
+  g_setenv ("GTORCH_ALLOC", "", TRUE);
+  gtorch_allocator_config_read (allocator ());
+  g_unsetenv ("GTORCH_ALLOC_CONF");
+  g_unsetenv ("GTORCH_ALLOC");
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/Allocator/" #name, name)
 
 gint
@@ -465,5 +480,6 @@ main (gint argc, gchar **argv)
   TEST (any_text_is_parsed_or_refused);
   TEST (requests_are_rounded_by_divisions);
   TEST (settings_are_properties_too);
+  TEST (settings_of_the_environment_are_warned_of_once);
   return g_test_run ();
 }

@@ -71,6 +71,198 @@ host_reads_are_refused (void)
   g_assert_cmpfloat (test_element (total, 0), ==, 36);
 }
 
+typedef GTorchTensor *(*Use) (GTorchTensor *tensor, GTorchTensor *other, GError **error);
+
+static GTorchTensor *
+add_to_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_add (other, tensor, 1, error);
+}
+
+static GTorchTensor *
+sum_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_sum (tensor, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
+}
+
+static GTorchTensor *
+clone_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_clone (tensor, error);
+}
+
+static GTorchTensor *
+clone_a_view_of_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  g_autoptr (GTorchTensor) view = gtorch_tensor_slice (tensor, 0, 1, 3, 1, NULL);
+
+  return gtorch_tensor_clone (view, error);
+}
+
+static GTorchTensor *
+copy_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_copy_inplace (other, tensor, FALSE, error) ? g_object_ref (other) : NULL;
+}
+
+static GTorchTensor *
+add_into_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_add_inplace (tensor, other, 1, error) ? g_object_ref (tensor) : NULL;
+}
+
+static GTorchTensor *
+convert_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_to_dtype (tensor, GTORCH_DTYPE_FLOAT32, error);
+}
+
+static GTorchTensor *
+move_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_to (tensor, GTORCH_DTYPE_NONE, gtorch_device_cpu (), FALSE, TRUE, error);
+}
+
+static GTorchTensor *
+find_nonzero (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  return gtorch_tensor_nonzero (tensor, error);
+}
+
+static GTorchTensor *
+read_it (GTorchTensor *tensor, GTorchTensor *other, GError **error)
+{
+  gsize n;
+  g_autofree gdouble *values = gtorch_tensor_to_doubles (tensor, &n, error);
+
+  return values != NULL ? g_object_ref (tensor) : NULL;
+}
+
+static const Use uses[] = {
+  add_to_it,   sum_it,     clone_it, clone_a_view_of_it, copy_it,
+  add_into_it, convert_it, move_it,  find_nonzero,       read_it,
+};
+
+/* Nobody gets what no replay has computed, and what does not need it goes on. */
+static gpointer
+assert_promised (gpointer data)
+{
+  GTorchTensor *tensor = data;
+  g_autoptr (GTorchTensor) view = NULL;
+  g_autoptr (GTorchTensor) zeros = NULL;
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (uses); i++)
+    {
+      g_autoptr (GTorchTensor) other = filled (4, 2);
+      g_autoptr (GError) error = NULL;
+
+      g_assert_null (uses[i](tensor, other, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
+      g_assert_cmpfloat (test_element (other, 0), ==, 2);
+    }
+  view = gtorch_tensor_reshape (tensor, GTORCH_SHAPE (2, 2), NULL);
+  g_assert_nonnull (view);
+  zeros = gtorch_tensor_zeros_like (tensor, GTORCH_DTYPE_NONE, NULL);
+  g_assert_nonnull (zeros);
+  return NULL;
+}
+
+static void
+results_are_there_from_the_first_replay_on (void)
+{
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) second = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GTorchTensor) z = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture = begin (graph, NULL, NULL);
+  guint i;
+
+  y = gtorch_tensor_mul (x, x, NULL);
+  g_thread_join (g_thread_new ("other", assert_promised, y));
+  end (capture);
+  assert_promised (y);
+
+  capture = begin (second, NULL, gtorch_cuda_graph_get_pool (graph));
+  z = gtorch_tensor_add (y, y, 1, &error);
+  g_assert_no_error (error);
+  end (capture);
+  assert_promised (y);
+  assert_promised (z);
+  g_assert_true (gtorch_tensor_zero_inplace (z, &error));
+  g_assert_no_error (error);
+
+  replay (graph);
+  g_assert_cmpfloat (test_element (y, 0), ==, 9);
+  assert_promised (z);
+  replay (second);
+  g_assert_cmpfloat (test_element (z, 3), ==, 18);
+  for (i = 0; i < G_N_ELEMENTS (uses); i++)
+    {
+      g_autoptr (GTorchTensor) other = filled (4, 2);
+      g_autoptr (GTorchTensor) result = uses[i](y, other, &error);
+
+      g_assert_no_error (error);
+      g_assert_nonnull (result);
+    }
+}
+
+static void
+results_of_a_graph_in_a_graph_are_there_with_its_replay (void)
+{
+  g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
+  g_autoptr (GTorchTensor) x = filled (4, 3);
+  g_autoptr (GTorchTensor) y = NULL;
+  GTorchGraphCapture *capture = begin (inner, NULL, NULL);
+
+  y = gtorch_tensor_mul (x, x, NULL);
+  end (capture);
+  capture = begin (outer, NULL, NULL);
+  replay (inner);
+  end (capture);
+  assert_promised (y);
+  replay (outer);
+  g_assert_cmpfloat (test_element (y, 0), ==, 9);
+}
+
+static void
+results_of_abandoned_captures_are_never_there (void)
+{
+  guint how;
+
+  for (how = 0; how < 3; how++)
+    {
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      g_autoptr (GTorchTensor) x = filled (4, 3);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autoptr (GTorchTensor) z = NULL;
+      GTorchGraphCapture *capture = begin (graph, NULL, NULL);
+
+      y = gtorch_tensor_mul (x, x, NULL);
+      if (how == 0)
+        gtorch_graph_capture_unref (capture);
+      else
+        end (capture);
+      if (how == 1)
+        g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
+      if (how == 2)
+        g_clear_object (&graph);
+      assert_promised (y);
+      if (how == 2)
+        continue;
+      g_assert_true (how == 0 || gtorch_cuda_graph_reset (graph, NULL));
+      capture = begin (graph, NULL, NULL);
+      z = gtorch_tensor_mul (x, x, NULL);
+      end (capture);
+      replay (graph);
+      g_assert_cmpfloat (test_element (z, 0), ==, 9);
+      assert_promised (y);
+    }
+}
+
 static void
 work_on_streams_that_take_no_part_is_an_error (void)
 {
@@ -479,6 +671,7 @@ work_on_another_device_alone_is_an_error (void)
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
   g_autoptr (GTorchTensor) theirs = NULL;
+  g_autoptr (GTorchTensor) sum = NULL;
   g_autoptr (GTorchTensor) y = NULL;
   GTorchDevice *other = other_device ();
   GTorchGraphCapture *capture;
@@ -495,6 +688,21 @@ work_on_another_device_alone_is_an_error (void)
          "graph: nothing was captured on *: the operations between begin and end were on *");
   gtorch_graph_capture_unref (capture);
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
+
+  /* a value of theirs that is read is no work on this device */
+  capture = begin_in_mode (graph, NULL, NULL, GTORCH_CAPTURE_MODE_RELAXED);
+  sum = gtorch_tensor_sum (theirs, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  gtorch_tensor_item_double (sum, NULL);
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: nothing was captured on *: the operations between begin and end were on *");
+  gtorch_graph_capture_unref (capture);
+  capture = begin (graph, NULL, NULL);
+  g_clear_object (&sum);
+  sum = gtorch_tensor_sum (theirs, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  gtorch_tensor_item_double (sum, NULL);
+  FAILS (gtorch_graph_capture_end (capture, &fault), GTORCH_ERROR_CAPTURE,
+         "graph: nothing was captured on *: the operations between begin and end were on *");
+  gtorch_graph_capture_unref (capture);
 
   /* in other cases it is up to the program */
   capture = begin (graph, NULL, NULL);
@@ -638,6 +846,9 @@ main (int argc, char *argv[])
     return 0;
   TEST (default_stream_is_not_captured);
   TEST (host_reads_are_refused);
+  TEST (results_are_there_from_the_first_replay_on);
+  TEST (results_of_a_graph_in_a_graph_are_there_with_its_replay);
+  TEST (results_of_abandoned_captures_are_never_there);
   TEST (work_on_streams_that_take_no_part_is_an_error);
   TEST (work_on_another_device_alone_is_an_error);
   TEST (other_threads_are_not_restricted);

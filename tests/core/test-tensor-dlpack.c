@@ -222,6 +222,16 @@ lying_structures_are_errors (void)
                   "from_dlpack: byte offset 18446744073709551615 and 24 bytes reach beyond the "
                   "address space");
   m = foreign ();
+  m.tensor.byte_offset = G_GUINT64_CONSTANT (1) << 63;
+  assert_refused (&m, GTORCH_ERROR_FORMAT,
+                  "from_dlpack: byte offset 9223372036854775808 and 24 bytes reach beyond the "
+                  "address space");
+  m = foreign ();
+  m.tensor.byte_offset = G_MAXINT64 - 23;
+  assert_refused (&m, GTORCH_ERROR_FORMAT,
+                  "from_dlpack: byte offset 9223372036854775784 and 24 bytes reach beyond the "
+                  "address space");
+  m = foreign ();
   m.tensor.byte_offset = 1;
   assert_refused (&m, GTORCH_ERROR_NOT_SUPPORTED,
                   "from_dlpack: the memory is not aligned for float32");

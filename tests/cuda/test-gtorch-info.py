@@ -46,6 +46,15 @@ def devices_and_versions_are_listed():
 
 
 @tap.case
+def output_that_cannot_be_written_is_a_failure():
+    for arguments in ([], ['--json'], ['--version']):
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+        assert result.returncode == 2, result
+        has('^gtorch-info: .+: .+$', result.stderr.decode(errors='replace'))
+
+
+@tap.case
 def pkg_config_has_the_same_values():
     out = run()[1]
     folder = pathlib.Path(PROGRAM).parent.parent / 'meson-uninstalled'

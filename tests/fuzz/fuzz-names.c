@@ -10,8 +10,9 @@
 const gchar fuzz_name[] = "names";
 const guint fuzz_weight = 1;
 const FuzzSeed fuzz_seeds[] = {
-  FUZZ_SEED ("float32"), FUZZ_SEED ("bfloat16"), FUZZ_SEED ("long"),  FUZZ_SEED ("cpu"),
-  FUZZ_SEED ("cuda:0"),  FUZZ_SEED ("cpu:1"),    FUZZ_SEED ("cuda:"), { NULL, 0 },
+  FUZZ_SEED ("float32"), FUZZ_SEED ("bfloat16"), FUZZ_SEED ("long"),
+  FUZZ_SEED ("cpu"),     FUZZ_SEED ("cuda:0"),   FUZZ_SEED ("cpu:1"),
+  FUZZ_SEED ("cuda:"),   FUZZ_SEED ("\xff"),     { NULL, 0 },
 };
 
 int
@@ -25,5 +26,8 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 
   g_assert_true ((dtype == GTORCH_DTYPE_NONE) == (dtype_error != NULL));
   g_assert_true ((device == NULL) == (device_error != NULL));
+  /* bindings make strings of messages, whatever was in the names */
+  g_assert_true (dtype_error == NULL || g_utf8_validate (dtype_error->message, -1, NULL));
+  g_assert_true (device_error == NULL || g_utf8_validate (device_error->message, -1, NULL));
   return 0;
 }

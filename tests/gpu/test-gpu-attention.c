@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include <math.h>
+
 #include "gpu-test.h"
 
 typedef struct
@@ -119,9 +121,9 @@ attend (const Case *c, GTorchTensor **operands, GTorchTensor *mask, gdouble drop
 
   for (i = 0; i < 3; i++)
     learn (operands[i]);
-  result =
-      TRY (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], mask,
-                                                dropout_p, c->is_causal, 0, c->group > 1, &error));
+  result = TRY (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], mask,
+                                                     dropout_p, c->is_causal, NAN, c->group > 1,
+                                                     &error));
   gtorch_tensor_backward (result, upper, FALSE, FALSE, &problem);
   g_assert_no_error (problem);
   return result;
@@ -180,7 +182,7 @@ values_and_gradients_agree (gconstpointer data)
         g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
         g_autoptr (GTorchTensor) alone =
             TRY (gtorch_scaled_dot_product_attention (there[0], there[1], there[2], there_mask, 0,
-                                                      c->is_causal, 0, c->group > 1, &error));
+                                                      c->is_causal, NAN, c->group > 1, &error));
 
         agree ("attention without gradients", alone, expected, limit (dtypes[d]));
       }
@@ -248,7 +250,7 @@ drop (GTorchTensor *const *operands)
   gtorch_generator_set_seed (gtorch_device_get_default_generator (gpu), 42);
   g_assert_no_error (problem);
   return TRY (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], NULL,
-                                                   0.25, FALSE, 0, FALSE, &error));
+                                                   0.25, FALSE, NAN, FALSE, &error));
 }
 
 /* The dropped weights are visible if the values are the identity and all weights are equal; with them the

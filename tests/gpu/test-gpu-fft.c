@@ -175,7 +175,7 @@ inputs_stay (void)
 {
   g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (4, 65), GTORCH_DTYPE_COMPLEX64, 1);
   g_autoptr (GTorchTensor) y = on (x, gpu);
-  g_autoptr (GTorchTensor) real = TRY (gtorch_fft_irfft (y, -1, -1, 0, &error));
+  g_autoptr (GTorchTensor) real = TRY (gtorch_fft_irfft (y, GTORCH_NONE, -1, 0, &error));
   g_autoptr (GTorchTensor) whole = TRY (gtorch_fft_irfft2 (y, NULL, 0, NULL, 0, 0, &error));
   g_autoptr (GTorchTensor) host = on (y, gtorch_device_cpu ());
   g_autoptr (GBytes) before = gtorch_tensor_get_bytes (x, NULL);
@@ -220,7 +220,7 @@ plans_may_be_freed_at_any_time (void)
   GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gpu);
   g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (64, 4096), GTORCH_DTYPE_COMPLEX64, 1);
   g_autoptr (GTorchTensor) y = on (x, gpu);
-  g_autoptr (GTorchTensor) expected = TRY (gtorch_fft_fft (x, -1, -1, 0, &error));
+  g_autoptr (GTorchTensor) expected = TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, 0, &error));
   guint i;
 
   gtorch_device_synchronize (gpu, NULL, NULL);
@@ -228,7 +228,7 @@ plans_may_be_freed_at_any_time (void)
     {
       g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu, 0, NULL);
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
-      g_autoptr (GTorchTensor) z = TRY (gtorch_fft_fft (y, -1, -1, 0, &error));
+      g_autoptr (GTorchTensor) z = TRY (gtorch_fft_fft (y, GTORCH_NONE, -1, 0, &error));
 
       if (i % 3 == 0)
         gtorch_fft_plan_cache_clear (cache);

@@ -59,7 +59,8 @@ attend (GTorchTensor *x, GError **error)
 static GTorchTensor *
 transform (GTorchTensor *x, GError **error)
 {
-  g_autoptr (GTorchTensor) waves = gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, error);
+  g_autoptr (GTorchTensor) waves =
+      gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, error);
 
   return waves != NULL ? gtorch_tensor_abs (waves, error) : NULL;
 }

@@ -323,6 +323,40 @@ bad_arguments_are_named (void)
   g_assert_cmpuint (n_layer_refusals, >, 40);
 }
 
+/* A program may make a layer without its arguments, and call the virtual function itself. */
+static void
+bare_layers_say_what_they_lack (void)
+{
+  g_autoptr (GTorchTensor) x = waves ((const gint64[]){ 2, 3, 4, 4 }, 4);
+  guint n = 0;
+
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GError) reason = NULL;
+      g_autoptr (GObject) whole = layer_samples[i].make (&error);
+      g_autoptr (GObject) bare = g_object_new (G_OBJECT_TYPE (whole), NULL);
+      const gboolean is_whole = gtorch_module_check (GTORCH_MODULE (bare), &reason);
+      g_autoptr (GTorchTensor) y = NULL;
+      g_autofree gchar *text = NULL;
+
+      g_test_message ("%s", layer_samples[i].layer);
+      if (GTORCH_IS_LOSS (bare))
+        y = GTORCH_LOSS_GET_CLASS (bare)->compute (GTORCH_LOSS (bare), x, x, &error);
+      else
+        y = GTORCH_MODULE_GET_CLASS (bare)->forward (GTORCH_MODULE (bare), x, &error);
+      g_assert_true ((y == NULL) == (error != NULL));
+      text = gtorch_module_to_string (GTORCH_MODULE (bare));
+      g_assert_nonnull (text);
+      if (is_whole)
+        continue;
+      g_assert_null (y);
+      g_assert_cmpstr (error->message, ==, reason->message);
+      n++;
+    }
+  g_assert_cmpuint (n, >, 10);
+}
+
 static void
 parameters_are_created_with_the_given_dtype (void)
 {
@@ -506,6 +540,37 @@ batches_without_momentum_have_equal_weights (void)
     }
 }
 
+/* With one of both, what has been learned of the data would be lost without a word. */
+static void
+running_statistics_come_in_pairs (void)
+{
+  static const gchar *const names[] = { "running_mean", "running_var" };
+  const GType types[] = { GTORCH_TYPE_BATCH_NORM1D, GTORCH_TYPE_BATCH_NORM2D };
+  g_autoptr (GTorchTensor) x =
+      gtorch_ones (GTORCH_SHAPE (2, 3, 4, 4), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GTorchTensor) line = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (types) * 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) norm =
+          gtorch_module_new (types[i / 2], &error, "num-features", (gint64) 3, NULL);
+      GTorchTensor *input = i / 2 == 0 ? line : x;
+      g_autoptr (GTorchTensor) y = NULL;
+
+      g_assert_no_error (error);
+      gtorch_module_set_training (norm, FALSE);
+      g_assert_true (gtorch_module_set_buffer (norm, names[i % 2], NULL, &error));
+      g_assert_null (gtorch_module_forward (norm, input, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_nonnull (strstr (error->message, "running_mean and running_var are needed"));
+      g_clear_error (&error);
+      g_assert_true (gtorch_module_set_buffer (norm, names[1 - i % 2], NULL, &error));
+      y = gtorch_module_forward (norm, input, &error);
+      g_assert_no_error (error);
+    }
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/LayerRows/" #name, name)
 
 int
@@ -517,10 +582,12 @@ main (int argc, char **argv)
   ADD (gradients_are_differences);
   ADD (states_are_carried_over);
   ADD (bad_arguments_are_named);
+  ADD (bare_layers_say_what_they_lack);
   ADD (parameters_are_created_with_the_given_dtype);
   ADD (layers_in_place_write_to_their_input);
   ADD (padding_modes_repeat_the_image);
   ADD (same_padding_keeps_the_size);
   ADD (batches_without_momentum_have_equal_weights);
+  ADD (running_statistics_come_in_pairs);
   return g_test_run ();
 }

@@ -273,7 +273,7 @@ pooling_may_enlarge (void)
   g_assert_cmpint (gtorch_tensor_item_int (sum, &error), ==, 900);
 
   padded = gtorch_tensor_avg_pool2d (x, GTORCH_SHAPE (2, 2), GTORCH_SHAPE (1, 1),
-                                     GTORCH_SHAPE (1, 1), FALSE, TRUE, 0, &error);
+                                     GTORCH_SHAPE (1, 1), FALSE, TRUE, GTORCH_NONE, &error);
   g_assert_no_error (error);
   g_clear_object (&sum);
   sum = gtorch_tensor_sum (padded, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);

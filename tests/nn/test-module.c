@@ -56,6 +56,43 @@ test_net_class_init (TestNetClass *klass)
   GTORCH_MODULE_CLASS (klass)->forward = test_net_forward;
 }
 
+/* Adds what it is given, and overrides forward_many alone. */
+#define TEST_TYPE_SUM (test_sum_get_type ())
+G_DECLARE_FINAL_TYPE (TestSum, test_sum, TEST, SUM, GTorchModule)
+
+struct _TestSum
+{
+  GTorchModule parent_instance;
+  gboolean asks_parent;
+};
+
+G_DEFINE_TYPE (TestSum, test_sum, GTORCH_TYPE_MODULE)
+
+static GTorchTensor *
+test_sum_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  g_autoptr (GTorchTensor) sum = NULL;
+
+  if (TEST_SUM (module)->asks_parent)
+    return GTORCH_MODULE_CLASS (test_sum_parent_class)
+        ->forward_many (module, inputs, n_inputs, error);
+  sum = gtorch_tensor_clone (inputs[0], error);
+  for (gsize i = 1; i < n_inputs; i++)
+    gtorch_tensor_add_inplace (sum, inputs[i], 1, error);
+  return g_steal_pointer (&sum);
+}
+
+static void
+test_sum_class_init (TestSumClass *klass)
+{
+  GTORCH_MODULE_CLASS (klass)->forward_many = test_sum_forward_many;
+}
+
+static void
+test_sum_init (TestSum *self)
+{
+}
+
 static GTorchTensor *
 full (gint64 n, gdouble value)
 {
@@ -119,6 +156,29 @@ forward_runs_the_override (void)
   g_assert_cmpint (gtorch_tensor_get_shape (y, &n_dims)[1], ==, 2);
   g_assert_cmpfloat_with_epsilon (at (y, 0), 2 * (at (inner, 0) + 0.5), 1e-6);
   g_assert_true (gtorch_tensor_get_requires_grad (y));
+}
+
+static void
+forward_many_stands_for_forward (void)
+{
+  g_autoptr (TestSum) sum = g_object_new (TEST_TYPE_SUM, NULL);
+  g_autoptr (GTorchTensor) x = full (2, 3);
+  g_autoptr (GTorchTensor) one = NULL;
+  g_autoptr (GTorchTensor) list = NULL;
+  g_autoptr (GTorchTensor) two = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *inputs[] = { x, x };
+
+  one = gtorch_module_forward (GTORCH_MODULE (sum), x, &error);
+  list = gtorch_module_forward_many (GTORCH_MODULE (sum), inputs, 1, &error);
+  two = gtorch_module_forward_many (GTORCH_MODULE (sum), inputs, 2, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (at (one, 1), ==, 3);
+  g_assert_cmpfloat (at (list, 1), ==, 3);
+  g_assert_cmpfloat (at (two, 1), ==, 6);
+  sum->asks_parent = TRUE; /* which has nobody to ask */
+  g_assert_null (gtorch_module_forward (GTORCH_MODULE (sum), x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
 }
 
 static void
@@ -679,6 +739,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   ADD (forward_runs_the_override);
+  ADD (forward_many_stands_for_forward);
   ADD (forward_without_tensor_or_error_is_an_error);
   ADD (forward_of_the_base_class_is_an_error);
   ADD (members_are_listed_in_order);

@@ -305,7 +305,7 @@ statistics (gconstpointer dtype)
          gtorch_op_adaptive_avg_pool2d (image, (gint64[]){ 1, 1 }, 2, &error), c);
   CHECK ("avg_pool2d",
          gtorch_op_avg_pool2d (image, (gint64[]){ high, side }, 2, (gint64[]){ 1, 1 }, 2,
-                               (gint64[]){ 0, 0 }, 2, FALSE, TRUE, 0, &error),
+                               (gint64[]){ 0, 0 }, 2, FALSE, TRUE, GTORCH_NONE, &error),
          c);
 }
 

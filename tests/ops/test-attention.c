@@ -63,7 +63,7 @@ attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns,
     gtorch_tensor_set_requires_grad (own_mask, TRUE, &error);
   g_assert_no_error (error);
   result = must (gtorch_scaled_dot_product_attention (leaves[0], leaves[1], leaves[2], own_mask, 0,
-                                                      is_causal, 0, enable_gqa, &error),
+                                                      is_causal, NAN, enable_gqa, &error),
                  error);
   squares = must (gtorch_tensor_mul (result, result, &error), error);
   sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
@@ -178,7 +178,7 @@ grouped_gradients_have_gradients (void)
       if (mask != NULL) /* products and softmax are used if the mask requires grad */
         gtorch_tensor_set_requires_grad (mask, TRUE, &error);
       result = must (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2],
-                                                          mask, 0, FALSE, 0, TRUE, &error),
+                                                          mask, 0, FALSE, NAN, TRUE, &error),
                      error);
       squares = must (gtorch_tensor_mul (result, result, &error), error);
       sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
@@ -231,8 +231,8 @@ long_rows_need_little_memory (void)
   if (test_is_elsewhere ("GPUs do it so in 16 bits only"))
     return;
   gtorch_device_reset_peak_memory (cpu);
-  result =
-      must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, 0, FALSE, &error), error);
+  result = must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, NAN, FALSE, &error),
+                 error);
   g_assert_cmpuint (gtorch_device_get_peak_memory_allocated (cpu), <, 8 << 20);
 }
 
@@ -248,8 +248,9 @@ dropped_weights_are_scaled (void)
   gsize n, i;
 
   v = must (gtorch_ones (GTORCH_SHAPE (400, 1), GTORCH_DTYPE_FLOAT64, NULL, &error), error);
-  result = must (gtorch_scaled_dot_product_attention (q, q, v, NULL, 0.5, FALSE, 0, FALSE, &error),
-                 error);
+  result =
+      must (gtorch_scaled_dot_product_attention (q, q, v, NULL, 0.5, FALSE, NAN, FALSE, &error),
+            error);
   values = gtorch_tensor_to_doubles (result, &n, NULL);
   for (i = 0; i < n; i++)
     mean += values[i] / n;
@@ -263,7 +264,7 @@ refuse (GTorchTensor *q, GTorchTensor *k, GTorchTensor *v, GTorchTensor *mask, g
 {
   g_autoptr (GError) error = NULL;
 
-  g_assert_null (gtorch_scaled_dot_product_attention (q, k, v, mask, dropout_p, is_causal, 0,
+  g_assert_null (gtorch_scaled_dot_product_attention (q, k, v, mask, dropout_p, is_causal, NAN,
                                                       enable_gqa, &error));
   g_assert_error (error, GTORCH_ERROR, code);
   g_assert_true (g_str_has_prefix (error->message, "scaled_dot_product_attention: "));

@@ -154,9 +154,9 @@ agrees_with_definition (gconstpointer data)
 
         if ((n > 4099 && batches[j] > 5) || (is_under_sanitizer () && i % 5 > 0))
           continue;
-        y = TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
-        back = TRY (gtorch_fft_ifft (y, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
-        half = TRY (gtorch_fft_rfft (re, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+        y = TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+        back = TRY (gtorch_fft_ifft (y, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+        half = TRY (gtorch_fft_rfft (re, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
         real = TRY (gtorch_fft_irfft (half, n, -1, GTORCH_FFT_NORM_BACKWARD, &error));
         errors[0] = error_of (x, y);
         errors[1] = distance (back, x) / 2;
@@ -185,7 +185,8 @@ several_dimensions_are_one_after_the_other (void)
 
   for (i = 0; i < 3; i++)
     {
-      GTorchTensor *next = TRY (gtorch_fft_fft (each, -1, dims[i], GTORCH_FFT_NORM_ORTHO, &error));
+      GTorchTensor *next =
+          TRY (gtorch_fft_fft (each, GTORCH_NONE, dims[i], GTORCH_FFT_NORM_ORTHO, &error));
 
       g_object_unref (each);
       each = next;
@@ -216,9 +217,9 @@ threads_make_no_difference (void)
           g_autoptr (GTorchTensor) r = NULL;
 
           g_assert_true (gtorch_set_num_threads (threads, NULL));
-          y = TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_ORTHO, &error));
-          h = TRY (gtorch_fft_rfft (re, -1, -1, GTORCH_FFT_NORM_ORTHO, &error));
-          r = TRY (gtorch_fft_irfft (y, -1, -1, GTORCH_FFT_NORM_ORTHO, &error));
+          y = TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_ORTHO, &error));
+          h = TRY (gtorch_fft_rfft (re, GTORCH_NONE, -1, GTORCH_FFT_NORM_ORTHO, &error));
+          r = TRY (gtorch_fft_irfft (y, GTORCH_NONE, -1, GTORCH_FFT_NORM_ORTHO, &error));
           if (threads == 1)
             {
               one = g_steal_pointer (&y);
@@ -240,12 +241,12 @@ lines_are_independent (void)
 {
   g_autoptr (GTorchTensor) x = random_complex (GTORCH_SHAPE (16, 35), GTORCH_DTYPE_COMPLEX64, 3);
   g_autoptr (GTorchTensor) before =
-      TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+      TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
   g_autoptr (GTorchTensor) after = NULL;
   gint64 i;
 
   element_set (x->impl, 3 * 35 + 4, NAN);
-  after = TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+  after = TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
   for (i = 0; i < 16 * 35; i++)
     if (i / 35 == 3)
       g_assert_true (isnan (creal (element_get (after->impl, i))));
@@ -268,7 +269,7 @@ plans_are_evicted (void)
         g_autoptr (GTorchTensor) x =
             random_complex (GTORCH_SHAPE (1, n), GTORCH_DTYPE_COMPLEX64, n);
         g_autoptr (GTorchTensor) y =
-            TRY (gtorch_fft_fft (x, -1, -1, GTORCH_FFT_NORM_BACKWARD, &error));
+            TRY (gtorch_fft_fft (x, GTORCH_NONE, -1, GTORCH_FFT_NORM_BACKWARD, &error));
 
         if (n % 10 == 7)
           g_assert_cmpfloat (error_of (x, y), <, allowed (GTORCH_DTYPE_COMPLEX64, n));
@@ -288,16 +289,16 @@ integers_and_short_floats_are_promoted (void)
                                         GTORCH_DTYPE_INT32, NULL, &error));
   g_autoptr (GTorchTensor) half =
       TRY (gtorch_tensor_to_dtype (whole, GTORCH_DTYPE_FLOAT16, &error));
-  g_autoptr (GTorchTensor) a = TRY (gtorch_fft_fft (whole, -1, -1, 0, &error));
-  g_autoptr (GTorchTensor) b = TRY (gtorch_fft_rfft (half, -1, -1, 0, &error));
-  g_autoptr (GTorchTensor) c = TRY (gtorch_fft_irfft (half, -1, -1, 0, &error));
+  g_autoptr (GTorchTensor) a = TRY (gtorch_fft_fft (whole, GTORCH_NONE, -1, 0, &error));
+  g_autoptr (GTorchTensor) b = TRY (gtorch_fft_rfft (half, GTORCH_NONE, -1, 0, &error));
+  g_autoptr (GTorchTensor) c = TRY (gtorch_fft_irfft (half, GTORCH_NONE, -1, 0, &error));
   g_autoptr (GTorchTensor) d = NULL;
 
   g_assert_cmpint (a->impl->dtype, ==, GTORCH_DTYPE_COMPLEX64);
   g_assert_cmpint (b->impl->dtype, ==, GTORCH_DTYPE_COMPLEX64);
   g_assert_cmpint (c->impl->dtype, ==, GTORCH_DTYPE_FLOAT32);
   gtorch_set_default_dtype (GTORCH_DTYPE_FLOAT64, NULL);
-  d = TRY (gtorch_fft_fft (whole, -1, -1, 0, &error));
+  d = TRY (gtorch_fft_fft (whole, GTORCH_NONE, -1, 0, &error));
   gtorch_set_default_dtype (before, NULL);
   g_assert_cmpint (d->impl->dtype, ==, GTORCH_DTYPE_COMPLEX128);
   g_assert_true (element_get (d->impl, 0) == 6);
@@ -318,8 +319,8 @@ expanded_lines_are_transformed (void)
           gtorch_randn (GTORCH_SHAPE (3, 1), GTORCH_DTYPE_FLOAT64, test_device (), NULL, &error));
       g_autoptr (GTorchTensor) line = TRY (gtorch_tensor_expand (x, shape, 2, &error));
       g_autoptr (GTorchTensor) copy = TRY (gtorch_tensor_contiguous (line, &error));
-      g_autoptr (GTorchTensor) of_line = TRY (gtorch_fft_rfft (line, -1, -1, 0, &error));
-      g_autoptr (GTorchTensor) of_copy = TRY (gtorch_fft_rfft (copy, -1, -1, 0, &error));
+      g_autoptr (GTorchTensor) of_line = TRY (gtorch_fft_rfft (line, GTORCH_NONE, -1, 0, &error));
+      g_autoptr (GTorchTensor) of_copy = TRY (gtorch_fft_rfft (copy, GTORCH_NONE, -1, 0, &error));
 
       for (k = 0; k < of_copy->impl->numel; k++)
         g_assert_true (element_get (of_line->impl, k) == element_get (of_copy->impl, k));
@@ -385,7 +386,7 @@ CALL (shorter_ifft, gtorch_fft_ifft (x, 2, 1, GTORCH_FFT_NORM_BACKWARD, error))
 CALL (even_irfft, gtorch_fft_irfft (x, 6, 1, GTORCH_FFT_NORM_BACKWARD, error))
 CALL (odd_irfft, gtorch_fft_irfft (x, 5, 1, GTORCH_FFT_NORM_FORWARD, error))
 CALL (shortest_irfft, gtorch_fft_irfft (x, 1, 1, GTORCH_FFT_NORM_FORWARD, error))
-CALL (hfft, gtorch_fft_hfft (x, -1, 1, GTORCH_FFT_NORM_ORTHO, error))
+CALL (hfft, gtorch_fft_hfft (x, GTORCH_NONE, 1, GTORCH_FFT_NORM_ORTHO, error))
 CALL (fftn, gtorch_fft_fftn (x, NULL, 0, NULL, 0, GTORCH_FFT_NORM_BACKWARD, error))
 CALL (irfftn, gtorch_fft_irfftn (x, NULL, 0, NULL, 0, GTORCH_FFT_NORM_BACKWARD, error))
 CALL (magnitude, gtorch_tensor_abs (x, error))
@@ -458,17 +459,17 @@ wrong_arguments_are_errors (void)
           "fft_fft: 0 elements cannot be transformed, at least 1 is needed");
   refuse (gtorch_fft_ifft (x, -3, -1, 0, &error), &error, GTORCH_ERROR_INVALID,
           "fft_ifft: -3 elements cannot be transformed, at least 1 is needed");
-  refuse (gtorch_fft_irfft (x, -1, -1, 0, &error), &error, GTORCH_ERROR_INVALID,
+  refuse (gtorch_fft_irfft (x, GTORCH_NONE, -1, 0, &error), &error, GTORCH_ERROR_INVALID,
           "fft_irfft: 0 elements cannot be transformed, at least 1 is needed");
-  refuse (gtorch_fft_fft (x, -1, 2, 0, &error), &error, GTORCH_ERROR_INDEX,
+  refuse (gtorch_fft_fft (x, GTORCH_NONE, 2, 0, &error), &error, GTORCH_ERROR_INDEX,
           "fft_fft: dim 2 is out of the range [-2, 1] of a tensor with 2 dimensions");
-  refuse (gtorch_fft_fft (x, -1, 0, 3, &error), &error, GTORCH_ERROR_INVALID,
+  refuse (gtorch_fft_fft (x, GTORCH_NONE, 0, 3, &error), &error, GTORCH_ERROR_INVALID,
           "fft_fft: 3 is not a norm");
-  refuse (gtorch_fft_fft (zero, -1, -1, 0, &error), &error, GTORCH_ERROR_SHAPE,
+  refuse (gtorch_fft_fft (zero, GTORCH_NONE, -1, 0, &error), &error, GTORCH_ERROR_SHAPE,
           "fft_fft: a tensor without dimensions has none to transform");
-  refuse (gtorch_fft_rfft (x, -1, -1, 0, &error), &error, GTORCH_ERROR_DTYPE,
+  refuse (gtorch_fft_rfft (x, GTORCH_NONE, -1, 0, &error), &error, GTORCH_ERROR_DTYPE,
           "fft_rfft: a real tensor is wanted, not one of dtype complex64");
-  refuse (gtorch_fft_ihfft (x, -1, -1, 0, &error), &error, GTORCH_ERROR_DTYPE,
+  refuse (gtorch_fft_ihfft (x, GTORCH_NONE, -1, 0, &error), &error, GTORCH_ERROR_DTYPE,
           "fft_ihfft: a real tensor is wanted, not one of dtype complex64");
   refuse (gtorch_fft_fftn (x, GTORCH_SHAPE (2), GTORCH_SHAPE (0, 1), 0, &error), &error,
           GTORCH_ERROR_INVALID, "fft_fftn: lengths [2] and dims [0, 1] must be of one length");

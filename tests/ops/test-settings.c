@@ -23,6 +23,7 @@ static const struct
   { "linspace", "end" }, /* a single step */
   { "logspace", "end" },
   { "logspace", "base" },
+  { "scaled_dot_product_attention", "scale" }, /* not given */
   /* internal rows */
   { "native_dropout", "p" },
   { "recurrence", "start" },
@@ -153,6 +154,220 @@ enough_calls_ran (void)
   g_assert_cmpuint (n_refused, >, 300);
 }
 
+/* --- what may be left out --- */
+
+static GTorchTensor *
+ramp (gint64 rows, gint64 columns)
+{
+  g_autoptr (GTorchTensor) row =
+      gtorch_arange (1, rows * columns + 1, 1, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+
+  return gtorch_tensor_reshape (row, GTORCH_SHAPE (rows, columns), NULL);
+}
+
+typedef GTorchTensor *(*WithInt) (gint64 value, GError **error);
+
+#define FFT(name)                                                         \
+  static GTorchTensor *call_##name (gint64 value, GError **error)         \
+  {                                                                       \
+    g_autoptr (GTorchTensor) x = ramp (2, 3);                             \
+                                                                          \
+    return gtorch_##name (x, value, -1, GTORCH_FFT_NORM_BACKWARD, error); \
+  }
+
+FFT (fft_fft)
+FFT (fft_ifft)
+FFT (fft_rfft)
+FFT (fft_irfft)
+FFT (fft_hfft)
+FFT (fft_ihfft)
+
+static GTorchTensor *
+call_eye (gint64 value, GError **error)
+{
+  return gtorch_eye (3, value, GTORCH_DTYPE_FLOAT64, NULL, error);
+}
+
+static GTorchTensor *
+call_as_strided (gint64 value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+
+  return gtorch_tensor_as_strided (x, GTORCH_SHAPE (2), GTORCH_SHAPE (1), value, error);
+}
+
+static GTorchTensor *
+call_avg_pool2d (gint64 value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (4, 4);
+  g_autoptr (GTorchTensor) image = gtorch_tensor_unsqueeze (x, 0, NULL);
+
+  return gtorch_tensor_avg_pool2d (image, GTORCH_SHAPE (2), NULL, 0, GTORCH_SHAPE (0), FALSE, TRUE,
+                                   value, error);
+}
+
+/* The gradient of a table, where each row is looked up once. */
+static GTorchTensor *
+call_embedding (gint64 value, GError **error)
+{
+  g_autoptr (GTorchTensor) table = ramp (3, 2);
+  g_autoptr (GTorchTensor) index = gtorch_arange (0, 3, 1, GTORCH_DTYPE_INT64, NULL, NULL);
+  g_autoptr (GTorchTensor) rows = NULL;
+  g_autoptr (GTorchTensor) ones = gtorch_tensor_ones_like (table, GTORCH_DTYPE_NONE, NULL);
+
+  gtorch_tensor_set_requires_grad (table, TRUE, NULL);
+  rows = gtorch_embedding (table, index, value, error);
+  if (rows == NULL || !gtorch_tensor_backward (rows, ones, FALSE, FALSE, error))
+    return NULL;
+  return gtorch_tensor_get_grad (table);
+}
+
+/* NONE stands for `same`; what is refused is a mistake and no way to leave the argument out. */
+static const struct
+{
+  const gchar *op;
+  WithInt call;
+  gint64 same, refused[4];
+} left_out[] = {
+  { "fft_fft", call_fft_fft, 3, { -1, -2, 0, G_MININT64 } },
+  { "fft_ifft", call_fft_ifft, 3, { -1, -2, 0, G_MININT64 } },
+  { "fft_rfft", call_fft_rfft, 3, { -1, -2, 0, G_MININT64 } },
+  { "fft_irfft", call_fft_irfft, 4, { -1, -2, 0, G_MININT64 } },
+  { "fft_hfft", call_fft_hfft, 4, { -1, -2, 0, G_MININT64 } },
+  { "fft_ihfft", call_fft_ihfft, 3, { -1, -2, 0, G_MININT64 } },
+  { "eye", call_eye, 3, { -1, -2, -3, G_MININT64 } },
+  { "as_strided", call_as_strided, 0, { -1, -2, 5, G_MININT64 } },
+  { "avg_pool2d", call_avg_pool2d, 4, { 0, 0, 0, 0 } },
+  { "embedding", call_embedding, GTORCH_NONE, { -4, 3, G_MAXINT64, G_MININT64 } },
+};
+
+static void
+assert_same (GTorchTensor *a, GTorchTensor *b)
+{
+  g_autoptr (GTorchTensor) same = gtorch_tensor_eq (a, b, NULL);
+  g_autoptr (GTorchTensor) all = gtorch_tensor_all (same, NULL, 0, FALSE, NULL);
+
+  g_assert_cmpint (gtorch_tensor_item_int (all, NULL), ==, 1);
+}
+
+static void
+integers_that_are_left_out_have_a_value_of_their_own (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (left_out); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) none = left_out[i].call (GTORCH_NONE, &error);
+      g_autoptr (GTorchTensor) same =
+          none != NULL ? left_out[i].call (left_out[i].same, &error) : NULL;
+
+      g_test_message ("%s", left_out[i].op);
+      g_assert_no_error (error);
+      assert_same (none, same);
+      for (guint k = 0; k < G_N_ELEMENTS (left_out[i].refused); k++)
+        {
+          g_autofree gchar *lead = g_strconcat (left_out[i].op, ": ", NULL);
+
+          g_assert_null (left_out[i].call (left_out[i].refused[k], &error));
+          g_assert_nonnull (error);
+          g_assert_true (g_str_has_prefix (error->message, lead));
+          g_clear_error (&error);
+        }
+    }
+}
+
+/* No row says “not given” by a number that people write: each default is one that PyTorch has, too. */
+static void
+defaults_are_numbers_or_none (void)
+{
+  static const gchar *const known[] = { "one_hot.num_classes" };
+  guint n = 0;
+
+  for (guint i = 0; i < gtorch_n_ops; i++)
+    for (guint k = 0; k < gtorch_ops[i].n_args; k++)
+      {
+        const GTorchArgSpec *arg = &gtorch_ops[i].args[k];
+        g_autofree gchar *name = g_strconcat (gtorch_ops[i].name, ".", arg->name, NULL);
+
+        if (arg->kind != GTORCH_ARG_INT || arg->default_value == NULL)
+          continue;
+        n++;
+        if (arg->default_value[0] != '-' || strstr (arg->name, "dim") != NULL
+            || g_str_equal (arg->name, "ignore_index") || g_strv_contains (known, name))
+          continue;
+        g_error ("%s has the default %s", name, arg->default_value);
+      }
+  g_assert_cmpuint (n, >, 20);
+}
+
+static void
+negative_rows_count_from_the_end (void)
+{
+  for (gint64 row = 0; row < 3; row++)
+    {
+      g_autoptr (GTorchTensor) a = call_embedding (row, NULL);
+      g_autoptr (GTorchTensor) b = call_embedding (row - 3, NULL);
+
+      assert_same (a, b);
+      for (gint64 i = 0; i < 3; i++)
+        g_assert_cmpfloat (test_element (b, 2 * i), ==, i != row);
+    }
+}
+
+static void
+numbers_that_are_left_out_are_nan (void)
+{
+  g_autoptr (GTorchTensor) x = ramp (3, 4);
+  g_autoptr (GTorchTensor) v = ramp (3, 2);
+  g_autoptr (GTorchTensor) none =
+      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, NAN, FALSE, NULL);
+  g_autoptr (GTorchTensor) half =
+      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, 0.5, FALSE, NULL);
+  g_autoptr (GTorchTensor) even =
+      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, 0, FALSE, NULL);
+  g_autoptr (GTorchTensor) mean =
+      gtorch_tensor_mean (v, (const gint64[]){ 0 }, 1, TRUE, GTORCH_DTYPE_NONE, NULL);
+  g_autoptr (GTorchTensor) difference = gtorch_tensor_sub (even, mean, 1, NULL);
+  g_autoptr (GTorchTensor) size = gtorch_tensor_norm (difference, 2, NULL, 0, FALSE, NULL);
+  g_autoptr (GError) error = NULL;
+
+  assert_same (none, half);
+  g_assert_cmpfloat (gtorch_tensor_item_double (size, NULL), <, 1e-14);
+  g_assert_null (gtorch_cdist (x, x, -1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+/* What is out of a range is told both of its ends. */
+static void
+ranges_are_told_whole (void)
+{
+  const gint64 huge = G_GINT64_CONSTANT (1) << 62;
+  g_autoptr (GTorchTensor) square = ramp (4, 4);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_reshape (square, GTORCH_SHAPE (1, 1, 4, 4), NULL);
+  g_autoptr (GTorchTensor) w =
+      gtorch_ones (GTORCH_SHAPE (1, 1, 2, 2), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+
+  for (guint i = 0; i < 6; i++)
+    {
+      const gint64 numbers[] = { i == 0 ? huge : 1, i == 1 ? huge : 0, i == 2 ? huge : 1 };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) y = NULL;
+
+      if (i < 3)
+        y = gtorch_conv2d (x, w, NULL, &numbers[0], 1, &numbers[1], 1, &numbers[2], 1, 1, &error);
+      else if (i == 3)
+        y = gtorch_tensor_adaptive_avg_pool2d (x, &huge, 1, &error);
+      else if (i == 4)
+        y = gtorch_tensor_avg_pool2d (x, &huge, 1, NULL, 0, GTORCH_SHAPE (0), FALSE, TRUE,
+                                      GTORCH_NONE, &error);
+      else
+        y = gtorch_tensor_avg_pool2d (x, GTORCH_SHAPE (2), &huge, 1, GTORCH_SHAPE (0), FALSE, TRUE,
+                                      GTORCH_NONE, &error);
+      g_assert_null (y);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_nonnull (strstr (error->message, " to 2147483647, it is "));
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -176,5 +391,11 @@ main (int argc, char *argv[])
         }
     }
   g_test_add_func ("/GTorch/settings/enough_calls_ran", enough_calls_ran);
+#define ADD(name) g_test_add_func ("/GTorch/settings/" #name, name)
+  ADD (integers_that_are_left_out_have_a_value_of_their_own);
+  ADD (defaults_are_numbers_or_none);
+  ADD (negative_rows_count_from_the_end);
+  ADD (numbers_that_are_left_out_are_nan);
+  ADD (ranges_are_told_whole);
   return g_test_run ();
 }

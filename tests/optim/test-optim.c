@@ -374,6 +374,38 @@ learning_rate_notifies_with_its_first_group (void)
   g_assert_cmpuint (n, ==, 6);
 }
 
+/* Groups of an optimizer of the program's own have what a new group has. */
+static void
+the_first_group_has_the_default_learning_rate (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = g_object_new (GTORCH_TYPE_SGD, NULL);
+  g_autoptr (GTorchParamGroup) group = g_object_new (GTORCH_TYPE_PARAM_GROUP, NULL);
+
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 1e-3);
+  g_assert_cmpfloat (gtorch_param_group_get_learning_rate (group), ==, 1e-3);
+}
+
+static void
+no_parameters_are_an_error (void)
+{
+  g_autoptr (GListStore) none = g_list_store_new (GTORCH_TYPE_TENSOR);
+  g_autoptr (GTorchParamGroup) group = gtorch_param_group_new (G_LIST_MODEL (none), 1, 0, NULL);
+  g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GListModel) params = list_of (p);
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("sgd", params);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_sgd_new (G_LIST_MODEL (none), 0.1, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "sgd: there are no parameters to optimize");
+  g_clear_error (&error);
+  g_assert_null (gtorch_adam_w_new (G_LIST_MODEL (none), 0.1, 0.3, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_true (gtorch_optimizer_add_param_group (optimizer, group, &error));
+  g_assert_no_error (error);
+}
+
 static void
 wrong_settings_are_errors (void)
 {
@@ -461,6 +493,9 @@ main (int argc, char *argv[])
                    an_invalid_state_changes_nothing);
   g_test_add_func ("/GTorch/optim/learning_rate_notifies_with_its_first_group",
                    learning_rate_notifies_with_its_first_group);
+  g_test_add_func ("/GTorch/optim/the_first_group_has_the_default_learning_rate",
+                   the_first_group_has_the_default_learning_rate);
+  g_test_add_func ("/GTorch/optim/no_parameters_are_an_error", no_parameters_are_an_error);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);
   g_test_add_func ("/GTorch/optim/a_parameter_is_in_a_list_once", a_parameter_is_in_a_list_once);
   g_test_add_func ("/GTorch/optim/lists_cannot_be_changed_from_outside",

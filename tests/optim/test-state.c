@@ -565,7 +565,7 @@ a_wrong_setting_anywhere_configures_nothing (void)
             if (i < G_N_ELEMENTS (good))
               g_string_append_printf (text, "%s,", good[i]);
           }
-        g_assert_false (gtorch_allocator_config_parse (&config, text->str, FALSE, &error));
+        g_assert_false (gtorch_allocator_config_parse (&config, text->str, &error));
         g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
         g_assert_cmpmem (&config, sizeof config, &former, sizeof former);
       }

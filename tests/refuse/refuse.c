@@ -164,9 +164,7 @@ find_fault (const GError *error, const Refusal *refusal)
     return "the message says nothing";
   if (message[length - 1] == '.' || message[length - 1] == '\n')
     return "the message ends with a full stop";
-  if (strstr (message, "(null)") != NULL
-      || (!g_utf8_validate (message, -1, NULL) && g_utf8_validate (refusal->what, -1, NULL)
-          && strstr (refusal->what, "bad UTF-8") == NULL))
+  if (strstr (message, "(null)") != NULL || !g_utf8_validate (message, -1, NULL))
     return "the message has no text where one should be";
   if (error->domain == GTORCH_ERROR && error->code > GTORCH_ERROR_DEVICE_LOST)
     return "the error has a code that there is not";

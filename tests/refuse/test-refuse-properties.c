@@ -504,10 +504,14 @@ settings_are_refused_by_the_step (void)
   for (i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       g_autoptr (GListStore) params = g_list_store_new (GTORCH_TYPE_TENSOR);
-      g_autoptr (GTorchSGD) sgd = gtorch_sgd_new (G_LIST_MODEL (params), 0.1, 0.9, NULL);
+      g_autoptr (GTorchTensor) param =
+          gtorch_ones (GTORCH_SHAPE (1), GTORCH_DTYPE_NONE, NULL, NULL);
+      g_autoptr (GTorchSGD) sgd = NULL;
       g_autoptr (GError) error = NULL;
       g_autoptr (GError) later = NULL;
 
+      g_list_store_append (params, param);
+      sgd = gtorch_sgd_new (G_LIST_MODEL (params), 0.1, 0.9, NULL);
       g_assert_true (gtorch_optimizer_check (GTORCH_OPTIMIZER (sgd), &error));
       g_object_set (sgd, cases[i].name, cases[i].value, NULL);
       g_assert_null (refuse_take_log ());

@@ -12,6 +12,7 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "base/gtorch-build-info-private.h"
 #include "base/gtorch-environment-private.h"
+#include "tensor/gtorch-impl-private.h"
 
 static gchar *
 number_version (gpointer function, GError **error)
@@ -177,7 +178,8 @@ gtorch_cuda_library_version (const gchar *name, GError **error)
   if (known < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                   _ ("cuda: “%s” is not the name of a library that is used"), name);
+                   _ ("cuda: “%s” is not the name of a library that is used"),
+                   gtorch_name_str (name));
       return NULL;
     }
   library = gtorch_cuda_library_open (libraries[known].soname, error);

@@ -51,8 +51,9 @@ function gather(name, args, given) {
         let value = i < count ? given[i] : undefined;
         if (i >= count && options !== null)
             value = options[argName];
-        if (value === undefined) {
-            if (arg.length < 3 || i < count)
+        const isLeftOut = value === null && arg[3] === true; // it is optional
+        if (value === undefined || isLeftOut) {
+            if (arg.length < 3 || i < count && !isLeftOut)
                 throw new TypeError(`${name}: ${argName} is ${i < count ? 'undefined' : 'missing'}`);
             value = fallback;
         } else if (value === null && kind === 'int[]' && arg.length < 3) {
