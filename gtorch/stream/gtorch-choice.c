@@ -130,6 +130,18 @@ gtorch_change_pool (GTorchChange *self, GTorchPool *pool)
           gtorch_pool_ref (pool));
 }
 
+/* The last reference may run anything, guards included. */
+static void
+drop_formers (GTorchChange *self)
+{
+  guint i;
+
+  for (i = 0; i < self->n_formers; i++)
+    drop (self->formers[i].kind, self->formers[i].value);
+  if (self->formers != self->few)
+    g_free (self->formers);
+}
+
 void
 gtorch_change_end (GTorchChange *self)
 {
@@ -145,11 +157,7 @@ gtorch_change_end (GTorchChange *self)
   while (*at != self)
     at = &(*at)->older;
   *at = self->older;
-  /* The last reference may run anything, guards included. */
-  for (i = 0; i < self->n_formers; i++)
-    drop (self->formers[i].kind, self->formers[i].value);
-  if (self->formers != self->few)
-    g_free (self->formers);
+  drop_formers (self);
 }
 
 /* --- guards --- */
@@ -161,6 +169,9 @@ enum
   STRAY, /* its thread will end it */
   OVER,
 };
+
+/* Those of this thread that last. */
+static __thread GPtrArray *guards;
 
 static void
 let_go (GTorchGuard *self)
@@ -183,6 +194,9 @@ gtorch_guard_new (gsize size, void (*ended) (void))
   self->ended = ended;
   gtorch_change_begin (&self->change);
   self->change.guard = self;
+  if (guards == NULL)
+    guards = g_ptr_array_new ();
+  g_ptr_array_add (guards, self);
   return self;
 }
 
@@ -204,20 +218,33 @@ gtorch_guard_unref (gpointer guard)
   let_go (self);
 }
 
+/* Is the caller the one that takes it from its last state to OVER? */
 static gboolean
-end_here (GTorchGuard *self)
+take_over (GTorchGuard *self)
 {
   gint former = __atomic_exchange_n (&self->state, OVER, __ATOMIC_ACQ_REL);
 
-  if (former == OVER)
-    return FALSE;
   if (former == STRAY)
     g_atomic_int_add (&gtorch_n_strays, -1);
-  gtorch_change_end (&self->change);
+  return former != OVER;
+}
+
+static void
+has_ended (GTorchGuard *self)
+{
   if (self->ended != NULL)
     self->ended ();
   let_go (self);
-  return TRUE;
+}
+
+static void
+end_here (GTorchGuard *self)
+{
+  if (!take_over (self))
+    return;
+  g_ptr_array_remove (guards, self);
+  gtorch_change_end (&self->change);
+  has_ended (self);
 }
 
 void
@@ -258,19 +285,42 @@ gtorch_guards_end_strays (void)
 
 /* --- the end of a thread --- */
 
+/* Nothing is given back: what was chosen goes with the thread. A change that is not a guard's is on the
+ * stack of its thread. If one is left the thread has ended inside of a call, as Python's daemon threads do
+ * at the end of the program, and that part of the stack is no longer there: only guards are looked at. */
+static void
+end_guards (void)
+{
+  gtorch_thread.changes = NULL;
+  while (guards != NULL && guards->len > 0)
+    {
+      GTorchGuard *self = g_ptr_array_steal_index_fast (guards, guards->len - 1);
+
+      take_over (self);
+      drop_formers (&self->change);
+      has_ended (self);
+    }
+  g_clear_pointer (&guards, g_ptr_array_unref);
+}
+
 static void
 drop_thread (gpointer data)
 {
   guint i;
 
-  while (gtorch_thread.changes != NULL)
-    if (gtorch_thread.changes->guard != NULL)
-      end_here (gtorch_thread.changes->guard);
-    else
-      gtorch_change_end (gtorch_thread.changes);
+  end_guards ();
   for (i = 0; i < GTORCH_MAX_DEVICES; i++)
-    g_clear_object (&gtorch_thread.streams[i]);
+    {
+      g_clear_object (&gtorch_thread.streams[i]);
+      g_clear_pointer (&gtorch_thread.pools[i], gtorch_pool_unref);
+    }
+  memset (gtorch_thread.current, 0, sizeof gtorch_thread.current);
+  gtorch_thread.device = gtorch_thread.default_device = NULL;
+  gtorch_thread.autocast.any = 0;
+  gtorch_thread.no_grad = FALSE;
   gtorch_clear_autocast_cache ();
+  if (gtorch_thread.holds != NULL)
+    gtorch_unhold (0);
   gtorch_holds_unregister ();
 }
 

@@ -9,8 +9,11 @@ of the library's and C has said where it happened, that is raised, with the form
 nobody waits for the call in this thread, as in the callback of a main loop, the error of GLib's arrives
 with the text of the exception."""
 
+import atexit
 import functools
 import threading
+import time
+import weakref
 
 from gi.repository import GLib
 
@@ -18,17 +21,64 @@ from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_properties import OWN
 
 
-class _Thread(threading.local):
-    """The exceptions, with the messages of their errors; the last is the innermost."""
+class _State:
+    """The exceptions of a thread, with the messages of their errors; the last is the innermost."""
 
     def __init__(self):
-        self.pending, self.depth = [], 0
+        self.pending, self.depth, self.is_stopped = [], 0, False
 
 
+class _Thread(threading.local):
+    def __init__(self):
+        self.state = _State()
+        _states.add(self.state)
+
+
+_states = weakref.WeakSet()
 _thread = _Thread()
 Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark()), int(GTorch.Error.FAILED)
 MANY = 16  # calls of C within another; more of them may be a recursion without an end
 SPARE = 40  # calls of Python that are left when C is called, enough for passing() to tell of an error
+
+
+# --- the end of the program ---
+
+ENOUGH = 1.0  # seconds for the calls of other threads to come to a function of Python's
+_last = None  # the state of the thread that ends the program, once it does
+
+
+def _stop(state):
+    """A daemon thread that comes back from C after Python's end would find nothing there: it stays here."""
+    state.is_stopped = True
+    while True:
+        time.sleep(3600)
+
+
+@atexit.register
+def _end():
+    """Lets the calls of daemon threads into C come to a function of Python's, and stops them there: without the
+    interpreter PyGObject leaves the result of such a function as it finds it."""
+    global _last
+    _last = _thread.state
+    until = time.monotonic() + ENOUGH
+    while time.monotonic() < until:
+        if not any(one.depth > 0 and not one.is_stopped for one in list(_states) if one is not _last):
+            return
+        time.sleep(0.001)
+
+
+# --- exceptions ---
+
+
+def _text(what, error):
+    """What the error of GLib's says: UTF-8 without nulls."""
+    try:
+        text = str(error.message if isinstance(error, Failure) else error)
+    except Exception:
+        text = 'an exception without a text'
+    if not isinstance(error, Failure):
+        text = f'{what}: {type(error).__name__}: {text}'
+    return text.encode('utf-8', 'backslashreplace').decode().replace('\0', '\\0')
 
 
 def _descend(n):
@@ -38,19 +88,25 @@ def _descend(n):
 
 def passing(what, call, *args):
     """call (…), for C: an exception becomes an error of GLib's. @what is named in its message."""
+    state = _thread.state
+    if _last is not None and state is not _last:
+        _stop(state)
     try:
         return call(*args)
     except BaseException as error:
-        is_ours = isinstance(error, GLib.Error)
-        message = error.message if is_ours else f'{what}: {type(error).__name__}: {error}'
-        if _thread.depth > 0:
-            _thread.pending.append((error, message))
-        if is_ours:
+        is_ours = isinstance(error, Failure)
+        message = _text(what, error)
+        if state.depth > 0:
+            state.pending.append((error, message))
+        if is_ours and message == error.message:
             raise
         # No function of Python's is called for it: where the stack is at its end none can be.
         told = Failure.__new__(Failure)
-        told.domain, told.code, told.message = DOMAIN, FAILED, message
+        told.domain, told.code, told.message = (error.domain, error.code, message) if is_ours else (DOMAIN, FAILED, message)
         raise told from error
+    finally:
+        if _last is not None and state is not _last:
+            _stop(state)
 
 
 def passes(what, function):
@@ -60,25 +116,28 @@ def passes(what, function):
 
 def restoring(call, *args, **options):
     """Calls into C, and raises what Python code has raised there as it was."""
-    if _thread.depth > MANY:
+    state = _thread.state
+    if state.depth > MANY:
         _descend(SPARE)
-    depth, found, longer = len(_thread.pending), None, None
-    _thread.depth += 1
+    depth, found, longer = len(state.pending), None, None
+    state.depth += 1
+    if _last is not None and state is not _last:
+        _stop(state)
     try:
         return call(*args, **options)
-    except GLib.Error as error:
+    except Failure as error:
         # The message may have been added to on its way.
-        for exception, message in reversed(_thread.pending[depth:]):
+        for exception, message in reversed(state.pending[depth:]):
             if message in error.message:
                 found = exception
                 break
         if found is None:
             raise
-        if isinstance(found, GLib.Error) and error.message != message:
+        if isinstance(found, Failure) and error.message != message:
             longer = error  # the library tells more
     finally:
-        _thread.depth -= 1
-        del _thread.pending[depth:]
+        state.depth -= 1
+        del state.pending[depth:]
     try:
         if longer is not None:
             longer.__context__ = None
