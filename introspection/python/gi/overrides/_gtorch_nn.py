@@ -66,8 +66,8 @@ class Module(RawModule):
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
             cls.do_forward_many = _do_forward_many
-        elif issubclass(cls, GTorch.Loss):
-            guard_vfuncs(cls, ('compute',))
+        else:
+            guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = extra_repr
@@ -261,10 +261,16 @@ class Module(RawModule):
 
 
 def _sequential():
-    def made(*modules):
+    def made(named):
         from gi.repository import GTorch as found
 
-        return found.Sequential(*modules)
+        row = found.Sequential()
+        for name, module in named:
+            if name.isdecimal():
+                row.append(module)
+            else:
+                row.register_module(name, module)
+        return row
 
     class Sequential(GTorch.Sequential):
         """One module after the other: GTorch.nn.Sequential(a, b, c)."""
@@ -288,11 +294,13 @@ def _sequential():
                 raise IndexError(f'{type(self).__name__}: position {given} is not one of {n} modules')
             return given + n if given < 0 else given
 
-        def unregister(self, name):
-            """Takes a module out by its position; the later ones move up."""
-            if not name.isdecimal():
-                return Module.unregister(self, name)
-            del self[int(name)]
+        def _show(self, name, value):
+            """Names change with positions: the module of a name is asked for each time."""
+            self.__dict__.pop(name, None)
+            if not isinstance(value, RawModule) and not name.isdecimal():
+                super()._show(name, value)
+
+        def _may_be_member(self, name, value=None):
             return True
 
         def __len__(self):
@@ -300,15 +308,13 @@ def _sequential():
 
         def __getitem__(self, position):
             if isinstance(position, slice):
-                return made(*self.children()[position])
+                return made(self.named_children()[position])
             return self.children()[self._position(position)]
 
         def __setitem__(self, position, module):
             if not isinstance(module, RawModule):
                 raise TypeError(f'{type(self).__name__} takes modules, not {type(module).__name__}')
-            position = self._position(position)
-            self.remove(position)
-            self.insert(position, module)
+            self.register_module(self.get_child_names()[self._position(position)], module)
 
         def __delitem__(self, position):
             found = range(len(self))[position] if isinstance(position, slice) else [self._position(position)]
