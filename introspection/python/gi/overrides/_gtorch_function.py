@@ -6,7 +6,7 @@ from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
-from gi.overrides._gtorch_errors import passes, passing, restores, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restores, restoring
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
 RawFunction = GTorch.Function
@@ -43,10 +43,11 @@ class Function(RawFunction):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if 'forward' in vars(cls):
-            cls.do_forward = _do_forward
-        if 'backward' in vars(cls):
-            cls.do_backward = _do_backward
+        for name, own in (('forward', _do_forward), ('backward', _do_backward)):
+            if name in vars(cls):
+                setattr(cls, f'do_{name}', own)
+            else:
+                guard_vfuncs(cls, (name,))
 
     def __call__(self, *inputs):
         outputs = self.apply(list(inputs))
