@@ -120,7 +120,7 @@ def write_file():
 
 def fit(make):
     net = module_of_one()
-    optimizer = make(net.parameters())
+    optimizer = make(list(net.parameters()))
     net(GTorch.ones([2, 64])).sum().backward()
     optimizer.step()
     return optimizer
@@ -374,7 +374,7 @@ for _make in (
 @tap.case
 def hooks_stay_for_as_long_as_the_module():
     outer, seen = nn.Sequential(nn.Linear(2, 2)), []
-    outer.children()[0].register_forward_hook(lambda _m, _x, y: seen.append(y))
+    list(outer.children())[0].register_forward_hook(lambda _m, _x, y: seen.append(y))
     gc.collect()
     outer(GTorch.ones([1, 2]))
     gc.collect()

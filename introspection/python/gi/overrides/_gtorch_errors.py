@@ -153,7 +153,7 @@ def restores(function):
     def call(*args, **options):
         return restoring(function, *args, **options)
 
-    call.__name__ = getattr(function, '__name__', 'call')
+    call.__name__ = call.__qualname__ = getattr(function, '__name__', 'call')
     call.__doc__ = function.__doc__
     return call
 

@@ -3,6 +3,8 @@
 """Tensors by their names. PyGObject never lets go of the values of a table that C is given: here names and
 tensors go in two lists."""
 
+from collections.abc import Mapping
+
 from gi.overrides._gtorch_callbacks import with_progress
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
@@ -15,6 +17,8 @@ def check_text(function, argument, text):
 
 def lists(function, argument, table):
     """The names, and the tensors."""
+    if not isinstance(table, Mapping):
+        raise TypeError(f'{function}(): {argument} must be a dictionary of tensors, not {type(table).__name__}')
     names, tensors = list(table), list(table.values())
     for name, tensor in zip(names, tensors):
         if not isinstance(name, str):
