@@ -14,8 +14,8 @@
  *
  * Modules in a row: the output of each is the input of the next.
  *
- * It is a [iface@Gio.ListModel] of its modules. Those that are put into it by position are named `0`, `1` and so
- * on, and such names change with the position. A name that [method@Module.register_module] gave stays.
+ * It is a [iface@Gio.ListModel] of its modules. Those that are put into it by position are named `0`, `1`
+ * and so on, and such names change with the position. A name that [method@Module.register_module] gave stays.
  *
  * ```c
  * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
@@ -228,8 +228,8 @@ gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *m
  * @position: which; negative ones count from the end
  * @error: return location for an error
  *
- * Takes a module out. Those behind it that are named by their positions get the names of their new ones; other
- * names stay.
+ * Takes a module out. Those behind it that are named by their positions get the names of their new ones;
+ * other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX
  *

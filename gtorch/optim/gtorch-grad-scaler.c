@@ -429,8 +429,7 @@ gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError 
  *
  * Does for each of several tensors what [method@GradScaler.scale] does.
  *
- * Returns: (transfer container) (element-type GTorchTensor): the products, or %NULL with @error set, which is
- *   %GTORCH_ERROR_INVALID if one of @outputs is none
+ * Returns: (transfer container) (element-type GTorchTensor): the products, or %NULL with @error set
  *
  * Since: 0.1
  */
@@ -447,15 +446,13 @@ gtorch_grad_scaler_scale_list (GTorchGradScaler *self, GTorchTensor **outputs, g
   result = g_ptr_array_new_with_free_func (g_object_unref);
   for (i = 0; i < n_outputs; i++)
     {
-      GTorchTensor *scaled;
+      GTorchTensor *scaled = NULL;
 
-      if (!GTORCH_IS_TENSOR (outputs[i]))
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
-                       "scale_list", (guint) i);
-          return NULL;
-        }
-      scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
+      if (GTORCH_IS_TENSOR (outputs[i]))
+        scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
+      else
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
+                     "scale_list", (guint) i);
       if (scaled == NULL)
         return NULL;
       g_ptr_array_add (result, scaled);

@@ -189,11 +189,23 @@ def a_dtype_is_never_an_int():
         raise AssertionError(f'{name} takes 2 for a dtype')
     assert tried > 5, tried
     x = GTorch.ones(1)
-    for call in (lambda d: x.to(d, dtype=d), lambda d: x.sum(dtype=d), lambda d: x.softmax(0, d), lambda d: x.new_zeros(1, dtype=d),
-                 lambda d: GTorch.tensor(1, dtype=d), lambda d: GTorch.arange(3, dtype=d), lambda d: GTorch.full((1,), 1, d),
-                 lambda d: x.to_dtype(d), lambda d: GTorch.Tensor.new_from_ints([1], [1], d, None), lambda d: GTorch.autocast('cpu', d),
-                 lambda d: GTorch.AutocastGuard.new(GTorch.DeviceType.CPU, d, True, True), lambda d: nn.Linear(1, 1, dtype=d),
-                 lambda d: nn.Linear(1, 1).to(dtype=d), lambda d: GTorch.autocast_run(GTorch.DeviceType.CPU, d, True, True, print)):
+    cpu = GTorch.DeviceType.CPU
+    for call in (
+        lambda d: x.to(dtype=d),
+        lambda d: x.sum(dtype=d),
+        lambda d: x.softmax(0, d),
+        lambda d: x.new_zeros(1, dtype=d),
+        lambda d: x.to_dtype(d),
+        lambda d: GTorch.tensor(1, dtype=d),
+        lambda d: GTorch.arange(3, dtype=d),
+        lambda d: GTorch.full((1,), 1, d),
+        lambda d: GTorch.Tensor.new_from_ints([1], [1], d, None),
+        lambda d: GTorch.autocast('cpu', d),
+        lambda d: GTorch.autocast_run(cpu, d, True, True, print),
+        lambda d: GTorch.AutocastGuard.new(cpu, d, True, True),
+        lambda d: nn.Linear(1, 1, dtype=d),
+        lambda d: nn.Linear(1, 1).to(dtype=d),
+    ):
         raises(TypeError, '', call, 2)
         raises(TypeError, '', call, True)
 
@@ -290,8 +302,9 @@ def constructors_are_checked():
     assert (made.growth_factor, made.backoff_factor, made.growth_interval, made.enabled) == (3, 0.25, 7, True), made
     assert made.scale(GTorch.ones(1)).item() == 8 and scaler(init_scale=4.0).scale(GTorch.ones(1)).item() == 4
     assert not scaler(enabled=False).is_enabled()
-    properties = [(cls, spec) for cls in (scaler, GTorch.CUDAGraph, Mine, Plain) for spec in GObject.list_properties(cls)
-                  if spec.flags & (GObject.ParamFlags.WRITABLE | GObject.ParamFlags.CONSTRUCT_ONLY)]
+    settable = GObject.ParamFlags.WRITABLE | GObject.ParamFlags.CONSTRUCT_ONLY
+    classes = (scaler, GTorch.CUDAGraph, Mine, Plain)
+    properties = [(cls, s) for cls in classes for s in GObject.list_properties(cls) if s.flags & settable]
     for cls, spec in properties:
         raises((TypeError, ValueError), '', lambda cls=cls, spec=spec: cls(**{spec.name.replace('-', '_'): object()}))
     assert len(properties) > 5
@@ -380,6 +393,7 @@ def a_list_of_tensors_has_nothing_else_in_it():
 @tap.case
 def errors_name_what_was_called():
     x, layer = GTorch.ones(2), nn.Linear(1, 1)
+    optimizer = optim.SGD(layer.parameters(), lr=0.1)
     for part, call in (
         ('not of NoneType', lambda: GTorch.tensor(None)),
         ('not of str', lambda: GTorch.tensor('x')),
@@ -392,13 +406,20 @@ def errors_name_what_was_called():
         ('run() needs', lambda: GTorch.Stream('cpu').run()),
         ('capture() needs', lambda: GTorch.CUDAGraph().capture()),
         ('must be a dictionary', lambda: layer.load_state_dict([1])),
-        ('must be a dictionary', lambda: optim.SGD(layer.parameters(), lr=0.1).load_state_dict([1])),
-        ("'lrr' is no setting", lambda: optim.SGD(layer.parameters(), lr=0.1).add_param_group({'params': [x], 'lrr': 3})),
+        ('must be a dictionary', lambda: optimizer.load_state_dict([1])),
+        ("'lrr' is no setting", lambda: optimizer.add_param_group({'params': [x], 'lrr': 3})),
         ('whole optimizer', lambda: optim.SGD([{'params': [x], 'momentum': 3}], lr=0.1)),
         ('', lambda: GTorch.cuda.caching_allocator_delete(None)),
     ):
         text = str(raises(TypeError, part, call))
         assert 'op_' not in text and '<locals>' not in text and 'descriptor' not in text, text
+
+
+@tap.case
+def an_error_names_the_tensor_that_is_missing():
+    layer = nn.Linear(2, 2)
+    layer.weight = None
+    raises(GLib.Error, 'linear: “weight” is not a tensor', layer, GTorch.ones(1, 2))
 
 
 @tap.case

@@ -177,7 +177,8 @@ for _name in ('get_name', 'get_size', 'is_complex', 'is_floating_point', 'is_sig
         _positions = TAKING_DTYPES[f'dtype_{_name}']
         setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *_positions))
 for _name in ('new_from_bytes', 'new_from_doubles', 'new_from_floats', 'new_from_ints'):
-    setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), 1 if _name == 'new_from_bytes' else 2)))
+    _position = 1 if _name == 'new_from_bytes' else 2
+    setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), _position)))
 GTorch.AutocastGuard.new = staticmethod(_taking_dtypes(GTorch.AutocastGuard.new, 1))
 GTorch.Function.set_cast_inputs = _taking_dtypes(GTorch.Function.set_cast_inputs, 1)
 

@@ -95,7 +95,8 @@ def _from_buffer(data, dtype, device):
     try:
         view = memoryview(data)
     except TypeError:
-        raise TypeError(f'a tensor is made of numbers, lists of them or an array, not of {type(data).__name__}') from None
+        kind = type(data).__name__
+        raise TypeError(f'a tensor is made of numbers, lists of them or an array, not of {kind}') from None
     name = view.format.lstrip('@=<')
     if name not in BUFFER_FORMATS:
         raise TypeError(f'no dtype has the elements of a buffer of format {view.format!r}')

@@ -102,7 +102,8 @@ def passing(what, call, *args):
             raise
         # No function of Python's is called for it: where the stack is at its end none can be.
         told = Failure.__new__(Failure)
-        told.domain, told.code, told.message = (error.domain, error.code, message) if is_ours else (DOMAIN, FAILED, message)
+        told.domain, told.code = (error.domain, error.code) if is_ours else (DOMAIN, FAILED)
+        told.message = message
         raise told from error
     finally:
         if _last is not None and state is not _last:

@@ -9,7 +9,15 @@ import warnings
 from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import Block, enter, leave
-from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_device, convert_enum, convert_whole, cuda_device, for_gpus
+from gi.overrides._gtorch_convert import (
+    GTorch,
+    convert_bool,
+    convert_device,
+    convert_enum,
+    convert_whole,
+    cuda_device,
+    for_gpus,
+)
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
 
