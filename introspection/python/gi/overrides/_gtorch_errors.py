@@ -11,6 +11,7 @@ with the text of the exception."""
 
 import atexit
 import functools
+import os
 import threading
 import time
 import weakref
@@ -25,7 +26,8 @@ class _State:
     """The exceptions of a thread, with the messages of their errors; the last is the innermost."""
 
     def __init__(self):
-        self.pending, self.depth, self.is_stopped = [], 0, False
+        self.pending, self.depth = [], 0
+        self.is_in_c = False  # where a function of Python's may be called
 
 
 class _Thread(threading.local):
@@ -43,15 +45,31 @@ SPARE = 40  # calls of Python that are left when C is called, enough for passing
 
 # --- the end of the program ---
 
-ENOUGH = 1.0  # seconds for the calls of other threads to come to a function of Python's
+ENOUGH = 10.0  # seconds for the calls of other threads to come to a function of Python's
 _last = None  # the state of the thread that ends the program, once it does
 
 
 def _stop(state):
     """A daemon thread that comes back from C after Python's end would find nothing there: it stays here."""
-    state.is_stopped = True
+    state.is_in_c = False
     while True:
         time.sleep(3600)
+
+
+def _forget_others():
+    """A child of fork() has none of the other threads."""
+    _states.clear()
+    _states.add(_thread.state)
+
+
+os.register_at_fork(after_in_child=_forget_others)
+
+
+def _is_any_in_c():
+    try:
+        return any(one.is_in_c for one in _states if one is not _last)
+    except RuntimeError:  # a thread has come meanwhile
+        return True
 
 
 @atexit.register
@@ -62,7 +80,7 @@ def _end():
     _last = _thread.state
     until = time.monotonic() + ENOUGH
     while time.monotonic() < until:
-        if not any(one.depth > 0 and not one.is_stopped for one in list(_states) if one is not _last):
+        if not _is_any_in_c():
             return
         time.sleep(0.001)
 
@@ -89,6 +107,7 @@ def _descend(n):
 def passing(what, call, *args):
     """call (…), for C: an exception becomes an error of GLib's. @what is named in its message."""
     state = _thread.state
+    was_in_c, state.is_in_c = state.is_in_c, False
     if _last is not None and state is not _last:
         _stop(state)
     try:
@@ -108,6 +127,7 @@ def passing(what, call, *args):
     finally:
         if _last is not None and state is not _last:
             _stop(state)
+        state.is_in_c = was_in_c
 
 
 def passes(what, function):
@@ -121,9 +141,11 @@ def restoring(call, *args, **options):
     if state.depth > MANY:
         _descend(SPARE)
     depth, found, longer = len(state.pending), None, None
+    was_in_c = state.is_in_c
     state.depth += 1
     if _last is not None and state is not _last:
         _stop(state)
+    state.is_in_c = True
     try:
         return call(*args, **options)
     except Failure as error:
@@ -137,6 +159,7 @@ def restoring(call, *args, **options):
         if isinstance(found, Failure) and error.message != message:
             longer = error  # the library tells more
     finally:
+        state.is_in_c = was_in_c
         state.depth -= 1
         del state.pending[depth:]
     try:
