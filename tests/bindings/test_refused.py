@@ -416,6 +416,25 @@ def errors_name_what_was_called():
 
 
 @tap.case
+def functions_have_the_names_that_they_are_called_by():
+    spaces = [GTorch, GTorch.cuda, GTorch.cuda.memory, GTorch.amp, GTorch.autograd, F, GTorch.Tensor, GTorch.Module,
+              GTorch.Sequential, GTorch.Stream, GTorch.Linear, GTorch.GradScaler, optim.SGD, optim.lr_scheduler.StepLR]
+    tried = 0
+    for space in spaces:
+        for name in dir(space):
+            try:
+                function = getattr(space, name)
+            except (AttributeError, GLib.Error, NotImplementedError):
+                continue
+            ours = str(getattr(function, '__module__', '')).startswith(('gi.overrides.GTorch', 'gi.overrides._gtorch'))
+            if ours and not name.startswith('_') and isinstance(function, type(raises)):
+                wrong = '<' in function.__qualname__ or '_' == function.__name__[0] or 'op_' in function.__name__
+                assert not wrong, f'{space}: {name} is {function.__qualname__}'
+                tried += 1
+    assert tried > 300, tried
+
+
+@tap.case
 def an_error_names_the_tensor_that_is_missing():
     layer = nn.Linear(2, 2)
     layer.weight = None

@@ -111,8 +111,8 @@ def _number_first(name, method):
     """The method as a function, whose first argument may be a number."""
 
     def call(*args, **options):
-        if len(args) > 1 and isinstance(args[1], RawTensor) and is_number(args[0]):
-            args = (number_tensor(args[0], args[1]), *args[1:])
+        if args and not isinstance(args[0], RawTensor) and isinstance(args[-1], RawTensor) and is_number(args[0]):
+            args = (number_tensor(args[0], args[-1]), *args[1:])
         return method(*args, **options)
 
     call.__name__ = call.__qualname__ = name
@@ -190,6 +190,28 @@ def _copies():
 
 
 _copies()
+
+
+
+def _name(owner, prefix=''):
+    """Gives functions the names that they are called by, which errors about their arguments have."""
+    for name, function in list(vars(owner).items()):
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        if name.startswith('_') or not isinstance(function, types.FunctionType):
+            continue
+        if '<' in function.__qualname__ or function.__name__ == name or function.__name__[0] == '_':
+            function.__name__, function.__qualname__ = name, f'{prefix}{name}'
+
+
+for _value in [*globals().values()]:
+    if isinstance(_value, types.ModuleType) and _value.__name__.startswith('gi.repository.GTorch'):
+        _name(_value)
+    elif isinstance(_value, type) and _value.__module__ == __name__:
+        _name(_value, f'{_value.__name__}.')
+_name(sys.modules[__name__])
+for _value in (TensorMethods, PythonMethods):
+    _name(_value, 'Tensor.')
 
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch
