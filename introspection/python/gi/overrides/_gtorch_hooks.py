@@ -140,7 +140,10 @@ def register_forward(name, owner, function, data):
             return result
         refuse(name, function, result, 'a tensor or None')
 
-    number = getattr(GTorch.Module, name)(owner, call)
+    if mixin is not None:
+        number = mixin.add_module_hook(owner, call, after)
+    else:
+        number = getattr(GTorch.Module, name)(owner, call)
     kept(owner).functions[number] = run
     kept(owner).made[number] = name, function, data
     return number

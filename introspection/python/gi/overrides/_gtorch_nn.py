@@ -20,6 +20,7 @@ from gi.overrides._gtorch_convert import (
     convert_whole,
 )
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
@@ -266,7 +267,8 @@ class Module(RawModule):
             function(module, *data)
             return True
 
-        restoring(RawModule.apply, self, passes(hooks.describe('apply', function), call))
+        raw = RawModule.apply if mixin is None else mixin.apply
+        restoring(raw, self, passes(hooks.describe('apply', function), call))
         return self
 
     def remove_hook(self, number):
