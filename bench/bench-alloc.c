@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Times the allocator of a device alone, without tensors, which the interface does not show: writes “name,
- * median seconds” of an allocation with its release.
+/* Times the allocator of a device alone, without tensors, through private functions: prints “name, median
+ * seconds” of an allocation with its release.
  *
- *     bench-alloc [DEVICE]         "cuda" if it is left out */
+ *     bench-alloc [DEVICE]         "cuda" by default */
 
 #include "config.h"
 
@@ -22,7 +22,7 @@
 #define N_THREADS 2
 
 static GTorchDevice *device;
-static gint begun; /* atomically */
+static gint begun; /* accessed atomically */
 
 static GTorchStorage *
 alloc (gsize n_bytes)
@@ -44,7 +44,7 @@ one_after_the_other (gsize n_bytes)
     gtorch_storage_unref (alloc (n_bytes));
 }
 
-/* Of several sizes, as the results of a step of training are. */
+/* Allocates several sizes, like the results of a training step. */
 static void
 several_at_once (gsize n_bytes)
 {
@@ -112,7 +112,7 @@ main (gint argc, gchar **argv)
       return 1;
     }
   device = gtorch_device_resolve (device);
-  neighbour = alloc (64); /* so that pages are never all free */
+  neighbour = alloc (64); /* so that pages are never entirely free */
   printf ("host.alloc_64B, %.3g\n", measure (one_after_the_other, 64));
   printf ("host.alloc_1MiB, %.3g\n", measure (one_after_the_other, 1 << 20));
   printf ("host.alloc_3MiB, %.3g\n", measure (one_after_the_other, 3 << 20));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Times operations on the CPU: reads their names from standard input and writes “name, median seconds of
- * one call” for each, so that bench/run can ask it and the peer in turns. Without input, all of them. */
+/* Times operations on the CPU: reads their names from standard input and prints “name, median seconds of
+ * one call” for each, so that bench/run can alternate between this program and its peer. Without input,
+ * times all of them. */
 
 #include "config.h"
 
@@ -18,7 +19,7 @@ typedef struct
   GTorchTensor *x, *y, *row, *column, *matrix, *mask, *index, *weight, *one;
 } Data;
 
-/* What has a size of its own. */
+/* The operands, by their size. */
 typedef struct
 {
   GTorchTensor *square[3], *square_double, *batch, *million, *image, *filter;
@@ -30,9 +31,9 @@ typedef GTorchTensor *(*Run) (Data *data, GError **error);
 
 typedef enum
 {
-  TINY,  /* 16 elements: what a call costs */
-  CACHE, /* 64 K elements: what the loops do */
-  LARGE, /* 16 M elements: what the memory gives */
+  TINY,  /* 16 elements: the cost of a call */
+  CACHE, /* 64 K elements: the speed of the loops */
+  LARGE, /* 16 M elements: the memory bandwidth */
   OTHER,
 } Size;
 
@@ -163,8 +164,8 @@ backward (Data *d, GError **error)
   return success ? g_steal_pointer (&total) : NULL;
 }
 
-/* Of one measurement. They begin anew each time: the longer a network was trained, the more numbers are
- * denormal, which take processors their time. */
+/* The state of one measurement. It is new each time: the longer a network was trained, the more numbers
+ * are subnormal, which slow down processors. */
 static BenchTraining *training;
 static GTorchOptimizer *optimizer;
 
@@ -332,7 +333,7 @@ seconds_of (const Case *c, Data *data, guint n_calls, GError **error)
   return (g_get_monotonic_time () - start) / 1e6 / n_calls;
 }
 
-/* Samples of about 10 ms, for a quarter of a second, at least 9 of them. */
+/* Takes samples of about 10 ms, for a quarter of a second, at least 9 of them. */
 static gboolean
 time_case (const Case *c, Data *data, GError **error)
 {

@@ -8,16 +8,17 @@
 GTorchDevice *bench_device;
 GTorchStream *bench_stream;
 
-#define N     268435456.0 /* elements of the large tensors: 1 GiB of float32 */
-#define NONE  GTORCH_DTYPE_NONE
-#define F32   GTORCH_DTYPE_FLOAT32
-#define BF16  GTORCH_DTYPE_BFLOAT16
-#define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9) /* operations of the convolution */
-#define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128)   /* operations of attention */
-#define QUEUE 100                                  /* small products in a row */
-#define FEW   20                                   /* large ones */
+#define N    268435456.0 /* elements of the large tensors: 1 GiB of float32 */
+#define NONE GTORCH_DTYPE_NONE
+#define F32  GTORCH_DTYPE_FLOAT32
+#define BF16 GTORCH_DTYPE_BFLOAT16
+/* floating-point operations of the convolution */
+#define IMAGE (2.0 * 64 * 56 * 56 * 256 * 256 * 9)
+#define HEADS (4.0 * 8 * 32 * 4096 * 4096 * 128) /* floating-point operations of attention */
+#define QUEUE 100                                /* small products in sequence */
+#define FEW   20                                 /* large ones */
 
-/* What the rows work on; each is made when first wanted and stays. */
+/* The operands of the rows; each is created on first use and kept. */
 enum
 {
   TINY,
@@ -181,7 +182,7 @@ get (guint which)
 
 #define CASE(function, expression) \
   static GTorchTensor *function (gconstpointer data, GError **error) { return expression; }
-/* of operations that give values and indices */
+/* Defines the function of an operation that returns values and indices. */
 #define TWO(function, expression)                                    \
   static GTorchTensor *function (gconstpointer data, GError **error) \
   {                                                                  \
@@ -200,7 +201,7 @@ CASE (host_slice, gtorch_tensor_slice (get (TINY_SQUARE), 0, 2, 8, 1, error))
 CASE (host_sum, gtorch_tensor_sum (get (TINY_SQUARE), NULL, 0, FALSE, NONE, error))
 CASE (host_alloc, gtorch_empty (GTORCH_SHAPE (1 << 20), GTORCH_DTYPE_UINT8, bench_device, error))
 
-/* The result is what it was given, and nobody counts references of it. */
+/* The result is the input, and no references are counted. */
 static gboolean
 host_add_ (gconstpointer data, guint n, GError **error)
 {
@@ -306,7 +307,7 @@ CASE (mm_bf16_1024, gtorch_tensor_mm (get (MATRIX_1024_16), get (MATRIX_1024_16)
 CASE (mm_f32_64, gtorch_tensor_mm (get (MATRIX_64), get (MATRIX_64), error))
 CASE (mm_f32_256, gtorch_tensor_mm (get (MATRIX_256), get (MATRIX_256), error))
 
-/* So many that the GPU has the next one when it is done with one. */
+/* Makes enough calls that the GPU always has the next one. */
 static GTorchTensor *
 queue (GTorchTensor *(*run) (gconstpointer data, GError **error), guint n, GError **error)
 {
@@ -349,7 +350,7 @@ CASE (attn_causal, attend (get (ROWS_16), get (ROWS_16), NULL, TRUE, error))
 CASE (attn_padding, attend (get (ROWS_16), get (ROWS_16), get (PADDING), FALSE, error))
 CASE (attn_grouped, attend (get (ROWS_16), get (FEW_ROWS_16), NULL, FALSE, error))
 
-/* The device is busy for about as long as the row's name says. */
+/* Keeps the device busy for about as long as the row's name says. */
 static const gint64 n_negated[] = { 10000000, 75000000, 250000000 };
 
 static gboolean
@@ -368,7 +369,7 @@ negate (gconstpointer data, guint n, GError **error)
 
 CASE (bw_fft, gtorch_fft_fft (get (WAVES), -1, -1, GTORCH_FFT_NORM_BACKWARD, error))
 
-/* The result's gradient is the result. */
+/* Runs backward with the result as its own gradient. */
 static gboolean
 go_back (GTorchTensor **result, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Rows about graphs, training and inference. What a row needs is made when it is first called, and dropped
- * when another one is. */
+/* Rows for graphs, training and inference. The data of a row is created at its first call, and freed at
+ * that of another. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@ typedef enum
   GRAPH,
   INFER,
   INFER_GRAPH,
-  CAPTURE, /* of a step, which is not replayed */
+  CAPTURE, /* the capture of a step, which is not replayed */
   TINY,    /* a hundred small kernels */
   TINY_GRAPH,
   TINY_ON_OWN, /* replayed on the stream of the capture */
@@ -30,12 +30,12 @@ typedef struct
   GTorchDType autocast; /* or NONE */
 } Program;
 
-/* What is being timed. */
+/* The measured program. */
 static struct
 {
   const Program *program;
   BenchTraining *training;
-  GTorchTensor *result; /* of a call */
+  GTorchTensor *result; /* the result of a call */
   GTorchStream *stream;
   GTorchCUDAGraph *graph;
 } now;
@@ -171,7 +171,7 @@ replay (gconstpointer data, guint n, GError **error)
 #define BOTH(name, ...)                              \
   WALL ("train." name ".eager", EAGER, __VA_ARGS__), \
       WALL ("train." name ".graph", GRAPH, __VA_ARGS__)
-/* The end of the name is what GTORCH_CHECK is set to. */
+/* GTORCH_CHECK is set to the end of the name. */
 #define AUDIT(name, form)                                                   \
   {                                                                         \
     "audit." name, run, 0, "audit", PROGRAM (form, BENCH_SMALL_MLP50, NONE) \

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Times operations on a GPU: reads their names from standard input and writes “name, median seconds of one
- * call” for each, so that bench/run can ask it and the peer in turns. The rows host.* are what the host is
- * busy with a small operation, train.* and infer.* what a step takes by the clock, the others what the device
- * is busy, peak.* bytes of memory: the most that tensors held in a process that did nothing before, and, with
- * .reserved, that the allocator had. A third column is what the driver's own launch of a kernel took in turns
- * with the calls.
+/* Times operations on a GPU: reads their names from standard input and prints “name, median seconds of
+ * one call” for each, so that bench/run can alternate between this program and its peer. The rows host.*
+ * measure the host's time for a small operation, train.* and infer.* the wall time of a step, the others
+ * the device's time, peak.* bytes of memory: the peak of tensors in a new process, and, with .reserved,
+ * that of the allocator. A third column is the time of the driver's own launch of a kernel, which
+ * alternates with the calls.
  *
- *     bench-cuda --list            names, amounts and units of one call
- *     bench-cuda --first           makes one tensor and ends
- *     bench-cuda --unasked         takes the algorithms that NVIDIA's libraries propose, not the quickest */
+ *     bench-cuda --list            prints names, amounts and units of one call
+ *     bench-cuda --first           creates one tensor and ends
+ *     bench-cuda --unasked         uses the algorithms that NVIDIA's libraries propose, not the fastest */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "bench-cuda.h"
 #include "bench-launch.h"
 
-#define CALLS    20 /* that follow each other */
+#define CALLS    20 /* consecutive calls */
 #define PEAK     "peak."
 #define RESERVED ".reserved"
 
@@ -46,7 +46,7 @@ synchronize (GError **error)
   return gtorch_device_synchronize (bench_device, NULL, error);
 }
 
-/* Who slept begins with a low clock and cold caches; PyTorch and the driver wait awake. */
+/* A thread that has slept starts with a low clock and cold caches; PyTorch and the driver spin. */
 static gboolean
 wait_awake (GError **error)
 {
@@ -77,9 +77,9 @@ call (const BenchCase *row, guint n, GError **error)
   return TRUE;
 }
 
-/* Calls, until the processor's and the GPU's clocks have gone up. Arithmetic takes more power than the GPU
- * may have, which it notices only then: the clock goes down again, and stays there. What is made and looked
- * for at the first calls comes before. */
+/* Calls the row until the processor's and the GPU's clocks have risen. Arithmetic exceeds the GPU's power
+ * limit, which takes a while to have effect: the clock falls again, and stays there. Initialisation in
+ * the first calls comes before. */
 static gboolean
 warm_up (const BenchCase *row, guint n, GError **error)
 {
@@ -99,7 +99,7 @@ warm_up (const BenchCase *row, guint n, GError **error)
   return TRUE;
 }
 
-/* Of what the driver alone does, on the stream that the calls are on. */
+/* Times what the driver alone needs, on the stream of the calls. */
 static gdouble
 time_floor (const BenchCase *row, guint n)
 {
@@ -118,9 +118,9 @@ time_floor (const BenchCase *row, guint n)
   return (g_get_monotonic_time () - start) * 1e-6 / n;
 }
 
-/* The queue is emptied between the repetitions, so it is never full. The floor is given so that what lies
- * between it and the call is the median of what does in each pair of repetitions: the clock of a host that is
- * shared changes more in between than a call takes. */
+/* The queue is emptied between the repetitions, so it is never full. The floor is returned such that its
+ * difference from the call's time is the median of the differences in each pair of repetitions: the clock
+ * of a shared host changes more in between than a call takes. */
 static gboolean
 time_host (const BenchCase *row, gdouble *seconds, gdouble *floor, GError **error)
 {
@@ -193,9 +193,9 @@ time_device (const BenchCase *row, gdouble *seconds, GError **error)
   return TRUE;
 }
 
-/* What passes between the record of an event before the call and the return of the wait for it, less what the
- * device needed: what the launch takes until the device begins, and how late the thread notices the end. The
- * row's name tells what is waited for. */
+/* Measures the time between the record of an event before the call and the return of the wait for it,
+ * minus the device's time: the latency of the launch, and the delay until the thread notices the end. The
+ * row's name says how it waits. */
 static gboolean
 time_wait (const BenchCase *row, gdouble *seconds, GError **error)
 {
@@ -230,7 +230,7 @@ time_wait (const BenchCase *row, gdouble *seconds, GError **error)
   return TRUE;
 }
 
-/* Of one of many calls that follow each other. */
+/* Times one of many consecutive calls. */
 static gboolean
 time_wall (const BenchCase *row, gdouble *seconds, GError **error)
 {
@@ -251,7 +251,7 @@ time_wall (const BenchCase *row, gdouble *seconds, GError **error)
   return TRUE;
 }
 
-/* The row was not called before. */
+/* The row must not have been called before. */
 static gboolean
 measure_peak (const BenchCase *row, gboolean reserved, gdouble *bytes, GError **error)
 {
@@ -373,7 +373,7 @@ main (int argc, char *argv[])
   bench_device = gtorch_device_resolve (bench_device);
   if (argc > 1 && strcmp (argv[1], "--first") == 0)
     return make_first ();
-  /* As the peer has it. */
+  /* as in the peer */
   gtorch_device_set_benchmark (bench_device, argc < 2 || strcmp (argv[1], "--unasked") != 0);
   guard = gtorch_no_grad ();
   while (fgets (line, sizeof line, stdin) != NULL)

@@ -7,24 +7,25 @@
 
 #include "bench-launch.h"
 
-/* One row. The same names are in peer-cuda.py. */
+/* One row. peer-cuda.py has the same names. */
 typedef struct
 {
   const gchar *name;
   GTorchTensor *(*run) (gconstpointer data, GError **error);
-  gdouble amount; /* of the unit, for one call */
-  /* "B", "FLOP", "key"; "s": none; "wall": what passes while calls follow each other; "wait": what a wait
-   * takes longer than the device's work; "audit": host time with GTORCH_CHECK and without; NULL: host time */
+  gdouble amount; /* amount of the unit per call */
+  /* "B", "FLOP", "key"; "s": none; "wall": wall time of consecutive calls; "wait": a wait's time beyond
+   * the device's work; "audit": host time with GTORCH_CHECK minus that without; NULL: host time */
   const gchar *unit;
   gconstpointer data;
-  /* Instead of run: n calls without a result, for what is not much longer than to count references of one. */
+  /* In place of run: makes n calls without a result, if a call takes hardly longer than counting
+   * references. */
   gboolean (*repeat) (gconstpointer data, guint n, GError **error);
-  void (*floor) (
-      CUstream stream); /* what the driver does of it, which takes turns with it; or NULL */
+  /* the same work in the driver, which alternates with the calls; or NULL */
+  void (*floor) (CUstream stream);
 } BenchCase;
 
 extern GTorchDevice *bench_device;
-extern GTorchStream *bench_stream; /* what calls put their work on, or NULL: the current one */
-/* Both end with a name NULL. */
+extern GTorchStream *bench_stream; /* the stream of the calls, or NULL: the current one */
+/* Both arrays end with a name NULL. */
 extern const BenchCase bench_cases[];
 extern const BenchCase bench_programs[]; /* graphs, training, inference */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the CUDA driver itself needs for the rows of bench-cuda that it can do alone: the floor under them.
- * Names in, “name, median seconds of one call” out; --first makes the context and ends. */
+/* Times the CUDA driver itself for those rows of bench-cuda that it can run alone: their lower bound.
+ * Reads names and prints “name, median seconds of one call”; --first creates the context and ends. */
 
 #include "config.h"
 
@@ -57,7 +57,7 @@ compare (const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Calls, until the processor's and the GPU's clocks have gone up. */
+/* Calls `run` until the processor's and the GPU's clocks have risen. */
 static void
 warm_up (void (*run) (void))
 {
@@ -116,7 +116,7 @@ time_device (void (*run) (void))
   return times[G_N_ELEMENTS (times) / 2];
 }
 
-/* A graph of a hundred small kernels, one after the other. */
+/* Creates a graph of a hundred small kernels in sequence. */
 static void
 prepare_graph (void)
 {

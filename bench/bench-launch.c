@@ -5,7 +5,7 @@
 
 #include "bench-launch.h"
 
-/* A kernel of one parameter that does next to nothing. */
+/* A kernel with one parameter that does next to nothing. */
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry add (.param .u64 a) {\n"
                           " .reg .b64 %d<2>; .reg .f32 %f<3>;\n"
@@ -16,7 +16,7 @@ void *bench_driver;
 CUdeviceptr bench_driver_memory;
 
 static CUfunction kernel;
-static float *element; /* of the host */
+static float *element; /* in host memory */
 
 void
 bench_driver_open (void)

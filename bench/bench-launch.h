@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* What the driver alone takes, in the primary context and the form that takes it least: the floor under what
- * calls cost the host. */
+/* The time of the driver alone, in the primary context and in the fastest form: the lower bound of the
+ * host's time for a call. */
 
 #include <dlfcn.h>
 #include <glib.h>
@@ -16,8 +16,8 @@
 extern void *bench_driver;
 extern CUdeviceptr bench_driver_memory; /* of 64 bytes */
 
-#define WARM_UP 20000  /* microseconds */
-#define SETTLE  300000 /* the same, of a GPU that takes all the power it may */
+#define WARM_UP 20000  /* in microseconds */
+#define SETTLE  300000 /* in microseconds, for a GPU at its power limit */
 
 #define CALL(name, types, ...)                                                   \
   do                                                                             \
@@ -36,10 +36,10 @@ extern CUdeviceptr bench_driver_memory; /* of 64 bytes */
     }                                                                            \
   while (0)
 
-/* The context becomes that of this thread. */
+/* Makes the context current in this thread. */
 void bench_driver_open (void);
-/* The kernel. */
+/* Loads the kernel. */
 void bench_driver_load (void);
 void bench_launch (CUstream stream);
-/* Gets one element and waits awake for it: in a context of GTorch's the driver would sleep. */
+/* Reads one element and spins until it arrives: in GTorch's context the driver would sleep. */
 void bench_item (CUstream stream);

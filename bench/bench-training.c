@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Networks and a step of training on any device. */
+/* Networks and their training steps on any device. */
 
 #include "config.h"
 
@@ -14,13 +14,13 @@ struct _BenchTraining
   GTorchModule *model;
   GTorchLoss *loss;
   GTorchOptimizer *optimizer;
-  GTorchGradScaler *scaler; /* only with float16 */
+  GTorchGradScaler *scaler; /* for float16 only */
   GTorchDType autocast;     /* or NONE */
   GTorchDevice *device;
   GTorchTensor *input, *target;
 };
 
-/* Takes the layers and gives their parameters. */
+/* Takes the layers and gets their parameters. */
 static GListModel *
 set_layers (BenchTraining *self, GTorchModule **layers, guint n, GError **error)
 {
@@ -155,7 +155,7 @@ bench_training_free (BenchTraining *self)
   g_free (self);
 }
 
-/* The region of mixed precision ends before the pass backward. */
+/* The region of mixed precision ends before the backward pass. */
 static GTorchTensor *
 compute_loss (BenchTraining *self, GError **error)
 {

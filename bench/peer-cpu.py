@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Times PyTorch on the CPU for the names of bench-cpu, as that does: names in, “name, seconds of one call” out.
+"""Times PyTorch on the CPU for the names of bench-cpu, with the same interface: reads names and prints
+“name, seconds of one call”.
 
 The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp.
 """

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Times PyTorch on a GPU for the names of bench-cuda, as that does: names in, “name, seconds of one call” out.
+"""Times PyTorch on a GPU for the names of bench-cuda, with the same interface: reads names and prints “name,
+seconds of one call”.
 
-The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp. --first makes one tensor and ends.
+The rows host.* are timed through PyTorch's C++ interface, by peer-host.cpp. --first creates one tensor and
+ends.
 """
 
 import functools
@@ -19,14 +21,14 @@ from torch.nn import functional as F
 DEVICE = torch.device('cuda')
 N = 1 << 28
 BF16 = torch.bfloat16
-WARM_UP = 0.02  # seconds
-SETTLE = 0.3  # the same, of a GPU that takes all the power it may
-HEAVY = ('mm.', 'conv.', 'attn.')  # rows that make it do so
+WARM_UP = 0.02  # in seconds
+SETTLE = 0.3  # in seconds, for a GPU at its power limit
+HEAVY = ('mm.', 'conv.', 'attn.')  # rows that reach the power limit
 
 
 @functools.cache
 def get(name):
-    """What the cases work on; each is made when first wanted and stays."""
+    """The operands of the cases; each is created on first use and kept."""
     return {
         'x': lambda: torch.randn(N, device=DEVICE),
         'y': lambda: torch.randn(N, device=DEVICE),
@@ -179,7 +181,7 @@ WALL = {
 
 
 class Latest:
-    """The program that is being timed. What another one had is given back before."""
+    """Returns the measured program. That of the previous row is freed before."""
 
     name, program = None, None
 
@@ -194,7 +196,7 @@ class Latest:
 
 
 class GraphedProgram(Program):
-    """As PyTorch's manual has it: after three calls on another stream as much as can be captured."""
+    """Captures as in PyTorch's notes: after three calls on a side stream, as much as can be captured."""
 
     def __init__(self, name):
         super().__init__(name, DEVICE, capturable=True)
@@ -222,7 +224,7 @@ LATEST = Latest()
 
 @functools.cache
 def peaks(name):
-    """Bytes that tensors held at most, and that the allocator had; the process did nothing before."""
+    """Returns the peak bytes of tensors, and of the allocator, in a new process."""
     torch.cuda.reset_peak_memory_stats()
     for _ in range(20):
         LATEST.run(name)
@@ -231,8 +233,8 @@ def peaks(name):
 
 
 def warm_up(run, n, seconds=WARM_UP):
-    """Calls, until the processor's and the GPU's clocks have gone up, or down again."""
-    end = None  # what is made and looked for at the first calls does not count
+    """Calls `run` until the processor's and the GPU's clocks have risen, or fallen again."""
+    end = None  # initialisation in the first calls does not count
     while end is None or time.perf_counter() < end:
         for _ in range(n):
             run()
@@ -241,7 +243,7 @@ def warm_up(run, n, seconds=WARM_UP):
 
 
 def wall(run, n=20, repetitions=9, host=False):
-    """Of one of many calls that follow each other; host: only until they are all queued."""
+    """Times one of many consecutive calls; host: only until they are all enqueued."""
     warm_up(run, 3)
     times = []
     for _ in range(repetitions):
@@ -256,7 +258,7 @@ def wall(run, n=20, repetitions=9, host=False):
 
 
 def wait(name):
-    """What a wait takes longer than the work of the device; see bench-cuda.c."""
+    """Measures a wait's time beyond the device's work; see bench-cuda.c."""
     part = get('y')[:{'20us': 10_000_000, '150us': 75_000_000, '500us': 250_000_000}[name.split('_')[1]]]
     warm_up(part.neg_, 5)
     times = []
@@ -290,7 +292,7 @@ def measure(run, seconds):
 
 
 def answer(name):
-    """Seconds of a call, for peak.* bytes; None for what is not known here."""
+    """Returns the seconds of a call, for peak.* bytes; None for unknown names."""
     if name.startswith('peak.'):
         return peaks(name.removeprefix('peak.').removesuffix('.reserved'))[name.endswith('.reserved')]
     if name.startswith(('train.', 'infer.')):

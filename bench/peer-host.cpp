@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 
 // Times small operations through PyTorch's C++ interface, for the rows host.* of bench-cpu or, with the argument
-// cuda, of bench-cuda: names in, “name, seconds of one call” out. bench/run builds it with the PyTorch it is given.
+// cuda, of bench-cuda: reads names and prints “name, seconds of one call”. bench/run builds it for the given PyTorch.
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ measure (const std::function<void ()> &function)
   double samples[25];
 
   function ();
-  /* a GPU's queue must not fill */
+  /* a GPU's queue must not be full */
   int n_calls = on_gpu ? 500 : std::clamp ((int) (0.01 / std::max (seconds_of (function, 3), 1e-8)), 1, 100000);
 
   auto start = std::chrono::steady_clock::now ();

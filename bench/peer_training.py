@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The networks that peer-cpu and peer-cuda train, and a step of training: those of bench-training.c."""
+"""The networks that peer-cpu and peer-cuda train, and their training steps: those of bench-training.c."""
 
 import contextlib
 
@@ -9,20 +9,20 @@ from torch import nn
 
 
 def seed_mlp(device):
-    """Of PyTorch's manual on graphs: two wide layers with dropout."""
+    """The network of PyTorch's notes on graphs: two wide layers with dropout."""
     model = nn.Sequential(nn.Linear(4096, 2048), nn.Dropout(0.2), nn.Linear(2048, 1024), nn.Dropout(0.1))
     return model, torch.randn(640, 4096, device=device), torch.randn(640, 1024, device=device)
 
 
 def small_mlp50(device):
-    """What keeps a host busy: fifty layers of 64 on batches of 64."""
+    """A network whose bottleneck is the host: fifty layers of 64 on batches of 64."""
     layers = [layer for _ in range(50) for layer in (nn.Linear(64, 64), nn.ReLU())]
     model = nn.Sequential(*layers, nn.Linear(64, 10))
     return model, torch.randn(64, 64, device=device), torch.randint(0, 10, (64,), device=device)
 
 
 def digits(device):
-    """Of examples/c/digits.c."""
+    """The network of examples/c/digits.c."""
     model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
                           nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(512, 10))
     return model, torch.rand(64, 1, 8, 8, device=device), torch.randint(0, 10, (64,), device=device)
@@ -33,9 +33,10 @@ DTYPES = {'amp': torch.float16, 'bf16': torch.bfloat16}
 
 
 class Program:
-    """What a row calls. Its name is train or infer, the network and words for what is special, and the form.
+    """The program of a row. Its name is train or infer, the network and words for variants, and the form.
 
-    Adam is as it is by default; with the word “fused” it is one kernel, which PyTorch calls its quickest form.
+    Adam has its defaults; with the word “fused” it is one kernel, which PyTorch documents as its fastest
+    form.
     """
 
     def __init__(self, name, device, capturable=False):
@@ -57,7 +58,8 @@ class Program:
         self.dtype = next((DTYPES[word] for word in words if word in DTYPES), None)
         self.device = device
         self.scaler = torch.amp.GradScaler(device.type) if 'amp' in words else None
-        # The step of a scaler reads on the host whether gradients are finite, unless the optimizer's kernel does.
+        # a scaler's step reads on the host whether gradients are finite, unless the optimizer's kernel
+        # does
         self.is_captured_whole = self.scaler is None or 'fused' in words
 
     def cast(self):

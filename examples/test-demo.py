@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Where the programs of `./bootstrap demo` compute, and what they say about it.
+"""Tests on which device the programs of `./bootstrap demo` compute, and what they print about it.
 
     test-demo.py NAME COMMAND [then NAME COMMAND]…
 """
@@ -20,7 +20,7 @@ MISSING = {'GTORCH_CUDA_DRIVER': '/nowhere/libcuda.so.1'}
 
 
 def first_line(command, *arguments, **environment):
-    """What a program says before it computes anything, which is not waited for."""
+    """Returns what a program prints before it computes anything; does not wait for the rest."""
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
         [*command, *arguments],
         cwd=folder,
@@ -57,7 +57,7 @@ if __name__ == '__main__':
         if argument == 'then':
             programs.append((current[0], current[1:]))
             current = []
-        else:  # programs run in a folder of their own
+        else:  # programs run in their own folder
             current.append(os.path.abspath(argument) if '/' in argument else argument)
     del sys.argv[1:]
     for name, command in programs:

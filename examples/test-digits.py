@@ -19,8 +19,8 @@ DEVICE = os.environ.get('GTORCH_TEST_DEVICE') or 'cpu'
 
 
 def run(command, folder):
-    """With the lines before it."""
-    # in bytes: as text, what goes back to the beginning of a line would be a new line
+    """Includes the lines before it."""
+    # in bytes: in text mode a carriage return would become a new line
     result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=300)
     errors = result.stderr.decode()
     print(''.join(f'# {line}\n' for line in errors.splitlines()), end='')
@@ -38,7 +38,7 @@ def main():
             programs.append((current[0], current[1:]))
             current = []
         else:
-            # programs run in a folder of their own
+            # programs run in their own folder
             current.append(os.path.abspath(argument) if '/' in argument else argument)
     count, failed, first = 0, 0, None
     for name, command in programs:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Runs the programs that learn while a main loop goes on: they must learn, all must end with the same line, and
-the main loop must be free all the time.
+"""Runs the programs that learn while a main loop runs: they must learn, all must end with the same line, and
+the main loop must never be blocked.
 
     test-meanwhile.py NAME COMMAND [then NAME COMMAND]…
 
@@ -24,10 +24,10 @@ import tap  # noqa: E402
 DEVICE = os.environ.get('GTORCH_TEST_DEVICE') or 'cpu'
 ENVIRONMENT = {**os.environ, 'G_DEBUG': 'fatal-criticals', 'LC_ALL': 'C.UTF-8'}
 ON_HOST = DEVICE == 'cpu' or 'GTORCH_CUDA_DRIVER' in os.environ
-# Steps of many ticks on the host; of 10 ms at least on a GPU, which is better full.
+# Steps of many ticks on the host; of at least 10 ms on a GPU, which is more efficient if it is full.
 STEPS, POINTS = (12, 60000) if ON_HOST else (100, 1000000)
 TICK_MS = 10
-LATE_MS = 5  # as anybody may be who is woken by a timeout
+LATE_MS = 5  # the normal delay of a timeout
 N_TRIES = 3
 LINES = []
 
@@ -43,7 +43,7 @@ def start(command, *arguments):
 
 
 def run(command, *arguments, status=0):
-    """The lines of what the program prints."""
+    """Returns the lines that the program prints."""
     process = start(command, *arguments)
     output, errors = process.communicate()
     assert process.returncode == status, f'exit status {process.returncode}\n{output[-200:]}{errors}'
@@ -52,12 +52,12 @@ def run(command, *arguments, status=0):
 
 
 def run_on_terminal(command, *arguments):
-    """What the program prints, as bytes."""
+    """Returns the output of the program, as bytes."""
     ours, its = os.openpty()
     with subprocess.Popen([*command, f'--device={DEVICE}', *arguments], env=ENVIRONMENT, stdout=its) as process:
         os.close(its)
         output = b''
-        with contextlib.suppress(OSError):  # of a terminal whose other end is closed
+        with contextlib.suppress(OSError):  # for a terminal whose other end is closed
             while more := os.read(ours, 4096):
                 output += more
     os.close(ours)
@@ -74,8 +74,8 @@ def learns_as_the_first_one_does(command):
 
 
 def does_not_block_its_main_loop(command):
-    """Whoever waits for a step is not there for as long as that takes: one tick a step is what remains. On a
-    busy machine there are few for anybody, but not each time."""
+    """A program that waits for a step is blocked that long: only one tick per step remains. A busy
+    machine may have few ticks, but not each time."""
     for _ in range(N_TRIES):
         line = run(command, f'--points={POINTS}', f'--steps={STEPS}')[-2]
         match = re.fullmatch(r'meanwhile: (\d+) ticks in ([\d.]+) s, ([\d.]+) ms from .* at most', line)

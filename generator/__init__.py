@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""What writes C and the bindings' tables from rows."""
+"""The generator, which writes C code and the bindings' tables from rows."""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of operations, layers, optimizers and schedules.
+"""Writes what follows from the rows of operations, layers, optimizers and schedules, and from CUDA kernels.
 
-    generator ops|layers|steps|bindings …    see generator/NAME/__main__.py
+    generator ops|kernels|layers|steps|bindings …    see generator/NAME/__main__.py
     generator files                          the modules and templates, one a line
 """
 
@@ -12,9 +12,9 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-PARTS = ('ops', 'layers', 'steps', 'bindings')
+PARTS = ('ops', 'kernels', 'layers', 'steps', 'bindings')
 
-sys.path[0] = str(FOLDER.parent)  # also where this file is run by its path
+sys.path[0] = str(FOLDER.parent)  # also if this file is run by its path
 sys.dont_write_bytecode = True
 
 

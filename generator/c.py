@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Names, texts and declarations in C."""
+"""Names, strings and declarations in C."""
 
 import re
 
@@ -16,22 +16,22 @@ def boolean(value):
 
 
 def dashed(name):
-    """A property's name of that of a member."""
+    """Converts the name of a member to that of a property."""
     return name.lstrip('_').replace('_', '-')
 
 
 def snake(name):
-    """BCEWithLogitsLoss is bce_with_logits_loss."""
+    """Converts BCEWithLogitsLoss to bce_with_logits_loss."""
     return re.sub('([a-z0-9]|[A-Z]{2})([A-Z][a-z])', r'\1_\2', name).lower()
 
 
 def constant(prefix, name):
-    """A member of an enumeration, whose name is a class's or a prefix in small letters."""
+    """Returns a member of an enumeration, whose name is that of a class or a lower-case prefix."""
     return f'GTORCH_{snake(prefix)}_{name}'.upper()
 
 
 def declaration(returns, name, params, newline='\n'):
-    """The head of a function; params: pairs of types and names."""
+    """Returns the head of a function; params: pairs of types and names."""
     text = ', '.join(t + n for t, n in params) or 'void'
     if newline == ' ' and returns.rstrip().endswith('*'):
         newline = ''

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Rows in TOML: how they are read, and how a mistake in one is told."""
+"""Rows in TOML: reading them, and reporting mistakes in one."""
 
 import itertools
 import pathlib
@@ -18,7 +18,7 @@ class RowError(Exception):
 
 
 def read(path):
-    """The rows of a file by their names."""
+    """Returns the rows of a file by name."""
     path = pathlib.Path(path)
     try:
         return tomllib.loads(path.read_text('utf-8'))
@@ -27,9 +27,9 @@ def read(path):
 
 
 class Row:
-    """What all rows have."""
+    """The base class of all rows."""
 
-    KEYS = ()  # which there may be; empty: these are checked elsewhere
+    KEYS = ()  # the allowed keys; if empty, they are checked elsewhere
     NEEDED = ()
 
     def __init__(self, file, name, data):
@@ -46,7 +46,8 @@ class Row:
 
 
 def line_of(text, name, key):
-    """The number of the line that has most of a key of a row, or that the row begins in; 0: there is no such row."""
+    """Returns the number of the line that matches most of a key of a row, or of the row's first
+    line; 0 if there is no such row."""
     begin, longest, parts = 0, 0, key.split('.')
     for number, line in enumerate(text.split('\n'), 1):
         if header := re.match(r'\s*\[+\s*([^\]]+?)\s*\]', line):
@@ -65,7 +66,7 @@ def line_of(text, name, key):
 
 
 def explain(error, files):
-    """The message of an error with the number of the line, where a file of these has it."""
+    """Adds the line number to the message of an error, if one of these files contains the row."""
     for path in map(pathlib.Path, files):
         if error.place is not None and path.name == error.place[0]:
             if line := line_of(path.read_text('utf-8'), *error.place[1:]):
@@ -74,7 +75,7 @@ def explain(error, files):
 
 
 def run(part, usage, commands, argv):
-    """Runs the command that the arguments name: (how many arguments are wanted at least and at most, a function)."""
+    """Runs the command that the arguments name: (minimum and maximum number of arguments, a function)."""
     least, most, command = commands.get(argv[1] if len(argv) > 1 else '', (0, -1, None))
     args = argv[2:]
     if not least <= len(args) <= most:

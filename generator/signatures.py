@@ -25,7 +25,7 @@ CLASSES = {
     'bool': ['bool'],
     'all': FLOAT + INT + COMPLEX + ['bool'],
 }
-# The dtypes that loops are compiled for; the others are computed in one of these.
+# The dtypes for which loops are compiled; computations in others use one of these.
 COMPUTE = ['float32', 'float64', 'int32', 'int64', 'bool', 'complex64', 'complex128']
 KINDS = {
     'float32': 'float',
@@ -107,7 +107,7 @@ class Arg:
         return f'{attr}.{self.member}'
 
     def c_default(self):
-        """The default as C expressions for c_declaration(), or None."""
+        """Returns the default as C expressions for c_declaration(), or None."""
         if self.default is None:
             return None
         text = self.default
@@ -131,7 +131,7 @@ class Arg:
         return [text]
 
     def doc(self):
-        """Annotation and text for the documentation."""
+        """Returns annotation and text for the documentation."""
         if self.kind == 'Tensor':
             return '', 'a tensor'
         if self.kind == 'Tensor?':
@@ -187,7 +187,8 @@ def parse_returns(text):
 
 
 def parse_range(text):
-    """[0, 1], (0, inf] or [0, inf), as C's low and high bound and whether the low one is excluded."""
+    """Parses [0, 1], (0, inf] or [0, inf) to C's lower and upper bound and whether the lower one
+    is excluded."""
     match = RANGE.fullmatch(text)
     if match is None:
         raise RowError(f'no such range: {text}')

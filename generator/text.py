@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Templates, wrapped texts, and files that are written only if they change."""
+"""Templates, wrapped text, and files that are written only if they change."""
 
 import functools
 import pathlib
 import re
 import textwrap
 
-# A line of one value, or a value within a line.
+# A line that consists of one value, or a value inside a line.
 PLACE = re.compile(r'^([ \t]*)\$(\w+)\n|\$(?:(\w+)|\{(\w+)\})', re.MULTILINE)
 
 
 class Templates:
     """The templates of a package, which fill in values for `$name` and `${name}`.
 
-    A file has one template, or several by names in lines like “%% name”. A template goes up to the next such line, with
-    its empty lines. A value is a text that is put in as it is, or, where `$name` has a line for itself, also a list of
-    texts: these get the indentation of that line, and an empty list leaves nothing.
+    A file has one template, or several, each after a line “%% name”. A template ends before the
+    next such line, and includes its empty lines. A value is inserted as it is; if `$name` is on a
+    line of its own, it may be a list of texts: these get the indentation of that line, and an empty
+    list leaves nothing.
     """
 
     def __init__(self, package_file):
@@ -52,7 +53,8 @@ def indented(texts, indent):
 
 
 def write(path, text):
-    """Writes the file, with one line end, if its text changed, so that what is made from it is not made again."""
+    """Writes the file, with one line end, if its text has changed, so that dependent files are
+    not rebuilt needlessly."""
     path, text = pathlib.Path(path), text.rstrip('\n') + '\n'
     if not path.exists() or path.read_text('utf-8') != text:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,21 +62,21 @@ def write(path, text):
 
 
 def wrap(text, width, **options):
-    """The lines of a paragraph; words stay whole."""
+    """Wraps a paragraph; words are not broken."""
     return textwrap.wrap(' '.join(text.split()), width, break_long_words=False, **options)
 
 
 def starred(lines, indent=''):
-    """Lines as those within a comment."""
+    """Returns lines inside a comment."""
     return [f'{indent} * {line}'.rstrip() for line in lines]
 
 
 def sentence(text):
-    """A text as a sentence of its own."""
+    """Returns a text as a sentence."""
     text = text[0].upper() + text[1:]
     return text if text.endswith('.') else f'{text}.'
 
 
 def phrase(text):
-    """A sentence as what may follow a colon."""
+    """Returns a sentence as a phrase that can follow a colon."""
     return text[0].lower() + text[1:].rstrip('.')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Expressions in rows, which are a part of Python's language."""
+"""Expressions in rows, a subset of Python."""
 
 import ast
 
@@ -8,7 +8,7 @@ COMPARE = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>
 
 
 class Visitor:
-    """Compiles the parts of an expression by methods of the names of their kinds."""
+    """Compiles the nodes of an expression with methods named after their types."""
 
     def visit(self, node):
         method = getattr(self, f'visit_{type(node).__name__}', None)

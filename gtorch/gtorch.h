@@ -5,7 +5,7 @@
 
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
-#include <gtorch/autograd/gtorch-grad-mode.h>
+#include <gtorch/dispatch/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/graph/gtorch-cuda-graph-inputs.h>
@@ -27,7 +27,7 @@
 #include <gtorch/device/gtorch-fft-plan-cache.h>
 #include <gtorch/device/gtorch-generator.h>
 #include <gtorch/dispatch/gtorch-autocast.h>
-#include <gtorch/stream/gtorch-guard.h>
+#include <gtorch/memory/gtorch-guard.h>
 #include <gtorch/memory/gtorch-memory-block.h>
 #include <gtorch/memory/gtorch-memory-pool.h>
 #include <gtorch/memory/gtorch-memory-source.h>

@@ -24,8 +24,11 @@
 #define GT_EACH_SIZE(M) \
   M (1, uint8_t) M (2, uint16_t) M (4, uint32_t) M (8, uint64_t) M (16, ulonglong2)
 
-#define GT_KERNEL(name) \
-  extern "C" __global__ void __launch_bounds__ (1024) name (const __grid_constant__ GtPlain p)
+/* Declares a kernel, its parameters p, and its bounds: threads in a block, then at least how many blocks at
+ * once. generator/kernels makes the host's tables from these lines. */
+#define GT_KERNEL(name, Parameters, ...)                     \
+  extern "C" __global__ void __launch_bounds__ (__VA_ARGS__) \
+      name (const __grid_constant__ Parameters p)
 
 /* A grid-stride loop: for (GT_LOOP (i, n)) */
 #define GT_LOOP(i, end)                                        \

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One loop for all that works on many tensors in one launch: each block works on GT_STEP_BYTES of one
+/* The loop of kernels that process many tensors in one launch: each block processes GT_STEP_BYTES of one
  * of them. */
 
 #pragma once
 
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
-
-#define GT_STEPS_KERNEL(name)                                    \
-  extern "C" __global__ void __launch_bounds__ (GT_STEP_THREADS) \
-      name (const __grid_constant__ GtSteps p)
 
 /* The last whose blocks begin at or before this one: those without elements have none. */
 GT_DEVICE const GtStep &
@@ -31,8 +27,8 @@ step_of (const GtSteps &p, uint32_t block)
   return p.steps[low];
 }
 
-/* Calls op for each element of what is the block's, with as many at a time as 16 bytes have if it may. Op has
- * N arrays of T, at[0] to at[N - 1], of which it changes the first N_WRITTEN; element () gets references. */
+/* Calls op for each element of the block's part, with vectors of 16 bytes if possible. Op has N arrays of
+ * T, at[0] to at[N - 1], of which it changes the first N_WRITTEN; element () gets references. */
 template <typename T, int V, typename Op>
 GT_DEVICE void
 each_vector (Op &op, int64_t begin, int64_t end)
@@ -77,12 +73,10 @@ each_element (Op &op, const GtStep &s, uint32_t block)
   each_vector<T, 1> (op, whole, end);
 }
 
-/* The step of an optimizer: Op is made from a row of steps.toml. Its at[] are the parameter, the states
- * and the
- * gradient. What all elements have in common is computed by each block, in float64: the learning rate and the
- * count may be in memory, which a captured graph reads anew. Powers of the count take long; each is
- * computed in
- * a warp of its own. */
+/* The step of an optimizer: Op is generated from a row of steps.toml. Its at[] are the parameter, the
+ * states and the gradient. Each block computes the values common to all elements, in float64: the
+ * learning rate and the count may be in memory, which a captured graph reads at each replay. Powers of
+ * the count are slow; one warp computes each. */
 template <typename T, typename Op>
 GT_DEVICE void
 run_steps (const GtSteps &p)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements addressed by index, chosen by truth values, or computed from their position. */
+/* Elements addressed by index. */
 
-#include "gtorch-pointwise.cuh"
 #include "gtorch-blocks.cuh"
+#include "gtorch-index-params.h"
+#include "gtorch-pointwise.cuh"
 
 /* --- atomic addition: of integers, for which the order does not matter --- */
 template <typename T>
@@ -66,10 +67,6 @@ add_to (gt_bool *to, gt_bool x)
 }
 
 /* clang-format off */
-#define EACH_ELEMENT(M)                                                          \
-  M (f32, float) M (f64, double) M (f16, gt_f16) M (bf16, gt_bf16)               \
-  M (i8, gint8) M (u8, guint8) M (i16, gint16) M (i32, gint32) M (i64, gint64)   \
-  M (bool, gt_bool) M (c64, GTorchComplex64) M (c128, GTorchComplex128)
 #define EACH_ADDED(M)                                                            \
   M (i8, gint8) M (u8, guint8) M (i16, gint16) M (i32, gint32) M (i64, gint64)   \
   M (bool, gt_bool)
@@ -77,79 +74,74 @@ add_to (gt_bool *to, gt_bool x)
 
 /* --- blocks --- */
 
-/* Computes offsets: out[0] (+)= in[0] * n[1], for n[0] indices into a dimension of n[2]; n[3] negative ones
- * count from the end, n[4] is it the first? n[5] op; n[6] an index that is skipped if n[7], and not
- * reported if n[7] is 2 */
-GT_KERNEL (gt_offsets_i64)
+/* Computes, or adds, offsets of indices. */
+GT_KERNEL (gt_offsets_i64, GtOffsets, 1024)
 {
-  int64_t *offsets = (int64_t *) p.out[0];
+  int64_t *offsets = p.offsets;
 
-  for (GT_LOOP (i, p.n[0]))
+  for (GT_LOOP (i, p.n))
     {
-      const int64_t index = ((const int64_t *) p.in[0])[i];
-      const int64_t at = index + (p.n[3] && index < 0 ? p.n[2] : 0);
-      const int64_t before = p.n[4] ? 0 : offsets[i];
+      const int64_t index = p.index[i];
+      const int64_t at = index + (p.wrap && index < 0 ? p.size : 0);
+      const int64_t before = p.is_first ? 0 : offsets[i];
 
-      if ((at < 0 || at >= p.n[2]) && !(p.n[7] == 2 && index == p.n[6]))
-        gt_report (p.report, p.n[5], index, p.n[2]);
-      offsets[i] = at < 0 || at >= p.n[2] || before == GT_NOWHERE || (p.n[7] && index == p.n[6])
-                       ? GT_NOWHERE
-                       : before + at * p.n[1];
+      if ((at < 0 || at >= p.size) && !(p.leaves_out == 2 && index == p.left_out))
+        gt_report (p.report, p.op, index, p.size);
+      offsets[i] =
+          at < 0 || at >= p.size || before == GT_NOWHERE || (p.leaves_out && index == p.left_out)
+              ? GT_NOWHERE
+              : before + at * p.stride;
     }
 }
 
 /* --- of several writes to one block the last one is kept --- */
 
-/* Finds the last write to each slot, out[0], from in[0], n[0] numbers of blocks; n[1]: int64, not int32 */
-GT_KERNEL (gt_claim_i64)
+/* Finds the last write to each slot. */
+GT_KERNEL (gt_claim_i64, GtClaim, 1024)
 {
-  for (GT_LOOP (i, p.n[0]))
+  for (GT_LOOP (i, p.n))
     {
-      const int64_t slot = ((const int64_t *) p.in[0])[i];
+      const int64_t slot = p.slots[i];
 
       if (slot >= 0)
-        gt_claim (p.out[0], p.n[1], slot, i);
+        gt_claim (p.owners, p.wide, slot, i);
     }
 }
 
-/* Marks all writes but the last to each block as skipped: out[0] offsets */
-GT_KERNEL (gt_keep_last_i64)
+/* Marks all writes but the last to each block as skipped. */
+GT_KERNEL (gt_keep_last_i64, GtKeepLast, 1024)
 {
-  for (GT_LOOP (i, p.n[0]))
+  for (GT_LOOP (i, p.n))
     {
-      const int64_t slot = ((const int64_t *) p.in[0])[i];
+      const int64_t slot = p.slots[i];
 
-      if (slot >= 0 && !gt_owns (p.in[1], p.n[1], slot, i))
-        ((int64_t *) p.out[0])[i] = GT_NOWHERE;
+      if (slot >= 0 && !gt_owns (p.owners, p.wide, slot, i))
+        p.offsets[i] = GT_NOWHERE;
     }
 }
 
-/* Marks all writes but the last to each block as skipped, by in[0] sorted numbers of blocks and in[1] their
- * former positions. */
-GT_KERNEL (gt_drop_earlier_i64)
+/* The same, by sorted numbers of blocks. */
+GT_KERNEL (gt_drop_earlier_i64, GtDropEarlier, 1024)
 {
-  for (GT_LOOP (j, p.n[0] - 1))
-    if (p.n[1] ? ((const int64_t *) p.in[0])[j] == ((const int64_t *) p.in[0])[j + 1]
-               : ((const int32_t *) p.in[0])[j] == ((const int32_t *) p.in[0])[j + 1])
-      ((int64_t *) p.out[0])[((const int64_t *) p.in[1])[j]] = GT_NOWHERE;
+  for (GT_LOOP (j, p.n - 1))
+    if (p.wide ? ((const int64_t *) p.keys)[j] == ((const int64_t *) p.keys)[j + 1]
+               : ((const int32_t *) p.keys)[j] == ((const int32_t *) p.keys)[j + 1])
+      p.offsets[p.at[j]] = GT_NOWHERE;
 }
 
 /* Copies numbers of blocks, to be sorted. */
-GT_KERNEL (gt_keys_i32)
+GT_KERNEL (gt_keys_i32, GtKeys, 1024)
 {
-  for (GT_LOOP (i, p.n[0]))
+  for (GT_LOOP (i, p.n))
     {
-      const int64_t slot = ((const int64_t *) p.in[0])[i];
+      const int64_t slot = p.slots[i];
 
-      ((int32_t *) p.out[0])[i] = slot < 0 ? -1 : (int32_t) slot;
+      p.keys[i] = slot < 0 ? -1 : (int32_t) slot;
     }
 }
 
-#define BLOCKS_KERNEL(name) \
-  extern "C" __global__ void __launch_bounds__ (256) name (const __grid_constant__ GtBlocks p)
-
 #define BLOCKS(size, T)                                   \
-  BLOCKS_KERNEL (gt_blocks_get_##size)                    \
+  GT_KERNEL (gt_blocks_get_##size, GtBlocks, 256)         \
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
@@ -158,7 +150,7 @@ GT_KERNEL (gt_keys_i32)
         ((T *) p.dense)[e] = from != NULL ? *from : zero; \
       }                                                   \
   }                                                       \
-  BLOCKS_KERNEL (gt_blocks_put_##size)                    \
+  GT_KERNEL (gt_blocks_put_##size, GtBlocks, 256)         \
   {                                                       \
     for (GT_LOOP (e, p.total))                            \
       {                                                   \
@@ -170,7 +162,7 @@ GT_KERNEL (gt_keys_i32)
 GT_EACH_SIZE (BLOCKS)
 
 #define BLOCKS_ADD(name, T)                                  \
-  BLOCKS_KERNEL (gt_blocks_add_##name)                       \
+  GT_KERNEL (gt_blocks_add_##name, GtBlocks, 256)            \
   {                                                          \
     for (GT_LOOP (e, p.total))                               \
       {                                                      \
@@ -245,9 +237,6 @@ struct gt_nothing
   }
 };
 
-#define GATHER_KERNEL(name) \
-  extern "C" __global__ void __launch_bounds__ (256) name (const __grid_constant__ GtGather p)
-
 GT_DEVICE int64_t
 slot_of (const GtGather &p, const char *at)
 {
@@ -269,19 +258,19 @@ slot_of (const GtGather &p, const char *at)
 }
 
 #define GATHER(size, T)                                                             \
-  GATHER_KERNEL (gt_gather_##size)                                                  \
+  GT_KERNEL (gt_gather_##size, GtGather, 256)                                       \
   {                                                                                 \
     each_index (                                                                    \
         p, [] (int64_t e, char *from, char *to) { *(T *) to = *(const T *) from; }, \
         gt_nothing ());                                                             \
   }                                                                                 \
-  GATHER_KERNEL (gt_scatter_##size)                                                 \
+  GT_KERNEL (gt_scatter_##size, GtGather, 256)                                      \
   {                                                                                 \
     each_index (                                                                    \
         p, [] (int64_t e, char *to, char *from) { *(T *) to = *(const T *) from; }, \
         gt_nothing ());                                                             \
   }                                                                                 \
-  GATHER_KERNEL (gt_scatter_last_##size)                                            \
+  GT_KERNEL (gt_scatter_last_##size, GtGather, 256)                                 \
   {                                                                                 \
     each_index (                                                                    \
         p,                                                                          \
@@ -293,14 +282,14 @@ slot_of (const GtGather &p, const char *at)
   }
 GT_EACH_SIZE (GATHER)
 
-GATHER_KERNEL (gt_scatter_claim_i64)
+GT_KERNEL (gt_scatter_claim_i64, GtGather, 256)
 {
   each_index (
       p, [&p] (int64_t e, char *to, char *from) { gt_claim (p.owner, p.wide, slot_of (p, to), e); },
       gt_nothing ());
 }
 
-GATHER_KERNEL (gt_scatter_slots_i64)
+GT_KERNEL (gt_scatter_slots_i64, GtGather, 256)
 {
   each_index (
       p, [&p] (int64_t e, char *to, char *from) { p.slots[e] = slot_of (p, to); },
@@ -308,7 +297,7 @@ GATHER_KERNEL (gt_scatter_slots_i64)
 }
 
 #define SCATTER_ADD(name, T)                                                                  \
-  GATHER_KERNEL (gt_scatter_add_##name)                                                       \
+  GT_KERNEL (gt_scatter_add_##name, GtGather, 256)                                            \
   {                                                                                           \
     each_index (                                                                              \
         p, [] (int64_t e, char *to, char *from) { add_to<T> ((T *) to, *(const T *) from); }, \
@@ -318,7 +307,7 @@ EACH_ADDED (SCATTER_ADD)
 
 /* Adds floats where no two indices name the same element. */
 #define SCATTER_ADD_ONCE(name, T, C)                                           \
-  GATHER_KERNEL (gt_scatter_add_##name)                                        \
+  GT_KERNEL (gt_scatter_add_##name, GtGather, 256)                             \
   {                                                                            \
     each_index (                                                               \
         p,                                                                     \
@@ -331,324 +320,42 @@ GT_EACH_FLOAT (SCATTER_ADD_ONCE)
 SCATTER_ADD_ONCE (c64, GTorchComplex64, GTorchComplex64)
 SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 
-/* Takes from [outer, n, inner] at positions [outer, inner]: n[0] positions, n[1] n, n[2] inner, n[3] op */
-#define AT(size, T)                                                                         \
-  GT_KERNEL (gt_take_at_##size)                                                             \
-  {                                                                                         \
-    for (GT_LOOP (i, p.n[0]))                                                               \
-      {                                                                                     \
-        int64_t in, outer = gt_split (i, p.n[2], &in), at = ((const int64_t *) p.in[1])[i]; \
-        if (at < 0 || at >= p.n[1])                                                         \
-          gt_report (p.report, p.n[3], at, p.n[1]);                                         \
-        else                                                                                \
-          ((T *) p.out[0])[i] = ((const T *) p.in[0])[(outer * p.n[1] + at) * p.n[2] + in]; \
-      }                                                                                     \
-  }                                                                                         \
-  GT_KERNEL (gt_place_at_##size)                                                            \
-  {                                                                                         \
-    for (GT_LOOP (i, p.n[0]))                                                               \
-      {                                                                                     \
-        int64_t in, outer = gt_split (i, p.n[2], &in), at = ((const int64_t *) p.in[1])[i]; \
-        if (at < 0 || at >= p.n[1])                                                         \
-          gt_report (p.report, p.n[3], at, p.n[1]);                                         \
-        else                                                                                \
-          ((T *) p.out[0])[(outer * p.n[1] + at) * p.n[2] + in] = ((const T *) p.in[0])[i]; \
-      }                                                                                     \
+/* Takes an element of each line, or places one there. */
+#define AT(bytes, T)                                                                \
+  GT_KERNEL (gt_take_at_##bytes, GtAt, 1024)                                        \
+  {                                                                                 \
+    for (GT_LOOP (i, p.n))                                                          \
+      {                                                                             \
+        int64_t in, outer = gt_split (i, p.inner, &in), at = p.index[i];            \
+        if (at < 0 || at >= p.size)                                                 \
+          gt_report (p.report, p.op, at, p.size);                                   \
+        else                                                                        \
+          ((T *) p.y)[i] = ((const T *) p.x)[(outer * p.size + at) * p.inner + in]; \
+      }                                                                             \
+  }                                                                                 \
+  GT_KERNEL (gt_place_at_##bytes, GtAt, 1024)                                       \
+  {                                                                                 \
+    for (GT_LOOP (i, p.n))                                                          \
+      {                                                                             \
+        int64_t in, outer = gt_split (i, p.inner, &in), at = p.index[i];            \
+        if (at < 0 || at >= p.size)                                                 \
+          gt_report (p.report, p.op, at, p.size);                                   \
+        else                                                                        \
+          ((T *) p.y)[(outer * p.size + at) * p.inner + in] = ((const T *) p.x)[i]; \
+      }                                                                             \
   }
 GT_EACH_SIZE (AT)
 
-/* --- where: operands out, condition, a, b with any strides --- */
-#define WHERE(size, T)                                                             \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                        \
-      gt_where_##size (const __grid_constant__ GtStrided p)                        \
-  {                                                                                \
-    for (uint32_t u = 0; u < GT_STEPS; u++)                                        \
-      {                                                                            \
-        const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x; \
-        int64_t at[4] = { 0, 0, 0, 0 };                                            \
-        uint32_t rest = i;                                                         \
-        if (i >= (uint32_t) p.base.n)                                              \
-          return;                                                                  \
-        for (uint32_t d = 0; d < p.n_dims; d++)                                    \
-          {                                                                        \
-            const uint32_t next = gt_divide (rest, p.shape[d]);                    \
-            const uint32_t k = rest - next * p.shape[d].divisor;                   \
-            for (int j = 0; j < 4; j++)                                            \
-              at[j] += k * p.strides[d][j];                                        \
-            rest = next;                                                           \
-          }                                                                        \
-        *(T *) ((char *) p.base.data[0] + at[0]) =                                 \
-            *((const guint8 *) p.base.data[1] + at[1])                             \
-                ? *(const T *) ((const char *) p.base.data[2] + at[2])             \
-                : *(const T *) ((const char *) p.base.data[3] + at[3]);            \
-      }                                                                            \
-  }
-GT_EACH_SIZE (WHERE)
-
-/* Computes where for contiguous operands, or ones of one element (bits 2 and 3 of p.numbers); as many
- * elements at once as the widest load holds. */
-template <typename T>
-static __device__ __forceinline__ void
-where_flat (const GtContiguous &p)
-{
-  constexpr int V = 16 / sizeof (T);
-  typedef gt_vector<T, V> Vector;
-  typedef gt_vector<guint8, V> Mask;
-  const uint64_t i = (uint64_t) blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
-  const uint64_t n = p.n / V;
-  const bool one_a = p.numbers >> 2 & 1, one_b = p.numbers >> 3 & 1;
-  Vector a[GT_VECTORS], b[GT_VECTORS];
-  Mask m[GT_VECTORS];
-
-#pragma unroll
-  for (int u = 0; u < GT_VECTORS; u++)
-    if (i + u * GT_THREADS < n)
-      {
-        m[u] = ((const Mask *) p.data[1])[i + u * GT_THREADS];
-        if (!one_a)
-          a[u] = ((const Vector *) p.data[2])[i + u * GT_THREADS];
-        if (!one_b)
-          b[u] = ((const Vector *) p.data[3])[i + u * GT_THREADS];
-      }
-  if (one_a || one_b)
-    {
-      const T x = *(const T *) p.data[2], y = *(const T *) p.data[3];
-
-#pragma unroll
-      for (int u = 0; u < GT_VECTORS; u++)
-#pragma unroll
-        for (int k = 0; k < V; k++)
-          {
-            a[u].at[k] = one_a ? x : a[u].at[k];
-            b[u].at[k] = one_b ? y : b[u].at[k];
-          }
-    }
-#pragma unroll
-  for (int u = 0; u < GT_VECTORS; u++)
-    if (i + u * GT_THREADS < n)
-      {
-#pragma unroll
-        for (int k = 0; k < V; k++)
-          a[u].at[k] = m[u].at[k] ? a[u].at[k] : b[u].at[k];
-        ((Vector *) p.data[0])[i + u * GT_THREADS] = a[u];
-      }
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)
-    {
-      const uint64_t k = n * V + threadIdx.x;
-
-      ((T *) p.data[0])[k] = ((const guint8 *) p.data[1])[k]
-                                 ? ((const T *) p.data[2])[one_a ? 0 : k]
-                                 : ((const T *) p.data[3])[one_b ? 0 : k];
-    }
-}
-
-#define WHERE_FLAT(size, T)                                         \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)         \
-      gt_where_flat_##size (const __grid_constant__ GtContiguous p) \
-  {                                                                 \
-    where_flat<T> (p);                                              \
-  }
-WHERE_FLAT (1, uint8_t)
-WHERE_FLAT (2, uint16_t)
-WHERE_FLAT (4, uint32_t)
-WHERE_FLAT (8, uint64_t)
-
-/* Computes where for a contiguous output and operands that are, along its rows, contiguous or one element.
- * Bits 2 and 3 of numbers: a or b is the output itself, so elements chosen from it need not be written.
- * Elements that are not chosen are not read. */
-template <typename T>
-static __device__ __forceinline__ void
-where_rows (const GtRows &p)
-{
-  constexpr int V = 16 / sizeof (T);
-  typedef gt_vector<T, V> Vector;
-  typedef gt_vector<guint8, V> Mask;
-  const uint32_t first = blockIdx.x * (GT_THREADS * GT_VECTORS) + threadIdx.x;
-
-#pragma unroll
-  for (int u = 0; u < GT_VECTORS; u++)
-    {
-      const uint32_t i = first + u * GT_THREADS;
-      const uint32_t row = gt_divide (i, p.inner), column = i - row * p.inner.divisor;
-      bool any = false, all = true;
-      Vector x[2];
-      Mask m;
-
-      if (i >= (uint32_t) p.base.n)
-        return;
-      if (p.column_strides[1])
-        {
-          m = ((const Mask *) p.base.data[1])[(uint64_t) row * p.row_strides[1] + column];
-#pragma unroll
-          for (int v = 0; v < V; v++)
-            {
-              any |= m.at[v] != 0;
-              all &= m.at[v] != 0;
-            }
-        }
-      else
-        {
-          const guint8 one = ((const guint8 *) p.base.data[1])[(uint64_t) row * p.row_strides[1]];
-
-          any = all = one != 0;
-#pragma unroll
-          for (int v = 0; v < V; v++)
-            m.at[v] = one;
-        }
-      if ((all && p.base.numbers & 4) || (!any && p.base.numbers & 8))
-        continue;
-#pragma unroll
-      for (int k = 0; k < 2; k++)
-        if (k == 0 ? any : !all)
-          {
-            if (p.column_strides[k + 2])
-              x[k] = ((const Vector *)
-                          p.base.data[k + 2])[(uint64_t) row * p.row_strides[k + 2] + column];
-            else
-              {
-                const T one =
-                    ((const T *) p.base.data[k + 2])[(uint64_t) row * p.row_strides[k + 2]];
-
-#pragma unroll
-                for (int v = 0; v < V; v++)
-                  x[k].at[v] = one;
-              }
-          }
-#pragma unroll
-      for (int v = 0; v < V; v++)
-        x[0].at[v] = m.at[v] ? x[0].at[v] : x[1].at[v];
-      ((Vector *) p.base.data[0])[i] = x[0];
-    }
-}
-
-#define WHERE_ROWS(size, T)                                   \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)   \
-      gt_where_rows_##size (const __grid_constant__ GtRows p) \
-  {                                                           \
-    where_rows<T> (p);                                        \
-  }
-WHERE_ROWS (1, uint8_t)
-WHERE_ROWS (2, uint16_t)
-WHERE_ROWS (4, uint32_t)
-WHERE_ROWS (8, uint64_t)
-
-/* --- elements computed from their position --- */
-
-/* Computes out[0] i = d[0] + i d[1] in double; the last one of n[0] is d[2] if n[1]. If n[3], computes in
- * integers: n[4] + i n[5]. */
-template <typename T>
-static __device__ __forceinline__ void
-progression (const GtPlain &p)
-{
-  for (GT_LOOP (i, p.n[0]))
-    {
-      if (p.n[3])
-        {
-          ((T *) p.out[0])[i] = gt_convert<T>::from ((gint64) (p.n[4] + i * p.n[5]));
-          continue;
-        }
-      const double x =
-          p.n[1] && i + 1 == p.n[0] && i > 0 ? p.d[2] : __dadd_rn (p.d[0], __dmul_rn (i, p.d[1]));
-
-      ((T *) p.out[0])[i] = gt_convert<T>::from (p.n[2] ? pow (p.d[3], x) : x);
-    }
-}
-
-/* Sets the diagonal of zeros to one: n[0] elements of it, rows of n[1] */
-template <typename T>
-static __device__ __forceinline__ void
-eye (const GtPlain &p)
-{
-  for (GT_LOOP (i, p.n[0]))
-    ((T *) p.out[0])[i * (p.n[1] + 1)] = gt_convert<T>::from (1);
-}
-
-#define MADE(name, T)                                       \
-  GT_KERNEL (gt_progression_##name) { progression<T> (p); } \
-  GT_KERNEL (gt_eye_##name) { eye<T> (p); }
-EACH_ELEMENT (MADE)
-
-/* Copies in[0] within the triangle: n[0] elements, n[1] rows, n[2] columns, n[3] diagonal, n[4] lower? */
-#define TRIANGLE(size, T)                                                        \
-  GT_KERNEL (gt_triangle_##size)                                                 \
-  {                                                                              \
-    const T zero = {};                                                           \
-    for (GT_LOOP (i, p.n[0]))                                                    \
-      {                                                                          \
-        int64_t column, row;                                                     \
-        gt_split (gt_split (i, p.n[2], &column), p.n[1], &row);                  \
-        const bool out = p.n[4] ? column - row > p.n[3] : column - row < p.n[3]; \
-        ((T *) p.out[0])[i] = out ? zero : ((const T *) p.in[0])[i];             \
-      }                                                                          \
-  }
-GT_EACH_SIZE (TRIANGLE)
-
-/* Computes one_hot: in[0] n[0] indices, out[0] zeros [n[0], n[1]]; n[2] op */
-GT_KERNEL (gt_one_hot_i64)
-{
-  for (GT_LOOP (i, p.n[0]))
-    {
-      const int64_t at = ((const int64_t *) p.in[0])[i];
-
-      if (at < 0 || at >= p.n[1])
-        gt_report (p.report, p.n[2], at, p.n[1]);
-      else
-        ((int64_t *) p.out[0])[i * p.n[1] + at] = 1;
-    }
-}
-
-/* Returns the sum of min (i, most) over the integers i from 0 to m - 1. */
-GT_DEVICE int64_t
-up_to (int64_t m, int64_t most)
-{
-  if (m <= 0)
-    return 0;
-  return m <= most + 1 ? m * (m - 1) / 2 : most * (most + 1) / 2 + (m - most - 1) * most;
-}
-
-/* Computes triangle indices: out[0] [2, n[0]] rows and columns of the positions in a triangle of n[1] rows
- * and n[2] columns; n[3] diagonal, n[4] lower? */
-GT_KERNEL (gt_triangle_indices_i64)
-{
-  const int64_t columns = p.n[2], start = p.n[3] + (p.n[4] ? 1 : 0);
-  const int64_t before = up_to (start, columns);
-
-  for (GT_LOOP (i, p.n[0]))
-    {
-      int64_t row = 0, end = p.n[1], count = 0;
-
-      while (end - row > 1)
-        {
-          const int64_t middle = row + (end - row) / 2;
-          const int64_t left = up_to (middle + start, columns) - before;
-          const int64_t those = p.n[4] ? left : middle * columns - left;
-
-          if (those <= i)
-            {
-              row = middle;
-              count = those;
-            }
-          else
-            end = middle;
-        }
-      ((int64_t *) p.out[0])[i] = row;
-      ((int64_t *) p.out[0])[p.n[0] + i] =
-          i - count + (p.n[4] ? 0 : min (max (row + p.n[3], (int64_t) 0), columns));
-    }
-}
-
 /* --- bincount --- */
 
-/* Finds bounds: in[0] n[0] integers; out[0], initially zeros: the largest one plus 1, and how far the
- * smallest is below 0 */
-GT_KERNEL (gt_bounds_i64)
+GT_KERNEL (gt_bounds_i64, GtBounds, 1024)
 {
   __shared__ int64_t shared[32];
   int64_t high = 0, low = 0;
 
-  for (GT_LOOP (i, p.n[0]))
+  for (GT_LOOP (i, p.n))
     {
-      const int64_t x = ((const int64_t *) p.in[0])[i];
+      const int64_t x = p.x[i];
 
       high = max (high, x < INT64_MAX ? x + 1 : x);
       low = max (low, x == INT64_MIN ? INT64_MAX : -x);
@@ -657,130 +364,31 @@ GT_KERNEL (gt_bounds_i64)
   low = gt_row_reduce (low, gt_max_of (), shared);
   if (threadIdx.x == 0)
     {
-      atomicMax ((long long *) p.out[0], (long long) high);
-      atomicMax ((long long *) p.out[0] + 1, (long long) low);
+      atomicMax ((long long *) p.bounds, (long long) high);
+      atomicMax ((long long *) p.bounds + 1, (long long) low);
     }
 }
 
 #define FEW_BINS 8192
 
-/* Counts: out[0] n[1] counts of the n[0] integers in[0], which are in range */
-GT_KERNEL (gt_count_i64)
+GT_KERNEL (gt_count_i64, GtCount, 1024)
 {
   __shared__ unsigned int counts[FEW_BINS];
-  unsigned long long *out = (unsigned long long *) p.out[0];
+  unsigned long long *out = (unsigned long long *) p.counts;
 
-  if (p.n[1] <= FEW_BINS)
+  if (p.bins <= FEW_BINS)
     {
-      for (int64_t bin = threadIdx.x; bin < p.n[1]; bin += blockDim.x)
+      for (int64_t bin = threadIdx.x; bin < p.bins; bin += blockDim.x)
         counts[bin] = 0;
       __syncthreads ();
-      for (GT_LOOP (i, p.n[0]))
-        atomicAdd (&counts[((const int64_t *) p.in[0])[i]], 1u);
+      for (GT_LOOP (i, p.n))
+        atomicAdd (&counts[p.x[i]], 1u);
       __syncthreads ();
-      for (int64_t bin = threadIdx.x; bin < p.n[1]; bin += blockDim.x)
+      for (int64_t bin = threadIdx.x; bin < p.bins; bin += blockDim.x)
         if (counts[bin] != 0)
           atomicAdd (&out[bin], (unsigned long long) counts[bin]);
     }
   else
-    for (GT_LOOP (i, p.n[0]))
-      atomicAdd (&out[((const int64_t *) p.in[0])[i]], 1ull);
+    for (GT_LOOP (i, p.n))
+      atomicAdd (&out[p.x[i]], 1ull);
 }
-
-/* --- nonzero: the n[0] flags in[0] in parts of n[1] --- */
-
-/* Counts the true flags of each part: out[0] */
-GT_KERNEL (gt_count_flags_bool)
-{
-  __shared__ int64_t shared[32];
-
-  for (int64_t part = blockIdx.x; part * p.n[1] < p.n[0]; part += gridDim.x)
-    {
-      const int64_t end = min ((part + 1) * p.n[1], p.n[0]);
-      int64_t count = 0;
-
-      for (int64_t i = part * p.n[1] + threadIdx.x; i < end; i += blockDim.x)
-        count += ((const guint8 *) p.in[0])[i] != 0;
-      count = gt_row_reduce (count, gt_sum_of (), shared);
-      if (threadIdx.x == 0)
-        ((int64_t *) p.out[0])[part] = count;
-      __syncthreads ();
-    }
-}
-
-/* Computes exclusive sums, in one block: each of the n[0] numbers of out[0] becomes the sum of those
- * before; the total is appended. */
-GT_KERNEL (gt_sum_before_i64)
-{
-  __shared__ int64_t sums[1024];
-  int64_t *x = (int64_t *) p.out[0], base = 0;
-
-  for (int64_t first = 0; first < p.n[0]; first += blockDim.x)
-    {
-      const int64_t i = first + threadIdx.x, own = i < p.n[0] ? x[i] : 0;
-
-      sums[threadIdx.x] = own;
-      __syncthreads ();
-      for (int step = 1; step < blockDim.x; step *= 2)
-        {
-          const int64_t other = threadIdx.x >= step ? sums[threadIdx.x - step] : 0;
-
-          __syncthreads ();
-          sums[threadIdx.x] += other;
-          __syncthreads ();
-        }
-      if (i < p.n[0])
-        x[i] = base + sums[threadIdx.x] - own;
-      base += sums[blockDim.x - 1];
-      __syncthreads ();
-    }
-  if (threadIdx.x == 0)
-    x[p.n[0]] = base;
-}
-
-/* Lists the positions of true flags. in[1]: the sums before each part; out[0] [total, n[2]] positions in a
- * tensor of n[2] dims, n[3..] sizes. Each warp has a part. */
-GT_KERNEL (gt_find_flags_bool)
-{
-  const int lane = threadIdx.x % 32;
-
-  for (int64_t part = ((int64_t) blockIdx.x * blockDim.x + threadIdx.x) / 32;
-       part * p.n[1] < p.n[0]; part += (int64_t) gridDim.x * blockDim.x / 32)
-    {
-      const int64_t end = min ((part + 1) * p.n[1], p.n[0]);
-      int64_t at = ((const int64_t *) p.in[1])[part];
-
-      for (int64_t i = part * p.n[1]; i < end; i += 32)
-        {
-          const bool mine = i + lane < end && ((const guint8 *) p.in[0])[i + lane] != 0;
-          const unsigned int all = __ballot_sync (~0u, mine);
-
-          if (mine)
-            {
-              int64_t *to =
-                  (int64_t *) p.out[0] + (at + __popc (all & ((1u << lane) - 1))) * p.n[2];
-              int64_t rest = i + lane, k;
-
-              for (int64_t d = p.n[2] - 1; d >= 0; d--)
-                {
-                  rest = gt_split (rest, p.n[3 + d], &k);
-                  to[d] = k;
-                }
-            }
-          at += __popc (all);
-        }
-    }
-}
-
-/* --- conjugates of n[0] elements --- */
-#define CONJ(name, T)                                    \
-  GT_KERNEL (gt_conj_##name)                             \
-  {                                                      \
-    for (GT_LOOP (i, p.n[0]))                            \
-      {                                                  \
-        const T x = ((const T *) p.in[0])[i];            \
-        ((T *) p.out[0])[i] = T (x.real (), -x.imag ()); \
-      }                                                  \
-  }
-CONJ (c64, GTorchComplex64)
-CONJ (c128, GTorchComplex128)

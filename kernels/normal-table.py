@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes the table of which processors and GPUs make normal numbers: sqrt (-2 log (u)) in pieces.
+"""Writes the table with which processors and GPUs compute normal numbers: sqrt (-2 log (u))
+piecewise.
 
     normal-table.py OUTPUT
 
-A word as a signed number, rounded to float32, tells u as a multiple of 2^-32 where it is positive and 1 - u
-where it is negative, both of the same relative accuracy. Its sign, the lower five bits of its exponent and the
-upper four of its fraction choose a line; the cubic in it takes the number itself. The cubics go through the points
-of Chebyshev. 0, whose exponent is that of the least numbers, takes the line of 2, which makes a distance of it that
-is as good as any. All is computed in decimal numbers, so that every build has the same table.
+A word as a signed number, rounded to float32, represents u as a multiple of 2^-32 if it is positive
+and 1 - u if it is negative, both with the same relative accuracy. Its sign, the lower five bits of
+its exponent and the upper four of its fraction select a row; the cubic in that row is evaluated at
+the number itself. The cubics interpolate at Chebyshev points. 0, whose exponent is the smallest,
+selects the row of 2, whose value is as good a distance as any. All computations are in decimal
+arithmetic, so that every build has the same table.
 """
 
 import decimal
@@ -29,7 +31,7 @@ def distance(u):
 
 
 def cubic(xs, ys):
-    """Coefficients of the polynomial through four points, the constant first."""
+    """Returns the coefficients of the polynomial through four points, the constant first."""
     result = [Decimal(0)] * 4
     for x, y in zip(xs, ys):
         product, scale = [Decimal(1)], y

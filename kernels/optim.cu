@@ -4,14 +4,17 @@
 /* The steps of optimizers and the unscaling of gradients, over many tensors in one launch: each block works
  * on GT_STEP_BYTES of one of them. */
 
+#include "gtorch-optim-params.h"
 #include "gtorch-steps.cuh"
 
 #include "gtorch-step-formulas.cuh"
 
+#define GT_STEP_KERNEL(dtype, name) GT_KERNEL (gt_step_##dtype##_##name, GtSteps, GT_STEP_THREADS)
+
 /* --- counts of steps --- */
 
 /* Before the steps, which read of which step they are. */
-GT_STEPS_KERNEL (gt_step_counts_f64)
+GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS)
 {
   const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
 
@@ -58,22 +61,21 @@ amp_unscale (const GtSteps &p)
     }
 }
 
-/* out: scale (float32), tracker (int32); in: found; d: growth, backoff; n[0]: interval */
-GT_KERNEL (gt_amp_update_f32)
+GT_KERNEL (gt_amp_update_f32, GtAmpUpdate, 1024)
 {
-  float *scale = (float *) p.out[0];
-  int32_t *tracker = (int32_t *) p.out[1];
+  float *scale = p.scale;
+  int32_t *tracker = p.tracker;
 
   if (blockIdx.x != 0 || threadIdx.x != 0)
     return;
-  if (*(const float *) p.in[0] != 0)
+  if (*p.found != 0)
     {
-      *scale = (float) (*scale * p.d[1]);
+      *scale = (float) (*scale * p.backoff);
       *tracker = 0;
     }
-  else if (*tracker + 1 == p.n[0])
+  else if (*tracker + 1 == p.interval)
     {
-      const float more = (float) (*scale * p.d[0]);
+      const float more = (float) (*scale * p.growth);
 
       if (isfinite (more))
         *scale = more;
@@ -84,5 +86,5 @@ GT_KERNEL (gt_amp_update_f32)
 }
 
 #define UNSCALE(dtype, T, C) \
-  GT_STEPS_KERNEL (gt_amp_unscale_##dtype) { amp_unscale<T, C> (p); }
+  GT_KERNEL (gt_amp_unscale_##dtype, GtSteps, GT_STEP_THREADS) { amp_unscale<T, C> (p); }
 GT_EACH_FLOAT (UNSCALE)

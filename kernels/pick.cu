@@ -96,15 +96,7 @@ join (const GtJoin &p)
     }
 }
 
-#define PICK(size, T)                                    \
-  extern "C" __global__ void __launch_bounds__ (THREADS) \
-      gt_pick_##size (const __grid_constant__ GtPick p)  \
-  {                                                      \
-    pick<T> (p);                                         \
-  }                                                      \
-  extern "C" __global__ void __launch_bounds__ (THREADS) \
-      gt_join_##size (const __grid_constant__ GtJoin p)  \
-  {                                                      \
-    join<T> (p);                                         \
-  }
+#define PICK(size, T)                                          \
+  GT_KERNEL (gt_pick_##size, GtPick, THREADS) { pick<T> (p); } \
+  GT_KERNEL (gt_join_##size, GtJoin, THREADS) { join<T> (p); }
 GT_EACH_SIZE (PICK)

@@ -9,6 +9,7 @@
 
 #include "gtorch-plain.cuh"
 #include "gtorch-pointwise.cuh"
+#include "gtorch-random-params.h"
 
 #define THREADS 256
 #define UNROLL  4 /* blocks of Philox that a thread computes */
@@ -308,12 +309,8 @@ random_fill (const GtRandom &p)
       one_block<T, C, KIND, USE, false> (p, upper, begin, i, false);
 }
 
-#define KERNEL(dtype, T, C, name, KIND, USE)                          \
-  extern "C" __global__ void __launch_bounds__ (THREADS)              \
-      gt_random_##dtype##_##name (const __grid_constant__ GtRandom p) \
-  {                                                                   \
-    random_fill<T, C, KIND, USE> (p);                                 \
-  }
+#define KERNEL(dtype, T, C, name, KIND, USE) \
+  GT_KERNEL (gt_random_##dtype##_##name, GtRandom, THREADS) { random_fill<T, C, KIND, USE> (p); }
 #define FILL(dtype, T, C)                                  \
   KERNEL (dtype, T, C, uniform, UNIFORM, PLAIN)            \
   KERNEL (dtype, T, C, exponential, EXPONENTIAL, PLAIN)    \
@@ -436,11 +433,10 @@ normal_numbers (const GtRandom &p)
 #define NORMAL_BLOCKS 1
 #endif
 
-#define NORMAL_KERNEL(dtype, T, name, AFFINE)                                  \
-  extern "C" __global__ void __launch_bounds__ (NORMAL_THREADS, NORMAL_BLOCKS) \
-      gt_random_##dtype##_##name (const __grid_constant__ GtRandom p)          \
-  {                                                                            \
-    normal_numbers<T, AFFINE> (p);                                             \
+#define NORMAL_KERNEL(dtype, T, name, AFFINE)                                     \
+  GT_KERNEL (gt_random_##dtype##_##name, GtRandom, NORMAL_THREADS, NORMAL_BLOCKS) \
+  {                                                                               \
+    normal_numbers<T, AFFINE> (p);                                                \
   }
 #define NORMAL_KERNELS(dtype, T)          \
   NORMAL_KERNEL (dtype, T, normal, false) \
@@ -539,17 +535,9 @@ dropout (const GtRandom &p)
   store (p.out, x, at, p.n, whole);
 }
 
-#define DROPOUT(dtype, T, C)                                                    \
-  extern "C" __global__ void __launch_bounds__ (THREADS)                        \
-      gt_random_##dtype##_dropout (const __grid_constant__ GtRandom p)          \
-  {                                                                             \
-    dropout<T, C, false> (p);                                                   \
-  }                                                                             \
-  extern "C" __global__ void __launch_bounds__ (THREADS)                        \
-      gt_random_##dtype##_dropout_backward (const __grid_constant__ GtRandom p) \
-  {                                                                             \
-    dropout<T, C, true> (p);                                                    \
-  }
+#define DROPOUT(dtype, T, C)                                                               \
+  GT_KERNEL (gt_random_##dtype##_dropout, GtRandom, THREADS) { dropout<T, C, false> (p); } \
+  GT_KERNEL (gt_random_##dtype##_dropout_backward, GtRandom, THREADS) { dropout<T, C, true> (p); }
 GT_EACH_FLOAT (DROPOUT)
 
 /* Makes two integers from a block. */
@@ -577,12 +565,8 @@ random_integers (const GtRandom &p)
     }
 }
 
-#define INTEGERS(dtype, T, C)                                           \
-  extern "C" __global__ void __launch_bounds__ (THREADS)                \
-      gt_random_##dtype##_integers (const __grid_constant__ GtRandom p) \
-  {                                                                     \
-    random_integers<T> (p);                                             \
-  }
+#define INTEGERS(dtype, T, C) \
+  GT_KERNEL (gt_random_##dtype##_integers, GtRandom, THREADS) { random_integers<T> (p); }
 GT_EACH_FLOAT (INTEGERS)
 GT_EACH_INTEGER (INTEGERS)
 INTEGERS (bool, gt_bool, gint64)
@@ -594,67 +578,52 @@ BELOW_KERNEL (bool, gt_bool, gint64)
 
 /* --- keys that the host sorts indices by --- */
 
-/* Draws n[0] words, out[0]; interpreted as signed numbers they are in the order of the unsigned ones. */
-extern "C" __global__ void __launch_bounds__ (256)
-    gt_random_keys_i64 (const __grid_constant__ GtDraw draw)
+GT_KERNEL (gt_random_keys_i64, GtRandomKeys, 256)
 {
-  const GtPlain &p = draw.plain;
-
-  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+  for (GT_LOOP (block, (p.n + 1) / 2))
     {
       uint32_t words[4];
 
-      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
-              words);
-      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
-        ((uint64_t *) p.out[0])[2 * block + i] =
+      philox (p.random, gt_upper (p.random, (uint32_t) (block >> 32)), (uint32_t) block, words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n; i++)
+        ((uint64_t *) p.keys)[2 * block + i] =
             (((uint64_t) words[2 * i + 1] << 32) | words[2 * i]) ^ ((uint64_t) 1 << 63);
     }
 }
 
-/* Draws when each of n[0] exponential clocks with the rates in[0] rings first: out[0] */
-extern "C" __global__ void __launch_bounds__ (256)
-    gt_multinomial_keys_f64 (const __grid_constant__ GtDraw draw)
+GT_KERNEL (gt_multinomial_keys_f64, GtMultinomialKeys, 256)
 {
-  const GtPlain &p = draw.plain;
-
-  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+  for (GT_LOOP (block, (p.n + 1) / 2))
     {
       uint32_t words[4];
 
-      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
-              words);
-      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+      philox (p.random, gt_upper (p.random, (uint32_t) (block >> 32)), (uint32_t) block, words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n; i++)
         {
-          const double rate = ((const double *) p.in[0])[2 * block + i];
+          const double rate = p.rates[2 * block + i];
 
           /* comes before any clock without a rate, even if the rate is so small that the quotient
            * overflows */
-          ((double *) p.out[0])[2 * block + i] =
+          p.keys[2 * block + i] =
               rate > 0 ? fmin (-log (positive_double (words + 2 * i)) / rate, DBL_MAX) : INFINITY;
         }
     }
 }
 
-/* Draws n[0] indices, out[0], n[4] to a row, by in[0] the running sums of the weights in[1], n[1] to a row */
-extern "C" __global__ void __launch_bounds__ (256)
-    gt_multinomial_find_f64 (const __grid_constant__ GtDraw draw)
+GT_KERNEL (gt_multinomial_find_f64, GtMultinomialFind, 256)
 {
-  const GtPlain &p = draw.plain;
-
-  for (GT_LOOP (block, (p.n[0] + 1) / 2))
+  for (GT_LOOP (block, (p.n + 1) / 2))
     {
       uint32_t words[4];
 
-      philox (draw.random, gt_upper (draw.random, (uint32_t) (block >> 32)), (uint32_t) block,
-              words);
-      for (int i = 0; i < 2 && 2 * block + i < p.n[0]; i++)
+      philox (p.random, gt_upper (p.random, (uint32_t) (block >> 32)), (uint32_t) block, words);
+      for (int i = 0; i < 2 && 2 * block + i < p.n; i++)
         {
-          const int64_t row = (2 * block + i) / p.n[4];
-          const double *sums = (const double *) p.in[0] + row * p.n[1];
-          const double *weights = (const double *) p.in[1] + row * p.n[1];
-          const double x = (positive_double (words + 2 * i) - 0x1p-53) * sums[p.n[1] - 1];
-          int64_t low = 0, high = p.n[1] - 1;
+          const int64_t row = (2 * block + i) / p.n_samples;
+          const double *sums = p.sums + row * p.n_weights;
+          const double *weights = p.weights + row * p.n_weights;
+          const double x = (positive_double (words + 2 * i) - 0x1p-53) * sums[p.n_weights - 1];
+          int64_t low = 0, high = p.n_weights - 1;
 
           while (low < high)
             {
@@ -666,38 +635,36 @@ extern "C" __global__ void __launch_bounds__ (256)
                 low = middle + 1;
             }
           /* sums are rounded in parts, so that an element of zero weight may seem to have a width */
-          while (low < p.n[1] - 1 && !(weights[low] > 0))
+          while (low < p.n_weights - 1 && !(weights[low] > 0))
             low++;
           while (low > 0 && !(weights[low] > 0))
             low--;
-          ((int64_t *) p.out[0])[2 * block + i] = low;
+          p.y[2 * block + i] = low;
         }
     }
 }
 
-/* Checks that each of n[0] rows of n[1] weights in[0] can be drawn from: at least n[2] must be above 0;
- * n[3] op. */
-GT_KERNEL (gt_multinomial_check_f64)
+GT_KERNEL (gt_multinomial_check_f64, GtMultinomialCheck, 1024)
 {
   __shared__ double sums[32];
   __shared__ int64_t counts[32];
 
-  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
     {
       int64_t found = 0;
       double sum = 0;
 
-      for (int64_t i = threadIdx.x; i < p.n[1]; i += blockDim.x)
+      for (int64_t i = threadIdx.x; i < p.n_weights; i += blockDim.x)
         {
-          const double x = ((const double *) p.in[0])[row * p.n[1] + i];
+          const double x = p.weights[row * p.n_weights + i];
 
           found += x > 0;
           sum += x >= 0 ? x : INFINITY;
         }
       sum = gt_row_reduce (sum, gt_sum_of (), sums);
       found = gt_row_reduce (found, gt_sum_of (), counts);
-      if (threadIdx.x == 0 && (isinf (sum) || found < p.n[2]))
-        gt_report (p.report, p.n[3], row, GT_REPORT_WEIGHTS);
+      if (threadIdx.x == 0 && (isinf (sum) || found < p.least))
+        gt_report (p.report, p.op, row, GT_REPORT_WEIGHTS);
       __syncthreads ();
     }
 }

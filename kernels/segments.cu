@@ -5,6 +5,7 @@
  * the indices, so that every run has the same sums. Likewise products and extremes. */
 
 #include "gtorch-blocks.cuh"
+#include "gtorch-segments-params.h"
 
 #define AHEAD 8 /* elements that are loaded together */
 
@@ -188,8 +189,9 @@ shuffle_xor (C x, int mask)
 }
 
 /* Folds segments that continue in further tiles: in the thread of the tile where they begin, or, if there
- * are many tiles and few columns, in its warp. */
-template <typename F, typename T, typename C>
+ * are many tiles and few columns, in its warp. W: what the parts are folded in; where every factor of a long product
+ * is a little more than 1, the roundings of C would all be in one direction. */
+template <typename F, typename T, typename C, typename W = C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)
 {
@@ -202,7 +204,7 @@ join (const GtSegments &p)
       const int64_t w = base + lane;
       int64_t in = 0, tile = 0, pre = 0, last = 0, end = 0;
       bool begins = false;
-      C value = F::template start<C> ();
+      W value = F::template start<W> ();
 
       if (w < all)
         {
@@ -243,11 +245,11 @@ join (const GtSegments &p)
           const int64_t final = __shfl_sync (~0u, last, owner);
           const int64_t row = __shfl_sync (~0u, pre, owner) * p.tiles;
           const int64_t column = __shfl_sync (~0u, in, owner);
-          C part = F::template start<C> ();
+          W part = F::template start<W> ();
 
 #pragma unroll 8
           for (int64_t t = first; t <= final; t += 32)
-            part = F::join (part, ((const C *) p.first)[(row + t) * p.b.inner + column]);
+            part = F::join (part, (W) ((const C *) p.first)[(row + t) * p.b.inner + column]);
 #pragma unroll
           for (int d = 16; d > 0; d /= 2)
             part = F::join (part, shuffle_xor (part, d));
@@ -257,56 +259,50 @@ join (const GtSegments &p)
       if (begins && !is_long)
 #pragma unroll 8
         for (int64_t t = tile + 1; t <= last; t++)
-          value = F::join (value, ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in]);
+          value = F::join (value, (W) ((const C *) p.first)[(pre * p.tiles + t) * p.b.inner + in]);
       if (begins)
-        put_to<F, T, C> (p, pre, p.at[end - 1], in, value);
+        put_to<F, T, C> (p, pre, p.at[end - 1], in, (C) value);
     }
 }
 
-#define SEGMENTS(op, F, name, T, C)                                         \
-  extern "C" __global__ void __launch_bounds__ (256)                        \
-      gt_segments_##op##_##name (const __grid_constant__ GtSegments p)      \
-  {                                                                         \
-    segments<F, T, C> (p);                                                  \
-  }                                                                         \
-  extern "C" __global__ void __launch_bounds__ (256)                        \
-      gt_segments_join_##op##_##name (const __grid_constant__ GtSegments p) \
-  {                                                                         \
-    join<F, T, C> (p);                                                      \
-  }
-#define SUM(name, T, C) SEGMENTS (sum, sum, name, T, C)
+#define SUM(name, T, C)                                                            \
+  GT_KERNEL (gt_segments_sum_##name, GtSegments, 256) { segments<sum, T, C> (p); } \
+  GT_KERNEL (gt_segments_join_sum_##name, GtSegments, 256) { join<sum, T, C> (p); }
 GT_EACH_FLOAT (SUM)
 SUM (c64, GTorchComplex64, GTorchComplex64)
 SUM (c128, GTorchComplex128, GTorchComplex128)
 
 /* The host converts other dtypes to these. */
-#define FOLDS(name, T)                  \
-  SEGMENTS (prod, product, name, T, T)  \
-  SEGMENTS (amax, greatest, name, T, T) \
-  SEGMENTS (amin, smallest, name, T, T)
-FOLDS (f32, float)
-FOLDS (f64, double)
-FOLDS (i64, gint64)
+#define FOLDS(name, T, W)                                                                   \
+  GT_KERNEL (gt_segments_prod_##name, GtSegments, 256) { segments<product, T, T> (p); }     \
+  GT_KERNEL (gt_segments_join_prod_##name, GtSegments, 256) { join<product, T, T, W> (p); } \
+  GT_KERNEL (gt_segments_amax_##name, GtSegments, 256) { segments<greatest, T, T> (p); }    \
+  GT_KERNEL (gt_segments_join_amax_##name, GtSegments, 256) { join<greatest, T, T> (p); }   \
+  GT_KERNEL (gt_segments_amin_##name, GtSegments, 256) { segments<smallest, T, T> (p); }    \
+  GT_KERNEL (gt_segments_join_amin_##name, GtSegments, 256) { join<smallest, T, T> (p); }
+FOLDS (f32, float, double)
+FOLDS (f64, double, double)
+FOLDS (i64, gint64, gint64)
 
-/* --- recurrences along n[0] lines of n[1] elements, n[2] apart; from the end if n[3] --- */
-#define RECURRENCE(name, T)                                                       \
-  GT_KERNEL (gt_recurrence_##name)                                                \
-  {                                                                               \
-    for (GT_LOOP (line, p.n[0]))                                                  \
-      {                                                                           \
-        const int64_t hop = p.n[3] != 0 ? -p.n[2] : p.n[2];                       \
-        int64_t column, at = gt_split (line, p.n[2], &column) * p.n[1] * p.n[2];  \
-        T e = (T) p.d[0];                                                         \
-                                                                                  \
-        at += column + (p.n[3] != 0 ? (p.n[1] - 1) * p.n[2] : 0);                 \
-        for (int64_t i = 0; i < p.n[1]; i++, at += hop)                           \
-          {                                                                       \
-            const T x = ((const T *) p.in[0])[at], f = ((const T *) p.in[1])[at]; \
-                                                                                  \
-            ((T *) p.out[0])[at] = e;                                             \
-            e = x + f * e;                                                        \
-          }                                                                       \
-      }                                                                           \
+/* --- recurrences --- */
+#define RECURRENCE(name, T)                                                     \
+  GT_KERNEL (gt_recurrence_##name, GtRecurrence, 1024)                          \
+  {                                                                             \
+    for (GT_LOOP (line, p.lines))                                               \
+      {                                                                         \
+        const int64_t hop = p.reverse != 0 ? -p.inner : p.inner;                \
+        int64_t column, at = gt_split (line, p.inner, &column) * p.n * p.inner; \
+        T e = (T) p.start;                                                      \
+                                                                                \
+        at += column + (p.reverse != 0 ? (p.n - 1) * p.inner : 0);              \
+        for (int64_t i = 0; i < p.n; i++, at += hop)                            \
+          {                                                                     \
+            const T x = ((const T *) p.x)[at], f = ((const T *) p.f)[at];       \
+                                                                                \
+            ((T *) p.y)[at] = e;                                                \
+            e = x + f * e;                                                      \
+          }                                                                     \
+      }                                                                         \
   }
 RECURRENCE (f32, float)
 RECURRENCE (f64, double)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* softmax and log_softmax, and their gradients, of [outer, n, inner]:
- * n[0] rows (outer * inner), n[1] n, n[2] inner, n[3] is it the logarithm? in[0] x; gradients: in[0] g,
- * in[1] y. */
+/* softmax and log_softmax, and their gradients, of [outer, n, inner]. */
 
 #include "gtorch-rows.cuh"
+#include "gtorch-softmax-params.h"
 
 /* Computes exp with an accuracy that suffices for 16-bit floats. */
 GT_DEVICE float
@@ -52,18 +51,18 @@ template <typename T, int K> struct gt_narrow_row
 
 template <typename T, int K>
 static __device__ __forceinline__ void
-softmax_narrow (const GtPlain &p)
+softmax_narrow (const GtSoftmax &p)
 {
   __shared__ float shared[32];
-  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
-  gt_vector<T, 8> *to = (gt_vector<T, 8> *) ((T *) p.out[0] + row * n);
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n;
+  gt_vector<T, 8> *to = (gt_vector<T, 8> *) ((T *) p.y + row * n);
   const int n_vectors = (int) (n / 8);
   gt_narrow_row<T, K> r;
   float most = -INFINITY, sum = 0, x[8];
 
-  if (row >= p.n[0])
+  if (row >= p.rows)
     return;
-  r.load ((const T *) p.in[0] + row * n, n_vectors);
+  r.load ((const T *) p.x + row * n, n_vectors);
 #pragma unroll
   for (int k = 0; k < K; k++)
     {
@@ -91,7 +90,7 @@ softmax_narrow (const GtPlain &p)
       r.get (k, x);
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        y.at[i] = gt_convert<T>::from (p.n[3] ? x[i] - shift : quick_exp (x[i] - most) * scale);
+        y.at[i] = gt_convert<T>::from (p.is_log ? x[i] - shift : quick_exp (x[i] - most) * scale);
       if (threadIdx.x + k * blockDim.x < n_vectors)
         to[threadIdx.x + k * blockDim.x] = y;
     }
@@ -99,7 +98,7 @@ softmax_narrow (const GtPlain &p)
 
 template <typename T, typename C, int V, int K>
 static __device__ __forceinline__ void
-softmax (const GtPlain &p)
+softmax (const GtSoftmax &p)
 {
   if constexpr (V == 8)
     {
@@ -107,13 +106,13 @@ softmax (const GtPlain &p)
       return;
     }
   __shared__ C shared[32];
-  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n;
   gt_row<T, C, V, K> r;
   C most = -INFINITY, sum = 0;
 
-  if (row >= p.n[0])
+  if (row >= p.rows)
     return;
-  r.load ((const T *) p.in[0] + row * n, n, (C) -INFINITY);
+  r.load ((const T *) p.x + row * n, n, (C) -INFINITY);
 #pragma unroll
   for (int i = 0; i < V * K; i++)
     most = r.x[i] > most ? r.x[i] : most;
@@ -124,10 +123,10 @@ softmax (const GtPlain &p)
       const C e = exp (r.x[i] - most);
 
       sum += e;
-      r.x[i] = p.n[3] ? r.x[i] : e;
+      r.x[i] = p.is_log ? r.x[i] : e;
     }
   sum = gt_row_reduce (sum, gt_sum_of (), shared);
-  if (p.n[3])
+  if (p.is_log)
     {
       const C shift = most + log (sum);
 
@@ -143,44 +142,44 @@ softmax (const GtPlain &p)
       for (int i = 0; i < V * K; i++)
         r.x[i] *= scale;
     }
-  r.store ((T *) p.out[0] + row * n, n);
+  r.store ((T *) p.y + row * n, n);
 }
 
 template <typename T, typename C, int V, int K>
 static __device__ __forceinline__ void
-softmax_grad (const GtPlain &p)
+softmax_grad (const GtSoftmax &p)
 {
   __shared__ C shared[32];
-  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n[1];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n;
   gt_row<T, C, V, K> g, y;
   C sum = 0;
 
-  if (row >= p.n[0])
+  if (row >= p.rows)
     return;
-  g.load ((const T *) p.in[0] + row * n, n, 0);
-  y.load ((const T *) p.in[1] + row * n, n, 0);
+  g.load ((const T *) p.g + row * n, n, 0);
+  y.load ((const T *) p.x + row * n, n, 0);
 #pragma unroll
   for (int i = 0; i < V * K; i++)
-    sum += p.n[3] ? g.x[i] : g.x[i] * y.x[i];
+    sum += p.is_log ? g.x[i] : g.x[i] * y.x[i];
   sum = gt_row_reduce (sum, gt_sum_of (), shared);
 #pragma unroll
   for (int i = 0; i < V * K; i++)
-    g.x[i] = p.n[3] ? g.x[i] - exp (y.x[i]) * sum : y.x[i] * (g.x[i] - sum);
-  g.store ((T *) p.out[0] + row * n, n);
+    g.x[i] = p.is_log ? g.x[i] - exp (y.x[i]) * sum : y.x[i] * (g.x[i] - sum);
+  g.store ((T *) p.y + row * n, n);
 }
 
 /* Processes rows of any length, reading them twice. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
-softmax_long (const GtPlain &p)
+softmax_long (const GtSoftmax &p)
 {
   __shared__ C shared[32];
-  const int64_t n = p.n[1];
+  const int64_t n = p.n;
 
-  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
     {
-      const T *x = (const T *) p.in[0] + row * n;
-      T *y = (T *) p.out[0] + row * n;
+      const T *x = (const T *) p.x + row * n;
+      T *y = (T *) p.y + row * n;
       C most = -INFINITY, sum = 0, all;
 
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
@@ -202,32 +201,32 @@ softmax_long (const GtPlain &p)
         {
           const C v = gt_convert<C>::from (x[i]) - all;
 
-          y[i] = gt_convert<T>::from (p.n[3] ? v - log (sum) : exp (v) / sum);
+          y[i] = gt_convert<T>::from (p.is_log ? v - log (sum) : exp (v) / sum);
         }
     }
 }
 
 template <typename T, typename C>
 static __device__ __forceinline__ void
-softmax_grad_long (const GtPlain &p)
+softmax_grad_long (const GtSoftmax &p)
 {
   __shared__ C shared[32];
-  const int64_t n = p.n[1];
+  const int64_t n = p.n;
 
-  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
     {
-      const T *g = (const T *) p.in[0] + row * n, *y = (const T *) p.in[1] + row * n;
-      T *to = (T *) p.out[0] + row * n;
+      const T *g = (const T *) p.g + row * n, *y = (const T *) p.x + row * n;
+      T *to = (T *) p.y + row * n;
       C sum = 0;
 
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        sum += gt_convert<C>::from (g[i]) * (p.n[3] ? (C) 1 : gt_convert<C>::from (y[i]));
+        sum += gt_convert<C>::from (g[i]) * (p.is_log ? (C) 1 : gt_convert<C>::from (y[i]));
       sum = gt_row_reduce (sum, gt_sum_of (), shared);
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
         {
           const C gi = gt_convert<C>::from (g[i]), yi = gt_convert<C>::from (y[i]);
 
-          to[i] = gt_convert<T>::from (p.n[3] ? gi - exp (yi) * sum : yi * (gi - sum));
+          to[i] = gt_convert<T>::from (p.is_log ? gi - exp (yi) * sum : yi * (gi - sum));
         }
     }
 }
@@ -235,15 +234,15 @@ softmax_grad_long (const GtPlain &p)
 /* Processes columns (inner > 1): one thread for each row; adjacent threads read adjacent elements. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
-softmax_columns (const GtPlain &p)
+softmax_columns (const GtSoftmax &p)
 {
-  const int64_t n = p.n[1], inner = p.n[2];
+  const int64_t n = p.n, inner = p.inner;
 
-  for (GT_LOOP (row, p.n[0]))
+  for (GT_LOOP (row, p.rows))
     {
       int64_t in, outer = gt_split (row, inner, &in);
-      const T *x = (const T *) p.in[0] + outer * n * inner + in;
-      T *y = (T *) p.out[0] + outer * n * inner + in;
+      const T *x = (const T *) p.x + outer * n * inner + in;
+      T *y = (T *) p.y + outer * n * inner + in;
       C most = -INFINITY, sum = 0;
 
       for (int64_t i = 0; i < n; i++)
@@ -258,31 +257,31 @@ softmax_columns (const GtPlain &p)
         {
           const C v = gt_convert<C>::from (x[i * inner]) - most;
 
-          y[i * inner] = gt_convert<T>::from (p.n[3] ? v - log (sum) : exp (v) / sum);
+          y[i * inner] = gt_convert<T>::from (p.is_log ? v - log (sum) : exp (v) / sum);
         }
     }
 }
 
 template <typename T, typename C>
 static __device__ __forceinline__ void
-softmax_grad_columns (const GtPlain &p)
+softmax_grad_columns (const GtSoftmax &p)
 {
-  const int64_t n = p.n[1], inner = p.n[2];
+  const int64_t n = p.n, inner = p.inner;
 
-  for (GT_LOOP (row, p.n[0]))
+  for (GT_LOOP (row, p.rows))
     {
       int64_t in, outer = gt_split (row, inner, &in), base = outer * n * inner + in;
       C sum = 0;
 
       for (int64_t i = 0; i < n; i++)
-        sum += gt_get<C, T> (p.in[0], base + i * inner)
-               * (p.n[3] ? (C) 1 : gt_get<C, T> (p.in[1], base + i * inner));
+        sum += gt_get<C, T> (p.g, base + i * inner)
+               * (p.is_log ? (C) 1 : gt_get<C, T> (p.x, base + i * inner));
       for (int64_t i = 0; i < n; i++)
         {
-          const C g = gt_get<C, T> (p.in[0], base + i * inner);
-          const C y = gt_get<C, T> (p.in[1], base + i * inner);
+          const C g = gt_get<C, T> (p.g, base + i * inner);
+          const C y = gt_get<C, T> (p.x, base + i * inner);
 
-          gt_put<T> (p.out[0], base + i * inner, p.n[3] ? g - exp (y) * sum : y * (g - sum));
+          gt_put<T> (p.y, base + i * inner, p.is_log ? g - exp (y) * sum : y * (g - sum));
         }
     }
 }
@@ -290,49 +289,48 @@ softmax_grad_columns (const GtPlain &p)
 /* Computes the logarithm of the sum of exponentials, with a block for each row. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
-logsumexp (const GtPlain &p)
+logsumexp (const GtSoftmax &p)
 {
   __shared__ C shared[32];
-  const int64_t n = p.n[1];
+  const int64_t n = p.n;
 
-  for (int64_t row = blockIdx.x; row < p.n[0]; row += gridDim.x)
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
     {
       C most = -INFINITY, sum = 0;
 
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
         {
-          const C v = gt_get<C, T> (p.in[0], row * n + i);
+          const C v = gt_get<C, T> (p.x, row * n + i);
 
           most = v > most ? v : most;
         }
       most = gt_row_reduce (most, gt_max_of (), shared);
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
         {
-          const C v = gt_get<C, T> (p.in[0], row * n + i);
+          const C v = gt_get<C, T> (p.x, row * n + i);
 
           /* if all elements are -inf, their difference would be NaN */
           sum += v == most ? (C) 1 : exp (v - most);
         }
       sum = gt_row_reduce (sum, gt_sum_of (), shared);
       if (threadIdx.x == 0)
-        gt_put<T> (p.out[0], row, isinf (most) && sum == sum ? most : most + log (sum));
+        gt_put<T> (p.y, row, isinf (most) && sum == sum ? most : most + log (sum));
     }
 }
 
 /* Narrow rows need few registers: two blocks of the longest are resident at once. */
-#define ROWS(dtype, T, C, form, V, K)                                   \
-  extern "C" __global__ void __launch_bounds__ (1024, (V) == 8 ? 2 : 1) \
-      gt_softmax_##dtype##_##form (const __grid_constant__ GtPlain p)   \
-  {                                                                     \
-    softmax<T, C, V, K> (p);                                            \
-  }                                                                     \
-  GT_KERNEL (gt_softmax_grad_##dtype##_##form) { softmax_grad<T, C, V, K> (p); }
+#define ROWS(dtype, T, C, form, V, K)                                        \
+  GT_KERNEL (gt_softmax_##dtype##_##form, GtSoftmax, 1024, (V) == 8 ? 2 : 1) \
+  {                                                                          \
+    softmax<T, C, V, K> (p);                                                 \
+  }                                                                          \
+  GT_KERNEL (gt_softmax_grad_##dtype##_##form, GtSoftmax, 1024) { softmax_grad<T, C, V, K> (p); }
 GT_EACH_ROW (ROWS)
 
-#define OTHERS(dtype, T, C)                                                   \
-  GT_KERNEL (gt_softmax_##dtype##_long) { softmax_long<T, C> (p); }           \
-  GT_KERNEL (gt_softmax_grad_##dtype##_long) { softmax_grad_long<T, C> (p); } \
-  GT_KERNEL (gt_logsumexp_##dtype) { logsumexp<T, C> (p); }                   \
-  GT_KERNEL (gt_softmax_##dtype##_columns) { softmax_columns<T, C> (p); }     \
-  GT_KERNEL (gt_softmax_grad_##dtype##_columns) { softmax_grad_columns<T, C> (p); }
+#define OTHERS(dtype, T, C)                                                                    \
+  GT_KERNEL (gt_softmax_##dtype##_long, GtSoftmax, 1024) { softmax_long<T, C> (p); }           \
+  GT_KERNEL (gt_softmax_grad_##dtype##_long, GtSoftmax, 1024) { softmax_grad_long<T, C> (p); } \
+  GT_KERNEL (gt_logsumexp_##dtype, GtSoftmax, 1024) { logsumexp<T, C> (p); }                   \
+  GT_KERNEL (gt_softmax_##dtype##_columns, GtSoftmax, 1024) { softmax_columns<T, C> (p); }     \
+  GT_KERNEL (gt_softmax_grad_##dtype##_columns, GtSoftmax, 1024) { softmax_grad_columns<T, C> (p); }
 GT_EACH_FLOAT (OTHERS)

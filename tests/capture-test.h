@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* The begin and the end of a capture that must succeed. */
+/* Begin and end of a capture that must succeed. */
 
 #include <gtorch/gtorch.h>
 

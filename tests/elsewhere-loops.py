@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs the pointwise loops with two C libraries and compares what they compute.
+"""Runs the element-wise loops with two C libraries and compares the results.
 
-Usage: elsewhere-loops.py FOLDER OTHER, two build folders with generated loops of the level `baseline`, which
-call nothing but the C library: a program that has them alone can be linked where there is no GLib. The
-first is linked by musl-gcc, the other by gcc.
+Usage: elsewhere-loops.py FOLDER OTHER, two build folders with generated loops of the level
+`baseline`, which call only the C library: a program that contains nothing else can be linked where
+there is no GLib. The first is linked by musl-gcc, the other by gcc.
 
-What is not a float must be equal, and so must be which results are infinite or no numbers. Both libraries err by
-few units in the last place, which an expression can make more of; a function for floats in place of that for
-doubles loses half of the digits, 29 bits, and a wrong one all of them. So at most the last 13 of 53 bits may differ,
-of floats the last 8 of 24, for results below 1 in proportion to 1.
+Integers and bools must be equal, and so must infinities and NaNs. Both libraries err by few units
+in the last place, which an expression can amplify; using a float function in place of the double
+one loses half of the digits, 29 bits, and a wrong function all of them. So at most the last 13 of
+53 bits may differ, of floats the last 8 of 24; for results below 1 the tolerance is relative to 1.
 """
 
 import math
@@ -27,7 +27,7 @@ LOOP = re.compile(
 )
 ATTR_INT = re.compile(r"attrs\[(\d)\]\.(?:number\.)?i\b")
 
-# C type -> letter of the module struct, numbers of that letter, bits that must agree (None: all).
+# C type -> letter of the struct module, numbers of that letter, bits that must agree (None: all).
 TYPES = {
     "float": ("f", 1, 16),
     "double": ("d", 1, 40),
@@ -39,7 +39,7 @@ TYPES = {
     "gint64": ("q", 1, None),
     "guint8": ("B", 1, None),
 }
-N = 96  # more than the buffer of loops, and not a multiple of it
+N = 96  # more than the buffer of the loops, and not a multiple of it
 SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, -0.5, 1e-30, 1e30, 3.0]
 
 PROGRAM = """
@@ -99,7 +99,7 @@ class Loop:
                 f"{self.size(self.output)}, {self.ints} }},")
 
     def inputs(self, noise):
-        """Special values, though not of complex numbers, for which libraries have rules of their own; then noise."""
+        """Special values, except for complex numbers, where libraries differ; then noise."""
         letter, parts, _ = self.input
         out = b""
         for operand in range(self.n_inputs):

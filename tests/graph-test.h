@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* What the tests of graphs have in common. */
+/* Shared helpers of the tests of graphs. */
 
 #include "capture-test.h"
 #include "test-device.h"
@@ -19,7 +19,7 @@ assert_like (const gchar *message, const gchar *text)
     g_error ("“%s” is not like “%s”", message, text);
 }
 
-/* The call, which has &fault, fails with this code and a message that contains what is like the text. */
+/* Checks that the call, which uses &fault, fails with this code and a message that matches the text. */
 #define FAILS(call, code, text)                 \
   G_STMT_START                                  \
   {                                             \

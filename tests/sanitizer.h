@@ -3,9 +3,9 @@
 
 #pragma once
 
-/* compute-sanitizer looks at each access of a kernel and waits for its end before the next begins: a launch
- * takes milliseconds. There tests do once what they otherwise repeat, and leave out what needs kernels side
- * by side. tests/gpu/sanitize.py says so with GTORCH_TEST_SERIAL. */
+/* compute-sanitizer checks each access of a kernel and runs kernels one at a time: a launch takes
+ * milliseconds. Under it tests do once what they otherwise repeat, and skip cases that need concurrent
+ * kernels. tests/gpu/sanitize.py sets GTORCH_TEST_SERIAL for it. */
 
 #include <glib.h>
 
@@ -15,14 +15,14 @@ is_under_sanitizer (void)
   return g_getenv ("GTORCH_TEST_SERIAL") != NULL;
 }
 
-/* Of elements in a row every so many-th. */
+/* Returns the step for checking elements of a row. */
 static inline guint
 test_step (void)
 {
   return is_under_sanitizer () ? 50 : 1;
 }
 
-/* n, or fewer under compute-sanitizer, but one. */
+/* Returns n, or a smaller number under compute-sanitizer, but at least 1. */
 static inline guint
 test_often (guint n)
 {

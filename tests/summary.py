@@ -23,13 +23,13 @@ UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 UNITTEST_END = re.compile(r"^(?:OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 UNITTEST_BAD = re.compile(r"^(?:FAIL|ERROR): (.+)$", re.MULTILINE)
 
-# Of each stream of a program that failed.
+# Applies to each output stream of a program that failed.
 TAIL_LINES = 40
 
 
 @dataclass
 class Counts:
-    """What one program, or all of them, did."""
+    """The results of one program, or of all."""
 
     passed: int = 0
     failures: list = field(default_factory=list)
@@ -66,7 +66,7 @@ def parse_tap(text):
                 counts.skips.append(match["why"] or "the whole program")
             continue
         if line.startswith("Bail out!"):
-            # GLib says this after the case that failed; what never ran is explained by it.
+            # GLib prints this after the failed case, which explains the cases that never ran
             if not counts.failures:
                 counts.failures.append(line)
             plan = n_top
@@ -154,7 +154,7 @@ def tail(text):
 
 
 def print_failures(failures):
-    """Each (log, name, entry, counts) once more, with what it printed last."""
+    """Yields each (log, name, entry, counts), followed by the last output of failed programs."""
     for path, name, entry, counts in failures:
         print(f"\n{name} of {path} ended with status {entry.get('returncode')}:")
         for failure in counts.failures:

@@ -5,6 +5,8 @@
 
 #include "test-device.h"
 
+#include "backend/plain-device.h"
+
 #include <stdlib.h>
 
 #include <gtorch/cuda/driver/gtorch-cuda-private.h>
@@ -20,9 +22,11 @@ static void __attribute__ ((constructor)) choose_device (void)
 
   if (name == NULL || name[0] == '\0')
     return;
+  if (g_str_has_prefix (name, "plain"))
+    plain_backend_add ();
   device = gtorch_device_new_from_string (name, &error);
   if (device != NULL)
-    device = gtorch_device_resolve (device); /* there is one object for each, which stays */
+    device = gtorch_device_resolve (device); /* the devices are singletons */
   if (device != NULL && gtorch_device_set_current (device, &error))
     x = gtorch_full (GTORCH_SHAPE (5), 2, GTORCH_DTYPE_FLOAT32, device, &error);
   if (x == NULL) /* no such device, or no kernels for it */
@@ -33,7 +37,7 @@ static void __attribute__ ((constructor)) choose_device (void)
   gtorch_set_default_device (device);
 }
 
-/* Where the processor has the baseline alone, a run for a level repeats the one for none. */
+/* Where the processor supports only the baseline, a run for a level would repeat the normal one. */
 static void __attribute__ ((constructor)) need_levels (void)
 {
 #ifdef GTORCH_HAVE_ISA_V3
@@ -98,7 +102,7 @@ test_fails (GTorchTensor *result, GError **error)
   return !gtorch_device_synchronize (test_device (), NULL, error);
 }
 
-/* The whole storage moves, so that strides and offset stay as they are. */
+/* Moves the whole storage, so that strides and offset do not change. */
 static GTorchImpl *
 move (GTorchImpl *impl, GTorchDevice *to)
 {
@@ -204,7 +208,7 @@ test_enqueue (GTorchStream *stream, void (*func) (gpointer data), gpointer data)
   g_autoptr (GError) error = NULL;
 
   *call = (Call){ func, data };
-  if (test_device ()->type == GTORCH_DEVICE_TYPE_CPU)
+  if (test_device ()->type != GTORCH_DEVICE_TYPE_CUDA)
     GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, call, g_free);
   else if (gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (test_device ()), &error))
     gtorch_cuda_check (gtorch_cuda.cuLaunchHostFunc (gtorch_stream_get_handle (stream),

@@ -9,29 +9,29 @@
 
 #include "sanitizer.h"
 
-/* GTORCH_TEST_DEVICE names the device that a program of tests runs on. Before main () it becomes the default
- * device and the current one, so that tensors made without naming a device are there; where it is missing
- * the program ends, skipping all. Nothing happens if the variable is not set: that is the CPU.
+/* GTORCH_TEST_DEVICE names the device of a test program. It becomes the default and current device before
+ * main (), so that tensors are created on it by default; if it is missing, the program ends and skips all
+ * tests. Without the variable the device is the CPU.
  *
- * What is here works on tensors of every device, and so must tests that look into memory. */
+ * The functions here work on tensors of every device, and so must tests that read memory. */
 
 GTorchDevice *test_device (void);
-/* Is the test, which is about the CPU alone, to end here? Skips it then. */
+/* Skips the test and returns TRUE if it is for the CPU only and the device is another. */
 gboolean test_is_elsewhere (const gchar *why);
-/* Can the device record graphs? Skips the test if not. */
+/* Returns TRUE if the device can capture graphs; otherwise skips the test. */
 gboolean test_can_capture (void);
-/* Did the call fail? What GPUs find out later, wrong indices say, they are waited for. Drops the result. */
+/* Returns TRUE if the call failed. Waits for errors that a GPU detects asynchronously. Drops the result. */
 gboolean test_fails (GTorchTensor *result, GError **error);
 
-/* The same elements in the same layout, on test_device () or on the host; new references. */
+/* Returns the same elements in the same layout, on test_device () or on the host; new references. */
 GTorchImpl *impl_to_test_device (GTorchImpl *impl);
 GTorchImpl *impl_to_host (GTorchImpl *impl);
-/* The element that comes i-th in row-major order. */
+/* Returns the i-th element in row-major order. */
 gdouble test_element (GTorchTensor *tensor, gint64 i);
-/* All elements in row-major order, as bytes of the tensor's dtype; free them. */
+/* Returns all elements in row-major order, as bytes of the tensor's dtype; free them. */
 gpointer test_dup_elements (GTorchTensor *tensor, gsize *n_bytes);
-/* What is printed, without the words that say where it is. */
+/* Returns the text of the tensor, without the name of the device. */
 gchar *test_to_string (GTorchTensor *tensor);
 
-/* The stream calls func, and goes on when that returns. */
+/* Enqueues a call of func; later work of the stream waits until it returns. */
 void test_enqueue (GTorchStream *stream, void (*func) (gpointer data), gpointer data);

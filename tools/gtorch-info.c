@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Says what this installation of GTorch is made of and what it finds on this machine: the first thing to look
- * at, and to put into a report of a problem. */
+/* Prints how this installation of GTorch was built and what it finds on this machine: for a first
+ * diagnosis, and for bug reports. */
 
 #include "config.h"
 
@@ -133,7 +133,7 @@ json_quote (GString *json, const gchar *text)
   g_string_append_c (json, '"');
 }
 
-/* Begins a value; a NULL name is that of an element of an array. */
+/* Begins a value; a NULL name denotes an element of an array. */
 static void
 json_begin (GString *json, guint depth, const gchar *name)
 {
@@ -265,7 +265,7 @@ print_json (GTorchDevice *best)
   json_devices (json, best);
   json_libraries (json);
   json_end (json, 0, "}\n");
-  fputs (json->str, stdout); /* JSON is UTF-8, whatever the locale's encoding */
+  fputs (json->str, stdout); /* JSON is UTF-8, whatever the encoding of the locale */
 }
 
 static gboolean

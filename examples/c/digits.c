@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong. */
+/* Learns to read handwritten digits, saves and reloads the network, and draws the misread digits. */
 
 #include <cairo.h>
 #include <gtorch/gtorch.h>
@@ -23,7 +23,7 @@ static GOptionEntry entries[] = {
   { NULL },
 };
 
-/* Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]. */
+/* Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]. */
 static gboolean
 load_digits (GTorchTensor **images, GTorchTensor **labels, GError **error)
 {
@@ -80,7 +80,7 @@ make_model (GError **error)
   return GTORCH_MODULE (model);
 }
 
-/* The digits that the model reads, without recording gradients. */
+/* Returns the digits that the model reads, without recording gradients. */
 static gint64 *
 read_digits (GTorchModule *model, GTorchTensor *images, GError **error)
 {
@@ -135,7 +135,8 @@ train (GTorchModule *model, GTorchTensor *images, GTorchTensor *labels, GArray *
   return TRUE;
 }
 
-/* The loss curve on the left, misread digits on the right: the image, what it is and what was read. */
+/* Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
+ * was read. */
 static void
 draw (GArray *losses, GTorchTensor *images, const gint64 *labels, const gint64 *read, gint64 n)
 {
@@ -213,7 +214,7 @@ run (GError **error)
   gtorch_module_eval (model);
   read = read_digits (model, test_images, error);
 
-  /* What was learned goes through a file into a new model, which must read the same. */
+  /* The parameters go through a file into a new model, which must read the same digits. */
   g_autoptr (GHashTable) state = gtorch_module_state_dict (model);
 
   if (read == NULL || !gtorch_safetensors_save_file (state, NULL, file, NULL, NULL, NULL, error)
@@ -247,7 +248,7 @@ run (GError **error)
   return TRUE;
 }
 
-/* The GPU that computes, or why none does. */
+/* Prints the GPU that computes, or why none does. */
 static void
 print_device (void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Learns to tell two spirals apart while the main loop stays free for other things.
+/* Learns to separate two spirals while the main loop stays responsive.
  *
- * Training steps are put onto a stream, two ahead of the device at most, and nothing in this thread waits
- * for them: an event tells when one is done, and losses are read asynchronously. A timeout stands for the
- * user interface: it draws a bar of progress and finds out for how long the main loop was not there for it.
- * Ctrl-C ends the training after the steps that are under way. */
+ * Training steps are enqueued on a stream, at most two ahead of the device, and nothing in this thread
+ * waits for them: an event reports the end of each, and losses are read asynchronously. A timeout stands
+ * in for the user interface: it draws a progress bar and measures for how long the main loop was blocked.
+ * Ctrl-C ends the training after the pending steps. */
 
 #include <glib-unix.h>
 #include <gtorch/gtorch.h>
@@ -35,12 +35,12 @@ typedef struct
   GTorchTensor *x, *y;
   GTorchModule *model;
   GTorchOptimizer *adam;
-  GError *error; /* the first one */
+  GError *error; /* the first error */
   gint n_sent, n_done, n_drawn;
-  gint n_awaited; /* steps and losses */
-  gdouble loss;   /* the last one that is known */
+  gint n_awaited; /* pending steps and reads of losses */
+  gdouble loss;   /* the last known loss */
   gint n_ticks;
-  gboolean in_place; /* on a terminal; elsewhere there is a line for each bar that is longer */
+  gboolean in_place; /* on a terminal; otherwise each longer bar gets a line */
   gint bar_length;
   gint64 last_tick, longest_us;
 } Run;
@@ -59,9 +59,9 @@ check_options (const char *argument, GError **error)
   return FALSE;
 }
 
-/* --- work for the device --- */
+/* --- work on the device --- */
 
-/* Points as [2 n, 2], and as [2 n, 1] which spiral each belongs to. */
+/* Creates points as [2 n, 2], and the spiral of each as [2 n, 1]. */
 static gboolean
 make_spirals (Run *run, GError **error)
 {
@@ -108,7 +108,7 @@ make_model (Run *run, GError **error)
 static void step_done (Run *run);
 static void loss_known (GObject *loss, GAsyncResult *result, gpointer data);
 
-/* Returns before anything is computed. */
+/* Enqueues a step; returns before anything is computed. */
 static gboolean
 send_step (Run *run, GError **error)
 {
@@ -231,7 +231,8 @@ train (Run *run, GError **error)
 
   gtorch_stream_set_current (run->stream);
   gtorch_manual_seed (seed);
-  /* The first step loads kernels and libraries, which takes a while: before a user could notice. */
+  /* the first step loads kernels and libraries, which takes a while: it is made before the user interface
+   * starts */
   if (!make_spirals (run, error) || !make_model (run, error))
     return FALSE;
   while (run->n_sent < MIN (steps, AHEAD))
@@ -256,7 +257,7 @@ train (Run *run, GError **error)
   return FALSE;
 }
 
-/* The GPU that computes, or why none does. */
+/* Prints the GPU that computes, or why none does. */
 static void
 print_device (void)
 {

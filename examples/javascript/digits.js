@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong.
+// Learns to read handwritten digits, saves and reloads the network, and draws the misread digits.
 
 import Cairo from 'cairo';
 import Gio from 'gi://Gio';
@@ -27,7 +27,7 @@ for (const argument of System.programArgs) {
 const here = Gio.File.new_for_uri(import.meta.url).get_parent();
 const data = options.data ?? here.resolve_relative_path('../data/digits.csv.gz').get_path();
 
-// Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
+// Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
 function loadDigits(path) {
     const gunzip = Gio.ZlibDecompressor.new(Gio.ZlibCompressorFormat.GZIP);
     const packed = Gio.File.new_for_path(path).read(null);
@@ -56,7 +56,7 @@ function makeModel() {
         nn.Linear(512, 10));
 }
 
-// The digits that the model reads, without recording gradients.
+// Returns the digits that the model reads, without recording gradients.
 function readDigits(model, images) {
     return GTorch.no_grad(() => model.forward(images).argmax({dim: [1]}).toArray());
 }
@@ -87,7 +87,8 @@ function train(model, images, labels, epochs) {
     return losses;
 }
 
-// The loss curve on the left, misread digits on the right: the image, what it is and what was read.
+// Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
+// was read.
 function draw(path, losses, images, labels, read) {
     const surface = new Cairo.ImageSurface(Cairo.Format.RGB24, 640, 320);
     const cr = new Cairo.Context(surface);
@@ -137,7 +138,7 @@ const right = Array.from(labels.index_select(0, heldIndex).to_ints());
 model.eval();
 const read = readDigits(model, testImages);
 
-// What was learned goes through a file into a new model, which must read the same.
+// The parameters go through a file into a new model, which must read the same digits.
 const file = Gio.File.new_for_path('digits.safetensors');
 GTorch.safetensors_save_file(model.state_dict(), null, file, null, null);
 const [loaded] = [GTorch.safetensors_load_file(file, false, null, null, null)].flat();

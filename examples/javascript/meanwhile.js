@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Learns to tell two spirals apart while the main loop stays free for other things.
+// Learns to separate two spirals while the main loop stays responsive.
 //
-// Training steps are put onto a stream, two ahead of the device at most, and nothing in this thread waits
-// for them: an event tells when one is done, and losses are promises. A timeout stands for the user
-// interface: it draws a bar of progress and finds out for how long the main loop was not there for it.
-// Ctrl-C ends the training after the steps that are under way.
+// Training steps are enqueued on a stream, at most two ahead of the device, and nothing in this thread
+// waits for them: an event reports the end of each, and losses are promises. A timeout stands in for the
+// user interface: it draws a progress bar and measures for how long the main loop was blocked. Ctrl-C
+// ends the training after the pending steps.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -21,13 +21,13 @@ const TICK_MS = 10;
 const SIGINT = 2;
 const INTERRUPTED = 130;
 const {nn, optim} = GTorch;
-// Only a terminal can draw the bar in its place; elsewhere there is a line for each bar that is longer.
+// Only a terminal can redraw the bar; otherwise each longer bar gets a line.
 const inPlace = GLib.log_writer_supports_color(1);
-// GLib 2.80 has it in a library of its own, where later releases call it signal_add.
+// GLib 2.80 has it in a separate namespace, where later releases call it signal_add.
 const addSignal = await import('gi://GLibUnix?version=2.0').then(
     ({default: unix}) => unix.signal_add ?? unix.signal_add_full, () => GLib.unix_signal_add);
 
-// Points as [2 n, 2], and as [2 n, 1] which spiral each belongs to.
+// Returns points as [2 n, 2], and the spiral of each as [2 n, 1].
 function makeSpirals(n) {
     const radius = GTorch.linspace(0.1, 1, n);
     const angle = radius.mul(9.5);
@@ -44,15 +44,15 @@ class Run {
         this.model = nn.Sequential(nn.Linear(2, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh(),
             nn.Linear(WIDTH, 1));
         this.adam = optim.Adam(this.model.parameters(), 0.01);
-        this.error = null; // the first one
+        this.error = null; // the first error
         this.nSent = this.nDone = this.nDrawn = this.nAwaited = this.nTicks = 0;
         this.loss = this.longest = 0;
         this.barLength = -1;
     }
 
-    // --- work for the device ---
+    // --- work on the device ---
 
-    // Returns before anything is computed.
+    // Enqueues a step; returns before anything is computed.
     sendStep() {
         GTorch.tidy(() => {
             const loss = this.model.forward(this.x).binary_cross_entropy_with_logits(this.y);
@@ -117,7 +117,7 @@ class Run {
             return;
         const bar = '#'.repeat(length).padEnd(20, '.');
         const percent = String(Math.floor(100 * this.nDone / this.nSteps)).padStart(3);
-        const up = inPlace ? '\x1b[A' : ''; // over the line above
+        const up = inPlace ? '\x1b[A' : ''; // overwrites the line above
         print(`${up}[${bar}] ${percent} %, loss ${this.loss.toFixed(4)}`);
         this.nDrawn = this.nDone;
         this.barLength = length;
@@ -132,7 +132,8 @@ class Run {
     }
 
     async train() {
-        // The first step loads kernels and libraries, which takes a while: before a user could notice.
+        // The first step loads kernels and libraries, which takes a while: it is made before the user
+        // interface starts.
         while (this.nSent < Math.min(this.nSteps, AHEAD))
             this.sendStep();
 
@@ -144,7 +145,7 @@ class Run {
         if (inPlace)
             print('');
         const start = this.lastTick = GLib.get_monotonic_time();
-        await new Promise(resolve => (this.end = resolve)); // the main loop goes on
+        await new Promise(resolve => (this.end = resolve)); // the main loop continues
         this.measureGap();
         this.draw();
         print(`meanwhile: ${this.nTicks} ticks in ${((this.lastTick - start) / 1e6).toFixed(2)} s, ` +

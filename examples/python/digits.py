@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong."""
+"""Learns to read handwritten digits, saves and reloads the network, and draws the misread digits."""
 
 import argparse
 import gzip
@@ -20,7 +20,7 @@ N, BATCH = 1797, 64
 
 
 def load_digits(path):
-    """Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]."""
+    """Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]."""
     with gzip.open(path, 'rt', encoding='ascii') as file:
         rows = [[int(v) for v in line.split(',')] for line in file]
     pixels = [v / 16 for row in rows for v in row[:64]]
@@ -42,7 +42,7 @@ def make_model():
 
 
 def read_digits(model, images):
-    """The digits that the model reads, without recording gradients."""
+    """Returns the digits that the model reads, without recording gradients."""
     with GTorch.no_grad():
         return list(model.forward(images).argmax([1], False).to_ints())
 
@@ -71,7 +71,8 @@ def train(model, images, labels, epochs):
 
 
 def draw(path, losses, images, labels, read):
-    """The loss curve on the left, misread digits on the right: the image, what it is and what was read."""
+    """Draws the loss curve on the left, misread digits on the right: the image, its label and the digit
+    that was read."""
     surface = cairo.ImageSurface(cairo.FORMAT_RGB24, 640, 320)
     cr = cairo.Context(surface)
     pixels = list(images.to_doubles())
@@ -122,7 +123,7 @@ def main():
     model.eval()
     read = read_digits(model, test_images)
 
-    # What was learned goes through a file into a new model, which must read the same.
+    # The parameters go through a file into a new model, which must read the same digits.
     file = Gio.File.new_for_path('digits.safetensors')
     GTorch.safetensors_save_file(model.state_dict(), None, file, None, None)
     loaded = GTorch.safetensors_load_file(file, False, None, None, None)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Learns to tell two spirals apart while the main loop stays free for other things.
+"""Learns to separate two spirals while the main loop stays responsive.
 
-Training steps are put onto a stream, two ahead of the device at most, and nothing in this thread waits
-for them: an event tells when one is done, and losses are read asynchronously. A timeout stands for the
-user interface: it draws a bar of progress and finds out for how long the main loop was not there for it.
-Ctrl-C ends the training after the steps that are under way.
+Training steps are enqueued on a stream, at most two ahead of the device, and nothing in this thread waits
+for them: an event reports the end of each, and losses are read asynchronously. A timeout stands in for the
+user interface: it draws a progress bar and measures for how long the main loop was blocked. Ctrl-C ends the
+training after the pending steps.
 """
 
 import argparse
@@ -23,7 +23,7 @@ WIDTH, AHEAD, LOSS_EVERY, TICK_MS, INTERRUPTED = 128, 2, 10, 10, 130
 
 
 def make_spirals(n):
-    """Points as [2 n, 2], and as [2 n, 1] which spiral each belongs to."""
+    """Returns points as [2 n, 2], and the spiral of each as [2 n, 1]."""
     radius = GTorch.linspace(0.1, 1, n)
     angle = radius * 9.5
     one = GTorch.stack([radius * angle.cos(), radius * angle.sin()], 1)
@@ -43,16 +43,16 @@ class Run:
             GTorch.nn.Linear(WIDTH, 1),
         )
         self.adam = GTorch.optim.Adam(self.model.parameters(), 0.01)
-        self.error = None  # the first one
-        self.in_place = sys.stdout.isatty()  # elsewhere there is a line for each bar that is longer
+        self.error = None  # the first error
+        self.in_place = sys.stdout.isatty()  # otherwise each longer bar gets a line
         self.bar_length = -1
         self.n_sent = self.n_done = self.n_drawn = self.n_awaited = self.n_ticks = 0
         self.loss = self.longest = 0.0
 
-    # --- work for the device ---
+    # --- work on the device ---
 
     def send_step(self):
-        """Returns before anything is computed."""
+        """Enqueues a step; returns before anything is computed."""
         loss = self.model(self.x).binary_cross_entropy_with_logits(self.y)
         self.adam.zero_grad()
         loss.backward()
@@ -124,7 +124,8 @@ class Run:
         return GLib.SOURCE_CONTINUE
 
     def train(self):
-        # The first step loads kernels and libraries, which takes a while: before a user could notice.
+        # The first step loads kernels and libraries, which takes a while: it is made before the user
+        # interface starts.
         while self.n_sent < min(self.n_steps, AHEAD):
             self.send_step()
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Learns to read handwritten digits, saves and reloads what it learned, and draws what went wrong.
+// Learns to read handwritten digits, saves and reloads the network, and draws the misread digits.
 
 extern const string DATA_FILE;
 const int N = 1797;
@@ -20,7 +20,7 @@ const OptionEntry[] ENTRIES = {
     { null },
 };
 
-// Images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
+// Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797].
 void load_digits (out GTorch.Tensor images, out GTorch.Tensor labels) throws Error {
     var gunzip = new ZlibDecompressor (ZlibCompressorFormat.GZIP);
     var file = File.new_for_path (data_path ?? DATA_FILE).read ();
@@ -41,7 +41,7 @@ void load_digits (out GTorch.Tensor images, out GTorch.Tensor labels) throws Err
     labels = new GTorch.Tensor.from_ints (digits, { N }, GTorch.DType.INT64, null);
 }
 
-/* A convolution that keeps the size of the image. */
+/* Returns a convolution that keeps the size of the image. */
 GTorch.Module make_conv (int64 in_channels, int64 out_channels) throws Error {
     var conv = (GTorch.Module) Object.new (typeof (GTorch.Conv2d),
         "in-channels", in_channels, "out-channels", out_channels, "kernel-size", new GTorch.Size ({ 3 }),
@@ -64,7 +64,7 @@ GTorch.Module make_model () throws Error {
     });
 }
 
-// The digits that the model reads, without recording gradients.
+// Returns the digits that the model reads, without recording gradients.
 int64[] read_digits (GTorch.Module model, GTorch.Tensor images) throws Error {
     var guard = GTorch.no_grad ();
     var read = model.forward (images).argmax ({ 1 }, false).to_ints ();
@@ -103,7 +103,8 @@ double[] train (GTorch.Module model, GTorch.Tensor images, GTorch.Tensor labels)
     return losses;
 }
 
-// The loss curve on the left, misread digits on the right: the image, what it is and what was read.
+// Draws the loss curve on the left, misread digits on the right: the image, its label and the digit that
+// was read.
 void draw (double[] losses, GTorch.Tensor images, int64[] labels, int64[] read) throws Error {
     var surface = new Cairo.ImageSurface (Cairo.Format.RGB24, 640, 320);
     var cr = new Cairo.Context (surface);
@@ -158,7 +159,7 @@ void run () throws Error {
     model.eval ();
     var read = read_digits (model, test_images);
 
-    // What was learned goes through a file into a new model, which must read the same.
+    // The parameters go through a file into a new model, which must read the same digits.
     var file = File.new_for_path ("digits.safetensors");
     GTorch.safetensors_save_file (model.state_dict (), null, file, null, null);
     var again = make_model ();
@@ -177,7 +178,7 @@ void run () throws Error {
            losses[losses.length - 1], Checksum.compute_for_data (ChecksumType.SHA256, weights));
 }
 
-/* The GPU that computes, or why none does. */
+/* Prints the GPU that computes, or why none does. */
 void print_device () {
     unowned var device = GTorch.get_default_device ();
     var reason = GTorch.DeviceManager.get_default ().dup_reason ();

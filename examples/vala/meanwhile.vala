@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // SPDX-FileCopyrightText: The GTorch authors
 
-// Learns to tell two spirals apart while the main loop stays free for other things.
+// Learns to separate two spirals while the main loop stays responsive.
 //
-// Training steps are put onto a stream, two ahead of the device at most, and nothing in this thread waits
-// for them: an event tells when one is done, and losses are read asynchronously. A timeout stands for the
-// user interface: it draws a bar of progress and finds out for how long the main loop was not there for it.
-// Ctrl-C ends the training after the steps that are under way.
+// Training steps are enqueued on a stream, at most two ahead of the device, and nothing in this thread
+// waits for them: an event reports the end of each, and losses are read asynchronously. A timeout stands
+// in for the user interface: it draws a progress bar and measures for how long the main loop was blocked.
+// Ctrl-C ends the training after the pending steps.
 
 const int WIDTH = 128;
 const int AHEAD = 2;
@@ -28,7 +28,7 @@ const OptionEntry[] ENTRIES = {
 class Run {
     public Cancellable cancellable = new Cancellable ();
     public int n_done = 0;
-    public double loss = 0; // the last one that is known
+    public double loss = 0; // the last known loss
 
     MainLoop loop = new MainLoop ();
     GTorch.Stream stream;
@@ -36,13 +36,13 @@ class Run {
     GTorch.Tensor y;
     GTorch.Module model;
     GTorch.Optimizer adam;
-    Error? error = null; // the first one
+    Error? error = null; // the first error
     int n_sent = 0;
     int n_drawn = 0;
-    // elsewhere there is a line for each bar that is longer
+    // otherwise each longer bar gets a line
     bool in_place = Posix.isatty (Posix.STDOUT_FILENO);
     int bar_length = -1;
-    int n_awaited = 0; // steps and losses
+    int n_awaited = 0; // pending steps and reads of losses
     int n_ticks = 0;
     int64 last_tick;
     int64 longest_us = 0;
@@ -60,9 +60,9 @@ class Run {
         adam = new GTorch.Adam (model.get_parameters (true), 0.01);
     }
 
-    // --- work for the device ---
+    // --- work on the device ---
 
-    // Points as [2 n, 2], and as [2 n, 1] which spiral each belongs to.
+    // Creates points as [2 n, 2], and the spiral of each as [2 n, 1].
     void make_spirals () throws Error {
         var radius = GTorch.linspace (0.1, 1, points, GTorch.DType.FLOAT32, null);
         var angle = radius.mul_scalar (9.5);
@@ -74,7 +74,7 @@ class Run {
         y = GTorch.cat ({ no, yes }, 0);
     }
 
-    // Returns before anything is computed.
+    // Enqueues a step; returns before anything is computed.
     void send_step () throws Error {
         var done = new GTorch.Event (GTorch.EventFlags.NONE);
         var loss = model.forward (x).binary_cross_entropy_with_logits (y, null, null, GTorch.Reduction.MEAN);
@@ -159,7 +159,8 @@ class Run {
     }
 
     public void train () throws Error {
-        // The first step loads kernels and libraries, which takes a while: before a user could notice.
+        // The first step loads kernels and libraries, which takes a while: it is made before the user
+        // interface starts.
         while (n_sent < int.min (steps, AHEAD))
             send_step ();
 
@@ -178,7 +179,7 @@ class Run {
     }
 }
 
-/* The GPU that computes, or why none does. */
+/* Prints the GPU that computes, or why none does. */
 void print_device () {
     unowned var device = GTorch.get_default_device ();
     var reason = GTorch.DeviceManager.get_default ().dup_reason ();

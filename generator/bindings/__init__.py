@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The operations in Python, in JavaScript and in the C accelerator of Python."""
+"""The operations for Python, JavaScript and the C accelerator of Python."""
 
 from generator.text import Templates
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what the overrides need to know of the operations, from gtorch-ops.json.
+"""Writes what the overrides need to know about the operations, from gtorch-ops.json.
 
     bindings python OPS.json OUTPUT.py    wrappers with defaults, scalar forms and operators
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
     bindings calls GIR OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
     bindings mixin OPS.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
 
-Introspection shows every function with all its arguments. What it cannot say is in the rows: which
-arguments have a default, that a number may stand where a tensor is wanted, which names are operators.
+Introspection exposes every function with all its arguments. The rows have the rest: which arguments
+have a default, where a number may replace a tensor, which names are operators.
 """
 
 import functools

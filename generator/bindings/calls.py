@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes what gjs converts without a word in the arguments of the functions that are no operations.
+"""Writes the checks of arguments that gjs would convert silently, for functions that are not
+operations.
 
-The operations have wrappers of their own. The positions are those of JavaScript, which has no
-lengths of arrays, no data of callbacks, and nothing that only comes out.
+The operations have their own wrappers. Positions are those in JavaScript, which has no lengths of
+arrays, no data of callbacks, and no out arguments.
 """
 
 import json
@@ -30,7 +31,7 @@ PLAIN = {
     'guint64': 'uint64',
 }
 OWNERS = ('class', 'record', 'enumeration', 'bitfield')
-# Their objects are of classes that are not in the typelib.
+# The classes of their objects are not in the typelib.
 WITH_PRIVATE_CLASSES = ('Device', 'Stream')
 
 
@@ -43,7 +44,7 @@ def names_of_operations(rows):
 
 
 def kind_of(element, enums, flags):
-    """What an argument, or an element of an array, is checked for, or None."""
+    """Returns the check of an argument, or of an element of an array, or None."""
     name = element.get('name') if element is not None else None
     if name in enums:
         return f'enum:{name}'
@@ -51,7 +52,7 @@ def kind_of(element, enums, flags):
 
 
 def arguments(function, enums, flags):
-    """Position, name and kind of what is checked."""
+    """Yields position, name and kind of the arguments to check."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
     hidden = set()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The operations as functions of the C accelerator: what they do not take is left to the Python ones."""
+"""The operations as functions of the C accelerator: arguments that they do not support are left
+to the Python functions."""
 
 import json
 
@@ -10,7 +11,7 @@ from generator.bindings.rows import BINARY, COMPARE, INT_MAX, UNARY
 
 
 def variable(arg):
-    """Declaration, test with conversion, and what is passed to C."""
+    """Returns the declaration, the test with conversion, and the expression that is passed to C."""
     name, default = arg.c_name, arg.default
     if arg.kind in ('Tensor', 'Tensor?'):
         test = 'gt_tensor' if arg.kind == 'Tensor' else 'gt_optional'
@@ -54,7 +55,7 @@ def supported(row):
 
 
 class Function:
-    """A function of the accelerator, or that which works in place."""
+    """A function of the accelerator, or its in-place form."""
 
     def __init__(self, row, in_place):
         self.row, self.in_place = row, in_place
@@ -73,7 +74,7 @@ class Function:
         return found + (['gdouble number = 0;', 'gint64 whole = 0;', 'int form = GT_TENSOR;'] if self.has_forms else [])
 
     def tests(self):
-        """Whether the arguments are not such as this function takes."""
+        """The condition for arguments that this function does not support."""
         row, n = self.row, len(self.args)
         if not self.args:
             return 'n != 0 || names != NULL'
@@ -99,7 +100,7 @@ class Function:
         return f'gtorch_tensor_{self.row.name}{form}{tail} ({", ".join(values)}, &error)'
 
     def forms(self):
-        """What is called instead for numbers."""
+        """The form that is called for numbers."""
         row = self.row
         if row.numbers:
             names = [a.c_name for a in row.numbers]
@@ -152,7 +153,7 @@ def binary(row):
 
 
 def operator(row):
-    """(functions, slots)"""
+    """Returns (functions, slots)."""
     function = f'op_{row.name}'
     if row.operator in UNARY:
         _, slot = UNARY[row.operator]
@@ -167,7 +168,7 @@ def operator(row):
 
 
 def emit(rows):
-    """The text of _gtorch_ops.inc."""
+    """Returns the text of _gtorch_ops.inc."""
     text, methods, slots, cases = '', [], [], []
     for row in filter(supported, rows):
         functions = [Function(row, in_place) for in_place in ((False, True) if row.inplace else (False,))]

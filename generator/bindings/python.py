@@ -5,7 +5,7 @@
 from generator.bindings import fill
 from generator.bindings.rows import BINARY, COMPARE, UNARY
 
-# A method has the same name as the function, except where Python's idea of the name is another.
+# A method has the same name as the function, except where the name means something else in Python.
 WITHOUT_FUNCTION = {'view', 'expand', 't', 'copy', 'contiguous', 'fill', 'zero', 'item'}
 
 
@@ -25,7 +25,7 @@ def default(arg):
 
 
 def value(arg, bare=False):
-    """The expression that is handed to the introspected function."""
+    """Returns the expression that is passed to the introspected function."""
     name = arg.name
     return {
         'Tensor': name if bare else f"_tensor({name}, '{name}')",
@@ -49,7 +49,7 @@ def doc(text):
 
 
 def raw(row, suffix):
-    """The function that introspection gives."""
+    """Returns the introspected function."""
     return f'{"RawTensor" if row.method else "GTorch"}.{row.name}{suffix}'
 
 
@@ -60,7 +60,7 @@ def parameter(row, arg):
 
 
 class Wrapper:
-    """A function around the one of introspection, or around that which works in place."""
+    """A wrapper of the introspected function, or of its in-place form."""
 
     def __init__(self, row, in_place):
         self.row, self.in_place = row, in_place
@@ -93,7 +93,7 @@ class Wrapper:
         return [fill('ops.py.in', 'variadic', names=names, name=row.name, values=values)]
 
     def forms(self):
-        """What is called instead for numbers."""
+        """The form that is called for numbers."""
         row = self.row
         if row.numbers:
             numbers = ', '.join(a.name for a in row.numbers)
@@ -128,8 +128,8 @@ class Wrapper:
 
 
 def operator(row):
-    """The methods by which Python finds an operator. numpy stands back from tensors, also with an array on the left:
-    arrays are for these to take."""
+    """The methods that implement operators. numpy defers to tensors, even with an array on the
+    left: these methods convert arrays."""
     if row.operator in UNARY:
         return f"METHODS['__{UNARY[row.operator][0]}__'] = op_{row.name}\n"
     is_binary = row.operator in BINARY

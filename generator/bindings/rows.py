@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The public operations as the bindings see them."""
+"""The public operations as the bindings need them."""
 
 import json
 import keyword
@@ -8,7 +8,7 @@ import pathlib
 
 INT_MAX = 2**63 - 1
 
-# operator: Python's name of its method, and of its slot in C
+# maps the operator to the name of Python's method, and of its slot in C
 BINARY = {
     '+': ('add', 'add'),
     '-': ('sub', 'subtract'),
@@ -29,7 +29,7 @@ COMPARE = {'==': 'eq', '!=': 'ne', '<': 'lt', '<=': 'le', '>': 'gt', '>=': 'ge'}
 
 
 class Arg:
-    """One argument of a row, as the bindings see it."""
+    """One argument of a row, as the bindings need it."""
 
     def __init__(self, data):
         self.c_name = data['name']
@@ -44,7 +44,7 @@ class Arg:
 
     @property
     def number(self):
-        """The default of an int or a double as a number."""
+        """Returns the default of an int or a double as a number."""
         named = {'max': INT_MAX, 'min': -INT_MAX - 1}
         if self.default in named:
             return named[self.default]
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def numbers(self):
-        """The arguments that a form has for integers, which a float does not hold exactly."""
+        """The arguments that have a form for integers, which a double may not represent exactly."""
         return [a for a in self.args if a.kind == 'number']
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of layers.
+"""Writes the files that are generated from the rows of layers.
 
     layers list FOLDER                            the files with rows, one a line
     layers generate FOLDER OPS... -- ROWS...      the classes in C, and the table that the others read

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The arguments of the constructors as data, for Python and JavaScript, and what their tests need."""
+"""The arguments of the constructors as data, for Python and JavaScript, and the data of their tests."""
 
 import ast
 import json
@@ -8,7 +8,7 @@ import pprint
 
 from generator.layers import fill, samples
 
-# What the manual and the tests read, and a program does not.
+# Only the manual and the tests read these.
 OF_TESTS = ('doc', 'samples', 'refuse')
 
 
@@ -68,12 +68,12 @@ def gjs(rows):
 
 
 def shown(arg):
-    """An argument as the manual has it."""
+    """Returns an argument as the manual shows it."""
     return arg['name'] if arg['required'] else f'{arg["name"]}={arg["default"]!r}'
 
 
 def manual(rows):
-    """The table of all layers."""
+    """Returns the table of all layers."""
     lines = ['| layer | |', '|---|---|']
     for name, row in rows.items():
         args = ', '.join(shown(arg) for arg in row['args'] if arg['kind'] != 'refused')

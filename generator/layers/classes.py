@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The class of a layer in C."""
+"""The C code of a layer's class."""
 
 import re
 
@@ -19,11 +19,12 @@ C_TYPES = {
     'device': 'GTorchDevice *',
     'dtype': 'gint ',
 }
+KINDS = {'int': 'INT64', 'double': 'DOUBLE', 'bool': 'BOOL', 'enum': 'ENUM', 'size': 'SIZE'}
 RULE = 'PaddingRule'
 
 
 class Field:
-    """A member of the instance that is a property."""
+    """Returns a member of the instance that is a property."""
 
     def __init__(self, name, kind, **rest):
         self.name, self.kind = name, kind
@@ -33,16 +34,19 @@ class Field:
         self.length = rest.get('length', 0)
 
     def row(self, layer):
+        if self.kind in ('device', 'dtype'):
+            return f'  GTORCH_LAYER_{self.kind.upper()} (GTorch{layer.name}),\n'
         type_ = f'gtorch_{c.snake(self.enum)}_get_type' if self.enum else 'NULL'
+        flags = 'SETTING' if self.is_mutable else 'FIXED'
         return (
-            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{self.kind.upper()}, '
-            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, {c.boolean(self.is_mutable)}, '
+            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{KINDS[self.kind]}, '
+            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, GTORCH_FIELD_{flags}, '
             f'GTORCH_FIELD_{self.text}, {c.boolean(self.is_optional)}, {self.length} }},\n'
         )
 
 
 def default_value(prop):
-    """The default as a C expression that fits into a double."""
+    """Returns the default as a C expression that fits into a double."""
     if prop.default is None or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
         return '0'
     if prop.kind == 'enum':
@@ -61,7 +65,7 @@ def fields_of(layer):
         if prop.is_optional:
             doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
         if prop.length:
-            doc += ' One number stands for both dimensions.' if prop.length == 2 else ' One number stands for all.'
+            doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
         found.append(
             Field(
                 prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,
@@ -70,19 +74,19 @@ def fields_of(layer):
             )
         )
         if prop.has_rule:
-            text = f'What says {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
+            text = f'The rule for {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
             found.append(Field(f'{prop.field}_rule', 'enum', value=c.constant(RULE, 'numbers'), doc=text, enum=RULE,
                                text=layer.texts.get(prop.name, 'HIDDEN')))
     if layer.moves:
-        places = 'Where the parameters are, and at construction where they are made.'
+        places = 'The device of the parameters; at construction, the one on which they are created.'
         found.append(Field('device', 'device', doc=places))
         dtypes = 'The dtype of the parameters, also at construction.'
-        found.append(Field('dtype', 'dtype', value='GTORCH_DTYPE_NONE', enum='DType', doc=dtypes))
+        found.append(Field('dtype', 'dtype', doc=dtypes))
     return found
 
 
 def with_self(layer, text):
-    """An expression with the arguments' names as members of the instance."""
+    """Replaces the arguments' names in an expression by members of the instance."""
     names = [field.name for field in fields_of(layer)]
     pattern = r'(?<![\w"])(' + '|'.join(map(re.escape, sorted(names, key=len, reverse=True))) + r')\b(?!")'
     if not names:
@@ -94,7 +98,7 @@ def with_self(layer, text):
 
 
 def comment(text, indent=''):
-    """The lines of a documentation comment; blocks of code stay as they are."""
+    """Returns the lines of a documentation comment; code blocks are not wrapped."""
     lines, is_code = [], False
     for paragraph in text.split('\n\n'):
         if lines:
@@ -111,7 +115,8 @@ def comment(text, indent=''):
 
 # -- construction ------------------------------------------------------------------------------------
 def check_lines(layer):
-    """The conditions, in the order of the arguments, sizes and limits before what combines them."""
+    """Returns the conditions, in the order of the arguments: sizes and limits first, then those
+    of several arguments."""
     first, second = [], []
     for prop in layer.props:
         rules = layer.check.get(prop.name, [])
@@ -140,7 +145,7 @@ def check_lines(layer):
 
 
 def shape_of(layer, text, name):
-    """(lines that declare the shape, the shape, its length)."""
+    """Returns (lines that declare the shape, the shape, its length)."""
     if not text:
         return '', 'NULL', '0'
     match = re.fullmatch(r'\*(\w+)', text)
@@ -201,7 +206,7 @@ def constructed(layer):
 
 
 def called(layer, text, *before):
-    """A call of a function that a row names, with what every such function gets first and last."""
+    """Returns a call of a function that a row names, with the common first and last arguments."""
     name, arguments = re.fullmatch(r'(\w+) \((.*)\)', text).groups()
     return f'{name} ({", ".join([*before, *filter(None, [with_self(layer, arguments)])])})'
 
@@ -292,7 +297,7 @@ def constructor(layer):
             params += f' * @n_{prop.name}: the length of @{prop.name}\n'
             locals_ += f'  g_autoptr (GTorchSize) {prop.name}_size = NULL;\n'
             checks += f'  g_return_val_if_fail ({prop.name} != NULL || n_{prop.name} == 0, NULL);\n'
-            # One more than there may be is enough to refuse them.
+            # One element more than the maximum is enough to refuse them.
             sizes += f'  {prop.name}_size = gtorch_size_new ({prop.name}, MIN (n_{prop.name}, GTORCH_MAX_DIMS + 1));\n'
             value = f'{prop.name}_size'
         else:
@@ -305,7 +310,7 @@ def constructor(layer):
         call = f'gtorch_module_checked ({call}, error)'
         failure = ', or %NULL with @error set if an argument is\n *   out of its range'
     article = 'an' if layer.name[0] in 'AEIOU' else 'a'
-    doc = f'Makes {article} [class@{layer.name}]. '
+    doc = f'Creates {article} [class@{layer.name}]. '
     rest = [p for p in layer.props if p.is_field and p not in layer.required]
     doc += 'Other settings are properties: see `gtorch_module_new ()`.' if rest else ''
     return fill(
@@ -340,16 +345,16 @@ def class_init(layer, fields, has_constructed, has_finalize):
 
 
 def source(layer):
-    """The class in C."""
+    """Returns the C code of the class."""
     fields = fields_of(layer)
     rows = ''.join(field.row(layer) for field in fields)
     counts = {False: 0, True: 0}
     for i, prop in enumerate(layer.buffers):
-        rows += f'  {{ "{c.dashed(prop.name)}", GTORCH_FIELD_BUFFER, {i}, 0, NULL, TRUE }},\n'
+        rows += f'  GTORCH_LAYER_SET_BUFFER ("{c.dashed(prop.name)}", {i}),\n'
     for tensor in layer.tensors:
         kind = 'BUFFER' if tensor.is_buffer else 'PARAMETER'
         if tensor.doc:
-            rows += f'  {{ "{c.dashed(tensor.name)}", GTORCH_FIELD_{kind}, {counts[tensor.is_buffer]} }},\n'
+            rows += f'  GTORCH_LAYER_{kind} ("{c.dashed(tensor.name)}", {counts[tensor.is_buffer]}),\n'
         counts[tensor.is_buffer] += 1
     built = constructed(layer)
     finalize = ''

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The rows of layers, read and checked. docs/writing-a-layer.md says what their keys mean."""
+"""Reads and checks the rows of layers. docs/writing-a-layer.md documents their keys."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
 
 class Operation:
-    """What layers need of an operation: its arguments, and whether it works in place."""
+    """The parts of an operation that layers need: its arguments, and whether it has an in-place form."""
 
     def __init__(self, name, row):
         self.name = name
@@ -55,7 +55,7 @@ class Prop:
 
     @property
     def field(self):
-        """The name in C, where a parameter may have PyTorch's."""
+        """The name in C, which differs where a parameter has PyTorch's name."""
         return f'has_{self.name}' if self.name in self.layer.params else self.name
 
     @property
@@ -64,7 +64,7 @@ class Prop:
 
     @property
     def is_fixed(self):
-        """Is it only set at construction?"""
+        """True if it can only be set at construction."""
         if self.kind in ('size', 'device', 'dtype'):
             return True
         layer = self.layer
@@ -74,7 +74,7 @@ class Prop:
 
     @property
     def python_default(self):
-        """The default as a literal of Python's, or None for what must be given."""
+        """Returns the default as a Python literal, or None for a required argument."""
         if self.default is None:
             return None
         if self.kind in ('enum', 'reduction'):
@@ -85,7 +85,7 @@ class Prop:
 
 
 class Tensor:
-    """A parameter, or a buffer that the layer makes."""
+    """A parameter, or a buffer that the layer creates."""
 
     def __init__(self, layer, table, name, spec):
         where = f'{table}.{name}'
@@ -141,7 +141,7 @@ class Layer(rows.Row):
             self.fail('sample', 'is missing')
 
     def read_repr(self):
-        """How each argument is shown: * alone, ? if it is not the default, ' in quotes."""
+        """The form of each argument in the text: * value only, ? only if not the default, ' in quotes."""
         text = self.data.get('repr')
         self.texts = {}
         words = text.split() if text is not None else [p.name for p in self.props if p.is_field]
@@ -154,7 +154,7 @@ class Layer(rows.Row):
 
     @property
     def moves(self):
-        """Has the constructor the arguments device and dtype?"""
+        """True if the constructor has the arguments device and dtype."""
         return bool(self.tensors)
 
     @property
@@ -169,7 +169,7 @@ class Layer(rows.Row):
 
     @property
     def buffers(self):
-        """Arguments that are tensors, which the module keeps as buffers."""
+        """Arguments that are tensors, which the module registers as buffers."""
         return [prop for prop in self.props if prop.kind == 'tensor']
 
     def prop(self, name):
@@ -177,7 +177,7 @@ class Layer(rows.Row):
 
 
 def merged(file, name, row, everything):
-    """The row with what it takes from the one that it is like."""
+    """Returns the row merged into the one that it is like."""
     if 'like' not in row:
         return row
     if row['like'] not in everything:
@@ -186,7 +186,7 @@ def merged(file, name, row, everything):
 
 
 def load(files, op_files):
-    """The layers of the files, by name."""
+    """Returns the layers of the files, by name."""
     table = {name: Operation(name, row) for file in op_files for name, row in rows.read(file).items()}
     found, layers = {pathlib.Path(file).name: rows.read(file) for file in files}, {}
     everything = {name: row for table in found.values() for name, row in table.items()}

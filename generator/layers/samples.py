@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The samples of the rows: calls of the constructors as Python has them, made into C for the tests."""
+"""The samples of the rows: constructor calls in Python's syntax, translated to C for the tests."""
 
 import ast
 
@@ -11,7 +11,8 @@ NUMBERS = {'nan': 'NAN', 'inf': 'INFINITY'}
 
 
 def parse(layer, text):
-    """(values by position, values by name) of the arguments in @text. A tensor is {'tensor': length}."""
+    """Returns (positional values, keyword values) of the arguments in @text. A tensor is
+    {'tensor': length}."""
     try:
         call = ast.parse(f'f({text})', mode='eval').body
         return [value(node) for node in call.args], {word.arg: value(word.value) for word in call.keywords}
@@ -29,7 +30,7 @@ def value(node):
 
 
 def bound(layer, text):
-    """The values by the names of the arguments."""
+    """Returns the values by the names of the arguments."""
     positional, named = parse(layer, text)
     names = [prop.name for prop in layer.props]
     if len(positional) > len(names) or any(name not in names for name in named):
@@ -38,7 +39,7 @@ def bound(layer, text):
 
 
 def c_value(layer, prop, found, lines):
-    """Expressions for the property and its value; declarations go to @lines."""
+    """Returns expressions for the property and its value; appends declarations to @lines."""
     name = f'"{c.dashed(prop.field)}"'
     if isinstance(found, dict) and 'tensor' in found:
         lines.append(f'  g_autoptr (GTorchTensor) {prop.name} = layer_sample_weights ({found["tensor"]});\n')
@@ -64,7 +65,7 @@ def c_value(layer, prop, found, lines):
 
 
 def maker(layer, text, name):
-    """A function that makes the layer with the arguments in @text."""
+    """Returns a function that constructs the layer with the arguments in @text."""
     lines, values = [], ''
     for key, found in bound(layer, text).items():
         values += c_value(layer, layer.prop(key), found, lines) + ', '
@@ -78,7 +79,7 @@ def dims(text):
 
 
 def source(layers):
-    """The tables of the tests in C."""
+    """Returns the tables of the tests in C."""
     functions, rows, refusals = '', '', ''
     for layer in layers.values():
         for i, sample in enumerate(layer.samples):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of operations.
+"""Writes the files that are generated from the rows of operations.
 
     ops list FOLDER                   the row files and hand-written sources, one a line
     ops kernels ROWS...               the images of CUDA kernels, one a line
     ops generate FOLDER ROWS...       everything; a file is written only when its text changed
 
-docs/writing-an-op.md describes the rows. A mistake in one is reported as `file:row.key: message`.
+docs/writing-an-op.md documents the rows. A mistake in one is reported as `file:row.key: message`.
 """
 
 import json
@@ -14,17 +14,19 @@ import pathlib
 import sys
 
 from generator import rows as shared
-from generator.ops import cuda, functions, gradients, loops, public, samples, table
+from generator.ops import cuda, devices, functions, gradients, loops, public, samples, table
 from generator.ops.rows import load
 from generator.text import write
 
 
 def outputs(rows, files):
-    """The text of each file."""
+    """Returns the text of each file."""
     found = {
-        'gtorch-op-grads.c': gradients.emit(rows),  # first: it finds what is saved
+        # must be first: it determines which values are saved
+        'gtorch-op-grads.c': gradients.emit(rows),
         'gtorch-ops-private.h': functions.emit_header(rows),
         'gtorch-op-table.c': table.emit(rows),
+        'gtorch-backends.c': devices.emit(rows),
         'gtorch-ops.c': functions.emit(rows),
         'gtorch-tensor-ops.h': public.emit_header(rows),
         'gtorch-tensor-ops.c': public.emit(rows),

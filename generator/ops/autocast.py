@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The autocast key of a row: what a region of mixed precision does with the operation's inputs."""
+"""The autocast key of a row: how mixed precision casts the operation's inputs."""
 
-DEVICES = ['cpu', 'cuda']  # in the order of GTorchDeviceType
-DEVICE_TEXT = {'cpu': 'the CPU', 'cuda': 'CUDA devices'}
+from generator.ops.devices import DEVICE_TEXT, DEVICES
+
 POLICIES = {
     'lower': 'computed in the dtype of the region',
     'float32': 'computed in float32',
@@ -15,7 +15,7 @@ POLICIES = {
 
 
 def parse(row):
-    """Device -> policy, for a row's value: a policy for all devices, or a table."""
+    """Maps the device to the policy, for a row's value: one policy for all devices, or a table."""
     value = row.data.get('autocast', {})
     table = dict.fromkeys(DEVICES, value) if isinstance(value, str) else value
     for device, policy in table.items():
@@ -44,7 +44,7 @@ def table_entry(row):
 
 
 def text(row):
-    """A sentence for the documentation, or nothing."""
+    """Returns a sentence for the documentation, or nothing."""
     devices = {}
     for device in reversed(DEVICES):
         if POLICIES.get(row.autocast.get(device)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The check key of a row: the range that a number must be in."""
+"""The check key of a row: the valid range of a number."""
 
 from generator.ops import fill
 from generator.rows import RowError
@@ -8,7 +8,7 @@ from generator.signatures import parse_range
 
 
 def parse(row):
-    """Argument -> range."""
+    """Maps the argument to its range."""
     table = row.data.get('check', {})
     kinds = {a.name: a.kind for a in row.args}
     for name, text in table.items():
@@ -22,7 +22,7 @@ def parse(row):
 
 
 def emit(row, failure):
-    """The lines that refuse, before anything else is done."""
+    """Returns the lines that check the arguments first."""
     return [
         fill('functions.c.in', 'check', name=name, op=row.constant, failure=failure,
              checked=', '.join([name, *parse_range(text)]))
@@ -31,5 +31,5 @@ def emit(row, failure):
 
 
 def text(row):
-    """For the documentation."""
+    """Returns the text for the documentation."""
     return ''.join(f' @{name} must be within {bounds}.' for name, bounds in row.checks.items())

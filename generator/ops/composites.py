@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Composites that are expressions over other operations, and what regions of mixed precision do with composites."""
+"""Composites that are expressions over other operations, and composites under mixed precision."""
 
 from generator import c
 from generator.ops import checks, fill
@@ -24,7 +24,7 @@ def emit(row, rows):
 
 
 def cast_argument(row, a, fixed):
-    """An argument of the body that was cast."""
+    """Returns an argument of the body after the cast."""
     if a.kind == 'Tensor[]':
         return ['call.inputs', a.c_length]
     if a.is_tensor:
@@ -33,7 +33,8 @@ def cast_argument(row, a, fixed):
 
 
 def emit_wrapper(row):
-    """Checks a composite's numbers, casts its tensors and runs the body with autocast off, as one operation would."""
+    """Checks a composite's numbers, casts its tensors and runs the body with autocast off, as
+    one operation would."""
     outs = row.outputs if len(row.outputs) > 1 else []
     failure = 'FALSE' if outs else 'NULL'
     returns = row.op_returns()

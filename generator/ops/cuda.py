@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes the CUDA kernels of pointwise and reduce rows, and the tables by which the host finds them."""
+"""Writes the CUDA kernels of element-wise and reduction rows, and the tables with which the host
+finds them."""
 
 from generator.ops import fill, loops
 from generator.signatures import CLASSES, KINDS, LOOP_TYPES
 
-# compute dtype -> what is stored in memory when that is computed in: dtype, suffix, C++ type
+# compute dtype -> the stored dtypes that use it: dtype, suffix, C++ type
 MEMORY = {
     'float32': [
         ('float32', 'f32', 'float'),
@@ -27,12 +28,13 @@ def memory_types(dtype):
 
 
 def stored_in(row, dtype):
-    """(dtype, suffix, C++ type) of what a row has and computes in a dtype."""
+    """Returns (dtype, suffix, C++ type) of the row's dtypes with a compute dtype."""
     return [one for one in memory_types(dtype) if one[0] in CLASSES[row.dtypes]]
 
 
 def attribute(arg, dtype, i):
-    """The declaration of an attribute; the host passes a number as an integer where that is computed in."""
+    """The declaration of an attribute; the host passes a number as an integer if the compute
+    dtype is one."""
     member = 'i' if arg.kind == 'number' and KINDS[dtype] == 'int' else arg.member
     kind, text = {'i': 'int64_t', 'd': 'double'}[member], f'attrs[{i}].{member}'
     if arg.kind == 'number' and dtype == 'int32':
@@ -75,12 +77,12 @@ def family_name(row):
 
 
 def kernel_files(rows):
-    """One image for the rows of each family in each file."""
+    """Returns one image for the rows of each family in each file."""
     return sorted({family_name(row) for row in rows if row.loops})
 
 
 def emit_kernels(rows, name):
-    """The kernels of one image."""
+    """Returns the kernels of one image."""
     family = name.split('_')[0]
     wanted = [row for row in rows if row.loops and family_name(row) == name]
     lines = [line for row in wanted for dtype, texts in row.loops.items()
@@ -88,14 +90,22 @@ def emit_kernels(rows, name):
     return fill('kernels.cu.in', family, kernels=lines)
 
 
+def emit_loops(rows, family, names):
+    """The table of the kernels of a family, and as many places for them."""
+    own = [row for row in rows if row.loop_index >= 0 and row.family == family]
+    return fill(
+        'kernels.cu.in', 'loops', family=family, n=str(len(own)),
+        rows=[f'[{row.loop_index}] = {{ "{row.name}", &families[{names.index(family_name(row))}] }},' for row in own],
+    )
+
+
 def emit_table(rows):
     names = kernel_files(rows)
-    kernels = {
-        family: [f'[{row.loop_index}] = {{ "{row.name}", &families[{names.index(family_name(row))}] }},'
-                 for row in rows if row.loop_index >= 0 and row.family == family]
-        for family in EMITTERS
-    }
+    pointwise = [row for row in rows if row.loop_index >= 0 and row.family == 'pointwise']
     return fill(
-        'kernels.cu.in', 'table', images=[f'GTORCH_CUDA_IMAGE ({name})' for name in names],
-        families=[f'{{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names], **kernels,
+        'kernels.cu.in', 'table', n_operands=str(max((1 + len(row.tensors) for row in pointwise), default=0)),
+        n_attrs=str(max((len(row.attrs) for row in pointwise), default=0)),
+        images=[f'GTORCH_CUDA_IMAGE ({name})' for name in names],
+        families=[f'{{ .name = "{name}", .image = gtorch_fatbin_{name} }},' for name in names],
+        tables='\n'.join(emit_loops(rows, family, names) for family in EMITTERS).rstrip('\n'),
     )

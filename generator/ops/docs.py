@@ -20,11 +20,11 @@ DTYPES = {
 }
 PROMOTIONS = {
     'common': 'Inputs of different dtypes are promoted to their common dtype, which is also the result\'s.',
-    'float': 'Integers and bool are computed in, and give, the default floating-point dtype.',
+    'float': 'Integers and bool are converted to the default floating-point dtype.',
     'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
     'sum': 'Integers and bool give int64.',
     'real': 'A complex input gives its real dtype.',
-    'bounds': 'Integers stay integers between whole bounds; a bound that is not whole gives the default '
+    'bounds': 'Integers stay integers if the bounds are whole numbers; other bounds give the default '
     'floating-point dtype.',
     'none': '',
 }
@@ -58,7 +58,7 @@ def description(form):
     if form.scalar:
         text += f' Here @{form.scalar} is a number, which takes part in type promotion by its kind only.'
     if form.whole:
-        text += ' Here numbers are integers of 64 bits, which a double may not have exactly.'
+        text += ' Here numbers are integers of 64 bits, which a double may not represent exactly.'
     return text
 
 
@@ -84,7 +84,7 @@ def result(form):
 
 
 def emit(form):
-    """The lines of the comment."""
+    """Returns the lines of the comment."""
     data = form.row.data
     lines = [f'{form.name}:', *arguments(form), '', *paragraph(description(form))]
     if 'formula' in data:

@@ -27,7 +27,8 @@ class Value:
 
 
 class Compiler(visitor.Visitor):
-    """Expressions to statements; names: the values of names, metas: the lead of what is known of a tensor."""
+    """Compiles expressions to statements; names: the values of names, metas: the prefix of a
+    tensor's metadata."""
 
     def __init__(self, row, key, rows, names, metas, on_fail):
         self.row, self.key, self.rows = row, key, rows
@@ -44,7 +45,7 @@ class Compiler(visitor.Visitor):
         return [f'g_autoptr (GTorchImpl) {name} = NULL;' for name in self.declared]
 
     def result(self, value):
-        """An expression that gives the caller a reference."""
+        """Returns an expression whose reference belongs to the caller."""
         return f'g_steal_pointer (&{value.code})' if value.code in self.declared else f'gtorch_impl_ref ({value.code})'
 
     def temporary(self):
@@ -72,7 +73,7 @@ class Compiler(visitor.Visitor):
         return self.rows[name]
 
     def passed(self, name, arg, value):
-        """An argument of a call in C; None: the default."""
+        """Returns an argument of a call in C; None stands for the default."""
         if value is None:
             default = arg.c_default()
             return self.fail(f'{name}: {arg.name} is missing') if default is None else default
@@ -170,7 +171,7 @@ class Compiler(visitor.Visitor):
         return self.refuse(node)
 
     def property_of(self, name, args):
-        """What is asked of a tensor other than its values."""
+        """Returns metadata of a tensor."""
         target = args[0].id if args and isinstance(args[0], ast.Name) else None
         meta = self.metas.get(target)
         if meta is None:
@@ -211,7 +212,7 @@ def parse(row, key, text):
 
 
 def value_of(arg, code, ints):
-    """An attribute as a Value; ints: the code of a list and of its length."""
+    """Returns an attribute as a Value; ints: the code of a list and of its length."""
     if arg.kind == 'int[]':
         return Value('ints', *ints)
     if arg.member == 'p':

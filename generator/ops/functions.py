@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The internal functions, one for each form of an operation, and the header with all that operations consist of."""
+"""The internal functions, one for each form of an operation, and the header of all operations."""
 
 from generator import c
-from generator.ops import checks, composites, fill
+from generator.ops import checks, composites, devices, fill
 
 
 def inputs_of(row):
-    """(declaration, the inputs as an expression, their number)"""
+    """Returns (declaration, the inputs as an expression, their number)."""
     fixed = [t.name for t in row.tensors]
     if not fixed:
         return ([], 'NULL', '0') if row.list is None else ([], row.list.name, row.list.c_length)
@@ -18,7 +18,7 @@ def inputs_of(row):
 
 
 def copy_of_list(row):
-    """Fills what inputs_of() declares for a list behind fixed tensors."""
+    """Fills the variable of inputs_of() for a list that follows fixed tensors."""
     if row.list is None or not row.tensors:
         return []
     fixed = [f'inputs[{i}] = {t.name};' for i, t in enumerate(row.tensors)]
@@ -27,7 +27,7 @@ def copy_of_list(row):
 
 
 def attrs_of(row, number):
-    """(declaration, the attributes as an expression)"""
+    """Returns (declaration, the attributes as an expression)."""
     if not row.attrs:
         return [], 'NULL'
     values = ', '.join(a.c_attr(number == 'gint64') for a in row.attrs)
@@ -35,7 +35,7 @@ def attrs_of(row, number):
 
 
 def emit_function(row, form, number):
-    """The function, and that which works in place."""
+    """Returns the function, and its in-place form."""
     inputs, *passed = inputs_of(row)
     attrs, values = attrs_of(row, number)
     arguments = ', '.join([row.op_class, *passed, values])
@@ -84,25 +84,11 @@ def prototypes(row):
     return found
 
 
-def device_functions(rows):
-    """The functions of shapes and devices that are written by hand or shared by a family."""
-    names = {'gtorch_cpu_pointwise'}
-    for row in rows:
-        if row.composite:
-            continue
-        if row.family in ('view', 'structured') or 'shape' in row.data:
-            names.add(row.function('shape'))
-        if row.family in ('reduce', 'structured') or 'cpu' in row.data:
-            names.add(row.function('cpu'))
-        if row.family == 'reduce':
-            names.add('gtorch_cpu_reduce')
-    # Weak: an operation that a GPU does not have says so when it is called there.
-    return [f'gboolean {name} (GTorchOpCall *call, GError **error);' for name in sorted(names)] + [
-        f'gboolean {name.replace("_cpu_", "_cuda_")} (GTorchOpCall *call, GTorchCudaLane *lane,\n'
-        '    GError **error) __attribute__ ((weak));'
-        for name in sorted(names)
-        if '_cpu_' in name
-    ]
+def shape_functions(rows):
+    """The shape functions that are written by hand."""
+    names = {row.shape_function() for row in rows
+             if not row.composite and (row.family in ('view', 'structured') or 'shape' in row.data)}
+    return [f'gboolean {name} (GTorchOpCall *call, GError **error);' for name in sorted(names)]
 
 
 def emit_header(rows):
@@ -111,5 +97,5 @@ def emit_header(rows):
         'ops.h.in', 'file', constants=[f'{row.constant},' for row in rows],
         functions=[line for row in rows for line in prototypes(row)],
         written=[f'gboolean gtorch_writes_{name} (const GTorchOpCall *call, guint i);' for name in written],
-        devices=device_functions(rows),
+        shapes=shape_functions(rows), runs=devices.declarations(rows),
     )

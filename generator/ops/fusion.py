@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Gradients of pointwise rows that take several operations: one loop that does them all.
+"""Gradients of element-wise rows that consist of several operations: fused into one loop.
 
-The expression stays for passes that are recorded themselves; others call an internal row, whose C text
-is that of the operations put into each other.
+The expression is still used by passes that are recorded themselves; others call an internal row,
+whose C text combines those of the operations.
 """
 
 import ast
@@ -12,7 +12,7 @@ import re
 from generator import visitor
 from generator.ops.expressions import BINARY, COMPARE, parse
 
-# dtypes of a row -> those of them that have gradients
+# dtypes of a row -> those that have gradients
 DTYPES = {
     'float': 'float',
     'real': 'float',
@@ -22,16 +22,16 @@ DTYPES = {
     'floatc': 'floatc',
     'all': 'floatc',
 }
-MAX_TENSORS = 3  # of a loop
+MAX_TENSORS = 3  # the limit of a loop
 KINDS = {'float': ['float'], 'wide': ['float'], 'floatc': ['float', 'complex']}
 
 
 class NotFusible(Exception):
-    """Something that is not done element by element."""
+    """Raised for expressions that are not element-wise."""
 
 
 class Inliner(visitor.Visitor):
-    """Turns an expression over operations into one over elements; kind: of the elements' dtype."""
+    """Converts an expression over operations to one over elements; kind: that of the elements' dtype."""
 
     def __init__(self, row, rows, kind, names):
         self.row, self.rows, self.kind = row, rows, kind
@@ -98,7 +98,7 @@ class Inliner(visitor.Visitor):
         if name == 'conj':
             return f'(conj ({self.element(values[0])}))'
         row = self.rows.get(name)
-        if row is None or 'cpu' in row.data or row.family != 'pointwise':
+        if row is None or 'run' in row.data or row.family != 'pointwise':
             raise NotFusible
         parts = {}
         for i, arg in enumerate(row.args):
@@ -122,7 +122,8 @@ class Inliner(visitor.Visitor):
 
 
 def fuse_one(row, tensor, rows, make_row):
-    """(row, arguments of the call), or None where the gradient is one operation or no pointwise one."""
+    """Returns (row, arguments of the call), or None where the gradient is one operation or not
+    element-wise."""
     dtypes = DTYPES.get(row.dtypes)
     if dtypes is None:
         return None
@@ -161,7 +162,7 @@ def fuse_one(row, tensor, rows, make_row):
 
 
 def fuse(rows, make_row):
-    """The rows that are added; notes in row.fused by what a gradient is found then."""
+    """Returns the additional rows; records in row.fused which one computes a gradient."""
     by_name = {r.name: r for r in rows}
     added = []
     for row in rows:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The gradients that are expressions, and what they need to have been saved."""
+"""The gradients that are expressions, and the values that they need to be saved."""
 
 from generator.ops import fill
 from generator.ops.expressions import Compiler, Value, parse, value_of
@@ -11,7 +11,7 @@ def outputs_of(row):
 
 
 def context_of(row):
-    """The values of the names in an expression, and where what is known of tensors is found."""
+    """Returns the values of the names in an expression, and the location of tensors' metadata."""
     names, metas = {'grad': Value('tensor', 'grad0')}, {}
     for i, t in enumerate(row.tensors):
         names[t.name], metas[t.name] = Value('tensor', f'context->inputs[{i}]'), f'context->input_metas[{i}].'
@@ -25,7 +25,7 @@ def context_of(row):
 
 
 def emit_input(row, i, tensor, rows):
-    """(the text for one input, the names that it uses)"""
+    """Returns (the code for one input, the names that it uses)."""
     names, metas = context_of(row)
     key = f'grad.{tensor.name}'
     compiler = Compiler(row, key, rows, names, metas, 'return FALSE;')
@@ -53,7 +53,7 @@ def emit_input(row, i, tensor, rows):
 
 
 def emit_gradient(row, rows):
-    """gtorch_grad_<name> (); also notes in row.saved what the expressions need the values of."""
+    """Returns gtorch_grad_<name> (); also records in row.saved which values the expressions need."""
     found = {t.name: emit_input(row, i, t, rows) for i, t in enumerate(row.tensors) if t.name in row.grad}
     used = set().union(*(names for _, names in found.values()))
     inputs = [text for text, _ in found.values()]
@@ -77,7 +77,7 @@ def emit(rows):
 
 
 def saved_masks(row, names):
-    """C text of the bits of the inputs, and of the outputs, that are among the names."""
+    """Returns a C bit mask of the inputs, and of the outputs, that are among the names."""
     inputs = [i for i, t in enumerate(row.tensors) if t.name in names]
     if row.list is not None and row.list.name in names:
         inputs.append(31)
@@ -86,7 +86,8 @@ def saved_masks(row, names):
 
 
 def emit_saves(rows):
-    """What the gradient of each input alone needs, where expressions tell: the lists, and the table of them."""
+    """Returns the lists of values that the gradient of each single input needs, if expressions
+    tell, and their table."""
     lists, table = [], []
     for row in rows:
         if not row.saved or not row.saved_by:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes the CPU loops of pointwise and reduce rows, and the tables by which they are found."""
+"""Writes the CPU loops of element-wise and reduction rows, and the tables with which they are found."""
 
 import pathlib
 import re
@@ -8,13 +8,13 @@ import re
 from generator.ops import fill
 from generator.signatures import KINDS, LOOP_TYPES
 
-# Functions that libmvec has for vectors, directly or in a macro.
+# Functions for which libmvec has vector versions, directly or in a macro.
 VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
     r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2)) \('
 )
-# Functions that expressions may call: what has one name for all types there, by macros, and what C libraries have for
-# doubles alone and rows want so.
+# Functions that expressions may call: those with one name for all types, through macros, and those
+# that C libraries have for doubles only and rows use as such.
 MATH_HEADER = pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'cpu' / 'gtorch-cpu-math.h'
 MATH_FUNCTIONS = set(re.findall(r'^#define (\w+)\(', MATH_HEADER.read_text(), re.MULTILINE))
 CALLED = re.compile(r'\b(?!sizeof\b)([A-Za-z_]\w*) *\(')
@@ -22,7 +22,8 @@ IN_DOUBLE = {'cabs'}
 
 
 def unknown_calls(text):
-    """The functions in an expression that C would take from <math.h>, and compute in double whatever the type is."""
+    """Returns the functions in an expression that C would take from <math.h>, and compute in
+    double whatever the type is."""
     known = MATH_FUNCTIONS | IN_DOUBLE
     return [name for name in CALLED.findall(text) if name not in known and not name.startswith('gt_')]
 
@@ -32,19 +33,19 @@ def is_used(arg, texts):
 
 
 def result_type(row, dtype):
-    """The C type of what a pointwise loop gives."""
+    """Returns the C type of the result of an element-wise loop."""
     _, ctype, real = LOOP_TYPES[dtype]
     return {'bool': 'guint8', 'real': real}.get(row.promote, ctype)
 
 
 def reduction(texts):
-    """The expressions of a reduction, those that are left out too."""
+    """The expressions of a reduction, including the defaults of omitted ones."""
     combine = texts['combine'] or re.sub(r'\bx\b', 'other', texts['step'])
     return {'init': texts['init'], 'step': texts['step'], 'combine': combine, 'finish': texts['finish'] or 'acc'}
 
 
 def value_of(arg, dtype, i):
-    """The declaration of an attribute; a number is an integer where that is computed in."""
+    """The declaration of an attribute; a number is an integer if the compute dtype is one."""
     if arg.kind != 'number' or KINDS[dtype] != 'int':
         return f'{arg.c_type} {arg.name} = {arg.c_attr_get(f"attrs[{i}]")}'
     text = f'attrs[{i}].number.i'

@@ -9,7 +9,7 @@ from generator.signatures import CLASSES
 
 
 class Form:
-    """One public function of an operation; scalar: the tensor in whose place there is a number."""
+    """One public function of an operation; scalar: the tensor that a number replaces."""
 
     def __init__(self, row, suffix, scalar, number, in_place):
         self.row, self.suffix, self.scalar, self.number, self.in_place = row, suffix, scalar, number, in_place
@@ -27,7 +27,7 @@ class Form:
         return found + [f'GTorchImpl *{o}_impl = NULL;' for o in self.outs]
 
     def held(self):
-        """What a composite declares, before all else."""
+        """Returns the first declarations of a composite."""
         if not self.row.composite:
             return []
         found = [f'GTORCH_HOLD_TENSOR ({t.name});' for t in self.row.tensors if t.name != self.scalar]
@@ -38,7 +38,7 @@ class Form:
 
     @property
     def is_boolean(self):
-        """Does the internal function tell only whether it succeeded?"""
+        """True if the internal function returns only whether it succeeded."""
         return self.in_place or bool(self.outs)
 
     def checks(self):
@@ -83,7 +83,7 @@ class Form:
         return f'gtorch_op_{self.row.name}{tail} ({passed})'
 
     def begin(self):
-        """A composite tells its name, since an error of a part names the part."""
+        """A composite passes on its name, since an error of a part names the part."""
         row = self.row
         if not row.composite:
             return []
@@ -116,7 +116,7 @@ class Form:
 
 
 def variants(row):
-    """(suffix, scalar, type of numbers) of the public functions that are not in place."""
+    """Yields (suffix, scalar, type of numbers) of the public out-of-place functions."""
     if row.internal:
         return []
     found = [(form, None, number) for form, number in row.op_forms()]

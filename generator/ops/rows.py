@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The rows of operations, read and checked. docs/writing-an-op.md says what their keys mean."""
+"""Reads and checks the rows of operations. docs/writing-an-op.md documents their keys."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
 FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'overwrites',
          'unread', 'unset', 'chooses')
 PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none')
-PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # of loops
+PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # the expressions of loops
 ERROR = [('GError **', 'error')]
 MAX_INPUTS, MAX_ATTRS = 3, 4  # GT_MAX_OPERANDS less the output, GT_MAX_ATTRS
 
@@ -22,7 +22,7 @@ class Row(rows.Row):
     """One operation."""
 
     KEYS = {
-        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'cpu', 'autocast', 'check',
+        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'run', 'autocast', 'check',
         'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source',
         'params', 'sample', 'torch', 'since',
     }
@@ -99,11 +99,11 @@ class Row(rows.Row):
         saves = self.data.get('saves', [])
         self.saved_by = {k: set(v) for k, v in saves.items()} if isinstance(saves, dict) else {}
         self.saved = set().union(*self.saved_by.values()) or set(saves)
-        self.fused = {}  # see fusion
+        self.fused = {}  # see fusion.py
 
     def read_loops(self):
         """The loops of a pointwise or reduce row: compute dtype -> expression(s)."""
-        if self.family not in ('pointwise', 'reduce') or 'cpu' in self.data:
+        if self.family not in ('pointwise', 'reduce') or 'run' in self.data:
             return {}
         main = 'forward' if self.family == 'pointwise' else 'step'
         if main not in self.data:
@@ -126,7 +126,7 @@ class Row(rows.Row):
         return found
 
     def plain_dtypes(self):
-        """The dtypes that the result has as well, if all operands have one of them and one shape."""
+        """The dtypes that the result has as well if all operands have one of them and the same shape."""
         if not self.loops or self.family != 'pointwise' or 'shape' in self.data or self.list is not None:
             return []
         if {'random', 'sync', 'devices'} & set(self.flags) or 'writes' in self.data or len(self.outputs) > 1:
@@ -149,18 +149,30 @@ class Row(rows.Row):
 
     @property
     def grad_name(self):
-        """Without a gradient and a word about it, going backward is an error."""
+        """Without a gradient and an explanation, the backward pass gives an error."""
         if self.grad or self.grad_function:
             return f'gtorch_grad_{self.name}'
         return 'NULL' if self.composite or self.grad_none else 'gtorch_grad_undefined'
 
-    def function(self, kind):
-        """The function that computes the shape ("shape") or the values ("cpu"); some families share theirs."""
+    def function(self, prefix, key):
+        """The function that has the prefix, and the name that the row or the family gives it for the key."""
         shared = self.family if self.family in ('pointwise', 'reduce') else self.name
-        return f'gtorch_{kind}_{self.data.get(kind, shared)}'
+        return f'gtorch_{prefix}_{self.data.get(key, shared)}'
+
+    def shape_function(self):
+        """The function that makes the outputs."""
+        return self.function('shape', 'shape')
+
+    def has_runs(self):
+        """Whether devices compute something: they do not for views, nor for composites, whose parts they run."""
+        return not self.composite and self.family != 'view'
+
+    def run(self, device):
+        """The function that computes the values on a type of device."""
+        return self.function(device, 'run')
 
     def c_args(self, public=False, scalar=None, number='gdouble'):
-        """The parameters of a function in C; number: the C type of numbers."""
+        """Returns the parameters of a C function; number: the C type of numbers."""
         found = []
         for a in self.args:
             found += [(f'{number} ', a.name)] if a.name == scalar else a.c_declaration(public, number == 'gint64')
@@ -172,7 +184,7 @@ class Row(rows.Row):
         return 'GTorchImpl *' if len(self.outputs) == 1 else 'gboolean'
 
     def op_forms(self):
-        """Suffixes of the internal functions, and the C type of numbers in them."""
+        """Returns the suffixes of the internal functions, and the C type of numbers in them."""
         whole = [('_int', 'gint64')] if self.has_numbers and not self.internal else []
         return [('', 'gdouble'), *whole]
 
@@ -184,7 +196,7 @@ class Row(rows.Row):
         return self.c_args(number=number) + ERROR
 
     def body_name(self):
-        """The C function that is written for a composite."""
+        """Returns the C function that is written for a composite."""
         return ('gtorch_composite_' if self.is_wrapped() else 'gtorch_op_') + self.name
 
     def is_wrapped(self):

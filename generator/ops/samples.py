@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""What tests and bindings read: samples in C, and the rows as data."""
+"""The data for tests and bindings: samples in C, and the rows as JSON."""
 
 from generator import c
 from generator.ops import fill
@@ -9,7 +9,7 @@ SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'torch', 'grad'}
 
 
 def sample_tensors(row, sample):
-    """(arg, list index or -1, shape or None) for each tensor of a sample."""
+    """Yields (arg, list index or -1, shape or None) for each tensor of a sample."""
     arguments = row.tensors + ([row.list] if row.list is not None else [])
     shapes = sample.get('shapes', [])
     order = [a for a in row.args if a.is_tensor]
@@ -26,13 +26,14 @@ def sample_tensors(row, sample):
 
 
 def fixed_dtypes(sample):
-    """Inputs that have a dtype of their own; a plain string is the value of an argument called dtype."""
+    """Returns the inputs with a dtype of their own; a plain string is the value of an argument
+    named dtype."""
     value = sample.get('dtype', {})
     return value if isinstance(value, dict) else {}
 
 
 def attr_value(row, sample, a):
-    """The C initialiser of one attribute of a sample."""
+    """Returns the C initialiser of one attribute of a sample."""
     value = sample.get(a.name)
     if isinstance(value, dict):
         value = None
@@ -70,7 +71,7 @@ def attr_value(row, sample, a):
 
 
 def invoker_args(row):
-    """The arguments of an internal function, taken from those of an invoker."""
+    """Returns the arguments of an internal function, taken from those of an invoker."""
     args, index, attr = [], 0, 0
     for a in row.args:
         if a.kind in ('Tensor', 'Tensor?'):
@@ -88,7 +89,7 @@ def invoker_args(row):
 
 
 def emit_invoker(row):
-    """One signature for every op, composites too, and for its in-place form."""
+    """Returns a function with the same signature for every op, composites too, and its in-place form."""
     args, n = invoker_args(row), len(row.outputs)
     call = f'gtorch_op_{row.name} ({", ".join([*args, "error"])})'
     if row.returns_list:
@@ -114,7 +115,7 @@ def emit_tensor(a, shape, dtypes):
 
 
 def emit_sample(row, n, sample):
-    """(definitions, the line of the table)"""
+    """Returns (definitions, the line of the table)."""
     for key in sample:
         if key not in SAMPLE_KEYS and key not in {a.name for a in row.args}:
             row.fail('sample', f'no argument {key}')
@@ -149,7 +150,7 @@ def emit(rows):
 
 
 def as_data(row, forms):
-    """What bindings and other tests read."""
+    """Returns the data for bindings and other tests."""
     args = [{'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default} for a in row.args]
     returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs
     return {

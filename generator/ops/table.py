@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The table of the operations, and of what their gradients need."""
+"""The table of operations, and of the values that their gradients need."""
 
 from generator import c
 from generator.ops import autocast, fill, gradients
@@ -29,15 +29,13 @@ def dtype_mask(dtypes):
 
 def emit_op(row):
     saved_inputs, saved_outputs = gradients.saved_masks(row, row.saved)
-    cpu = 'NULL' if row.composite or row.family == 'view' else row.function('cpu')
     return fill(
         'table.c.in', 'op', id=row.constant, name=row.name, flags=flags_of(row), n_args=str(len(row.args)),
         n_inputs=str(len(row.tensors)), n_attrs=str(len(row.attrs)),
         n_outputs='0' if row.returns_list else str(len(row.outputs)), promote=row.promote.upper(),
         loop=str(row.loop_index), dtypes=dtype_mask(CLASSES[row.dtypes]), plain=dtype_mask(row.plain_dtypes()),
         autocast=autocast.table_entry(row), saved_inputs=saved_inputs, saved_outputs=saved_outputs,
-        args=f'args_{row.name}' if row.args else 'NULL', cpu=cpu,
-        shape='NULL' if row.composite else row.function('shape'), cuda=cpu.replace('gtorch_cpu_', 'gtorch_cuda_'),
+        args=f'args_{row.name}' if row.args else 'NULL', shape='NULL' if row.composite else row.shape_function(),
         writes=[f'.writes = gtorch_writes_{row.data["writes"]},'] if 'writes' in row.data else [], grad=row.grad_name,
     )
 

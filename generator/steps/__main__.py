@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes what follows from the rows of optimizers and schedules.
+"""Writes the files that are generated from the rows of optimizers and schedules.
 
     steps library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
 """

@@ -10,7 +10,7 @@ from generator.steps import fill
 
 
 def argument(arg):
-    """form: None, or what becomes of an argument that is no property; names: the properties."""
+    """form: None, or how an argument that is no property is handled; names: the properties."""
     required = arg.form is None and arg.default is None
     return {'name': arg.name, 'required': required, 'default': arg.default, 'form': arg.form,
             'names': [number.name for number in arg.numbers]}
@@ -48,7 +48,8 @@ def emit_javascript(steps, schedules):
 
 
 def emit_samples(steps, schedules):
-    """What the tests need: settings, states with the condition of each, and the published algorithm in Python."""
+    """The data of the tests: settings, states with the condition of each, and the published
+    algorithm in Python."""
     found = {'optimizers': [], 'schedules': []}
     for step in steps:
         found['optimizers'].append({
@@ -66,7 +67,7 @@ def emit_samples(steps, schedules):
 
 
 def follow(step, sample, value, element):
-    """Where the published algorithm takes a number."""
+    """The sources of the numbers in the published algorithm."""
     defaults = {number.name: number.default for number in step.numbers}
     values = {**vars(math), **defaults, 'lr': 0.05, **sample, 'p': value}
     for state in step.like:

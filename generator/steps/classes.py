@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The formulas' table, and the classes of optimizers with their properties, constructors and documentation."""
+"""The table of formulas, and the classes of optimizers with their properties, constructors and
+documentation."""
 
 import math
 
@@ -10,11 +11,11 @@ from generator.steps.expressions import Compiler, parse_value
 from generator.steps.rows import GROUP_ARGS
 from generator.text import phrase, starred, wrap
 
-C_NAMES = {'lr': 'learning_rate'}  # of arguments in C
+C_NAMES = {'lr': 'learning_rate'}  # the names of arguments in C
 
 
 def number_names(row):
-    """How a number is read from the array of all."""
+    """Returns the expression that reads a number from the array of all."""
     return {n.name: f'(numbers[{i}] != 0)' if n.is_bool else f'numbers[{i}]' for i, n in enumerate(row.numbers)}
 
 
@@ -23,7 +24,7 @@ def compile_text(compiler, value):
 
 
 def fixed_states(step):
-    """Bits of the states that there are whatever the settings."""
+    """Returns the bit mask of the states that always exist, whatever the settings."""
     return sum(1 << i for i, state in enumerate(step.states) if state.when is None and state.count != 'needed')
 
 
@@ -69,7 +70,7 @@ def number_row(step, number):
 
 
 def comment(*paragraphs):
-    """A comment for the documentation."""
+    """Returns a documentation comment."""
     lines = []
     for text in paragraphs:
         head = text.startswith('@') or text.endswith(':')
@@ -79,19 +80,19 @@ def comment(*paragraphs):
 
 
 def emit_fields(row, numbers, owner):
-    """The properties: their documentation and the table that makes them."""
+    """Returns the properties: their documentation and the table that defines them."""
     if not numbers:
         return ''
     docs, fields = [], []
     for number in numbers:
         docs += [*comment(f'{row.type_name}:{number.property_name}:', '', number.doc, '', 'Since: 0.1'), '']
         fields.append(f'{{ {c.string(number.property_name)}, GTORCH_FIELD_{number.kind},'
-                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, TRUE }},')
+                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, GTORCH_FIELD_SETTING }},')
     return fill('classes.c.in', 'fields', docs=docs, name=row.c_name, fields=fields)
 
 
 def emit_rules(step):
-    """(the rules, the name of their table, how many they are)"""
+    """Returns (the rules, the name of their table, their number)."""
     functions, table = [], []
     compiler = Compiler(number_names(step))
     for name, node in step.checks.items():
@@ -116,13 +117,14 @@ def new_params(step):
 
 
 def emit_new_doc(step):
-    lines = [f'gtorch_{step.c_name}_new:', '@params: a list of tensors, such as [method@Module.get_parameters] gives']
+    lines = [f'gtorch_{step.c_name}_new:',
+             '@params: a list of tensors, such as the result of [method@Module.get_parameters]']
     for number in new_arguments(step):
         lines.append(f'@{C_NAMES.get(number.name, number.name)}: {phrase(number.doc)}')
     lines += ['@error: return location for an error', '',
-              'Makes an optimizer with one group of parameters. The other settings are properties.', '',
-              'Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a setting is not such '
-              'that a step can be made', '', 'Since: 0.1']
+              'Creates an optimizer with one group of parameters. The other settings are properties.', '',
+              'Returns: (transfer full): the optimizer, or %NULL with %GTORCH_ERROR_INVALID if a setting does not '
+              'allow a step', '', 'Since: 0.1']
     return comment(*lines)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The language of rows, which is a part of Python's, compiled to C and to CUDA C++."""
+"""The language of rows, a subset of Python, compiled to C and to CUDA C++."""
 
 import ast
 
@@ -8,17 +8,17 @@ from generator import visitor
 
 BINARY = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/'}
 LOGIC = {ast.And: '&&', ast.Or: '||'}
-# How tightly the operators of C bind.
+# The precedences of the operators of C.
 CONDITION, OR, AND, EQUAL, LESS, SUM, PRODUCT, UNARY, ATOM = range(9)
 FUNCTIONS = {'sqrt', 'fabs', 'exp', 'log', 'cos', 'sin', 'floor', 'fmin', 'fmax'}
 
 
 class ExpressionError(Exception):
-    """What cannot be compiled."""
+    """Raised for code that cannot be compiled."""
 
 
 def parse(text):
-    """The statements of a text."""
+    """Parses the statements of a text."""
     try:
         return ast.parse(text).body
     except SyntaxError as error:
@@ -26,7 +26,7 @@ def parse(text):
 
 
 def parse_value(text):
-    """A single expression."""
+    """Parses a single expression."""
     body = parse(text)
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         raise ExpressionError(f'“{text}” is not one expression')
@@ -34,7 +34,7 @@ def parse_value(text):
 
 
 def names_in(node):
-    """The names that are read, in their order."""
+    """Returns the names that are read, in their order."""
     nodes = node if isinstance(node, list) else [node]
     found = []
     for one in nodes:
@@ -45,7 +45,7 @@ def names_in(node):
 
 
 def assigned_in(nodes):
-    """The names that are written to, in their order."""
+    """Returns the names that are written, in their order."""
     found = []
     for node in nodes:
         for part in ast.walk(node):
@@ -55,7 +55,7 @@ def assigned_in(nodes):
 
 
 def powers_in(nodes):
-    """Bases of `base ** t`, in their order."""
+    """Returns the bases of `base ** t`, in their order."""
     found = []
     for node in nodes:
         for part in ast.walk(node):
@@ -75,10 +75,10 @@ def refuse(node):
 
 
 class Compiler(visitor.Visitor):
-    """Expressions to C.
+    """Compiles expressions to C.
 
-    names: what may be read, as a table of the name and its C text. real: the type of literals with a fraction.
-    powers: texts for `base ** t`.
+    names: maps the readable names to C text. real: the type of literals with a fraction. powers:
+    texts for `base ** t`.
     """
 
     def __init__(self, names, real='gdouble', powers=None, constants=('TRUE', 'FALSE')):
@@ -150,7 +150,8 @@ class Compiler(visitor.Visitor):
 
 
 def compile_statements(nodes, compiler, declare, test, indent):
-    """Assignments and `if` over the names of states, as lines of C. declare: the type of new names."""
+    """Compiles assignments and `if` over the names of states to lines of C. declare: the type of
+    new names."""
     lines = []
     for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The GPU's form of a step. What is computed once is computed by each block, as the count of steps and the learning
-rate may be in memory that a captured graph changes; powers of the count are computed by a warp each."""
+"""The GPU's form of a step. Each block evaluates `once`, since the count of steps and the
+learning rate may be in memory that a captured graph changes; one warp computes each power of the
+count."""
 
 from generator.steps import fill
 from generator.steps.expressions import Compiler, assigned_in, compile_statements, powers_in
@@ -50,7 +51,7 @@ def emit_kernel(step):
 
 def emit(steps):
     own = [step for step in steps if step.base is None]
-    kernels = [f'  GT_STEPS_KERNEL (gt_{step.c_name}_steps_##dtype) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
+    kernels = [f'  GT_STEP_KERNEL (dtype, {step.c_name}) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
                for step in own]
     return fill('kernels.cuh.in', 'kernels', steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
                      kernels=' \\\n'.join(kernels))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The CPU's loops: what is computed once, then the update of each element.
+"""The CPU's loops: `once`, then the update of each element.
 
-They are compiled once for elements that follow each other, which become vectors, and once for any strides, each with
-and without the states that a step may have, since a branch in a loop would keep it from being vectorized.
+They are compiled once for contiguous elements, which are vectorised, and once for any strides, each
+with and without the optional states, since a branch in a loop would prevent vectorisation.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import itertools
 from generator.steps import fill
 from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in
 
-# suffix: what is stored, what is computed in, load, store
+# suffix: stored type, compute type, load, store
 DTYPES = {
     'f32': ('float', 'float', '{}', '{}'),
     'f64': ('double', 'double', '{}', '{}'),
@@ -21,7 +21,8 @@ DTYPES = {
 
 
 def prepare_lines(step, real='gdouble', truth='gboolean', numbers='numbers'):
-    """Declares the arguments that are read, then computes what is computed once. Also the compiler with its names."""
+    """Declares the arguments that are read, then evaluates `once`. Returns the compiler with its
+    names, too."""
     read = {name for name in names_in(step.once)} | set(step.once_names)
     lines = []
     names = {'t': 't', 'first': 'first'}
@@ -44,7 +45,7 @@ def emit_prepare(step):
 
 
 def masks(step):
-    """The sets of states like the parameter that a step may have, as bits."""
+    """Returns the bit masks of the sets of tensor states that a step may have."""
     fixed = sum(1 << index for index, state in enumerate(step.like) if state.when is None)
     bits = [1 << index for index, state in enumerate(step.like) if state.when is not None]
     for chosen in itertools.product((0, 1), repeat=len(bits)):

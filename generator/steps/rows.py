@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Rows of optimizers and of schedules: what they say, checked."""
+"""Reads and checks the rows of optimizers and of schedules."""
 
 import math
 import pathlib
@@ -15,23 +15,23 @@ MAX_NUMBERS = 12  # GT_STEP_NUMBERS of kernels/gtorch-kernel-params.h
 MAX_ONCE = 16  # GTORCH_STEP_MAX_ONCE
 MAX_SETTINGS = 8  # GTORCH_SCHEDULE_MAX_NUMBERS
 MAX_STATES = 3  # GT_STEP_KINDS less the parameter and its gradient
-GROUP_ARGS = ('lr', 'weight_decay')  # which each group of parameters has for itself
+GROUP_ARGS = ('lr', 'weight_decay')  # settings of each group of parameters
 FORMS = ('form', 'refused', 'base')
 
 
 def snake(name):
-    """AdamW is adam_w, StepLR step_lr, RMSprop rmsprop."""
+    """Converts AdamW to adam_w, StepLR to step_lr, RMSprop to rmsprop."""
     return re.sub('([a-z0-9])([A-Z])', r'\1_\2', name).lower()
 
 
 class Number:
-    """One property: a number or a truth value. label: what the row and PyTorch call it."""
+    """One property: a number or a boolean. label: its name in the row and in PyTorch."""
 
     def __init__(self, name, default, data, doc, label):
         self.name, self.default, self.doc, self.label = name, default, doc, label
         self.kind = 'BOOL' if isinstance(default, bool) else 'DOUBLE'
         if data.get('type') == 'int':
-            self.kind = 'INT'
+            self.kind = 'INT64'
         self.is_bool = self.kind == 'BOOL'
         self.is_required = default is None
         self.least = float(data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf))
@@ -44,7 +44,7 @@ class Number:
 
     @property
     def c_type(self):
-        return {'BOOL': 'gboolean', 'INT': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
+        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
 
     @property
     def c_default(self):
@@ -79,7 +79,7 @@ class Arg:
 
 
 class Row(rows.Row):
-    """What optimizers and schedules have in common."""
+    """The common base of optimizers and schedules."""
 
     NEEDED = ('doc', 'args', 'reference')
 
@@ -121,7 +121,7 @@ class Row(rows.Row):
 
 
 class State:
-    """What is remembered of a parameter: a tensor like it, or the count of its steps."""
+    """A state of a parameter: a tensor like it, or the count of its steps."""
 
     def __init__(self, row, name, data):
         schema.check(data, schema.STATE, row.fail, f'state.{name}.')
@@ -159,7 +159,7 @@ class Step(Row):
         self.check()
 
     def extended(self, data):
-        """The row with what it leaves out taken from the one that it extends."""
+        """Returns the row, with missing values from the one that it extends."""
         base = self.base.data
         own = data.get('args', {})
         for key, value in own.items():
@@ -171,7 +171,7 @@ class Step(Row):
 
     @property
     def root(self):
-        """The row whose step this one takes."""
+        """The row whose step this one uses."""
         return self.base.root if self.base else self
 
     @property
@@ -194,7 +194,7 @@ class Step(Row):
 
     @property
     def own(self):
-        """The properties that this class installs: all, or those with another default than its parent's."""
+        """The properties that this class installs: all, or those whose default differs from its parent's."""
         if self.base is None:
             return self.members
         former = {number.name: number.default for number in self.base.members}
@@ -234,7 +234,8 @@ class Step(Row):
         self.check_samples()
 
     def try_to_compile(self):
-        """What the other modules compile, so that mistakes are found with their place."""
+        """Compiles the expressions as the other modules do, so that mistakes are reported with
+        their location."""
         compiler = expressions.Compiler({number.name: number.name for number in self.numbers})
         for name, node in self.checks.items():
             self.compile('check', compiler.compile, node)
@@ -258,7 +259,8 @@ class Step(Row):
 
     @property
     def once_names(self):
-        """What the update reads that is the same for all elements: arguments and what is computed once."""
+        """The names with the same value for all elements that the update reads: arguments and
+        results of `once`."""
         computed = expressions.assigned_in(self.once)
         read = expressions.names_in(self.update)
         inner = set(expressions.assigned_in(self.update)) - set(computed)

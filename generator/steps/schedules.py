@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""The classes of schedules of the learning rate."""
+"""The classes of learning-rate schedules."""
 
 from generator import c
 from generator.steps import fill
@@ -20,12 +20,12 @@ def number_row(row, number):
 
 
 def emit_new_doc(row):
-    lines = [f'gtorch_{row.c_name}_new:', '@optimizer: whose learning rate it is']
+    lines = [f'gtorch_{row.c_name}_new:', '@optimizer: the optimizer']
     lines += [f'@{number.name}: {phrase(number.doc)}' for number in row.numbers]
     lines += ['@error: return location for an error', '',
-              'Makes a schedule, and sets the learning rates of the first epoch.', '',
-              'Returns: (transfer full): the schedule, or %NULL with %GTORCH_ERROR_INVALID if a setting is not within '
-              'its bounds', '', 'Since: 0.1']
+              'Creates a schedule, and sets the learning rates of the first epoch.', '',
+              'Returns: (transfer full): the schedule, or %NULL with %GTORCH_ERROR_INVALID if a setting is out of '
+              'bounds', '', 'Since: 0.1']
     return comment(*lines)
 
 
@@ -33,7 +33,7 @@ def emit_class(row):
     names = {number.label: f'numbers[{index}]' for index, number in enumerate(row.numbers)}
     compiler = Compiler({**names, 'base': 'base', 't': 't', 'pi': 'G_PI'})
     doc = [f'{row.type_name}:', '', row.doc, '',
-           f'With the learning rate base at first, in epoch t it is: `{row.data["lr"]}`.']
+           f'In epoch t the learning rate is `{row.data["lr"]}`, where base is the initial one.']
     if row.source:
         doc += ['', f'Source: {row.source}']
     fields = ['  GTorchLRScheduler parent_instance;', *(f'  {n.c_type} {n.name};' for n in row.numbers)]

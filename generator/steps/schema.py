@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""What kind of value each key of a row has."""
+"""The types of the values of each key of a row."""
 
 
 def is_number(value):
@@ -64,7 +64,7 @@ SCHEDULE = {**COMMON, 'lr': TEXT}
 
 
 def check(data, schema, fail, path=''):
-    """Calls fail (key, message) for the first value that is wrong."""
+    """Calls fail (key, message) for the first invalid value."""
     if not isinstance(data, dict):
         fail(path.rstrip('.') or 'row', 'must be a table')
     for key, value in data.items():

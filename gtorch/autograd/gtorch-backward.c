@@ -10,7 +10,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-task-private.h"

@@ -9,7 +9,7 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 
 /* --- the streams of a thread --- */
 

@@ -25,8 +25,8 @@
 #include "dispatch/gtorch-autocast-private.h"
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 

@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-function-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 

@@ -8,9 +8,9 @@
 #include <glib/gi18n-lib.h>
 
 #include "dispatch/gtorch-autocast-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "base/gtorch-field-private.h"
 #include "autograd/gtorch-function-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -56,15 +56,6 @@ typedef struct
   GTorchDType cast_inputs;
 } GTorchFunctionPrivate;
 
-enum
-{
-  PROP_0,
-  PROP_CAST_INPUTS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchFunction, gtorch_function, G_TYPE_OBJECT)
 
 static GTorchFunctionPrivate *
@@ -95,32 +86,9 @@ gtorch_function_real_backward (GTorchFunction *self, GTorchFunctionContext *cont
   return lacks (self, "backward", error);
 }
 
-static void
-gtorch_function_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_CAST_INPUTS)
-    g_value_set_enum (value, gtorch_function_get_cast_inputs (GTORCH_FUNCTION (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
+typedef GTorchFunction Self;
 
-static void
-gtorch_function_set_property (GObject *object, guint prop_id, const GValue *value,
-                              GParamSpec *pspec)
-{
-  if (prop_id == PROP_CAST_INPUTS)
-    gtorch_function_set_cast_inputs (GTORCH_FUNCTION (object), g_value_get_enum (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_function_class_init (GTorchFunctionClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-
-  object_class->get_property = gtorch_function_get_property;
-  object_class->set_property = gtorch_function_set_property;
+static const GTorchField fields[] = {
   /**
    * GTorchFunction:cast-inputs:
    *
@@ -131,10 +99,16 @@ gtorch_function_class_init (GTorchFunctionClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CAST_INPUTS] =
-      g_param_spec_enum ("cast-inputs", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_NONE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "cast-inputs",
+    GTORCH_PROPERTY_ENUM (GTorchDType, gtorch_dtype_get_type, gtorch_function_get_cast_inputs,
+                          gtorch_function_set_cast_inputs),
+    .value = GTORCH_DTYPE_NONE },
+};
+
+static void
+gtorch_function_class_init (GTorchFunctionClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
   klass->forward = gtorch_function_real_forward;
   klass->backward = gtorch_function_real_backward;
 }
@@ -559,7 +533,7 @@ gtorch_function_set_cast_inputs (GTorchFunction *self, GTorchDType dtype)
   if (private_of (self)->cast_inputs == dtype)
     return;
   private_of (self)->cast_inputs = dtype;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CAST_INPUTS]);
+  g_object_notify (G_OBJECT (self), "cast-inputs");
 }
 
 /**

@@ -10,9 +10,9 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "autograd/gtorch-grad-mode.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-grad-mode.h"
+#include "base/gtorch-observer-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 
@@ -259,8 +259,7 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
   else if (success && !gtorch_impl_is_released (autograd->grad) && !gtorch_is_grad_enabled ()
            && !gtorch_impl_requires_grad (autograd->grad))
     {
-      if (gtorch_captures_exist ())
-        gtorch_audit_grad (autograd->grad);
+      gtorch_observe_grad (autograd->grad);
       success = gtorch_op_add_inplace (autograd->grad, grad, 1.0, error);
     }
   else if (success)

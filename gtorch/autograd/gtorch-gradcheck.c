@@ -14,8 +14,8 @@
 #include <math.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-device.h"
 #include "gtorch-ops-private.h"
 #include "autograd/gtorch-tensor-autograd.h"

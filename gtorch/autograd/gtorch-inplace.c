@@ -12,8 +12,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "stream/gtorch-stream-private.h"
 
 #define LIST_BIT 31

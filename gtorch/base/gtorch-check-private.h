@@ -18,7 +18,8 @@ typedef enum
   GTORCH_CHECK_REPLAY = 1 << 4, /* "replay": replays and what their operations give by themselves */
 } GTorchCheckFlags;
 
-/* Set before the first device is used. Atomic since threads of the library look at it at any time. */
+/* What is on: a set of GTorchCheckFlags, to be changed by gtorch_checks_set () only. Atomic since threads of
+ * the library look at it at any time. */
 extern _Atomic guint gtorch_checks;
 
 static inline gboolean
@@ -27,8 +28,13 @@ gtorch_is_checking (GTorchCheckFlags flag)
   return G_UNLIKELY ((atomic_load_explicit (&gtorch_checks, memory_order_relaxed) & flag) != 0);
 }
 
-/* Reads the environment; what is there already stays. */
+/* Turns on what the environment says; what is on already stays. */
 void gtorch_checks_init (void);
+/* Turns on these checks and no others. */
+void gtorch_checks_set (guint flags);
+/* Has the function called whenever other checks are on. The folder of the checks registers it when the
+ * library is loaded; it subscribes what is on to the events. */
+void gtorch_checks_register (void (*subscribe) (guint flags));
 
 /* --- where a call came from --- */
 #define GTORCH_SITE_FRAMES 20

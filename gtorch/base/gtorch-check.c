@@ -12,6 +12,22 @@
 #include "base/gtorch-environment-private.h"
 
 _Atomic guint gtorch_checks;
+static void (*subscribe_checks) (guint flags);
+
+void
+gtorch_checks_register (void (*subscribe) (guint flags))
+{
+  subscribe_checks = subscribe;
+  subscribe (gtorch_checks); /* a device may have been used before */
+}
+
+void
+gtorch_checks_set (guint flags)
+{
+  gtorch_checks = flags;
+  if (subscribe_checks != NULL)
+    subscribe_checks (flags);
+}
 
 void
 gtorch_checks_init (void)
@@ -20,9 +36,10 @@ gtorch_checks_init (void)
                                   GTORCH_CHECK_STREAMS,
                                   GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL };
   const guint words = gtorch_env_words ("GTORCH_CHECK");
-  guint i;
+  guint flags = gtorch_checks, i;
 
   for (i = 0; i < G_N_ELEMENTS (checks); i++)
     if (words & 1u << i)
-      gtorch_checks |= checks[i];
+      flags |= checks[i];
+  gtorch_checks_set (flags);
 }

@@ -9,7 +9,8 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error.h"
-#include "tensor/gtorch-impl-private.h"
+#include "base/gtorch-dtype-private.h"
+#include "base/gtorch-text-private.h"
 
 /* clang-format off */
 const GTorchDTypeInfo gtorch_dtype_infos[GTORCH_N_DTYPES] = {

@@ -7,6 +7,8 @@
 
 G_BEGIN_DECLS
 
+#define GTORCH_MAX_THREADS 65536 /* of GTORCH_NUM_THREADS and gtorch_set_num_threads () */
+
 /* Whether the process has rights that whoever started it lacks: it is setuid, setgid, has capabilities of its
  * file, or a security module says so. */
 gboolean gtorch_is_privileged (void);

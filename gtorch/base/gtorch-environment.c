@@ -18,8 +18,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include "cpu/gtorch-cpu-threads.h"
-
 static __thread gboolean refused; /* the last library of the thread */
 
 gboolean

@@ -3,7 +3,9 @@
 
 #include "config.h"
 
-#include "base/gtorch-error.h"
+#include "base/gtorch-error-private.h"
+
+#include <string.h>
 
 /**
  * gtorch_error_quark:
@@ -51,4 +53,38 @@ gtorch_error_get_type (void)
   if (g_once_init_enter (&type))
     g_once_init_leave (&type, g_enum_register_static ("GTorchError", values));
   return type;
+}
+
+/* --- messages that begin with the name of an operation --- */
+
+void
+gtorch_error_set_op (GError **error, const gchar *op)
+{
+  const gchar *message, *rest;
+  gchar *renamed;
+  gsize length;
+
+  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
+    return;
+  message = (*error)->message;
+  length = strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  rest = g_str_has_prefix (message + length, ": ") ? message + length + 2 : message;
+  renamed = g_strdup_printf ("%s: %s", op, rest);
+  g_free ((*error)->message);
+  (*error)->message = renamed;
+}
+
+void
+gtorch_error_name_op (GError **error, const gchar *op)
+{
+  const gchar *message;
+
+  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
+    return;
+  message = (*error)->message;
+  if ((*error)->code == GTORCH_ERROR_OUT_OF_MEMORY
+      || ((*error)->code == GTORCH_ERROR_SHAPE
+          && !g_str_has_prefix (message + strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_"),
+                                ": ")))
+    gtorch_error_set_op (error, op);
 }

@@ -7,9 +7,9 @@
 
 G_BEGIN_DECLS
 
-/* For set_property(), which has no place for an error: says in a warning, as GObject does of a value that is
- * out of range, that the property stays as it was, and why. Takes the error. */
-void gtorch_property_refuse (GObject *object, GParamSpec *pspec, GError *error);
+/* For setters that have no place for an error: says in a warning, as GObject does of a value that is out of
+ * range, that the property stays as it was, and why. Takes the error. */
+void gtorch_property_refuse (GObject *object, const gchar *name, GError *error);
 
 /* Whether a notification is due: NaN is the same as NaN. */
 static inline gboolean

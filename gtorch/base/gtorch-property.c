@@ -8,8 +8,8 @@
 #include "base/gtorch-property-private.h"
 
 void
-gtorch_property_refuse (GObject *object, GParamSpec *pspec, GError *error)
+gtorch_property_refuse (GObject *object, const gchar *name, GError *error)
 {
-  g_warning ("%s:%s stays as it was: %s", G_OBJECT_TYPE_NAME (object), pspec->name, error->message);
+  g_warning ("%s:%s stays as it was: %s", G_OBJECT_TYPE_NAME (object), name, error->message);
   g_error_free (error);
 }

@@ -21,8 +21,8 @@ gchar *gtorch_range_describe (gdouble low, gdouble high, gboolean is_open);
 /* INVALID, with the value and the rule: “sgd: momentum is -1, it must be finite and at least 0”. */
 gboolean gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble low,
                              gdouble high, gboolean is_open, GError **error);
-/* The same of an argument of an operation, which is not in the range. */
-void gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
-                              gboolean is_open, GError **error);
+/* Returns whether the dtype has the number. As in PyTorch, infinities are there, and numbers that an unsigned
+ * integer wraps to; fractions are cut off. */
+gboolean gtorch_dtype_has (guint dtype, gdouble value);
 
 G_END_DECLS

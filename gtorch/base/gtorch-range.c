@@ -11,7 +11,6 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error.h"
-#include "dispatch/gtorch-op-private.h"
 
 gboolean
 gtorch_dtype_has (guint dtype, gdouble value)
@@ -53,11 +52,4 @@ gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble 
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be %s"), who,
                name, value, rule);
   return FALSE;
-}
-
-void
-gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
-                         gboolean is_open, GError **error)
-{
-  gtorch_check_range (gtorch_ops[op].name, name, value, low, high, is_open, error);
 }

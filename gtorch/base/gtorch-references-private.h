@@ -3,8 +3,7 @@
 
 #pragma once
 
-#include <gtorch/tensor/gtorch-impl-private.h>
-#include <gtorch/binding/gtorch-references.h>
+#include <gtorch/base/gtorch-inner-types-private.h>
 
 G_BEGIN_DECLS
 

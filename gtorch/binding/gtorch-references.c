@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Which values of another language are kept by which objects of the library.
+/* Tells a collector of another language which of its values are kept alive by which objects of the
+ * library.
  *
- * A collector of cycles, as Python's, works in two steps. It takes from the count of references of each of
- * its values what other values hold; what has references left is in use. Then it follows the references
- * from what is in use. For values that the library keeps it has to be told, in the first step, of exactly
- * those references whose holders it can see, and in the second of at least those.
+ * A cycle collector such as Python's works in two steps. It subtracts from the reference count of each of
+ * its values the references that other values hold; a value with references left is in use. Then it
+ * traverses the references of values in use. For values that the library keeps, the collector must be
+ * told in the first step of exactly those references whose holders it can see, and in the second step of
+ * at least those.
  *
- * What is between two values of the language is here: objects, inner tensors and nodes of graphs, which
- * have counts of their own. In the first step, gtorch_references_count () is called for each object that a
- * value holds one reference to. Each counts one; when all references of an object, tensor or node have been
- * counted, nobody but those holders can get at it, and what it owns is counted in turn. A value of the
- * language is told of when that which keeps it is complete. What somebody else has a reference to (a thread
- * that goes backward, a program in C) never becomes complete, so that nothing that it leads to is told of:
- * it stays in use.
+ * This file handles what is between two values of the language: objects, inner tensors and nodes of
+ * graphs, which have their own reference counts. In the first step, gtorch_references_count () is called
+ * for each object to which a value holds a reference. Each call counts one; when all references of an
+ * object, tensor or node have been counted, only those holders can reach it, and the references that it
+ * owns are counted in turn. A value of the language is reported when its holder is complete. An object
+ * with another reference (from a thread that runs a backward pass, or a C program) never becomes
+ * complete, so that nothing that it leads to is reported: it stays in use.
  *
- * The second step repeats what was noted in the first and looks at no object, so that the two cannot differ:
- * other threads may run meanwhile. They change what is read here under a lock, and each thing that was found
- * is kept by a reference until the end.
+ * The second step replays what was recorded in the first and reads no object, so that the two cannot
+ * differ: other threads may run meanwhile. They change the objects that are read here under a lock, and
+ * each object that was found is kept alive until the end.
  *
- * A proxy is a value of the language that lives exactly as long as its object, which holds one reference to
- * it while anybody else knows the object. It tells of what its object owns by itself. */
+ * A proxy is a value of the language that lives exactly as long as its object, which holds one reference
+ * to it while the object has references from outside the language. The proxy itself reports what its
+ * object owns. */
 
 #include "config.h"
 
@@ -44,7 +47,7 @@ typedef enum
   KIND_NODE,
 } Kind;
 
-/* Positions in an array of all. */
+/* A range of indices in a shared array. */
 typedef struct
 {
   guint start, n;
@@ -55,11 +58,11 @@ typedef struct
   gpointer pointer;
   gpointer proxy;
   guint8 kind;
-  guint8 is_kept; /* by a reference */
+  guint8 is_kept; /* has a reference of the collection */
   guint8 is_complete, is_followed;
-  guint pass; /* what follows is of that */
+  guint pass; /* the pass to which the following members belong */
   gint n_found;
-  Range things; /* that it has references to */
+  Range things; /* the things that it references */
   Range values;
 } Thing;
 
@@ -68,12 +71,12 @@ typedef struct
 /**
  * GTorchReferences: (skip)
  *
- * Counts references for a collector of another language, which tells nothing that is in use from garbage by
- * itself if the way to it is through objects of the library.
+ * Counts references for the garbage collector of another language, which cannot tell values in use from
+ * garbage by itself if they are referenced through objects of the library.
  *
  * For bindings. The collector begins with [method@References.begin]; calls [method@References.count] for
- * each object that one of its values has a reference to; and then [method@References.follow] for those
- * whose values are in use.
+ * each object to which one of its values has a reference; and then calls [method@References.follow] for
+ * those whose values are in use.
  *
  * Since: 0.1
  */
@@ -82,12 +85,12 @@ struct _GTorchReferences
   GTorchReferencesProxyFunc proxy;
   GTorchReferencesExtraFunc extra;
   GDestroyNotify destroy;
-  GHashTable *table; /* pointer -> Thing */
-  GPtrArray *blocks; /* of BLOCK of Thing */
+  GHashTable *table; /* maps a pointer to its Thing */
+  GPtrArray *blocks; /* arrays of BLOCK Things */
   guint n_in_block;
   guint pass;
-  gboolean has_graph;         /* graphs are looked into */
-  GPtrArray *things, *values; /* of all things, in ranges */
+  gboolean has_graph;         /* whether graphs are traversed */
+  GPtrArray *things, *values; /* those of all things, in ranges */
   GPtrArray *todo;
   Thing *current;
 };
@@ -107,7 +110,7 @@ gtorch_references_unlock (void)
   g_mutex_unlock (&structure_lock);
 }
 
-/* That of the pointer, as it is at the beginning of a pass if it is new to this one. */
+/* Returns the Thing of the pointer, reset if it is new in this pass. */
 static Thing *
 get_thing (GTorchReferences *self, Kind kind, gpointer pointer)
 {
@@ -141,7 +144,8 @@ object_references (gpointer object)
   return g_atomic_int_get ((gint *) &((GObject *) object)->ref_count);
 }
 
-/* Those of others: without the one of keep (), and without that which holds the proxy. */
+/* Returns the number of foreign references: without that of keep (), and without that of the proxy's
+ * holder. */
 static gint
 n_references (const Thing *thing)
 {
@@ -217,8 +221,7 @@ gtorch_references_add_node (GTorchReferences *self, GTorchNode *node)
  * @self: the count
  * @value: (nullable): a value of the language
  *
- * Tells of a value to which the object that is being looked at holds a reference. For
- * [callback@ReferencesExtraFunc].
+ * Reports a value to which the examined object holds a reference. For [callback@ReferencesExtraFunc].
  *
  * Since: 0.1
  */
@@ -238,7 +241,7 @@ gtorch_references_add_data (GTorchReferences *self, gpointer user_data, GDestroy
     gtorch_references_add_value (self, user_data);
 }
 
-/* Most tensors. */
+/* True for most tensors. */
 static gboolean
 leads_nowhere (GTorchReferences *self, GObject *object)
 {
@@ -295,11 +298,11 @@ look_into (GTorchReferences *self, Thing *thing)
 
 /**
  * gtorch_references_new: (skip)
- * @proxy: finds what stands for an object
- * @extra: (nullable): tells what else the language has attached to an object
- * @destroy: what frees the data of the hooks of the language: theirs is a value of it
+ * @proxy: finds the proxy of an object
+ * @extra: (nullable): reports further values that the language has attached to an object
+ * @destroy: the function that frees the data of hooks of the language: such data is a value of it
  *
- * Makes a count without anything in it.
+ * Creates an empty count.
  *
  * Returns: (transfer full): a new count, for gtorch_references_free()
  *
@@ -330,7 +333,8 @@ gtorch_references_new (GTorchReferencesProxyFunc proxy, GTorchReferencesExtraFun
  * gtorch_references_free: (skip)
  * @self: (transfer full): a count
  *
- * Lets go of what was found, which may call the program: the collector is done by then.
+ * Frees the count and releases the objects that were found, which may call the program: the collector
+ * must have finished.
  *
  * Since: 0.1
  */
@@ -366,8 +370,8 @@ gtorch_references_free (GTorchReferences *self)
  * gtorch_references_begin: (skip)
  * @self: a count
  *
- * Begins to count from nothing, as a collector does that looks again at what it took for garbage. What was
- * found before is kept all the same.
+ * Starts a new pass, like a collector that examines supposed garbage again. Objects that were found
+ * before are kept alive nevertheless.
  *
  * Since: 0.1
  */
@@ -385,11 +389,11 @@ gtorch_references_begin (GTorchReferences *self)
  * gtorch_references_count: (skip)
  * @self: a count
  * @object: an object
- * @func: (scope call): told of each value whose references are complete with this one
+ * @func: (scope call): called for each value whose references are complete with this one
  * @user_data: data for @func
  *
- * Counts the one reference that a value of the language holds to an object, or, if the value is its proxy,
- * what the object owns. Once for each value.
+ * Counts the one reference that a value of the language holds to an object, or, if the value is its
+ * proxy, the references that the object owns. Call it once for each value.
  *
  * Since: 0.1
  */
@@ -412,8 +416,8 @@ gtorch_references_count (GTorchReferences *self, GObject *object, GTorchReferenc
     look_into (self, thing);
   else
     {
-      /* If only the value has it, the count stays as it is, so that a binding may ask how many references
-       * there are: PyGObject follows the handlers of signals if there is one. */
+      /* if only the value has a reference, the count does not change, so that a binding may read the
+       * number of references: PyGObject traverses the handlers of signals if it is one */
       if (object_references (object) > 1)
         keep (thing);
       found (self, thing);
@@ -435,10 +439,11 @@ gtorch_references_count (GTorchReferences *self, GObject *object, GTorchReferenc
  * gtorch_references_follow: (skip)
  * @self: a count
  * @object: an object, whose value is in use
- * @func: (scope call): told of each value that it leads to
+ * @func: (scope call): called for each value that it leads to
  * @user_data: data for @func
  *
- * Goes where [method@References.count] went. What was followed once is not followed again.
+ * Repeats the traversal of [method@References.count]. A part that was followed once is not followed
+ * again.
  *
  * Since: 0.1
  */

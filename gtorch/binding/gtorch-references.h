@@ -11,11 +11,11 @@ G_BEGIN_DECLS
 
 /**
  * GTorchReferencesProxyFunc: (skip)
- * @object: an object that the library knows
+ * @object: an object of the library
  *
- * Tells what stands for an object in the other language, which lives for as long as the object does.
+ * Finds the proxy of an object in the other language, which lives as long as the object.
  *
- * Returns: (nullable): that, or %NULL if there is none
+ * Returns: (nullable): the proxy, or %NULL if there is none
  *
  * Since: 0.1
  */
@@ -23,10 +23,11 @@ typedef gpointer (*GTorchReferencesProxyFunc) (GObject *object);
 
 /**
  * GTorchReferencesExtraFunc: (skip)
- * @references: what counts
+ * @references: the count
  * @object: an object whose references are being counted
  *
- * Calls [method@References.add_value] for what the other language has attached to an object by its own means.
+ * Calls [method@References.add_value] for values that the other language has attached to an object in its
+ * own ways.
  *
  * Since: 0.1
  */
@@ -35,9 +36,9 @@ typedef void (*GTorchReferencesExtraFunc) (GTorchReferences *references, GObject
 /**
  * GTorchReferencesFunc: (skip)
  * @value: a proxy, or the data of a hook
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  *
- * Is told of a value of the other language that an object leads to.
+ * A function that is called for each value of the other language that an object leads to.
  *
  * Since: 0.1
  */

@@ -9,15 +9,26 @@
 
 #include "config.h"
 
-#include "check/gtorch-graph-compare-private.h"
+#include "check/gtorch-checks-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "device/gtorch-generator-private.h"
 #include "gtorch-ops-private.h"
+#include "graph/gtorch-graph-exec-private.h"
+
+/* The first replays of each graph are compared. */
+#define N_COMPARED 3
+
+/* With a graph: what it consists of. */
+typedef struct
+{
+  GTorchNote note;
+  GPtrArray *calls; /* GTorchSavedCall, in call order */
+  gint n_compared;  /* atomically */
+} Known;
 
 typedef struct
 {
@@ -27,22 +38,26 @@ typedef struct
   GTorchImpl *copy;
 } Region;
 
-struct _GTorchGraphCompare
+/* With a replay: the memory before it. */
+typedef struct
 {
+  GTorchNote note;
   GPtrArray *calls;     /* GTorchSavedCall */
   GHashTable *left_out; /* calls in branches that were not taken */
   GTorchStream *stream;
   GArray *regions;       /* Region, sorted by address */
   GPtrArray *generators; /* GTorchGenerator, without duplicates */
   GPtrArray *states;     /* GBytes: state of each generator before the replay */
-};
+} Compare;
 
 static const GTorchArgSpec branch_args[] = {
   { "predicate", GTORCH_ARG_TENSOR },
   { "n_calls", GTORCH_ARG_INT },
 };
 
-const GTorchOpClass gtorch_graph_branch = {
+/* A pseudo-call that marks a branch: the following calls, as many as its attribute says, run only where its
+ * input, a single bool, is true. */
+static const GTorchOpClass branch_op = {
   .name = "branch",
   .n_args = G_N_ELEMENTS (branch_args),
   .n_inputs = 1,
@@ -59,9 +74,11 @@ clear_region (gpointer data)
   g_clear_pointer (&region->copy, gtorch_impl_unref);
 }
 
-void
-gtorch_graph_compare_free (GTorchGraphCompare *self)
+static void
+compare_free (GTorchNote *note)
 {
+  Compare *self = (Compare *) note;
+
   g_array_unref (self->regions);
   g_ptr_array_unref (self->generators);
   g_ptr_array_unref (self->states);
@@ -101,7 +118,7 @@ by_address (gconstpointer a, gconstpointer b)
 
 /* Merges adjacent and overlapping ranges. */
 static void
-find_regions (GTorchGraphCompare *self)
+find_regions (Compare *self)
 {
   GArray *all = g_array_new (FALSE, TRUE, sizeof (Region));
   guint i, j;
@@ -153,7 +170,7 @@ show_bytes (const Region *region)
 }
 
 static Region *
-find_region (GTorchGraphCompare *self, const char *address)
+find_region (Compare *self, const char *address)
 {
   guint i;
 
@@ -170,7 +187,7 @@ find_region (GTorchGraphCompare *self, const char *address)
 /* --- before the replay --- */
 
 static void
-find_generators (GTorchGraphCompare *self)
+find_generators (Compare *self)
 {
   guint i, j, attr;
 
@@ -198,12 +215,15 @@ find_generators (GTorchGraphCompare *self)
     }
 }
 
-GTorchGraphCompare *
-gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream, GError **error)
+/* Prepares to compare the next replay. */
+static Compare *
+compare_new (GPtrArray *calls, GTorchStream *stream, GError **error)
 {
-  GTorchGraphCompare *self = g_new0 (GTorchGraphCompare, 1);
+  Compare *self = g_new0 (Compare, 1);
   guint i;
 
+  self->note.owner = &gtorch_compare_observer;
+  self->note.free = compare_free;
   self->calls = g_ptr_array_ref (calls);
   self->left_out = g_hash_table_new (NULL, NULL);
   self->stream = g_object_ref (stream);
@@ -227,7 +247,7 @@ gtorch_graph_compare_begin (GPtrArray *calls, GTorchStream *stream, GError **err
       if (i == self->regions->len)
         return self;
     }
-  gtorch_graph_compare_free (self);
+  compare_free (&self->note);
   return NULL;
 }
 
@@ -253,13 +273,13 @@ copied_operand (GTorchImpl *impl, gpointer data)
 static GTorchImpl *
 to_host (GTorchImpl *impl, GError **error)
 {
-  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU
+  return gtorch_device_is_host (gtorch_impl_device (impl))
              ? gtorch_impl_ref (impl)
              : gtorch_copy_to_device (impl, gtorch_device_cpu (), FALSE, NULL, error);
 }
 
 static gboolean
-take_branch (GTorchGraphCompare *self, guint index, const GTorchOpCall *copied, GError **error)
+take_branch (Compare *self, guint index, const GTorchOpCall *copied, GError **error)
 {
   g_autoptr (GTorchImpl) predicate = to_host (copied->inputs[0], error);
   guint i;
@@ -272,20 +292,20 @@ take_branch (GTorchGraphCompare *self, guint index, const GTorchOpCall *copied, 
 }
 
 static gboolean
-call_one (GTorchGraphCompare *self, guint index, GTorchOpCall *copied, GError **error)
+call_one (Compare *self, guint index, GTorchOpCall *copied, GError **error)
 {
   if (copied->op->flags & GTORCH_OP_FLAG_RANDOM)
     gtorch_random_reserve (copied);
   if (g_hash_table_contains (self->left_out, self->calls->pdata[index]))
     return TRUE;
-  if (copied->op == &gtorch_graph_branch)
+  if (copied->op == &branch_op)
     return take_branch (self, index, copied, error);
   return gtorch_launch (copied, error)
          && gtorch_device_synchronize (self->stream->device, NULL, error);
 }
 
 static gboolean
-call_all (GTorchGraphCompare *self, GError **error)
+call_all (Compare *self, GError **error)
 {
   gboolean success = TRUE;
   guint i;
@@ -363,8 +383,8 @@ difference_clear (Difference *difference)
 /* Finds the call to blame. Each byte was left by the last call that wrote it; the earliest such call with a
  * difference is reported. */
 static void
-find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replayed,
-                 const guint8 *called, Difference *difference)
+find_difference (Compare *self, Region *region, const guint8 *replayed, const guint8 *called,
+                 Difference *difference)
 {
   gsize n = region->end - region->start, byte;
   guint i, j;
@@ -405,7 +425,7 @@ find_difference (GTorchGraphCompare *self, Region *region, const guint8 *replaye
 }
 
 static void
-set_error (GTorchGraphCompare *self, const Difference *difference, GError **error)
+set_error (Compare *self, const Difference *difference, GError **error)
 {
   const GTorchOpCall *call;
 
@@ -427,7 +447,7 @@ set_error (GTorchGraphCompare *self, const Difference *difference, GError **erro
 }
 
 static gboolean
-compare_region (GTorchGraphCompare *self, Region *region, Difference *difference, GError **error)
+compare_region (Compare *self, Region *region, Difference *difference, GError **error)
 {
   g_autoptr (GTorchImpl) replayed = to_host (region->original, error);
   g_autoptr (GTorchImpl) called = replayed != NULL ? to_host (region->copy, error) : NULL;
@@ -441,8 +461,10 @@ compare_region (GTorchGraphCompare *self, Region *region, Difference *difference
   return TRUE;
 }
 
-gboolean
-gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
+/* Compares after the replay. Returns FALSE with an error that names the first operation whose result
+ * differs. */
+static gboolean
+compare (Compare *self, GError **error)
 {
   g_autoptr (GPtrArray) after = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   GTorchChange mode, change;
@@ -470,6 +492,102 @@ gtorch_graph_compare_end (GTorchGraphCompare *self, GError **error)
   gtorch_change_end (&mode);
   for (i = 0; i < self->generators->len; i++)
     gtorch_generator_set_state (self->generators->pdata[i], after->pdata[i], NULL);
-  gtorch_graph_compare_free (self);
   return success;
 }
+
+/* --- the observer --- */
+
+static void
+known_free (GTorchNote *note)
+{
+  Known *known = (Known *) note;
+
+  g_ptr_array_unref (known->calls);
+  g_free (known);
+}
+
+/* Adds copies of the graph's calls. Returns FALSE if the graph replays another one, whose memory is not known
+ * here. */
+static gboolean
+add_calls (const GTorchGraphExec *exec, GPtrArray *calls)
+{
+  guint i;
+
+  for (i = 0; i < exec->nodes->len; i++)
+    {
+      GTorchGraphNode *node = exec->nodes->pdata[i];
+      GTorchSavedCall *saved;
+      guint place;
+
+      if (node->child == NULL)
+        {
+          g_ptr_array_add (calls, gtorch_saved_call_new (&node->call->call, NULL, NULL));
+          continue;
+        }
+      if (node->predicate == NULL)
+        return FALSE;
+      saved = gtorch_saved_call_new (&(GTorchOpCall){ .op = &branch_op,
+                                                      .inputs = &node->predicate,
+                                                      .n_inputs = 1,
+                                                      .attrs = &(GTorchAttr){ .i = 0 },
+                                                      .device = exec->device },
+                                     NULL, NULL);
+      g_ptr_array_add (calls, saved);
+      place = calls->len;
+      if (!add_calls (node->child, calls))
+        return FALSE;
+      saved->attrs[0].i = calls->len - place;
+    }
+  return TRUE;
+}
+
+static gboolean
+compare_capture_end (GTorchCapture *capture, GTorchGraphExec *exec, gchar **warning, GError **error)
+{
+  Known *known;
+
+  /* With foreign nodes, the calls are not the whole graph. */
+  if (exec == NULL || gtorch_graph_exec_get_n_foreign (exec) > 0)
+    return TRUE;
+  known = g_new0 (Known, 1);
+  known->note.owner = &gtorch_compare_observer;
+  known->note.free = known_free;
+  known->calls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_saved_call_free);
+  if (add_calls (exec, known->calls))
+    gtorch_note_add (&exec->notes, &known->note);
+  else
+    known_free (&known->note);
+  return TRUE;
+}
+
+static gboolean
+compare_replay_begin (GTorchReplay *replay, GError **error)
+{
+  Known *known = (Known *) gtorch_note_find (&replay->exec->notes, &gtorch_compare_observer);
+  Compare *self;
+
+  if (known == NULL || gtorch_captures_exist ()
+      || g_atomic_int_get (&known->n_compared) >= N_COMPARED
+      || g_atomic_int_add (&known->n_compared, 1) >= N_COMPARED)
+    return TRUE;
+  self = compare_new (known->calls, replay->stream, error);
+  if (self == NULL)
+    return FALSE;
+  gtorch_note_add (&replay->notes, &self->note);
+  return TRUE;
+}
+
+static gboolean
+compare_replay_end (GTorchReplay *replay, gboolean result, GError **error)
+{
+  GTorchNote *note = gtorch_note_find (&replay->notes, &gtorch_compare_observer);
+
+  return !result || note == NULL || compare ((Compare *) note, error);
+}
+
+const GTorchObserver gtorch_compare_observer = {
+  .rank = GTORCH_RANK_COMPARE,
+  .capture_end = compare_capture_end,
+  .replay_begin = compare_replay_begin,
+  .replay_end = compare_replay_end,
+};

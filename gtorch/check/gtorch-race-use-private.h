@@ -3,12 +3,17 @@
 
 #pragma once
 
-#include <gtorch/check/gtorch-race-private.h>
+#include <gtorch/base/gtorch-check-private.h>
+#include <gtorch/check/gtorch-race-order-private.h>
+#include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
 
 /* What the stream checker knows of a storage; see gtorch-race.c, whose lock must be held for every function
  * here. */
+
+/* What the checker knows of a graph's replays. */
+typedef struct _GTorchRaceGraph GTorchRaceGraph;
 
 /* --- parts of memory --- */
 
@@ -91,6 +96,9 @@ struct _GTorchRaceRecord
   GTorchRaceUse *uses;
   GTorchRaceUse few[3];
 };
+
+/* The number of records; atomically, and to be read without the lock. */
+extern guint gtorch_race_n_records;
 
 /* Returns NULL if there is no record. */
 GTorchRaceRecord *gtorch_race_record_find (const GTorchStorage *storage);

@@ -206,7 +206,7 @@ gtorch_race_use_clear (GTorchRaceUse *use)
 {
   gtorch_race_call_unref (use->call);
   if (G_UNLIKELY (use->order != NULL))
-    gtorch_race_order_free (use->order);
+    g_free (use->order);
   if (G_UNLIKELY (use->part.grid != NULL))
     g_free (use->part.grid);
   if (G_UNLIKELY (has_many (use)))

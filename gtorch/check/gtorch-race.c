@@ -25,225 +25,103 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "graph/gtorch-capture-private.h"
-#include "base/gtorch-fork-private.h"
+#include "check/gtorch-checks-private.h"
+#include "check/gtorch-race-order-private.h"
 #include "check/gtorch-race-use-private.h"
-
-#define MAX_QUEUES 256
-
-typedef struct
-{
-  guint index;
-  gpointer key;
-  GTorchDevice *device;
-  gpointer stream; /* most recent stream of the queue; for messages only, may be freed */
-  gboolean is_default;
-  guint64 submitted, done;
-  guint64 clock[MAX_QUEUES];
-} Queue;
-
-struct _GTorchRaceOrder
-{
-  guint n;
-  guint64 clock[];
-};
+#include "dispatch/gtorch-op-private.h"
+#include "graph/gtorch-graph-exec-private.h"
 
 struct _GTorchRaceGraph
 {
-  GPtrArray *read, *written;           /* owned by the caller */
+  GTorchNote note;
+  GPtrArray *read, *written;           /* the graph's */
   GPtrArray *host_read, *host_written; /* those of `read` and `written` in host memory */
   GPtrArray *others;                   /* graphs whose replays must not overlap this graph's */
   GArray *replays;                     /* GTorchRaceUse: last replay of each queue */
-  guint64 met[MAX_QUEUES]; /* by queue: number of its last other work that no replay may overlap */
+  /* by queue: number of its last other work that no replay may overlap */
+  guint64 met[GTORCH_RACE_MAX_QUEUES];
 };
 
-static GMutex lock; /* protects everything below */
-GTORCH_FORK_LOCK (lock);
-static Queue *queues[MAX_QUEUES];
-static guint n_queues, last_found;
-/* queues were left out because there are too many; a warning has said so */
-static gboolean has_left_out, has_said_so;
-static GArray *pending; /* Pending: uses of the work that is being noted */
+/* Both are protected by the lock. */
+static gboolean has_said_so; /* a warning has said that queues were left out */
+static GArray *pending;      /* Pending: uses of the work that is being noted */
 
-/* --- queues --- */
+/* --- marks --- */
 
-static Queue *
-find_queue (gpointer key)
+static void
+note_mark (GTorchMark *mark)
 {
-  guint i;
-
-  if (n_queues > 0 && queues[last_found]->key == key)
-    return queues[last_found];
-  for (i = 0; i < n_queues; i++)
-    if (queues[i]->key == key)
-      {
-        last_found = i;
-        return queues[i];
-      }
-  has_left_out = n_queues == MAX_QUEUES;
-  if (has_left_out)
-    return NULL;
-  queues[n_queues] = g_new0 (Queue, 1);
-  queues[n_queues]->index = n_queues;
-  queues[n_queues]->key = key;
-  return queues[n_queues++];
-}
-
-static Queue *
-stream_queue (GTorchStream *stream, GTorchDevice *device)
-{
-  Queue *queue;
-
-  if (stream == NULL)
-    stream = gtorch_device_get_default_stream (device);
-  queue = find_queue (gtorch_stream_get_queue (stream));
-  if (queue != NULL)
-    {
-      queue->device = device;
-      queue->stream = stream;
-      queue->is_default = stream->is_default;
-    }
-  return queue;
-}
-
-static GTorchRaceOrder *
-order_of (Queue *queue)
-{
-  GTorchRaceOrder *order =
-      g_malloc (sizeof (GTorchRaceOrder) + n_queues * sizeof (order->clock[0]));
-
-  order->n = n_queues;
-  memcpy (order->clock, queue->clock, n_queues * sizeof (order->clock[0]));
-  order->clock[queue->index] = queue->submitted;
-  return order;
+  g_mutex_lock (&gtorch_race_lock);
+  gtorch_race_set_point (&mark->notes, gtorch_race_order_of_key (mark->device, mark->queue));
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 static void
-raise_clock (Queue *queue, const GTorchRaceOrder *order)
+note_waited (GTorchMark *mark)
 {
-  guint i;
-
-  for (i = 0; i < order->n; i++)
-    queue->clock[i] = MAX (queue->clock[i], order->clock[i]);
-}
-
-GTorchRaceOrder *
-gtorch_race_order_new (gpointer key)
-{
-  GTorchRaceOrder *order = NULL;
-  Queue *queue;
-
-  g_mutex_lock (&lock);
-  queue = find_queue (key);
-  if (queue != NULL)
-    order = order_of (queue);
-  g_mutex_unlock (&lock);
-  return order;
-}
-
-GTorchRaceOrder *
-gtorch_race_order_copy (const GTorchRaceOrder *order)
-{
-  return order != NULL ? g_memdup2 (order, sizeof *order + order->n * sizeof order->clock[0])
-                       : NULL;
-}
-
-void
-gtorch_race_order_free (GTorchRaceOrder *order)
-{
-  g_free (order);
+  if (gtorch_thread.worker != NULL)
+    return;
+  g_mutex_lock (&gtorch_race_lock);
+  gtorch_race_reached (gtorch_race_get_point (&mark->notes));
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 static void
-reached (const GTorchRaceOrder *order)
+note_wait (GTorchStream *stream, GTorchMark *mark)
 {
-  guint i;
-
-  for (i = 0; order != NULL && i < order->n; i++)
-    queues[i]->done = MAX (queues[i]->done, order->clock[i]);
+  g_mutex_lock (&gtorch_race_lock);
+  gtorch_race_wait_for (stream, gtorch_race_get_point (&mark->notes));
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
-void
-gtorch_race_reached (const GTorchRaceOrder *order)
+static void
+note_join (GTorchStream *stream, gpointer key)
 {
-  if (order == NULL || gtorch_thread.worker != NULL)
-    return;
-  g_mutex_lock (&lock);
-  reached (order);
-  g_mutex_unlock (&lock);
-}
+  g_autofree GTorchRaceOrder *order = NULL;
 
-void
-gtorch_race_wait (GTorchStream *stream, const GTorchRaceOrder *order)
-{
-  Queue *queue;
-
-  if (order == NULL)
-    return;
-  g_mutex_lock (&lock);
-  queue = stream_queue (stream, stream->device);
-  if (queue != NULL)
-    raise_clock (queue, order);
-  g_mutex_unlock (&lock);
+  g_mutex_lock (&gtorch_race_lock);
+  order = gtorch_race_order_of_key (stream->device, key);
+  gtorch_race_wait_for (stream, order);
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 /* --- copies of pinned memory --- */
 
-void
-gtorch_race_wait_copies (GTorchStream *stream, GTorchTimeline *copies)
+static void
+note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
 {
-  Queue *queue;
-
-  g_mutex_lock (&lock);
-  queue = stream_queue (stream, stream->device);
-  if (queue != NULL && copies->copies_order != NULL)
-    raise_clock (queue, copies->copies_order);
-  g_mutex_unlock (&lock);
-}
-
-void
-gtorch_race_note_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only)
-{
-  GTorchRaceOrder *former, *order;
-  Queue *queue;
+  const GTorchRaceOrder *former;
+  GTorchRaceOrder *order;
+  GTorchRaceQueue *queue;
   guint i;
 
-  g_mutex_lock (&lock);
-  former = copies->copies_order;
-  queue = stream_queue (stream, stream->device);
-  order = queue != NULL ? order_of (queue) : NULL;
+  g_mutex_lock (&gtorch_race_lock);
+  former = gtorch_race_get_point (&copies->notes);
+  queue = gtorch_race_stream_queue (stream, stream->device);
+  order = queue != NULL ? gtorch_race_order_of (queue) : NULL;
   for (i = 0; order != NULL && former != NULL && !is_only && i < former->n; i++)
     order->clock[i] = MAX (order->clock[i], former->clock[i]);
-  g_free (former);
-  copies->copies_order = order;
-  g_mutex_unlock (&lock);
-}
-
-void
-gtorch_race_copies_waited (GTorchTimeline *copies)
-{
-  if (gtorch_thread.worker != NULL)
-    return;
-  g_mutex_lock (&lock);
-  reached (copies->copies_order);
-  g_mutex_unlock (&lock);
+  gtorch_race_set_point (&copies->notes, order);
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 static gboolean
-is_before (const GTorchRaceUse *use, const Queue *queue)
+is_before (const GTorchRaceUse *use, const GTorchRaceQueue *queue)
 {
-  return use->queue == queue->index || use->number <= queues[use->queue]->done
+  return use->queue == queue->index || use->number <= gtorch_race_queues[use->queue]->done
          || use->number <= queue->clock[use->queue];
 }
 
 /* --- uses of storages --- */
 
-void
-gtorch_race_remove (GTorchStorage *storage)
+static void
+forget (GTorchStorage *storage)
 {
-  g_mutex_lock (&lock);
+  if (__atomic_load_n (&gtorch_race_n_records, __ATOMIC_RELAXED) == 0)
+    return;
+  g_mutex_lock (&gtorch_race_lock);
   gtorch_race_record_remove (storage);
-  g_mutex_unlock (&lock);
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 static void
@@ -252,8 +130,8 @@ waited_for_uses (const GTorchRaceUse *uses, guint n, gpointer writer)
   guint i;
 
   for (i = 0; i < n; i++)
-    if (queues[uses[i].queue]->key == writer)
-      reached (uses[i].order);
+    if (gtorch_race_queues[uses[i].queue]->key == writer)
+      gtorch_race_reached (uses[i].order);
 }
 
 static void
@@ -276,53 +154,65 @@ waited_for (GTorchStorage *storage, gpointer writer)
 
 /* For pinned memory: orders the queue's work, or the host before it, after the copies. */
 static gboolean
-follow_copies (Queue *queue, GTorchStorage *storage)
+follow_copies (GTorchRaceQueue *queue, GTorchStorage *storage)
 {
   GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+  const GTorchRaceOrder *order;
 
   if (writer == NULL || !gtorch_timeline_is_of_copies (writer))
     return FALSE;
-  if (queue != NULL && writer->copies_order != NULL)
-    raise_clock (queue, writer->copies_order);
+  order = gtorch_race_get_point (&writer->notes);
+  if (queue != NULL && order != NULL)
+    gtorch_race_raise_clock (queue, order);
   return TRUE;
 }
 
 /* For host memory: notes that the host waits for the storage's writer before the work. */
 static void
-follow_host (Queue *queue, GTorchStorage *storage)
+follow_host (GTorchRaceQueue *queue, GTorchStorage *storage)
 {
   GTorchStream *stream = gtorch_current_stream (storage->device);
-  Queue *own;
+  GTorchRaceQueue *own;
 
-  if (storage->device->type != GTORCH_DEVICE_TYPE_CPU || follow_copies (queue, storage))
+  if (!gtorch_device_is_host (storage->device) || follow_copies (queue, storage))
     return;
   if (stream != NULL && stream->timeline != NULL) /* the host also waits for its current stream */
     {
-      own = stream_queue (stream, storage->device);
+      own = gtorch_race_stream_queue (stream, storage->device);
       if (own != NULL)
         {
-          g_autofree GTorchRaceOrder *order = order_of (own);
+          g_autofree GTorchRaceOrder *order = gtorch_race_order_of (own);
 
-          reached (order);
+          gtorch_race_reached (order);
         }
     }
   waited_for (storage, __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE));
 }
 
-void
-gtorch_race_storage_waited (GTorchStorage *storage, gpointer writer)
+static void
+note_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq)
 {
+  GTorchPool *pool = gtorch_pool_of (storage);
+  guint64 pool_seq = 0;
+  gboolean is_replayed;
+
   if (gtorch_thread.worker != NULL)
     return;
-  g_mutex_lock (&lock);
-  waited_for (storage, writer);
-  g_mutex_unlock (&lock);
+  is_replayed = pool != NULL && gtorch_pool_get_writer (pool, &pool_seq) == writer;
+  g_mutex_lock (&gtorch_race_lock);
+  if (gtorch_timeline_is_of_copies (writer))
+    gtorch_race_reached (gtorch_race_get_point (&writer->notes));
+  else
+    waited_for (storage, writer);
+  if (is_replayed && pool_seq <= seq)
+    gtorch_race_reached (gtorch_race_get_point (&pool->notes));
+  g_mutex_unlock (&gtorch_race_lock);
 }
 
 static gchar *
 describe (const GTorchRaceUse *use)
 {
-  const Queue *queue = queues[use->queue];
+  const GTorchRaceQueue *queue = gtorch_race_queues[use->queue];
   g_autofree gchar *shape = gtorch_race_use_get_shape (use);
   g_autofree gchar *stream =
       queue->is_default
@@ -361,7 +251,7 @@ race_steal_message (Race *race)
 /* Records the first race for the message. Unless races are fatal, the uses then count as ordered, so that
  * each race is reported once. */
 static G_GNUC_NO_INLINE void
-report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Race *race)
+report (const GTorchRaceUse *former, const GTorchRaceUse *use, GTorchRaceQueue *queue, Race *race)
 {
   if (race->former == NULL)
     {
@@ -376,7 +266,7 @@ report (const GTorchRaceUse *former, const GTorchRaceUse *use, Queue *queue, Rac
 
 /* Fills `race` if the use is not ordered after an earlier one. */
 static void
-check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *race)
+check (GTorchRaceRecord *record, const GTorchRaceUse *use, GTorchRaceQueue *queue, Race *race)
 {
   guint i, j;
 
@@ -408,7 +298,7 @@ check (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue, Race *r
 
 /* Takes ownership of the use. */
 static void
-add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
+add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, GTorchRaceQueue *queue)
 {
   guint i = 0;
 
@@ -416,7 +306,7 @@ add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
     {
       const GTorchRaceUse *former = &record->uses[i];
 
-      if (former->number <= queues[former->queue]->done
+      if (former->number <= gtorch_race_queues[former->queue]->done
           || (is_before (former, queue) && gtorch_race_use_covers (use, former)))
         gtorch_race_record_remove_use (record, i);
       else
@@ -433,20 +323,20 @@ add_use (GTorchRaceRecord *record, const GTorchRaceUse *use, Queue *queue)
 typedef struct
 {
   GTorchRaceRecord *record;
-  Queue *queue;
+  GTorchRaceQueue *queue;
   GTorchRaceUse use;
 } Pending;
 
 static void
 begin (void)
 {
-  g_mutex_lock (&lock);
+  g_mutex_lock (&gtorch_race_lock);
   if (pending == NULL)
     pending = g_array_new (FALSE, FALSE, sizeof (Pending));
 }
 
 static void
-add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *call)
+add_pending (GTorchRaceQueue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *call)
 {
   Pending *next;
 
@@ -463,10 +353,10 @@ add_pending (Queue *queue, GTorchImpl *impl, gboolean is_write, GTorchRaceCall *
 /* Returns the order to keep with a write, which only CPU queues need: the host waits for single writes of
  * theirs. */
 static GTorchRaceOrder *
-order_of_write (Queue *queue)
+order_of_write (GTorchRaceQueue *queue)
 {
-  return queue->device->type == GTORCH_DEVICE_TYPE_CPU && queue->key != queue->device
-             ? order_of (queue)
+  return gtorch_device_is_host (queue->device) && queue->key != queue->device
+             ? gtorch_race_order_of (queue)
              : NULL;
 }
 
@@ -481,12 +371,13 @@ static gboolean
 finish (Race *race, GError **error)
 {
   g_autofree gchar *text = NULL;
-  const gboolean says_so = has_left_out && !has_said_so;
+  const gboolean says_so = gtorch_race_has_left_out && !has_said_so;
 
   has_said_so |= says_so;
-  g_mutex_unlock (&lock);
+  g_mutex_unlock (&gtorch_race_lock);
   if (G_UNLIKELY (says_so))
-    g_warning ("streams: more than %u are in use at once: the others are not checked", MAX_QUEUES);
+    g_warning ("streams: more than %u are in use at once: the others are not checked",
+               GTORCH_RACE_MAX_QUEUES);
   if (G_LIKELY (race->former == NULL))
     return TRUE;
   text = race_steal_message (race);
@@ -533,7 +424,7 @@ note_pending (GTorchRaceCall *call, GError **error)
     }
   for (i = 0; i < pending->len; i++)
     {
-      Queue *queue = g_array_index (pending, Pending, i).queue;
+      GTorchRaceQueue *queue = g_array_index (pending, Pending, i).queue;
 
       if (queue->key == queue->device) /* runs in the calling thread */
         queue->done = queue->submitted;
@@ -543,12 +434,12 @@ note_pending (GTorchRaceCall *call, GError **error)
   return finish (&race, error);
 }
 
-gboolean
-gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
+static gboolean
+note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchRaceCall *noted;
   GTorchSite site;
-  Queue *queue;
+  GTorchRaceQueue *queue;
   guint i, j;
 
   if (gtorch_thread.worker != NULL || (call->op->flags & GTORCH_OP_FLAG_UNSET) != 0
@@ -560,7 +451,7 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
 
   begin ();
   noted = gtorch_race_call_new (call->op->name, call->in_place, &site);
-  queue = stream_queue (stream, call->device);
+  queue = gtorch_race_stream_queue (stream, call->device);
   for (i = 0; gtorch_call_takes_values (call) && i < call->n_inputs; i++)
     {
       GTorchImpl *input = call->inputs[i];
@@ -592,11 +483,11 @@ gtorch_race_note_call (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return note_pending (noted, error);
 }
 
-gboolean
-gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
+static gboolean
+note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
 {
   GTorchImpl *sides[2] = { dst, src };
-  Queue *found[2] = { NULL, NULL };
+  GTorchRaceQueue *found[2] = { NULL, NULL };
   GTorchStream *streams[2];
   GTorchRaceCall *noted;
   GTorchSite site;
@@ -618,20 +509,20 @@ gtorch_race_note_copy (GTorchImpl *dst, GTorchImpl *src, GError **error)
   noted = gtorch_race_call_new ("copy", FALSE, &site);
   for (i = 0; i < 2; i++)
     /* for the CPU's side the host waits */
-    if (sides[i]->storage->device->type != GTORCH_DEVICE_TYPE_CPU)
+    if (!gtorch_device_is_host (sides[i]->storage->device))
       {
-        found[i] = stream_queue (streams[i], sides[i]->storage->device);
+        found[i] = gtorch_race_stream_queue (streams[i], sides[i]->storage->device);
         follow_host (found[i], sides[1 - i]->storage);
         add_pending (found[i], sides[i], i == 0, noted);
       }
   if (found[0] != NULL && found[1] != NULL && found[0] != found[1])
     { /* each queue waits for the other */
-      g_autofree GTorchRaceOrder *of_dst = order_of (found[0]);
-      g_autofree GTorchRaceOrder *of_src = order_of (found[1]);
+      g_autofree GTorchRaceOrder *of_dst = gtorch_race_order_of (found[0]);
+      g_autofree GTorchRaceOrder *of_src = gtorch_race_order_of (found[1]);
 
-      raise_clock (found[1], of_dst);
+      gtorch_race_raise_clock (found[1], of_dst);
       of_src->clock[found[1]->index]++;
-      raise_clock (found[0], of_src);
+      gtorch_race_raise_clock (found[0], of_src);
     }
   return note_pending (noted, error);
 }
@@ -681,15 +572,20 @@ join (GTorchRaceGraph *graph, GTorchStorage *storage, gboolean is_written)
   for (i = 0; i < record->n_members; i++)
     if (record->members[i].graph != graph && (is_written || record->members[i].is_written))
       set_apart (graph, record->members[i].graph);
-  if (storage->device->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (storage->device))
     g_ptr_array_add (is_written ? graph->host_written : graph->host_read, storage);
 }
+
+static void graph_free (GTorchNote *note);
 
 static GTorchRaceGraph *
 graph_new (GPtrArray *read, GPtrArray *written)
 {
   GTorchRaceGraph *graph = g_new0 (GTorchRaceGraph, 1);
   guint i;
+
+  graph->note.owner = &gtorch_race_observer;
+  graph->note.free = graph_free;
 
   graph->read = read;
   graph->written = written;
@@ -724,7 +620,7 @@ leave (GTorchRaceGraph *graph, GTorchStorage *storage)
       const GTorchRaceUse *replay = &g_array_index (graph->replays, GTorchRaceUse, i);
       GTorchRaceUse use;
 
-      if (replay->number <= queues[replay->queue]->done)
+      if (replay->number <= gtorch_race_queues[replay->queue]->done)
         continue;
       gtorch_race_use_init (&use, replay->call, storage, NULL, member.is_written);
       use.queue = replay->queue;
@@ -734,12 +630,14 @@ leave (GTorchRaceGraph *graph, GTorchStorage *storage)
     }
 }
 
-void
-gtorch_race_graph_free (GTorchRaceGraph *graph)
+/* Happens before the graph's storages are released. */
+static void
+graph_free (GTorchNote *note)
 {
+  GTorchRaceGraph *graph = (GTorchRaceGraph *) note;
   guint i;
 
-  g_mutex_lock (&lock);
+  g_mutex_lock (&gtorch_race_lock);
   for (i = 0; i < graph->read->len; i++)
     leave (graph, graph->read->pdata[i]);
   for (i = 0; i < graph->written->len; i++)
@@ -747,7 +645,7 @@ gtorch_race_graph_free (GTorchRaceGraph *graph)
   for (i = 0; i < graph->others->len; i++)
     g_ptr_array_remove_fast (((GTorchRaceGraph *) graph->others->pdata[i])->others, graph);
   g_array_unref (graph->replays);
-  g_mutex_unlock (&lock);
+  g_mutex_unlock (&gtorch_race_lock);
   g_ptr_array_unref (graph->others);
   g_ptr_array_unref (graph->host_read);
   g_ptr_array_unref (graph->host_written);
@@ -756,12 +654,13 @@ gtorch_race_graph_free (GTorchRaceGraph *graph)
 
 /* Returns whether a replay on this queue cannot overlap with anything. */
 static gboolean
-is_apart (const GTorchRaceGraph *graph, const Queue *queue)
+is_apart (const GTorchRaceGraph *graph, const GTorchRaceQueue *queue)
 {
   guint i;
 
-  for (i = 0; i < n_queues; i++)
-    if (graph->met[i] > queue->clock[i] && graph->met[i] > queues[i]->done && i != queue->index)
+  for (i = 0; i < gtorch_race_n_queues; i++)
+    if (graph->met[i] > queue->clock[i] && graph->met[i] > gtorch_race_queues[i]->done
+        && i != queue->index)
       return FALSE;
   for (i = 0; graph->written->len > 0 && i < graph->replays->len; i++)
     if (!is_before (&g_array_index (graph->replays, GTorchRaceUse, i), queue))
@@ -770,8 +669,8 @@ is_apart (const GTorchRaceGraph *graph, const Queue *queue)
 }
 
 static G_GNUC_NO_INLINE void
-check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRaceCall *call,
-                Race *race)
+check_storages (GPtrArray *storages, gboolean is_write, GTorchRaceQueue *queue,
+                GTorchRaceCall *call, Race *race)
 {
   guint i;
 
@@ -788,7 +687,7 @@ check_storages (GPtrArray *storages, gboolean is_write, Queue *queue, GTorchRace
 }
 
 static void
-add_replay (GTorchRaceGraph *graph, Queue *queue, GTorchRaceCall *call)
+add_replay (GTorchRaceGraph *graph, GTorchRaceQueue *queue, GTorchRaceCall *call)
 {
   GTorchRaceUse use = { .call = call, .queue = queue->index, .n_dims = GTORCH_RACE_ALL };
   guint i;
@@ -807,23 +706,57 @@ add_replay (GTorchRaceGraph *graph, Queue *queue, GTorchRaceCall *call)
     queue->done = queue->submitted;
 }
 
-gboolean
-gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray *read,
-                        GPtrArray *written, GError **error)
+/* Notes that the replay comes after the former ones in its pools. */
+static void
+follow_replays (const GTorchGraphExec *exec, GTorchStream *stream)
 {
+  guint i;
+
+  for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
+    {
+      GTorchPool *pool = gtorch_graph_exec_nth_pool (exec, i);
+      g_autofree GTorchRaceOrder *order =
+          exec->native != NULL
+              ? gtorch_race_order_of_key (exec->device, g_atomic_pointer_get (&pool->queue))
+              : gtorch_race_order_copy (gtorch_race_get_point (&pool->notes));
+
+      gtorch_race_wait_for (stream, order);
+    }
+}
+
+/* Notes that the replay is the last one in its pools. queue: NULL if it is over already. */
+static void
+lead_replays (const GTorchGraphExec *exec, GTorchRaceQueue *queue)
+{
+  guint i;
+
+  for (i = 0; exec->native == NULL && i < gtorch_graph_exec_n_pools (exec); i++)
+    gtorch_race_set_point (&gtorch_graph_exec_nth_pool (exec, i)->notes,
+                           queue != NULL ? gtorch_race_order_of (queue) : NULL);
+}
+
+static gboolean
+note_replay (GTorchReplay *replay, GError **error)
+{
+  GTorchGraphExec *exec = replay->exec;
+  GTorchStream *stream = replay->stream;
   Race race = { NULL };
   GTorchRaceGraph *graph;
   GTorchRaceCall *call;
   GTorchSite site;
-  Queue *queue;
+  GTorchRaceQueue *queue;
   guint i;
 
   gtorch_site_take (&site);
   begin ();
-  if (*known == NULL)
-    *known = graph_new (read, written);
-  graph = *known;
-  queue = stream_queue (stream, stream->device);
+  follow_replays (exec, stream);
+  graph = (GTorchRaceGraph *) gtorch_note_find (&exec->notes, &gtorch_race_observer);
+  if (graph == NULL)
+    {
+      graph = graph_new (exec->read, exec->written);
+      gtorch_note_add (&exec->notes, &graph->note);
+    }
+  queue = gtorch_race_stream_queue (stream, stream->device);
   for (i = 0; i < graph->host_read->len; i++)
     if (queue != NULL && queue->key == stream->device)
       follow_host (queue, graph->host_read->pdata[i]);
@@ -837,11 +770,48 @@ gtorch_race_note_graph (GTorchStream *stream, GTorchRaceGraph **known, GPtrArray
   call = gtorch_race_call_new ("graph", FALSE, &site);
   if (!is_apart (graph, queue))
     {
-      check_storages (read, FALSE, queue, call, &race);
-      check_storages (written, TRUE, queue, call, &race);
+      check_storages (exec->read, FALSE, queue, call, &race);
+      check_storages (exec->written, TRUE, queue, call, &race);
     }
   if (!is_refused (&race))
-    add_replay (graph, queue, call);
+    {
+      add_replay (graph, queue, call);
+      if (stream->timeline != NULL)
+        lead_replays (exec, queue);
+    }
   gtorch_race_call_unref (call);
   return finish (&race, error);
 }
+
+/* The CPU's default stream replays at once. */
+static gboolean
+note_replayed (GTorchReplay *replay, gboolean result, GError **error)
+{
+  if (result && replay->stream->timeline == NULL)
+    {
+      g_mutex_lock (&gtorch_race_lock);
+      lead_replays (replay->exec, NULL);
+      g_mutex_unlock (&gtorch_race_lock);
+    }
+  return TRUE;
+}
+
+const GTorchObserver gtorch_race_observer = {
+  .rank = GTORCH_RANK_RACE,
+  .call_begin = note_call,
+  .copy = note_copy,
+  .replay_begin = note_replay,
+  .replay_end = note_replayed,
+  .record = note_mark,
+  .wait = note_wait,
+  .join = note_join,
+  .host_wait = note_mark,
+  .host_waited = note_waited,
+  .storage_waited = note_storage_waited,
+  .host_copy = note_host_copy,
+};
+
+const GTorchObserver gtorch_race_records_observer = {
+  .rank = GTORCH_RANK_RACE,
+  .storage_free = forget,
+};

@@ -21,6 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu/gtorch-cpu-device.h"
+#include "memory/gtorch-storage-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
@@ -697,19 +699,17 @@ gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage)
   cache->bins[marker].count++;
 }
 
-guint64
-gtorch_cpu_total_memory (GTorchDevice *device)
-{
-  return memory_limit ();
-}
-
 gboolean
 gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total, GError **error)
 {
-  guint64 left = 1024 * read_number ("/proc/meminfo", "MemAvailable:");
-  guint64 swap = 1024 * read_number ("/proc/meminfo", "SwapFree:");
-  guint64 group = read_number (GROUP "memory.max", NULL);
+  guint64 left, swap, group;
 
+  *total = memory_limit ();
+  if (available == NULL)
+    return TRUE;
+  left = 1024 * read_number ("/proc/meminfo", "MemAvailable:");
+  swap = 1024 * read_number ("/proc/meminfo", "SwapFree:");
+  group = read_number (GROUP "memory.max", NULL);
   if (left == 0)
     left = (guint64) sysconf (_SC_AVPHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE);
   left += swap;
@@ -719,7 +719,6 @@ gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total
 
       left = MIN (left, group - MIN (group, used));
     }
-  *total = memory_limit ();
   *available = MIN (left, *total);
   return TRUE;
 }
@@ -777,38 +776,6 @@ sync_peaks (GTorchMemoryStats *stats, guint pool)
                                    __ATOMIC_RELAXED));
 }
 
-void
-gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats)
-{
-  Flow now[3] = { { 0 } }, before[3] = { { 0 } }, from[3] = { { 0 } }, from_before[3] = { { 0 } };
-  ThreadCache *cache;
-  guint i;
-
-  g_mutex_lock (&lock);
-  flow_sum (&now[GTORCH_POOL_SMALL], &flows[0]);
-  for (cache = threads; cache != NULL; cache = cache->next)
-    flow_sum (&now[GTORCH_POOL_SMALL], &cache->flow);
-  g_mutex_unlock (&lock);
-  flow_sum (&now[GTORCH_POOL_LARGE], &flows[1]);
-  for (i = 0; i < 2; i++)
-    {
-      flow_sum (&from[1 + i], &pieces[i]);
-      before[1 + i] = synced[i];
-      from_before[1 + i] = synced_pieces[i];
-      synced[i] = now[1 + i];
-      synced_pieces[i] = from[1 + i];
-      flow_sum (&now[GTORCH_POOL_ALL], &now[1 + i]);
-      flow_sum (&before[GTORCH_POOL_ALL], &before[1 + i]);
-      flow_sum (&from[GTORCH_POOL_ALL], &from[1 + i]);
-      flow_sum (&from_before[GTORCH_POOL_ALL], &from_before[1 + i]);
-    }
-  for (i = 0; i < GTORCH_N_POOLS; i++)
-    {
-      sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
-      sync_peaks (stats, i);
-    }
-}
-
 /* Sums up what threads have counted but not added to the levels yet. */
 static void
 all_outstanding (gint64 *sum)
@@ -839,8 +806,8 @@ levels_reset (Levels *levels, const gint64 *outstanding)
                       __ATOMIC_RELAXED);
 }
 
-void
-gtorch_cpu_reset_peak (GTorchDevice *device)
+static void
+restart_peaks (void)
 {
   static const gint64 none[N_LEVELS];
   gint64 outstanding[N_LEVELS];
@@ -851,6 +818,40 @@ gtorch_cpu_reset_peak (GTorchDevice *device)
     {
       levels_reset (&allocated_levels[i], i == GTORCH_POOL_LARGE ? none : outstanding);
       levels_reset (&reserved_levels[i], none);
+    }
+}
+
+void
+gtorch_cpu_sync_stats (GTorchDevice *device, GTorchMemoryStats *stats, gboolean restart)
+{
+  Flow now[3] = { { 0 } }, before[3] = { { 0 } }, from[3] = { { 0 } }, from_before[3] = { { 0 } };
+  ThreadCache *cache;
+  guint i;
+
+  if (restart)
+    restart_peaks ();
+  g_mutex_lock (&lock);
+  flow_sum (&now[GTORCH_POOL_SMALL], &flows[0]);
+  for (cache = threads; cache != NULL; cache = cache->next)
+    flow_sum (&now[GTORCH_POOL_SMALL], &cache->flow);
+  g_mutex_unlock (&lock);
+  flow_sum (&now[GTORCH_POOL_LARGE], &flows[1]);
+  for (i = 0; i < 2; i++)
+    {
+      flow_sum (&from[1 + i], &pieces[i]);
+      before[1 + i] = synced[i];
+      from_before[1 + i] = synced_pieces[i];
+      synced[i] = now[1 + i];
+      synced_pieces[i] = from[1 + i];
+      flow_sum (&now[GTORCH_POOL_ALL], &now[1 + i]);
+      flow_sum (&before[GTORCH_POOL_ALL], &before[1 + i]);
+      flow_sum (&from[GTORCH_POOL_ALL], &from[1 + i]);
+      flow_sum (&from_before[GTORCH_POOL_ALL], &from_before[1 + i]);
+    }
+  for (i = 0; i < GTORCH_N_POOLS; i++)
+    {
+      sync_pool (stats, i, &now[i], &before[i], &from[i], &from_before[i]);
+      sync_peaks (stats, i);
     }
 }
 

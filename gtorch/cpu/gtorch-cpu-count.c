@@ -9,11 +9,14 @@
 
 #include "cpu/gtorch-cpu-threads.h"
 
+#include <glib/gi18n-lib.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-error.h"
+#include "device/gtorch-device-manager.h"
 
 static guint
 count_affinity (void)
@@ -145,4 +148,62 @@ gtorch_cpu_default_threads (void)
   if (n == 0)
     n = ask ("OMP_NUM_THREADS");
   return n > 0 ? n : gtorch_cpu_count ("/");
+}
+
+/* --- the number of threads --- */
+
+static gint thread_count; /* atomically; 0: not asked for yet */
+
+/**
+ * gtorch_get_num_threads:
+ *
+ * Gets how many threads an operation on the CPU may use: at first what the environment variable
+ * `GTORCH_NUM_THREADS` says or, without it, `OMP_NUM_THREADS`; else as many as the process may use
+ * processors, which its control group may limit.
+ *
+ * Returns: the number of threads
+ *
+ * Since: 0.1
+ */
+guint
+gtorch_get_num_threads (void)
+{
+  gint n = g_atomic_int_get (&thread_count);
+
+  if (G_UNLIKELY (n == 0))
+    {
+      g_atomic_int_compare_and_exchange (&thread_count, 0, gtorch_cpu_default_threads ());
+      n = g_atomic_int_get (&thread_count);
+    }
+  return n;
+}
+
+/**
+ * gtorch_set_num_threads:
+ * @n_threads: how many, at least 1
+ * @error: return location for an error
+ *
+ * Sets how many threads an operation on the CPU may use, whichever thread calls it. Results do not
+ * depend on it.
+ *
+ * The thread that calls an operation is one of them; the others are shared by all that call one. They
+ * sleep when there is nothing to do, and an operation does not wait for a thread that another program
+ * keeps from running.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_num_threads (gint n_threads, GError **error)
+{
+  if (n_threads < 1 || n_threads > GTORCH_MAX_THREADS)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_num_threads: %d is not a number of threads: it must be from 1 to 65536"),
+                   n_threads);
+      return FALSE;
+    }
+  g_atomic_int_set (&thread_count, n_threads);
+  return TRUE;
 }

@@ -12,6 +12,9 @@
 #include "cpu/gtorch-cpu-threads.h"
 #include "device/gtorch-device-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "cpu/gtorch-cpu-device.h"
+#include "gtorch-ops-private.h"
+#include "tensor/gtorch-dlpack-private.h"
 
 typedef GTorchDevice GTorchCpuDevice;
 typedef GTorchDeviceClass GTorchCpuDeviceClass;
@@ -19,8 +22,9 @@ typedef GTorchDeviceClass GTorchCpuDeviceClass;
 GType gtorch_cpu_device_get_type (void);
 G_DEFINE_TYPE (GTorchCpuDevice, gtorch_cpu_device, GTORCH_TYPE_DEVICE)
 
+/* The processor's name. */
 static const gchar *
-gtorch_cpu_device_get_name (GTorchDevice *device)
+find_name (void)
 {
   static gchar *name;
 
@@ -51,6 +55,7 @@ gtorch_cpu_device_get_info (GTorchDevice *device)
 
   if (g_once_init_enter (&once))
     {
+      info.name = find_name ();
       info.n_multiprocessors = g_get_num_processors ();
 #ifdef _SC_LEVEL2_CACHE_SIZE
       info.l2_size = MAX (sysconf (_SC_LEVEL2_CACHE_SIZE), 0);
@@ -61,48 +66,50 @@ gtorch_cpu_device_get_info (GTorchDevice *device)
 }
 
 static void
-gtorch_cpu_device_wait_policy_changed (GTorchDevice *device, GTorchWaitPolicy policy)
-{
-  gtorch_cpu_threads_set_wait_policy (policy);
-}
-
-static void
 gtorch_cpu_device_class_init (GTorchCpuDeviceClass *klass)
 {
   GTorchDeviceClass *device_class = (GTorchDeviceClass *) klass;
 
-  device_class->get_name = gtorch_cpu_device_get_name;
   device_class->get_info = gtorch_cpu_device_get_info;
   device_class->alloc = gtorch_cpu_alloc;
   device_class->free = gtorch_cpu_free;
-  device_class->get_total_memory = gtorch_cpu_total_memory;
   device_class->get_memory_info = gtorch_cpu_memory_info;
   device_class->sync_stats = gtorch_cpu_sync_stats;
-  device_class->reset_peak = gtorch_cpu_reset_peak;
   device_class->empty_cache = gtorch_cpu_empty_cache;
   device_class->launch = gtorch_cpu_launch;
   device_class->new_stream = gtorch_cpu_stream_new;
   device_class->get_priorities = gtorch_cpu_stream_get_priorities;
   device_class->record_stream = gtorch_cpu_stream_record;
-  device_class->wait_policy_changed = gtorch_cpu_device_wait_policy_changed;
 }
 
 static void
 gtorch_cpu_device_init (GTorchCpuDevice *self)
 {
-  self->type = GTORCH_DEVICE_TYPE_CPU;
-  self->string = "cpu";
-  gtorch_cpu_threads_set_wait_policy (self->wait_policy);
+  gtorch_device_set_backend (self, &gtorch_backend_cpu, 0, NULL);
+  gtorch_cpu_threads_set_wait_policy (&self->wait_policy);
 }
 
+/**
+ * gtorch_device_cpu:
+ *
+ * Gets the CPU.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
 GTorchDevice *
-gtorch_cpu_device_new (void)
+gtorch_device_cpu (void)
 {
-  return g_object_new (gtorch_cpu_device_get_type (), NULL);
+  static GTorchDevice *cpu;
+
+  if (g_once_init_enter (&cpu))
+    g_once_init_leave (&cpu, g_object_new (gtorch_cpu_device_get_type (), NULL));
+  return cpu;
 }
 
 static guint
-cpu_count (void)
+cpu_count (const gchar **reason)
 {
   return 1;
 }
@@ -113,16 +120,12 @@ cpu_get (guint index, GError **error)
   return gtorch_device_cpu ();
 }
 
-static const gchar *
-cpu_reason (void)
-{
-  return "";
-}
-
 const GTorchBackend gtorch_backend_cpu = {
   .prefix = "cpu",
   .type = GTORCH_DEVICE_TYPE_CPU,
+  .runs = gtorch_cpu_runs,
+  .autocast_dtype = GTORCH_DTYPE_BFLOAT16,
+  .dlpack_type = GTORCH_DL_CPU,
   .count = cpu_count,
   .get = cpu_get,
-  .reason = cpu_reason,
 };

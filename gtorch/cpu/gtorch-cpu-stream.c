@@ -10,10 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-threads.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
+#include "cpu/gtorch-cpu-device.h"
 
 #define LEAST_PRIORITY 19
 
@@ -215,17 +217,7 @@ come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
 
   *place = (Place){ timeline, seq };
   gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
-  if (!gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    return;
-  if (gtorch_timeline_is_of_copies (timeline)) /* has no queue of its own */
-    gtorch_race_wait_copies (data, timeline);
-  else
-    {
-      GTorchRaceOrder *order = gtorch_race_order_new (timeline);
-
-      gtorch_race_wait (data, order);
-      gtorch_race_order_free (order);
-    }
+  gtorch_observe_join (data, timeline);
 }
 
 static gboolean
@@ -267,19 +259,27 @@ gtorch_cpu_stream_init (GTorchCpuStream *self)
 {
   self->queue = g_new0 (Queue, 1);
   self->queue->ref_count = 1;
-  self->queue->timeline = gtorch_timeline_new (gtorch_device_cpu ());
   g_cond_init (&self->queue->more);
-  self->parent_instance.device = gtorch_device_cpu ();
-  self->parent_instance.timeline = self->queue->timeline;
 }
 
 GTorchStream *
-gtorch_cpu_stream_new (GTorchDevice *device, gint priority, GError **error)
+gtorch_cpu_stream_new (GTorchDevice *device, gint priority, const gpointer *handle, GError **error)
 {
   g_autoptr (GError) local = NULL;
-  GTorchCpuStream *self = g_object_new (gtorch_cpu_stream_get_type (), NULL);
+  GTorchCpuStream *self;
   GThread *thread;
 
+  if (handle != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("stream: %s has no queues that others could make"),
+                   gtorch_device_name (device));
+      return NULL;
+    }
+  self = g_object_new (gtorch_cpu_stream_get_type (), NULL);
+  self->queue->timeline = gtorch_timeline_new (device);
+  self->parent_instance.timeline = self->queue->timeline;
+  self->parent_instance.device = device;
   self->parent_instance.priority = self->queue->priority = priority;
   g_atomic_int_inc (&self->queue->ref_count);
   thread = g_thread_try_new ("gtorch-stream", queue_thread, self->queue, &local);
@@ -348,7 +348,7 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
   guint i;
 
   if (stream == NULL || stream->timeline == NULL)
-    return call->op->cpu (call, error);
+    return gtorch_call_run (call, NULL, error);
   if (G_UNLIKELY (stream->timeline->is_orphan))
     return gtorch_fork_refuse_stream (error);
 

@@ -112,7 +112,8 @@ GTORCH_FORK_LOCK (pools_lock);
 static Pool *pools[NICENESSES]; /* indexed by niceness; atomic */
 static guint n_processors;      /* protected by pools_lock */
 
-static gint wait_policy; /* GTorchWaitPolicy; atomic */
+static const gint first_policy = GTORCH_WAIT_POLICY_ADAPTIVE; /* until there is a device */
+static const gint *policy_place = &first_policy;              /* both atomic */
 
 static __thread gboolean is_inside;
 static __thread guint8 niceness;
@@ -191,15 +192,21 @@ spin_shorter (guint32 *spin_ns)
 }
 
 void
-gtorch_cpu_threads_set_wait_policy (GTorchWaitPolicy policy)
+gtorch_cpu_threads_set_wait_policy (const gint *policy)
 {
-  __atomic_store_n (&wait_policy, (gint) policy, __ATOMIC_RELAXED);
+  __atomic_store_n (&policy_place, policy, __ATOMIC_RELAXED);
+}
+
+static inline gint
+get_wait_policy (void)
+{
+  return __atomic_load_n (__atomic_load_n (&policy_place, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 static gboolean
 may_spin (void)
 {
-  return __atomic_load_n (&wait_policy, __ATOMIC_RELAXED) != GTORCH_WAIT_POLICY_SLEEP
+  return get_wait_policy () != GTORCH_WAIT_POLICY_SLEEP
          && gtorch_get_num_threads () <= n_processors;
 }
 
@@ -207,7 +214,7 @@ may_spin (void)
 static gint64
 get_spin_ns (guint32 spin_ns)
 {
-  if (G_LIKELY (__atomic_load_n (&wait_policy, __ATOMIC_RELAXED) != GTORCH_WAIT_POLICY_SPIN))
+  if (G_LIKELY (get_wait_policy () != GTORCH_WAIT_POLICY_SPIN))
     return spin_ns;
   return g_main_depth () > 0 ? GTORCH_MAIN_LOOP_SPIN_US * 1000 : G_MAXINT64;
 }

@@ -3,11 +3,10 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/device/gtorch-device-wait.h>
 
 G_BEGIN_DECLS
-
-#define GTORCH_MAX_THREADS 65536
 
 typedef void (*GTorchRangeFunc) (gint64 begin, gint64 end, gpointer user_data);
 
@@ -21,8 +20,9 @@ void gtorch_parallel_for (gint64 n, gint64 grain, GTorchRangeFunc func, gpointer
 gboolean gtorch_cpu_threads_is_inside (void);
 /* Sets the niceness, 0 to 19, of this thread and of the helpers that it uses from now on. */
 void gtorch_cpu_threads_set_niceness (guint niceness);
-/* Sets whether idle helpers and callers that wait for helpers spin or sleep. */
-void gtorch_cpu_threads_set_wait_policy (GTorchWaitPolicy policy);
+/* Gives the place of the GTorchWaitPolicy that says whether idle helpers, and callers that wait for helpers, spin or
+ * sleep; it is read atomically. */
+void gtorch_cpu_threads_set_wait_policy (const gint *policy);
 
 /* Returns how many processors the process may use: those in its affinity mask, or fewer if its control
  * group has a quota. root is the root of the file system. */

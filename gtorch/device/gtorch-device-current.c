@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "stream/gtorch-choice-private.h"
+#include "device/gtorch-choice-private.h"
 #include "device/gtorch-device-private.h"
 
 /* Of the process; atomically. NULL is the CPU while that has not been made. */
@@ -101,9 +101,7 @@ gtorch_device_get_current (GTorchDeviceType type, GError **error)
 gboolean
 gtorch_device_can_be_current (GTorchDevice *device, GError **error)
 {
-  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (device);
-
-  return klass->make_current == NULL || klass->make_current (device, error);
+  return device->backend->get (device->index, error) != NULL;
 }
 
 /**

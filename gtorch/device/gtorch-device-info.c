@@ -10,85 +10,17 @@
 #include "device/gtorch-device-info.h"
 
 #include "device/gtorch-device-private.h"
-
-enum
-{
-  PROP_0 = GTORCH_DEVICE_INFO_PROP_0,
-  PROP_COMPUTE_MAJOR,
-  PROP_COMPUTE_MINOR,
-  PROP_TOTAL_MEMORY,
-  PROP_N_MULTIPROCESSORS,
-  PROP_THREADS_PER_MULTIPROCESSOR,
-  PROP_WARP_SIZE,
-  PROP_MAX_SHARED_MEMORY,
-  PROP_L2_SIZE,
-  PROP_PCI_ID,
-  PROP_UUID,
-  PROP_INTEGRATED,
-  PROP_DRIVER_VERSION,
-};
+#include "base/gtorch-field-private.h"
 
 static const GTorchDeviceInfo *
 gtorch_device_get_info (GTorchDevice *self)
 {
-  static const GTorchDeviceInfo nothing;
-  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
-
-  return klass->get_info != NULL ? klass->get_info (self) : &nothing;
+  return GTORCH_DEVICE_GET_CLASS (self)->get_info (self);
 }
 
-gboolean
-gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value)
-{
-  switch (prop_id)
-    {
-    case PROP_COMPUTE_MAJOR:
-      g_value_set_int (value, gtorch_device_get_compute_major (self));
-      break;
-    case PROP_COMPUTE_MINOR:
-      g_value_set_int (value, gtorch_device_get_compute_minor (self));
-      break;
-    case PROP_TOTAL_MEMORY:
-      g_value_set_uint64 (value, gtorch_device_get_total_memory (self));
-      break;
-    case PROP_N_MULTIPROCESSORS:
-      g_value_set_uint (value, gtorch_device_get_n_multiprocessors (self));
-      break;
-    case PROP_THREADS_PER_MULTIPROCESSOR:
-      g_value_set_uint (value, gtorch_device_get_threads_per_multiprocessor (self));
-      break;
-    case PROP_WARP_SIZE:
-      g_value_set_uint (value, gtorch_device_get_warp_size (self));
-      break;
-    case PROP_MAX_SHARED_MEMORY:
-      g_value_set_uint64 (value, gtorch_device_get_max_shared_memory (self));
-      break;
-    case PROP_L2_SIZE:
-      g_value_set_uint64 (value, gtorch_device_get_l2_size (self));
-      break;
-    case PROP_PCI_ID:
-      g_value_set_string (value, gtorch_device_get_pci_id (self));
-      break;
-    case PROP_UUID:
-      g_value_set_string (value, gtorch_device_get_uuid (self));
-      break;
-    case PROP_INTEGRATED:
-      g_value_set_boolean (value, gtorch_device_get_integrated (self));
-      break;
-    case PROP_DRIVER_VERSION:
-      g_value_set_string (value, gtorch_device_get_driver_version (self));
-      break;
-    default:
-      return FALSE;
-    }
-  return TRUE;
-}
+typedef GTorchDevice Self;
 
-void
-gtorch_device_install_info_properties (GObjectClass *klass)
-{
-  const GParamFlags flags = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
-
+static const GTorchField fields[] = {
   /**
    * GTorchDevice:compute-major:
    *
@@ -96,9 +28,8 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_COMPUTE_MAJOR,
-                                   g_param_spec_int ("compute-major", NULL, NULL, 0, G_MAXINT, 0,
-                                                     flags));
+  { "compute-major", GTORCH_PROPERTY_INT (gtorch_device_get_compute_major, NULL),
+    .high = INFINITY },
   /**
    * GTorchDevice:compute-minor:
    *
@@ -106,9 +37,8 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_COMPUTE_MINOR,
-                                   g_param_spec_int ("compute-minor", NULL, NULL, 0, G_MAXINT, 0,
-                                                     flags));
+  { "compute-minor", GTORCH_PROPERTY_INT (gtorch_device_get_compute_minor, NULL),
+    .high = INFINITY },
   /**
    * GTorchDevice:total-memory:
    *
@@ -116,9 +46,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_TOTAL_MEMORY,
-                                   g_param_spec_uint64 ("total-memory", NULL, NULL, 0, G_MAXUINT64,
-                                                        0, flags));
+  { "total-memory", GTORCH_PROPERTY_UINT64 (gtorch_device_get_total_memory, NULL) },
   /**
    * GTorchDevice:n-multiprocessors:
    *
@@ -126,9 +54,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_N_MULTIPROCESSORS,
-                                   g_param_spec_uint ("n-multiprocessors", NULL, NULL, 0, G_MAXUINT,
-                                                      0, flags));
+  { "n-multiprocessors", GTORCH_PROPERTY_UINT (gtorch_device_get_n_multiprocessors, NULL) },
   /**
    * GTorchDevice:threads-per-multiprocessor:
    *
@@ -136,9 +62,8 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_THREADS_PER_MULTIPROCESSOR,
-                                   g_param_spec_uint ("threads-per-multiprocessor", NULL, NULL, 0,
-                                                      G_MAXUINT, 0, flags));
+  { "threads-per-multiprocessor",
+    GTORCH_PROPERTY_UINT (gtorch_device_get_threads_per_multiprocessor, NULL) },
   /**
    * GTorchDevice:warp-size:
    *
@@ -146,9 +71,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_WARP_SIZE,
-                                   g_param_spec_uint ("warp-size", NULL, NULL, 0, G_MAXUINT, 0,
-                                                      flags));
+  { "warp-size", GTORCH_PROPERTY_UINT (gtorch_device_get_warp_size, NULL) },
   /**
    * GTorchDevice:max-shared-memory:
    *
@@ -156,9 +79,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_MAX_SHARED_MEMORY,
-                                   g_param_spec_uint64 ("max-shared-memory", NULL, NULL, 0,
-                                                        G_MAXUINT64, 0, flags));
+  { "max-shared-memory", GTORCH_PROPERTY_UINT64 (gtorch_device_get_max_shared_memory, NULL) },
   /**
    * GTorchDevice:l2-size:
    *
@@ -166,9 +87,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_L2_SIZE,
-                                   g_param_spec_uint64 ("l2-size", NULL, NULL, 0, G_MAXUINT64, 0,
-                                                        flags));
+  { "l2-size", GTORCH_PROPERTY_UINT64 (gtorch_device_get_l2_size, NULL) },
   /**
    * GTorchDevice:pci-id:
    *
@@ -176,8 +95,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_PCI_ID,
-                                   g_param_spec_string ("pci-id", NULL, NULL, NULL, flags));
+  { "pci-id", GTORCH_PROPERTY_STRING (gtorch_device_get_pci_id, NULL) },
   /**
    * GTorchDevice:uuid:
    *
@@ -185,8 +103,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_UUID,
-                                   g_param_spec_string ("uuid", NULL, NULL, NULL, flags));
+  { "uuid", GTORCH_PROPERTY_STRING (gtorch_device_get_uuid, NULL) },
   /**
    * GTorchDevice:integrated:
    *
@@ -194,8 +111,7 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_INTEGRATED,
-                                   g_param_spec_boolean ("integrated", NULL, NULL, FALSE, flags));
+  { "integrated", GTORCH_PROPERTY_BOOL (gtorch_device_get_integrated, NULL) },
   /**
    * GTorchDevice:driver-version:
    *
@@ -203,8 +119,13 @@ gtorch_device_install_info_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (klass, PROP_DRIVER_VERSION,
-                                   g_param_spec_string ("driver-version", NULL, NULL, NULL, flags));
+  { "driver-version", GTORCH_PROPERTY_STRING (gtorch_device_get_driver_version, NULL) },
+};
+
+void
+gtorch_device_install_info_properties (GObjectClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
 }
 
 /**
@@ -463,7 +384,8 @@ gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
   self = gtorch_device_resolved (self);
   peer = gtorch_device_resolved (peer);
   klass = GTORCH_DEVICE_GET_CLASS (self);
-  return self == peer || (klass->can_access_peer != NULL && klass->can_access_peer (self, peer));
+  return self == peer
+         || (klass->access_peer != NULL && klass->access_peer (self, peer, FALSE, NULL));
 }
 
 /**
@@ -503,8 +425,8 @@ gtorch_device_enable_peer (GTorchDevice *self, GTorchDevice *peer, GError **erro
   klass = GTORCH_DEVICE_GET_CLASS (self);
   if (self == peer)
     return TRUE;
-  if (klass->enable_peer != NULL)
-    return klass->enable_peer (self, peer, error);
+  if (klass->access_peer != NULL)
+    return klass->access_peer (self, peer, TRUE, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("enable_peer: %s cannot use the memory of %s"), gtorch_device_name (self),
                gtorch_device_name (peer));

@@ -10,7 +10,6 @@
 
 #include "device/gtorch-device-manager.h"
 
-#include "cpu/gtorch-cpu-threads.h"
 #include "memory/gtorch-allocator-private.h"
 #include "device/gtorch-device-private.h"
 
@@ -43,8 +42,6 @@ enum
 
 static guint signals[N_SIGNALS];
 
-static const GTorchBackend *const backends[] = { &gtorch_backend_cpu, &gtorch_backend_cuda };
-
 static void gtorch_device_manager_list_model_init (GListModelInterface *iface);
 
 G_DEFINE_TYPE_WITH_CODE (GTorchDeviceManager, gtorch_device_manager, G_TYPE_OBJECT,
@@ -76,8 +73,9 @@ count_items (void)
 {
   guint i, n = 0;
 
-  for (i = 0; i < G_N_ELEMENTS (backends); i++)
-    n += backends[i]->count ();
+  for (i = 0; i < GTORCH_N_DEVICE_TYPES; i++)
+    if (gtorch_backends[i] != NULL)
+      n += gtorch_backends[i]->count (NULL);
   return n;
 }
 
@@ -116,13 +114,13 @@ get_item (GListModel *list, guint position)
 
   if (position >= get_n_items (list))
     return NULL;
-  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+  for (i = 0; i < GTORCH_N_DEVICE_TYPES; i++)
     {
-      guint n = backends[i]->count ();
+      guint n = gtorch_backends[i] != NULL ? gtorch_backends[i]->count (NULL) : 0;
 
       if (position < n)
         {
-          GTorchDevice *device = backends[i]->get (position, NULL);
+          GTorchDevice *device = gtorch_backends[i]->get (position, NULL);
 
           return device != NULL ? g_object_ref (device) : NULL;
         }
@@ -195,6 +193,19 @@ gtorch_device_manager_get_default (void)
   return manager;
 }
 
+/* Returns the backend whose devices are meant where none is named: the first one beside the host's that has any, or
+ * else the first of the list. */
+static const GTorchBackend *
+find_accelerator (void)
+{
+  guint i;
+
+  for (i = 1; i < GTORCH_N_DEVICE_TYPES; i++)
+    if (gtorch_backends[i] != NULL && gtorch_backends[i]->count (NULL) > 0)
+      return gtorch_backends[i];
+  return gtorch_backends[1];
+}
+
 /**
  * gtorch_device_manager_is_available:
  * @self: the manager
@@ -233,16 +244,19 @@ gchar *
 gtorch_device_manager_dup_reason (GTorchDeviceManager *self)
 {
   g_autoptr (GError) error = NULL;
+  const GTorchBackend *backend;
+  const gchar *reason = NULL;
   GTorchDevice *device;
 
   g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), NULL);
   if (gtorch_device_get_default () != gtorch_device_cpu ())
     return NULL;
-  if (gtorch_backend_cuda.count () == 0)
-    return g_strdup (gtorch_backend_cuda.reason ());
-  device = gtorch_backend_cuda.get (0, &error);
-  if (device != NULL)
-    gtorch_backend_cuda.is_usable (device, &error);
+  backend = find_accelerator ();
+  if (backend->count (&reason) == 0)
+    return g_strdup (reason);
+  device = backend->get (0, &error);
+  if (device != NULL && backend->is_usable != NULL)
+    backend->is_usable (device, &error);
   return error != NULL ? g_strdup (error->message) : NULL;
 }
 
@@ -260,62 +274,17 @@ guint
 gtorch_device_manager_get_device_count (GTorchDeviceManager *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), 0);
-  return gtorch_backend_cuda.count ();
-}
-
-static GTorchDevice *
-find (const GTorchBackend *backend, guint64 index, const gchar *string, GError **error)
-{
-  guint n = backend->count ();
-
-  if (index < n)
-    return backend->get (index, error);
-  if (n == 0)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE, _ ("device: no “%s”: %s"), string,
-                 backend->reason ());
-  else
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                 _ ("device: no “%s”: the numbers of %s devices end at %u"), string,
-                 backend->prefix, n - 1);
-  return NULL;
+  return find_accelerator ()->count (NULL);
 }
 
 GTorchDevice *
 gtorch_device_find_first (GTorchDeviceType type, GError **error)
 {
-  guint i;
-
-  for (i = 0; backends[i]->type != type; i++)
-    ;
-  return find (backends[i], 0, backends[i]->prefix, error);
-}
-
-/**
- * gtorch_device_cuda:
- * @index: which GPU, from 0; -1 for whichever is current when the device is used
- * @error: return location for an error
- *
- * Gets a GPU by number.
- *
- * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_cuda (gint index, GError **error)
-{
-  g_autofree gchar *string = NULL;
-
-  if (index < -1)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("device: %d is not the number of a CUDA device"), index);
-      return NULL;
-    }
-  if (index == -1)
-    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
-  string = g_strdup_printf ("cuda:%d", index);
-  return find (&gtorch_backend_cuda, index, string, error);
+  if (gtorch_backends[type] != NULL)
+    return gtorch_backend_find (gtorch_backends[type], 0, gtorch_backends[type]->prefix, error);
+  g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                       _ ("device: the program has added no backend of its own"));
+  return NULL;
 }
 
 /**
@@ -345,21 +314,21 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
   guint i;
 
   g_return_val_if_fail (string != NULL, NULL);
-  for (i = 0; i < G_N_ELEMENTS (backends); i++)
+  for (i = 0; i < GTORCH_N_DEVICE_TYPES; i++)
     {
-      gsize length = strlen (backends[i]->prefix);
+      gsize length = gtorch_backends[i] != NULL ? strlen (gtorch_backends[i]->prefix) : 0;
 
-      if (strncmp (string, backends[i]->prefix, length) != 0)
+      if (length == 0 || strncmp (string, gtorch_backends[i]->prefix, length) != 0)
         continue;
       if (string[length] == '\0' || string[length] == ':')
         {
-          backend = backends[i];
+          backend = gtorch_backends[i];
           number = string[length] == ':' ? string + length + 1 : NULL;
         }
     }
   if (backend == NULL && g_ascii_isdigit (string[0]))
     {
-      backend = &gtorch_backend_cuda;
+      backend = find_accelerator ();
       number = string;
     }
   if (backend == NULL
@@ -369,10 +338,10 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
                    _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"), string);
       return NULL;
     }
-  if (backend->type == GTORCH_DEVICE_TYPE_CUDA && number == NULL)
-    device = gtorch_device_cuda (-1, error);
+  if (backend->type != GTORCH_DEVICE_TYPE_CPU && number == NULL)
+    device = gtorch_device_get_follower (backend->type, error);
   else
-    device = find (backend, index, string, error);
+    device = gtorch_backend_find (backend, index, string, error);
   return device != NULL ? g_object_ref (device) : NULL;
 }
 
@@ -397,13 +366,14 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
 GTorchDevice *
 gtorch_device_get_default (void)
 {
-  guint i, n = gtorch_backend_cuda.count ();
+  const GTorchBackend *backend = find_accelerator ();
+  guint i, n = backend->count (NULL);
 
   for (i = 0; i < n; i++)
     {
-      GTorchDevice *device = gtorch_backend_cuda.get (i, NULL);
+      GTorchDevice *device = backend->get (i, NULL);
 
-      if (device != NULL && gtorch_backend_cuda.is_usable (device, NULL))
+      if (device != NULL && (backend->is_usable == NULL || backend->is_usable (device, NULL)))
         return device;
     }
   return gtorch_device_cpu ();
@@ -427,68 +397,11 @@ gtorch_device_get_default (void)
 gboolean
 gtorch_init (GError **error)
 {
+  const GTorchBackend *backend = find_accelerator ();
   GTorchDevice *device;
 
-  if (gtorch_backend_cuda.count () == 0)
+  if (backend->count (NULL) == 0)
     return TRUE;
-  device = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, error);
+  device = gtorch_device_get_current (backend->type, error);
   return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
-}
-
-/* --- threads of the CPU --- */
-
-static gint thread_count; /* atomically; 0: not asked for yet */
-
-/**
- * gtorch_get_num_threads:
- *
- * Gets how many threads an operation on the CPU may use: at first what the environment variable
- * `GTORCH_NUM_THREADS` says or, without it, `OMP_NUM_THREADS`; else as many as the process may use
- * processors, which its control group may limit.
- *
- * Returns: the number of threads
- *
- * Since: 0.1
- */
-guint
-gtorch_get_num_threads (void)
-{
-  gint n = g_atomic_int_get (&thread_count);
-
-  if (G_UNLIKELY (n == 0))
-    {
-      g_atomic_int_compare_and_exchange (&thread_count, 0, gtorch_cpu_default_threads ());
-      n = g_atomic_int_get (&thread_count);
-    }
-  return n;
-}
-
-/**
- * gtorch_set_num_threads:
- * @n_threads: how many, at least 1
- * @error: return location for an error
- *
- * Sets how many threads an operation on the CPU may use, whichever thread calls it. Results do not
- * depend on it.
- *
- * The thread that calls an operation is one of them; the others are shared by all that call one. They
- * sleep when there is nothing to do, and an operation does not wait for a thread that another program
- * keeps from running.
- *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the number is not possible
- *
- * Since: 0.1
- */
-gboolean
-gtorch_set_num_threads (gint n_threads, GError **error)
-{
-  if (n_threads < 1 || n_threads > GTORCH_MAX_THREADS)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("set_num_threads: %d is not a number of threads: it must be from 1 to 65536"),
-                   n_threads);
-      return FALSE;
-    }
-  g_atomic_int_set (&thread_count, n_threads);
-  return TRUE;
 }

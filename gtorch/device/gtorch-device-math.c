@@ -12,72 +12,12 @@
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-error.h"
-#include "tensor/gtorch-impl-private.h"
+#include "base/gtorch-field-private.h"
+#include "base/gtorch-text-private.h"
 
-enum
-{
-  PROP_0 = GTORCH_DEVICE_MATH_PROP_0,
-  PROP_MATMUL_PRECISION,
-  PROP_CONV_PRECISION,
-  PROP_BENCHMARK,
-  PROP_DETERMINISTIC,
-  PROP_END
-};
+typedef GTorchDevice Self;
 
-static GParamSpec *props[PROP_END - PROP_0];
-
-gboolean
-gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value)
-{
-  switch (prop_id)
-    {
-    case PROP_MATMUL_PRECISION:
-      g_value_set_enum (value, gtorch_device_get_matmul_precision (self));
-      break;
-    case PROP_CONV_PRECISION:
-      g_value_set_enum (value, gtorch_device_get_conv_precision (self));
-      break;
-    case PROP_BENCHMARK:
-      g_value_set_boolean (value, gtorch_device_get_benchmark (self));
-      break;
-    case PROP_DETERMINISTIC:
-      g_value_set_boolean (value, gtorch_device_get_deterministic (self));
-      break;
-    default:
-      return FALSE;
-    }
-  return TRUE;
-}
-
-gboolean
-gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value)
-{
-  switch (prop_id)
-    {
-    case PROP_MATMUL_PRECISION:
-      gtorch_device_set_matmul_precision (self, g_value_get_enum (value));
-      break;
-    case PROP_CONV_PRECISION:
-      gtorch_device_set_conv_precision (self, g_value_get_enum (value));
-      break;
-    case PROP_BENCHMARK:
-      gtorch_device_set_benchmark (self, g_value_get_boolean (value));
-      break;
-    case PROP_DETERMINISTIC:
-      gtorch_device_set_deterministic (self, g_value_get_boolean (value));
-      break;
-    default:
-      return FALSE;
-    }
-  return TRUE;
-}
-
-void
-gtorch_device_install_math_properties (GObjectClass *klass)
-{
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
-  guint i;
-
+static const GTorchField fields[] = {
   /**
    * GTorchDevice:matmul-precision:
    *
@@ -92,9 +32,10 @@ gtorch_device_install_math_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MATMUL_PRECISION - PROP_0] =
-      g_param_spec_enum ("matmul-precision", NULL, NULL, GTORCH_TYPE_PRECISION,
-                         GTORCH_PRECISION_IEEE, flags);
+  { "matmul-precision",
+    GTORCH_PROPERTY_ENUM (GTorchPrecision, gtorch_precision_get_type,
+                          gtorch_device_get_matmul_precision, gtorch_device_set_matmul_precision),
+    .value = GTORCH_PRECISION_IEEE },
   /**
    * GTorchDevice:conv-precision:
    *
@@ -103,9 +44,10 @@ gtorch_device_install_math_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CONV_PRECISION - PROP_0] =
-      g_param_spec_enum ("conv-precision", NULL, NULL, GTORCH_TYPE_PRECISION, GTORCH_PRECISION_IEEE,
-                         flags);
+  { "conv-precision",
+    GTORCH_PROPERTY_ENUM (GTorchPrecision, gtorch_precision_get_type,
+                          gtorch_device_get_conv_precision, gtorch_device_set_conv_precision),
+    .value = GTORCH_PRECISION_IEEE },
   /**
    * GTorchDevice:benchmark:
    *
@@ -121,7 +63,7 @@ gtorch_device_install_math_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_BENCHMARK - PROP_0] = g_param_spec_boolean ("benchmark", NULL, NULL, FALSE, flags);
+  { "benchmark", GTORCH_PROPERTY_BOOL (gtorch_device_get_benchmark, gtorch_device_set_benchmark) },
   /**
    * GTorchDevice:deterministic:
    *
@@ -133,14 +75,18 @@ gtorch_device_install_math_properties (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DETERMINISTIC - PROP_0] =
-      g_param_spec_boolean ("deterministic", NULL, NULL, FALSE, flags);
-  for (i = PROP_0 + 1; i < PROP_END; i++)
-    g_object_class_install_property (klass, i, props[i - PROP_0]);
+  { "deterministic",
+    GTORCH_PROPERTY_BOOL (gtorch_device_get_deterministic, gtorch_device_set_deterministic) },
+};
+
+void
+gtorch_device_install_math_properties (GObjectClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
-set_choice (GTorchDevice *self, gint *place, gint choice, guint prop)
+set_choice (GTorchDevice *self, gint *place, gint choice, const gchar *name)
 {
   gint former;
 
@@ -148,7 +94,7 @@ set_choice (GTorchDevice *self, gint *place, gint choice, guint prop)
     former = g_atomic_int_get (place);
   while (!g_atomic_int_compare_and_exchange (place, former, choice));
   if (former != choice)
-    g_object_notify_by_pspec (G_OBJECT (self), props[prop - PROP_0]);
+    g_object_notify (G_OBJECT (self), name);
 }
 
 /**
@@ -190,7 +136,7 @@ gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precisio
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
   self = gtorch_device_resolved (self);
-  set_choice (self, &self->matmul_precision, precision, PROP_MATMUL_PRECISION);
+  set_choice (self, &self->matmul_precision, precision, "matmul-precision");
 }
 
 /**
@@ -227,7 +173,7 @@ gtorch_device_set_conv_precision (GTorchDevice *self, GTorchPrecision precision)
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   g_return_if_fail (precision >= GTORCH_PRECISION_IEEE && precision <= GTORCH_PRECISION_BF16);
   self = gtorch_device_resolved (self);
-  set_choice (self, &self->conv_precision, precision, PROP_CONV_PRECISION);
+  set_choice (self, &self->conv_precision, precision, "conv-precision");
 }
 
 /* PyTorch's words, in the order of GTorchPrecision. */
@@ -326,7 +272,7 @@ gtorch_device_set_benchmark (GTorchDevice *self, gboolean benchmark)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   self = gtorch_device_resolved (self);
-  set_choice (self, &self->benchmark, !!benchmark, PROP_BENCHMARK);
+  set_choice (self, &self->benchmark, !!benchmark, "benchmark");
 }
 
 /**
@@ -363,5 +309,5 @@ gtorch_device_set_deterministic (GTorchDevice *self, gboolean deterministic)
 {
   g_return_if_fail (GTORCH_IS_DEVICE (self));
   self = gtorch_device_resolved (self);
-  set_choice (self, &self->deterministic, !!deterministic, PROP_DETERMINISTIC);
+  set_choice (self, &self->deterministic, !!deterministic, "deterministic");
 }

@@ -10,7 +10,7 @@
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-device-sample-private.h"
 #include "device/gtorch-object-list-private.h"
-#include "base/gtorch-property-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -48,26 +48,6 @@ struct _GTorchDeviceMonitor
   GTorchDeviceSample sample;
   GTorchObjectList *processes; /* GTorchDeviceProcess */
 };
-
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_INTERVAL,
-  PROP_ACTIVE,
-  PROP_ERROR,
-  PROP_UTILIZATION,
-  PROP_MEMORY_UTILIZATION,
-  PROP_TEMPERATURE,
-  PROP_POWER,
-  PROP_SM_CLOCK,
-  PROP_MEMORY_CLOCK,
-  PROP_MEMORY_USED,
-  PROP_PROCESSES,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 static void gtorch_device_monitor_initable_init (GInitableIface *iface);
 
@@ -124,23 +104,23 @@ take (GTorchDeviceMonitor *self, GTorchDeviceSample *sample)
   sample->processes = NULL;
   g_object_freeze_notify (object);
   if (former.utilization != self->sample.utilization)
-    g_object_notify_by_pspec (object, props[PROP_UTILIZATION]);
+    g_object_notify (object, "utilization");
   if (former.memory_utilization != self->sample.memory_utilization)
-    g_object_notify_by_pspec (object, props[PROP_MEMORY_UTILIZATION]);
+    g_object_notify (object, "memory-utilization");
   if (former.temperature != self->sample.temperature)
-    g_object_notify_by_pspec (object, props[PROP_TEMPERATURE]);
+    g_object_notify (object, "temperature");
   if (former.power != self->sample.power)
-    g_object_notify_by_pspec (object, props[PROP_POWER]);
+    g_object_notify (object, "power");
   if (former.sm_clock != self->sample.sm_clock)
-    g_object_notify_by_pspec (object, props[PROP_SM_CLOCK]);
+    g_object_notify (object, "sm-clock");
   if (former.memory_clock != self->sample.memory_clock)
-    g_object_notify_by_pspec (object, props[PROP_MEMORY_CLOCK]);
+    g_object_notify (object, "memory-clock");
   if (former.memory_used != self->sample.memory_used)
-    g_object_notify_by_pspec (object, props[PROP_MEMORY_USED]);
+    g_object_notify (object, "memory-used");
   if (!same)
     {
       fill_processes (self, self->sample.processes);
-      g_object_notify_by_pspec (object, props[PROP_PROCESSES]);
+      g_object_notify (object, "processes");
     }
   gtorch_device_sample_clear (&former);
   g_object_thaw_notify (object);
@@ -159,7 +139,7 @@ found (GObject *object, GTorchDeviceSample *sample, const GError *error)
   g_object_freeze_notify (object);
   g_clear_error (&self->error);
   self->error = g_error_copy (error);
-  g_object_notify_by_pspec (object, props[PROP_ERROR]);
+  g_object_notify (object, "error");
   gtorch_device_monitor_set_active (self, FALSE);
   g_object_thaw_notify (object);
 }
@@ -213,82 +193,6 @@ gtorch_device_monitor_constructed (GObject *object)
 }
 
 static void
-gtorch_device_monitor_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      g_value_set_object (value, self->device);
-      break;
-    case PROP_INTERVAL:
-      g_value_set_uint (value, self->interval);
-      break;
-    case PROP_ACTIVE:
-      g_value_set_boolean (value, self->active);
-      break;
-    case PROP_ERROR:
-      g_value_set_boxed (value, self->error);
-      break;
-    case PROP_UTILIZATION:
-      g_value_set_int (value, self->sample.utilization);
-      break;
-    case PROP_MEMORY_UTILIZATION:
-      g_value_set_int (value, self->sample.memory_utilization);
-      break;
-    case PROP_TEMPERATURE:
-      g_value_set_int (value, self->sample.temperature);
-      break;
-    case PROP_POWER:
-      g_value_set_double (value, self->sample.power);
-      break;
-    case PROP_SM_CLOCK:
-      g_value_set_int (value, self->sample.sm_clock);
-      break;
-    case PROP_MEMORY_CLOCK:
-      g_value_set_int (value, self->sample.memory_clock);
-      break;
-    case PROP_MEMORY_USED:
-      g_value_set_uint64 (value, self->sample.memory_used);
-      break;
-    case PROP_PROCESSES:
-      g_value_set_object (value, self->processes);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_device_monitor_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
-  GError *error = NULL;
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      self->device = gtorch_device_resolved (g_value_get_object (value));
-      if (self->device != NULL)
-        g_object_ref (self->device);
-      break;
-    case PROP_INTERVAL:
-      gtorch_device_monitor_set_interval (self, g_value_get_uint (value), &error);
-      break;
-    case PROP_ACTIVE:
-      gtorch_device_monitor_set_active (self, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-  if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
-}
-
-static void
 gtorch_device_monitor_dispose (GObject *object)
 {
   GTorchDeviceMonitor *self = GTORCH_DEVICE_MONITOR (object);
@@ -311,17 +215,14 @@ gtorch_device_monitor_finalize (GObject *object)
 }
 
 static void
-gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
+gtorch_device_monitor_set_device (GTorchDeviceMonitor *self, GTorchDevice *device)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags readable = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
+  g_set_object (&self->device, gtorch_device_resolved (device));
+}
 
-  object_class->constructed = gtorch_device_monitor_constructed;
-  object_class->get_property = gtorch_device_monitor_get_property;
-  object_class->set_property = gtorch_device_monitor_set_property;
-  object_class->dispose = gtorch_device_monitor_dispose;
-  object_class->finalize = gtorch_device_monitor_finalize;
+typedef GTorchDeviceMonitor Self;
 
+static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:device:
    *
@@ -329,9 +230,10 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] =
-      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_device_monitor_get_device,
+                            gtorch_device_monitor_set_device),
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchDeviceMonitor:interval:
    *
@@ -339,10 +241,9 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_INTERVAL] =
-      g_param_spec_uint ("interval", NULL, NULL, GTORCH_SAMPLE_INTERVAL_MIN,
-                         GTORCH_SAMPLE_INTERVAL_MAX, 1000,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "interval",
+    GTORCH_PROPERTY_UINT (gtorch_device_monitor_get_interval, gtorch_device_monitor_set_interval),
+    .low = GTORCH_SAMPLE_INTERVAL_MIN, .high = GTORCH_SAMPLE_INTERVAL_MAX, .value = 1000 },
   /**
    * GTorchDeviceMonitor:active:
    *
@@ -351,9 +252,9 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ACTIVE] =
-      g_param_spec_boolean ("active", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "active",
+    GTORCH_PROPERTY_BOOL (gtorch_device_monitor_get_active, gtorch_device_monitor_set_active),
+    .value = TRUE },
   /**
    * GTorchDeviceMonitor:error:
    *
@@ -361,7 +262,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ERROR] = g_param_spec_boxed ("error", NULL, NULL, G_TYPE_ERROR, readable);
+  { "error",
+    GTORCH_PROPERTY_BOXED (const GError, g_error_get_type, gtorch_device_monitor_get_error, NULL) },
   /**
    * GTorchDeviceMonitor:utilization:
    *
@@ -369,8 +271,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_UTILIZATION] =
-      g_param_spec_int ("utilization", NULL, NULL, -1, G_MAXINT, -1, readable);
+  { "utilization", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_utilization, NULL), .low = -1,
+    .high = INFINITY, .value = -1 },
   /**
    * GTorchDeviceMonitor:memory-utilization:
    *
@@ -378,8 +280,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MEMORY_UTILIZATION] =
-      g_param_spec_int ("memory-utilization", NULL, NULL, -1, G_MAXINT, -1, readable);
+  { "memory-utilization", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_memory_utilization, NULL),
+    .low = -1, .high = INFINITY, .value = -1 },
   /**
    * GTorchDeviceMonitor:temperature:
    *
@@ -387,8 +289,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_TEMPERATURE] =
-      g_param_spec_int ("temperature", NULL, NULL, -1, G_MAXINT, -1, readable);
+  { "temperature", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_temperature, NULL), .low = -1,
+    .high = INFINITY, .value = -1 },
   /**
    * GTorchDeviceMonitor:power:
    *
@@ -396,7 +298,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_POWER] = g_param_spec_double ("power", NULL, NULL, -1, G_MAXDOUBLE, -1, readable);
+  { "power", GTORCH_PROPERTY_DOUBLE (gtorch_device_monitor_get_power, NULL), .low = -1,
+    .high = G_MAXDOUBLE, .value = -1 },
   /**
    * GTorchDeviceMonitor:sm-clock:
    *
@@ -404,7 +307,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SM_CLOCK] = g_param_spec_int ("sm-clock", NULL, NULL, -1, G_MAXINT, -1, readable);
+  { "sm-clock", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_sm_clock, NULL), .low = -1,
+    .high = INFINITY, .value = -1 },
   /**
    * GTorchDeviceMonitor:memory-clock:
    *
@@ -412,8 +316,8 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MEMORY_CLOCK] =
-      g_param_spec_int ("memory-clock", NULL, NULL, -1, G_MAXINT, -1, readable);
+  { "memory-clock", GTORCH_PROPERTY_INT (gtorch_device_monitor_get_memory_clock, NULL), .low = -1,
+    .high = INFINITY, .value = -1 },
   /**
    * GTorchDeviceMonitor:memory-used:
    *
@@ -421,8 +325,7 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MEMORY_USED] =
-      g_param_spec_uint64 ("memory-used", NULL, NULL, 0, G_MAXUINT64, 0, readable);
+  { "memory-used", GTORCH_PROPERTY_UINT64 (gtorch_device_monitor_get_memory_used, NULL) },
   /**
    * GTorchDeviceMonitor:processes:
    *
@@ -431,9 +334,19 @@ gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PROCESSES] =
-      g_param_spec_object ("processes", NULL, NULL, G_TYPE_LIST_MODEL, readable);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "processes", GTORCH_PROPERTY_OBJECT (GListModel, g_list_model_get_type,
+                                         gtorch_device_monitor_get_processes, NULL) },
+};
+
+static void
+gtorch_device_monitor_class_init (GTorchDeviceMonitorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->constructed = gtorch_device_monitor_constructed;
+  object_class->dispose = gtorch_device_monitor_dispose;
+  object_class->finalize = gtorch_device_monitor_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -591,7 +504,7 @@ gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval, G
   self->interval = interval;
   if (self->watch != NULL)
     gtorch_watch_set_interval (self->watch, interval);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INTERVAL]);
+  g_object_notify (G_OBJECT (self), "interval");
   return TRUE;
 }
 
@@ -634,10 +547,10 @@ gtorch_device_monitor_set_active (GTorchDeviceMonitor *self, gboolean active)
   if (active && self->error != NULL)
     {
       g_clear_error (&self->error);
-      g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ERROR]);
+      g_object_notify (G_OBJECT (self), "error");
     }
   update_watch (self, TRUE);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ACTIVE]);
+  g_object_notify (G_OBJECT (self), "active");
   g_object_thaw_notify (G_OBJECT (self));
 }
 

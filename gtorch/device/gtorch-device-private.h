@@ -5,12 +5,10 @@
 
 #include <gtorch/device/gtorch-device-wait.h>
 #include <gtorch/device/gtorch-device.h>
-#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/base/gtorch-inner-types-private.h>
+#include <gtorch/device/gtorch-backend-private.h>
 
 G_BEGIN_DECLS
-
-/* The CPU is slot 0, CUDA device i is slot 1 + i: where a thread keeps its current streams. */
-#define GTORCH_MAX_DEVICES 17
 
 struct _GTorchDevice
 {
@@ -18,7 +16,9 @@ struct _GTorchDevice
   guint8 type; /* GTorchDeviceType */
   gint16 index;
   guint16 slot;
-  const gchar *string;          /* "cpu", "cuda:1" */
+  const gchar *string; /* "cpu", "cuda:1" */
+  const GTorchBackend *backend;
+  const GTorchRun *runs;        /* those of the backend */
   GTorchStream *default_stream; /* atomically */
   GTorchStream *no_stream;      /* stands for the default one while that cannot be made */
   GTorchGenerator *generator;
@@ -35,141 +35,11 @@ struct _GTorchDevice
   guint64 pressure_mark; /* atomically: emit when that much is allocated */
 };
 
-struct _GTorchMemoryStats;
-struct _GTorchPool;
-struct _GTorchDeviceSample;
-struct _GTorchGraphBackend;
-struct _GTorchSharedEvents;
-
-/* The numbers of properties in gtorch-device-math.c begin behind this one, … */
-#define GTORCH_DEVICE_MATH_PROP_0 50
-/* … those in gtorch-device-wait.c behind this one, … */
-#define GTORCH_DEVICE_WAIT_PROP_0 60
-/* … those in gtorch-device-info.c behind this one. */
-#define GTORCH_DEVICE_INFO_PROP_0 16
-
-typedef struct
-{
-  gint major, minor;
-  guint n_multiprocessors;
-  guint threads_per_multiprocessor;
-  guint warp_size;
-  gsize max_shared_memory;
-  gsize l2_size;
-  const gchar *pci_id;
-  const gchar *uuid;
-  gboolean integrated;
-  const gchar *driver_version;
-} GTorchDeviceInfo;
-
-/* The contract of a backend. Its devices are made once and live as long as the process. Streams are
- * subclasses of GTorchStream (gtorch-stream-private.h). */
-struct _GTorchDeviceClass
-{
-  GObjectClass parent_class;
-
-  /* The product's name, for people. Owned by the device. */
-  const gchar *(*get_name) (GTorchDevice *device);
-  /* What else is to be said of it (optional). Owned by the device. */
-  const GTorchDeviceInfo *(*get_info) (GTorchDevice *device);
-  /* Called when the device becomes the thread's current one (optional). */
-  gboolean (*make_current) (GTorchDevice *device, GError **error);
-
-  /* A storage with room for n_bytes, at least 64-byte aligned, with everything but data, n_bytes and device
-   * zero. NULL with OUT_OF_MEMORY. Must not wait for the device. */
-  GTorchStorage *(*alloc) (GTorchDevice *device, gsize n_bytes, GError **error);
-  /* Takes the storage, too. Work that was launched on it is still allowed to be under way. */
-  void (*free) (GTorchDevice *device, GTorchStorage *storage);
-  /* The same from a pool (optional: gtorch-memory-pool.c does it). free gives it back. */
-  GTorchStorage *(*alloc_in) (GTorchDevice *device, struct _GTorchPool *pool, gsize n_bytes,
-                              gboolean captured, GError **error);
-  /* Of those: the pool of what was allocated in a capture, else NULL; gives back what nobody has, to be
-   * waited for; the last reference is gone. */
-  struct _GTorchPool *(*get_pool) (GTorchStorage *storage);
-  void (*trim_pool) (GTorchDevice *device, struct _GTorchPool *pool);
-  void (*drop_pool) (GTorchDevice *device, struct _GTorchPool *pool);
-  /* A storage of memory that others have allocated. free_func is called, in any thread, when nothing uses it
-   * any more. is_managed: it is the host's as well (optional: nobody else has memory of the device). */
-  GTorchStorage *(*adopt) (GTorchDevice *device, gpointer data, gsize n_bytes, gboolean is_managed,
-                           GDestroyNotify free_func, gpointer free_data, GError **error);
-  /* How many bytes of memory the device has. */
-  guint64 (*get_total_memory) (GTorchDevice *device);
-  /* How much of it nobody has, and all, as whoever gives it away says now. */
-  gboolean (*get_memory_info) (GTorchDevice *device, guint64 *available, guint64 *total,
-                               GError **error);
-  /* Optional, for allocators that do not write into the statistics themselves: brings them up to date;
-   * begins again with its own peaks. Both with the statistics locked. */
-  void (*sync_stats) (GTorchDevice *device, struct _GTorchMemoryStats *stats);
-  void (*reset_peak) (GTorchDevice *device);
-  /* Gives memory back that nobody holds. */
-  void (*empty_cache) (GTorchDevice *device);
-
-  /* Copies between this device and another (or the CPU), in order of the current streams. Shapes are equal,
-   * dtypes too, both contiguous (optional for the CPU). */
-  gboolean (*copy) (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
-                    GError **error);
-  /* Gets the elements of a contiguous tensor, in order of the current stream, and waits for them. Nothing
-   * captures (optional: copy does it). */
-  gboolean (*read) (GTorchDevice *device, GTorchImpl *src, gpointer to, GError **error);
-  /* Runs the call on the stream, or enqueues it. What the call points to may go when this returns. */
-  gboolean (*launch) (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
-                      GError **error);
-
-  /* priority 0 is normal, negative ones go first. */
-  GTorchStream *(*new_stream) (GTorchDevice *device, gint priority, GError **error);
-  /* Of a queue that was not made here; NULL: the one that others use by default (optional). */
-  GTorchStream *(*new_external_stream) (GTorchDevice *device, gpointer handle, GError **error);
-  void (*get_priorities) (GTorchDevice *device, gint *least, gint *greatest);
-  /* Keeps the memory as it is until what the stream has now is done. */
-  gboolean (*record_stream) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                             GError **error);
-  /* Waits for the work of other streams than the current one that may write to the storage (optional). */
-  gboolean (*wait_storage) (GTorchDevice *device, GTorchStorage *storage, GError **error);
-  /* The same without waiting: the stream's further work comes after it, and is known to use the storage
-   * (optional: the host waits instead). */
-  gboolean (*order_storage) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                             GError **error);
-  /* Waits for all streams (optional: all timelines of the device). */
-  gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
-  /* The wait policy is another one now (optional). */
-  void (*wait_policy_changed) (GTorchDevice *device, GTorchWaitPolicy policy);
-  /* Events that other processes can have (optional: there are none). */
-  const struct _GTorchSharedEvents *shared_events;
-  /* Captures of its own (optional: operations are kept and run again). */
-  const struct _GTorchGraphBackend *graphs;
-  /* Direct access to the other's memory (optional: no). */
-  gboolean (*can_access_peer) (GTorchDevice *device, GTorchDevice *peer);
-  gboolean (*enable_peer) (GTorchDevice *device, GTorchDevice *peer, GError **error);
-  /* Fills in what it knows of the device's doings (optional). May take its time; in any thread. */
-  gboolean (*take_sample) (GTorchDevice *device, struct _GTorchDeviceSample *sample,
-                           GError **error);
-};
-
-#define GTORCH_DEVICE_GET_CLASS(object) \
-  (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_DEVICE, GTorchDeviceClass))
-
-/* What gtorch-device-manager.c knows of a kind of device. */
-typedef struct
-{
-  const gchar *prefix;
-  GTorchDeviceType type;
-  guint (*count) (void);                              /* makes no context, harms no later child */
-  GTorchDevice *(*get) (guint index, GError **error); /* transfer none; index below count */
-  const gchar *(*reason) (void);                      /* why count () is 0, translated */
-  /* Would operations work on it? NULL: then always. */
-  gboolean (*is_usable) (GTorchDevice *device, GError **error);
-} GTorchBackend;
-
-extern const GTorchBackend gtorch_backend_cpu;
-extern const GTorchBackend gtorch_backend_cuda;
-
 /* Allocates without regard to captures; gtorch_call_set_output () has that. */
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
 /* The default stream, made if it is not there; NULL with an error if it cannot be made just now. */
 GTorchStream *gtorch_device_make_default_stream (GTorchDevice *device, GError **error);
-/* Takes the reason why the device cannot be used any more; only the first one counts. */
-void gtorch_device_fail (GTorchDevice *device, GError *reason);
 /* As if it had not; for tests. */
 void gtorch_device_forget_failure (GTorchDevice *device);
 
@@ -185,6 +55,13 @@ gtorch_device_works (GTorchDevice *device, GError **error)
   return FALSE;
 }
 
+/* Returns whether the host can work on the memory of the device itself. */
+static inline gboolean
+gtorch_device_is_host (GTorchDevice *device)
+{
+  return device->type == GTORCH_DEVICE_TYPE_CPU;
+}
+
 /* "cpu", "cuda:1", for messages. */
 const gchar *gtorch_device_name (GTorchDevice *device);
 /* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was
@@ -194,9 +71,6 @@ gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
  * contiguous and of src's shape and dtype. A new reference. */
 GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                                    GTorchImpl *into, GError **error);
-GTorchDevice *gtorch_cpu_device_new (void);
-/* For backends: what was only guessed when devices were counted is known now. */
-void gtorch_device_manager_recount (void);
 /* NULL until one is set. */
 GTorchDevice *gtorch_peek_default_device (void);
 /* The one with the number 0. */
@@ -221,26 +95,11 @@ GTorchDevice *gtorch_device_or_current (GTorchDevice *device);
 GTorchDevice *gtorch_device_or_default (GTorchDevice *device);
 gboolean gtorch_device_can_be_current (GTorchDevice *device, GError **error);
 void gtorch_device_install_math_properties (GObjectClass *klass);
-gboolean gtorch_device_get_math_property (GTorchDevice *self, guint prop_id, GValue *value);
-gboolean gtorch_device_set_math_property (GTorchDevice *self, guint prop_id, const GValue *value);
 void gtorch_device_install_wait_property (GObjectClass *klass);
-gboolean gtorch_device_get_wait_property (GTorchDevice *self, guint prop_id, GValue *value);
-gboolean gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, const GValue *value);
 /* The longest that a thread spins in a callback of a main loop: a tenth of a frame. */
 #define GTORCH_MAIN_LOOP_SPIN_US 1600
 /* What the environment asks for. */
 GTorchWaitPolicy gtorch_default_wait_policy (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);
-gboolean gtorch_device_get_info_property (GTorchDevice *self, guint prop_id, GValue *value);
-
-/* --- the CPU's allocator (cpu/gtorch-cpu-allocator.c) --- */
-GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
-void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);
-guint64 gtorch_cpu_total_memory (GTorchDevice *device);
-gboolean gtorch_cpu_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
-                                 GError **error);
-void gtorch_cpu_sync_stats (GTorchDevice *device, struct _GTorchMemoryStats *stats);
-void gtorch_cpu_reset_peak (GTorchDevice *device);
-void gtorch_cpu_empty_cache (GTorchDevice *device);
 
 G_END_DECLS

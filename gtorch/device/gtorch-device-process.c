@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "device/gtorch-device-monitor.h"
+#include "base/gtorch-field-private.h"
 
 /**
  * GTorchDeviceProcess:
@@ -20,65 +21,9 @@ struct _GTorchDeviceProcess
   guint64 memory_used;
 };
 
-enum
-{
-  PROP_0,
-  PROP_PID,
-  PROP_MEMORY_USED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchDeviceProcess, gtorch_device_process, G_TYPE_OBJECT)
 
-static void
-gtorch_device_process_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchDeviceProcess *self = GTORCH_DEVICE_PROCESS (object);
-
-  switch (prop_id)
-    {
-    case PROP_PID:
-      g_value_set_uint (value, self->pid);
-      break;
-    case PROP_MEMORY_USED:
-      g_value_set_uint64 (value, self->memory_used);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_device_process_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchDeviceProcess *self = GTORCH_DEVICE_PROCESS (object);
-
-  switch (prop_id)
-    {
-    case PROP_PID:
-      self->pid = g_value_get_uint (value);
-      break;
-    case PROP_MEMORY_USED:
-      self->memory_used = g_value_get_uint64 (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_device_process_class_init (GTorchDeviceProcessClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS;
-
-  object_class->get_property = gtorch_device_process_get_property;
-  object_class->set_property = gtorch_device_process_set_property;
-
+static const GTorchField fields[] = {
   /**
    * GTorchDeviceProcess:pid:
    *
@@ -86,7 +31,8 @@ gtorch_device_process_class_init (GTorchDeviceProcessClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PID] = g_param_spec_uint ("pid", NULL, NULL, 0, G_MAXUINT, 0, flags);
+  { "pid", GTORCH_FIELD_UINT, GTORCH_FIELD (GTorchDeviceProcess, pid),
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchDeviceProcess:memory-used:
    *
@@ -94,9 +40,14 @@ gtorch_device_process_class_init (GTorchDeviceProcessClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MEMORY_USED] =
-      g_param_spec_uint64 ("memory-used", NULL, NULL, 0, G_MAXUINT64, 0, flags);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "memory-used", GTORCH_FIELD_UINT64, GTORCH_FIELD (GTorchDeviceProcess, memory_used),
+    .flags = GTORCH_FIELD_FIXED },
+};
+
+static void
+gtorch_device_process_class_init (GTorchDeviceProcessClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void

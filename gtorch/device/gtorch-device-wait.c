@@ -11,35 +11,11 @@
 
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-field-private.h"
 
-enum
-{
-  PROP_WAIT_POLICY = GTORCH_DEVICE_WAIT_PROP_0 + 1
-};
+typedef GTorchDevice Self;
 
-static GParamSpec *wait_policy_spec;
-
-gboolean
-gtorch_device_get_wait_property (GTorchDevice *self, guint prop_id, GValue *value)
-{
-  if (prop_id != PROP_WAIT_POLICY)
-    return FALSE;
-  g_value_set_enum (value, gtorch_device_get_wait_policy (self));
-  return TRUE;
-}
-
-gboolean
-gtorch_device_set_wait_property (GTorchDevice *self, guint prop_id, const GValue *value)
-{
-  if (prop_id != PROP_WAIT_POLICY)
-    return FALSE;
-  gtorch_device_set_wait_policy (self, g_value_get_enum (value));
-  return TRUE;
-}
-
-void
-gtorch_device_install_wait_property (GObjectClass *klass)
-{
+static const GTorchField fields[] = {
   /**
    * GTorchDevice:wait-policy:
    *
@@ -61,11 +37,16 @@ gtorch_device_install_wait_property (GObjectClass *klass)
    *
    * Since: 0.1
    */
-  wait_policy_spec =
-      g_param_spec_enum ("wait-policy", NULL, NULL, GTORCH_TYPE_WAIT_POLICY,
-                         GTORCH_WAIT_POLICY_ADAPTIVE,
-                         G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
-  g_object_class_install_property (klass, PROP_WAIT_POLICY, wait_policy_spec);
+  { "wait-policy",
+    GTORCH_PROPERTY_ENUM (GTorchWaitPolicy, gtorch_wait_policy_get_type,
+                          gtorch_device_get_wait_policy, gtorch_device_set_wait_policy),
+    .value = GTORCH_WAIT_POLICY_ADAPTIVE },
+};
+
+void
+gtorch_device_install_wait_property (GObjectClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
 }
 
 GType
@@ -146,7 +127,5 @@ gtorch_device_set_wait_policy (GTorchDevice *self, GTorchWaitPolicy policy)
   former = __atomic_exchange_n (&self->wait_policy, (gint) policy, __ATOMIC_SEQ_CST);
   if (former == (gint) policy)
     return;
-  if (GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed != NULL)
-    GTORCH_DEVICE_GET_CLASS (self)->wait_policy_changed (self, policy);
-  g_object_notify_by_pspec (G_OBJECT (self), wait_policy_spec);
+  g_object_notify (G_OBJECT (self), "wait-policy");
 }

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "memory/gtorch-allocator-private.h"
-#include "graph/gtorch-capture-private.h"
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-environment-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
+#include "memory/gtorch-memory-pool-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -37,21 +39,11 @@
 
 enum
 {
-  PROP_0,
-  PROP_TYPE,
-  PROP_INDEX,
-  PROP_NAME,
-  N_PROPS
-};
-
-enum
-{
   ERROR,
   MEMORY_PRESSURE,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 static GMutex lock; /* of what devices make late */
 GTORCH_FORK_LOCK (lock);
@@ -65,47 +57,13 @@ gtorch_device_type_get_type (void)
   static const GEnumValue values[] = {
     { GTORCH_DEVICE_TYPE_CPU, "GTORCH_DEVICE_TYPE_CPU", "cpu" },
     { GTORCH_DEVICE_TYPE_CUDA, "GTORCH_DEVICE_TYPE_CUDA", "cuda" },
+    { GTORCH_DEVICE_TYPE_PRIVATE, "GTORCH_DEVICE_TYPE_PRIVATE", "private" },
     { 0, NULL, NULL },
   };
 
   if (g_once_init_enter (&type))
     g_once_init_leave (&type, g_enum_register_static ("GTorchDeviceType", values));
   return type;
-}
-
-static void
-gtorch_device_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchDevice *self = GTORCH_DEVICE (object);
-
-  switch (prop_id)
-    {
-    case PROP_TYPE:
-      g_value_set_enum (value, self->type);
-      break;
-    case PROP_INDEX:
-      g_value_set_int (value, self->index);
-      break;
-    case PROP_NAME:
-      g_value_set_string (value, gtorch_device_get_name (self));
-      break;
-    default:
-      self = gtorch_device_resolved (self);
-      if (!gtorch_device_get_math_property (self, prop_id, value)
-          && !gtorch_device_get_wait_property (self, prop_id, value)
-          && !gtorch_device_get_info_property (self, prop_id, value))
-        G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_device_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  GTorchDevice *self = gtorch_device_resolved (GTORCH_DEVICE (object));
-
-  if (!gtorch_device_set_math_property (self, prop_id, value)
-      && !gtorch_device_set_wait_property (self, prop_id, value))
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
 /* A bare one, as bindings make it, is the CPU. */
@@ -117,16 +75,9 @@ gtorch_device_constructor (GType type, guint n_properties, GObjectConstructParam
   return G_OBJECT_CLASS (gtorch_device_parent_class)->constructor (type, n_properties, properties);
 }
 
-static void
-gtorch_device_class_init (GTorchDeviceClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchDevice Self;
 
-  gtorch_checks_init ();
-  object_class->constructor = gtorch_device_constructor;
-  object_class->get_property = gtorch_device_get_property;
-  object_class->set_property = gtorch_device_set_property;
-
+static const GTorchField fields[] = {
   /**
    * GTorchDevice:type: (getter get_device_type)
    *
@@ -134,9 +85,8 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_TYPE] =
-      g_param_spec_enum ("type", NULL, NULL, GTORCH_TYPE_DEVICE_TYPE, GTORCH_DEVICE_TYPE_CPU,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "type", GTORCH_PROPERTY_ENUM (GTorchDeviceType, gtorch_device_type_get_type,
+                                  gtorch_device_get_device_type, NULL) },
   /**
    * GTorchDevice:index:
    *
@@ -144,8 +94,7 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_INDEX] = g_param_spec_int ("index", NULL, NULL, -1, G_MAXINT, 0,
-                                        G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "index", GTORCH_PROPERTY_INT (gtorch_device_get_index, NULL), .low = -1, .high = INFINITY },
   /**
    * GTorchDevice:name:
    *
@@ -153,12 +102,20 @@ gtorch_device_class_init (GTorchDeviceClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_NAME] =
-      g_param_spec_string ("name", NULL, NULL, NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "name", GTORCH_PROPERTY_STRING (gtorch_device_get_name, NULL) },
+};
+
+static void
+gtorch_device_class_init (GTorchDeviceClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  gtorch_checks_init ();
+  object_class->constructor = gtorch_device_constructor;
+  GTORCH_FIELDS (klass, fields);
+  gtorch_device_install_info_properties (object_class);
   gtorch_device_install_math_properties (object_class);
   gtorch_device_install_wait_property (object_class);
-  gtorch_device_install_info_properties (object_class);
 
   /**
    * GTorchDevice::error:
@@ -201,25 +158,6 @@ gtorch_device_init (GTorchDevice *self)
   self->pressure_threshold = DEFAULT_PRESSURE_THRESHOLD;
   self->pressure_mark = DEFAULT_PRESSURE_THRESHOLD;
   self->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", self, NULL);
-}
-
-/**
- * gtorch_device_cpu:
- *
- * Gets the CPU.
- *
- * Returns: (transfer none): the device
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_cpu (void)
-{
-  static GTorchDevice *cpu;
-
-  if (g_once_init_enter (&cpu))
-    g_once_init_leave (&cpu, gtorch_cpu_device_new ());
-  return cpu;
 }
 
 /**
@@ -271,7 +209,7 @@ gtorch_device_get_name (GTorchDevice *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), NULL);
   self = gtorch_device_resolved (self);
-  return GTORCH_DEVICE_GET_CLASS (self)->get_name (self);
+  return GTORCH_DEVICE_GET_CLASS (self)->get_info (self)->name;
 }
 
 /**
@@ -317,22 +255,27 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
 {
   GTorchStream *stream = g_atomic_pointer_get (&self->default_stream);
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self);
+  const gpointer legacy = NULL; /* the driver's own default queue */
+  g_autoptr (GError) reason = NULL;
   gboolean is_legacy;
 
   if (G_LIKELY (stream != NULL))
     return stream;
-  is_legacy =
-      klass->new_external_stream != NULL && gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
+  is_legacy = gtorch_env_choice ("GTORCH_DEFAULT_STREAM") == 0;
   g_mutex_lock (&lock);
   stream = self->default_stream;
   if (stream == NULL)
     {
-      if (self->type == GTORCH_DEVICE_TYPE_CPU)
+      if (gtorch_device_is_host (self))
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
-      else if (is_legacy)
-        stream = klass->new_external_stream (self, NULL, error);
       else
-        stream = klass->new_stream (self, 0, error);
+        {
+          stream = is_legacy ? klass->new_stream (self, 0, &legacy, &reason) : NULL;
+          if (!is_legacy || g_error_matches (reason, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
+            stream = klass->new_stream (self, 0, NULL, error);
+          else if (stream == NULL)
+            g_propagate_error (error, g_steal_pointer (&reason));
+        }
       if (stream != NULL)
         {
           stream->device = self;
@@ -699,9 +642,12 @@ gtorch_device_get_peak_memory_reserved (GTorchDevice *self)
 guint64
 gtorch_device_get_total_memory (GTorchDevice *self)
 {
+  guint64 total = 0;
+
   g_return_val_if_fail (GTORCH_IS_DEVICE (self), 0);
   self = gtorch_device_resolved (self);
-  return GTORCH_DEVICE_GET_CLASS (self)->get_total_memory (self);
+  GTORCH_DEVICE_GET_CLASS (self)->get_memory_info (self, NULL, &total, NULL);
+  return total;
 }
 
 /**
@@ -852,16 +798,11 @@ gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
 
   if (G_UNLIKELY (pool != NULL))
     return gtorch_pool_alloc (pool, n_bytes, FALSE, error);
-  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
-    return gtorch_cpu_alloc (device, n_bytes, error);
   return GTORCH_DEVICE_GET_CLASS (device)->alloc (device, n_bytes, error);
 }
 
 void
 gtorch_device_free (GTorchDevice *device, GTorchStorage *storage)
 {
-  if (G_LIKELY (device->type == GTORCH_DEVICE_TYPE_CPU))
-    gtorch_cpu_free (device, storage);
-  else
-    GTORCH_DEVICE_GET_CLASS (device)->free (device, storage);
+  GTORCH_DEVICE_GET_CLASS (device)->free (device, storage);
 }

@@ -14,6 +14,7 @@ G_BEGIN_DECLS
  * GTorchDeviceType:
  * @GTORCH_DEVICE_TYPE_CPU: the processor and its memory
  * @GTORCH_DEVICE_TYPE_CUDA: a GPU of NVIDIA's
+ * @GTORCH_DEVICE_TYPE_PRIVATE: a device of a backend that was added to the library by the program
  *
  * The kind of a device.
  *
@@ -23,6 +24,7 @@ typedef enum
 {
   GTORCH_DEVICE_TYPE_CPU,
   GTORCH_DEVICE_TYPE_CUDA,
+  GTORCH_DEVICE_TYPE_PRIVATE,
 } GTorchDeviceType;
 
 #define GTORCH_TYPE_DEVICE_TYPE (gtorch_device_type_get_type ())

@@ -7,6 +7,7 @@
 
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-fft-plan-cache-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "base/gtorch-hash-private.h"
 
@@ -50,16 +51,6 @@ struct _GTorchFFTPlanCache
   GHashTable *entries;
   GQueue order; /* the last used one first */
 };
-
-enum
-{
-  PROP_0,
-  PROP_SIZE,
-  PROP_MAX_SIZE,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchFFTPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
 
@@ -161,35 +152,6 @@ gtorch_fft_plan_cache_add (GTorchFFTPlanCache *self, const GTorchFFTKey *key, gp
 /* --- the object --- */
 
 static void
-gtorch_fft_plan_cache_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
-
-  switch (prop_id)
-    {
-    case PROP_SIZE:
-      g_value_set_uint (value, gtorch_fft_plan_cache_get_size (self));
-      break;
-    case PROP_MAX_SIZE:
-      g_value_set_uint (value, gtorch_fft_plan_cache_get_max_size (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_fft_plan_cache_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  if (prop_id == PROP_MAX_SIZE)
-    gtorch_fft_plan_cache_set_max_size (GTORCH_FFT_PLAN_CACHE (object), g_value_get_uint (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
 gtorch_fft_plan_cache_finalize (GObject *object)
 {
   GTorchFFTPlanCache *self = GTORCH_FFT_PLAN_CACHE (object);
@@ -201,15 +163,9 @@ gtorch_fft_plan_cache_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_fft_plan_cache_parent_class)->finalize (object);
 }
 
-static void
-gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchFFTPlanCache Self;
 
-  object_class->get_property = gtorch_fft_plan_cache_get_property;
-  object_class->set_property = gtorch_fft_plan_cache_set_property;
-  object_class->finalize = gtorch_fft_plan_cache_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchFFTPlanCache:size: (getter get_size)
    *
@@ -217,9 +173,7 @@ gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SIZE] = g_param_spec_uint ("size", NULL, NULL, 0, G_MAXUINT, 0,
-                                        G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-
+  { "size", GTORCH_PROPERTY_UINT (gtorch_fft_plan_cache_get_size, NULL) },
   /**
    * GTorchFFTPlanCache:max-size: (getter get_max_size) (setter set_max_size)
    *
@@ -227,10 +181,18 @@ gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MAX_SIZE] =
-      g_param_spec_uint ("max-size", NULL, NULL, 0, G_MAXUINT, MAX_SIZE,
-                         G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "max-size",
+    GTORCH_PROPERTY_UINT (gtorch_fft_plan_cache_get_max_size, gtorch_fft_plan_cache_set_max_size),
+    .value = MAX_SIZE },
+};
+
+static void
+gtorch_fft_plan_cache_class_init (GTorchFFTPlanCacheClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_fft_plan_cache_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -341,7 +303,7 @@ gtorch_fft_plan_cache_set_max_size (GTorchFFTPlanCache *self, guint max_size)
   g_mutex_unlock (&self->lock);
   g_slist_free_full (surplus, gtorch_fft_cached_unref);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MAX_SIZE]);
+    g_object_notify (G_OBJECT (self), "max-size");
 }
 
 /**

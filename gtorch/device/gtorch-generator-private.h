@@ -4,16 +4,12 @@
 #pragma once
 
 #include <gtorch/device/gtorch-generator.h>
-#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 G_BEGIN_DECLS
 
 /* One call's numbers. Element i of a result is made from (seed, counter, i) alone, so a call takes one
  * step of the counter, however many elements it has. */
 void gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter);
-
-/* Fills in call->seed and call->counter from the call's generator or the device's. Does nothing in a
- * capture: each replay reserves anew. */
-void gtorch_random_reserve (GTorchOpCall *call);
 
 G_END_DECLS

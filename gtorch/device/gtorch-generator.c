@@ -6,11 +6,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "graph/gtorch-capture-private.h"
 #include "device/gtorch-device-manager.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "base/gtorch-observer-private.h"
 
 /**
  * GTorchGenerator:
@@ -49,35 +49,7 @@ struct _GTorchGenerator
   guint64 counter;
 };
 
-enum
-{
-  PROP_0,
-  PROP_SEED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchGenerator, gtorch_generator, G_TYPE_OBJECT)
-
-static void
-gtorch_generator_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_SEED)
-    g_value_set_uint64 (value, gtorch_generator_get_seed (GTORCH_GENERATOR (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_generator_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  if (prop_id == PROP_SEED)
-    gtorch_generator_set_seed (GTORCH_GENERATOR (object), g_value_get_uint64 (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_generator_finalize (GObject *object)
@@ -87,15 +59,9 @@ gtorch_generator_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_generator_parent_class)->finalize (object);
 }
 
-static void
-gtorch_generator_class_init (GTorchGeneratorClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchGenerator Self;
 
-  object_class->get_property = gtorch_generator_get_property;
-  object_class->set_property = gtorch_generator_set_property;
-  object_class->finalize = gtorch_generator_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchGenerator:seed:
    *
@@ -103,10 +69,17 @@ gtorch_generator_class_init (GTorchGeneratorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SEED] =
-      g_param_spec_uint64 ("seed", NULL, NULL, 0, G_MAXUINT64, DEFAULT_SEED,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "seed", GTORCH_PROPERTY_UINT64 (gtorch_generator_get_seed, gtorch_generator_set_seed),
+    .value = DEFAULT_SEED },
+};
+
+static void
+gtorch_generator_class_init (GTorchGeneratorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_generator_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -184,7 +157,7 @@ set_seed (GTorchGenerator *self, guint64 seed)
   self->counter = 0;
   g_mutex_unlock (&self->lock);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+    g_object_notify (G_OBJECT (self), "seed");
 }
 
 /**
@@ -200,8 +173,7 @@ void
 gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed)
 {
   g_return_if_fail (GTORCH_IS_GENERATOR (self));
-  if (gtorch_captures_exist ())
-    gtorch_audit_host_work ("seeding a generator");
+  gtorch_observe_host_work ("seeding a generator");
   set_seed (self, seed);
 }
 
@@ -290,7 +262,7 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
   self->counter = GUINT64_FROM_LE (numbers[1]);
   g_mutex_unlock (&self->lock);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SEED]);
+    g_object_notify (G_OBJECT (self), "seed");
   return TRUE;
 }
 
@@ -308,8 +280,7 @@ gtorch_manual_seed (guint64 seed)
   GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
   guint i;
 
-  if (gtorch_captures_exist ())
-    gtorch_audit_host_work ("seeding the generators");
+  gtorch_observe_host_work ("seeding the generators");
   for (i = 0; i < g_list_model_get_n_items (devices); i++)
     {
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
@@ -325,26 +296,4 @@ gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter
   *seed = self->seed;
   *counter = self->counter++;
   g_mutex_unlock (&self->lock);
-}
-
-void
-gtorch_random_reserve (GTorchOpCall *call)
-{
-  const GTorchOpClass *op = call->op;
-  GTorchStream *stream = gtorch_current_stream (call->device);
-  GTorchGenerator *generator = NULL;
-  guint i, attr;
-
-  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
-    return;
-  for (i = 0, attr = 0; i < op->n_args; i++)
-    if (op->args[i].kind > GTORCH_ARG_TENSORS)
-      {
-        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
-          generator = call->attrs[attr].p;
-        attr++;
-      }
-  if (generator == NULL)
-    generator = gtorch_device_get_default_generator (call->device);
-  gtorch_generator_reserve (generator, &call->seed, &call->counter);
 }

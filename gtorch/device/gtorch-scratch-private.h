@@ -18,7 +18,5 @@ gpointer gtorch_scratch_new0 (gint64 n, gsize size, GError **error) G_GNUC_WARN_
 void gtorch_scratch_set_error (gint64 n, gsize size, GError **error);
 /* Would n things of `size` bytes each fit into the machine at all? For many small ones, which GLib makes. */
 gboolean gtorch_scratch_check (gint64 n, gsize size, GError **error);
-/* What allocates does not know for whom: puts the name in front of OUT_OF_MEMORY and of a nameless SHAPE. */
-void gtorch_error_name_op (GError **error, const gchar *op);
 
 G_END_DECLS

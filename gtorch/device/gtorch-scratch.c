@@ -23,7 +23,8 @@ measure (gint64 n, gsize size, gsize *n_bytes)
 
   return n >= 0 && g_size_checked_mul (n_bytes, n, size)
          && g_size_checked_add (&rounded, *n_bytes, ALIGNMENT)
-         && (*n_bytes <= SMALL || *n_bytes <= gtorch_cpu_total_memory (gtorch_device_cpu ()));
+         && (*n_bytes <= SMALL
+             || *n_bytes <= gtorch_device_get_total_memory (gtorch_device_cpu ()));
 }
 
 void
@@ -44,21 +45,6 @@ gtorch_scratch_check (gint64 n, gsize size, GError **error)
     return TRUE;
   gtorch_scratch_set_error (n, size, error);
   return FALSE;
-}
-
-void
-gtorch_error_name_op (GError **error, const gchar *op)
-{
-  const gchar *message;
-
-  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
-    return;
-  message = (*error)->message;
-  if ((*error)->code == GTORCH_ERROR_OUT_OF_MEMORY
-      || ((*error)->code == GTORCH_ERROR_SHAPE
-          && !g_str_has_prefix (message + strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_"),
-                                ": ")))
-    gtorch_error_set_op (error, op);
 }
 
 gpointer

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gtorch/dispatch/gtorch-autocast.h>
-#include <gtorch/stream/gtorch-choice-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/dispatch/gtorch-op-private.h>
 
 G_BEGIN_DECLS

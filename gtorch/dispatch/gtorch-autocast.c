@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "base/gtorch-callback-private.h"
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 
@@ -311,6 +311,15 @@ gtorch_autocast_end (GTorchAutocastCall *call)
 
 /* --- public --- */
 
+/* The dtype of a region that names none. */
+static guint
+default_dtype (GTorchDeviceType device_type)
+{
+  const GTorchBackend *backend = gtorch_backends[device_type];
+
+  return backend != NULL ? backend->autocast_dtype : GTORCH_DTYPE_BFLOAT16;
+}
+
 /**
  * gtorch_autocast_guard_new:
  * @device_type: the tensors of which devices are meant
@@ -338,7 +347,7 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
 
   g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, NULL);
   if (dtype == GTORCH_DTYPE_NONE)
-    dtype = device_type == GTORCH_DEVICE_TYPE_CPU ? GTORCH_DTYPE_BFLOAT16 : GTORCH_DTYPE_FLOAT16;
+    dtype = default_dtype (device_type);
   if ((guint) dtype >= GTORCH_N_DTYPES)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("autocast: %d is not a dtype"),
@@ -475,7 +484,7 @@ gtorch_get_autocast_dtype (GTorchDeviceType device_type)
   g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, GTORCH_DTYPE_NONE);
   if (gtorch_is_autocast_enabled (device_type))
     return gtorch_thread.autocast.dtypes[device_type];
-  return device_type == GTORCH_DEVICE_TYPE_CPU ? GTORCH_DTYPE_BFLOAT16 : GTORCH_DTYPE_FLOAT16;
+  return default_dtype (device_type);
 }
 
 /**
@@ -492,4 +501,9 @@ gtorch_is_autocast_cache_enabled (void)
 {
   gtorch_guards_settle ();
   return !gtorch_thread.autocast_is_lean;
+}
+
+static void __attribute__ ((constructor)) add_cleanup (void)
+{
+  gtorch_thread_add_cleanup (gtorch_clear_autocast_cache);
 }

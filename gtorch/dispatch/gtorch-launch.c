@@ -8,14 +8,14 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "memory/gtorch-allocator-private.h"
-#include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-environment-private.h"
 #include "device/gtorch-generator-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "memory/gtorch-memory-pool-private.h"
+#include "base/gtorch-observer-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
 
 static gint launch_blocking = -1; /* atomically; -1: ask the environment */
@@ -58,148 +58,7 @@ gtorch_set_launch_blocking (gboolean blocking)
   g_atomic_int_set (&launch_blocking, blocking != FALSE);
 }
 
-/* --- calls that outlive their caller --- */
-
-GTorchSavedCall *
-gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer data)
-{
-  GTorchSavedCall *saved = g_new0 (GTorchSavedCall, 1);
-  const GTorchOpClass *op = call->op;
-  guint i, j, attr;
-
-  saved->call = *call;
-  saved->call.is_plain = FALSE; /* an alias may be laid out otherwise */
-  saved->inputs = g_new0 (GTorchImpl *, MAX (call->n_inputs, 1));
-  for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL)
-      saved->inputs[i] =
-          alias != NULL ? alias (call->inputs[i], data) : gtorch_impl_alias (call->inputs[i]);
-  for (i = 0; i < call->n_outputs; i++)
-    {
-      saved->call.outputs[i] = NULL;
-      if (call->outputs[i] == NULL)
-        continue;
-      for (j = 0; j < call->n_inputs; j++) /* in place: the same operand stays the same */
-        if (saved->call.outputs[i] == NULL && call->outputs[i] == call->inputs[j])
-          saved->call.outputs[i] = gtorch_impl_ref (saved->inputs[j]);
-      if (saved->call.outputs[i] == NULL)
-        saved->call.outputs[i] =
-            alias != NULL ? alias (call->outputs[i], data) : gtorch_impl_alias (call->outputs[i]);
-    }
-
-  saved->attrs = g_new0 (GTorchAttr, MAX (op->n_attrs, 1));
-  for (i = 0, attr = 0; i < op->n_args; i++)
-    {
-      if (op->args[i].kind <= GTORCH_ARG_TENSORS)
-        continue;
-      saved->attrs[attr] = call->attrs[attr];
-      if (op->args[i].kind == GTORCH_ARG_INTS)
-        saved->attrs[attr].list.data =
-            g_memdup2 (call->attrs[attr].list.data, call->attrs[attr].list.n * sizeof (gint64));
-      else if (op->args[i].kind == GTORCH_ARG_GENERATOR && call->attrs[attr].p != NULL)
-        g_object_ref (saved->attrs[attr].p);
-      attr++;
-    }
-  saved->call.inputs = saved->inputs;
-  saved->call.attrs = saved->attrs;
-  return saved;
-}
-
-void
-gtorch_saved_call_free (GTorchSavedCall *saved)
-{
-  const GTorchOpClass *op = saved->call.op;
-  guint i, attr;
-
-  gtorch_impl_clear (saved->inputs, saved->call.n_inputs);
-  gtorch_impl_clear (saved->call.outputs, saved->call.n_outputs);
-  for (i = 0, attr = 0; i < op->n_args; i++)
-    {
-      if (op->args[i].kind <= GTORCH_ARG_TENSORS)
-        continue;
-      if (op->args[i].kind == GTORCH_ARG_INTS)
-        g_free ((gpointer) saved->attrs[attr].list.data);
-      else if (op->args[i].kind == GTORCH_ARG_GENERATOR)
-        g_clear_object (&saved->attrs[attr].p);
-      attr++;
-    }
-  g_free (saved->inputs);
-  g_free (saved->attrs);
-  g_free (saved);
-}
-
-gboolean
-gtorch_saved_call_run (GTorchSavedCall *saved, GError **error)
-{
-  GTorchDevice *device = saved->call.device;
-  const GTorchStream *former = gtorch_thread.streams[device->slot];
-  GTorchChange change;
-  gboolean result;
-
-  if (former != NULL)
-    gtorch_change_to_stream (&change, device, NULL);
-  gtorch_thread.must_finish = TRUE;
-  result = saved->call.op->cpu (&saved->call, error);
-  gtorch_thread.must_finish = FALSE;
-  if (former != NULL)
-    gtorch_change_end (&change);
-  if (!result)
-    gtorch_call_name_error (&saved->call, error);
-  return result;
-}
-
 /* --- reading what others wrote --- */
-
-void
-gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq)
-{
-  __atomic_store_n (&storage->write_seq, seq, __ATOMIC_RELAXED);
-  __atomic_store_n (&storage->writer, timeline, __ATOMIC_RELEASE);
-}
-
-static gboolean
-wait_for_writer (GTorchStorage *storage, GError **error)
-{
-  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
-
-  if (writer == NULL)
-    return TRUE;
-  if (gtorch_timeline_is_of_copies (writer))
-    {
-      if (!writer->wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                         error))
-        return FALSE;
-      __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
-      return TRUE;
-    }
-  if (!gtorch_timeline_wait (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
-                             error))
-    return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_storage_waited (storage, writer);
-  if (!gtorch_timeline_report_work (writer, __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
-                                    error))
-    return FALSE; /* and the next one who asks */
-  __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
-  return TRUE;
-}
-
-gboolean
-gtorch_storage_wait (GTorchStorage *storage, GError **error)
-{
-  return wait_for_writer (storage, error);
-}
-
-gboolean
-gtorch_stream_check_operand (GTorchStream *stream, GTorchStorage *storage, GError **error)
-{
-  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
-
-  return writer == NULL || (writer == stream->timeline && g_atomic_int_get (&writer->is_failed))
-         || gtorch_timeline_check_work (writer,
-                                        __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED),
-                                        error);
-}
 
 gboolean
 gtorch_call_overwrites (const GTorchOpCall *call, guint i)
@@ -212,41 +71,25 @@ gtorch_call_overwrites (const GTorchOpCall *call, guint i)
 }
 
 gboolean
-gtorch_storage_wait_copies (GTorchStorage *storage, GError **error)
+gtorch_impl_allow_sync (GTorchImpl *impl, GError **error)
 {
-  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
+  GTorchStream *stream = gtorch_current_stream (impl->storage->device);
+  GTorchPool *pool = gtorch_pool_of (impl->storage);
+  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  const gchar *reason;
 
-  return writer == NULL || !gtorch_timeline_is_of_copies (writer)
-         || wait_for_writer (storage, error);
-}
-
-typedef struct
-{
-  GTorchTimeline *timeline;
-  guint64 seq;
-} Copies;
-
-static gboolean
-await_copies (gpointer data, GError **error)
-{
-  const Copies *copies = data;
-
-  return !gtorch_timeline_is_of_copies (copies->timeline)
-         || copies->timeline->wait (copies->timeline, copies->seq, NULL, error);
-}
-
-void
-gtorch_stream_enqueue_copies (GTorchStream *stream, GTorchStorage *storage)
-{
-  GTorchTimeline *writer = __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE);
-  Copies *copies;
-
-  if (writer == NULL || !gtorch_timeline_is_of_copies (writer))
-    return;
-  copies = g_new (Copies, 1);
-  copies->timeline = writer;
-  copies->seq = __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED);
-  GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, await_copies, copies, g_free);
+  if (pool != NULL && gtorch_pool_is_capturing (pool))
+    reason = _ ("it is not computed before the graph is replayed");
+  else if (capture != NULL && !GTORCH_CAPTURE_BASE (capture)->is_relaxed)
+    reason = _ ("the current stream captures a graph");
+  else if (g_atomic_int_get (&gtorch_n_global_captures) != 0)
+    reason = _ ("a graph is captured in global mode");
+  else
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("the elements of a tensor of shape %s cannot be read on the host: %s"),
+               gtorch_impl_shape_str (impl), reason);
+  return FALSE;
 }
 
 gboolean
@@ -277,7 +120,7 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
     }
   if (gtorch_thread.worker != NULL)
     return TRUE;
-  if (!gtorch_capture_allow_sync (impl, error))
+  if (!gtorch_impl_allow_sync (impl, error))
     return FALSE;
   if (stream != NULL && stream->timeline != NULL
       && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
@@ -286,7 +129,7 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
           || !gtorch_timeline_report (stream->timeline, error))
         return FALSE;
     }
-  return wait_for_writer (storage, error) && gtorch_pool_sync (storage, error);
+  return gtorch_storage_wait (storage, error) && gtorch_pool_sync (storage, error);
 }
 
 gboolean
@@ -326,7 +169,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
       gtorch_shape_set_error (shape, n_dims, error);
       return NULL;
     }
-  storage = gtorch_pool_alloc (gtorch_capture_get_pool (capture),
+  storage = gtorch_pool_alloc (GTORCH_CAPTURE_BASE (capture)->pool,
                                (gsize) numel * gtorch_dtype_size (dtype), TRUE, error);
   if (storage == NULL)
     return NULL;
@@ -337,12 +180,35 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 
 /* --- launching --- */
 
+void
+gtorch_random_reserve (GTorchOpCall *call)
+{
+  const GTorchOpClass *op = call->op;
+  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchGenerator *generator = NULL;
+  guint i, attr;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return;
+  for (i = 0, attr = 0; i < op->n_args; i++)
+    if (op->args[i].kind > GTORCH_ARG_TENSORS)
+      {
+        if (op->args[i].kind == GTORCH_ARG_GENERATOR)
+          generator = call->attrs[attr].p;
+        attr++;
+      }
+  if (generator == NULL)
+    generator = gtorch_device_get_default_generator (call->device);
+  gtorch_generator_reserve (generator, &call->seed, &call->counter);
+}
+
 static inline gboolean
 launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchDevice *device = call->device;
 
-  return call->op->cpu == gtorch_cpu_empty /* nothing is written, so no queue needs to know */
+  return (call->op->flags
+          & GTORCH_OP_FLAG_UNSET) /* nothing is written, so no queue needs to know */
          || GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error);
 }
 
@@ -352,13 +218,10 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
 
   if (capture != NULL)
-    {
-      gtorch_audit_captured (capture, call);
-      return gtorch_capture_add (capture, stream, call, error);
-    }
+    return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
   if (!launch_on_device (stream, call, error))
     return FALSE;
-  if (stream->timeline != NULL && call->op->cpu != gtorch_cpu_empty
+  if (stream->timeline != NULL && !(call->op->flags & GTORCH_OP_FLAG_UNSET)
       && gtorch_get_launch_blocking ())
     {
       return gtorch_timeline_wait (stream->timeline, G_MAXUINT64, NULL, error)
@@ -392,33 +255,25 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
             return FALSE;
           written = storage; /* what was not computed is not looked at */
         }
-      else if (!wait_for_writer (storage, error))
+      else if (!gtorch_storage_wait (storage, error))
         return FALSE;
     }
-  if (!call->op->cpu (call, error))
+  if (!gtorch_call_run (call, NULL, error))
     return FALSE;
   if (written != NULL)
     __atomic_store_n (&written->writer, NULL, __ATOMIC_RELAXED);
   return TRUE;
 }
 
-gboolean
-gtorch_launch (GTorchOpCall *call, GError **error)
+/* stream: NULL is the default one. */
+static inline gboolean
+launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  GTorchStream *stream = gtorch_current_stream (call->device);
   guint i;
 
-  if (!gtorch_auto_sync (call->device, error))
-    return FALSE;
-  if (gtorch_captures_exist ()
-      && (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) == NULL)
-      && !gtorch_audit_launch (stream, call, error))
-    return FALSE;
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_call (stream, call, error))
-    return FALSE;
   if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
-  if (call->device->type != GTORCH_DEVICE_TYPE_CPU)
+  if (!gtorch_device_is_host (call->device))
     return launch_on_device (NULL, call, error);
 
   for (i = 0; i < call->n_inputs; i++)
@@ -427,5 +282,13 @@ gtorch_launch (GTorchOpCall *call, GError **error)
                        != NULL)
         && gtorch_thread.worker == NULL)
       return launch_behind_writers (call, error);
-  return call->op->cpu (call, error);
+  return gtorch_call_run (call, NULL, error);
+}
+
+gboolean
+gtorch_launch (GTorchOpCall *call, GError **error)
+{
+  if (!gtorch_auto_sync (call->device, error))
+    return FALSE;
+  return gtorch_observe_call (gtorch_current_stream (call->device), call, launch, error);
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include <gtorch/base/gtorch-range-private.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -16,17 +17,12 @@ G_BEGIN_DECLS
  *     gtorch_op_add ()              generated; the same over GTorchImpl, for use inside the library
  *       gtorch_op_run ()            checks operands
  *         class->shape ()           promotes, computes shapes, allocates outputs (host only)
- *         gtorch_launch ()          runs class->cpu () or the device's kernel, or enqueues or
- *         records it
+ *         gtorch_launch ()          runs the device's form of the operation, or enqueues or records it
  *         gtorch_autograd_record () only if a gradient is wanted
  */
 
 #define GTORCH_OP_MAX_OUTPUTS 4
-#define GTORCH_N_DEVICE_TYPES 2
 
-typedef struct _GTorchOpClass GTorchOpClass;
-typedef struct _GTorchOpCall GTorchOpCall;
-typedef struct _GTorchCudaLane GTorchCudaLane; /* a queue of a GPU */
 typedef struct _GTorchGradContext GTorchGradContext;
 
 typedef enum
@@ -164,15 +160,13 @@ struct _GTorchOpClass
   guint8 n_outputs;
   guint8 promote;        /* GTorchPromote */
   gint16 loop;           /* row of the loop tables, or -1 */
-  guint16 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
+  guint32 autocast;      /* a byte for each type of device: GTorchAutocastPolicy */
   guint32 dtypes;        /* the dtypes it is computed in, after promotion */
   guint32 plain;         /* those that a plain call may have, see is_plain below */
   guint32 saved_inputs;  /* bit i: the gradient needs the value of input i (bit 31: the list) */
   guint32 saved_outputs; /* bit i: … of output i */
   const GTorchArgSpec *args;
   gboolean (*shape) (GTorchOpCall *call, GError **error);
-  gboolean (*cpu) (GTorchOpCall *call, GError **error);
-  gboolean (*cuda) (GTorchOpCall *call, GTorchCudaLane *lane, GError **error); /* NULL: not yet */
   gboolean (*grad) (GTorchGradContext *context, GError **error); /* NULL: not differentiable */
   gboolean (*writes) (const GTorchOpCall *call, guint i); /* to inputs; NULL: to outputs alone */
 };
@@ -233,6 +227,8 @@ gboolean gtorch_grad_undefined_for (GTorchGradContext *context, const gchar *arg
 extern const GTorchOpClass gtorch_ops[];
 extern const guint gtorch_n_ops;
 const GTorchOpClass *gtorch_op_find (const gchar *name);
+/* Returns the argument that input i, or attribute i, belongs to. */
+const GTorchArgSpec *gtorch_op_find_arg (const GTorchOpClass *op, gboolean tensor, guint i);
 
 /* Runs one call. `outputs` receives n_outputs new references (in place: nothing is written to it). */
 gboolean gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
@@ -261,9 +257,15 @@ gtorch_call_has_ints (const GTorchOpCall *call, guint n)
   return n == 0;
 }
 
-/* Has the dtype the number? As in PyTorch, infinities are there, and numbers that an unsigned integer
- * wraps to; fractions are cut off. */
-gboolean gtorch_dtype_has (guint dtype, gdouble value);
+/* Returns whether every floating-point dtype has the numbers among the attributes. */
+gboolean gtorch_call_has_all_small_numbers (const GTorchOpCall *call);
+static inline gboolean
+gtorch_call_has_small_numbers (const GTorchOpCall *call)
+{
+  return G_LIKELY (call->op->n_attrs == 1 && fabs (call->attrs[0].d) <= 65504)
+         || gtorch_call_has_all_small_numbers (call);
+}
+
 /* Is attribute i, a number, one that the dtype has? */
 gboolean gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error);
 /* The same of attribute i, a double, which for integers must not have been rounded to that. */
@@ -277,10 +279,13 @@ gboolean gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, g
 /* "add: inputs[1]: …": sets a GError whose message starts with the op's name. */
 void gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format,
                         ...) G_GNUC_PRINTF (4, 5);
+/* Does it write to every byte of input i, whatever is there? */
+gboolean gtorch_call_overwrites (const GTorchOpCall *call, guint i);
 /* What allocates deep inside of an operation does not know its name: puts that in front of OUT_OF_MEMORY. */
 void gtorch_call_name_error (const GTorchOpCall *call, GError **error);
-/* Makes the message of an error from inside of `op` begin with its name instead of the part's. */
-void gtorch_error_set_op (GError **error, const gchar *op);
+/* Sets an INVALID error which says that a numeric argument of the operation is outside its range. */
+void gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low, gdouble high,
+                              gboolean is_open, GError **error);
 /* The operation that the program knows of. */
 static inline const GTorchOpClass *
 gtorch_call_named_op (const GTorchOpCall *call)
@@ -313,6 +318,9 @@ gboolean gtorch_shape_same (GTorchOpCall *call, GError **error); /* as input 0 *
 
 /* --- the launcher --- */
 gboolean gtorch_launch (GTorchOpCall *call, GError **error);
+/* Fills in call->seed and call->counter from the call's generator or the device's. Does nothing in a
+ * capture: each replay reserves anew. */
+void gtorch_random_reserve (GTorchOpCall *call);
 /* Before the shape function of an operation that reads values. */
 gboolean gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error);
 /* An output, in the graph's memory while the current stream captures. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The path that every operation takes, and the shape functions that families share. */
+/* The path that every operation takes. */
 
 #include "config.h"
 
@@ -10,53 +10,17 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-run-private.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "memory/gtorch-allocator-private.h"
 #include "dispatch/gtorch-autocast-private.h"
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-generator-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
-
-void
-gtorch_call_error (GTorchOpCall *call, GError **error, GTorchError code, const gchar *format, ...)
-{
-  g_autofree gchar *text = NULL;
-  va_list args;
-
-  if (error == NULL)
-    return;
-  va_start (args, format);
-  text = g_strdup_vprintf (format, args);
-  va_end (args);
-  g_set_error (error, GTORCH_ERROR, code, "%s: %s", gtorch_call_named_op (call)->name, text);
-}
-
-void
-gtorch_error_set_op (GError **error, const gchar *op)
-{
-  const gchar *message, *rest;
-  gchar *renamed;
-  gsize length;
-
-  if (error == NULL || *error == NULL || (*error)->domain != GTORCH_ERROR)
-    return;
-  message = (*error)->message;
-  length = strspn (message, "abcdefghijklmnopqrstuvwxyz0123456789_");
-  rest = g_str_has_prefix (message + length, ": ") ? message + length + 2 : message;
-  renamed = g_strdup_printf ("%s: %s", op, rest);
-  g_free ((*error)->message);
-  (*error)->message = renamed;
-}
-
-void
-gtorch_call_name_error (const GTorchOpCall *call, GError **error)
-{
-  gtorch_error_name_op (error, gtorch_call_named_op (call)->name);
-}
 
 gboolean
 gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GError **error)
@@ -90,9 +54,8 @@ gtorch_composite_end (const GTorchOpClass *former, gboolean ok, GError **error)
   gtorch_thread.calling = former;
 }
 
-/* The argument that stands behind input i, or behind attribute i. */
-static const GTorchArgSpec *
-find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
+const GTorchArgSpec *
+gtorch_op_find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
 {
   guint j;
 
@@ -107,7 +70,7 @@ find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
 static gchar *
 dup_input_name (const GTorchOpClass *op, guint i)
 {
-  const GTorchArgSpec *arg = i < op->n_inputs ? find_arg (op, TRUE, i) : NULL;
+  const GTorchArgSpec *arg = i < op->n_inputs ? gtorch_op_find_arg (op, TRUE, i) : NULL;
   guint j;
 
   if (arg != NULL)
@@ -147,7 +110,7 @@ goes_with_call (const GTorchOpCall *call, guint i)
   const GTorchImpl *input = call->inputs[i];
 
   return (call->op->flags & GTORCH_OP_FLAG_NUMBERS) && input->n_dims == 0
-         && input->storage->device->type == GTORCH_DEVICE_TYPE_CPU && !(call->in_place && i == 0);
+         && gtorch_device_is_host (input->storage->device) && !(call->in_place && i == 0);
 }
 
 /* The inputs are not all on one device: finds the one whose device it is to be. */
@@ -232,7 +195,7 @@ find_device (GTorchOpCall *call, GError **error)
       if (input == NULL)
         {
           if (i < call->op->n_inputs
-              && find_arg (call->op, TRUE, i)->kind == GTORCH_ARG_OPTIONAL_TENSOR)
+              && gtorch_op_find_arg (call->op, TRUE, i)->kind == GTORCH_ARG_OPTIONAL_TENSOR)
             continue;
           set_missing (call, i, error);
           return FALSE;
@@ -256,7 +219,7 @@ find_device (GTorchOpCall *call, GError **error)
       call->device = NULL;
       call->of_numbers = call->n_inputs > 0;
       for (i = 0; i < call->op->n_attrs; i++)
-        if (find_arg (call->op, FALSE, i)->kind == GTORCH_ARG_DEVICE)
+        if (gtorch_op_find_arg (call->op, FALSE, i)->kind == GTORCH_ARG_DEVICE)
           call->device = call->attrs[i].p;
       if (call->device == NULL)
         call->device = call->n_inputs > 0 ? gtorch_device_cpu () : gtorch_get_default_device ();
@@ -271,8 +234,8 @@ is_plain_operand (const GTorchImpl *impl)
          && impl->storage->free_func == NULL;
 }
 
-static G_GNUC_NO_INLINE gboolean
-are_all_small (const GTorchOpCall *call)
+gboolean
+gtorch_call_has_all_small_numbers (const GTorchOpCall *call)
 {
   guint i;
 
@@ -280,14 +243,6 @@ are_all_small (const GTorchOpCall *call)
     if (fabs (call->attrs[i].d) > 65504 && !isinf (call->attrs[i].d))
       return FALSE;
   return TRUE;
-}
-
-/* Are the attributes numbers such as every floating-point dtype has them? Mostly it is one, alpha. */
-static inline gboolean
-are_small (const GTorchOpCall *call)
-{
-  return G_LIKELY (call->op->n_attrs == 1 && fabs (call->attrs[0].d) <= 65504)
-         || are_all_small (call);
 }
 
 /* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
@@ -313,7 +268,7 @@ is_plain (const GTorchOpCall *call)
           || (call->in_place && input->storage == first->storage))
         return FALSE;
     }
-  return !(call->op->flags & GTORCH_OP_FLAG_FACTORS) || are_small (call);
+  return !(call->op->flags & GTORCH_OP_FLAG_FACTORS) || gtorch_call_has_small_numbers (call);
 }
 
 /* One member after the other: the compiler would clear the whole of it in a loop. */
@@ -347,7 +302,7 @@ prepare (GTorchOpCall *call, GError **error)
 {
   if (G_UNLIKELY (!find_device (call, error)))
     return FALSE;
-  if (G_UNLIKELY (call->device->type != GTORCH_DEVICE_TYPE_CPU) && call->op->cuda == NULL
+  if (G_UNLIKELY (gtorch_device_get_run (call->device, call->op) == NULL)
       && !(call->op->flags & GTORCH_OP_FLAG_VIEW))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED, _ ("not available on %s yet"),
@@ -424,7 +379,8 @@ run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
   if (!gtorch_autocast_begin (&call, op, inputs, n_inputs, error))
     return FALSE;
   for (i = 0; call.wants_float32 && i < op->n_attrs; i++)
-    if (find_arg (op, FALSE, i)->kind == GTORCH_ARG_DTYPE && attrs[i].i == GTORCH_DTYPE_NONE)
+    if (gtorch_op_find_arg (op, FALSE, i)->kind == GTORCH_ARG_DTYPE
+        && attrs[i].i == GTORCH_DTYPE_NONE)
       {
         attrs = changed = g_memdup2 (attrs, op->n_attrs * sizeof (GTorchAttr));
         changed[i].i = GTORCH_DTYPE_FLOAT32;
@@ -474,19 +430,6 @@ failed:
   gtorch_impl_clear (call.outputs, op->n_outputs);
   for (i = 0; i < op->n_outputs; i++)
     outputs[i] = NULL;
-  return FALSE;
-}
-
-gboolean
-gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtype,
-                          const gchar *what, GError **error)
-{
-  if (impl == NULL || (impl->dtype == dtype && impl->numel == 1))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s must be one %s, it is a %s of shape %s"), what,
-                     gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
-                     gtorch_impl_shape_str (impl));
   return FALSE;
 }
 
@@ -597,355 +540,6 @@ gtorch_op_run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guin
 
   gtorch_unhold (hold);
   return success;
-}
-
-/* --- for shape functions --- */
-
-gboolean
-gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *shape, guint n_dims,
-                        GError **error)
-{
-  GTorchImpl *preset = call->outputs[i];
-
-  if (G_LIKELY (preset == NULL))
-    {
-      call->outputs[i] = G_LIKELY (gtorch_current_stream (call->device) == NULL
-                                   && !__atomic_load_n (&gtorch_memory_wants_ops, __ATOMIC_RELAXED))
-                             ? gtorch_impl_new (call->device, dtype, shape, n_dims, error)
-                             : gtorch_launch_new_output (call, dtype, shape, n_dims, error);
-      if (G_UNLIKELY (call->outputs[i] == NULL))
-        {
-          g_prefix_error (error, "%s: ", gtorch_call_named_op (call)->name);
-          return FALSE;
-        }
-      return TRUE;
-    }
-
-  if (!gtorch_same_shape (preset->shape, preset->n_dims, shape, n_dims))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("the result has shape %s, the tensor to be written to %s"),
-                         gtorch_shape_str (shape, n_dims), gtorch_impl_shape_str (preset));
-      return FALSE;
-    }
-  if (gtorch_dtype_kind (dtype) > gtorch_dtype_kind (preset->dtype))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
-                         _ ("a result of dtype %s cannot be written to a tensor of dtype %s"),
-                         gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (preset->dtype));
-      return FALSE;
-    }
-  return TRUE;
-}
-
-guint
-gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
-{
-  /* Tensors with dimensions come first, then 0-d ones, then numbers: a later class counts only if its
-   * kind is higher than what the earlier ones have. */
-  guint dtypes[3] = { GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE };
-  guint raw = GTORCH_DTYPE_NONE;
-  guint result, i;
-
-  for (i = first; i < first + n; i++)
-    {
-      const GTorchImpl *input = call->inputs[i];
-      guint rank, dtype;
-
-      if (input == NULL)
-        continue;
-      rank = input->is_number ? 2 : (input->n_dims == 0 ? 1 : 0);
-      dtype = input->dtype;
-      if (rank == 2)
-        raw = gtorch_dtype_promote (raw, dtype);
-      if (rank == 2 && dtype == GTORCH_DTYPE_FLOAT64)
-        dtype = gtorch_get_default_dtype ();
-      dtypes[rank] = dtypes[rank] == dtype ? dtype : gtorch_dtype_promote (dtypes[rank], dtype);
-    }
-  if (dtypes[0] == GTORCH_DTYPE_NONE && dtypes[1] == GTORCH_DTYPE_NONE)
-    return raw; /* numbers among themselves keep their precision */
-  result = dtypes[0];
-  for (i = 1; i < 3; i++)
-    if (dtypes[i] != GTORCH_DTYPE_NONE
-        && gtorch_dtype_kind (dtypes[i]) > gtorch_dtype_kind (result))
-      /* a complex scalar with float64 elements keeps their precision */
-      result = gtorch_dtype_kind (dtypes[i]) == GTORCH_KIND_COMPLEX
-                   ? gtorch_dtype_promote (result, dtypes[i])
-                   : dtypes[i];
-  return result;
-}
-
-gboolean
-gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
-{
-  if (G_LIKELY (dtype > GTORCH_DTYPE_NONE && dtype < GTORCH_N_DTYPES))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
-  return FALSE;
-}
-
-/* From here on a double may be an integer that was rounded to it. */
-#define MAX_EXACT 0x1p53
-
-static gboolean
-may_be_rounded (GTorchOpCall *call, guint i, guint dtype, GError **error)
-{
-  if (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT || fabs (call->attrs[i].d) < MAX_EXACT)
-    return FALSE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s is %.17g, and integers from 2^53 on would be rounded here"),
-                     find_arg (call->op, FALSE, i)->name, call->attrs[i].d);
-  return TRUE;
-}
-
-gboolean
-gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **error)
-{
-  if (G_UNLIKELY (!gtorch_dtype_has (dtype, call->attrs[i].d)))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
-                         find_arg (call->op, FALSE, i)->name, call->attrs[i].d,
-                         gtorch_dtype_get_name (dtype));
-      return FALSE;
-    }
-  return !may_be_rounded (call, i, dtype, error);
-}
-
-/* Are all doubles such as what is computed in has? */
-static gboolean
-check_factors (GTorchOpCall *call, guint dtype, GError **error)
-{
-  const gboolean is_int = gtorch_dtype_kind (dtype) == GTORCH_KIND_INT;
-  guint i;
-
-  for (i = 0; i < call->op->n_attrs; i++)
-    {
-      const GTorchArgSpec *arg = find_arg (call->op, FALSE, i);
-      const gdouble value = call->attrs[i].d;
-
-      if (arg->kind != GTORCH_ARG_DOUBLE)
-        continue;
-      if (!is_int || value == trunc (value))
-        {
-          if (!gtorch_call_check_double (call, i,
-                                         is_int ? dtype : gtorch_dtype_infos[dtype].compute, error))
-            return FALSE;
-          continue;
-        }
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %g, which is no %s"),
-                         arg->name, value, gtorch_dtype_get_name (dtype));
-      return FALSE;
-    }
-  return TRUE;
-}
-
-gboolean
-gtorch_call_check_value (GTorchOpCall *call, guint i, guint dtype, GError **error)
-{
-  const GTorchAttr *attr = &call->attrs[i];
-
-  if (G_LIKELY (gtorch_dtype_has (dtype, attr->d)
-                || (attr->number.is_int && gtorch_dtype_infos[dtype].size == 8)))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
-                     find_arg (call->op, FALSE, i)->name, attr->d, gtorch_dtype_get_name (dtype));
-  return FALSE;
-}
-
-gboolean
-gtorch_call_check_scalar (GTorchOpCall *call, guint i, guint dtype, GError **error)
-{
-  const GTorchImpl *input = call->inputs[i];
-  gdouble value;
-
-  if (G_UNLIKELY (gtorch_dtype_kind (input->dtype) == GTORCH_KIND_COMPLEX
-                  && gtorch_dtype_kind (dtype) != GTORCH_KIND_COMPLEX))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%s is of %s, which is no %s"),
-                         find_arg (call->op, TRUE, i)->name, gtorch_dtype_get_name (input->dtype),
-                         gtorch_dtype_get_name (dtype));
-      return FALSE;
-    }
-  if (!input->is_number)
-    return TRUE;
-  if (input->dtype == GTORCH_DTYPE_INT64 && gtorch_dtype_size (dtype) < 8)
-    value = (gdouble) * (const gint64 *) gtorch_impl_data (input);
-  else if (input->dtype == GTORCH_DTYPE_FLOAT64)
-    value = *(const gdouble *) gtorch_impl_data (input);
-  else
-    return TRUE;
-  if (G_LIKELY (gtorch_dtype_has (dtype, value)))
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %.17g, which is no %s"),
-                     find_arg (call->op, TRUE, i)->name, value, gtorch_dtype_get_name (dtype));
-  return FALSE;
-}
-
-gboolean
-gtorch_call_check_dtype (GTorchOpCall *call, guint dtype, GError **error)
-{
-  if (G_UNLIKELY (!gtorch_call_is_dtype (call, dtype, error)))
-    return FALSE;
-  if (G_UNLIKELY (!(call->op->dtypes & (1u << dtype))))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("not defined for dtype %s"),
-                         gtorch_dtype_get_name (dtype));
-      return FALSE;
-    }
-  return !(call->op->flags & GTORCH_OP_FLAG_FACTORS)
-         || G_LIKELY (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT && are_small (call))
-         || check_factors (call, dtype, error);
-}
-
-static gboolean
-has_fraction (GTorchOpCall *call)
-{
-  guint i;
-
-  for (i = 0; i < call->op->n_attrs; i++)
-    if (!isinf (call->attrs[i].d) && call->attrs[i].d != trunc (call->attrs[i].d))
-      return TRUE;
-  return FALSE;
-}
-
-/* Infinities are no bounds. */
-static gboolean
-check_bounds (GTorchOpCall *call, guint dtype, GError **error)
-{
-  guint i;
-
-  for (i = 0; i < call->op->n_attrs; i++)
-    if (!isinf (call->attrs[i].d) && !gtorch_call_check_value (call, i, dtype, error))
-      return FALSE;
-  return TRUE;
-}
-
-gboolean
-gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GError **error)
-{
-  guint common = call->inputs[first]->dtype;
-  guint i;
-
-  for (i = first; i < first + n; i++)
-    if (call->inputs[i] != NULL && (call->inputs[i]->dtype != common || call->inputs[i]->is_number))
-      {
-        common = gtorch_call_common_dtype (call, first, n);
-        break;
-      }
-  if (call->op->promote == GTORCH_PROMOTE_FLOAT && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
-    common = gtorch_get_default_dtype ();
-  else if (call->op->promote == GTORCH_PROMOTE_SUM
-           && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
-    common = GTORCH_DTYPE_INT64;
-  else if (call->op->promote == GTORCH_PROMOTE_BOUNDS
-           && gtorch_dtype_kind (common) == GTORCH_KIND_INT && has_fraction (call))
-    common = gtorch_get_default_dtype ();
-
-  if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
-      && !check_bounds (call, common, error))
-    return FALSE;
-  call->compute = common;
-  *dtype = common;
-  if (call->op->promote == GTORCH_PROMOTE_BOOL)
-    {
-      *dtype = GTORCH_DTYPE_BOOL;
-      for (i = first; i < first + n; i++)
-        if (call->inputs[i] != NULL && G_UNLIKELY (call->inputs[i]->is_number)
-            && gtorch_dtype_kind (common) == GTORCH_KIND_INT
-            && !gtorch_call_check_scalar (call, i, common, error))
-          return FALSE;
-    }
-  else if (call->op->promote == GTORCH_PROMOTE_REAL)
-    *dtype = gtorch_dtype_infos[common].real;
-  return gtorch_call_check_dtype (call, common, error);
-}
-
-gboolean
-gtorch_shape_same (GTorchOpCall *call, GError **error)
-{
-  guint dtype;
-
-  return gtorch_call_promote (call, 0, 1, &dtype, error)
-         && gtorch_call_set_output (call, 0, dtype, call->inputs[0]->shape, call->inputs[0]->n_dims,
-                                    error);
-}
-
-/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients, powers
- * and the greater of two are not: there it must be one that the dtype has. */
-static gboolean
-check_operands (GTorchOpCall *call, GError **error)
-{
-  const GTorchDTypeInfo *info = &gtorch_dtype_infos[call->compute];
-  guint i;
-
-  for (i = 0; i < call->n_inputs && (call->op->flags & GTORCH_OP_FLAG_CHOOSES); i++)
-    if (!gtorch_call_check_scalar (call, i, call->compute, error))
-      return FALSE;
-  for (i = 0; i < call->n_inputs && info->kind == GTORCH_KIND_INT && info->size < 8; i++)
-    {
-      const GTorchImpl *input = call->inputs[i];
-      gint64 value;
-
-      if (!input->is_number || input->dtype != GTORCH_DTYPE_INT64)
-        continue;
-      value = *(const gint64 *) gtorch_impl_data (input);
-      if ((gdouble) value >= info->min && (gdouble) value <= info->max)
-        continue;
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("%s is %" G_GINT64_FORMAT ", which is no %s"),
-                         find_arg (call->op, TRUE, i)->name, value,
-                         gtorch_dtype_get_name (call->compute));
-      return FALSE;
-    }
-  return TRUE;
-}
-
-/* Tensors of integers may have negative exponents, whose powers are 0, 1 or -1; a number is a mistake. */
-static gboolean
-check_exponent (GTorchOpCall *call, GError **error)
-{
-  const GTorchImpl *exponent = call->inputs[1];
-
-  if (!exponent->is_number || exponent->dtype != GTORCH_DTYPE_INT64
-      || gtorch_dtype_kind (call->compute) != GTORCH_KIND_INT
-      || *(const gint64 *) gtorch_impl_data (exponent) >= 0)
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("integers have no integer powers of %" G_GINT64_FORMAT
-                        ": the exponent must not be negative"),
-                     *(const gint64 *) gtorch_impl_data (exponent));
-  return FALSE;
-}
-
-gboolean
-gtorch_shape_pointwise (GTorchOpCall *call, GError **error)
-{
-  gint64 shape[GTORCH_MAX_DIMS];
-  const GTorchImpl *self = call->inputs[0];
-  guint n_dims = self->n_dims;
-  guint dtype, i;
-
-  if (G_UNLIKELY (!gtorch_call_promote (call, 0, call->n_inputs, &dtype, error)))
-    return FALSE;
-  if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_POWERS) && !check_exponent (call, error))
-    return FALSE;
-  if (G_UNLIKELY (call->op->flags
-                  & (GTORCH_OP_FLAG_POWERS | GTORCH_OP_FLAG_DIVIDES | GTORCH_OP_FLAG_CHOOSES))
-      && !check_operands (call, error))
-    return FALSE;
-  for (i = 1; i < call->n_inputs; i++)
-    if (call->inputs[i]->n_dims != 0 && !gtorch_impl_same_shape (self, call->inputs[i]))
-      break;
-  if (G_LIKELY (i == call->n_inputs))
-    return gtorch_call_set_output (call, 0, dtype, self->shape, n_dims, error);
-
-  memcpy (shape, self->shape, n_dims * sizeof (gint64));
-  for (i = 1; i < call->n_inputs; i++)
-    if (!gtorch_broadcast_shapes (call->op->name, shape, n_dims, call->inputs[i]->shape,
-                                  call->inputs[i]->n_dims, shape, &n_dims, error))
-      return FALSE;
-  return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
-         && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
 }
 
 const GTorchOpClass *

@@ -4,13 +4,11 @@
 #pragma once
 
 #include <gtorch/graph/gtorch-cuda-graph.h>
-#include <gtorch/stream/gtorch-guard.h>
+#include <gtorch/stream/gtorch-capturing-private.h>
+#include <gtorch/memory/gtorch-guard.h>
 #include <gtorch/memory/gtorch-memory-pool-private.h>
 
 G_BEGIN_DECLS
-
-/* A graph: calls in the order in which they were made, and what the device has made of them. */
-typedef struct _GTorchGraphExec GTorchGraphExec;
 
 /* What was captured without the library's doing. */
 typedef struct
@@ -70,9 +68,15 @@ guint gtorch_graph_exec_get_n_nodes (GTorchGraphExec *exec);
 gboolean gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error);
 /* For a capture that has just ended: looks at what the library has not captured, whose memory must be kept
  * by the graph (inputs: of tensors that it keeps) or at least by somebody; is_relaxed: … or is not asked for.
- * notes: what the program should be told, or NULL. */
+ * notes: is set if the program should be told something. */
 gboolean gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_relaxed,
                                   gchar **notes, GError **error);
+/* Assign a graph its number in the order of captures, and withdraw the number once the graph can no longer
+ * be replayed. */
+void gtorch_graph_exec_take_number (GTorchGraphExec *exec);
+void gtorch_graph_exec_drop_number (GTorchGraphExec *exec);
+/* Returns whether it is this graph's turn to be replayed, among those that share the pool. */
+gboolean gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error);
 /* How many nodes the library has not captured. */
 guint gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec);
 /* After gtorch_graph_exec_prepare(). */
@@ -97,45 +101,24 @@ void gtorch_cuda_graph_set_unordered (GTorchCUDAGraph *self);
 /* --- a capture under way --- */
 GTorchCapture *gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
                                      GTorchCaptureMode mode, GError **error);
-/* Ends it in any case; NULL with an error if streams had not joined. */
-GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, GError **error);
-GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);
-void gtorch_capture_unref (GTorchCapture *capture);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCapture, gtorch_capture_unref)
-/* What the stream (may be NULL) takes part in, with a reference, or NULL. */
-GTorchCapture *gtorch_stream_dup_capture (GTorchStream *stream);
+/* Ends it in any case; NULL with an error if streams had not joined, or if the graph is not what may be
+ * replayed. warning: is set if the program should be told something once no lock is held; NULL: nobody wants
+ * the graph, and there is none. */
+GTorchGraphExec *gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error);
 gpointer gtorch_capture_get_graph (GTorchCapture *capture);
 GTorchStream *gtorch_capture_get_stream (GTorchCapture *capture);
 GThread *gtorch_capture_get_thread (GTorchCapture *capture);
-GTorchPool *gtorch_capture_get_pool (GTorchCapture *capture);
 gboolean gtorch_capture_is_relaxed (GTorchCapture *capture);
 
 /* For saved calls: operands in the pool are remembered by their memory alone. */
 GTorchImpl *gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data);
-gboolean gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
-                             GError **error);
 gboolean gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream,
                                    GTorchGraphExec *child, GError **error);
-gboolean gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                                GError **error);
-gboolean gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                              GError **error);
 /* Nodes that are added from now on are done only where the tensor of one element is true. */
 gboolean gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream,
                                       GTorchImpl *predicate, GError **error);
 /* Ends the last branch that began; FALSE spoils the capture. */
 gboolean gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError **error);
 gboolean gtorch_capture_has_branch (GTorchCapture *capture);
-/* May the host read this tensor now? */
-gboolean gtorch_capture_allow_sync (GTorchImpl *impl, GError **error);
-
-/* Is anything captured in this process? */
-extern gint gtorch_n_captures;
-
-static inline gboolean
-gtorch_captures_exist (void)
-{
-  return G_UNLIKELY (__atomic_load_n (&gtorch_n_captures, __ATOMIC_RELAXED) != 0);
-}
 
 G_END_DECLS

@@ -22,17 +22,14 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-graph-audit-private.h"
+#include "base/gtorch-observer-private.h"
 #include "graph/gtorch-graph-exec-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 #define MAX_STREAMS 64
-
-gint gtorch_n_captures;
-static gint n_global_captures;
 
 typedef struct
 {
@@ -45,9 +42,8 @@ typedef struct
 
 struct _GTorchCapture
 {
-  gint ref_count;
+  GTorchCaptureBase base;
   gpointer graph;
-  GTorchPool *pool;
   GTorchCaptureMode mode;
   GThread *thread;
   GMutex lock;
@@ -69,31 +65,20 @@ struct _GTorchCapture
   GError *failure;  /* of a branch */
 };
 
-static GMutex capture_lock; /* of the capture of every stream */
-GTORCH_FORK_LOCK (capture_lock);
+static gboolean capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
+                             GError **error);
+static gboolean capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                                GError **error);
+static gboolean capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
+                              GError **error);
+static void capture_free (GTorchCapture *capture);
 
-static void
-set_capture (GTorchStream *stream, GTorchCapture *capture)
-{
-  g_mutex_lock (&capture_lock);
-  __atomic_store_n (&stream->capture, capture, __ATOMIC_RELEASE);
-  g_mutex_unlock (&capture_lock);
-}
-
-GTorchCapture *
-gtorch_stream_dup_capture (GTorchStream *stream)
-{
-  GTorchCapture *capture;
-
-  if (stream == NULL || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) == NULL)
-    return NULL;
-  g_mutex_lock (&capture_lock);
-  capture = stream->capture;
-  if (capture != NULL)
-    gtorch_capture_ref (capture);
-  g_mutex_unlock (&capture_lock);
-  return capture;
-}
+static const GTorchCaptureClass capture_class = {
+  .add = capture_add,
+  .record = capture_record,
+  .join = capture_join,
+  .free = capture_free,
+};
 
 GTorchCapture *
 gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
@@ -116,9 +101,11 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   exec = gtorch_graph_exec_new (stream->device, pool);
   capture = g_new0 (GTorchCapture, 1);
 
-  capture->ref_count = 1;
+  capture->base.klass = &capture_class;
+  capture->base.ref_count = 1;
+  capture->base.is_relaxed = mode == GTORCH_CAPTURE_MODE_RELAXED;
   capture->graph = graph;
-  capture->pool = gtorch_pool_ref (exec->pool);
+  capture->base.pool = gtorch_pool_ref (exec->pool);
   capture->mode = mode;
   capture->thread = g_thread_self ();
   capture->exec = exec;
@@ -131,29 +118,20 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   capture->branches = g_array_new (FALSE, FALSE, sizeof (GTorchBranch));
 
   if (mode == GTORCH_CAPTURE_MODE_GLOBAL)
-    g_atomic_int_inc (&n_global_captures);
-  gtorch_audit_begin (capture, mode);
-  set_capture (stream, capture);
+    g_atomic_int_inc (&gtorch_n_global_captures);
+  gtorch_observe_capture_begin (capture);
+  gtorch_stream_set_capture (stream, capture);
   return capture;
 }
 
-GTorchCapture *
-gtorch_capture_ref (GTorchCapture *capture)
+static void
+capture_free (GTorchCapture *capture)
 {
-  g_atomic_int_inc (&capture->ref_count);
-  return capture;
-}
-
-void
-gtorch_capture_unref (GTorchCapture *capture)
-{
-  if (!g_atomic_int_dec_and_test (&capture->ref_count))
-    return;
   g_mutex_clear (&capture->lock);
   g_rec_mutex_clear (&capture->launch_lock);
   g_array_unref (capture->branches);
   g_clear_error (&capture->failure);
-  gtorch_pool_unref (capture->pool);
+  gtorch_pool_unref (capture->base.pool);
   g_free (capture);
 }
 
@@ -182,7 +160,7 @@ drop_branch (GTorchCapture *capture)
 }
 
 GTorchGraphExec *
-gtorch_capture_end (GTorchCapture *capture, GError **error)
+gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error)
 {
   GTorchGraphExec *exec;
   g_autoptr (GError) reason = NULL;
@@ -193,19 +171,18 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
   g_mutex_lock (&capture->lock);
   exec = g_steal_pointer (&capture->exec);
   g_mutex_unlock (&capture->lock);
-  gtorch_audit_end (capture);
   if (capture->native != NULL)
     exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
   /* Not before: the driver crashes if one thread works on a stream while another ends its capture. */
   g_mutex_lock (&capture->lock);
   for (i = 0; i < capture->n_streams; i++)
-    set_capture (capture->streams[i], NULL);
+    gtorch_stream_set_capture (capture->streams[i], NULL);
   g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
-  gtorch_pool_set_capturing (capture->pool, FALSE);
+  gtorch_pool_set_capturing (capture->base.pool, FALSE);
   g_atomic_int_add (&gtorch_n_captures, -1);
   if (capture->mode == GTORCH_CAPTURE_MODE_GLOBAL)
-    g_atomic_int_add (&n_global_captures, -1);
+    g_atomic_int_add (&gtorch_n_global_captures, -1);
 
   if (capture->failure != NULL)
     {
@@ -233,6 +210,14 @@ gtorch_capture_end (GTorchCapture *capture, GError **error)
       g_propagate_error (error, g_steal_pointer (&reason));
       g_clear_pointer (&exec, gtorch_graph_exec_unref);
     }
+  if (warning == NULL)
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  if (exec != NULL
+      && !gtorch_graph_exec_audit (exec, gtorch_cuda_graph_get_table (capture->graph),
+                                   gtorch_capture_is_relaxed (capture), warning, error))
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  if (!gtorch_observe_capture_end (capture, exec, warning, error))
+    g_clear_pointer (&exec, gtorch_graph_exec_unref);
 
   g_mutex_lock (&capture->lock);
   fences = g_steal_pointer (&capture->fences);
@@ -264,12 +249,6 @@ GThread *
 gtorch_capture_get_thread (GTorchCapture *capture)
 {
   return capture->thread;
-}
-
-GTorchPool *
-gtorch_capture_get_pool (GTorchCapture *capture)
-{
-  return capture->pool;
 }
 
 gboolean
@@ -404,9 +383,8 @@ may_launch (GTorchCapture *capture, GTorchStream *stream, GError **error)
   return result;
 }
 
-gboolean
-gtorch_capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
-                    GError **error)
+static gboolean
+capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   gboolean result;
 
@@ -436,7 +414,7 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
   gboolean result;
 
   /* What the child needs only in between is free memory of its pool. */
-  if (gtorch_graph_exec_uses_pool (child, capture->pool))
+  if (gtorch_graph_exec_uses_pool (child, capture->base.pool))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("graph: one cannot become part of another that shares its pool of memory: "
@@ -475,9 +453,8 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
   return result;
 }
 
-gboolean
-gtorch_capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                       GError **error)
+static gboolean
+capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   gboolean result = TRUE, takes_part;
   guint index;
@@ -527,9 +504,8 @@ find_obstacle (GTorchCapture *capture, guint index, const GTorchFence *fence)
              : _ ("it was recorded in a branch of the graph, which has ended");
 }
 
-gboolean
-gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
-                     GError **error)
+static gboolean
+capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, GError **error)
 {
   g_autoptr (GTorchCapture) own = gtorch_stream_dup_capture (stream);
   const gchar *reason = NULL;
@@ -561,7 +537,7 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
         {
           if (index == capture->n_streams)
             capture->streams[capture->n_streams++] = g_object_ref (stream);
-          set_capture (stream, capture);
+          gtorch_stream_set_capture (stream, capture);
         }
       for (i = 0; i < MAX_STREAMS; i++)
         capture->clocks[index][i] = MAX (capture->clocks[index][i], fence->clock[i]);
@@ -572,28 +548,6 @@ gtorch_capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *
     return result;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                _ ("stream: %p cannot wait for an event of a capture: %s"), stream, reason);
-  return FALSE;
-}
-
-gboolean
-gtorch_capture_allow_sync (GTorchImpl *impl, GError **error)
-{
-  GTorchStream *stream = gtorch_current_stream (impl->storage->device);
-  GTorchPool *pool = gtorch_pool_of (impl->storage);
-  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
-  const gchar *reason;
-
-  if (pool != NULL && gtorch_pool_is_capturing (pool))
-    reason = _ ("it is not computed before the graph is replayed");
-  else if (capture != NULL && capture->mode != GTORCH_CAPTURE_MODE_RELAXED)
-    reason = _ ("the current stream captures a graph");
-  else if (g_atomic_int_get (&n_global_captures) != 0)
-    reason = _ ("a graph is captured in global mode");
-  else
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("the elements of a tensor of shape %s cannot be read on the host: %s"),
-               gtorch_impl_shape_str (impl), reason);
   return FALSE;
 }
 
@@ -650,13 +604,12 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
     {
       GTorchBranch branch = { .predicate = gtorch_capture_alias_operand (flag, capture) };
 
-      branch.exec = gtorch_graph_exec_new (stream->device, capture->pool);
+      branch.exec = gtorch_graph_exec_new (stream->device, capture->base.pool);
       branch.exec->backend = capture->backend;
       branch.number = ++capture->n_branches;
       branch.stream = find_stream (capture, stream);
       branch.n_streams = capture->n_streams;
       g_array_append_val (capture->branches, branch);
-      gtorch_audit_branch (capture, flag);
     }
   g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
@@ -686,7 +639,7 @@ part (GTorchCapture *capture, const GTorchBranch *branch, GPtrArray *streams)
 
   for (i = branch->n_streams; i < capture->n_streams; i++)
     {
-      set_capture (capture->streams[i], NULL);
+      gtorch_stream_set_capture (capture->streams[i], NULL);
       g_ptr_array_add (streams, g_steal_pointer (&capture->streams[i]));
       memset (capture->clocks[i], 0, sizeof (capture->clocks[i]));
       capture->last[i] = 0;
@@ -718,7 +671,6 @@ gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError 
       return FALSE;
     }
   result = check_joined (capture, branch, &reason);
-  gtorch_audit_branch_end (capture);
   if (capture->native != NULL)
     {
       capture->backend->enter (capture->native, stream);

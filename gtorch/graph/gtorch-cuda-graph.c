@@ -8,8 +8,7 @@
 #include "graph/gtorch-cuda-graph.h"
 
 #include "graph/gtorch-capture-private.h"
-#include "check/gtorch-graph-audit-private.h"
-#include "check/gtorch-graph-compare-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -51,8 +50,6 @@ struct _GTorchCUDAGraph
   GTorchGraphExec *exec;
   GTorchCapture *capture;
   GTorchDevice *device;
-  GPtrArray *calls; /* to compare the first replays with, or NULL */
-  gint n_compared;  /* atomic */
   guint n_warmups;
   GTorchMemoryPool *pool;
   GHashTable *inputs; /* GTorchTensor by name, or NULL */
@@ -62,22 +59,11 @@ struct _GTorchCUDAGraph
 
 enum
 {
-  PROP_0,
-  PROP_N_NODES,
-  PROP_POOL,
-  PROP_STATE,
-  PROP_WARMUP_ITERATIONS,
-  N_PROPS
-};
-
-enum
-{
   CAPTURED,
   REPLAYED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchCUDAGraph, gtorch_cuda_graph, G_TYPE_OBJECT)
@@ -115,40 +101,6 @@ gtorch_graph_state_get_type (void)
   return type;
 }
 
-static void
-gtorch_cuda_graph_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchCUDAGraph *self = GTORCH_CUDA_GRAPH (object);
-
-  switch (prop_id)
-    {
-    case PROP_N_NODES:
-      g_value_set_uint (value, gtorch_cuda_graph_get_n_nodes (self));
-      break;
-    case PROP_POOL:
-      g_value_set_object (value, gtorch_cuda_graph_get_pool (self));
-      break;
-    case PROP_STATE:
-      g_value_set_enum (value, gtorch_cuda_graph_get_state (self));
-      break;
-    case PROP_WARMUP_ITERATIONS:
-      g_value_set_uint (value, self->n_warmups);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_cuda_graph_set_property (GObject *object, guint prop_id, const GValue *value,
-                                GParamSpec *pspec)
-{
-  if (prop_id == PROP_WARMUP_ITERATIONS)
-    gtorch_cuda_graph_set_warmup_iterations (GTORCH_CUDA_GRAPH (object), g_value_get_uint (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
 /* Drops a reference. Must be called without a lock. */
 static void
 drop_exec (GTorchGraphExec *exec)
@@ -162,12 +114,9 @@ drop_exec (GTorchGraphExec *exec)
 static void
 drop_capture (GTorchCUDAGraph *self)
 {
-  GTorchGraphExec *exec;
-
   if (self->capture == NULL)
     return;
-  exec = gtorch_capture_end (g_steal_pointer (&self->capture), NULL);
-  g_clear_pointer (&exec, gtorch_graph_exec_unref);
+  gtorch_capture_end (g_steal_pointer (&self->capture), NULL, NULL);
 }
 
 static void
@@ -179,21 +128,14 @@ gtorch_cuda_graph_finalize (GObject *object)
   drop_exec (self->exec);
   g_clear_object (&self->pool);
   g_clear_pointer (&self->inputs, g_hash_table_unref);
-  g_clear_pointer (&self->calls, g_ptr_array_unref);
   g_main_context_unref (self->context);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_cuda_graph_parent_class)->finalize (object);
 }
 
-static void
-gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchCUDAGraph Self;
 
-  object_class->get_property = gtorch_cuda_graph_get_property;
-  object_class->set_property = gtorch_cuda_graph_set_property;
-  object_class->finalize = gtorch_cuda_graph_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchCUDAGraph:n-nodes:
    *
@@ -201,8 +143,7 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_N_NODES] = g_param_spec_uint ("n-nodes", NULL, NULL, 0, G_MAXUINT, 0,
-                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "n-nodes", GTORCH_PROPERTY_UINT (gtorch_cuda_graph_get_n_nodes, NULL) },
   /**
    * GTorchCUDAGraph:pool:
    *
@@ -210,8 +151,8 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_POOL] = g_param_spec_object ("pool", NULL, NULL, GTORCH_TYPE_MEMORY_POOL,
-                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "pool", GTORCH_PROPERTY_OBJECT (GTorchMemoryPool, gtorch_memory_pool_get_type,
+                                    gtorch_cuda_graph_get_pool, NULL) },
   /**
    * GTorchCUDAGraph:state:
    *
@@ -219,9 +160,10 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_STATE] =
-      g_param_spec_enum ("state", NULL, NULL, GTORCH_TYPE_GRAPH_STATE, GTORCH_GRAPH_STATE_EMPTY,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "state",
+    GTORCH_PROPERTY_ENUM (GTorchGraphState, gtorch_graph_state_get_type,
+                          gtorch_cuda_graph_get_state, NULL),
+    .value = GTORCH_GRAPH_STATE_EMPTY },
   /**
    * GTorchCUDAGraph:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
    *
@@ -231,10 +173,17 @@ gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_WARMUP_ITERATIONS] =
-      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 0,
-                         G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "warmup-iterations", GTORCH_PROPERTY_UINT (gtorch_cuda_graph_get_warmup_iterations,
+                                               gtorch_cuda_graph_set_warmup_iterations) },
+};
+
+static void
+gtorch_cuda_graph_class_init (GTorchCUDAGraphClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_cuda_graph_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchCUDAGraph::captured:
@@ -379,7 +328,7 @@ gtorch_cuda_graph_set_warmup_iterations (GTorchCUDAGraph *self, guint n)
   if (self->n_warmups == n)
     return;
   self->n_warmups = n;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+  g_object_notify (G_OBJECT (self), "warmup-iterations");
 }
 
 GHashTable *
@@ -505,34 +454,6 @@ gtorch_cuda_graph_capture_begin (GTorchCUDAGraph *self, GTorchMemoryPool *pool,
   return reason != NULL ? refuse (reason, error) : result;
 }
 
-static gboolean
-is_empty (GTorchGraphExec *exec)
-{
-  return gtorch_graph_exec_get_n_nodes (exec) == 0 && gtorch_graph_exec_get_n_foreign (exec) == 0;
-}
-
-/* Checks that the graph is what the program meant to capture. elsewhere: another device that the program
- * has used meanwhile, or NULL. */
-static gboolean
-is_as_meant (GTorchCUDAGraph *self, GTorchGraphExec *exec, GTorchDevice *elsewhere,
-             gboolean is_relaxed, gchar **notes, GError **error)
-{
-  g_autofree gchar *own_name = NULL;
-  g_autofree gchar *name = NULL;
-
-  if (!gtorch_graph_exec_audit (exec, gtorch_cuda_graph_get_table (self), is_relaxed, notes, error))
-    return FALSE;
-  if (elsewhere == NULL || !is_empty (exec))
-    return TRUE;
-  own_name = gtorch_device_to_string (self->device);
-  name = gtorch_device_to_string (elsewhere);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("graph: nothing was captured on %s: the operations between begin and end were on "
-                  "%s; capture a stream of that device"),
-               own_name, name);
-  return FALSE;
-}
-
 /**
  * gtorch_cuda_graph_capture_end:
  * @self: a graph that captures
@@ -553,9 +474,7 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
 {
   const gchar *reason = NULL;
   GTorchGraphExec *exec = NULL;
-  g_autofree gchar *notes = NULL;
-  GTorchDevice *elsewhere;
-  gboolean is_relaxed, nothing = FALSE;
+  g_autofree gchar *warning = NULL;
 
   g_return_val_if_fail (GTORCH_IS_CUDA_GRAPH (self), FALSE);
   g_mutex_lock (&self->lock);
@@ -569,34 +488,19 @@ gtorch_cuda_graph_capture_end (GTorchCUDAGraph *self, GError **error)
     reason = _ ("a branch is open: end_if comes before the end of the capture");
   else
     {
-      g_clear_pointer (&self->calls, g_ptr_array_unref);
-      self->calls = gtorch_audit_take_calls (self->capture);
-      g_atomic_int_set (&self->n_compared, 0);
-      is_relaxed = gtorch_capture_is_relaxed (self->capture);
-      elsewhere = gtorch_audit_get_elsewhere (self->capture);
-      exec = gtorch_capture_end (g_steal_pointer (&self->capture), error);
-      if (exec != NULL && !is_as_meant (self, exec, elsewhere, is_relaxed, &notes, error))
-        g_clear_pointer (&exec, gtorch_graph_exec_unref);
-      /* With foreign nodes, the recorded calls are not the whole graph. */
-      if (exec == NULL || gtorch_graph_exec_get_n_foreign (exec) > 0)
-        g_clear_pointer (&self->calls, g_ptr_array_unref);
+      exec = gtorch_capture_end (g_steal_pointer (&self->capture), &warning, error);
       self->exec = exec;
       self->is_ready = FALSE;
       if (exec != NULL)
-        {
-          gtorch_graph_exec_take_number (exec);
-          nothing = is_empty (exec);
-        }
+        gtorch_graph_exec_take_number (exec);
     }
   g_mutex_unlock (&self->lock);
   if (reason != NULL)
     return refuse (reason, error);
   if (exec == NULL)
     return FALSE;
-  if (notes != NULL)
-    g_warning ("%s", notes);
-  if (nothing)
-    gtorch_audit_empty ();
+  if (warning != NULL)
+    g_warning ("%s", warning);
   emit_later (self, CAPTURED, NULL);
   return TRUE;
 }
@@ -731,7 +635,6 @@ typedef struct
 {
   GTorchGraphExec *exec;
   GTorchDevice *device;
-  GPtrArray *calls; /* to be compared with, or NULL */
   gboolean is_ordered;
 } Turn;
 
@@ -739,7 +642,6 @@ static void
 turn_end (Turn *turn)
 {
   g_clear_pointer (&turn->exec, gtorch_graph_exec_unref);
-  g_clear_pointer (&turn->calls, g_ptr_array_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Turn, turn_end)
@@ -755,8 +657,6 @@ turn_begin (GTorchCUDAGraph *self, Turn *turn, GError **error)
           turn->exec = gtorch_graph_exec_ref (self->exec);
           turn->device = self->device;
           turn->is_ordered = !self->is_unordered;
-          if (G_UNLIKELY (self->calls != NULL))
-            turn->calls = g_ptr_array_ref (self->calls);
         }
       g_mutex_unlock (&self->lock);
       if (G_LIKELY (turn->exec != NULL))
@@ -764,19 +664,6 @@ turn_begin (GTorchCUDAGraph *self, Turn *turn, GError **error)
       if (!gtorch_cuda_graph_instantiate (self, error))
         return FALSE;
     }
-}
-
-static gboolean
-replay_compared (GTorchCUDAGraph *self, const Turn *turn, GTorchStream *stream, GError **error)
-{
-  GTorchGraphCompare *compare = gtorch_graph_compare_begin (turn->calls, stream, error);
-
-  if (compare == NULL)
-    return FALSE;
-  if (gtorch_graph_exec_replay (turn->exec, stream, error))
-    return gtorch_graph_compare_end (compare, error);
-  gtorch_graph_compare_free (compare);
-  return FALSE;
 }
 
 static gboolean
@@ -798,18 +685,10 @@ replay (GTorchCUDAGraph *self, GTorchStream *stream, GError **error)
 
   capture = gtorch_stream_dup_capture (stream);
   if (capture != NULL)
-    {
-      gtorch_audit_child (capture);
-      return gtorch_capture_add_child (capture, stream, turn.exec, error);
-    }
+    return gtorch_capture_add_child (capture, stream, turn.exec, error);
   if (turn.is_ordered && !gtorch_graph_exec_check_order (turn.exec, error))
     return FALSE;
-  if (G_UNLIKELY (turn.calls != NULL) && !gtorch_captures_exist ()
-      && g_atomic_int_get (&self->n_compared) < GTORCH_N_COMPARED
-      && g_atomic_int_add (&self->n_compared, 1) < GTORCH_N_COMPARED)
-    result = replay_compared (self, &turn, stream, error);
-  else
-    result = gtorch_graph_exec_replay (turn.exec, stream, error);
+  result = gtorch_graph_exec_replay (turn.exec, stream, error);
   if (result && g_signal_has_handler_pending (self, signals[REPLAYED], 0, FALSE))
     {
       GTorchFence *fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, NULL);
@@ -896,7 +775,6 @@ gtorch_cuda_graph_reset (GTorchCUDAGraph *self, GError **error)
     {
       exec = g_steal_pointer (&self->exec);
       pool = g_steal_pointer (&self->pool);
-      g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);
@@ -962,8 +840,6 @@ gtorch_cuda_graph_take_exec (GTorchCUDAGraph *self, GTorchGraphExec *former, GTo
   if (result)
     {
       self->exec = exec;
-      /* The recorded calls have the former operands. */
-      g_clear_pointer (&self->calls, g_ptr_array_unref);
       self->is_ready = FALSE;
     }
   g_mutex_unlock (&self->lock);

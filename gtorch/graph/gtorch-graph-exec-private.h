@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/graph/gtorch-capture-private.h>
+#include <gtorch/dispatch/gtorch-saved-call-private.h>
 
 G_BEGIN_DECLS
 
@@ -36,12 +37,25 @@ struct _GTorchGraphExec
   guint n_foreign;                                  /* nodes that only the device knows */
   gboolean is_prepared, has_children, has_operands; /* the last: written and read are known */
   GTorchPool *scratch;                              /* more memory of its own, or NULL */
-  struct _GTorchRaceGraph *race;                    /* with GTORCH_CHECK=streams, after a replay */
+  GTorchNote *notes;                                /* of observers */
 };
 
 GTorchGraphNode *gtorch_graph_node_new (void);
 void gtorch_graph_node_unref (gpointer node);
 GTorchGraphExec *gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool);
+
+/* The pools in which a prepared graph computes. */
+static inline guint
+gtorch_graph_exec_n_pools (const GTorchGraphExec *exec)
+{
+  return exec->pools != NULL ? exec->pools->len : 1;
+}
+
+static inline GTorchPool *
+gtorch_graph_exec_nth_pool (const GTorchGraphExec *exec, guint i)
+{
+  return exec->pools != NULL ? exec->pools->pdata[i] : exec->pool;
+}
 
 static inline gboolean
 gtorch_graph_node_is_random (const GTorchGraphNode *node)

@@ -10,7 +10,7 @@
 
 #include "device/gtorch-generator-private.h"
 #include "graph/gtorch-graph-exec-private.h"
-#include "check/gtorch-race-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 GTorchGraphNode *
 gtorch_graph_node_new (void)
@@ -62,7 +62,7 @@ graph_exec_free (gpointer data)
 {
   GTorchGraphExec *exec = data;
 
-  g_clear_pointer (&exec->race, gtorch_race_graph_free);
+  gtorch_notes_free (&exec->notes);
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
@@ -184,26 +184,14 @@ find_pools (GTorchGraphExec *exec)
   exec->pools = pools;
 }
 
-static inline guint
-n_pools (const GTorchGraphExec *exec)
-{
-  return exec->pools != NULL ? exec->pools->len : 1;
-}
-
-static inline GTorchPool *
-nth_pool (const GTorchGraphExec *exec, guint i)
-{
-  return exec->pools != NULL ? exec->pools->pdata[i] : exec->pool;
-}
-
 /* One replay at a time uses a pool. */
 static void
 lock_pools (GTorchGraphExec *exec)
 {
   guint i;
 
-  for (i = 0; i < n_pools (exec); i++)
-    g_mutex_lock (&nth_pool (exec, i)->run_lock);
+  for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
+    g_mutex_lock (&gtorch_graph_exec_nth_pool (exec, i)->run_lock);
 }
 
 static void
@@ -211,8 +199,8 @@ unlock_pools (GTorchGraphExec *exec)
 {
   guint i;
 
-  for (i = n_pools (exec); i > 0; i--)
-    g_mutex_unlock (&nth_pool (exec, i - 1)->run_lock);
+  for (i = gtorch_graph_exec_n_pools (exec); i > 0; i--)
+    g_mutex_unlock (&gtorch_graph_exec_nth_pool (exec, i - 1)->run_lock);
 }
 
 gboolean
@@ -301,20 +289,18 @@ static Replay *
 replay_new (GTorchGraphExec *exec, GTorchStream *stream)
 {
   const gsize size = sizeof (Replay) + 2 * exec->n_random * sizeof (guint64);
-  Replay *replay = g_malloc0 (size + n_pools (exec) * sizeof (Former));
+  Replay *replay = g_malloc0 (size + gtorch_graph_exec_n_pools (exec) * sizeof (Former));
   guint i;
 
   replay->exec = gtorch_graph_exec_ref (exec);
   replay->formers = (Former *) ((gchar *) replay + size);
-  for (i = 0; i < n_pools (exec); i++)
+  for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
     {
       Former *former = &replay->formers[i];
-      g_autoptr (GTorchRaceOrder) order = NULL;
 
-      former->writer = gtorch_pool_get_writer (nth_pool (exec, i), &former->seq, &order);
+      former->writer = gtorch_pool_get_writer (gtorch_graph_exec_nth_pool (exec, i), &former->seq);
       if (former->writer == stream->timeline)
         former->writer = NULL;
-      gtorch_race_wait (stream, order);
     }
   return replay;
 }
@@ -326,7 +312,7 @@ replay_run (gpointer data, GError **error)
   gboolean result;
   guint i;
 
-  for (i = 0; i < n_pools (replay->exec); i++)
+  for (i = 0; i < gtorch_graph_exec_n_pools (replay->exec); i++)
     if (replay->formers[i].writer != NULL)
       gtorch_timeline_wait (replay->formers[i].writer, replay->formers[i].seq, NULL, NULL);
   lock_pools (replay->exec);
@@ -373,22 +359,6 @@ check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return TRUE;
 }
 
-/* What follow() will do, for the checker of streams, which asks before. */
-static gboolean
-note_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
-{
-  guint i;
-
-  for (i = 0; i < n_pools (exec); i++)
-    {
-      gpointer queue = g_atomic_pointer_get (&nth_pool (exec, i)->queue);
-      g_autoptr (GTorchRaceOrder) order = queue != NULL ? gtorch_race_order_new (queue) : NULL;
-
-      gtorch_race_wait (stream, order);
-    }
-  return gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error);
-}
-
 /* How many random calls have their numbers on the stack. */
 #define FEW 16
 
@@ -401,13 +371,11 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   gboolean result = TRUE;
   guint i;
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !note_replay (exec, stream, error))
-    return FALSE;
   lock_pools (exec);
   if (exec->n_random > 0)
     reserve (exec, numbers);
-  for (i = 0; result && i < n_pools (exec); i++)
-    result = exec->backend->follow (nth_pool (exec, i), stream, error);
+  for (i = 0; result && i < gtorch_graph_exec_n_pools (exec); i++)
+    result = exec->backend->follow (gtorch_graph_exec_nth_pool (exec, i), stream, error);
   result = result && exec->backend->replay (exec->native, stream, numbers, error);
   unlock_pools (exec);
   for (i = 0; result && i < exec->written->len; i++)
@@ -418,26 +386,14 @@ replay_native (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return result;
 }
 
-gboolean
-gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+static gboolean
+replay_calls (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
+  Replay *replay = replay_new (exec, stream);
   gboolean result = TRUE;
-  Replay *replay;
   guint64 seq;
   guint i;
 
-  if (exec->native != NULL)
-    return replay_native (exec, stream, error);
-  if (stream->timeline == NULL ? !wait_for_operands (exec, error)
-                               : !check_operands (exec, stream, error))
-    return FALSE;
-  replay = replay_new (exec, stream);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS)
-      && !gtorch_race_note_graph (stream, &exec->race, exec->read, exec->written, error))
-    {
-      replay_free (replay);
-      return FALSE;
-    }
   reserve (exec, replay->numbers);
   for (i = 0; i < exec->written->len; i++)
     g_atomic_int_inc (&((GTorchStorage *) exec->written->pdata[i])->version);
@@ -445,8 +401,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   if (stream->timeline == NULL)
     {
       result = replay_run (replay, error);
-      for (i = 0; result && i < n_pools (exec); i++)
-        gtorch_pool_set_writer (nth_pool (exec, i), NULL, 0);
+      for (i = 0; result && i < gtorch_graph_exec_n_pools (exec); i++)
+        gtorch_pool_set_writer (gtorch_graph_exec_nth_pool (exec, i), NULL, 0);
       replay_free (replay);
       return result;
     }
@@ -455,8 +411,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
   for (i = 0; i < exec->written->len; i++)
     gtorch_stream_enqueue_copies (stream, exec->written->pdata[i]);
   seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, replay_run, replay, replay_free);
-  for (i = 0; i < n_pools (exec); i++)
-    gtorch_pool_set_writer (nth_pool (exec, i), stream->timeline, seq);
+  for (i = 0; i < gtorch_graph_exec_n_pools (exec); i++)
+    gtorch_pool_set_writer (gtorch_graph_exec_nth_pool (exec, i), stream->timeline, seq);
   for (i = 0; i < exec->written->len; i++)
     gtorch_storage_set_writer (exec->written->pdata[i], stream->timeline, seq);
   if (gtorch_get_launch_blocking ())
@@ -465,6 +421,17 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
       result = gtorch_timeline_report (stream->timeline, error);
     }
   return result;
+}
+
+gboolean
+gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
+{
+  const gboolean is_native = exec->native != NULL;
+
+  return (is_native
+          || (stream->timeline == NULL ? wait_for_operands (exec, error)
+                                       : check_operands (exec, stream, error)))
+         && gtorch_observe_replay (exec, stream, is_native ? replay_native : replay_calls, error);
 }
 
 /* writers: the name of the node that has written last, by the start of the storage. */

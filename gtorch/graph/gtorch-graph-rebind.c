@@ -7,8 +7,9 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "graph/gtorch-graph-exec-private.h"
+#include "dispatch/gtorch-saved-call-private.h"
 
 typedef struct
 {

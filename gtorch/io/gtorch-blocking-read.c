@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reading from what may have nothing to say for a long time: pipes, terminals. GIO opens and reads a local
- * file without a look at the cancellable in between, which regular files do not need. */
+/* Reading from sources that may block for a long time: pipes, terminals. GIO opens and reads local files
+ * without polling the cancellable, which is fine for regular files only. */
 
 #include "config.h"
 
@@ -15,8 +15,8 @@
 
 #include "io/gtorch-safetensors-private.h"
 
-/* Opening a pipe for reading waits for a writer, unless told not to; the stream waits instead, and can be
- * cancelled. A pipe that was never written to is not at its end for poll(). */
+/* Opens a pipe without waiting for a writer; the stream waits instead, and can be cancelled. poll () does
+ * not report end of file for a pipe that was never written to. */
 GInputStream *
 gtorch_file_open (GFile *file, GCancellable *cancellable, GError **error)
 {
@@ -41,7 +41,7 @@ gtorch_file_open (GFile *file, GCancellable *cancellable, GError **error)
   return g_unix_input_stream_new (fd, TRUE);
 }
 
-/* Would a read block, with nobody looking at the cancellable? */
+/* Returns TRUE if a read would block without polling the cancellable. */
 static gboolean
 is_deaf (GInputStream *stream, int *fd)
 {
@@ -63,7 +63,7 @@ wait_for_input (int fd, GCancellable *cancellable, GError **error)
     return TRUE;
   while (!g_cancellable_is_cancelled (cancellable) && fds[0].revents == 0)
     if (g_poll (fds, 2, -1) < 0 && errno != EINTR)
-      break; /* what it is, the read says */
+      break; /* the read reports the error */
   result = !g_cancellable_set_error_if_cancelled (cancellable, error);
   g_cancellable_release_fd (cancellable);
   return result;

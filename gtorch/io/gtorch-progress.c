@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Progress of work in another thread, told in the main context of whoever began it. */
+/* Reports the progress of work in another thread in the main context of the caller. */
 
 #include "config.h"
 
@@ -14,8 +14,8 @@ struct _GTorchProgress
   gpointer data;
   GDestroyNotify destroy;
   GMainContext *context;
-  GThread *thread;     /* whose context it is */
-  gboolean is_stopped; /* atomically */
+  GThread *thread;     /* the owner of the context */
+  gboolean is_stopped; /* accessed atomically */
 };
 
 typedef struct
@@ -35,12 +35,12 @@ gtorch_progress_new (GFileProgressCallback func, gpointer data, GDestroyNotify d
   return self;
 }
 
-/* Not g_main_context_invoke(): that takes the context, and runs the function in this thread, while nobody
- * iterates it. */
+/* Not g_main_context_invoke (): that acquires the context, and runs the function in this thread, if no
+ * thread iterates it. */
 static void
 attach (GTorchProgress *self, GSourceFunc func, gpointer data, GDestroyNotify notify)
 {
-  /* What is attached may be run, and drop the owner's references, before this function is done. */
+  /* the attached source may run, and drop the owner's references, before this function returns */
   g_autoptr (GMainContext) context = g_main_context_ref (self->context);
   g_autoptr (GSource) source = g_idle_source_new ();
 

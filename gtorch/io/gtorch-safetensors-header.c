@@ -5,8 +5,8 @@
  *
  *   {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
  *
- * read by a parser of just that form, which needs no recursion and sees names that appear twice. The rules
- * about offsets (no overlap, no gap, sizes that fit) are what makes a file safe to be mapped. */
+ * parsed by a parser for exactly that form, which needs no recursion and detects duplicate names. The
+ * rules for offsets (no overlap, no gap, matching sizes) make it safe to map a file. */
 
 #include "config.h"
 
@@ -136,7 +136,7 @@ parse_escape (Parser *parser, GString *string)
       unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
     }
   else if (unit == 0 || (unit >= 0xdc00 && unit < 0xe000))
-    return FALSE; /* a name with a zero byte would be cut short */
+    return FALSE; /* a name with a zero byte would be truncated */
   g_string_append_unichar (string, unit);
   return TRUE;
 }
@@ -163,7 +163,7 @@ parse_string (Parser *parser)
           return NULL;
         }
     }
-  /* not expect(), which would skip a line break first */
+  /* expect () would skip a line break first */
   if (parser->at == parser->end || *parser->at != '"')
     {
       fail (parser, "the end of a string");
@@ -305,7 +305,7 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
   return expect (parser, '}');
 }
 
-/* --- the rules --- */
+/* --- rules --- */
 
 static gboolean
 check_entry (const GTorchSafetensorsEntry *entry, GError **error)
@@ -486,7 +486,7 @@ write_string (GString *text, const gchar *string)
   g_string_append_c (text, '"');
 }
 
-/* The order of other writers: by type, wide ones first so that all are aligned, then by name. */
+/* The order of other writers: by dtype, the widest first so that all are aligned, then by name. */
 static guint
 rank (guint dtype)
 {

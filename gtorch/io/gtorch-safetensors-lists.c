@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reading and writing without tables, for whom the order of the file matters and for languages whose
- * tables leak. */
+/* Reading and writing with lists in place of tables, for programs that need the order of the file and for
+ * languages that leak tables. */
 
 #include "config.h"
 
@@ -31,7 +31,7 @@ list_metadata (GHashTable *metadata)
   return texts;
 }
 
-/* Takes content, which may be NULL. */
+/* Takes ownership of content, which may be NULL. */
 static GPtrArray *
 content_to_lists (GTorchSafetensorsContent *content, gchar ***names, gchar ***metadata)
 {
@@ -57,11 +57,11 @@ content_to_lists (GTorchSafetensorsContent *content, gchar ***names, gchar ***me
  * gtorch_safetensors_load_bytes_lists:
  * @bytes: the content of a safetensors file
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names of the tensors
- * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the texts that the file carries:
- *   each key, and its text behind it
+ * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the file:
+ *   alternating keys and values
  * @error: return location for an error
  *
- * Does what [func@safetensors_load_bytes] does, and keeps the order of the file.
+ * Does the same as [func@safetensors_load_bytes], and keeps the order of the file.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with its errors
  *
@@ -78,17 +78,17 @@ gtorch_safetensors_load_bytes_lists (GBytes *bytes, gchar ***names, gchar ***met
 /**
  * gtorch_safetensors_load_lists:
  * @stream: a stream of the content of a safetensors file, which is read to its end
- * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @device: (nullable): the device of the tensors, %NULL for the default device
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names of the tensors
- * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the texts that the file carries:
- *   each key, and its text behind it
+ * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the file:
+ *   alternating keys and values
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
- *   and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes read and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does what [func@safetensors_load] does, and keeps the order of the file.
+ * Does the same as [func@safetensors_load], and keeps the order of the file.
  *
  * ```c
  * g_auto (GStrv) names = NULL;
@@ -117,18 +117,18 @@ gtorch_safetensors_load_lists (GInputStream *stream, GTorchDevice *device, gchar
 /**
  * gtorch_safetensors_load_file_lists:
  * @file: a safetensors file
- * @map: whether the tensors may show the file itself, if it is a local one
- * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @map: whether to map the file into memory if it is local
+ * @device: (nullable): the device of the tensors, %NULL for the default device
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names of the tensors
- * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the texts that the file carries:
- *   each key, and its text behind it
+ * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the file:
+ *   alternating keys and values
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
- *   and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes read and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does what [func@safetensors_load_file] does, and keeps the order of the file.
+ * Does the same as [func@safetensors_load_file], and keeps the order of the file.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with its errors
  *
@@ -150,10 +150,10 @@ gtorch_safetensors_load_file_lists (GFile *file, gboolean map, GTorchDevice *dev
 
 /**
  * gtorch_safetensors_load_finish_lists:
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names of the tensors
- * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the texts that the file carries:
- *   each key, and its text behind it
+ * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the file:
+ *   alternating keys and values
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_load_async] or [func@safetensors_load_file_async] in the order of
@@ -177,7 +177,7 @@ gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names, gcha
 
 /* --- writing --- */
 
-/* Tables that borrow what they hold. */
+/* Creates tables that borrow their contents. */
 static gboolean
 tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
                    const gchar *const *metadata, GHashTable **by_name, GHashTable **texts,
@@ -217,15 +217,15 @@ tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_te
  * @names: (array zero-terminated=1): the name of each tensor
  * @tensors: (array length=n_tensors): tensors
  * @n_tensors: the length of @tensors, which is that of @names
- * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
- * @stream: where to write
+ * @metadata: (nullable) (array zero-terminated=1): alternating keys and values
+ * @stream: the stream to write to
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
- *   written and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes written and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does what [func@safetensors_save] does. Of a name or a key that is there twice the last counts.
+ * Does the same as [func@safetensors_save]. If a name or a key occurs twice, the last one counts.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a key has no value, and on
  *   the errors of [func@safetensors_save]
@@ -252,17 +252,17 @@ gtorch_safetensors_save_lists (const gchar *const *names, GTorchTensor **tensors
  * @names: (array zero-terminated=1): the name of each tensor
  * @tensors: (array length=n_tensors): tensors
  * @n_tensors: the length of @tensors, which is that of @names
- * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @metadata: (nullable) (array zero-terminated=1): alternating keys and values
  * @file: the file to write or replace
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
- *   written and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes written and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does what [func@safetensors_save_file] does. Of a name or a key that is there twice the last counts.
+ * Does the same as [func@safetensors_save_file]. If a name or a key occurs twice, the last one counts.
  *
- * Returns: as [func@safetensors_save_lists]
+ * Returns: the same as [func@safetensors_save_lists]
  *
  * Since: 0.1
  */
@@ -281,7 +281,7 @@ gtorch_safetensors_save_file_lists (const gchar *const *names, GTorchTensor **te
                                           progress_data, error);
 }
 
-/* The end of a call that could not begin. */
+/* Ends an asynchronous call that could not start. */
 static void
 refuse_async (GTask *task, GError *error, gpointer progress_data, GDestroyNotify progress_data_free)
 {
@@ -295,18 +295,18 @@ refuse_async (GTask *task, GError *error, gpointer progress_data, GDestroyNotify
  * @names: (array zero-terminated=1): the name of each tensor
  * @tensors: (array length=n_tensors): tensors
  * @n_tensors: the length of @tensors, which is that of @names
- * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
- * @stream: where to write
+ * @metadata: (nullable) (array zero-terminated=1): alternating keys and values
+ * @stream: the stream to write to
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes written and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes written and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does what [func@safetensors_save_async] does. The lists may change at once.
+ * Does the same as [func@safetensors_save_async]. The lists may be changed immediately.
  *
  * Since: 0.1
  */
@@ -338,7 +338,7 @@ gtorch_safetensors_save_lists_async (const gchar *const *names, GTorchTensor **t
 
 /**
  * gtorch_safetensors_save_lists_finish:
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_save_lists_async], as [func@safetensors_save_finish] does.
@@ -359,18 +359,18 @@ gtorch_safetensors_save_lists_finish (GAsyncResult *result, GError **error)
  * @names: (array zero-terminated=1): the name of each tensor
  * @tensors: (array length=n_tensors): tensors
  * @n_tensors: the length of @tensors, which is that of @names
- * @metadata: (nullable) (array zero-terminated=1): keys and values by turns
+ * @metadata: (nullable) (array zero-terminated=1): alternating keys and values
  * @file: the file to write or replace
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes written and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes written and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does what [func@safetensors_save_file_async] does. The lists may change at once.
+ * Does the same as [func@safetensors_save_file_async]. The lists may be changed immediately.
  *
  * Since: 0.1
  */
@@ -402,7 +402,7 @@ gtorch_safetensors_save_file_lists_async (const gchar *const *names, GTorchTenso
 
 /**
  * gtorch_safetensors_save_file_lists_finish:
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_save_file_lists_async], as [func@safetensors_save_file_finish] does.

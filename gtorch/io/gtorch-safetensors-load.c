@@ -44,7 +44,7 @@ content_add (GTorchSafetensorsContent *content, GTorchSafetensorsEntry *entry, G
   g_ptr_array_add (content->tensors, gtorch_tensor_wrap (impl));
 }
 
-/* Takes content, which may be NULL. */
+/* Takes ownership of content, which may be NULL. */
 static GHashTable *
 content_to_table (GTorchSafetensorsContent *content, GHashTable **metadata)
 {
@@ -157,16 +157,16 @@ gtorch_safetensors_read_bytes (GBytes *bytes, GError **error)
 /**
  * gtorch_safetensors_load_bytes:
  * @bytes: the content of a safetensors file
- * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
- *   carries, by their keys
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the metadata of the file, by
+ *   key
  * @error: return location for an error
  *
- * Reads a safetensors file that is in memory. The tensors show the memory of @bytes and are read-only,
- * as those of [ctor@Tensor.new_from_bytes] are.
+ * Reads a safetensors file that is in memory. The tensors alias the memory of @bytes and are read-only,
+ * like those of [ctor@Tensor.new_from_bytes].
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
- *   with %GTORCH_ERROR_FORMAT if the content is malformed or contradicts itself and
- *   %GTORCH_ERROR_NOT_SUPPORTED if it has elements that no dtype stands for
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by name, or %NULL with
+ *   %GTORCH_ERROR_FORMAT if the content is malformed or inconsistent and %GTORCH_ERROR_NOT_SUPPORTED if
+ *   it has elements without a corresponding dtype
  *
  * Since: 0.1
  */
@@ -196,7 +196,7 @@ read_header (GInputStream *stream, guint64 *start, GCancellable *cancellable, GE
   length = GUINT64_FROM_LE (length);
   if (!check_length (length, error))
     return NULL;
-  /* In growing steps: the length may be a lie. */
+  /* in growing steps, since the stated length may be wrong */
   while (text->len < length)
     {
       guint before = text->len;
@@ -215,7 +215,7 @@ read_header (GInputStream *stream, guint64 *start, GCancellable *cancellable, GE
   return gtorch_safetensors_header_parse ((const gchar *) text->data, length, error);
 }
 
-/* Of a stream that knows its length, before anything is allocated. */
+/* Checks the length of a stream that knows it, before anything is allocated. */
 static gboolean
 check_rest (GInputStream *stream, const GTorchSafetensorsHeader *header, guint64 start,
             GCancellable *cancellable, GError **error)
@@ -314,17 +314,17 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
 /**
  * gtorch_safetensors_load:
  * @stream: a stream of the content of a safetensors file, which is read to its end
- * @device: (nullable): where the tensors are to be, %NULL for the default device
- * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
- *   carries, by their keys
+ * @device: (nullable): the device of the tensors, %NULL for the default device
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the metadata of the file, by
+ *   key
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
- *   and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes read and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Reads tensors from a stream. The content is checked: a file that lies about sizes or positions gives
- * an error, and memory is not taken before the length of a stream that knows it was compared.
+ * Reads tensors from a stream. The content is checked: a file with wrong sizes or positions gives an
+ * error, and the length of a stream that knows it is checked before memory is allocated.
  *
  * ```c
  * g_autoptr (GInputStream) stream = G_INPUT_STREAM (g_file_read (file, NULL, &error));
@@ -332,9 +332,10 @@ gtorch_safetensors_read_stream (GInputStream *stream, GTorchDevice *device,
  * GTorchTensor *weight = g_hash_table_lookup (tensors, "layer.weight");
  * ```
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
- *   with %GTORCH_ERROR_FORMAT if the content is malformed, cut short, or contradicts itself,
- *   %GTORCH_ERROR_NOT_SUPPORTED if it has elements that no dtype stands for, or an error of the stream
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by name, or %NULL with
+ *   %GTORCH_ERROR_FORMAT if the content is malformed, truncated or inconsistent,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if it has elements without a corresponding dtype, or an error of the
+ *   stream
  *
  * Since: 0.1
  */
@@ -365,7 +366,7 @@ map_stream (GInputStream *stream)
   fd = g_file_descriptor_based_get_fd (G_FILE_DESCRIPTOR_BASED (stream));
   if (fstat (fd, &info) != 0 || !S_ISREG (info.st_mode))
     return NULL;
-  /* Writable, but private: in-place operations change the memory and not the file. */
+  /* writable, but private: in-place operations change the memory and not the file */
   mapped = g_mapped_file_new_from_fd (fd, TRUE, NULL);
   return mapped != NULL ? g_mapped_file_get_bytes (mapped) : NULL;
 }
@@ -395,22 +396,21 @@ gtorch_safetensors_read_file (GFile *file, gboolean map, GTorchDevice *device,
 /**
  * gtorch_safetensors_load_file:
  * @file: a safetensors file
- * @map: whether the tensors may show the file itself, if it is a local one
- * @device: (nullable): where the tensors are to be, %NULL for the default device
- * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
- *   carries, by their keys
+ * @map: whether to map the file into memory if it is local
+ * @device: (nullable): the device of the tensors, %NULL for the default device
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the metadata of the file, by
+ *   key
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes read
- *   and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes read and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Reads tensors from a file. With @map nothing is read until it is used, and processes share the
- * memory; writing to a tensor changes it, not the file. The file must then be left alone as long as
- * tensors are alive: replacing it is fine, as [func@safetensors_save_file] does, changing it in place is
- * not.
+ * Reads tensors from a file. With @map, parts of the file are read when they are used, and processes
+ * share the memory; writing to a tensor changes the memory, not the file. The file must not be changed in
+ * place as long as tensors are alive; it may be replaced, as [func@safetensors_save_file] does.
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by name, or %NULL
  *   on error as for [func@safetensors_load]
  *
  * Since: 0.1
@@ -437,7 +437,7 @@ typedef struct
   gboolean map;
   GTorchDevice *device;
   GTorchProgress *progress;
-  gboolean is_done; /* atomically: the thread has no more use for all of this */
+  gboolean is_done; /* accessed atomically: the thread does not use this any more */
 } Load;
 
 static void
@@ -457,7 +457,7 @@ load_in_thread (GTask *task, gpointer source_object, gpointer task_data, GCancel
   GError *error = NULL;
   GTorchSafetensorsContent *content;
 
-  /* A task that is cancelled before it starts has its error; GLib would lose that behind a second. */
+  /* A task that is cancelled before it starts has its error; a second error would replace it. */
   if (g_task_had_error (task))
     {
       g_atomic_int_set (&load->is_done, TRUE);
@@ -491,7 +491,7 @@ load_begin (GTask *task, gpointer source, gboolean map, GTorchDevice *device, in
   load->progress = gtorch_progress_new (progress, progress_data, progress_data_free);
   g_task_set_priority (task, io_priority);
   g_task_set_task_data (task, load, load_free);
-  /* A stream may block whatever the cancellable says; then only the thread waits for it. */
+  /* A stream may block and ignore the cancellable; then only the thread waits for it. */
   g_task_set_return_on_cancel (task, TRUE);
   g_task_run_in_thread (task, load_in_thread);
 }
@@ -511,11 +511,11 @@ gtorch_safetensors_read_finish (GAsyncResult *result, GError **error)
 /**
  * gtorch_safetensors_load_async:
  * @stream: a stream of the content of a safetensors file, which is read to its end
- * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @device: (nullable): the device of the tensors, %NULL for the default device
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes read and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes read and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
@@ -523,8 +523,8 @@ gtorch_safetensors_read_finish (GAsyncResult *result, GError **error)
  *
  * Reads tensors from a stream in another thread; see [func@safetensors_load].
  *
- * Cancelling ends it at once, also where @stream blocks and does not look at its cancellable; then the thread
- * uses @stream until that returns.
+ * Cancelling ends the operation immediately, even if @stream blocks and ignores its cancellable; then the
+ * thread uses @stream until that call returns.
  *
  * Since: 0.1
  */
@@ -546,14 +546,14 @@ gtorch_safetensors_load_async (GInputStream *stream, GTorchDevice *device, int i
 
 /**
  * gtorch_safetensors_load_finish:
- * @result: what the callback was given
- * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
- *   carries, by their keys
+ * @result: the result that the callback got
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the metadata of the file, by
+ *   key
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_load_async].
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by name, or %NULL
  *   on error
  *
  * Since: 0.1
@@ -570,12 +570,12 @@ gtorch_safetensors_load_finish (GAsyncResult *result, GHashTable **metadata, GEr
 /**
  * gtorch_safetensors_load_file_async:
  * @file: a safetensors file
- * @map: whether the tensors may show the file itself, if it is a local one
- * @device: (nullable): where the tensors are to be, %NULL for the default device
+ * @map: whether to map the file into memory if it is local
+ * @device: (nullable): the device of the tensors, %NULL for the default device
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes read and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes read and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
@@ -604,14 +604,14 @@ gtorch_safetensors_load_file_async (GFile *file, gboolean map, GTorchDevice *dev
 
 /**
  * gtorch_safetensors_load_file_finish:
- * @result: what the callback was given
- * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the texts that the file
- *   carries, by their keys
+ * @result: the result that the callback got
+ * @metadata: (out) (optional) (transfer container) (element-type utf8 utf8): the metadata of the file, by
+ *   key
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_load_file_async].
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by their names, or %NULL
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): the tensors by name, or %NULL
  *   on error
  *
  * Since: 0.1

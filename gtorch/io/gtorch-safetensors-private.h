@@ -17,26 +17,27 @@ typedef struct
   guint dtype;
   guint n_dims;
   gint64 shape[GTORCH_MAX_DIMS];
-  guint64 begin, end; /* bytes, from the end of the header */
+  guint64 begin, end; /* in bytes, from the end of the header */
 } GTorchSafetensorsEntry;
 
 typedef struct
 {
   GArray *entries;      /* of GTorchSafetensorsEntry, in the order of their data */
   GHashTable *metadata; /* utf8 to utf8 */
-  guint64 n_bytes;      /* of data */
+  guint64 n_bytes;      /* of the data */
 } GTorchSafetensorsHeader;
 
-/* Everything is checked: afterwards the entries fill [0, n_bytes) without gaps and their sizes fit. */
+/* Parses and checks a header: afterwards the entries fill [0, n_bytes) without gaps and their sizes
+ * match. */
 GTorchSafetensorsHeader *gtorch_safetensors_header_parse (const gchar *text, gsize length,
                                                           GError **error);
 GTorchSafetensorsHeader *gtorch_safetensors_header_new (void);
 void gtorch_safetensors_header_free (GTorchSafetensorsHeader *header);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSafetensorsHeader, gtorch_safetensors_header_free)
-/* Sorts the entries, gives them their places, and appends length and text of the header. */
+/* Sorts the entries, assigns their positions, and appends the length and text of the header. */
 void gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text);
 
-/* What a file holds, in the order of the file. */
+/* The content of a file, in the order of the file. */
 typedef struct
 {
   GPtrArray *names;
@@ -59,17 +60,17 @@ GTorchSafetensorsContent *gtorch_safetensors_read_file (GFile *file, gboolean ma
                                                         gpointer progress_data, GError **error);
 GTorchSafetensorsContent *gtorch_safetensors_read_finish (GAsyncResult *result, GError **error);
 
-/* Both can be cancelled while there is nothing to read (gtorch-blocking-read.c). */
+/* Both can be cancelled while they wait for data (gtorch-blocking-read.c). */
 GInputStream *gtorch_file_open (GFile *file, GCancellable *cancellable, GError **error);
 gboolean gtorch_stream_read_all (GInputStream *stream, gpointer buffer, gsize count, gsize *n_read,
                                  GCancellable *cancellable, GError **error);
 
-/* A progress callback that is called in the main context of whoever began the operation. */
+/* A progress callback that is called in the main context of the caller. */
 typedef struct _GTorchProgress GTorchProgress;
 
 GTorchProgress *gtorch_progress_new (GFileProgressCallback func, gpointer data,
                                      GDestroyNotify destroy);
-/* In the thread of the owner: nothing is told any more, though the work may go on. */
+/* Called in the thread of the owner: ends the reports, though the work may continue. */
 void gtorch_progress_stop (GTorchProgress *self);
 void gtorch_progress_report (goffset current, goffset total, gpointer progress);
 void gtorch_progress_unref (gpointer progress);

@@ -13,8 +13,8 @@
 #include "device/gtorch-scratch-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
-#include "io/gtorch-file-save-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 
@@ -152,7 +152,7 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
   goffset total = save->text->len + save->header->n_bytes, done = save->text->len;
   guint i;
 
-  /* not every stream looks at it */
+  /* not every stream polls the cancellable */
   if (g_cancellable_set_error_if_cancelled (cancellable, error)
       || !g_output_stream_write_all (stream, save->text->str, save->text->len, NULL, cancellable,
                                      error))
@@ -226,21 +226,20 @@ write_file (Save *save, GFile *file, GCancellable *cancellable, GFileProgressCal
 
 /**
  * gtorch_safetensors_save:
- * @tensors: (element-type utf8 GTorchTensor): tensors by their names
- * @metadata: (nullable) (element-type utf8 utf8): texts to be kept with them
- * @stream: where to write
+ * @tensors: (element-type utf8 GTorchTensor): tensors by name
+ * @metadata: (nullable) (element-type utf8 utf8): metadata of the file
+ * @stream: the stream to write to
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
- *   written and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes written and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Writes tensors as a safetensors file, which other libraries read too. The stream is flushed, not
+ * Writes tensors as a safetensors file, which other libraries can read. The stream is flushed, not
  * closed. Equal tensors give equal bytes, whatever the order of the table.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for complex128, which the format lacks,
- *   %GTORCH_ERROR_INVALID for a name that is not possible, %GTORCH_ERROR_RELEASED, or an error of the
- *   stream
+ *   %GTORCH_ERROR_INVALID for an invalid name, %GTORCH_ERROR_RELEASED, or an error of the stream
  *
  * Since: 0.1
  */
@@ -261,28 +260,28 @@ gtorch_safetensors_save (GHashTable *tensors, GHashTable *metadata, GOutputStrea
 
 /**
  * gtorch_safetensors_save_file:
- * @tensors: (element-type utf8 GTorchTensor): tensors by their names
- * @metadata: (nullable) (element-type utf8 utf8): texts to be kept with them
+ * @tensors: (element-type utf8 GTorchTensor): tensors by name
+ * @metadata: (nullable) (element-type utf8 utf8): metadata of the file
  * @file: the file to write or replace
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope call) (closure progress_data): called now and then with the bytes
- *   written and their total number
+ * @progress: (nullable) (scope call) (closure progress_data): called from time to time with the number of
+ *   bytes written and the total
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Writes tensors into a safetensors file. If anything fails, a file that was there stays as it was, and
- * nothing else is left in its folder.
+ * Writes tensors to a safetensors file. If anything fails, an existing file is unchanged, and no other
+ * file is left in its folder.
  *
  * A file with a local path is written under another name in its folder and flushed to the disk before it
- * takes the place of the former one: at any time, also after a loss of power, there is all of the former
- * content or all of the new one. The mode of the former file is kept, and its owner and group as far as the
- * process may give them away. A link stays, and the file that it leads to is replaced; other hard links of
- * the former file keep its content, as do tensors that are mapped from it. A link that leads nowhere, a file
- * that may not be written to, a folder in which no file can be made, and whatever is no regular file (a
- * folder, pipe, socket or device) give an error before anything is touched; to write to a pipe, use
- * [func@safetensors_save] and its stream. A file without a local path is replaced in the way of its GVfs.
+ * replaces the old one: at any time, also after a loss of power, there is all of the old content or all
+ * of the new one. The mode of the old file is kept, and its owner and group as far as the process may set
+ * them. If the target is a link, the file that it leads to is replaced; other hard links of the old file
+ * keep its content, as do tensors that are mapped from it. A dangling link, a file that may not be
+ * written, a folder in which no file can be created, and anything but a regular file (a folder, pipe,
+ * socket or device) give an error before anything is changed; to write to a pipe, use
+ * [func@safetensors_save] and its stream. A file without a local path is replaced by its GVfs.
  *
- * Returns: %TRUE, or %FALSE on error as for [func@safetensors_save], or of the file
+ * Returns: %TRUE, or %FALSE with an error of [func@safetensors_save], or of the file
  *
  * Since: 0.1
  */
@@ -355,20 +354,20 @@ save_end (GAsyncResult *result, GError **error)
 
 /**
  * gtorch_safetensors_save_async:
- * @tensors: (element-type utf8 GTorchTensor): tensors by their names
- * @metadata: (nullable) (element-type utf8 utf8): texts to be kept with them
- * @stream: where to write
+ * @tensors: (element-type utf8 GTorchTensor): tensors by name
+ * @metadata: (nullable) (element-type utf8 utf8): metadata of the file
+ * @stream: the stream to write to
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes written and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes written and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Writes tensors in another thread; see [func@safetensors_save]. The table may change at once; the
- * elements of the tensors must not until it is done.
+ * Writes tensors in another thread; see [func@safetensors_save]. The table may be changed immediately;
+ * the elements of the tensors must not be changed until it is done.
  *
  * Since: 0.1
  */
@@ -391,7 +390,7 @@ gtorch_safetensors_save_async (GHashTable *tensors, GHashTable *metadata, GOutpu
 
 /**
  * gtorch_safetensors_save_finish:
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_save_async].
@@ -410,20 +409,20 @@ gtorch_safetensors_save_finish (GAsyncResult *result, GError **error)
 
 /**
  * gtorch_safetensors_save_file_async:
- * @tensors: (element-type utf8 GTorchTensor): tensors by their names
- * @metadata: (nullable) (element-type utf8 utf8): texts to be kept with them
+ * @tensors: (element-type utf8 GTorchTensor): tensors by name
+ * @metadata: (nullable) (element-type utf8 utf8): metadata of the file
  * @file: the file to write or replace
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
  * @cancellable: (nullable): a cancellable
- * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called
- *   in the main context of the caller with the bytes written and their total number
+ * @progress: (nullable) (scope notified) (closure progress_data) (destroy progress_data_free): called in
+ *   the main context of the caller with the number of bytes written and the total
  * @progress_data: data for @progress
  * @progress_data_free: (nullable): frees @progress_data
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Writes a safetensors file in another thread; see [func@safetensors_save_file]. The table may change at
- * once; the elements of the tensors must not until it is done.
+ * Writes a safetensors file in another thread; see [func@safetensors_save_file]. The table may be changed
+ * immediately; the elements of the tensors must not be changed until it is done.
  *
  * Since: 0.1
  */
@@ -447,7 +446,7 @@ gtorch_safetensors_save_file_async (GHashTable *tensors, GHashTable *metadata, G
 
 /**
  * gtorch_safetensors_save_file_finish:
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @error: return location for an error
  *
  * Gets the result of [func@safetensors_save_file_async].

@@ -15,7 +15,7 @@
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-check-private.h"
 #include "device/gtorch-scratch-private.h"
-#include "io/gtorch-file-save-private.h"
+#include "base/gtorch-file-save-private.h"
 #include "base/gtorch-fork-private.h"
 
 struct _GTorchMemorySite

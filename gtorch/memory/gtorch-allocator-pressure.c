@@ -7,7 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "device/gtorch-thread-private.h"
 #include "memory/gtorch-allocator-private.h"
 
 /* How long a thread waits for the owner's main loop to begin with a signal, and to end with it. The owner
@@ -206,7 +206,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   g_autofree gchar *allocated = NULL, *kept = NULL;
   g_autofree gchar *places = gtorch_allocator_describe_places (self);
   g_autoptr (GString) hints = g_string_new (NULL);
-  const gboolean is_cpu = self->device->type == GTORCH_DEVICE_TYPE_CPU;
+  const gboolean is_cpu = gtorch_device_is_host (self->device);
   guint64 held, unused, others, private;
 
   gtorch_allocator_lock_stats (self);
@@ -245,7 +245,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
   else if (unused >= n_bytes && !is_cpu)
     g_string_append (hints, _ ("; memory is in pieces: tensors of different life on streams of "
                                "their own may help"));
-  if (held > total / 2 && gtorch_is_grad_enabled ())
+  if (held > total / 2 && !gtorch_thread.no_grad)
     g_string_append (hints,
                      _ ("; smaller batches, gradient accumulation or 16-bit floats need less, and "
                         "so does what needs no gradients with the grad mode off"));

@@ -7,7 +7,7 @@
 
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool-private.h"
-#include "base/gtorch-property-private.h"
+#include "base/gtorch-field-private.h"
 
 /* PyTorch's bound: smaller requests share segments of this size. */
 #define MAX_UNSPLIT (G_GUINT64_CONSTANT (20) << 20)
@@ -45,25 +45,6 @@
  * Since: 0.1
  */
 
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_ALLOCATED,
-  PROP_PEAK_ALLOCATED,
-  PROP_RESERVED,
-  PROP_PEAK_RESERVED,
-  PROP_CACHED,
-  PROP_FRAGMENTATION,
-  PROP_MEMORY_FRACTION,
-  PROP_MAX_SPLIT_SIZE,
-  PROP_GC_THRESHOLD,
-  PROP_CACHING,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchAllocator, gtorch_allocator, G_TYPE_OBJECT)
 
 static gint64
@@ -74,82 +55,6 @@ get_counter (GTorchAllocator *self, GTorchStat stat, gboolean peak)
   gtorch_allocator_get_stats (self, &stats);
   return peak ? stats.counters[GTORCH_POOL_ALL][stat].peak
               : stats.counters[GTORCH_POOL_ALL][stat].current;
-}
-
-static void
-gtorch_allocator_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchAllocator *self = GTORCH_ALLOCATOR (object);
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      g_value_set_object (value, self->device);
-      break;
-    case PROP_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_allocator_get_allocated (self));
-      break;
-    case PROP_PEAK_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_allocator_get_peak_allocated (self));
-      break;
-    case PROP_RESERVED:
-      g_value_set_uint64 (value, gtorch_allocator_get_reserved (self));
-      break;
-    case PROP_PEAK_RESERVED:
-      g_value_set_uint64 (value, gtorch_allocator_get_peak_reserved (self));
-      break;
-    case PROP_CACHED:
-      g_value_set_uint64 (value, gtorch_allocator_get_cached (self));
-      break;
-    case PROP_FRAGMENTATION:
-      g_value_set_double (value, gtorch_allocator_get_fragmentation (self));
-      break;
-    case PROP_MEMORY_FRACTION:
-      g_value_set_double (value, gtorch_allocator_get_memory_fraction (self));
-      break;
-    case PROP_MAX_SPLIT_SIZE:
-      g_value_set_uint64 (value, gtorch_allocator_get_max_split_size (self));
-      break;
-    case PROP_GC_THRESHOLD:
-      g_value_set_double (value, gtorch_allocator_get_gc_threshold (self));
-      break;
-    case PROP_CACHING:
-      g_value_set_boolean (value, gtorch_allocator_get_caching (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_allocator_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  GTorchAllocator *self = GTORCH_ALLOCATOR (object);
-  GError *error = NULL;
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      self->device = g_value_get_object (value); /* it lives longer */
-      break;
-    case PROP_MEMORY_FRACTION:
-      gtorch_allocator_set_memory_fraction (self, g_value_get_double (value), &error);
-      break;
-    case PROP_MAX_SPLIT_SIZE:
-      gtorch_allocator_set_max_split_size (self, g_value_get_uint64 (value), &error);
-      break;
-    case PROP_GC_THRESHOLD:
-      gtorch_allocator_set_gc_threshold (self, g_value_get_double (value), &error);
-      break;
-    case PROP_CACHING:
-      gtorch_allocator_set_caching (self, g_value_get_boolean (value), &error);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-  if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
 }
 
 static void
@@ -170,7 +75,7 @@ gtorch_allocator_constructor (GType type, guint n_properties, GObjectConstructPa
   guint i;
 
   for (i = 0; i < n_properties; i++)
-    if (properties[i].pspec == props[PROP_DEVICE])
+    if (g_str_equal (properties[i].pspec->name, "device"))
       device = g_value_get_object (properties[i].value);
   if (device == NULL)
     device = gtorch_device_cpu ();
@@ -191,16 +96,14 @@ gtorch_allocator_finalize (GObject *object)
 }
 
 static void
-gtorch_allocator_class_init (GTorchAllocatorClass *klass)
+gtorch_allocator_set_device (GTorchAllocator *self, GTorchDevice *device)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  self->device = device; /* it lives longer */
+}
 
-  object_class->constructor = gtorch_allocator_constructor;
-  object_class->constructed = gtorch_allocator_constructed;
-  object_class->get_property = gtorch_allocator_get_property;
-  object_class->set_property = gtorch_allocator_set_property;
-  object_class->finalize = gtorch_allocator_finalize;
+typedef GTorchAllocator Self;
 
+static const GTorchField fields[] = {
   /**
    * GTorchAllocator:device:
    *
@@ -208,9 +111,10 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] =
-      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_allocator_get_device,
+                            gtorch_allocator_set_device),
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchAllocator:allocated:
    *
@@ -218,8 +122,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOCATED] = g_param_spec_uint64 ("allocated", NULL, NULL, 0, G_MAXUINT64, 0,
-                                               G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "allocated", GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_allocated, NULL) },
   /**
    * GTorchAllocator:peak-allocated:
    *
@@ -227,8 +130,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_ALLOCATED] = g_param_spec_uint64 ("peak-allocated", NULL, NULL, 0, G_MAXUINT64, 0,
-                                                    G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "peak-allocated", GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_peak_allocated, NULL) },
   /**
    * GTorchAllocator:reserved:
    *
@@ -236,8 +138,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_RESERVED] = g_param_spec_uint64 ("reserved", NULL, NULL, 0, G_MAXUINT64, 0,
-                                              G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "reserved", GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_reserved, NULL) },
   /**
    * GTorchAllocator:peak-reserved:
    *
@@ -245,8 +146,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_RESERVED] = g_param_spec_uint64 ("peak-reserved", NULL, NULL, 0, G_MAXUINT64, 0,
-                                                   G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "peak-reserved", GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_peak_reserved, NULL) },
   /**
    * GTorchAllocator:cached:
    *
@@ -254,8 +154,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CACHED] = g_param_spec_uint64 ("cached", NULL, NULL, 0, G_MAXUINT64, 0,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "cached", GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_cached, NULL) },
   /**
    * GTorchAllocator:fragmentation:
    *
@@ -264,8 +163,7 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_FRAGMENTATION] = g_param_spec_double ("fragmentation", NULL, NULL, 0, 1, 0,
-                                                   G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "fragmentation", GTORCH_PROPERTY_DOUBLE (gtorch_allocator_get_fragmentation, NULL), .high = 1 },
   /**
    * GTorchAllocator:memory-fraction:
    *
@@ -273,9 +171,10 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MEMORY_FRACTION] =
-      g_param_spec_double ("memory-fraction", NULL, NULL, 0, 1, 1,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  { "memory-fraction",
+    GTORCH_PROPERTY_DOUBLE (gtorch_allocator_get_memory_fraction,
+                            gtorch_allocator_set_memory_fraction),
+    .high = 1, .value = 1 },
   /**
    * GTorchAllocator:max-split-size:
    *
@@ -284,9 +183,10 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_MAX_SPLIT_SIZE] =
-      g_param_spec_uint64 ("max-split-size", NULL, NULL, MAX_UNSPLIT + 1, G_MAXUINT64, G_MAXUINT64,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  { "max-split-size",
+    GTORCH_PROPERTY_UINT64 (gtorch_allocator_get_max_split_size,
+                            gtorch_allocator_set_max_split_size),
+    .low = MAX_UNSPLIT + 1, .high = INFINITY, .value = INFINITY },
   /**
    * GTorchAllocator:gc-threshold:
    *
@@ -295,9 +195,9 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_GC_THRESHOLD] =
-      g_param_spec_double ("gc-threshold", NULL, NULL, 0, 1, 0,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  { "gc-threshold",
+    GTORCH_PROPERTY_DOUBLE (gtorch_allocator_get_gc_threshold, gtorch_allocator_set_gc_threshold),
+    .high = 1 },
   /**
    * GTorchAllocator:caching:
    *
@@ -307,10 +207,19 @@ gtorch_allocator_class_init (GTorchAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CACHING] =
-      g_param_spec_boolean ("caching", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "caching", GTORCH_PROPERTY_BOOL (gtorch_allocator_get_caching, gtorch_allocator_set_caching),
+    .value = TRUE },
+};
+
+static void
+gtorch_allocator_class_init (GTorchAllocatorClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->constructor = gtorch_allocator_constructor;
+  object_class->constructed = gtorch_allocator_constructed;
+  object_class->finalize = gtorch_allocator_finalize;
+  GTORCH_FIELDS (klass, fields);
   gtorch_allocator_add_signals (klass);
 }
 
@@ -339,7 +248,7 @@ gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats)
 
   gtorch_allocator_lock_stats (self);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, FALSE);
   *stats = self->stats;
   gtorch_allocator_unlock_stats (self);
 }
@@ -578,11 +487,11 @@ static void
 notify_changes (GTorchAllocator *self, const GTorchAllocatorConfig *former)
 {
   if (former->fraction != self->config.fraction)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MEMORY_FRACTION]);
+    g_object_notify (G_OBJECT (self), "memory-fraction");
   if (former->max_split_size != self->config.max_split_size)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_MAX_SPLIT_SIZE]);
+    g_object_notify (G_OBJECT (self), "max-split-size");
   if (former->gc_threshold != self->config.gc_threshold)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_GC_THRESHOLD]);
+    g_object_notify (G_OBJECT (self), "gc-threshold");
 }
 
 /**
@@ -867,7 +776,7 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
   if (g_atomic_int_get (&self->caching) == (caching != FALSE))
     return TRUE;
-  if (self->device->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (self->device))
     {
       g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                            _ ("allocator: the environment decides about caching on the cpu"));
@@ -876,7 +785,7 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **
   g_atomic_int_set (&self->caching, caching != FALSE);
   if (!caching)
     gtorch_allocator_trim (self);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CACHING]);
+  g_object_notify (G_OBJECT (self), "caching");
   return TRUE;
 }
 
@@ -911,10 +820,8 @@ gtorch_allocator_reset_peak (GTorchAllocator *self)
   g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
   klass = GTORCH_DEVICE_GET_CLASS (self->device);
   gtorch_allocator_lock_stats (self);
-  if (klass->reset_peak != NULL)
-    klass->reset_peak (self->device);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, TRUE);
   reset_counters (self, FALSE);
   gtorch_allocator_unlock_stats (self);
   gtorch_pool_foreach (self->device, gtorch_pool_reset_counters, GINT_TO_POINTER (FALSE));
@@ -938,7 +845,7 @@ gtorch_allocator_reset_accumulated (GTorchAllocator *self)
   klass = GTORCH_DEVICE_GET_CLASS (self->device);
   gtorch_allocator_lock_stats (self);
   if (klass->sync_stats != NULL)
-    klass->sync_stats (self->device, &self->stats);
+    klass->sync_stats (self->device, &self->stats, FALSE);
   reset_counters (self, TRUE);
   self->stats.num_alloc_retries = self->stats.num_ooms = self->stats.num_sync_all_streams = 0;
   self->stats.num_device_alloc = self->stats.num_device_free = 0;
@@ -961,5 +868,6 @@ void
 gtorch_allocator_trim (GTorchAllocator *self)
 {
   g_return_if_fail (GTORCH_IS_ALLOCATOR (self));
-  GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache (self->device);
+  if (GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache != NULL)
+    GTORCH_DEVICE_GET_CLASS (self->device)->empty_cache (self->device);
 }

@@ -8,9 +8,10 @@
 #include <glib/gi18n-lib.h>
 
 #include "memory/gtorch-allocator-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "base/gtorch-field-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "memory/gtorch-storage-private.h"
 
 /**
  * GTorchMemoryBlock:
@@ -40,43 +41,7 @@ struct _GTorchMemoryBlock
   GTorchStorage *storage; /* atomically; NULL: released */
 };
 
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_STREAM,
-  PROP_SIZE,
-  PROP_ADDRESS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchMemoryBlock, gtorch_memory_block, G_TYPE_OBJECT)
-
-static void
-gtorch_memory_block_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchMemoryBlock *self = GTORCH_MEMORY_BLOCK (object);
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      g_value_set_object (value, self->device);
-      break;
-    case PROP_STREAM:
-      g_value_set_object (value, self->stream);
-      break;
-    case PROP_SIZE:
-      g_value_set_uint64 (value, self->size);
-      break;
-    case PROP_ADDRESS:
-      g_value_set_uint64 (value, gtorch_memory_block_get_address (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_memory_block_finalize (GObject *object)
@@ -88,15 +53,9 @@ gtorch_memory_block_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_memory_block_parent_class)->finalize (object);
 }
 
-static void
-gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+typedef GTorchMemoryBlock Self;
 
-  object_class->get_property = gtorch_memory_block_get_property;
-  object_class->finalize = gtorch_memory_block_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchMemoryBlock:device: (getter get_device)
    *
@@ -104,7 +63,8 @@ gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE, read_only);
+  { "device", GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type,
+                                      gtorch_memory_block_get_device, NULL) },
   /**
    * GTorchMemoryBlock:stream: (getter get_stream)
    *
@@ -112,7 +72,8 @@ gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_STREAM] = g_param_spec_object ("stream", NULL, NULL, GTORCH_TYPE_STREAM, read_only);
+  { "stream", GTORCH_PROPERTY_OBJECT (GTorchStream, gtorch_stream_get_type,
+                                      gtorch_memory_block_get_stream, NULL) },
   /**
    * GTorchMemoryBlock:size: (getter get_size)
    *
@@ -120,7 +81,7 @@ gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SIZE] = g_param_spec_uint64 ("size", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "size", GTORCH_PROPERTY_UINT64 (gtorch_memory_block_get_size, NULL) },
   /**
    * GTorchMemoryBlock:address: (getter get_address)
    *
@@ -128,8 +89,16 @@ gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ADDRESS] = g_param_spec_uint64 ("address", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "address", GTORCH_PROPERTY_UINT64 (gtorch_memory_block_get_address, NULL) },
+};
+
+static void
+gtorch_memory_block_class_init (GTorchMemoryBlockClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_memory_block_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void

@@ -5,13 +5,12 @@
 
 #include <gtorch/memory/gtorch-allocator-private.h>
 #include <gtorch/memory/gtorch-memory-pool.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 #include <gtorch/stream/gtorch-stream-private.h>
 
 G_BEGIN_DECLS
 
 /* What is behind a GTorchMemoryPool: graphs, and tensors from any thread, hold this and not the object. */
-typedef struct _GTorchPool GTorchPool;
-
 struct _GTorchPool
 {
   gint ref_count;
@@ -40,15 +39,28 @@ struct _GTorchPool
   guint n_captures;
   GTorchTimeline *writer; /* of the last replay */
   guint64 write_seq;
-  struct _GTorchRaceOrder *write_order; /* … only with GTORCH_CHECK=streams */
+  GTorchNote *notes; /* of observers */
   gpointer queue; /* the same of a backend's graphs; atomically, written with the lock of replays */
   GMutex run_lock; /* of replays; of several pools the one with the smaller number is taken first */
 };
 
+/* The pools of a backend that makes them itself, from memory that may come from a source of the program. */
+typedef struct _GTorchPoolBackend
+{
+  GTorchStorage *(*alloc) (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gboolean captured,
+                           GError **error);
+  /* Returns the pool of memory that was allocated in a capture; NULL for other memory. */
+  GTorchPool *(*get_pool) (GTorchStorage *storage);
+  /* Gives unused memory back, once the device is done with it. */
+  void (*trim) (GTorchDevice *device, GTorchPool *pool);
+  /* Called when the last reference is gone; ends with gtorch_pool_free (). */
+  void (*drop) (GTorchDevice *device, GTorchPool *pool);
+} GTorchPoolBackend;
+
 GTorchPool *gtorch_pool_new (GTorchDevice *device);
 GTorchPool *gtorch_pool_ref (GTorchPool *self);
 void gtorch_pool_unref (GTorchPool *self);
-/* For backends: after drop_pool. */
+/* For the drop () of backends. */
 void gtorch_pool_free (GTorchPool *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
 /* The one behind the object, borrowed. */
@@ -82,11 +94,12 @@ GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
-/* order: what the checker of streams knows of that replay, to be freed; or NULL. */
-GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq,
-                                        struct _GTorchRaceOrder **order);
+GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
 /* Waits for the last replay if the storage came from a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
+
+/* The thread's storages of the pool's device come from the pool. */
+void gtorch_change_pool (GTorchChange *self, GTorchPool *pool);
 
 G_END_DECLS

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool.h"
 
@@ -11,10 +12,9 @@
 #include "memory/gtorch-allocator-history.h"
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-device.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "memory/gtorch-memory-source.h"
-#include "check/gtorch-race-private.h"
 
 /**
  * GTorchMemoryPool:
@@ -61,23 +61,6 @@ struct _GTorchMemoryPool
   GObject parent_instance;
   GTorchPool *pool;
 };
-
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_ID,
-  PROP_ALLOCATED,
-  PROP_PEAK_ALLOCATED,
-  PROP_RESERVED,
-  PROP_PEAK_RESERVED,
-  PROP_SOURCE,
-  PROP_USE_ON_OOM,
-  PROP_CHECK_ORDER,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
 
@@ -179,8 +162,8 @@ gtorch_pool_unref (GTorchPool *self)
 
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
-  if (klass->drop_pool != NULL)
-    klass->drop_pool (self->device, self);
+  if (klass->pools != NULL)
+    klass->pools->drop (self->device, self);
   else
     gtorch_pool_free (self);
 }
@@ -195,7 +178,7 @@ gtorch_pool_free (GTorchPool *self)
   g_ptr_array_unref (self->ready);
   g_clear_pointer (&self->graphs, g_array_unref);
   g_clear_object (&self->source);
-  gtorch_race_order_free (self->write_order);
+  gtorch_notes_free (&self->notes);
   gtorch_fork_remove_lock (&self->lock);
   g_mutex_clear (&self->lock);
   g_mutex_clear (&self->run_lock);
@@ -279,8 +262,8 @@ gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, gboolean captured, GError **
   GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (self->device);
   Block *block;
 
-  if (klass->alloc_in != NULL)
-    return klass->alloc_in (self->device, self, n_bytes, captured, error);
+  if (klass->pools != NULL)
+    return klass->pools->alloc (self->device, self, n_bytes, captured, error);
   block = take_ready (self, n_bytes, captured);
   if (block == NULL)
     {
@@ -308,7 +291,8 @@ gtorch_pool_of (GTorchStorage *storage)
 
   if (storage->free_func == free_pool_storage)
     return block->is_captured ? block->pool : NULL;
-  return storage->free_func == NULL && klass->get_pool != NULL ? klass->get_pool (storage) : NULL;
+  return storage->free_func == NULL && klass->pools != NULL ? klass->pools->get_pool (storage)
+                                                            : NULL;
 }
 
 static void
@@ -352,14 +336,13 @@ gtorch_pool_is_capturing (GTorchPool *self)
 }
 
 GTorchTimeline *
-gtorch_pool_get_writer (GTorchPool *self, guint64 *seq, GTorchRaceOrder **order)
+gtorch_pool_get_writer (GTorchPool *self, guint64 *seq)
 {
   GTorchTimeline *writer;
 
   g_mutex_lock (&self->lock);
   writer = self->writer;
   *seq = self->write_seq;
-  *order = gtorch_race_order_copy (self->write_order);
   g_mutex_unlock (&self->lock);
   return writer;
 }
@@ -370,9 +353,6 @@ gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq)
   g_mutex_lock (&self->lock);
   self->writer = timeline;
   self->write_seq = seq;
-  g_clear_pointer (&self->write_order, gtorch_race_order_free);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && timeline != NULL)
-    self->write_order = gtorch_race_order_new (timeline);
   g_mutex_unlock (&self->lock);
 }
 
@@ -380,82 +360,14 @@ gboolean
 gtorch_pool_sync (GTorchStorage *storage, GError **error)
 {
   GTorchPool *pool = gtorch_pool_of (storage);
-  g_autoptr (GTorchRaceOrder) order = NULL;
   GTorchTimeline *writer;
   guint64 seq;
 
-  if (pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq, &order)) == NULL)
-    return TRUE;
-  if (!gtorch_timeline_wait (writer, seq, NULL, error))
-    return FALSE;
-  gtorch_race_reached (order);
-  return gtorch_timeline_report_work (writer, seq, error);
+  return pool == NULL || (writer = gtorch_pool_get_writer (pool, &seq)) == NULL
+         || gtorch_storage_wait_for (storage, writer, seq, error);
 }
 
 /* --- the object --- */
-
-static void
-gtorch_memory_pool_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
-
-  switch (prop_id)
-    {
-    case PROP_CHECK_ORDER:
-      g_value_set_boolean (value, gtorch_memory_pool_get_check_order (self));
-      break;
-    case PROP_DEVICE:
-      g_value_set_object (value, self->pool->device);
-      break;
-    case PROP_ID:
-      g_value_set_uint64 (value, self->pool->id);
-      break;
-    case PROP_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_allocated (self));
-      break;
-    case PROP_PEAK_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_allocated (self));
-      break;
-    case PROP_RESERVED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_reserved (self));
-      break;
-    case PROP_PEAK_RESERVED:
-      g_value_set_uint64 (value, gtorch_memory_pool_get_peak_reserved (self));
-      break;
-    case PROP_SOURCE:
-      g_value_set_object (value, self->pool->source);
-      break;
-    case PROP_USE_ON_OOM:
-      g_value_set_boolean (value, gtorch_memory_pool_get_use_on_oom (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_memory_pool_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchMemoryPool *self = GTORCH_MEMORY_POOL (object);
-  GTorchDevice *device;
-
-  switch (prop_id)
-    {
-    case PROP_CHECK_ORDER:
-      gtorch_memory_pool_set_check_order (self, g_value_get_boolean (value));
-      break;
-    case PROP_DEVICE:
-      device = g_value_get_object (value);
-      self->pool = gtorch_pool_new (gtorch_device_or_current (device));
-      break;
-    case PROP_USE_ON_OOM:
-      gtorch_memory_pool_set_use_on_oom (self, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_memory_pool_finalize (GObject *object)
@@ -465,15 +377,14 @@ gtorch_memory_pool_finalize (GObject *object)
 }
 
 static void
-gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
+gtorch_memory_pool_set_device (GTorchMemoryPool *self, GTorchDevice *device)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  self->pool = gtorch_pool_new (gtorch_device_or_current (device));
+}
 
-  object_class->get_property = gtorch_memory_pool_get_property;
-  object_class->set_property = gtorch_memory_pool_set_property;
-  object_class->finalize = gtorch_memory_pool_finalize;
+typedef GTorchMemoryPool Self;
 
+static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:device: (getter get_device)
    *
@@ -481,9 +392,10 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] =
-      g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_memory_pool_get_device,
+                            gtorch_memory_pool_set_device),
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchMemoryPool:id: (getter get_id)
    *
@@ -491,7 +403,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ID] = g_param_spec_uint64 ("id", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "id", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_id, NULL) },
   /**
    * GTorchMemoryPool:allocated: (getter get_allocated)
    *
@@ -499,8 +411,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOCATED] =
-      g_param_spec_uint64 ("allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "allocated", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_allocated, NULL) },
   /**
    * GTorchMemoryPool:peak-allocated: (getter get_peak_allocated)
    *
@@ -509,8 +420,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_ALLOCATED] =
-      g_param_spec_uint64 ("peak-allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "peak-allocated", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_peak_allocated, NULL) },
   /**
    * GTorchMemoryPool:reserved: (getter get_reserved)
    *
@@ -518,7 +428,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_RESERVED] = g_param_spec_uint64 ("reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "reserved", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_reserved, NULL) },
   /**
    * GTorchMemoryPool:peak-reserved: (getter get_peak_reserved)
    *
@@ -527,8 +437,7 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PEAK_RESERVED] =
-      g_param_spec_uint64 ("peak-reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "peak-reserved", GTORCH_PROPERTY_UINT64 (gtorch_memory_pool_get_peak_reserved, NULL) },
   /**
    * GTorchMemoryPool:source: (getter get_source)
    *
@@ -536,8 +445,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_SOURCE] =
-      g_param_spec_object ("source", NULL, NULL, GTORCH_TYPE_MEMORY_SOURCE, read_only);
+  { "source", GTORCH_PROPERTY_OBJECT (GTorchMemorySource, gtorch_memory_source_get_type,
+                                      gtorch_memory_pool_get_source, NULL) },
   /**
    * GTorchMemoryPool:use-on-oom: (getter get_use_on_oom) (setter set_use_on_oom)
    *
@@ -546,9 +455,8 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_USE_ON_OOM] =
-      g_param_spec_boolean ("use-on-oom", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
+  { "use-on-oom",
+    GTORCH_PROPERTY_BOOL (gtorch_memory_pool_get_use_on_oom, gtorch_memory_pool_set_use_on_oom) },
   /**
    * GTorchMemoryPool:check-order: (getter get_check_order) (setter set_check_order)
    *
@@ -558,10 +466,18 @@ gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CHECK_ORDER] =
-      g_param_spec_boolean ("check-order", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "check-order",
+    GTORCH_PROPERTY_BOOL (gtorch_memory_pool_get_check_order, gtorch_memory_pool_set_check_order),
+    .value = TRUE },
+};
+
+static void
+gtorch_memory_pool_class_init (GTorchMemoryPoolClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_memory_pool_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -615,7 +531,7 @@ gtorch_memory_pool_new_with_source (GTorchDevice *device, GTorchMemorySource *so
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (GTORCH_IS_MEMORY_SOURCE (source), NULL);
   device = gtorch_device_or_current (device);
-  if (device->type != GTORCH_DEVICE_TYPE_CUDA)
+  if (GTORCH_DEVICE_GET_CLASS (device)->pools == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("allocator: the memory of %s always comes from the system"),
@@ -807,7 +723,7 @@ gtorch_memory_pool_set_use_on_oom (GTorchMemoryPool *self, gboolean use_on_oom)
   if (g_atomic_int_get (&self->pool->use_on_oom) == (use_on_oom != FALSE))
     return;
   g_atomic_int_set (&self->pool->use_on_oom, use_on_oom != FALSE);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_USE_ON_OOM]);
+  g_object_notify (G_OBJECT (self), "use-on-oom");
 }
 
 /**
@@ -844,7 +760,7 @@ gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order
   if (g_atomic_int_get (&self->pool->check_order) == (check_order != FALSE))
     return;
   g_atomic_int_set (&self->pool->check_order, check_order != FALSE);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CHECK_ORDER]);
+  g_object_notify (G_OBJECT (self), "check-order");
 }
 
 /**
@@ -863,10 +779,10 @@ gtorch_memory_pool_trim (GTorchMemoryPool *self)
 
   g_return_if_fail (GTORCH_IS_MEMORY_POOL (self));
   klass = GTORCH_DEVICE_GET_CLASS (self->pool->device);
-  if (klass->trim_pool == NULL)
+  if (klass->pools == NULL)
     drop_ready (self->pool);
   else if (g_atomic_int_get (&self->pool->n_graphs) == 0)
-    klass->trim_pool (self->pool->device, self->pool);
+    klass->pools->trim (self->pool->device, self->pool);
 }
 
 /**
@@ -913,4 +829,11 @@ gtorch_memory_pool_run (GTorchMemoryPool *self, GTorchMemoryPoolFunc func, gpoin
   guard = gtorch_memory_pool_guard_new (self);
   success = func (self, user_data, &local);
   return gtorch_callback_ended ("memory_pool_run", success, local, error);
+}
+
+void
+gtorch_change_pool (GTorchChange *self, GTorchPool *pool)
+{
+  gtorch_change_pointer (self, &gtorch_thread.pools[pool->device->slot], gtorch_pool_ref (pool),
+                         (GDestroyNotify) gtorch_pool_unref);
 }

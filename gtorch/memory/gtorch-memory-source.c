@@ -274,7 +274,7 @@ gtorch_allocator_set_source (GTorchAllocator *self, GTorchMemorySource *source, 
 
   g_return_val_if_fail (GTORCH_IS_ALLOCATOR (self), FALSE);
   g_return_val_if_fail (source == NULL || GTORCH_IS_MEMORY_SOURCE (source), FALSE);
-  if (self->device->type != GTORCH_DEVICE_TYPE_CUDA)
+  if (GTORCH_DEVICE_GET_CLASS (self->device)->pools == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("allocator: the memory of %s always comes from the system"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Calls of captured callables, and the node that brings their gradients back. */
+/* Calls of captured callables, and the node of their backward pass. */
 
 #include "config.h"
 
@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "gtorch-ops-private.h"
 
-/* --- what is given away --- */
+/* --- memory that is visible outside --- */
 
 typedef struct
 {
@@ -36,7 +36,8 @@ shown_free (GTorchStorage *storage)
   g_free (shown);
 }
 
-/* The memory of impl in a storage of its own, which can be marked when the memory gets other values. */
+/* Returns an alias of impl with its own storage, which can be marked as released when the memory is
+ * overwritten. */
 static GTorchImpl *
 show (GTorchGraphed *self, GTorchImpl *impl, GPtrArray *list, GTorchStream *stream)
 {
@@ -74,7 +75,7 @@ mark (GPtrArray *storages, const gchar *by)
     }
 }
 
-/* What a replay of self destroys; with the group's lock held. */
+/* Marks everything that a replay of self overwrites. The group's lock must be held. */
 static void
 overwrite (GTorchGraphed *self, gboolean is_forward)
 {
@@ -211,14 +212,14 @@ wants_gradient (GTorchGraphed *self, GTorchImpl *const *inputs)
          || gtorch_autograd_wanted (self->leaves, self->n_leaves);
 }
 
-/* --- the node --- */
+/* --- the backward node --- */
 
 typedef struct
 {
   GTorchNode node;
   GTorchGraphed *graphed;
   guint64 generation;
-  guint *versions; /* of inputs and leaves when the replay was made */
+  guint *versions; /* versions of inputs and leaves at the replay */
 } GraphedNode;
 
 static GTorchStorage *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How callables become graphs: each is warmed up and captured, with what its outputs have to be brought back
- * to. Which tensors get gradients is found out from the history of the outputs, so that parameters which a
- * function brings with it are found, too. */
+/* Captures callables: warms up and captures each, with the buffers for the gradients of its outputs. The
+ * tensors that get gradients are found in the history of the outputs, so that parameters which a function
+ * captures are found, too. */
 
 #include "config.h"
 
@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "device/gtorch-generator.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
@@ -84,7 +84,7 @@ gtorch_graphed_unref (GTorchGraphed *self)
 
 /* --- placeholders --- */
 
-/* New memory with the geometry of the sample, and its values. */
+/* Allocates memory with the geometry of the sample, and copies its values. */
 static GTorchImpl *
 placeholder_new (GTorchImpl *sample, GError **error)
 {
@@ -161,12 +161,12 @@ graphed_new (GTorchGraphedGroup *group, const GTorchGraphedSpec *spec)
 
 typedef struct
 {
-  GPtrArray *inputs;  /* of GTorchTensor: the placeholders as leaves of a graph of their own */
+  GPtrArray *inputs;  /* of GTorchTensor: the placeholders, as leaves of a separate graph */
   GPtrArray *outputs; /* of GTorchTensor */
   GPtrArray
-      *leaves;   /* of GTorchImpl, owned: what outputs were computed from and wants a gradient */
-  guint64 first; /* nodes of the pass have a higher number */
-  gboolean is_wanting; /* does any output want a gradient? */
+      *leaves;   /* of GTorchImpl, owned: leaves in the history of the outputs that require grad */
+  guint64 first; /* nodes of the pass have a higher sequence number */
+  gboolean is_wanting; /* whether any output requires grad */
 } Pass;
 
 static void
@@ -197,7 +197,7 @@ add_leaf (Pass *pass, GTorchImpl *leaf)
   return TRUE;
 }
 
-/* Without a history: what would want a gradient if there were one. */
+/* Adds the parameters that would require grad if the grad mode were on. */
 static void
 add_parameters (const GTorchGraphedSpec *spec, Pass *pass)
 {
@@ -216,7 +216,7 @@ add_parameters (const GTorchGraphedSpec *spec, Pass *pass)
     }
 }
 
-/* Walks back from the outputs. seen gets all nodes and leaves. */
+/* Traverses the history of the outputs. seen receives all nodes and leaves. */
 static gboolean
 find_leaves (const GTorchGraphedSpec *spec, Pass *pass, GHashTable *seen, GError **error)
 {
@@ -386,7 +386,7 @@ pass_forward (Pass *pass, GTorchGraphed *self, const GTorchGraphedSpec *spec, GE
          && (spec->allow_unused || check_used (spec, pass, seen, error));
 }
 
-/* grads: one for each output. results: of inputs, then of leaves. */
+/* grads: one for each output. results: those of inputs, then of leaves. */
 static gboolean
 pass_backward (Pass *pass, GTorchImpl *const *grads, GTorchImpl **results, GError **error)
 {
@@ -428,7 +428,7 @@ pass_backward (Pass *pass, GTorchImpl *const *grads, GTorchImpl **results, GErro
   return success;
 }
 
-/* --- warming up --- */
+/* --- warm-up --- */
 
 static gboolean
 warm_up_once (GTorchGraphed *self, const GTorchGraphedSpec *spec, GError **error)
@@ -508,7 +508,7 @@ restore (Kept *kept, GError **error)
   return success;
 }
 
-/* Buffers and random numbers are afterwards as before. */
+/* Warms up; restores buffers and random numbers afterwards. */
 static gboolean
 warm_up (GTorchGraphed *self, const GTorchGraphedSpec *spec, GError **error)
 {

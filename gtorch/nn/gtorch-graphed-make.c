@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The capture of a row of callables, in one mode or in both. */
+/* The capture of a sequence of callables, in one mode or in both. */
 
 #include "config.h"
 
@@ -97,7 +97,7 @@ switch_mode (GTorchModule *module, const gchar *path, gpointer user_data)
   gtorch_module_get_private (module)->training ^= TRUE;
 }
 
-/* Captures all in the mode in which they are. */
+/* Captures all callables in their present mode. */
 static gboolean
 capture_mode (GTorchGraphedModule **callables, gsize n, GTorchMemoryPool *pool,
               GTorchGraphedMode *modes, GError **error)
@@ -171,7 +171,8 @@ unref_storage (gpointer storage)
     gtorch_storage_unref (storage);
 }
 
-/* The placeholders become the samples for another capture, so that the former ones can go. */
+/* The placeholders of the old capture become the samples of another one, so that the old capture can be
+ * freed. */
 static void
 take_capture (GTorchGraphedModule *self, GTorchGraphedMode *first, GTorchGraphedMode *second)
 {
@@ -198,22 +199,24 @@ take_capture (GTorchGraphedModule *self, GTorchGraphedMode *first, GTorchGraphed
   for (i = 0; i < self->members->len; i++)
     g_ptr_array_add (self->storages, ref_storage (self->members->pdata[i]));
   gtorch_graphed_below_clear (&below);
-  self->seen_changes = g_atomic_int_get (&gtorch_module_changes) - 1; /* look again */
+  /* makes the next call check the members */
+  self->seen_changes = g_atomic_int_get (&gtorch_module_changes) - 1;
   g_object_notify (G_OBJECT (self), "is-captured");
 }
 
 /**
  * gtorch_make_graphed_callables:
- * @callables: (array length=n_callables): what to capture, in the order in which it will be called
+ * @callables: (array length=n_callables): the callables to capture, in the order in which they will be
+ *   called
  * @n_callables: the length of @callables
  * @pool: (nullable): memory to share with other graphs, or %NULL for its own
  * @error: return location for an error
  *
- * Captures modules and functions: warms them up on a stream aside, captures what they do forward in the
- * order given, and what they do backward in the reverse order. All share one pool of memory, so that
- * they must run in that order, though some may be left out. What was captured before is replaced.
+ * Captures modules and functions: warms them up on a side stream, captures their forward passes in the
+ * given order, and their backward passes in the reverse order. All share one memory pool, so that they
+ * must run in that order, though some may be skipped. Earlier captures are replaced.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if one does what cannot be captured, with
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a callable cannot be captured, with
  *   %GTORCH_ERROR_AUTOGRAD if an input or parameter has no effect or a history begins outside, with
  *   %GTORCH_ERROR_NOT_SUPPORTED for hooks, or with the error of an operation. Nothing has changed then
  *

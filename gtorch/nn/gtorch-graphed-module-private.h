@@ -8,17 +8,17 @@
 
 G_BEGIN_DECLS
 
-/* What the row of modules looked like when it was captured. */
+/* The state of the module tree at its capture. */
 typedef struct
 {
   GTorchGraphed *graphed;
-  GArray *training; /* of gboolean: the mode of each module below */
+  GArray *training; /* of gboolean: the mode of each module in the tree */
 } GTorchGraphedMode;
 
 struct _GTorchGraphedModule
 {
   GTorchModule parent_instance;
-  GTorchModule *module; /* or */
+  GTorchModule *module; /* or a function */
   GTorchGraphedFunc func;
   gpointer user_data;
   GDestroyNotify destroy;
@@ -30,13 +30,14 @@ struct _GTorchGraphedModule
 
   GTorchGraphedMode modes[2];
   guint n_modes;
-  GPtrArray *members;         /* of GTorchTensor: parameters and buffers below, as in the capture */
-  GPtrArray *storages;        /* theirs */
-  gint seen_changes;          /* of gtorch_module_changes, when `current` was found */
-  GTorchGraphedMode *current; /* NULL: the present one was not captured */
+  /* of GTorchTensor: parameters and buffers of the tree at the capture */
+  GPtrArray *members;
+  GPtrArray *storages;        /* the storages of the members */
+  gint seen_changes;          /* the value of gtorch_module_changes when `current` was set */
+  GTorchGraphedMode *current; /* NULL: the present mode was not captured */
 };
 
-/* What is below now. */
+/* Returns the present state of the tree. */
 typedef struct
 {
   GPtrArray *members;
@@ -44,13 +45,13 @@ typedef struct
   GTorchModule *hooked;
 } GTorchGraphedBelow;
 
-/* "GraphedModule(Linear)", interned. */
+/* Returns "GraphedModule(Linear)", interned. */
 const gchar *gtorch_graphed_module_name (GTorchGraphedModule *self);
 void gtorch_graphed_below_init (GTorchGraphedBelow *below, GTorchGraphedModule *self);
 void gtorch_graphed_below_clear (GTorchGraphedBelow *below);
 gboolean gtorch_graphed_check_hooks (GTorchGraphedModule *self, GTorchGraphedBelow *below,
                                      GError **error);
-/* Without graphs. */
+/* Calls the module without graphs. */
 GPtrArray *gtorch_graphed_call_module (gpointer data, GTorchTensor **inputs, gsize n_inputs,
                                        GError **error);
 GPtrArray *gtorch_graphed_call_func (gpointer data, GTorchTensor **inputs, gsize n_inputs,

@@ -9,18 +9,19 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-field-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
 
 /**
  * GTorchGraphedModule:
  *
- * A module, or a function, whose forward and backward are replays of graphs.
+ * A module, or a function, whose forward and backward passes are replays of graphs.
  *
- * It takes the place of what it was made from: it has the same parameters, buffers and children under the
- * same names, and gradients go through it. What cannot be captured, decisions on values for instance, stays
- * outside, and each part between becomes one of these. [func@make_graphed_callables] captures several at
- * once, which then share memory:
+ * It replaces the module that it was created from: it has the same parameters, buffers and children under
+ * the same names, and gradients flow through it. Code that cannot be captured, such as decisions on
+ * values, stays outside, and each part between becomes one of these. [func@make_graphed_callables]
+ * captures several at once, which then share memory:
  *
  * ```c
  * GTorchGraphedModule *parts[2] = {
@@ -33,37 +34,26 @@
  * y = gtorch_module_forward (GTORCH_MODULE (parts[0]), data, &error);
  * ```
  *
- * Each call copies its inputs to where the graph reads them, unless they are what
- * [method@GraphedModule.get_inputs] gave, and must give tensors like the samples: of the same dtype, shape,
- * strides and device, requiring grad where those did. Parameters are read where they are; an optimizer may
- * change them in place, but one that was replaced or moved is an error of the next call.
+ * Each call copies its inputs to where the graph reads them, unless they are the tensors from
+ * [method@GraphedModule.get_inputs]. Inputs must have the dtype, shape, strides and device of the
+ * samples, and require grad if those did. Parameters are read in place; an optimizer may change them in
+ * place, but after one was replaced or moved the next call fails.
  *
- * The results are places in the graphs' memory. The next call writes to them again; whoever uses an older
- * result after that gets %GTORCH_ERROR_RELEASED. Clone what is to stay. Likewise one goes backward at most
- * once for each call, and before the next call of the same module or of one before it in the row. Gradients
- * are added to what parameters have, as ever. There is no gradient of the gradient.
+ * The results are in the graphs' memory. The next call overwrites them; any later use of an older result
+ * fails with %GTORCH_ERROR_RELEASED. Clone results that are needed longer. Likewise there is at most one
+ * backward pass for each call, and it must come before the next call of the same module or of an earlier
+ * one in the sequence. Gradients are accumulated in the parameters as usual. Second derivatives are not
+ * supported.
  *
- * Hooks would not be run in a replay, so that modules that have some are refused, and buffers that require
- * grad are, too. Hooks of the object itself run.
+ * A replay would not run hooks, so modules with hooks are refused, and so are buffers that require grad.
+ * Hooks of the object itself run.
  *
- * Captured with the grad mode off, it has no backward. In another mode, training or not, than in the
- * capture it runs without graphs, except with [property@GraphedModule:both-modes].
+ * A module that was captured with the grad mode off has no backward pass. In another mode, training or
+ * evaluation, than in the capture it runs without graphs, unless [property@GraphedModule:both-modes] is
+ * set.
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_WRAPPED,
-  PROP_WARMUP_ITERATIONS,
-  PROP_ALLOW_UNUSED,
-  PROP_BOTH_MODES,
-  PROP_IS_CAPTURED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchGraphedModule, gtorch_graphed_module, GTORCH_TYPE_MODULE)
 
@@ -77,7 +67,7 @@ gtorch_graphed_module_name (GTorchGraphedModule *self)
   return g_intern_string (name);
 }
 
-/* --- what is below --- */
+/* --- the module tree --- */
 
 static void
 look_at (GTorchModule *module, const gchar *path, gpointer user_data)
@@ -95,7 +85,7 @@ look_at (GTorchModule *module, const gchar *path, gpointer user_data)
     below->hooked = module;
 }
 
-/* The members of self are those of the module, and must still be, so that both are looked at. */
+/* Checks that the members of self are still those of the module: both must have the same. */
 void
 gtorch_graphed_below_init (GTorchGraphedBelow *below, GTorchGraphedModule *self)
 {
@@ -127,7 +117,7 @@ gtorch_graphed_check_hooks (GTorchGraphedModule *self, GTorchGraphedBelow *below
   return FALSE;
 }
 
-/* Finds the mode, after something in some module has changed. */
+/* Finds the captured mode again, after a change in some module. */
 static gboolean
 look_again (GTorchGraphedModule *self, gint changes, GError **error)
 {
@@ -167,7 +157,7 @@ look_again (GTorchGraphedModule *self, gint changes, GError **error)
   return success;
 }
 
-/* Has none of them other memory now? */
+/* Fails if a member has other memory now. */
 static gboolean
 check_memory (GTorchGraphedModule *self, GError **error)
 {
@@ -231,7 +221,7 @@ gtorch_graphed_call_module (gpointer data, GTorchTensor **inputs, gsize n_inputs
   return output != NULL ? one_output (output) : NULL;
 }
 
-/* From another language the array has no free function, and its elements are ours all the same. */
+/* Arrays from other languages may have no free function; this library owns their elements nevertheless. */
 GPtrArray *
 gtorch_graphed_call_func (gpointer data, GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
@@ -255,17 +245,17 @@ gtorch_graphed_call_func (gpointer data, GTorchTensor **inputs, gsize n_inputs, 
 /**
  * gtorch_graphed_module_run:
  * @self: a captured module or function
- * @inputs: (array length=n_inputs): what goes in
+ * @inputs: (array length=n_inputs): the inputs
  * @n_inputs: the length of @inputs
  * @error: return location for an error
  *
- * Computes all outputs. [method@Module.forward] does it for those that have only one.
+ * Computes all outputs. [method@Module.forward] can be used if there is only one.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the outputs, which the next call overwrites;
  *   %NULL with %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_DEVICE_MISMATCH,
- *   %GTORCH_ERROR_AUTOGRAD or %GTORCH_ERROR_INVALID if an input is not like its sample, with
+ *   %GTORCH_ERROR_AUTOGRAD or %GTORCH_ERROR_INVALID if an input does not match its sample, with
  *   %GTORCH_ERROR_INVALID if a parameter was replaced or nothing was captured, or with
- *   %GTORCH_ERROR_CAPTURE while another graph is captured
+ *   %GTORCH_ERROR_CAPTURE during the capture of another graph
  *
  * Since: 0.1
  */
@@ -355,56 +345,6 @@ gtorch_graphed_module_drop_modes (GTorchGraphedModule *self)
   g_clear_pointer (&self->storages, g_ptr_array_unref);
 }
 
-static void
-gtorch_graphed_module_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
-
-  switch (prop_id)
-    {
-    case PROP_WRAPPED:
-      g_value_set_object (value, self->module);
-      break;
-    case PROP_WARMUP_ITERATIONS:
-      g_value_set_uint (value, self->n_warmups);
-      break;
-    case PROP_ALLOW_UNUSED:
-      g_value_set_boolean (value, self->allow_unused);
-      break;
-    case PROP_BOTH_MODES:
-      g_value_set_boolean (value, self->both_modes);
-      break;
-    case PROP_IS_CAPTURED:
-      g_value_set_boolean (value, gtorch_graphed_module_is_captured (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_graphed_module_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchGraphedModule *self = GTORCH_GRAPHED_MODULE (object);
-
-  switch (prop_id)
-    {
-    case PROP_WARMUP_ITERATIONS:
-      gtorch_graphed_module_set_warmup_iterations (self, g_value_get_uint (value));
-      break;
-    case PROP_ALLOW_UNUSED:
-      gtorch_graphed_module_set_allow_unused (self, g_value_get_boolean (value));
-      break;
-    case PROP_BOTH_MODES:
-      gtorch_graphed_module_set_both_modes (self, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
 /* What was captured may have this module inside, or as its data. */
 static void
 gtorch_graphed_module_dispose (GObject *object)
@@ -429,41 +369,31 @@ gtorch_graphed_module_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_graphed_module_parent_class)->finalize (object);
 }
 
-static void
-gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  GTorchModuleClass *module_class = GTORCH_MODULE_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
-  const GParamFlags read_write =
-      G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS;
+typedef GTorchGraphedModule Self;
 
-  object_class->get_property = gtorch_graphed_module_get_property;
-  object_class->set_property = gtorch_graphed_module_set_property;
-  object_class->dispose = gtorch_graphed_module_dispose;
-  object_class->finalize = gtorch_graphed_module_finalize;
-  module_class->forward = gtorch_graphed_module_forward;
-  module_class->forward_many = gtorch_graphed_module_forward_many;
-  module_class->extra_repr = gtorch_graphed_module_extra_repr;
-
+static const GTorchField fields[] = {
   /**
    * GTorchGraphedModule:wrapped: (getter get_wrapped)
    *
-   * The module that it was made from; %NULL for a function.
+   * The module that it was created from; %NULL for a function.
    *
    * Since: 0.1
    */
-  props[PROP_WRAPPED] = g_param_spec_object ("wrapped", NULL, NULL, GTORCH_TYPE_MODULE, read_only);
+  { "wrapped", GTORCH_PROPERTY_OBJECT (GTorchModule, gtorch_module_get_type,
+                                       gtorch_graphed_module_get_wrapped, NULL) },
   /**
    * GTorchGraphedModule:warmup-iterations: (getter get_warmup_iterations) (setter set_warmup_iterations)
    *
-   * How often it is run before the capture, forward and backward, on a stream aside. Buffers and random
-   * numbers are afterwards as before. A network whose gradients are averaged over processes needs 11.
+   * The number of warm-up runs before the capture, forward and backward, on a side stream. Buffers and
+   * random numbers are restored afterwards. A network whose gradients are averaged over processes needs
+   * 11.
    *
    * Since: 0.1
    */
-  props[PROP_WARMUP_ITERATIONS] =
-      g_param_spec_uint ("warmup-iterations", NULL, NULL, 0, G_MAXUINT, 3, read_write);
+  { "warmup-iterations",
+    GTORCH_PROPERTY_UINT (gtorch_graphed_module_get_warmup_iterations,
+                          gtorch_graphed_module_set_warmup_iterations),
+    .value = 3 },
   /**
    * GTorchGraphedModule:allow-unused: (getter get_allow_unused) (setter set_allow_unused)
    *
@@ -472,25 +402,41 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOW_UNUSED] = g_param_spec_boolean ("allow-unused", NULL, NULL, FALSE, read_write);
+  { "allow-unused", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_get_allow_unused,
+                                          gtorch_graphed_module_set_allow_unused) },
   /**
    * GTorchGraphedModule:both-modes: (getter get_both_modes) (setter set_both_modes)
    *
-   * Whether a module is captured for training and for use, [property@Module:training] on and off. The two
-   * do not share memory: one may be used between a forward and a backward of the other.
+   * Whether a module is captured both for training and for evaluation, with [property@Module:training] on
+   * and off. The two captures do not share memory: one may be used between a forward and a backward pass
+   * of the other.
    *
    * Since: 0.1
    */
-  props[PROP_BOTH_MODES] = g_param_spec_boolean ("both-modes", NULL, NULL, FALSE, read_write);
+  { "both-modes", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_get_both_modes,
+                                        gtorch_graphed_module_set_both_modes) },
   /**
    * GTorchGraphedModule:is-captured: (getter is_captured)
    *
-   * Whether there is something to replay.
+   * Whether there is a capture to replay.
    *
    * Since: 0.1
    */
-  props[PROP_IS_CAPTURED] = g_param_spec_boolean ("is-captured", NULL, NULL, FALSE, read_only);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "is-captured", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_is_captured, NULL) },
+};
+
+static void
+gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GTorchModuleClass *module_class = GTORCH_MODULE_CLASS (klass);
+
+  object_class->dispose = gtorch_graphed_module_dispose;
+  object_class->finalize = gtorch_graphed_module_finalize;
+  module_class->forward = gtorch_graphed_module_forward;
+  module_class->forward_many = gtorch_graphed_module_forward_many;
+  module_class->extra_repr = gtorch_graphed_module_extra_repr;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -529,7 +475,7 @@ take_samples (GTorchGraphedModule *self, GTorchTensor **samples, gsize n_samples
   return TRUE;
 }
 
-/* The same members under the same names. */
+/* Registers the members of the module under the same names. */
 static gboolean
 take_members (GTorchGraphedModule *self, GError **error)
 {
@@ -575,15 +521,15 @@ take_members (GTorchGraphedModule *self, GError **error)
 /**
  * gtorch_graphed_module_new:
  * @module: a module
- * @samples: (array length=n_samples): tensors like those that it will be called with
+ * @samples: (array length=n_samples): tensors with the geometry of the later inputs
  * @n_samples: the length of @samples
  * @error: return location for an error
  *
- * Makes a module that stands for @module, to be captured by [func@make_graphed_callables]. The values of
- * @samples matter as little as they do for warming up; that they require grad, or not, does.
+ * Creates a module that wraps @module, to be captured by [func@make_graphed_callables]. The values of
+ * @samples only matter for the warm-up; whether they require grad matters for the capture.
  *
- * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if there are hooks, or
- *   buffers that require grad, or with %GTORCH_ERROR_INVALID for a sample that was released
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if there are hooks,
+ *   or buffers that require grad, or with %GTORCH_ERROR_INVALID if a sample was released
  *
  * Since: 0.1
  */
@@ -613,14 +559,15 @@ gtorch_graphed_module_new (GTorchModule *module, GTorchTensor **samples, gsize n
  * @func: (scope notified) (closure user_data) (destroy destroy): computes the outputs
  * @user_data: data for @func
  * @destroy: (nullable): frees @user_data
- * @samples: (array length=n_samples): tensors like those that it will be called with
+ * @samples: (array length=n_samples): tensors with the geometry of the later inputs
  * @n_samples: the length of @samples
  * @error: return location for an error
  *
- * Makes a module that stands for a function, to be captured by [func@make_graphed_callables]. After that
- * the function is not called again. Tensors that it brings with it and that require grad get gradients, too.
+ * Creates a module that wraps a function, to be captured by [func@make_graphed_callables]. After the
+ * capture the function is not called again. Tensors that it captures and that require grad get gradients,
+ * too.
  *
- * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID for a sample that was released
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if a sample was released
  *
  * Since: 0.1
  */
@@ -645,11 +592,11 @@ gtorch_graphed_module_new_for_func (GTorchGraphedFunc func, gpointer user_data,
  * @self: a captured module or function
  * @error: return location for an error
  *
- * Gets the tensors that the graph of the present mode reads. Who computes right into them, and calls with
- * them, saves a copy.
+ * Gets the tensors that the graph of the present mode reads. Code that writes its data into them, and
+ * passes them to the call, saves a copy.
  *
- * Returns: (transfer container) (element-type GTorchTensor): one for each input, without history; %NULL with
- *   %GTORCH_ERROR_INVALID if nothing was captured in this mode
+ * Returns: (transfer container) (element-type GTorchTensor): one for each input, without history; %NULL
+ *   with %GTORCH_ERROR_INVALID if nothing was captured in this mode
  *
  * Since: 0.1
  */
@@ -680,7 +627,7 @@ gtorch_graphed_module_get_inputs (GTorchGraphedModule *self, GError **error)
  * gtorch_graphed_module_get_wrapped: (get-property wrapped)
  * @self: a captured module or function
  *
- * Gets the module that it was made from.
+ * Gets the module that @self was created from.
  *
  * Returns: (transfer none) (nullable): the module; %NULL for a function
  *
@@ -697,7 +644,7 @@ gtorch_graphed_module_get_wrapped (GTorchGraphedModule *self)
  * gtorch_graphed_module_get_warmup_iterations: (get-property warmup-iterations)
  * @self: a captured module or function
  *
- * Gets how often it is run before the capture.
+ * Gets the number of warm-up runs before the capture.
  *
  * Returns: the number
  *
@@ -713,9 +660,9 @@ gtorch_graphed_module_get_warmup_iterations (GTorchGraphedModule *self)
 /**
  * gtorch_graphed_module_set_warmup_iterations: (set-property warmup-iterations)
  * @self: a captured module or function
- * @n: a number
+ * @n: the number of runs
  *
- * Sets how often it is run before the next capture.
+ * Sets the number of warm-up runs before the next capture.
  *
  * Since: 0.1
  */
@@ -726,14 +673,14 @@ gtorch_graphed_module_set_warmup_iterations (GTorchGraphedModule *self, guint n)
   if (self->n_warmups == n)
     return;
   self->n_warmups = n;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WARMUP_ITERATIONS]);
+  g_object_notify (G_OBJECT (self), "warmup-iterations");
 }
 
 /**
  * gtorch_graphed_module_get_allow_unused: (get-property allow-unused)
  * @self: a captured module or function
  *
- * Tells whether inputs and parameters that require grad may have no effect.
+ * Tells whether inputs and parameters that require grad may have no effect on the outputs.
  *
  * Returns: %TRUE if so
  *
@@ -749,9 +696,10 @@ gtorch_graphed_module_get_allow_unused (GTorchGraphedModule *self)
 /**
  * gtorch_graphed_module_set_allow_unused: (set-property allow-unused)
  * @self: a captured module or function
- * @allow_unused: whether it is no error
+ * @allow_unused: %TRUE to allow it
  *
- * Sets whether inputs and parameters that require grad may have no effect, for the next capture.
+ * Sets whether inputs and parameters that require grad may have no effect on the outputs, for the next
+ * capture.
  *
  * Since: 0.1
  */
@@ -762,14 +710,14 @@ gtorch_graphed_module_set_allow_unused (GTorchGraphedModule *self, gboolean allo
   if (self->allow_unused == (allow_unused != FALSE))
     return;
   self->allow_unused = allow_unused != FALSE;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ALLOW_UNUSED]);
+  g_object_notify (G_OBJECT (self), "allow-unused");
 }
 
 /**
  * gtorch_graphed_module_get_both_modes: (get-property both-modes)
  * @self: a captured module or function
  *
- * Tells whether a module is captured for training and for use.
+ * Tells whether a module is captured both for training and for evaluation.
  *
  * Returns: %TRUE if so
  *
@@ -785,9 +733,10 @@ gtorch_graphed_module_get_both_modes (GTorchGraphedModule *self)
 /**
  * gtorch_graphed_module_set_both_modes: (set-property both-modes)
  * @self: a captured module or function
- * @both_modes: whether it is
+ * @both_modes: %TRUE to capture both
  *
- * Sets whether a module is captured for training and for use, at the next capture. Functions have no mode.
+ * Sets whether the next capture of a module is both for training and for evaluation. Functions have no
+ * mode.
  *
  * Since: 0.1
  */
@@ -798,14 +747,14 @@ gtorch_graphed_module_set_both_modes (GTorchGraphedModule *self, gboolean both_m
   if (self->both_modes == (both_modes != FALSE))
     return;
   self->both_modes = both_modes != FALSE;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_BOTH_MODES]);
+  g_object_notify (G_OBJECT (self), "both-modes");
 }
 
 /**
  * gtorch_graphed_module_is_captured: (get-property is-captured)
  * @self: a captured module or function
  *
- * Tells whether there is something to replay.
+ * Tells whether there is a capture to replay.
  *
  * Returns: %TRUE after [func@make_graphed_callables]
  *

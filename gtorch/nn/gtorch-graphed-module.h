@@ -9,9 +9,9 @@ G_BEGIN_DECLS
 
 /**
  * GTorchGraphedFunc:
- * @inputs: (array length=n_inputs): what goes in
+ * @inputs: (array length=n_inputs): the inputs
  * @n_inputs: the length of @inputs
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  * @error: return location for an error
  *
  * Computes outputs from inputs with operations that can be captured.

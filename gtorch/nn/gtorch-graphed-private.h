@@ -10,22 +10,24 @@
 
 G_BEGIN_DECLS
 
-/* What one callable computes in one mode, as two graphs: forward and, if a gradient can be wanted, backward.
+/* The computation of one callable in one mode, as two graphs: forward and, if gradients are possible,
+ * backward.
  *
- * Those that are captured together form a group and share memory: forwards are captured in the order of the
- * callables, then backwards in the reverse order. What a capture has dropped, later ones use. A replay of a
- * callable therefore destroys what itself and all behind it in the row have saved for backward, and what
- * their outputs and gradients hold where those were captured later. Each remembers whether its saved values
- * are there, and storages that were given away are marked when their memory gets other values. */
+ * Callables that are captured together form a group and share memory: forward passes are captured in the
+ * order of the callables, then backward passes in the reverse order. Later captures reuse memory that
+ * earlier ones have freed. A replay of a callable therefore overwrites the values that it and all later
+ * ones in the sequence have saved for backward, and their outputs and gradients, if those were captured
+ * later. Each remembers whether its saved values are intact, and storages that are visible outside are
+ * marked when their memory is overwritten. */
 typedef struct _GTorchGraphed GTorchGraphed;
 
 typedef struct
 {
   gint ref_count;
   GTorchDevice *device;
-  GMutex lock;          /* of everything below, and of what members say of memory */
+  GMutex lock;          /* protects everything below, and the members' state of their memory */
   GPtrArray *members;   /* borrowed, in the order of the capture */
-  GTorchStream *stream; /* of the last replay */
+  GTorchStream *stream; /* the stream of the last replay */
 } GTorchGraphedGroup;
 
 struct _GTorchGraphed
@@ -41,10 +43,10 @@ struct _GTorchGraphed
 
   guint n_inputs;
   GTorchImpl **inputs; /* the placeholders */
-  gint64 **strides;    /* of the samples */
-  gboolean *wants;     /* did they require grad? */
+  gint64 **strides;    /* strides of the samples */
+  gboolean *wants;     /* whether each input required grad */
 
-  guint n_leaves; /* what else gets gradients: parameters */
+  guint n_leaves; /* other tensors that get gradients: parameters */
   GTorchImpl **leaves;
   gchar **leaf_names;
   GTorchStorage **leaf_storages;
@@ -52,17 +54,17 @@ struct _GTorchGraphed
   guint n_outputs;
   GTorchImpl **outputs;
   GTorchImpl **grad_outputs; /* NULL where an output has no gradient */
-  GTorchImpl **grads;        /* of inputs, then of leaves; NULL where there is none */
+  GTorchImpl **grads;        /* those of inputs, then of leaves; NULL where there is none */
 
-  /* under the group's lock */
-  guint64 generation;          /* counts the replays of forward */
-  gboolean is_saved;           /* what the last of them saved is still there */
-  const gchar *overwritten_by; /* why not, interned */
-  GPtrArray *shown_outputs;    /* storages that others hold; borrowed */
+  /* these are protected by the group's lock */
+  guint64 generation;          /* the number of forward replays */
+  gboolean is_saved;           /* the values saved by the last replay are intact */
+  const gchar *overwritten_by; /* the name of the callable that overwrote them, interned */
+  GPtrArray *shown_outputs;    /* storages that are visible outside; borrowed */
   GPtrArray *shown_grads;
 };
 
-/* How to call it, for the capture. */
+/* The arguments of a capture. */
 typedef struct
 {
   const gchar *name;
@@ -70,18 +72,18 @@ typedef struct
   gpointer data;
   GTorchImpl *const *samples;
   guint n_samples;
-  GTorchModule *module; /* or NULL: whose buffers warming up leaves alone */
+  GTorchModule *module; /* the module, whose buffers the warm-up must restore; or NULL */
   guint n_warmups;
   gboolean allow_unused;
 } GTorchGraphedSpec;
 
-/* Warms all up and captures them. results: n new references. */
+/* Warms up and captures all callables. results: n new references. */
 gboolean gtorch_graphed_capture (const GTorchGraphedSpec *specs, guint n, GTorchDevice *device,
                                  GTorchMemoryPool *pool, GTorchGraphed **results, GError **error);
 GTorchGraphed *gtorch_graphed_ref (GTorchGraphed *self);
 void gtorch_graphed_unref (GTorchGraphed *self);
 
-/* Replays; an array of n_outputs new impls, with a history if a gradient is wanted. */
+/* Replays the graph. Returns an array of n_outputs new impls, with a history if a gradient is needed. */
 GTorchImpl **gtorch_graphed_call (GTorchGraphed *self, GTorchImpl *const *inputs, guint n_inputs,
                                   GError **error);
 

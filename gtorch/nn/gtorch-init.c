@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-generator.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -55,10 +55,10 @@ gtorch_nonlinearity_get_type (void)
 
 /**
  * gtorch_init_calculate_gain:
- * @nonlinearity: what follows the layer
+ * @nonlinearity: the activation that follows the layer
  * @negative_slope: the slope of a leaky ReLU; ignored for others
  *
- * Gets the factor by which weights before a nonlinearity should be larger than others.
+ * Gets the recommended gain of the weights before a nonlinearity.
  *
  * Returns: the factor
  *
@@ -87,8 +87,8 @@ gtorch_init_calculate_gain (GTorchNonlinearity nonlinearity, gdouble negative_sl
 /**
  * gtorch_init_calculate_fan:
  * @tensor: a weight: [out, in] or, of a convolution, [out, in, …]
- * @fan_in: (out) (optional): how many inputs a unit has
- * @fan_out: (out) (optional): how many units an input feeds
+ * @fan_in: (out) (optional): the number of inputs of a unit
+ * @fan_out: (out) (optional): the number of units that an input feeds
  * @error: return location for an error
  *
  * Counts the connections of a layer.
@@ -128,7 +128,7 @@ gtorch_init_calculate_fan (GTorchTensor *tensor, gint64 *fan_in, gint64 *fan_out
  * @value: a number
  * @error: return location for an error
  *
- * Fills a tensor with one number. As all of these functions it does not record a gradient.
+ * Fills a tensor with one number. Like all of these functions, it does not record a gradient.
  *
  * Returns: %TRUE on success
  *
@@ -181,9 +181,9 @@ gtorch_init_ones (GTorchTensor *tensor, GError **error)
 /**
  * gtorch_init_uniform:
  * @tensor: a tensor
- * @low: the least number
- * @high: the end of the numbers
- * @generator: (nullable): where they come from, or %NULL for the device's default
+ * @low: the lower bound, inclusive
+ * @high: the upper bound, exclusive
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a tensor with numbers from the uniform distribution over [@low, @high).
@@ -209,7 +209,7 @@ gtorch_init_uniform (GTorchTensor *tensor, gdouble low, gdouble high, GTorchGene
  * @tensor: a tensor
  * @mean: the mean
  * @std: the standard deviation
- * @generator: (nullable): where the numbers come from, or %NULL for the device's default
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a tensor with numbers from a normal distribution.
@@ -287,7 +287,7 @@ kaiming (GTorchTensor *tensor, gdouble negative_slope, GTorchFanMode mode,
  * gtorch_init_xavier_uniform:
  * @tensor: a weight with at least two dimensions
  * @gain: a factor, see [func@init_calculate_gain]
- * @generator: (nullable): where the numbers come from, or %NULL for the device's default
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a weight from a uniform distribution with variance gain² · 2 / (fan_in + fan_out) (Glorot and Bengio,
@@ -310,7 +310,7 @@ gtorch_init_xavier_uniform (GTorchTensor *tensor, gdouble gain, GTorchGenerator 
  * gtorch_init_xavier_normal:
  * @tensor: a weight with at least two dimensions
  * @gain: a factor, see [func@init_calculate_gain]
- * @generator: (nullable): where the numbers come from, or %NULL for the device's default
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a weight from a normal distribution with variance gain² · 2 / (fan_in + fan_out) (Glorot and Bengio,
@@ -333,9 +333,9 @@ gtorch_init_xavier_normal (GTorchTensor *tensor, gdouble gain, GTorchGenerator *
  * gtorch_init_kaiming_uniform:
  * @tensor: a weight with at least two dimensions
  * @negative_slope: the slope of a leaky ReLU; ignored for others
- * @mode: whether activations or gradients are to keep their size
- * @nonlinearity: what follows the layer
- * @generator: (nullable): where the numbers come from, or %NULL for the device's default
+ * @mode: whether the variance of activations or of gradients is preserved
+ * @nonlinearity: the activation that follows the layer
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a weight from a uniform distribution with variance gain² / fan (He et al., Delving deep into
@@ -359,9 +359,9 @@ gtorch_init_kaiming_uniform (GTorchTensor *tensor, gdouble negative_slope, GTorc
  * gtorch_init_kaiming_normal:
  * @tensor: a weight with at least two dimensions
  * @negative_slope: the slope of a leaky ReLU; ignored for others
- * @mode: whether activations or gradients are to keep their size
- * @nonlinearity: what follows the layer
- * @generator: (nullable): where the numbers come from, or %NULL for the device's default
+ * @mode: whether the variance of activations or of gradients is preserved
+ * @nonlinearity: the activation that follows the layer
+ * @generator: (nullable): the source of random numbers, or %NULL for the device's default
  * @error: return location for an error
  *
  * Fills a weight from a normal distribution with variance gain² / fan (He et al., Delving deep into

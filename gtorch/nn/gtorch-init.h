@@ -9,10 +9,10 @@ G_BEGIN_DECLS
 
 /**
  * GTorchFanMode:
- * @GTORCH_FAN_MODE_IN: how many inputs a unit has: keeps the size of activations
- * @GTORCH_FAN_MODE_OUT: how many outputs a unit feeds: keeps the size of gradients
+ * @GTORCH_FAN_MODE_IN: the number of inputs of a unit: preserves the variance of activations
+ * @GTORCH_FAN_MODE_OUT: the number of outputs that a unit feeds: preserves the variance of gradients
  *
- * What the spread of initial weights is made for.
+ * The fan that determines the spread of initial weights.
  *
  * Since: 0.1
  */
@@ -31,7 +31,7 @@ typedef enum
  * @GTORCH_NONLINEARITY_LEAKY_RELU: [class@LeakyReLU]
  * @GTORCH_NONLINEARITY_SELU: the scaled exponential linear unit
  *
- * What follows a layer, for [func@init_calculate_gain].
+ * The activation that follows a layer, for [func@init_calculate_gain].
  *
  * Since: 0.1
  */

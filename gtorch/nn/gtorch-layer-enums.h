@@ -10,7 +10,7 @@ G_BEGIN_DECLS
 /**
  * GTORCH_NONE:
  *
- * The value of a property of kind integer, such as [property@Embedding:padding-idx], that has none.
+ * The value that stands for none in an integer property such as [property@Embedding:padding-idx].
  *
  * Since: 0.1
  */
@@ -19,9 +19,9 @@ G_BEGIN_DECLS
 /**
  * GTorchApproximation:
  * @GTORCH_APPROXIMATION_NONE: the function itself
- * @GTORCH_APPROXIMATION_TANH: the formula with tanh that some networks were trained with
+ * @GTORCH_APPROXIMATION_TANH: the approximation with tanh that some networks were trained with
  *
- * How an activation is computed.
+ * The formula of an activation.
  *
  * Since: 0.1
  */
@@ -38,11 +38,11 @@ GType gtorch_approximation_get_type (void) G_GNUC_CONST;
 /**
  * GTorchPaddingMode:
  * @GTORCH_PADDING_MODE_ZEROS: zeros
- * @GTORCH_PADDING_MODE_REFLECT: the image, mirrored at its outermost elements
- * @GTORCH_PADDING_MODE_REPLICATE: the outermost elements
- * @GTORCH_PADDING_MODE_CIRCULAR: the image again
+ * @GTORCH_PADDING_MODE_REFLECT: the image, mirrored at its edges
+ * @GTORCH_PADDING_MODE_REPLICATE: copies of the edges
+ * @GTORCH_PADDING_MODE_CIRCULAR: the opposite side of the image
  *
- * What stands around an image.
+ * The values with which an image is padded.
  *
  * Since: 0.1
  */
@@ -60,11 +60,11 @@ GType gtorch_padding_mode_get_type (void) G_GNUC_CONST;
 
 /**
  * GTorchPaddingRule:
- * @GTORCH_PADDING_RULE_NUMBERS: as the property with the numbers says
- * @GTORCH_PADDING_RULE_VALID: none
- * @GTORCH_PADDING_RULE_SAME: so much that the output is as large as the input
+ * @GTORCH_PADDING_RULE_NUMBERS: the property with the numbers sets it
+ * @GTORCH_PADDING_RULE_VALID: no padding
+ * @GTORCH_PADDING_RULE_SAME: enough to make the output as large as the input
  *
- * What says how much stands around an image.
+ * The rule for the amount of padding.
  *
  * Since: 0.1
  */

@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-layer-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
@@ -48,7 +48,7 @@ count_batch (GTorchModule *self, GError **error)
   return count == NULL || gtorch_op_add_inplace (count, one, 1, error);
 }
 
-/* The share of this batch: without a momentum, all batches have the same. */
+/* Returns the weight of this batch in the average: without a momentum, all batches have the same. */
 static gboolean
 share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
 {
@@ -92,7 +92,7 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   output = gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
                                  gtorch_module_parameter_impl (self, 1), training || mean == NULL,
                                  isnan (momentum) ? 0 : momentum, eps, error);
-  /* a batch that failed is none */
+  /* a failed batch does not count */
   if (output != NULL && training && mean != NULL && !count_batch (self, error))
     g_clear_pointer (&output, gtorch_impl_unref);
   return gtorch_tensor_wrap (output);
@@ -123,7 +123,7 @@ gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint 
       }
 }
 
-/* Which element of n stands at each place from -before to n + after. */
+/* Returns the source index of each position from -before to n + after, in a dimension of size n. */
 static GTorchImpl *
 padded_indices (GTorchModule *self, gint64 n, gint64 before, gint64 after, gint mode,
                 GTorchDevice *device, GError **error)
@@ -213,7 +213,7 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   output =
       gtorch_op_conv2d (impl, weight, gtorch_module_parameter_impl (self, 1), steps, n,
                         is_explicit ? &zero : after, is_explicit ? 1 : n, gaps, n, groups, error);
-  /* Zeros on both sides of an even kernel are one too many at the beginning. */
+  /* for an even kernel, symmetric padding adds one zero too many at the beginning */
   for (guint i = 0; output != NULL && !is_explicit && i < n; i++)
     if (before[i] != after[i])
       {

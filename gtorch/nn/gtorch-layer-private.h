@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the code that is generated from the rows of layers calls. */
+/* The functions that the generated code of layers calls. */
 
 #pragma once
 
-#include <gtorch/nn/gtorch-field-private.h>
+#include <gtorch/base/gtorch-size.h>
+#include <gtorch/device/gtorch-device.h>
+#include <gtorch/nn/gtorch-field-text-private.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
+#include <gtorch/nn/gtorch-module-private.h>
 
 G_BEGIN_DECLS
 
-/* How a parameter or buffer begins. */
+/* The initial value of a parameter or buffer. */
 typedef enum
 {
   GTORCH_LAYER_KAIMING, /* uniform over ± 1 / √fan-in */
@@ -18,7 +21,7 @@ typedef enum
   GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
   GTORCH_LAYER_ONES,
   GTORCH_LAYER_ZEROS,
-  GTORCH_LAYER_COUNT, /* of buffers: an integer that is never negative, 0 */
+  GTORCH_LAYER_COUNT, /* for buffers: an integer that is never negative, initially 0 */
 } GTorchLayerInit;
 
 typedef struct
@@ -26,15 +29,54 @@ typedef struct
   const gchar *name;
   GTorchLayerInit init;
   gboolean is_buffer;
-  gboolean is_wanted; /* else the name is taken, there is no tensor */
+  gboolean is_wanted; /* otherwise the name is registered without a tensor */
   const gint64 *shape;
   gsize n_dims;
 } GTorchLayerTensor;
 
+/* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
+ * there. A buffer that can be set is registered by init () as NULL. */
+#define GTORCH_LAYER_PARAMETER(name_, n)                                                        \
+  {                                                                                             \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_parameter_get_type, \
+    .get_value = gtorch_layer_get_parameter_value                                               \
+  }
+#define GTORCH_LAYER_BUFFER(name_, n)                                                        \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_buffer_value                                               \
+  }
+#define GTORCH_LAYER_SET_BUFFER(name_, n)                                                    \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_buffer_value, .set_value = gtorch_layer_set_buffer_value,  \
+    .flags = GTORCH_FIELD_SETTING                                                            \
+  }
+/* Members that say where the tensors are made, and of what dtype; read from the tensors later. */
+#define GTORCH_LAYER_DEVICE(Type)                                                         \
+  {                                                                                       \
+    .name = "device", .kind = GTORCH_FIELD_OBJECT, .offset = GTORCH_FIELD (Type, device), \
+    .type = gtorch_device_get_type, .get_value = gtorch_layer_get_device_value,           \
+    .flags = GTORCH_FIELD_FIXED                                                           \
+  }
+#define GTORCH_LAYER_DTYPE(Type)                                                      \
+  {                                                                                   \
+    .name = "dtype", .kind = GTORCH_FIELD_ENUM, .offset = GTORCH_FIELD (Type, dtype), \
+    .value = GTORCH_DTYPE_NONE, .type = gtorch_dtype_get_type,                        \
+    .get_value = gtorch_layer_get_dtype_value, .flags = GTORCH_FIELD_FIXED            \
+  }
+void gtorch_layer_get_parameter_value (gpointer object, const GTorchField *field, GValue *value);
+void gtorch_layer_get_buffer_value (gpointer object, const GTorchField *field, GValue *value);
+gboolean gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field,
+                                        const GValue *value);
+void gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue *value);
+void gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value);
+
 /* For constructed (). Checks keep their error in the module, and give FALSE. */
 gboolean gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value,
                                    gint64 least);
-/* Each number of the size; a size of length > 0 has one number or as many, another 1 to GTORCH_MAX_DIMS. */
+/* Checks each number of the size; a size of length > 0 has one number or `length`, another 1 to
+ * GTORCH_MAX_DIMS. */
 gboolean gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size,
                                   guint length, gint64 least);
 gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
@@ -42,14 +84,14 @@ gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gin
 gboolean gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value,
                                    gdouble low, gdouble high, gboolean is_open);
 gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value);
-/* A negative index counts from the end, and becomes one that does not; GTORCH_NONE stays. */
+/* A negative index counts from the end, and is normalised; GTORCH_NONE is kept. */
 gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n);
 
 gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
 
-/* What a size is that was not given. */
+/* Sets a size that was not given. */
 void gtorch_layer_default_size (GTorchSize **size, gint64 value);
-/* length numbers instead of one. */
+/* Expands a single number to `length` numbers. */
 void gtorch_layer_expand_size (GTorchSize **size, guint length);
 static inline const gint64 *
 gtorch_layer_numbers (GTorchSize *size)
@@ -59,19 +101,19 @@ gtorch_layer_numbers (GTorchSize *size)
   return gtorch_size_get_values (size, &n);
 }
 
-/* A vfunc that another language calls may get an object of any class. */
+/* Other languages may pass an object of any class to a virtual function. */
 static inline gboolean
 gtorch_layer_is (gpointer self, GType type, GError **error)
 {
   return G_TYPE_FROM_INSTANCE (self) == type || gtorch_layer_check_type (self, type, error);
 }
 
-/* Makes the tensors, in their order, and then their values; the error is kept in the module. */
+/* Creates the tensors in their order, then their values; stores an error in the module. */
 void gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n);
-/* Moves the new module to where it was asked for. */
+/* Moves the new module to the requested device and dtype. */
 void gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype);
 
-/* Functions that rows name. */
+/* The functions that rows name. */
 GTorchTensor *gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error);
 GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p,
                                     gboolean inplace, GError **error);
@@ -84,7 +126,7 @@ GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorch
 void gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,
                                       GTorchSize *stride);
 void gtorch_layer_clear_row (GTorchModule *self, gint64 row);
-/* PyTorch's choice for softmax where none was made: the second dimension, of 0, 1 or 3 the first. */
+/* Returns PyTorch's default dimension of softmax: the second, for 0, 1 or 3 dimensions the first. */
 gint64 gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input);
 
 G_END_DECLS

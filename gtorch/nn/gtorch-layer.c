@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The construction of layers: what constructed () calls, which is generated from their rows. */
+/* The construction of layers: what constructed () calls, which is generated from their rows, and those of
+ * their properties that are no members of the instance. */
 
 #include "config.h"
 
@@ -13,6 +14,67 @@
 #include "nn/gtorch-init.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-range-private.h"
+#include "nn/gtorch-module-members.h"
+
+/* --- properties --- */
+
+void
+gtorch_layer_get_parameter_value (gpointer object, const GTorchField *field, GValue *value)
+{
+  g_value_set_object (value, gtorch_module_nth_parameter (object, field->offset));
+}
+
+void
+gtorch_layer_get_buffer_value (gpointer object, const GTorchField *field, GValue *value)
+{
+  g_value_set_object (value, gtorch_module_nth_buffer (object, field->offset));
+}
+
+gboolean
+gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field, const GValue *value)
+{
+  g_autofree gchar *name = g_strdelimit (g_strdup (field->name), "-", '_');
+  GTorchTensor *tensor = g_value_get_object (value);
+
+  if (gtorch_module_nth_buffer (object, field->offset) == tensor)
+    return FALSE;
+  return gtorch_module_set_buffer (object, name, tensor, NULL);
+}
+
+/* The tensor that tells where a module is and of what dtype. */
+static GTorchTensor *
+first_tensor (GTorchModule *module)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (module);
+  GArray *members[] = { priv->parameters, priv->buffers };
+
+  for (guint i = 0; i < G_N_ELEMENTS (members); i++)
+    for (guint j = 0; j < members[i]->len; j++)
+      if (g_array_index (members[i], GTorchMember, j).tensor != NULL)
+        return g_array_index (members[i], GTorchMember, j).tensor;
+  return NULL;
+}
+
+void
+gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue *value)
+{
+  GTorchTensor *tensor = first_tensor (object);
+
+  g_value_set_object (value, tensor != NULL
+                                 ? gtorch_tensor_get_device (tensor)
+                                 : G_STRUCT_MEMBER (GTorchDevice *, object, field->offset));
+}
+
+void
+gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value)
+{
+  GTorchTensor *tensor = first_tensor (object);
+
+  g_value_set_enum (value, tensor != NULL ? (gint) gtorch_tensor_get_dtype (tensor)
+                                          : G_STRUCT_MEMBER (gint, object, field->offset));
+}
+
+/* --- construction --- */
 
 static gboolean G_GNUC_PRINTF (3, 4)
     refuse (GTorchModule *self, gint code, const gchar *format, ...)
@@ -198,7 +260,7 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
         {
           made[i] = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
                                                  (guint) tensor->n_dims);
-          if (made[i] == NULL) /* the module has the error */
+          if (made[i] == NULL) /* the error is stored in the module */
             return;
         }
     }

@@ -5,12 +5,13 @@
 
 #include "nn/gtorch-loss.h"
 
-#include "nn/gtorch-field-private.h"
+#include "base/gtorch-field-private.h"
+#include "nn/gtorch-module-private.h"
 
 /**
  * GTorchLoss:
  *
- * A module that says how far an input is from a target.
+ * A module that measures the distance of an input from a target.
  *
  * Subclasses override `compute`.
  *
@@ -22,41 +23,7 @@ typedef struct
   gint reduction;
 } GTorchLossPrivate;
 
-enum
-{
-  PROP_0,
-  PROP_REDUCTION,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLoss, gtorch_loss, GTORCH_TYPE_MODULE)
-
-static void
-gtorch_loss_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_REDUCTION)
-    g_value_set_enum (value, gtorch_loss_get_reduction (GTORCH_LOSS (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_loss_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  GTorchLossPrivate *priv = gtorch_loss_get_instance_private (GTORCH_LOSS (object));
-
-  if (prop_id == PROP_REDUCTION)
-    {
-      if (priv->reduction == g_value_get_enum (value))
-        return;
-      priv->reduction = g_value_get_enum (value);
-      g_object_notify_by_pspec (object, pspec);
-    }
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static GTorchTensor *
 gtorch_loss_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
@@ -73,26 +40,37 @@ gtorch_loss_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_i
 }
 
 static void
-gtorch_loss_class_init (GTorchLossClass *klass)
+gtorch_loss_set_reduction (GTorchLoss *self, GTorchReduction reduction)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  GTorchLossPrivate *priv = gtorch_loss_get_instance_private (self);
 
-  object_class->get_property = gtorch_loss_get_property;
-  object_class->set_property = gtorch_loss_set_property;
-  GTORCH_MODULE_CLASS (klass)->forward_many = gtorch_loss_forward_many;
+  if (priv->reduction == (gint) reduction)
+    return;
+  priv->reduction = reduction;
+  g_object_notify (G_OBJECT (self), "reduction");
+}
 
+typedef GTorchLoss Self;
+
+static const GTorchField fields[] = {
   /**
    * GTorchLoss:reduction: (getter get_reduction)
    *
-   * What becomes of the losses of the elements.
+   * How the losses of the elements are combined.
    *
    * Since: 0.1
    */
-  props[PROP_REDUCTION] =
-      g_param_spec_enum ("reduction", NULL, NULL, GTORCH_TYPE_REDUCTION, GTORCH_REDUCTION_MEAN,
-                         G_PARAM_READWRITE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS
-                             | G_PARAM_EXPLICIT_NOTIFY);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "reduction",
+    GTORCH_PROPERTY_ENUM (GTorchReduction, gtorch_reduction_get_type, gtorch_loss_get_reduction,
+                          gtorch_loss_set_reduction),
+    .value = GTORCH_REDUCTION_MEAN, .flags = GTORCH_FIELD_SETTING },
+};
+
+static void
+gtorch_loss_class_init (GTorchLossClass *klass)
+{
+  GTORCH_MODULE_CLASS (klass)->forward_many = gtorch_loss_forward_many;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -100,14 +78,14 @@ gtorch_loss_init (GTorchLoss *self)
 {
   GTorchLossPrivate *priv = gtorch_loss_get_instance_private (self);
 
-  priv->reduction = GTORCH_REDUCTION_MEAN; /* for a choice that GObject refuses */
+  priv->reduction = GTORCH_REDUCTION_MEAN; /* for enum values that GObject refuses */
 }
 
 /**
  * gtorch_loss_forward: (virtual compute)
  * @self: a loss
- * @input: what was computed
- * @target: what should have been
+ * @input: the computed values
+ * @target: the expected values
  * @error: return location for an error
  *
  * Computes the loss.
@@ -132,7 +110,7 @@ gtorch_loss_forward (GTorchLoss *self, GTorchTensor *input, GTorchTensor *target
  * gtorch_loss_get_reduction: (get-property reduction)
  * @self: a loss
  *
- * Gets what becomes of the losses of the elements.
+ * Gets how the losses of the elements are combined.
  *
  * Returns: the reduction
  *

@@ -18,7 +18,7 @@ G_DECLARE_DERIVABLE_TYPE (GTorchLoss, gtorch_loss, GTORCH, LOSS, GTorchModule)
  * @parent_class: the parent class
  * @compute: computes the loss of an input for a target
  *
- * What a loss must override.
+ * The virtual functions of a loss.
  *
  * Since: 0.1
  */

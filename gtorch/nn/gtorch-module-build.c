@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What layers need while they are constructed. A failure is kept for whoever uses the layer first. */
+/* Helpers for the construction of layers. A failure is stored until the layer is first used. */
 
 #include "config.h"
 

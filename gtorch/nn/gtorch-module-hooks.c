@@ -67,7 +67,7 @@ gtorch_module_dup_hooks (GTorchModule *self)
   return hooks;
 }
 
-/* From another language the array has no function that frees its elements. */
+/* Arrays from other languages may have no function that frees their elements. */
 static GPtrArray *
 take_inputs (GTorchModule *self, GPtrArray *given, GError **error)
 {
@@ -206,7 +206,7 @@ gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook,
 /**
  * gtorch_module_remove_hook:
  * @self: a module
- * @id: what registering it gave
+ * @id: the id that registering it returned
  *
  * Removes a hook.
  *

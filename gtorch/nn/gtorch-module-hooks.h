@@ -10,15 +10,15 @@ G_BEGIN_DECLS
 /**
  * GTorchForwardPreHook:
  * @module: the module
- * @inputs: (array length=n_inputs): what goes in
+ * @inputs: (array length=n_inputs): the inputs
  * @n_inputs: the length of @inputs
- * @user_data: what was given with the hook
+ * @user_data: the data that was passed with the hook
  * @error: return location for an error, with which the call of the module fails
  *
- * Sees, and may replace, the inputs of a module.
+ * Inspects the inputs of a module, and may replace them.
  *
- * Returns: (transfer full) (nullable) (element-type GTorchTensor): inputs to go on with, or %NULL to keep
- *   @inputs, or with @error set
+ * Returns: (transfer full) (nullable) (element-type GTorchTensor): inputs to use instead, or %NULL to
+ *   keep @inputs, or with @error set
  *
  * Since: 0.1
  */
@@ -27,15 +27,16 @@ typedef GPtrArray *(*GTorchForwardPreHook) (GTorchModule *module, GTorchTensor *
 /**
  * GTorchForwardHook:
  * @module: the module
- * @inputs: (array length=n_inputs): what went in
+ * @inputs: (array length=n_inputs): the inputs
  * @n_inputs: the length of @inputs
- * @output: what came out
- * @user_data: what was given with the hook
+ * @output: the output
+ * @user_data: the data that was passed with the hook
  * @error: return location for an error, with which the call of the module fails
  *
- * Sees, and may replace, the output of a module.
+ * Inspects the output of a module, and may replace it.
  *
- * Returns: (transfer full) (nullable): an output to go on with, or %NULL to keep @output, or with @error set
+ * Returns: (transfer full) (nullable): an output to use instead, or %NULL to keep @output, or with @error
+ *   set
  *
  * Since: 0.1
  */

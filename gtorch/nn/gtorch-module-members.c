@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a module consists of: parameters, buffers and other modules, by name. */
+/* The members of a module: parameters, buffers and child modules, by name. */
 
 #include "config.h"
 
@@ -65,9 +65,9 @@ gtorch_member_kind_get_type (void)
  * @self: a module
  * @name: a name, without dots
  *
- * Tells what the name stands for in this module itself, not in the modules inside it.
+ * Tells which kind of member has the name in this module itself, not in its descendants.
  *
- * Returns: the kind, %GTORCH_MEMBER_KIND_NONE if there is nothing of the name
+ * Returns: the kind, %GTORCH_MEMBER_KIND_NONE if there is no member of this name
  *
  * Since: 0.1
  */
@@ -88,7 +88,7 @@ gtorch_module_get_member_kind (GTorchModule *self, const gchar *name)
   return find_child (priv, name, &position) ? GTORCH_MEMBER_KIND_MODULE : GTORCH_MEMBER_KIND_NONE;
 }
 
-/* A name that is free, or taken by one of the kind that `own` lists. */
+/* Checks that a name is free, or taken by a member in the list `own`. */
 static gboolean
 check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
 {
@@ -146,12 +146,13 @@ set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean per
  * gtorch_module_register_parameter:
  * @self: a module
  * @name: its name, without dots
- * @parameter: (nullable): a parameter, or %NULL for one that this module does not have
+ * @parameter: (nullable): a parameter, or %NULL for an absent one
  * @error: return location for an error
  *
  * Adds a parameter, or replaces the one of this name.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a buffer or module
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is invalid or belongs to a buffer or
+ *   module
  *
  * Since: 0.1
  */
@@ -178,14 +179,14 @@ gtorch_module_register_parameter (GTorchModule *self, const gchar *name, GTorchP
  * gtorch_module_register_buffer:
  * @self: a module
  * @name: its name, without dots
- * @buffer: (nullable): a tensor, or %NULL for one that this module does not have
+ * @buffer: (nullable): a tensor, or %NULL for an absent one
  * @persistent: whether it belongs to [method@Module.state_dict]
  * @error: return location for an error
  *
- * Adds a tensor that is not learned, as the running mean of [class@BatchNorm2d], or replaces the one of
- * this name.
+ * Adds a tensor that is not learned, such as the running mean of [class@BatchNorm2d], or replaces the one
+ * of this name.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a parameter or
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is invalid or belongs to a parameter or
  *   module
  *
  * Since: 0.1
@@ -215,7 +216,7 @@ gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTens
  * @buffer: (nullable): a tensor, or %NULL for none
  * @error: return location for an error
  *
- * Replaces the tensor of a buffer; whether it belongs to [method@Module.state_dict] stays as it is.
+ * Replaces the tensor of a buffer; whether it belongs to [method@Module.state_dict] does not change.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no buffer of this name
  *
@@ -270,12 +271,12 @@ check_child (GTorchModule *self, GTorchModule *child, GError **error)
  * gtorch_module_register_module:
  * @self: a module
  * @name: its name, without dots
- * @module: a module to go inside
+ * @module: the child module
  * @error: return location for an error
  *
- * Puts a module into this one, or replaces the one of this name.
+ * Adds a child module, or replaces the one of this name.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is no good or belongs to a parameter or
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is invalid or belongs to a parameter or
  *   buffer, or if @self is inside @module, or inside the one that @module was captured from
  *
  * Since: 0.1
@@ -345,7 +346,7 @@ remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **
  * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] the
  * modules behind a removed one move up, as [method@Sequential.remove] says.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is nothing of this name or it cannot be
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no member of this name or it cannot be
  *   removed
  *
  * Since: 0.1
@@ -465,7 +466,7 @@ gtorch_module_nth_buffer (GTorchModule *self, guint i)
   return i < priv->buffers->len ? g_array_index (priv->buffers, GTorchMember, i).tensor : NULL;
 }
 
-/* --- walking --- */
+/* --- traversal --- */
 
 static void
 visit (GTorchModule *self, GString *path, GHashTable *seen, GTorchModuleVisit func,
@@ -562,9 +563,9 @@ list_names (GTorchModule *self, gboolean recurse, gboolean buffers)
 /**
  * gtorch_module_get_parameters:
  * @self: a module
- * @recurse: whether to list those of the modules inside too
+ * @recurse: whether to include those of descendants
  *
- * Lists the parameters as they are now, each once, in the order in which they were registered.
+ * Lists the present parameters, each once, in the order in which they were registered.
  *
  * Returns: (transfer full): a list of #GTorchParameter
  *
@@ -580,9 +581,9 @@ gtorch_module_get_parameters (GTorchModule *self, gboolean recurse)
 /**
  * gtorch_module_get_parameter_names:
  * @self: a module
- * @recurse: whether to list those of the modules inside too
+ * @recurse: whether to include those of descendants
  *
- * Lists the paths of what [method@Module.get_parameters] lists, in the same order.
+ * Lists the paths of the parameters from [method@Module.get_parameters], in the same order.
  *
  * Returns: (transfer full): names like `0.weight`
  *
@@ -598,9 +599,9 @@ gtorch_module_get_parameter_names (GTorchModule *self, gboolean recurse)
 /**
  * gtorch_module_get_buffers:
  * @self: a module
- * @recurse: whether to list those of the modules inside too
+ * @recurse: whether to include those of descendants
  *
- * Lists the buffers as they are now, each once.
+ * Lists the present buffers, each once.
  *
  * Returns: (transfer full): a list of #GTorchTensor
  *
@@ -616,9 +617,9 @@ gtorch_module_get_buffers (GTorchModule *self, gboolean recurse)
 /**
  * gtorch_module_get_buffer_names:
  * @self: a module
- * @recurse: whether to list those of the modules inside too
+ * @recurse: whether to include those of descendants
  *
- * Lists the paths of what [method@Module.get_buffers] lists, in the same order.
+ * Lists the paths of the buffers from [method@Module.get_buffers], in the same order.
  *
  * Returns: (transfer full): names like `1.running_mean`
  *
@@ -635,7 +636,7 @@ gtorch_module_get_buffer_names (GTorchModule *self, gboolean recurse)
  * gtorch_module_get_children:
  * @self: a module
  *
- * Gets the modules right inside this one. The list changes with the module.
+ * Gets the child modules. The list changes with the module.
  *
  * Returns: (transfer none): a list of #GTorchModule
  *
@@ -652,7 +653,7 @@ gtorch_module_get_children (GTorchModule *self)
  * gtorch_module_get_child_names:
  * @self: a module
  *
- * Lists the names of what [method@Module.get_children] lists, in the same order.
+ * Lists the names of the modules from [method@Module.get_children], in the same order.
  *
  * Returns: (transfer full): the names
  *
@@ -683,7 +684,7 @@ collect_module (GTorchModule *module, const gchar *path, gpointer user_data)
  * gtorch_module_get_modules:
  * @self: a module
  *
- * Lists the module and all inside as they are now, each once, the outer ones first.
+ * Lists the module and all its present descendants, each once, parents first.
  *
  * Returns: (transfer full): a list of #GTorchModule
  *
@@ -710,7 +711,7 @@ collect_path (GTorchModule *module, const gchar *path, gpointer user_data)
  * gtorch_module_get_module_names:
  * @self: a module
  *
- * Lists the paths of what [method@Module.get_modules] lists, in the same order; the first is empty.
+ * Lists the paths of the modules from [method@Module.get_modules], in the same order; the first is empty.
  *
  * Returns: (transfer full): the paths
  *
@@ -731,11 +732,11 @@ gtorch_module_get_module_names (GTorchModule *self)
 /**
  * gtorch_module_count_parameters:
  * @self: a module
- * @trainable_only: whether to count only those that want a gradient
+ * @trainable_only: whether to count only parameters that require grad
  *
- * Counts the numbers in all parameters.
+ * Counts the elements of all parameters.
  *
- * Returns: how many elements they have
+ * Returns: the number of elements
  *
  * Since: 0.1
  */
@@ -758,7 +759,7 @@ gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only)
   return count;
 }
 
-/* --- looking up --- */
+/* --- lookup --- */
 
 static GTorchModule *
 walk_path (GTorchModule *self, const gchar *path, gsize length, GError **error)
@@ -783,7 +784,7 @@ walk_path (GTorchModule *self, const gchar *path, gsize length, GError **error)
           return NULL;
         }
       child = g_list_model_get_item (G_LIST_MODEL (priv->children), position);
-      g_object_unref (child); /* its parent keeps it */
+      g_object_unref (child); /* its parent has a reference */
       self = child;
     }
   return self;
@@ -812,7 +813,7 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
 /**
  * gtorch_module_get_parameter:
  * @self: a module
- * @path: a name, with dots for parameters of modules inside: `0.weight`
+ * @path: a name, with dots for parameters of descendants: `0.weight`
  * @error: return location for an error
  *
  * Finds a parameter.
@@ -832,7 +833,7 @@ gtorch_module_get_parameter (GTorchModule *self, const gchar *path, GError **err
 /**
  * gtorch_module_get_buffer:
  * @self: a module
- * @path: a name, with dots for buffers of modules inside
+ * @path: a name, with dots for buffers of descendants
  * @error: return location for an error
  *
  * Finds a buffer.
@@ -852,7 +853,7 @@ gtorch_module_get_buffer (GTorchModule *self, const gchar *path, GError **error)
 /**
  * gtorch_module_get_module:
  * @self: a module
- * @path: a name, with dots for modules further inside; the module itself if it is empty
+ * @path: a name, with dots for deeper descendants; empty for the module itself
  * @error: return location for an error
  *
  * Finds a module.
@@ -893,7 +894,7 @@ gtorch_module_add_references (gpointer module, GTorchReferences *references)
     {
       GTorchModuleHook *hook = priv->hooks->pdata[i];
 
-      if (g_atomic_int_get (&hook->ref_count) == 1) /* it is not running */
+      if (g_atomic_int_get (&hook->ref_count) == 1) /* the hook is not running */
         gtorch_references_add_data (references, hook->user_data, hook->destroy);
     }
   if (GTORCH_IS_GRAPHED_MODULE (module))

@@ -11,11 +11,11 @@ G_BEGIN_DECLS
 /**
  * GTorchMemberKind:
  * @GTORCH_MEMBER_KIND_NONE: nothing
- * @GTORCH_MEMBER_KIND_PARAMETER: a parameter, perhaps one that is %NULL
- * @GTORCH_MEMBER_KIND_BUFFER: a buffer, perhaps one that is %NULL
+ * @GTORCH_MEMBER_KIND_PARAMETER: a parameter, possibly %NULL
+ * @GTORCH_MEMBER_KIND_BUFFER: a buffer, possibly %NULL
  * @GTORCH_MEMBER_KIND_MODULE: a module
  *
- * What a name stands for in a module.
+ * The kind of member that has a name in a module.
  *
  * Since: 0.1
  */

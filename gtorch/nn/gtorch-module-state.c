@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The values of a module as a table, and back; moving values between tensors. */
+/* The state of a module as a table, and loading it; copies between tensors. */
 
 #include "config.h"
 
@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 
 void
 gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)
@@ -62,7 +62,7 @@ gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **er
   return g_steal_pointer (&moved);
 }
 
-/* --- what belongs to the state --- */
+/* --- entries of the state --- */
 
 typedef struct
 {
@@ -123,7 +123,7 @@ get_state (GTorchModule *self)
   return items;
 }
 
-/* A table that borrows what it holds. */
+/* Returns a table that borrows its tensors. */
 GHashTable *
 gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
                          GError **error)
@@ -175,8 +175,8 @@ gtorch_state_to_lists (GHashTable *state, gchar ***names)
  * gtorch_module_state_dict:
  * @self: a module
  *
- * Gets all values that make up the module: its parameters and persistent buffers and those of the
- * modules inside, by path. The tensors share their memory with the module's, and want no gradient.
+ * Gets all values of the module: its parameters and persistent buffers and those of its descendants, by
+ * path. The tensors share memory with the module's, and do not require grad.
  *
  * ```c
  * g_autoptr (GHashTable) state = gtorch_module_state_dict (net);
@@ -241,7 +241,7 @@ gtorch_module_get_state_names (GTorchModule *self)
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the paths, as
  *   [method@Module.get_state_names] lists them
  *
- * Gets what [method@Module.state_dict] gets, in the order in which it was registered.
+ * Gets the tensors of [method@Module.state_dict], in the order in which they were registered.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors
  *
@@ -285,7 +285,7 @@ append_fault (GString *text, const gchar *path, const gchar *format, ...)
   va_end (args);
 }
 
-/* Everything that is wrong, so that it can be repaired at once. */
+/* Collects all faults, so that they can be repaired at once. */
 static gchar *
 find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *code)
 {
@@ -346,7 +346,7 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
   return g_strjoinv ("; ", (gchar **) parts->pdata);
 }
 
-/* Tensors of both sides may be released by other threads meanwhile. */
+/* Other threads may release tensors of both sides meanwhile. */
 static GPtrArray *
 list_used (GArray *items, GHashTable *state)
 {
@@ -411,19 +411,19 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
 /**
  * gtorch_module_load_state_dict:
  * @self: a module
- * @state: (element-type utf8 GTorchTensor): a table from paths to tensors, as
- *   [method@Module.state_dict] makes and a safetensors file holds
- * @strict: whether the names must be the same in the module and the table
+ * @state: (element-type utf8 GTorchTensor): a table from paths to tensors, as [method@Module.state_dict]
+ *   returns it and a safetensors file contains it
+ * @strict: whether the names in the module and the table must be the same
  * @error: return location for an error
  *
  * Copies values into the parameters and buffers, converting dtypes and moving between devices where
  * they differ.
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
- *   missing or not expected (%GTORCH_ERROR_NOT_FOUND), the shapes that differ (%GTORCH_ERROR_SHAPE), complex
- *   values for real tensors (%GTORCH_ERROR_DTYPE), what cannot be written to (%GTORCH_ERROR_INVALID) and
- *   counts that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only
- *   a GPU that refuses to copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
+ *   missing or unexpected (%GTORCH_ERROR_NOT_FOUND), shapes that differ (%GTORCH_ERROR_SHAPE), complex
+ *   values for real tensors (%GTORCH_ERROR_DTYPE), tensors that cannot be written (%GTORCH_ERROR_INVALID)
+ *   and counts that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only a GPU that fails to
+ *   copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
  *
  * Since: 0.1
  */
@@ -450,7 +450,7 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
  * @strict: whether the names must be those of the module
  * @error: return location for an error
  *
- * Does what [method@Module.load_state_dict] does. Of a name that is there twice the last counts.
+ * Does the same as [method@Module.load_state_dict]. If a name occurs twice, the last one counts.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
  *   of [method@Module.load_state_dict]

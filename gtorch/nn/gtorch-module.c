@@ -8,27 +8,29 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-callback-private.h"
 #include "device/gtorch-device-private.h"
-#include "stream/gtorch-guard.h"
+#include "memory/gtorch-guard.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream.h"
 #include "base/gtorch-task-private.h"
 
 /**
  * GTorchModule:
  *
- * A part of a network: it has parameters and other modules, and computes an output from an input.
+ * A part of a network: it has parameters and child modules, and computes an output from an input.
  *
- * Subclasses override `forward`. What they register with [method@Module.register_parameter],
- * [method@Module.register_buffer] and [method@Module.register_module] is found by optimizers, moved by
- * [method@Module.to] and stored by [method@Module.state_dict].
+ * Subclasses override `forward`. Optimizers find the members that are registered with
+ * [method@Module.register_parameter], [method@Module.register_buffer] and
+ * [method@Module.register_module], [method@Module.to] moves them and [method@Module.state_dict] stores
+ * them.
  *
  * ```c
  * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
@@ -37,22 +39,13 @@
  * y = gtorch_module_forward (GTORCH_MODULE (net), x, &error);
  * ```
  *
- * The layers that come with the library may be made with their constructors, which report a bad
- * argument at once, or with [ctor@GObject.Object.new], as languages do; then the first use reports it.
+ * The layers of the library may be created with their constructors, which report an invalid argument at
+ * once, or with [ctor@GObject.Object.new], as other languages do; then the first use reports it.
  *
  * A module may be used by one thread at a time.
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_TRAINING,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE_WITH_PRIVATE (GTorchModule, gtorch_module, G_TYPE_OBJECT)
 
@@ -66,7 +59,7 @@ const gchar *
 gtorch_module_type_name (gpointer self)
 {
   const gchar *name = G_OBJECT_TYPE_NAME (self);
-  const gchar *separator = strrchr (name, '+'); /* Python: "module+Class" */
+  const gchar *separator = strrchr (name, '+'); /* in Python: "module+Class" */
 
   if (separator != NULL)
     return separator + 1;
@@ -96,24 +89,6 @@ gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsiz
                _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
                gtorch_module_type_name (self), n_inputs);
   return NULL;
-}
-
-static void
-gtorch_module_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_TRAINING)
-    g_value_set_boolean (value, gtorch_module_get_training (GTORCH_MODULE (object)));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_module_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_TRAINING)
-    gtorch_module_set_training (GTORCH_MODULE (object), g_value_get_boolean (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
 }
 
 static void
@@ -152,30 +127,31 @@ gtorch_module_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_module_parent_class)->finalize (object);
 }
 
+typedef GTorchModule Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchModule:training: (getter get_training) (setter set_training)
+   *
+   * Whether the module is in training mode: some modules, such as [class@Dropout], behave differently
+   * then. Setting it also sets it for all descendants.
+   *
+   * Since: 0.1
+   */
+  { "training", GTORCH_PROPERTY_BOOL (gtorch_module_get_training, gtorch_module_set_training),
+    .value = TRUE },
+};
+
 static void
 gtorch_module_class_init (GTorchModuleClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
-  object_class->get_property = gtorch_module_get_property;
-  object_class->set_property = gtorch_module_set_property;
   object_class->dispose = gtorch_module_dispose;
   object_class->finalize = gtorch_module_finalize;
   klass->forward = gtorch_module_real_forward;
   klass->forward_many = gtorch_module_real_forward_many;
-
-  /**
-   * GTorchModule:training: (getter get_training) (setter set_training)
-   *
-   * Whether the module is being trained: some, as [class@Dropout], do other things then. Setting it
-   * sets it for all modules inside.
-   *
-   * Since: 0.1
-   */
-  props[PROP_TRAINING] =
-      g_param_spec_boolean ("training", NULL, NULL, TRUE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -211,9 +187,8 @@ gtorch_module_is_usable (GTorchModule *self, GError **error)
  * @self: a module
  * @error: return location for an error
  *
- * Tells whether the module was constructed with properties that fit together. A layer that was not
- * fails with the same error when it is used; constructors such as [ctor@Linear.new] report it
- * themselves.
+ * Tells whether the module was constructed with valid properties. An invalid layer fails with the same
+ * error when it is used; constructors such as [ctor@Linear.new] report it themselves.
  *
  * Returns: %TRUE, or %FALSE with the error of the construction
  *
@@ -280,7 +255,7 @@ gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, G
  * @first_property: (nullable): the name of a property, or %NULL for none
  * @...: its value, further names and values, and %NULL
  *
- * Makes a module with properties, and tells whether that failed.
+ * Creates a module with properties, and checks whether that failed.
  *
  * ```c
  * g_autoptr (GTorchLinear) layer =
@@ -288,7 +263,7 @@ gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, G
  *                        "has-bias", FALSE, NULL);
  * ```
  *
- * It is [ctor@GObject.Object.new] and [method@Module.check], which other languages have.
+ * It combines [ctor@GObject.Object.new] and [method@Module.check], for C.
  *
  * Returns: (transfer full): a new module, or %NULL with the error of its construction
  *
@@ -310,7 +285,7 @@ gtorch_module_new (GType type, GError **error, const gchar *first_property, ...)
 /**
  * gtorch_module_forward: (virtual forward)
  * @self: a module
- * @input: what goes in
+ * @input: the input
  * @error: return location for an error
  *
  * Computes the output for an input.
@@ -330,12 +305,12 @@ gtorch_module_forward (GTorchModule *self, GTorchTensor *input, GError **error)
 /**
  * gtorch_module_forward_many: (virtual forward_many)
  * @self: a module
- * @inputs: (array length=n_inputs): what goes in
- * @n_inputs: how many
+ * @inputs: (array length=n_inputs): the inputs
+ * @n_inputs: the length of @inputs
  * @error: return location for an error
  *
- * Computes the output for several inputs. With one this is [method@Module.forward]; modules
- * that take more override this one.
+ * Computes the output for several inputs. With one input it is the same as [method@Module.forward];
+ * modules that take more override this one.
  *
  * Returns: (transfer full): the output, or %NULL with the error of the module;
  *   %GTORCH_ERROR_NOT_SUPPORTED if it takes another number of inputs
@@ -377,15 +352,15 @@ forward_done (GObject *object, GAsyncResult *result, gpointer user_data)
 /**
  * gtorch_module_forward_async:
  * @self: a module
- * @input: what goes in
- * @cancellable: (nullable): stops the waiting
+ * @input: the input
+ * @cancellable: (nullable): cancels the wait
  * @callback: (scope async) (closure user_data): called when the output was computed
  * @user_data: data for @callback
  *
- * Computes the output for an input without keeping the main loop waiting.
+ * Computes the output for an input without blocking the main loop.
  *
- * `forward` itself is called now, in this thread, and only describes the work; a stream does it. On
- * the default stream of the CPU, which computes at once, another stream is used.
+ * `forward` itself is called immediately, in this thread, and only enqueues the work on a stream. If the
+ * current stream is the default stream of the CPU, which is synchronous, another stream is used.
  *
  * Since: 0.1
  */
@@ -442,10 +417,10 @@ gtorch_module_forward_async (GTorchModule *self, GTorchTensor *input, GCancellab
 /**
  * gtorch_module_forward_finish:
  * @self: a module
- * @result: what the callback was given
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Gets what [method@Module.forward_async] computed.
+ * Gets the output of [method@Module.forward_async].
  *
  * Returns: (transfer full): the output, or %NULL with an error
  *
@@ -461,13 +436,13 @@ gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *result, GError *
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
-/* --- all modules below --- */
+/* --- functions of all descendants --- */
 
 /**
  * gtorch_module_get_training: (get-property training)
  * @self: a module
  *
- * Tells whether the module is being trained.
+ * Tells whether the module is in training mode.
  *
  * Returns: %TRUE if so
  *
@@ -490,15 +465,15 @@ set_training (GTorchModule *module, const gchar *path, gpointer user_data)
     return;
   priv->training = training;
   g_atomic_int_inc (&gtorch_module_changes);
-  g_object_notify_by_pspec (G_OBJECT (module), props[PROP_TRAINING]);
+  g_object_notify (G_OBJECT (module), "training");
 }
 
 /**
  * gtorch_module_set_training: (set-property training)
  * @self: a module
- * @training: whether it is being trained
+ * @training: whether to enable training mode
  *
- * Prepares the module and all inside for training, or for being used.
+ * Sets the mode of the module and all descendants to training or evaluation.
  *
  * Since: 0.1
  */
@@ -514,7 +489,7 @@ gtorch_module_set_training (GTorchModule *self, gboolean training)
  * @self: a module
  * @mode: %TRUE to train
  *
- * Does what [method@Module.set_training] does, under PyTorch's name.
+ * Does the same as [method@Module.set_training], under PyTorch's name.
  *
  * Since: 0.1
  */
@@ -528,7 +503,7 @@ gtorch_module_train (GTorchModule *self, gboolean mode)
  * gtorch_module_eval:
  * @self: a module
  *
- * Prepares the module and all inside for being used: the same as training set to %FALSE.
+ * Sets the module and all descendants to evaluation mode, like training set to %FALSE.
  *
  * Since: 0.1
  */
@@ -558,18 +533,19 @@ collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
 /**
  * gtorch_module_to:
  * @self: a module
- * @device: (nullable): where to, or %NULL to stay
- * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE to keep those there are
+ * @device: (nullable): the new device, or %NULL for no change
+ * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE for no change
  * @error: return location for an error
  *
- * Moves all parameters, their gradients and the buffers, which stay the same objects. Integers keep
- * their dtype.
+ * Moves all parameters, their gradients and the buffers, which stay the same objects. Integers keep their
+ * dtype.
  *
- * An optimizer that has made steps keeps its state where it was, and refuses the next step until it has
- * loaded its own state dict. A forward pass before the move has no backward pass after it.
+ * An optimizer that has made steps keeps its state on the old device, and refuses the next step until it
+ * has loaded its own state dict. A forward pass before the move cannot be followed by its backward pass
+ * after it.
  *
- * Returns: %TRUE on success. On failure (%GTORCH_ERROR_DTYPE, %GTORCH_ERROR_OUT_OF_MEMORY) nothing
- *   was moved
+ * Returns: %TRUE on success. On failure (%GTORCH_ERROR_DTYPE, %GTORCH_ERROR_OUT_OF_MEMORY) nothing was
+ *   moved
  *
  * Since: 0.1
  */
@@ -637,10 +613,10 @@ dup_parameters (GTorchModule *self)
 /**
  * gtorch_module_zero_grad:
  * @self: a module
- * @set_to_none: whether to drop the gradients, which is faster, rather than to fill them with zeros
+ * @set_to_none: whether to drop the gradients, which is faster, instead of filling them with zeros
  * @error: return location for an error
  *
- * Forgets the gradients of all parameters.
+ * Resets the gradients of all parameters.
  *
  * Returns: %TRUE on success; filling with zeros may fail
  *
@@ -661,10 +637,10 @@ gtorch_module_zero_grad (GTorchModule *self, gboolean set_to_none, GError **erro
 /**
  * gtorch_module_set_requires_grad:
  * @self: a module
- * @requires_grad: whether the parameters are to be learned
+ * @requires_grad: whether the parameters require grad
  * @error: return location for an error
  *
- * Says for all parameters whether they want gradients. A module without is frozen.
+ * Sets whether all parameters require grad. A module without is frozen.
  *
  * Returns: %TRUE on success
  *
@@ -691,12 +667,12 @@ gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GEr
 /**
  * gtorch_module_apply:
  * @self: a module
- * @func: (scope call) (closure user_data): what to do
+ * @func: (scope call) (closure user_data): the function to call
  * @user_data: data for @func
  * @error: return location for an error
  *
- * Calls a function for all modules inside, each after those inside it, and last for the module itself. Ends
- * with the first that fails.
+ * Calls a function for all descendants, children before their parents, and last for the module itself.
+ * Stops at the first failure.
  *
  * Returns: %TRUE, or %FALSE with the error of @func
  *
@@ -754,7 +730,7 @@ append_string (GTorchModule *self, GString *text, guint depth)
  * gtorch_module_to_string:
  * @self: a module
  *
- * Describes the module and all inside, one to a line.
+ * Describes the module and all descendants, one per line.
  *
  * Returns: (transfer full): the text
  *

@@ -19,9 +19,9 @@ G_DECLARE_DERIVABLE_TYPE (GTorchModule, gtorch_module, GTORCH, MODULE, GObject)
  * @parent_class: the parent class
  * @forward: computes the output for one input
  * @forward_many: computes the output for several inputs
- * @extra_repr: what stands between the brackets in [method@Module.to_string], or %NULL
+ * @extra_repr: returns the text between the brackets in [method@Module.to_string], or %NULL
  *
- * What a module may override.
+ * The virtual functions of a module.
  *
  * Since: 0.1
  */
@@ -41,10 +41,10 @@ struct _GTorchModuleClass
 /**
  * GTorchModuleFunc:
  * @module: a module
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  * @error: return location for an error
  *
- * Does something with a module.
+ * A function that is called for a module.
  *
  * Returns: %TRUE, or %FALSE with @error set
  *

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -16,8 +17,7 @@
  *
  * A tensor that a module learns.
  *
- * It wants a gradient unless told otherwise, and is what [method@Module.get_parameters] lists and an
- * optimizer changes.
+ * It requires grad by default; [method@Module.get_parameters] lists it and optimizers update it.
  *
  * ```c
  * g_autoptr (GTorchTensor) ones = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, &error);
@@ -35,35 +35,7 @@ struct _GTorchParameter
   gchar *name;
 };
 
-enum
-{
-  PROP_0,
-  PROP_NAME,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchParameter, gtorch_parameter, GTORCH_TYPE_TENSOR)
-
-static void
-gtorch_parameter_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_NAME)
-    g_value_set_string (value, GTORCH_PARAMETER (object)->name);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_parameter_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  if (prop_id == PROP_NAME)
-    gtorch_parameter_set_name (GTORCH_PARAMETER (object), g_value_get_string (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_parameter_finalize (GObject *object)
@@ -72,26 +44,26 @@ gtorch_parameter_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_parameter_parent_class)->finalize (object);
 }
 
+typedef GTorchParameter Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchParameter:name:
+   *
+   * The name of the parameter in the module in which it was first registered.
+   *
+   * Since: 0.1
+   */
+  { "name", GTORCH_PROPERTY_STRING (gtorch_parameter_get_name, gtorch_parameter_set_name) },
+};
+
 static void
 gtorch_parameter_class_init (GTorchParameterClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
-  object_class->get_property = gtorch_parameter_get_property;
-  object_class->set_property = gtorch_parameter_set_property;
   object_class->finalize = gtorch_parameter_finalize;
-
-  /**
-   * GTorchParameter:name:
-   *
-   * What the parameter is called in the module that it was first registered in.
-   *
-   * Since: 0.1
-   */
-  props[PROP_NAME] =
-      g_param_spec_string ("name", NULL, NULL, NULL,
-                           G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -101,13 +73,13 @@ gtorch_parameter_init (GTorchParameter *self)
 
 /**
  * gtorch_parameter_new:
- * @data: the values to begin with; the parameter shares their memory
- * @requires_grad: whether it is to be learned
+ * @data: the initial values; the parameter shares their memory
+ * @requires_grad: whether it requires grad
  * @error: return location for an error
  *
- * Makes a parameter of a tensor.
+ * Creates a parameter from a tensor.
  *
- * Returns: (transfer full): a new parameter, or %NULL with %GTORCH_ERROR_AUTOGRAD if @data holds
+ * Returns: (transfer full): a new parameter, or %NULL with %GTORCH_ERROR_AUTOGRAD if @data contains
  *   integers and @requires_grad is %TRUE
  *
  * Since: 0.1
@@ -138,7 +110,7 @@ gtorch_parameter_new (GTorchTensor *data, gboolean requires_grad, GError **error
  * gtorch_parameter_get_name: (get-property name)
  * @self: a parameter
  *
- * Gets what the parameter is called in its module.
+ * Gets the name of the parameter in its module.
  *
  * Returns: (nullable): the name, or %NULL
  *
@@ -156,7 +128,7 @@ gtorch_parameter_get_name (GTorchParameter *self)
  * @self: a parameter
  * @name: (nullable): a name
  *
- * Sets what the parameter is called. [method@Module.register_parameter] does so if it has no name.
+ * Sets the name of the parameter. [method@Module.register_parameter] does so if it has none.
  *
  * Since: 0.1
  */
@@ -168,5 +140,5 @@ gtorch_parameter_set_name (GTorchParameter *self, const gchar *name)
     return;
   g_free (self->name);
   self->name = g_strdup (name);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_NAME]);
+  g_object_notify (G_OBJECT (self), "name");
 }

@@ -12,7 +12,7 @@
 /**
  * GTorchSequential:
  *
- * Modules in a row: the output of each is the input of the next.
+ * A chain of modules: the output of each is the input of the next.
  *
  * It is a [iface@Gio.ListModel] of its modules. Those that are put into it by position are named `0`, `1`
  * and so on, and such names change with the position. A name that [method@Module.register_module] gave stays.
@@ -114,7 +114,7 @@ gtorch_sequential_init (GTorchSequential *self)
 /**
  * gtorch_sequential_new:
  *
- * Makes an empty row, whose output is its input.
+ * Creates an empty chain, whose output is its input.
  *
  * Returns: (transfer full): a new module
  *
@@ -129,12 +129,13 @@ gtorch_sequential_new (void)
 /**
  * gtorch_sequential_new_from_modules:
  * @modules: (array length=n_modules): modules
- * @n_modules: how many
+ * @n_modules: the length of @modules
  * @error: return location for an error
  *
- * Makes a row of modules.
+ * Creates a chain of modules.
  *
- * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if one of @modules is none
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if one of @modules is not a
+ *   module
  *
  * Since: 0.1
  */
@@ -161,11 +162,11 @@ gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GEr
 
 /**
  * gtorch_sequential_append:
- * @self: a row
+ * @self: a chain of modules
  * @module: a module
  * @error: return location for an error
  *
- * Puts a module behind the others. Its name is its position, or the next number that is no name yet.
+ * Appends a module. Its name is its position, or the next number that is no name yet.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @self is inside @module
  *
@@ -199,12 +200,12 @@ normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
 
 /**
  * gtorch_sequential_insert:
- * @self: a row
- * @position: where; negative ones count from the end
+ * @self: a chain of modules
+ * @position: the position; negative ones count from the end
  * @module: a module
  * @error: return location for an error
  *
- * Puts a module before the one at @position. Those behind it that are named by their positions get the names
+ * Inserts a module before the one at @position. Those behind it that are named by their positions get the names
  * of their new ones; other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX or, if @self is inside @module,
@@ -224,11 +225,11 @@ gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *m
 
 /**
  * gtorch_sequential_remove:
- * @self: a row
- * @position: which; negative ones count from the end
+ * @self: a chain of modules
+ * @position: the position; negative ones count from the end
  * @error: return location for an error
  *
- * Takes a module out. Those behind it that are named by their positions get the names of their new ones;
+ * Removes a module. Those behind it that are named by their positions get the names of their new ones;
  * other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX

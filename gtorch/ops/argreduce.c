@@ -257,26 +257,26 @@ cpu_arg (GTorchOpCall *call, gboolean least, GError **error)
   return arg_dim (call, &dim, error) && extreme (call, dim, NULL, call->outputs[0], least, error);
 }
 
-#define WITH_VALUES(name, least)                                    \
-  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error) \
-  {                                                                 \
-    return shape_with_values (call, error);                         \
-  }                                                                 \
-                                                                    \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)   \
-  {                                                                 \
-    return cpu_with_values (call, least, error);                    \
+#define WITH_VALUES(name, least)                                                      \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)                   \
+  {                                                                                   \
+    return shape_with_values (call, error);                                           \
+  }                                                                                   \
+                                                                                      \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error) \
+  {                                                                                   \
+    return cpu_with_values (call, least, error);                                      \
   }
 
-#define ARG(name, least)                                            \
-  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error) \
-  {                                                                 \
-    return shape_arg (call, error);                                 \
-  }                                                                 \
-                                                                    \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)   \
-  {                                                                 \
-    return cpu_arg (call, least, error);                            \
+#define ARG(name, least)                                                              \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)                   \
+  {                                                                                   \
+    return shape_arg (call, error);                                                   \
+  }                                                                                   \
+                                                                                      \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error) \
+  {                                                                                   \
+    return cpu_arg (call, least, error);                                              \
   }
 
 WITH_VALUES (max_dim, FALSE)
@@ -336,7 +336,7 @@ gtorch_shape_place_at (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_place_at (GTorchOpCall *call, GError **error)
+gtorch_cpu_place_at (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, call->outputs[0], TRUE, call->attrs[1].i, error);
 }
@@ -350,7 +350,7 @@ gtorch_shape_take_at (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_take_at (GTorchOpCall *call, GError **error)
+gtorch_cpu_take_at (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, call->inputs[0], FALSE, call->attrs[0].i, error);
 }

@@ -425,7 +425,7 @@ finish (const Attention *a, Operands *operands, GTorchOpCall *call, GError **err
 }
 
 gboolean
-gtorch_cpu_attention (GTorchOpCall *call, GError **error)
+gtorch_cpu_attention (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (Operands) operands = { { NULL } };
   Attention a;
@@ -509,7 +509,7 @@ backward_batches (gint64 begin, gint64 end, gpointer user_data)
 }
 
 gboolean
-gtorch_cpu_attention_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_attention_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (Operands) operands = { { NULL } };
   Attention a;

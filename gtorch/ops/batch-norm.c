@@ -10,7 +10,6 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct
@@ -163,13 +162,13 @@ done:
 }
 
 gboolean
-gtorch_cpu_native_batch_norm (GTorchOpCall *call, GError **error)
+gtorch_cpu_native_batch_norm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, error);
 }
 
 gboolean
-gtorch_cpu_batch_norm_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_batch_norm_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, error);
 }
@@ -350,107 +349,4 @@ gtorch_composite_batch_norm (GTorchImpl *input, GTorchImpl *running_mean, GTorch
   if (!mix (running_mean, mean, running_var, var, n / (n - 1), momentum, error))
     return NULL;
   return g_steal_pointer (&output);
-}
-
-/* --- on GPUs --- */
-
-static gboolean
-cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **error)
-{
-  guint dtype = call->compute, n_big = backward ? 2 : 1, i;
-  GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
-  g_autoptr (GTorchImpl) sums = NULL;
-  GtPlain p = { .d = { call->attrs[0].d } }, q;
-  gboolean ok = FALSE;
-  GTorchImpl *x;
-
-  for (i = 0; i < call->n_inputs; i++)
-    if (call->inputs[i] != NULL
-        && (packed[i] = gtorch_cuda_pack (call->inputs[i], i < n_big ? dtype : GTORCH_DTYPE_FLOAT64,
-                                          lane, error))
-               == NULL)
-      goto done;
-  for (i = 0; i < 3; i++)
-    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], i == 0 ? dtype : GTORCH_DTYPE_FLOAT64,
-                                           error))
-        == NULL)
-      goto done;
-  x = packed[backward ? 1 : 0];
-  if (x->numel == 0)
-    {
-      ok = gtorch_cuda_clear (call->outputs[1], lane, error)
-           && gtorch_cuda_clear (call->outputs[2], lane, error);
-      goto done;
-    }
-  p.n[0] = x->shape[0];
-  p.n[1] = x->shape[1];
-  p.n[2] = x->numel / (p.n[0] * p.n[1]);
-  q = p;
-  if (!backward)
-    {
-      p.in[0] = gtorch_impl_data (x);
-      p.out[0] = gtorch_impl_data (out[1]);
-      p.out[1] = gtorch_impl_data (out[2]);
-      q.in[0] = p.in[0];
-      q.in[1] = p.out[0];
-      q.in[2] = p.out[1];
-      for (i = 1; i < 3; i++)
-        q.in[2 + i] = packed[i] != NULL ? gtorch_impl_data (packed[i]) : NULL;
-      q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "channel_moments", dtype, lane,
-                                         p.n[1], &p, error)
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_scale", dtype, lane,
-                                     x->numel, &q, error);
-    }
-  else if ((sums = gtorch_impl_new (x->storage->device, GTORCH_DTYPE_FLOAT64,
-                                    (gint64[]){ 2 * p.n[1] }, 1, error))
-           != NULL)
-    {
-      gdouble *sum = gtorch_impl_data (sums);
-
-      p.in[0] = q.in[0] = gtorch_impl_data (packed[0]);
-      p.in[1] = q.in[1] = gtorch_impl_data (x);
-      p.in[2] = q.in[2] = gtorch_impl_data (packed[3]);
-      p.out[0] = sum;
-      p.out[1] = sum + p.n[1];
-      q.in[3] = gtorch_impl_data (packed[4]);
-      q.in[4] = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
-      q.in[5] = sum;
-      q.out[0] = gtorch_impl_data (out[0]);
-      ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "channel_dots", dtype, lane,
-                                         p.n[1], &p, error)
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_grad", dtype, lane, x->numel,
-                                     &q, error);
-      p.in[0] = sum + p.n[1];
-      p.in[1] = q.in[3];
-      p.out[0] = gtorch_impl_data (out[1]);
-      ok = ok
-           && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "channel_weight",
-                                     GTORCH_DTYPE_FLOAT64, lane, p.n[1], &p, error);
-      if (ok)
-        {
-          const gint64 strides[] = { 1 };
-          g_autoptr (GTorchImpl) bytes = gtorch_impl_new_view (sums, 0, &p.n[1], strides, 1);
-
-          ok = gtorch_cuda_copy_here (out[2], bytes, lane, error);
-        }
-    }
-  for (i = 0; ok && i < 3; i++)
-    ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
-done:
-  gtorch_impl_clear (packed, 5);
-  gtorch_impl_clear (out, 3);
-  return ok;
-}
-
-gboolean
-gtorch_cuda_native_batch_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, FALSE, error);
-}
-
-gboolean
-gtorch_cuda_batch_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, TRUE, error);
 }

@@ -151,7 +151,7 @@ copy_rows (gint64 begin, gint64 end, gpointer user_data)
 }
 
 gboolean
-gtorch_cpu_cat (GTorchOpCall *call, GError **error)
+gtorch_cpu_cat (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autofree gint64 *parts = gtorch_scratch_new (call->n_inputs, sizeof (gint64), error);
@@ -319,7 +319,7 @@ gtorch_shape_flip (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_flip (GTorchOpCall *call, GError **error)
+gtorch_cpu_flip (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) mirrored = NULL;

@@ -168,7 +168,7 @@ gtorch_shape_complex (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_complex (GTorchOpCall *call, GError **error)
+gtorch_cpu_complex (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint i;
 

@@ -7,8 +7,8 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "autograd/gtorch-grad-mode.h"
-#include "stream/gtorch-choice-private.h"
+#include "dispatch/gtorch-grad-mode.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include "cpu/gtorch-cpu-iter.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 /* A real tensor is its own conjugate, so the result is a view of it. */
@@ -53,7 +52,7 @@ conjugate_64 (char *const *data, const gint64 *strides, gint64 n, gpointer user_
 }
 
 gboolean
-gtorch_cpu_conj (GTorchOpCall *call, GError **error)
+gtorch_cpu_conj (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *operands[] = { output, call->inputs[0] };
@@ -65,26 +64,4 @@ gtorch_cpu_conj (GTorchOpCall *call, GError **error)
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN,
                    output->dtype == GTORCH_DTYPE_COMPLEX64 ? conjugate_32 : conjugate_64, NULL);
   return TRUE;
-}
-
-gboolean
-gtorch_cuda_conj (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
-
-  if (output->numel == 0)
-    return TRUE;
-  x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  p.n[0] = output->numel;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_INDEX, "conj", output->dtype, lane, p.n[0], &p,
-                                error)
-         && gtorch_cuda_unpack (y, output, lane, error);
 }

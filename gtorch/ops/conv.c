@@ -262,19 +262,19 @@ run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kerne
 }
 
 gboolean
-gtorch_cpu_convolve2d (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->inputs[0]->shape, call->inputs[1]->shape, forward_without_bias, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_input (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->attrs[0].list.data, call->inputs[1]->shape, gtorch_cpu_conv_input, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GError **error)
+gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
               error);
@@ -287,16 +287,24 @@ static gboolean
 cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
                 GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
 {
-  static const gchar *const names[] = { "convolve", "convolve_input", "convolve_weight" };
+  static const GtConvolveKernels *const kernels[] = { &gtorch_kernels_convolve,
+                                                      &gtorch_kernels_convolve_input,
+                                                      &gtorch_kernels_convolve_weight };
   guint dtype = call->compute;
   g_autoptr (GTorchImpl) a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
   g_autoptr (GTorchImpl) b = NULL;
   g_autoptr (GTorchImpl) out = NULL;
-  GtPlain p = {
-    .n = { conv->batch, conv->groups, conv->in_channels, conv->out_channels, conv->in[0],
-           conv->in[1], conv->kernel[0], conv->kernel[1], conv->out[0], conv->out[1],
-           conv->stride[0], conv->stride[1], conv->padding[0], conv->padding[1], conv->dilation[0],
-           conv->dilation[1] },
+  GtConvolve p = {
+    .batch = conv->batch,
+    .groups = conv->groups,
+    .channels = conv->in_channels,
+    .filters = conv->out_channels,
+    .in = { conv->in[0], conv->in[1] },
+    .kernel = { conv->kernel[0], conv->kernel[1] },
+    .out = { conv->out[0], conv->out[1] },
+    .stride = { conv->stride[0], conv->stride[1] },
+    .padding = { conv->padding[0], conv->padding[1] },
+    .dilation = { conv->dilation[0], conv->dilation[1] },
   };
   gboolean ok;
 
@@ -304,16 +312,14 @@ cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv
   out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
   if (out == NULL)
     return FALSE;
-  p.in[0] = gtorch_impl_data (a);
-  p.in[1] = gtorch_impl_data (b);
-  p.in[2] = bias != NULL ? gtorch_impl_data (bias) : NULL;
-  p.out[0] = gtorch_impl_data (out);
+  p.a = gtorch_impl_data (a);
+  p.b = gtorch_impl_data (b);
+  p.bias = bias != NULL ? gtorch_impl_data (bias) : NULL;
+  p.y = gtorch_impl_data (out);
   if (kind == GTORCH_CUDNN_WEIGHT)
-    ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane,
-                                       out->numel, &p, error);
+    ok = gtorch_cuda_run_blocks (kernels[kind], dtype, lane, out->numel, &p, error);
   else
-    ok = gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, names[kind], dtype, lane, out->numel,
-                                &p, error);
+    ok = gtorch_cuda_run (kernels[kind], dtype, lane, out->numel, &p, error);
   return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
 }
 

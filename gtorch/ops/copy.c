@@ -226,7 +226,7 @@ gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
 }
 
 gboolean
-gtorch_cpu_clone (GTorchOpCall *call, GError **error)
+gtorch_cpu_clone (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   gtorch_cpu_copy (call->outputs[0], call->inputs[0]);
   return TRUE;
@@ -256,9 +256,9 @@ gtorch_shape_to_dtype (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_to_dtype (GTorchOpCall *call, GError **error)
+gtorch_cpu_to_dtype (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return gtorch_cpu_clone (call, error);
+  return gtorch_cpu_clone (call, queue, error);
 }
 
 gboolean
@@ -281,7 +281,7 @@ gtorch_shape_copy (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_copy_op (GTorchOpCall *call, GError **error)
+gtorch_cpu_copy_op (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *dst = call->outputs[0], *src = call->inputs[1];
   g_autoptr (GTorchImpl) moved = NULL;

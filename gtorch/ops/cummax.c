@@ -106,7 +106,7 @@ gtorch_shape_cummax (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cummax (GTorchOpCall *call, GError **error)
+gtorch_cpu_cummax (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, error);
 }
@@ -118,7 +118,7 @@ gtorch_shape_cummin (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cummin (GTorchOpCall *call, GError **error)
+gtorch_cpu_cummin (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, error);
 }

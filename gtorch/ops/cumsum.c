@@ -352,7 +352,7 @@ gtorch_shape_cumsum (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cumsum (GTorchOpCall *call, GError **error)
+gtorch_cpu_cumsum (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, SUM, FALSE, error);
 }
@@ -364,7 +364,7 @@ gtorch_shape_cumsum_reverse (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cumsum_reverse (GTorchOpCall *call, GError **error)
+gtorch_cpu_cumsum_reverse (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, SUM_REVERSE, FALSE, error);
 }
@@ -376,7 +376,7 @@ gtorch_shape_cumprod (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cumprod (GTorchOpCall *call, GError **error)
+gtorch_cpu_cumprod (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, PRODUCT, FALSE, error);
 }
@@ -388,7 +388,7 @@ gtorch_shape_cumprod_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_cumprod_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_cumprod_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, PRODUCT, TRUE, error);
 }

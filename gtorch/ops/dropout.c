@@ -73,7 +73,7 @@ choose (gint64 first, gint64 last, gpointer data)
 }
 
 gboolean
-gtorch_cpu_dropout_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_dropout_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   const gboolean wide = output->dtype == GTORCH_DTYPE_FLOAT64;

@@ -77,7 +77,7 @@ check_index (GTorchOpCall *call, gint64 index, gint64 rows, GError **error)
 }
 
 gboolean
-gtorch_cpu_embedding (GTorchOpCall *call, GError **error)
+gtorch_cpu_embedding (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 rows = call->inputs[0]->shape[0], i;
@@ -102,7 +102,7 @@ gtorch_cpu_embedding (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_embedding_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_embedding_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   guint dtype = output->dtype;

@@ -110,7 +110,7 @@ gtorch_shape_scalar_tensor (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_empty (GTorchOpCall *call, GError **error)
+gtorch_cpu_empty (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return TRUE;
 }
@@ -210,43 +210,43 @@ fill_number (GTorchOpCall *call, const GTorchAttr *attr)
 }
 
 gboolean
-gtorch_cpu_scalar_tensor (GTorchOpCall *call, GError **error)
+gtorch_cpu_scalar_tensor (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill_number (call, &call->attrs[0]);
 }
 
 gboolean
-gtorch_cpu_new_full (GTorchOpCall *call, GError **error)
+gtorch_cpu_new_full (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill_number (call, &call->attrs[1]);
 }
 
 gboolean
-gtorch_cpu_zeros (GTorchOpCall *call, GError **error)
+gtorch_cpu_zeros (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill (call, 0);
 }
 
 gboolean
-gtorch_cpu_ones (GTorchOpCall *call, GError **error)
+gtorch_cpu_ones (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill (call, 1);
 }
 
 gboolean
-gtorch_cpu_full (GTorchOpCall *call, GError **error)
+gtorch_cpu_full (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill_number (call, &call->attrs[1]);
 }
 
 gboolean
-gtorch_cpu_full_like (GTorchOpCall *call, GError **error)
+gtorch_cpu_full_like (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill_number (call, &call->attrs[0]);
 }
 
 gboolean
-gtorch_cpu_fill (GTorchOpCall *call, GError **error)
+gtorch_cpu_fill (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill_number (call, &call->attrs[0]);
 }
@@ -376,7 +376,7 @@ gtorch_shape_arange (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_arange (GTorchOpCall *call, GError **error)
+gtorch_cpu_arange (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   Integers p = { output, gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_INT64),
@@ -398,7 +398,7 @@ gtorch_shape_linspace (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_linspace (GTorchOpCall *call, GError **error)
+gtorch_cpu_linspace (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gdouble start = call->attrs[0].d, end = call->attrs[1].d;
@@ -424,7 +424,7 @@ gtorch_shape_eye (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_eye (GTorchOpCall *call, GError **error)
+gtorch_cpu_eye (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   const guint8 one = 1;
@@ -446,7 +446,7 @@ gtorch_shape_logspace (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logspace (GTorchOpCall *call, GError **error)
+gtorch_cpu_logspace (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gdouble start = call->attrs[0].d, end = call->attrs[1].d, base = call->attrs[3].d;
@@ -500,7 +500,7 @@ gtorch_shape_triangle_indices (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_triangle_indices (GTorchOpCall *call, GError **error)
+gtorch_cpu_triangle_indices (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 *rows = gtorch_impl_data (output), *columns = rows + output->shape[1];

@@ -90,7 +90,7 @@ transform (GTorchImpl *in, GTorchImpl *out, guint dim, GTorchFFTForm form, gbool
 }
 
 gboolean
-gtorch_cpu_fft_c2c (GTorchOpCall *call, GError **error)
+gtorch_cpu_fft_c2c (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *in = call->inputs[0], *out = call->outputs[0];
   gsize n = call->attrs[0].list.n, i;
@@ -109,7 +109,7 @@ gtorch_cpu_fft_c2c (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_fft_r2c (GTorchOpCall *call, GError **error)
+gtorch_cpu_fft_r2c (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dim;
 
@@ -120,7 +120,7 @@ gtorch_cpu_fft_r2c (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_fft_c2r (GTorchOpCall *call, GError **error)
+gtorch_cpu_fft_c2r (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dim;
 

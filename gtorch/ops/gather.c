@@ -280,7 +280,7 @@ gather_part (gint64 begin, gint64 end, gpointer user_data)
 }
 
 gboolean
-gtorch_cpu_gather (GTorchOpCall *call, GError **error)
+gtorch_cpu_gather (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;
@@ -371,7 +371,7 @@ scatter_crowds (GTorchOpCall *call, GTorchImpl *index, GTorchImpl *src, guint di
 }
 
 gboolean
-gtorch_cpu_scatter (GTorchOpCall *call, GError **error)
+gtorch_cpu_scatter (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;

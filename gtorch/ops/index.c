@@ -78,7 +78,7 @@ gtorch_shape_index (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_index (GTorchOpCall *call, GError **error)
+gtorch_cpu_index (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
 
@@ -129,7 +129,7 @@ gtorch_shape_index_put (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_index_put (GTorchOpCall *call, GError **error)
+gtorch_cpu_index_put (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
   g_autoptr (GTorchImpl) dense = NULL;
@@ -233,7 +233,7 @@ blocks_along_dim (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexed,
 }
 
 gboolean
-gtorch_cpu_index_select (GTorchOpCall *call, GError **error)
+gtorch_cpu_index_select (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
 
@@ -278,7 +278,7 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
 
 /* Implements index_add and index_copy. */
 gboolean
-gtorch_cpu_index_write (GTorchOpCall *call, GError **error)
+gtorch_cpu_index_write (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   gboolean add = call->op->id == GTORCH_OP_INDEX_ADD;
   g_auto (GTorchBlocks) blocks = { NULL };
@@ -302,7 +302,7 @@ gtorch_cpu_index_write (GTorchOpCall *call, GError **error)
 
       dense = gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
       mul.outputs[0] = dense;
-      if (dense == NULL || !gtorch_cpu_pointwise (&mul, error))
+      if (dense == NULL || !gtorch_cpu_pointwise (&mul, queue, error))
         return FALSE;
     }
   else
@@ -333,7 +333,7 @@ gtorch_shape_index_fill (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_index_fill (GTorchOpCall *call, GError **error)
+gtorch_cpu_index_fill (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
   g_autoptr (GTorchImpl) dense = NULL;
@@ -376,7 +376,7 @@ blocks_flat (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *contiguous, G
 }
 
 gboolean
-gtorch_cpu_take (GTorchOpCall *call, GError **error)
+gtorch_cpu_take (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
   g_autoptr (GTorchImpl) self =
@@ -413,7 +413,7 @@ gtorch_shape_put (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_put (GTorchOpCall *call, GError **error)
+gtorch_cpu_put (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_auto (GTorchBlocks) blocks = { NULL };
   g_autoptr (GTorchImpl) source =

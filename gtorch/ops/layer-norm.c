@@ -10,7 +10,6 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
@@ -71,7 +70,7 @@ gtorch_shape_native_layer_norm (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_native_layer_norm (GTorchOpCall *call, GError **error)
+gtorch_cpu_native_layer_norm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   g_autoptr (GTorchImpl) x = NULL;
@@ -132,7 +131,7 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
         ((T *) l.sums)[i * 2 * l.n + j] += ((const T *) l.sums)[(i + step) * 2 * l.n + j];
 
 gboolean
-gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
@@ -274,106 +273,4 @@ gtorch_composite_layer_norm (GTorchImpl *input, const gint64 *normalized_shape,
   gtorch_op_native_layer_norm (input, weight, bias, n_normalized_shape, eps, &output, NULL, NULL,
                                error);
   return output;
-}
-
-/* --- on GPUs --- */
-
-gboolean
-gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  guint dtype = call->compute, i;
-  g_autoptr (GTorchImpl) y = NULL;
-  GTorchImpl *packed[3] = { NULL };
-  GtPlain p = { .d = { call->attrs[1].d } };
-  gboolean ok = FALSE;
-
-  if (call->inputs[0]->numel == 0)
-    { /* rows without elements have NaN as their mean */
-      const gdouble nan = NAN;
-
-      return gtorch_cuda_fill_with (call->outputs[1], GTORCH_DTYPE_FLOAT64, &nan, lane, error)
-             && gtorch_cuda_fill_with (call->outputs[2], GTORCH_DTYPE_FLOAT64, &nan, lane, error);
-    }
-  for (i = 0; i < 3; i++)
-    if (call->inputs[i] != NULL)
-      {
-        packed[i] = gtorch_cuda_pack (call->inputs[i], dtype, lane, error);
-        if (packed[i] == NULL)
-          goto done;
-        p.in[i] = gtorch_impl_data (packed[i]);
-      }
-  y = gtorch_cuda_pack_output (call->outputs[0], dtype, error);
-  if (y == NULL)
-    goto done;
-  p.n[0] = call->outputs[1]->numel;
-  p.n[1] = packed[0]->numel / p.n[0];
-  p.out[0] = gtorch_impl_data (y);
-  p.out[1] = gtorch_impl_data (call->outputs[1]);
-  p.out[2] = gtorch_impl_data (call->outputs[2]);
-  ok = gtorch_cuda_rows_run (GTORCH_CUDA_FAMILY_NORM, "layer_norm", dtype, lane, p.n[0], p.n[1],
-                             (gpointer) ((guintptr) p.out[0] | (guintptr) p.in[0]
-                                         | (guintptr) p.in[1] | (guintptr) p.in[2]),
-                             &p, error)
-       && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
-done:
-  gtorch_impl_clear (packed, 3);
-  return ok;
-}
-
-gboolean
-gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  guint dtype = call->compute, compute = gtorch_dtype_infos[dtype].compute, i;
-  GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
-  g_autoptr (GTorchImpl) sums = NULL;
-  GtPlain p = { { NULL } }, q;
-  gboolean ok = FALSE;
-  gint64 n_parts;
-
-  for (i = 0; i < 5; i++)
-    if (call->inputs[i] != NULL)
-      {
-        packed[i] = gtorch_cuda_pack (call->inputs[i], dtype, lane, error);
-        if (packed[i] == NULL)
-          goto done;
-        p.in[i] = gtorch_impl_data (packed[i]);
-      }
-  for (i = 0; i < 3; i++)
-    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], dtype, error)) == NULL)
-      goto done;
-  if (packed[1]->numel == 0)
-    {
-      ok = gtorch_cuda_clear (call->outputs[1], lane, error)
-           && gtorch_cuda_clear (call->outputs[2], lane, error);
-      goto done;
-    }
-  p.out[0] = gtorch_impl_data (out[0]);
-  p.n[0] = packed[3]->numel;
-  p.n[1] = packed[1]->numel / p.n[0];
-  p.n[2] = MAX (PART, (p.n[0] + 511) / 512);
-  n_parts = (p.n[0] + p.n[2] - 1) / p.n[2];
-  sums = gtorch_cuda_scratch (lane, n_parts * 2 * p.n[1] * (gint64) gtorch_dtype_size (compute),
-                              error);
-  if (sums == NULL)
-    goto done;
-  q = p;
-  ok = gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "layer_norm_grad", dtype, lane,
-                                     p.n[0], &p, error);
-  p.out[0] = gtorch_impl_data (sums);
-  ok = ok
-       && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "layer_norm_sums", dtype, lane,
-                                 n_parts * p.n[1], &p, error);
-  q.in[0] = gtorch_impl_data (sums);
-  q.n[0] = n_parts;
-  q.out[0] = gtorch_impl_data (out[1]);
-  q.out[1] = gtorch_impl_data (out[2]);
-  ok = ok
-       && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "add_parts", dtype, lane, 2 * q.n[1], &q,
-                                 error);
-  for (i = 0; ok && i < 3; i++)
-    ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
-done:
-  gtorch_impl_clear (packed, 5);
-  gtorch_impl_clear (out, 3);
-  return ok;
 }

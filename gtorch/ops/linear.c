@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
@@ -64,7 +65,7 @@ gtorch_shape_linear (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_linear (GTorchOpCall *call, GError **error)
+gtorch_cpu_linear (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0], *weight = call->inputs[1], *bias = call->inputs[2];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
@@ -171,7 +172,7 @@ gtorch_shape_linear_grad_weight (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_linear_grad_weight (GTorchOpCall *call, GError **error)
+gtorch_cpu_linear_grad_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   g_autoptr (GTorchImpl) upper = flatten_rows (call->inputs[0], dtype, error);
@@ -225,13 +226,13 @@ sum_rows (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
       gtorch_cpu_assign (call->outputs[1], upper);
       return TRUE;
     }
-  return lane != NULL ? gtorch_cuda_reduce (&sum, lane, error) : gtorch_cpu_reduce (&sum, error);
+  return gtorch_call_run (&sum, lane, error);
 }
 
 gboolean
-gtorch_cpu_linear_grads (GTorchOpCall *call, GError **error)
+gtorch_cpu_linear_grads (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return gtorch_cpu_linear_grad_weight (call, error) && sum_rows (call, NULL, error);
+  return gtorch_cpu_linear_grad_weight (call, queue, error) && sum_rows (call, queue, error);
 }
 
 gboolean

@@ -169,7 +169,7 @@ gtorch_shape_logcumsumexp (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logcumsumexp (GTorchOpCall *call, GError **error)
+gtorch_cpu_logcumsumexp (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, FALSE, error);
 }
@@ -181,7 +181,7 @@ gtorch_shape_logcumsumexp_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logcumsumexp_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_logcumsumexp_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, TRUE, error);
 }
@@ -193,7 +193,7 @@ gtorch_shape_logcumsumexp_tangent (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logcumsumexp_tangent (GTorchOpCall *call, GError **error)
+gtorch_cpu_logcumsumexp_tangent (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, FALSE, error);
 }

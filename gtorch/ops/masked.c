@@ -111,7 +111,7 @@ fill_masked (char *const *data, const gint64 *strides, gint64 n, gpointer user_d
 }
 
 gboolean
-gtorch_cpu_masked_fill (GTorchOpCall *call, GError **error)
+gtorch_cpu_masked_fill (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0], *value = call->inputs[2];
   GTorchImpl *operands[] = { output, call->inputs[1], call->inputs[0] };
@@ -168,7 +168,7 @@ gtorch_shape_nonzero (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_nonzero (GTorchOpCall *call, GError **error)
+gtorch_cpu_nonzero (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) flags = as_flags (self, error);

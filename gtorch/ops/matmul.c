@@ -271,9 +271,9 @@ outer (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
 /* Defines the CPU and CUDA implementations of a product. */
 #define PRODUCT(name, product)                                                           \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)                        \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error)    \
   {                                                                                      \
-    GTorchCudaLane *lane = NULL;                                                         \
+    GTorchCudaLane *lane = queue;                                                        \
                                                                                          \
     return product;                                                                      \
   }                                                                                      \

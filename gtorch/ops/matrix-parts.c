@@ -55,7 +55,7 @@ clear_rows (gint64 begin, gint64 end, gpointer user_data)
 }
 
 gboolean
-gtorch_cpu_triangle (GTorchOpCall *call, GError **error)
+gtorch_cpu_triangle (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) plain = NULL;
@@ -117,7 +117,7 @@ gtorch_shape_diag_embed (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_diag_embed (GTorchOpCall *call, GError **error)
+gtorch_cpu_diag_embed (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   GTorchOpCall diagonal = {
@@ -214,7 +214,7 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_one_hot (GTorchOpCall *call, GError **error)
+gtorch_cpu_one_hot (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 n = output->shape[output->n_dims - 1], i;

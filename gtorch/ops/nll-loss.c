@@ -13,7 +13,6 @@
 
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean
@@ -162,7 +161,7 @@ total_weight (const Nll *nll)
     ((gdouble *) (x))[i] = (v)
 
 gboolean
-gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GError **error)
+gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
@@ -217,7 +216,7 @@ gtorch_cpu_nll_loss_smooth (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *result = call->outputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
@@ -263,113 +262,4 @@ gtorch_cpu_nll_loss_backward (GTorchOpCall *call, GError **error)
     }
   gtorch_cpu_unpack (output, result);
   return TRUE;
-}
-
-/* --- on GPUs --- */
-
-typedef struct
-{
-  GTorchImpl *target, *weight;
-  GtPlain p;
-} CudaNll;
-
-static void
-cuda_nll_clear (CudaNll *nll)
-{
-  g_clear_pointer (&nll->target, gtorch_impl_unref);
-  g_clear_pointer (&nll->weight, gtorch_impl_unref);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CudaNll, cuda_nll_clear)
-
-static gboolean
-cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *shape,
-               guint n_dims, GError **error)
-{
-  GtPlain *p = &nll->p;
-  guint i;
-
-  nll->target = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
-  if (nll->target == NULL)
-    return FALSE;
-  if (call->inputs[2] != NULL)
-    {
-      nll->weight = gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_FLOAT64, lane, error);
-      if (nll->weight == NULL)
-        return FALSE;
-      p->in[2] = gtorch_impl_data (nll->weight);
-    }
-  p->report = gtorch_cuda_report (lane, error);
-  p->in[1] = gtorch_impl_data (nll->target);
-  p->n[0] = nll->target->numel;
-  p->n[1] = shape[n_dims > 1 ? 1 : 0];
-  p->n[2] = 1;
-  for (i = 2; i < n_dims; i++)
-    p->n[2] *= shape[i];
-  p->n[3] = call->attrs[call->op->n_attrs - 2].i;
-  p->n[4] = gtorch_cuda_report_op (call, -1);
-  p->d[0] = call->attrs[call->op->n_attrs - 1].d;
-  return p->report != NULL;
-}
-
-gboolean
-gtorch_cuda_nll_loss_smooth (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *self = call->inputs[0];
-  g_auto (CudaNll) nll = { NULL };
-  g_autoptr (GTorchImpl) input = NULL;
-  g_autoptr (GTorchImpl) output = NULL;
-
-  if (!cuda_nll_init (&nll, call, lane, self->shape, self->n_dims, error))
-    return FALSE;
-  input = gtorch_cuda_pack (self, call->compute, lane, error);
-  output = input != NULL ? gtorch_cuda_pack_output (call->outputs[0], call->compute, error) : NULL;
-  if (output == NULL)
-    return FALSE;
-  nll.p.in[0] = gtorch_impl_data (input);
-  nll.p.out[0] = gtorch_impl_data (output);
-  nll.p.n[5] = call->attrs[0].i == GTORCH_REDUCTION_MEAN;
-  if (call->attrs[0].i == GTORCH_REDUCTION_NONE)
-    return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "nll_each", call->compute, lane,
-                                  nll.p.n[0], &nll.p, error)
-           && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
-  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "nll_all", call->compute, lane, 1,
-                                       &nll.p, error)
-         && gtorch_cuda_unpack (output, call->outputs[0], lane, error);
-}
-
-gboolean
-gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *result = call->outputs[0];
-  g_auto (CudaNll) nll = { NULL };
-  g_autoptr (GTorchImpl) upper = NULL;
-  g_autoptr (GTorchImpl) output = NULL;
-  g_autoptr (GTorchImpl) total = NULL;
-  GtPlain p;
-
-  if (!cuda_nll_init (&nll, call, lane, result->shape, result->n_dims, error))
-    return FALSE;
-  upper = gtorch_cuda_pack (call->inputs[0], call->compute, lane, error);
-  output = upper != NULL ? gtorch_cuda_pack_output (result, call->compute, error) : NULL;
-  if (output == NULL)
-    return FALSE;
-  p = nll.p;
-  if (call->attrs[1].i == GTORCH_REDUCTION_MEAN)
-    {
-      total = gtorch_cuda_scratch (lane, sizeof (gdouble), error);
-      if (total == NULL)
-        return FALSE;
-      nll.p.out[0] = gtorch_impl_data (total);
-      if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NN, "nll_total", GTORCH_DTYPE_FLOAT64,
-                                         lane, 1, &nll.p, error))
-        return FALSE;
-      p.in[3] = gtorch_impl_data (total);
-    }
-  p.in[0] = gtorch_impl_data (upper);
-  p.out[0] = gtorch_impl_data (output);
-  p.n[6] = call->attrs[1].i != GTORCH_REDUCTION_NONE;
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "nll_grad", call->compute, lane,
-                                output->numel, &p, error)
-         && gtorch_cuda_unpack (output, result, lane, error);
 }

@@ -179,7 +179,7 @@ run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
 }
 
 gboolean
-gtorch_cpu_optim_steps (GTorchOpCall *call, GError **error)
+gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   const GTorchStepLoop *loop = &GTORCH_ISA_CALL (gtorch_step_loops)[call->attrs[0].i];
   guint all[MAX_STATES], kinds[STATES + GTORCH_STEP_MAX_STATES] = { PARAM, GRAD };
@@ -259,7 +259,6 @@ gboolean
 gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   guint n = n_params (call), total = n * n_kinds (call), i, taken;
-  g_autofree gchar *name = g_strconcat (step_of (call)->name, "_steps", NULL);
   g_autofree GTorchImpl **packed = g_new0 (GTorchImpl *, total);
   g_autoptr (GTorchImpl) cell = NULL;
   g_autoptr (GTorchImpl) skip = NULL;
@@ -288,10 +287,10 @@ gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
       taken = gather (call, packed, n, i, &p);
       /* The counts are incremented first: the step reads the count that includes itself. */
       ok = (find_count (call) == 0
-            || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, "step_counts",
-                                       GTORCH_DTYPE_FLOAT64, lane, taken, &p, error))
-           && gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_OPTIM, name, call->compute, lane,
-                                      (gint64) p.blocks * GT_STEP_THREADS, &p, error);
+            || gtorch_cuda_run (&gtorch_kernels_step_counts, GTORCH_DTYPE_FLOAT64, lane, taken, &p,
+                                error))
+           && gtorch_cuda_run_form (&gtorch_kernels_step, call->compute, step_of (call)->name, lane,
+                                    (gint64) p.blocks * GT_STEP_THREADS, &p, error);
     }
   for (i = 0; ok && i < total; i++)
     if (i / n != GRAD)

@@ -11,7 +11,6 @@
 
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean
@@ -111,92 +110,13 @@ move (GTorchOpCall *call, gboolean place, GError **error)
 }
 
 gboolean
-gtorch_cpu_max_pool2d_place (GTorchOpCall *call, GError **error)
+gtorch_cpu_max_pool2d_place (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, TRUE, error);
 }
 
 gboolean
-gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GError **error)
+gtorch_cpu_max_pool2d_take (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return move (call, FALSE, error);
-}
-
-/* --- on GPUs --- */
-
-/* Views a contiguous tensor as a matrix with one row per image. */
-static GTorchImpl *
-as_rows (GTorchImpl *contiguous)
-{
-  guint n = contiguous->n_dims;
-  gint64 plane = contiguous->shape[n - 1] * contiguous->shape[n - 2];
-  const gint64 shape[] = { contiguous->numel / plane, plane }, strides[] = { plane, 1 };
-
-  return gtorch_impl_new_view (contiguous, contiguous->offset, shape, strides, 2);
-}
-
-gboolean
-gtorch_cuda_max_pool2d_place (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  const GTorchAttr dim = { .i = 1 };
-  GTorchImpl *output = call->outputs[0], *rows[3] = { NULL };
-  g_autoptr (GTorchImpl) indices =
-      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
-  g_autoptr (GTorchImpl) x =
-      indices != NULL ? gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error) : NULL;
-  g_autoptr (GTorchImpl) y =
-      x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
-  GTorchOpCall add = {
-    .op = &gtorch_ops[GTORCH_OP_SCATTER_ADD],
-    .inputs = rows,
-    .n_inputs = 3,
-    .attrs = &dim,
-    .n_outputs = 1,
-    .in_place = TRUE,
-    .device = call->device,
-    .compute = output->dtype,
-  };
-  gboolean result = TRUE;
-
-  if (y == NULL || !gtorch_cuda_clear (y, lane, error))
-    return FALSE;
-  if (indices->numel > 0 && y->numel > 0)
-    {
-      rows[0] = add.outputs[0] = as_rows (y);
-      rows[1] = as_rows (indices);
-      rows[2] = as_rows (x);
-      result = add.op->cuda (&add, lane, error);
-      gtorch_impl_clear (rows, G_N_ELEMENTS (rows));
-    }
-  return result && gtorch_cuda_unpack (y, output, lane, error);
-}
-
-gboolean
-gtorch_cuda_max_pool2d_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *output = call->outputs[0], *big = call->inputs[0];
-  g_autoptr (GTorchImpl) indices =
-      gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
-  g_autoptr (GTorchImpl) x =
-      indices != NULL ? gtorch_cuda_pack (big, call->compute, lane, error) : NULL;
-  g_autoptr (GTorchImpl) y =
-      x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
-  GtPlain p = { { NULL } };
-
-  if (y == NULL)
-    return FALSE;
-  if (indices->numel == 0)
-    return gtorch_cuda_unpack (y, output, lane, error);
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (indices);
-  p.out[0] = gtorch_impl_data (y);
-  p.n[0] = indices->numel;
-  p.n[1] = big->shape[big->n_dims - 1] * big->shape[big->n_dims - 2];
-  p.n[2] = indices->shape[indices->n_dims - 1] * indices->shape[indices->n_dims - 2];
-  p.n[3] = gtorch_cuda_report_op (call, -1);
-  p.report = gtorch_cuda_report (lane, error);
-  return p.report != NULL
-         && gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, "pool_take", call->compute, lane,
-                                   indices->numel, &p, error)
-         && gtorch_cuda_unpack (y, output, lane, error);
 }

@@ -341,7 +341,7 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
     return shape_forward (call, error);                                                          \
   }                                                                                              \
                                                                                                  \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)                                \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error)            \
   {                                                                                              \
     Pool pool;                                                                                   \
                                                                                                  \
@@ -350,19 +350,19 @@ run (GTorchOpCall *call, Pool *pool, void (*func) (gint64, gint64, gpointer), gb
            && run (call, &pool, func, FALSE, error);                                             \
   }
 
-#define BACKWARD(name, func)                                                 \
-  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)          \
-  {                                                                          \
-    return shape_backward (call, error);                                     \
-  }                                                                          \
-                                                                             \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GError **error)            \
-  {                                                                          \
-    Pool pool;                                                               \
-                                                                             \
-    return pool_read (&pool, call, call->attrs + 1, call->outputs[0]->shape, \
-                      call->outputs[0]->n_dims, error)                       \
-           && run (call, &pool, func, TRUE, error);                          \
+#define BACKWARD(name, func)                                                          \
+  gboolean gtorch_shape_##name (GTorchOpCall *call, GError **error)                   \
+  {                                                                                   \
+    return shape_backward (call, error);                                              \
+  }                                                                                   \
+                                                                                      \
+  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error) \
+  {                                                                                   \
+    Pool pool;                                                                        \
+                                                                                      \
+    return pool_read (&pool, call, call->attrs + 1, call->outputs[0]->shape,          \
+                      call->outputs[0]->n_dims, error)                                \
+           && run (call, &pool, func, TRUE, error);                                   \
   }
 
 FORWARD (max_pool2d_with_indices, gtorch_cpu_max_pool)
@@ -388,36 +388,42 @@ gtorch_op_max_pool2d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kerne
 /* --- on GPUs --- */
 
 static gboolean
-cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gchar *name,
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const GtPoolKernels *kernels,
           GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) indices = NULL;
-  GtPlain p = {
-    .n = { pool->in[0], pool->in[1], pool->out[0], pool->out[1], pool->kernel[0], pool->kernel[1],
-           pool->stride[0], pool->stride[1], pool->padding[0], pool->padding[1], pool->dilation[0],
-           pool->dilation[1], pool->adaptive, pool->include_pad, pool->divisor, output->numel },
+  GtPool p = {
+    .in = { pool->in[0], pool->in[1] },
+    .out = { pool->out[0], pool->out[1] },
+    .kernel = { pool->kernel[0], pool->kernel[1] },
+    .stride = { pool->stride[0], pool->stride[1] },
+    .padding = { pool->padding[0], pool->padding[1] },
+    .dilation = { pool->dilation[0], pool->dilation[1] },
+    .adaptive = pool->adaptive,
+    .include_pad = pool->include_pad,
+    .divisor = pool->divisor,
+    .n = output->numel,
   };
 
   x = gtorch_cuda_pack (call->inputs[0], call->compute, lane, error);
   y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
   if (y == NULL)
     return FALSE;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
+  p.x = gtorch_impl_data (x);
+  p.y = gtorch_impl_data (y);
   if (call->n_inputs > 1)
     {
       indices = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
       if (indices == NULL)
         return FALSE;
-      p.in[1] = gtorch_impl_data (indices);
+      p.indices = gtorch_impl_data (indices);
     }
   if (call->n_outputs > 1)
-    p.out[1] = gtorch_impl_data (call->outputs[1]);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NN, name, call->compute, lane, output->numel, &p,
-                                error)
+    p.indices = gtorch_impl_data (call->outputs[1]);
+  return gtorch_cuda_run (kernels, call->compute, lane, output->numel, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
@@ -427,12 +433,12 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const Pool *pool, const gcha
     Pool pool;                                                                           \
                                                                                          \
     return pool_read (&pool, call, attrs, (images)->shape, (images)->n_dims, error)      \
-           && cuda_run (call, lane, &pool, kernel, error);                               \
+           && cuda_run (call, lane, &pool, &gtorch_kernels_##kernel, error);             \
   }
 
-CUDA (max_pool2d_with_indices, "max_pool", call->attrs, call->inputs[0])
-CUDA (avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
-CUDA (adaptive_avg_pool2d, "mean_pool", call->attrs, call->inputs[0])
-CUDA (max_pool2d_backward, "max_pool_grad", call->attrs + 1, call->outputs[0])
-CUDA (avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
-CUDA (adaptive_avg_pool2d_backward, "mean_pool_grad", call->attrs + 1, call->outputs[0])
+CUDA (max_pool2d_with_indices, max_pool, call->attrs, call->inputs[0])
+CUDA (avg_pool2d, mean_pool, call->attrs, call->inputs[0])
+CUDA (adaptive_avg_pool2d, mean_pool, call->attrs, call->inputs[0])
+CUDA (max_pool2d_backward, max_pool_grad, call->attrs + 1, call->outputs[0])
+CUDA (avg_pool2d_backward, mean_pool_grad, call->attrs + 1, call->outputs[0])
+CUDA (adaptive_avg_pool2d_backward, mean_pool_grad, call->attrs + 1, call->outputs[0])

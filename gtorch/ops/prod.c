@@ -66,7 +66,7 @@ gtorch_shape_prod_others (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_prod_others (GTorchOpCall *call, GError **error)
+gtorch_cpu_prod_others (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;

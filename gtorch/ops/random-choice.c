@@ -83,7 +83,7 @@ compare_keys (const void *a, const void *b)
 }
 
 gboolean
-gtorch_cpu_randperm (GTorchOpCall *call, GError **error)
+gtorch_cpu_randperm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 n = output->numel, i;
@@ -223,7 +223,7 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
 }
 
 gboolean
-gtorch_cpu_multinomial (GTorchOpCall *call, GError **error)
+gtorch_cpu_multinomial (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   gint64 n = self->shape[self->n_dims - 1];

@@ -403,7 +403,7 @@ gtorch_shape_bernoulli_p (GTorchOpCall *call, GError **error)
 /* --- elements --- */
 
 gboolean
-gtorch_cpu_rand (GTorchOpCall *call, GError **error)
+gtorch_cpu_rand (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = { .kind = KIND_UNIFORM, .scale = 1 };
 
@@ -411,7 +411,7 @@ gtorch_cpu_rand (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_randn (GTorchOpCall *call, GError **error)
+gtorch_cpu_randn (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = { .kind = KIND_NORMAL, .scale = 1 };
 
@@ -419,7 +419,7 @@ gtorch_cpu_randn (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_randint (GTorchOpCall *call, GError **error)
+gtorch_cpu_randint (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = {
     .kind = KIND_INTEGER,
@@ -431,7 +431,7 @@ gtorch_cpu_randint (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_uniform (GTorchOpCall *call, GError **error)
+gtorch_cpu_uniform (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   const gdouble low = call->attrs[0].d, high = call->attrs[1].d;
   const gdouble end = low < high ? high : INFINITY;
@@ -447,7 +447,7 @@ gtorch_cpu_uniform (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_normal (GTorchOpCall *call, GError **error)
+gtorch_cpu_normal (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = { .kind = KIND_NORMAL, .scale = call->attrs[1].d, .shift = call->attrs[0].d };
 
@@ -455,7 +455,7 @@ gtorch_cpu_normal (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_exponential (GTorchOpCall *call, GError **error)
+gtorch_cpu_exponential (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = { .kind = KIND_EXPONENTIAL, .scale = 1 / call->attrs[0].d };
 
@@ -486,7 +486,7 @@ use_below_elements (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64
 }
 
 gboolean
-gtorch_cpu_bernoulli (GTorchOpCall *call, GError **error)
+gtorch_cpu_bernoulli (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = {
     .kind = KIND_UNIFORM,
@@ -516,7 +516,7 @@ use_below (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const g
 }
 
 gboolean
-gtorch_cpu_bernoulli_p (GTorchOpCall *call, GError **error)
+gtorch_cpu_bernoulli_p (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = { .kind = KIND_UNIFORM, .scale = 1, .use = use_below };
 
@@ -563,7 +563,7 @@ use_dropout (const Fill *fill, gint64 begin, gint64 n, const gdouble *f64, const
 }
 
 gboolean
-gtorch_cpu_native_dropout (GTorchOpCall *call, GError **error)
+gtorch_cpu_native_dropout (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Fill fill = {
     .kind = KIND_UNIFORM,

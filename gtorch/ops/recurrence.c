@@ -15,8 +15,8 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-rows-private.h"
 
 typedef struct
 {
@@ -83,22 +83,8 @@ gtorch_shape_recurrence (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
 }
 
-/* Finds the length of the dimension and the distance in elements between two neighbours. */
-static void
-find_lines (const GTorchOpCall *call, gint64 *n, gint64 *inner)
-{
-  const GTorchImpl *self = call->inputs[0];
-  guint dim, i;
-
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
-  *n = self->n_dims == 0 ? 1 : self->shape[dim];
-  *inner = 1;
-  for (i = dim + 1; i < self->n_dims; i++)
-    *inner *= self->shape[i];
-}
-
 gboolean
-gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
+gtorch_cpu_recurrence (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   Scan s = { .dtype = gtorch_dtype_infos[call->compute].compute,
              .start = call->attrs[1].d,
@@ -106,6 +92,8 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) f = NULL;
   g_autoptr (GTorchImpl) y = NULL;
+  GTorchRows rows;
+  guint dim;
 
   if (call->outputs[0]->numel == 0)
     return TRUE;
@@ -114,45 +102,16 @@ gtorch_cpu_recurrence (GTorchOpCall *call, GError **error)
   y = f != NULL ? gtorch_cpu_pack_output (call->outputs[0], s.dtype, error) : NULL;
   if (y == NULL)
     return FALSE;
-  find_lines (call, &s.n, &s.inner);
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->inputs[0]->n_dims, &dim, NULL);
+  rows = gtorch_rows_along (call->inputs[0]->shape, call->inputs[0]->n_dims, dim);
+  s.n = rows.n;
+  s.inner = rows.inner;
   s.x = gtorch_impl_data (x);
   s.f = gtorch_impl_data (f);
   s.y = gtorch_impl_data (y);
   gtorch_parallel_for (y->numel / s.n, 1 + GTORCH_CPU_GRAIN / s.n, scan_items, &s);
   gtorch_cpu_unpack (y, call->outputs[0]);
   return TRUE;
-}
-
-/* Uses one thread per line: this only serves gradients of gradients of products. */
-gboolean
-gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  const guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) f = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
-  gint64 n, inner;
-
-  if (call->outputs[0]->numel == 0)
-    return TRUE;
-  x = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
-  f = x != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
-  y = f != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  find_lines (call, &n, &inner);
-  p.n[0] = y->numel / n;
-  p.n[1] = n;
-  p.n[2] = inner;
-  p.n[3] = call->attrs[2].i;
-  p.d[0] = call->attrs[1].d;
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (f);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_SEGMENTS, "recurrence", dtype, lane, p.n[0], &p,
-                                error)
-         && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 }
 
 /* --- gradients of products --- */

@@ -77,7 +77,7 @@ search_part (gint64 begin, gint64 end, gpointer user_data)
 }
 
 gboolean
-gtorch_cpu_searchsorted (GTorchOpCall *call, GError **error)
+gtorch_cpu_searchsorted (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gboolean whole = gtorch_dtype_kind (call->inputs[0]->dtype) < GTORCH_KIND_FLOAT
@@ -181,7 +181,7 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_bincount (GTorchOpCall *call, GError **error)
+gtorch_cpu_bincount (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) values =
@@ -323,7 +323,7 @@ gtorch_shape_unique (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_unique (GTorchOpCall *call, GError **error)
+gtorch_cpu_unique (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, self->dtype, error);

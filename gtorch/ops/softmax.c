@@ -7,7 +7,6 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 static gboolean
@@ -118,7 +117,7 @@ gtorch_shape_softmax (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_softmax (GTorchOpCall *call, GError **error)
+gtorch_cpu_softmax (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, NULL, call->inputs[0], call->attrs[0].i, FALSE, error);
 }
@@ -130,7 +129,7 @@ gtorch_shape_log_softmax (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_log_softmax (GTorchOpCall *call, GError **error)
+gtorch_cpu_log_softmax (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, NULL, call->inputs[0], call->attrs[0].i, TRUE, error);
 }
@@ -142,7 +141,7 @@ gtorch_shape_softmax_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_softmax_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_softmax_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, call->inputs[0], call->inputs[1], call->attrs[0].i, FALSE, error);
 }
@@ -154,7 +153,7 @@ gtorch_shape_log_softmax_backward (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_log_softmax_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_log_softmax_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run_softmax (call, call->inputs[0], call->inputs[1], call->attrs[0].i, TRUE, error);
 }
@@ -187,7 +186,7 @@ gtorch_shape_logsumexp (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_logsumexp (GTorchOpCall *call, GError **error)
+gtorch_cpu_logsumexp (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
@@ -212,103 +211,4 @@ gtorch_cpu_logsumexp (GTorchOpCall *call, GError **error)
   gtorch_parallel_for (output->numel, 1 + GTORCH_CPU_GRAIN / 4 / (l.n + 1), logsumexp_items, &l);
   gtorch_cpu_unpack (y, output);
   return TRUE;
-}
-
-/* --- on GPUs --- */
-
-static gboolean
-cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *grad, GTorchImpl *self,
-              gint64 raw_dim, gboolean log_form, GError **error)
-{
-  const gchar *name = grad != NULL ? "softmax_grad" : "softmax";
-  guint dtype = call->compute;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) g = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { .n = { 0, 1, 1, log_form } };
-  guint dim, i;
-
-  if (self->numel == 0)
-    return TRUE;
-  if (!gtorch_normalize_dim (call->op->name, raw_dim, self->n_dims, &dim, error))
-    return FALSE;
-  x = gtorch_cuda_pack (self, dtype, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (y == NULL || (grad != NULL && (g = gtorch_cuda_pack (grad, dtype, lane, error)) == NULL))
-    return FALSE;
-  if (self->n_dims > 0)
-    p.n[1] = self->shape[dim];
-  for (i = dim + 1; i < self->n_dims; i++)
-    p.n[2] *= self->shape[i];
-  p.n[0] = self->numel / p.n[1];
-  p.out[0] = gtorch_impl_data (y);
-  p.in[0] = gtorch_impl_data (g != NULL ? g : x);
-  p.in[1] = gtorch_impl_data (x);
-  if (p.n[2] > 1)
-    {
-      if (!gtorch_cuda_plain_run_form (GTORCH_CUDA_FAMILY_SOFTMAX, name, dtype, "columns", lane,
-                                       p.n[0], &p, error))
-        return FALSE;
-    }
-  else if (!gtorch_cuda_rows_run (GTORCH_CUDA_FAMILY_SOFTMAX, name, dtype, lane, p.n[0], p.n[1],
-                                  (gpointer) ((guintptr) p.out[0] | (guintptr) p.in[0]
-                                              | (guintptr) p.in[1]),
-                                  &p, error))
-    return FALSE;
-  return gtorch_cuda_unpack (y, call->outputs[0], lane, error);
-}
-
-gboolean
-gtorch_cuda_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_softmax (call, lane, NULL, call->inputs[0], call->attrs[0].i, FALSE, error);
-}
-
-gboolean
-gtorch_cuda_log_softmax (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_softmax (call, lane, NULL, call->inputs[0], call->attrs[0].i, TRUE, error);
-}
-
-gboolean
-gtorch_cuda_softmax_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_softmax (call, lane, call->inputs[0], call->inputs[1], call->attrs[0].i, FALSE,
-                       error);
-}
-
-gboolean
-gtorch_cuda_log_softmax_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_softmax (call, lane, call->inputs[0], call->inputs[1], call->attrs[0].i, TRUE, error);
-}
-
-gboolean
-gtorch_cuda_logsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) rows = NULL;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  GtPlain p = { { NULL } };
-  gboolean keepdim;
-  guint64 mask;
-  guint ignored;
-
-  if (output->numel == 0)
-    return TRUE;
-  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
-    return FALSE;
-  rows = gtorch_cpu_move_last (call->inputs[0], mask);
-  x = gtorch_cuda_pack (rows, call->compute, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  p.n[0] = output->numel;
-  p.n[1] = x->numel / output->numel;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_SOFTMAX, "logsumexp", call->compute, lane,
-                                       p.n[0], &p, error)
-         && gtorch_cuda_unpack (y, output, lane, error);
 }

@@ -360,7 +360,7 @@ with_near_lines (GTorchImpl *self, guint dim, GError **error)
 }
 
 gboolean
-gtorch_cpu_order (GTorchOpCall *call, GError **error)
+gtorch_cpu_order (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   static const gint64 zeros[GTORCH_MAX_DIMS];
   GTorchImpl *self = call->inputs[0];

@@ -378,7 +378,7 @@ gtorch_grad_strided_view (GTorchGradContext *context, GError **error)
 }
 
 gboolean
-gtorch_cpu_strided_view_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_strided_view_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *source = call->inputs[0], *output = call->outputs[0];
   const gint64 *stride = call->attrs[1].list.data, *base = call->attrs[3].list.data;

@@ -7,8 +7,9 @@
 
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
+#include "base/gtorch-observer-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "memory/gtorch-pinned-private.h"
 
 static gboolean
 is_there (const gchar *op, const GTorchImpl *impl, GError **error)
@@ -42,7 +43,7 @@ gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_block
   moved = into != NULL ? gtorch_impl_ref (into)
                        : gtorch_impl_new (device, src->dtype, src->shape, src->n_dims, error);
   if (moved == NULL || !gtorch_auto_sync (device, error) || !gtorch_auto_sync (from, error)
-      || (gtorch_is_checking (GTORCH_CHECK_STREAMS) && !gtorch_race_note_copy (moved, plain, error))
+      || !gtorch_observe_copy (moved, plain, error)
       || !GTORCH_DEVICE_GET_CLASS (active)->copy (active, moved, plain, non_blocking, error))
     return NULL;
   return g_steal_pointer (&moved);

@@ -12,7 +12,6 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct
@@ -86,7 +85,7 @@ gtorch_shape_var (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_var (GTorchOpCall *call, GError **error)
+gtorch_cpu_var (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, FALSE, error);
 }
@@ -98,7 +97,7 @@ gtorch_shape_std (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_std (GTorchOpCall *call, GError **error)
+gtorch_cpu_std (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, TRUE, error);
 }
@@ -176,59 +175,4 @@ gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_d
   sum =
       powers != NULL ? gtorch_op_sum (powers, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error) : NULL;
   return sum != NULL ? gtorch_op_power (sum, 1 / p, error) : NULL;
-}
-
-/* --- on GPUs --- */
-
-static gboolean
-cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  guint dtype = call->compute, ignored;
-  g_autoptr (GTorchImpl) rows = NULL;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  g_autoptr (GTorchImpl) parts = NULL;
-  GtPlain p = { { NULL } };
-  gboolean keepdim;
-  guint64 mask;
-
-  if (output->numel == 0)
-    return TRUE;
-  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
-    return FALSE;
-  rows = gtorch_cpu_move_last (call->inputs[0], mask);
-  x = gtorch_cuda_pack (rows, dtype, lane, error);
-  y = x != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
-  if (y == NULL)
-    return FALSE;
-  p.n[0] = output->numel;
-  p.n[1] = x->numel / output->numel;
-  p.n[3] = CLAMP (p.n[1] / 8192, 1, MAX (1, 1024 / p.n[0]));
-  p.n[4] = root;
-  p.d[0] = call->attrs[1].d;
-  parts = gtorch_cuda_scratch (lane, p.n[0] * p.n[3] * 3 * sizeof (gdouble), error);
-  if (parts == NULL)
-    return FALSE;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (parts);
-  if (!gtorch_cuda_plain_run_blocks (GTORCH_CUDA_FAMILY_NORM, "moments_rows", dtype, lane,
-                                     p.n[0] * p.n[3], &p, error))
-    return FALSE;
-  p.in[0] = p.out[0];
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_NORM, "variance", dtype, lane, p.n[0], &p, error)
-         && gtorch_cuda_unpack (y, output, lane, error);
-}
-
-gboolean
-gtorch_cuda_var (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, FALSE, error);
-}
-
-gboolean
-gtorch_cuda_std (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, TRUE, error);
 }

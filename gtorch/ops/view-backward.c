@@ -51,21 +51,21 @@ fill (GTorchOpCall *call, GTorchImpl *view)
 }
 
 gboolean
-gtorch_cpu_select_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_select_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill (call, view_of_output (call, GTORCH_OP_SELECT, gtorch_shape_select, call->attrs + 1,
                                      error));
 }
 
 gboolean
-gtorch_cpu_slice_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_slice_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill (call,
                view_of_output (call, GTORCH_OP_SLICE, gtorch_shape_slice, call->attrs + 1, error));
 }
 
 gboolean
-gtorch_cpu_diagonal_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_diagonal_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return fill (call, view_of_output (call, GTORCH_OP_DIAGONAL, gtorch_shape_diagonal,
                                      call->attrs + 1, error));
@@ -73,7 +73,7 @@ gtorch_cpu_diagonal_backward (GTorchOpCall *call, GError **error)
 
 /* Windows may overlap, so the gradient is added for one position within all windows at a time. */
 gboolean
-gtorch_cpu_unfold_backward (GTorchOpCall *call, GError **error)
+gtorch_cpu_unfold_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   g_autoptr (GTorchImpl) view =
       view_of_output (call, GTORCH_OP_UNFOLD, gtorch_shape_unfold, call->attrs + 1, error);
@@ -105,7 +105,7 @@ gtorch_cpu_unfold_backward (GTorchOpCall *call, GError **error)
         .compute = to->dtype,
       };
 
-      if (!gtorch_cpu_pointwise (&add, error))
+      if (!gtorch_cpu_pointwise (&add, NULL, error))
         return FALSE;
     }
   return TRUE;

@@ -105,7 +105,7 @@ select_cast (char *const *data, const gint64 *strides, gint64 n, gpointer user_d
 }
 
 gboolean
-gtorch_cpu_where (GTorchOpCall *call, GError **error)
+gtorch_cpu_where (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   GTorchImpl *operands[] = { output, call->inputs[0], call->inputs[1], call->inputs[2] };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a gradient scaler computes, over lists of gradients as optimizers have them. */
+/* The computations of a gradient scaler, on the lists of gradients of optimizers. */
 
 #include "config.h"
 

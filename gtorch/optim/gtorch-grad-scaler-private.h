@@ -11,19 +11,19 @@ G_BEGIN_DECLS
 struct _GTorchGradScaler
 {
   GObject parent_instance;
-  gdouble initial;   /* until there is a tensor, … */
-  gboolean is_stale; /* … or while that has another than was set */
+  gdouble initial;   /* used until there is a tensor */
+  gboolean is_stale; /* or while the tensor has not got the new value */
   gdouble growth_factor, backoff_factor;
   gint growth_interval, initial_tracker;
   gboolean enabled, capturable;
   GTorchImpl *scale, *tracker; /* float32, int32; NULL until something is scaled */
-  GHashTable *optimizers;      /* of this iteration: GTorchOptimizer -> Progress */
+  GHashTable *optimizers;      /* the state of this iteration: GTorchOptimizer -> Progress */
   GThread *owner;
   GMainContext *context;
 };
 
-/* Divides gradients of one device by the scale, in place. Gives 1 as a float32 without dimensions if an
- * element was not finite before, else 0. Nothing is read on the host. */
+/* Divides gradients of one device by the scale, in place. Returns a zero-dimensional float32: 1 if an
+ * element was not finite before, otherwise 0. The host does not wait. */
 GTorchImpl *gtorch_amp_unscale (GTorchImpl *const *grads, guint n_grads, GTorchImpl *scale,
                                 GError **error);
 

@@ -8,7 +8,7 @@
 #include "optim/gtorch-grad-scaler-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
@@ -43,9 +43,9 @@ gtorch_grad_scaler_get_scale (GTorchGradScaler *self, GError **error)
  * gtorch_grad_scaler_get_scale_tensor:
  * @self: a scaler
  *
- * Gets the tensor that holds the scale, on the device of what was scaled first. Waits for nothing.
+ * Gets the tensor that holds the scale, on the device of the first scaled tensor. Does not wait.
  *
- * Returns: (transfer full) (nullable): a float32 without dimensions, %NULL until something is scaled
+ * Returns: (transfer full) (nullable): a zero-dimensional float32, %NULL until something is scaled
  *
  * Since: 0.1
  */
@@ -60,7 +60,7 @@ gtorch_grad_scaler_get_scale_tensor (GTorchGradScaler *self)
  * gtorch_grad_scaler_is_enabled:
  * @self: a scaler
  *
- * Tells whether the scaler does anything.
+ * Tells whether the scaler is enabled.
  *
  * Returns: [property@GradScaler:enabled]
  *
@@ -78,12 +78,11 @@ gtorch_grad_scaler_is_enabled (GTorchGradScaler *self)
  * @self: a scaler
  * @error: return location for an error
  *
- * Gets what a scaler that goes on with the training needs, as numbers of float64: `scale`, `growth_factor`,
- * `backoff_factor`, `growth_interval` and `_growth_tracker`. Waits for the device.
+ * Gets the state with which another scaler can continue the training, as numbers of float64: `scale`,
+ * `growth_factor`, `backoff_factor`, `growth_interval` and `_growth_tracker`. Waits for the device.
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, none if the scaler is
- * not enabled;
- *   %NULL with @error set
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, none if the scaler
+ *   is not enabled; %NULL with @error set
  *
  * Since: 0.1
  */
@@ -127,7 +126,7 @@ gtorch_grad_scaler_state_dict (GTorchGradScaler *self, GError **error)
   return g_steal_pointer (&dict);
 }
 
-/* In memory of the device, which graphs may have captured. */
+/* Writes to the existing memory of the device, which graphs may have captured. */
 static gboolean
 write_numbers (GTorchGradScaler *self, gdouble scale, gdouble tracker, GError **error)
 {
@@ -146,14 +145,14 @@ write_numbers (GTorchGradScaler *self, gdouble scale, gdouble tracker, GError **
 /**
  * gtorch_grad_scaler_load_state_dict:
  * @self: a scaler
- * @state: (element-type utf8 GTorchTensor): what [method@GradScaler.state_dict] gave
+ * @state: (element-type utf8 GTorchTensor): the result of [method@GradScaler.state_dict]
  * @error: return location for an error
  *
- * Goes on where another scaler was. Does nothing if the scaler is not enabled; changes nothing if @state
- * does not fit.
+ * Continues from the state of another scaler. Does nothing if the scaler is not enabled; changes nothing
+ * if @state is invalid.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
- *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that makes no sense
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the missing and the unexpected entries,
+ *   or %GTORCH_ERROR_FORMAT naming the invalid entry
  *
  * Since: 0.1
  */
@@ -200,10 +199,10 @@ gtorch_grad_scaler_load_state_dict (GTorchGradScaler *self, GHashTable *state, G
 /**
  * gtorch_grad_scaler_state_lists:
  * @self: a scaler
- * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no particular order
  * @error: return location for an error
  *
- * Gets what [method@GradScaler.state_dict] gets, as lists.
+ * Gets the state of [method@GradScaler.state_dict] as lists.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name, or %NULL with @error
  * set
@@ -228,7 +227,7 @@ gtorch_grad_scaler_state_lists (GTorchGradScaler *self, gchar ***names, GError *
  * @n_tensors: the length of @tensors, which is that of @names
  * @error: return location for an error
  *
- * Does what [method@GradScaler.load_state_dict] does.
+ * Does the same as [method@GradScaler.load_state_dict].
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors of
  *   [method@GradScaler.load_state_dict]

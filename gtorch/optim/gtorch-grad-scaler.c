@@ -8,9 +8,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "graph/gtorch-capture-private.h"
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-grad-scaler-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -27,10 +28,10 @@
  *
  * Keeps gradients in the range of float16 by scaling the loss.
  *
- * Small gradients become zero in float16. A loss that is multiplied by a large number gives gradients
- * multiplied by it; before an optimizer's step they are divided by it again, and where the number was too
- * large, so that a gradient is infinite or NaN, the step is left out and the number is made smaller. After
- * 2000 steps without that it is doubled.
+ * Small gradients underflow to zero in float16. If the loss is multiplied by a large number, so are its
+ * gradients; before an optimizer's step they are divided by it again. If the number was too large, so
+ * that a gradient is infinite or NaN, the step is skipped and the number is reduced. After 2000 steps
+ * without overflow it is doubled.
  *
  * ```c
  * loss = ...; // in a region of GTorchAutocastGuard
@@ -40,11 +41,11 @@
  * gtorch_grad_scaler_update (scaler, NULL, &error);
  * ```
  *
- * The scale and what was found in gradients are tensors on the device. Adam, AdamW and SGD read there whether
- * to step, and the host goes on. It waits for the answer in [method@GradScaler.step] for other optimizers,
- * and where [signal@GradScaler::overflow] is connected and [property@GradScaler:capturable] is not set;
- * [method@GradScaler.step_async] does so in the main loop. A graph that captures the step of another
- * optimizer has it in a branch ([method@CUDAGraph.begin_if]), so that replays do not wait either.
+ * The scale and the overflow flags are tensors on the device. Adam, AdamW and SGD read there whether to
+ * skip the step, without waiting of the host. The host waits in [method@GradScaler.step] for other
+ * optimizers, and if [signal@GradScaler::overflow] is connected and [property@GradScaler:capturable] is
+ * not set; [method@GradScaler.step_async] does so in the main loop. A graph that captures the step of
+ * another optimizer has it in a branch ([method@CUDAGraph.begin_if]), so that replays do not wait either.
  *
  * Since: 0.1
  */
@@ -58,20 +59,8 @@ typedef enum
 typedef struct
 {
   Stage stage;
-  GPtrArray *founds; /* found_inf of each device */
+  GPtrArray *founds; /* the overflow flag of each device */
 } Progress;
-
-enum
-{
-  PROP_0,
-  PROP_SCALE_FACTOR,
-  PROP_GROWTH_FACTOR,
-  PROP_BACKOFF_FACTOR,
-  PROP_GROWTH_INTERVAL,
-  PROP_ENABLED,
-  PROP_CAPTURABLE,
-  N_PROPS
-};
 
 enum
 {
@@ -79,7 +68,6 @@ enum
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchGradScaler, gtorch_grad_scaler, G_TYPE_OBJECT)
@@ -99,7 +87,7 @@ is_scale (gdouble scale)
   return scale >= G_MINFLOAT && scale <= G_MAXFLOAT;
 }
 
-/* What was set goes to the memory that graphs read. */
+/* Writes a new scale to the memory that graphs read. */
 static gboolean
 write_scale (GTorchGradScaler *self, GError **error)
 {
@@ -110,93 +98,25 @@ write_scale (GTorchGradScaler *self, GError **error)
   return TRUE;
 }
 
-/* At once if that is possible; what is not possible is said where the scale is used. FALSE if it is the same
- * as before, which is not asked of the device. */
-static gboolean
-set_scale (GTorchGradScaler *self, gdouble scale)
+static gdouble
+get_scale_factor (GTorchGradScaler *self)
+{
+  return gtorch_grad_scaler_get_scale (self, NULL);
+}
+
+/* At once if that is possible; what is not possible is said where the scale is used. Whether it is the same
+ * as before is not asked of the device. */
+static void
+set_scale_factor (GTorchGradScaler *self, gdouble scale)
 {
   const gboolean is_on_device = self->scale != NULL && !self->is_stale;
 
   if (!gtorch_property_set_double (&self->initial, scale) && !is_on_device)
-    return FALSE;
+    return;
   self->is_stale = self->scale != NULL;
   if (is_scale (scale))
     write_scale (self, NULL);
-  return TRUE;
-}
-
-static gboolean
-set_int (gint *place, gint value)
-{
-  const gboolean changed = *place != value;
-
-  *place = value;
-  return changed;
-}
-
-static void
-gtorch_grad_scaler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
-
-  switch (prop_id)
-    {
-    case PROP_SCALE_FACTOR:
-      g_value_set_double (value, gtorch_grad_scaler_get_scale (self, NULL));
-      break;
-    case PROP_GROWTH_FACTOR:
-      g_value_set_double (value, self->growth_factor);
-      break;
-    case PROP_BACKOFF_FACTOR:
-      g_value_set_double (value, self->backoff_factor);
-      break;
-    case PROP_GROWTH_INTERVAL:
-      g_value_set_int (value, self->growth_interval);
-      break;
-    case PROP_ENABLED:
-      g_value_set_boolean (value, self->enabled);
-      break;
-    case PROP_CAPTURABLE:
-      g_value_set_boolean (value, self->capturable);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_grad_scaler_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchGradScaler *self = GTORCH_GRAD_SCALER (object);
-  gboolean changed;
-
-  switch (prop_id)
-    {
-    case PROP_SCALE_FACTOR:
-      changed = set_scale (self, g_value_get_double (value));
-      break;
-    case PROP_GROWTH_FACTOR:
-      changed = gtorch_property_set_double (&self->growth_factor, g_value_get_double (value));
-      break;
-    case PROP_BACKOFF_FACTOR:
-      changed = gtorch_property_set_double (&self->backoff_factor, g_value_get_double (value));
-      break;
-    case PROP_GROWTH_INTERVAL:
-      changed = set_int (&self->growth_interval, g_value_get_int (value));
-      break;
-    case PROP_ENABLED:
-      changed = set_int (&self->enabled, g_value_get_boolean (value));
-      break;
-    case PROP_CAPTURABLE:
-      changed = set_int (&self->capturable, g_value_get_boolean (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-      return;
-    }
-  if (changed)
-    g_object_notify_by_pspec (object, pspec);
+  g_object_notify (G_OBJECT (self), "scale-factor");
 }
 
 static void
@@ -211,83 +131,85 @@ gtorch_grad_scaler_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_grad_scaler_parent_class)->finalize (object);
 }
 
+typedef GTorchGradScaler Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchGradScaler:scale-factor:
+   *
+   * The factor of losses: a float32 larger than 0. Reading it waits for the device; updates of it do not
+   * notify.
+   *
+   * Since: 0.1
+   */
+  { "scale-factor", GTORCH_PROPERTY_DOUBLE (get_scale_factor, set_scale_factor), .value = 65536,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchGradScaler:growth-factor:
+   *
+   * The factor by which the scale grows after [property@GradScaler:growth-interval] steps without an
+   * overflow, at least 1.
+   *
+   * Since: 0.1
+   */
+  { "growth-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, growth_factor), 2,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchGradScaler:backoff-factor:
+   *
+   * The factor of the scale after an overflow, between 0 and 1.
+   *
+   * Since: 0.1
+   */
+  { "backoff-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, backoff_factor), 0.5,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchGradScaler:growth-interval:
+   *
+   * The number of steps without an overflow after which the scale grows, at least 1.
+   *
+   * Since: 0.1
+   */
+  { "growth-interval", GTORCH_FIELD_INT, GTORCH_FIELD (Self, growth_interval), 2000,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchGradScaler:enabled:
+   *
+   * %FALSE makes the scaler do nothing: losses are not scaled and no step is skipped, so that the same
+   * program can use full precision.
+   *
+   * Since: 0.1
+   */
+  { "enabled", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, enabled), TRUE,
+    .flags = GTORCH_FIELD_SETTING },
+  /**
+   * GTorchGradScaler:capturable:
+   *
+   * Whether the host avoids waiting for the overflow flags if the device can skip a step by itself: a
+   * step of Adam, AdamW and SGD, and of each optimizer in a graph. [signal@GradScaler::overflow] is then
+   * emitted from the main loop, some time after [method@GradScaler.update].
+   *
+   * Since: 0.1
+   */
+  { "capturable", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, capturable), FALSE,
+    .flags = GTORCH_FIELD_SETTING },
+};
+
 static void
 gtorch_grad_scaler_class_init (GTorchGradScalerClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY
-                            | G_PARAM_CONSTRUCT | G_PARAM_LAX_VALIDATION;
 
-  object_class->get_property = gtorch_grad_scaler_get_property;
-  object_class->set_property = gtorch_grad_scaler_set_property;
   object_class->finalize = gtorch_grad_scaler_finalize;
-
-  /**
-   * GTorchGradScaler:scale-factor:
-   *
-   * What losses are multiplied by: a number that float32 has, larger than 0. Reading it waits for the device;
-   * there is no notification of what updates make of it.
-   *
-   * Since: 0.1
-   */
-  props[PROP_SCALE_FACTOR] =
-      g_param_spec_double ("scale-factor", NULL, NULL, -INFINITY, INFINITY, 65536, flags);
-  /**
-   * GTorchGradScaler:growth-factor:
-   *
-   * By how much the scale grows after [property@GradScaler:growth-interval] steps without an overflow, at
-   * least 1.
-   *
-   * Since: 0.1
-   */
-  props[PROP_GROWTH_FACTOR] =
-      g_param_spec_double ("growth-factor", NULL, NULL, -INFINITY, INFINITY, 2, flags);
-  /**
-   * GTorchGradScaler:backoff-factor:
-   *
-   * What remains of the scale after an overflow, between 0 and 1.
-   *
-   * Since: 0.1
-   */
-  props[PROP_BACKOFF_FACTOR] =
-      g_param_spec_double ("backoff-factor", NULL, NULL, -INFINITY, INFINITY, 0.5, flags);
-  /**
-   * GTorchGradScaler:growth-interval:
-   *
-   * How many steps without an overflow make the scale grow, at least 1.
-   *
-   * Since: 0.1
-   */
-  props[PROP_GROWTH_INTERVAL] =
-      g_param_spec_int ("growth-interval", NULL, NULL, G_MININT, G_MAXINT, 2000, flags);
-  /**
-   * GTorchGradScaler:enabled:
-   *
-   * %FALSE makes the scaler do nothing: losses are not scaled and each step is made. So one program serves
-   * full precision, too.
-   *
-   * Since: 0.1
-   */
-  props[PROP_ENABLED] = g_param_spec_boolean ("enabled", NULL, NULL, TRUE, flags);
-  /**
-   * GTorchGradScaler:capturable:
-   *
-   * Whether the host does not wait for what was found in gradients where the device can leave a step out by
-   * itself, that of Adam, AdamW and SGD and of each optimizer in a graph: [signal@GradScaler::overflow] comes
-   * from the main loop then, some time after the [method@GradScaler.update].
-   *
-   * Since: 0.1
-   */
-  props[PROP_CAPTURABLE] = g_param_spec_boolean ("capturable", NULL, NULL, FALSE, flags);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchGradScaler::overflow:
    * @self: the scaler
-   * @optimizer: (nullable): whose step was left out; %NULL if that of any, of a scaler that is
-   *   [property@GradScaler:capturable]
+   * @optimizer: (nullable): the optimizer whose step was skipped; %NULL if it is not known, for a scaler
+   *   that is [property@GradScaler:capturable]
    *
-   * A gradient was not finite. Emitted in the main context of the thread that made the scaler.
+   * A gradient was not finite. Emitted in the main context of the thread that created the scaler.
    *
    * Since: 0.1
    */
@@ -306,7 +228,7 @@ gtorch_grad_scaler_init (GTorchGradScaler *self)
 /**
  * gtorch_grad_scaler_new:
  *
- * Makes a scaler with a scale of 65536. The other settings are properties.
+ * Creates a scaler with a scale of 65536. The other settings are properties.
  *
  * Returns: (transfer full): a scaler
  *
@@ -323,8 +245,9 @@ gtorch_grad_scaler_new (void)
  * @self: a scaler
  * @error: return location for an error
  *
- * Tells whether the scaler can work with the settings as they are. Properties take any number; this and
- * whatever uses them say what is wrong with one. One that is not enabled can have any.
+ * Tells whether the scaler can work with the present settings. Properties accept any number; this
+ * function and all that use the settings report an invalid one. A scaler that is not enabled may have any
+ * settings.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
  *
@@ -391,8 +314,8 @@ check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
  * Multiplies a loss by the scale, so that its gradients are multiplied by it.
  *
  * Returns: (transfer full): the product, of the dtype of @outputs; @outputs itself if the scaler is not
- * enabled;
- *   %NULL with @error set, %GTORCH_ERROR_INVALID for settings that [method@GradScaler.check] refuses
+ *   enabled; %NULL with @error set, %GTORCH_ERROR_INVALID for settings that [method@GradScaler.check]
+ *   refuses
  *
  * Since: 0.1
  */
@@ -427,7 +350,7 @@ gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError 
  * @n_outputs: the length of @outputs
  * @error: return location for an error
  *
- * Does for each of several tensors what [method@GradScaler.scale] does.
+ * Scales each of several tensors like [method@GradScaler.scale].
  *
  * Returns: (transfer container) (element-type GTorchTensor): the products, or %NULL with @error set
  *
@@ -476,7 +399,7 @@ progress_of (GTorchGradScaler *self, GTorchOptimizer *optimizer)
   return progress;
 }
 
-/* The gradients of the optimizer, by their devices; tables of arrays of impls. */
+/* Returns the gradients of the optimizer, as a table from devices to arrays of impls. */
 static GHashTable *
 dup_grads (GTorchOptimizer *optimizer)
 {
@@ -540,10 +463,10 @@ unscale (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress *progress,
  *
  * Divides the gradients of the optimizer's parameters by the scale.
  *
- * This is for those who look at gradients, or clip them, before [method@GradScaler.step], which else does
+ * Programs that inspect or clip gradients call it before [method@GradScaler.step], which otherwise does
  * it itself.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if it was called already since the last
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if it was already called since the last
  *   [method@GradScaler.update] or after a step, or if nothing was scaled; %GTORCH_ERROR_DTYPE for
  *   gradients of float16
  *
@@ -614,7 +537,7 @@ call_owner (GTorchGradScaler *self, GTorchOptimizer *optimizer, GSourceFunc func
   g_source_attach (source, self->context);
 }
 
-/* Everything that was found for the optimizer, as one number on one device. */
+/* Combines all overflow flags of the optimizer into one number on one device. */
 static GTorchImpl *
 combine (GPtrArray *founds, GError **error)
 {
@@ -635,7 +558,7 @@ combine (GPtrArray *founds, GError **error)
   return g_steal_pointer (&sum);
 }
 
-/* Up to where it must be known what was found. */
+/* Does the part of a step before the overflow flag must be known. */
 static Progress *
 begin_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
 {
@@ -685,7 +608,7 @@ end_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, gdouble found, GEr
   return TRUE;
 }
 
-/* What captures the current stream of the device where it was found; NULL. */
+/* Returns the capture of the current stream of the device that has the flag, or NULL. */
 static GTorchCapture *
 dup_capture (const Progress *progress)
 {
@@ -694,7 +617,7 @@ dup_capture (const Progress *progress)
   return gtorch_stream_dup_capture (gtorch_current_stream (found->storage->device));
 }
 
-/* Need nobody on the host know whether the step counts? */
+/* Returns TRUE if the host need not know whether the step is skipped. */
 static gboolean
 is_left_to_device (GTorchGradScaler *self, GTorchOptimizer *optimizer, GTorchCapture *capture)
 {
@@ -703,7 +626,7 @@ is_left_to_device (GTorchGradScaler *self, GTorchOptimizer *optimizer, GTorchCap
              || !g_signal_has_handler_pending (self, signals[OVERFLOWED], 0, FALSE));
 }
 
-/* In a branch of the graph. */
+/* Makes the step in a branch of the graph. */
 static gboolean
 step_in_branch (GTorchOptimizer *optimizer, GTorchCapture *capture, GTorchImpl *found,
                 GError **error)
@@ -742,14 +665,13 @@ step_unless_found (GTorchGradScaler *self, GTorchOptimizer *optimizer, Progress 
  *
  * Makes a step of the optimizer if all of its gradients are finite.
  *
- * They are divided by the scale before, unless [method@GradScaler.unscale] has. Waits for the device only
- * where the host must know them: outside of graphs for optimizers other than Adam, AdamW and SGD, or for
- * [signal@GradScaler::overflow].
+ * The gradients are divided by the scale before, unless [method@GradScaler.unscale] has done so. Waits
+ * for the device only if the host must know the result: outside of graphs for optimizers other than Adam,
+ * AdamW and SGD, or for [signal@GradScaler::overflow].
  *
- * Returns: %TRUE, also where the step was left out; %FALSE with %GTORCH_ERROR_INVALID if it was called
- * already since
- *   the last [method@GradScaler.update], if nothing was scaled or no gradient is there, and with the
- *   optimizer's errors
+ * Returns: %TRUE, even if the step was skipped; %FALSE with %GTORCH_ERROR_INVALID if it was already
+ *   called since the last [method@GradScaler.update], if nothing was scaled or there is no gradient, and
+ *   with the optimizer's errors
  *
  * Since: 0.1
  */
@@ -802,13 +724,13 @@ found_is_known (GObject *source, GAsyncResult *result, gpointer data)
  * gtorch_grad_scaler_step_async:
  * @self: a scaler
  * @optimizer: an optimizer
- * @cancellable: (nullable): stops the waiting, and then no step is made
- * @callback: (nullable) (scope async) (closure user_data): called when the step was made or left out
- * @user_data: given to @callback
+ * @cancellable: (nullable): cancels the wait, and then no step is made
+ * @callback: (nullable) (scope async) (closure user_data): called when the step was made or skipped
+ * @user_data: data for @callback
  *
- * Makes a step of the optimizer if all of its gradients are finite, without blocking the main loop meanwhile.
+ * Makes a step of the optimizer if all of its gradients are finite, without blocking the main loop.
  *
- * [method@GradScaler.update] comes after the end.
+ * Call [method@GradScaler.update] after it has finished.
  *
  * Since: 0.1
  */
@@ -858,12 +780,12 @@ gtorch_grad_scaler_step_async (GTorchGradScaler *self, GTorchOptimizer *optimize
 /**
  * gtorch_grad_scaler_step_finish:
  * @self: a scaler
- * @result: what the callback got
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends [method@GradScaler.step_async].
+ * Finishes [method@GradScaler.step_async].
  *
- * Returns: as [method@GradScaler.step]
+ * Returns: the same as [method@GradScaler.step]
  *
  * Since: 0.1
  */
@@ -889,7 +811,7 @@ maybe_emit_overflow (GObject *source, GAsyncResult *result, gpointer data)
     g_signal_emit (self, signals[OVERFLOWED], 0, NULL);
 }
 
-/* Of a scaler that does not read: tells later, if somebody wants to know. */
+/* For a capturable scaler: reports an overflow later, if a handler is connected. */
 static void
 tell_later (GTorchGradScaler *self, GTorchImpl *found)
 {
@@ -903,7 +825,7 @@ tell_later (GTorchGradScaler *self, GTorchImpl *found)
   gtorch_tensor_item_double_async (tensor, NULL, maybe_emit_overflow, g_object_ref (self));
 }
 
-/* Its value, too, where nobody has to wait for it. */
+/* Checks the value as well, if that does not need a wait. */
 static gboolean
 check_new_scale (GTorchTensor *new_scale, GError **error)
 {
@@ -932,14 +854,13 @@ check_new_scale (GTorchTensor *new_scale, GError **error)
 /**
  * gtorch_grad_scaler_update:
  * @self: a scaler
- * @new_scale: (nullable): one float32 to be the scale from now on, or %NULL
+ * @new_scale: (nullable): one float32 as the new scale, or %NULL
  * @error: return location for an error
  *
- * Ends an iteration, after the steps of all optimizers: makes the scale smaller or larger.
+ * Ends an iteration, after the steps of all optimizers: reduces or increases the scale.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if no gradient was looked at since the last time,
- * if nothing was
- *   scaled, or if @new_scale is something else
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if no gradient was checked since the last call, if
+ *   nothing was scaled, or if @new_scale is invalid
  *
  * Since: 0.1
  */

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/nn/gtorch-field-private.h>
+#include <gtorch/base/gtorch-field-private.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 
 G_BEGIN_DECLS
@@ -15,13 +15,13 @@ typedef struct
   const gchar *name;
   const gchar *property;
   GTorchFieldKind kind;
-  gsize offset; /* in the instance */
+  gsize offset; /* offset in the instance */
   gdouble least, most;
 } GTorchScheduleNumber;
 
 typedef struct
 {
-  const gchar *who; /* in messages */
+  const gchar *who; /* the name in messages */
   const GTorchScheduleNumber *numbers;
   guint n_numbers;
   gdouble (*lr) (const gdouble *numbers, gdouble base, gdouble t);
@@ -30,13 +30,13 @@ typedef struct
 #define GTORCH_SCHEDULE_MAX_NUMBERS 8
 
 void gtorch_schedule_class_init (GTorchLRSchedulerClass *klass, const GTorchScheduleClass *row);
-/* Takes a schedule, and gives it back after the step to its first epoch; NULL if that fails. */
+/* Takes a schedule, and returns it after the step to its first epoch; NULL if that fails. */
 gpointer gtorch_schedule_start (gpointer self, GError **error);
-/* The numbers of a row; how many there are. */
+/* Gets the numbers of a row; returns how many there are. */
 guint gtorch_schedule_get_numbers (GTorchLRScheduler *self, gdouble *numbers);
 void gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers);
 
-/* What a schedule remembers, for its state. */
+/* The values of a schedule's state. */
 typedef struct
 {
   gint64 last_epoch;

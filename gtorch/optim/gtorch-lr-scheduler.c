@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-lr-scheduler-private.h"
 
 #include <glib/gi18n-lib.h>
@@ -16,10 +17,9 @@
  *
  * Changes the learning rates of an optimizer from epoch to epoch.
  *
- * The learning rate of each group is computed from the one that it had at first and from the number of the
- * epoch, so that a schedule can go on anywhere. A subclass, in any language, overrides `compute`. Captured
- * graphs of a [property@Optimizer:capturable] optimizer see the change, as they see any change of a learning
- * rate.
+ * The learning rate of each group is computed from its initial one and from the number of the epoch, so
+ * that a schedule can continue from any epoch. A subclass, in any language, overrides `compute`. Captured
+ * graphs of a [property@Optimizer:capturable] optimizer read the new learning rates, as after any change.
  *
  * ```c
  * scheduler = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 30, 0.1, &error));
@@ -41,63 +41,17 @@ typedef struct
 
 enum
 {
-  PROP_0,
-  PROP_LAST_EPOCH,
-  PROP_OPTIMIZER,
-  N_PROPS
-};
-
-enum
-{
   STEPPED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_TYPE_OBJECT)
 
-#define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* up to which there are doubles of all */
+#define MAX_EPOCH (G_GINT64_CONSTANT (1) << 53) /* a double represents all integers up to it */
 
 #define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
-
-static void
-gtorch_lr_scheduler_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
-
-  switch (prop_id)
-    {
-    case PROP_LAST_EPOCH:
-      g_value_set_int64 (value, priv->state.last_epoch);
-      break;
-    case PROP_OPTIMIZER:
-      g_value_set_object (value, priv->optimizer);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_lr_scheduler_set_property (GObject *object, guint prop_id, const GValue *value,
-                                  GParamSpec *pspec)
-{
-  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
-
-  switch (prop_id)
-    {
-    case PROP_LAST_EPOCH:
-      priv->state.last_epoch = g_value_get_int64 (value);
-      break;
-    case PROP_OPTIMIZER:
-      priv->optimizer = g_value_dup_object (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_lr_scheduler_finalize (GObject *object)
@@ -111,25 +65,31 @@ gtorch_lr_scheduler_finalize (GObject *object)
 }
 
 static void
-gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
+gtorch_lr_scheduler_set_last_epoch (GTorchLRScheduler *self, gint64 last_epoch)
 {
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  PRIVATE (self)->state.last_epoch = last_epoch;
+}
 
-  object_class->get_property = gtorch_lr_scheduler_get_property;
-  object_class->set_property = gtorch_lr_scheduler_set_property;
-  object_class->finalize = gtorch_lr_scheduler_finalize;
+static void
+gtorch_lr_scheduler_set_optimizer (GTorchLRScheduler *self, GTorchOptimizer *optimizer)
+{
+  g_set_object (&PRIVATE (self)->optimizer, optimizer);
+}
 
+typedef GTorchLRScheduler Self;
+
+static const GTorchField fields[] = {
   /**
    * GTorchLRScheduler:last-epoch:
    *
-   * The epoch whose learning rates are set; -1 before the first step. One that goes on from an earlier run is
-   * made with the last epoch of that.
+   * The epoch whose learning rates are set; -1 before the first step. A schedule that continues an
+   * earlier run is constructed with the last epoch of that run.
    *
    * Since: 0.1
    */
-  props[PROP_LAST_EPOCH] =
-      g_param_spec_int64 ("last-epoch", NULL, NULL, G_MININT64, G_MAXINT64, -1,
-                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "last-epoch",
+    GTORCH_PROPERTY_INT64 (gtorch_lr_scheduler_get_last_epoch, gtorch_lr_scheduler_set_last_epoch),
+    .value = -1, .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchLRScheduler:optimizer:
    *
@@ -137,17 +97,26 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_OPTIMIZER] =
-      g_param_spec_object ("optimizer", NULL, NULL, GTORCH_TYPE_OPTIMIZER,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "optimizer",
+    GTORCH_PROPERTY_OBJECT (GTorchOptimizer, gtorch_optimizer_get_type,
+                            gtorch_lr_scheduler_get_optimizer, gtorch_lr_scheduler_set_optimizer),
+    .flags = GTORCH_FIELD_FIXED },
+};
+
+static void
+gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_lr_scheduler_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchLRScheduler::stepped:
    * @self: the schedule
-   * @epoch: the epoch that begins
+   * @epoch: the new epoch
    *
-   * The learning rates of an epoch were set. Emitted within [method@LRScheduler.step].
+   * The learning rates of an epoch were set. Emitted inside [method@LRScheduler.step].
    *
    * Since: 0.1
    */
@@ -174,7 +143,7 @@ gtorch_lr_scheduler_get_state (GTorchLRScheduler *self)
 void
 gtorch_lr_scheduler_notify_epoch (GTorchLRScheduler *self)
 {
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LAST_EPOCH]);
+  g_object_notify (G_OBJECT (self), "last-epoch");
 }
 
 void
@@ -231,9 +200,9 @@ dup_numbers (GArray *numbers, gsize *n)
 /**
  * gtorch_lr_scheduler_get_base_lrs:
  * @self: a schedule
- * @n: (out) (optional): how many there are
+ * @n: (out) (optional): the length of the array
  *
- * Gets the learning rates that the groups had at first.
+ * Gets the initial learning rates of the groups.
  *
  * Returns: (transfer full) (nullable) (array length=n): one number for each group
  *
@@ -249,7 +218,7 @@ gtorch_lr_scheduler_get_base_lrs (GTorchLRScheduler *self, gsize *n)
 /**
  * gtorch_lr_scheduler_get_last_lr:
  * @self: a schedule
- * @n: (out) (optional): how many there are
+ * @n: (out) (optional): the length of the array
  *
  * Gets the learning rates that the schedule has set last.
  *
@@ -269,8 +238,8 @@ gtorch_lr_scheduler_get_last_lr (GTorchLRScheduler *self, gsize *n)
  * @self: a schedule
  * @error: return location for an error
  *
- * Tells whether a step can be made with the settings as they are. Properties take any number; this and
- * [method@LRScheduler.step] say what is wrong with one.
+ * Tells whether a step can be made with the present settings. Properties accept any number; this function
+ * and [method@LRScheduler.step] report an invalid one.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
  *
@@ -302,7 +271,7 @@ gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error)
 
 /* --- steps --- */
 
-/* Groups that were added meanwhile begin with the learning rate that they have. */
+/* The base of a group that was added later is its present learning rate. */
 static gboolean
 find_bases (GTorchLRScheduler *self, GListModel *groups, GError **error)
 {
@@ -353,7 +322,7 @@ compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base, gdouble
     }
   if (!klass->compute (self, group, base, lr, &failure) || failure != NULL)
     {
-      if (failure == NULL) /* an exception of a language that has no GError for it */
+      if (failure == NULL) /* an exception of another language has no GError */
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                      _ ("lr_scheduler: compute of %s failed without saying why"),
                      G_OBJECT_TYPE_NAME (self));
@@ -392,7 +361,7 @@ compute_all (GTorchLRScheduler *self, GListModel *groups, GArray *lrs, GError **
  * @self: a schedule
  * @error: return location for an error
  *
- * Goes on to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
+ * Advances to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID for settings that
  *   [method@LRScheduler.check] refuses, or a learning rate that is not finite
@@ -423,7 +392,7 @@ gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
   groups = gtorch_optimizer_get_param_groups (priv->optimizer);
   if (!find_bases (self, groups, error))
     return FALSE;
-  holder = g_object_ref (self); /* handlers may drop theirs */
+  holder = g_object_ref (self); /* handlers may drop the last other reference */
   lrs = g_array_new (FALSE, TRUE, sizeof (gdouble));
   g_array_set_size (lrs, priv->state.base_lrs->len);
   priv->is_stepping = TRUE;

@@ -15,9 +15,9 @@ G_DECLARE_DERIVABLE_TYPE (GTorchLRScheduler, gtorch_lr_scheduler, GTORCH, LR_SCH
 /**
  * GTorchLRSchedulerClass:
  * @parent_class: the parent class
- * @compute: gives the learning rate of a group
+ * @compute: computes the learning rate of a group
  *
- * What a schedule must override.
+ * The virtual functions of a schedule.
  *
  * Since: 0.1
  */
@@ -27,13 +27,13 @@ struct _GTorchLRSchedulerClass
 
   /**
    * GTorchLRSchedulerClass::compute:
-   * @self: a schedule, whose last-epoch is the epoch that begins
+   * @self: a schedule, whose last-epoch is the new epoch
    * @group: a group of the optimizer
-   * @base_lr: the learning rate that the group had at first
+   * @base_lr: the initial learning rate of the group
    * @lr: (out): the learning rate of this epoch
    * @error: return location for an error
    *
-   * Gives the learning rate of a group. Nothing is changed until those of all groups are known.
+   * Computes the learning rate of a group. Nothing is changed until the rates of all groups are known.
    *
    * Returns: %TRUE, or %FALSE with @error set
    */
@@ -42,7 +42,7 @@ struct _GTorchLRSchedulerClass
 
   /*< private >*/
   gpointer check;
-  gconstpointer row; /* of a schedule that is made from one */
+  gconstpointer row; /* for a schedule that is generated from a row */
   gpointer padding[6];
 };
 

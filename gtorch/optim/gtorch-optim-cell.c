@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory that optimizers and graphs have in common. */
+/* Memory that optimizers share with graphs. */
 
 #include "config.h"
 
-#include "stream/gtorch-choice-private.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
 
-/* Out of the capture of the current stream, if there is one. */
+/* Leaves the capture of the current stream, if there is one. */
 static gboolean
 leave (GTorchDevice *device, GTorchChange *change)
 {
@@ -25,7 +24,7 @@ leave (GTorchDevice *device, GTorchChange *change)
   return TRUE;
 }
 
-/* A replay may be on any stream. */
+/* Returns to the capture, and waits for the work outside it, since replays may run on any stream. */
 static gboolean
 come_back (GTorchDevice *device, GTorchChange *change, GError **error)
 {

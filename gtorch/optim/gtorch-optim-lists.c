@@ -48,7 +48,7 @@ gtorch_optim_are_apart (GTorchImpl *const *impls, guint n)
 
   for (i = 0; i < n; i++)
     if (impls[i]->storage == NULL)
-      return FALSE; /* the operation says what is wrong */
+      return FALSE; /* the operation reports the fault */
     else if (impls[i]->numel > 0)
       ranges[n_ranges++] = range_of (impls[i]);
   if (n_ranges > 1)

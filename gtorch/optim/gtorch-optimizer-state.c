@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What an optimizer remembers as a table, and back. */
+/* The state of an optimizer as a table, and loading it. */
 
 #include "config.h"
 
@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "optim/gtorch-step-private.h"
 #include "tensor/gtorch-scope-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
@@ -34,14 +34,14 @@ group_value (GTorchParamGroup *group, guint i)
 }
 
 static const gchar *const group_names[] = { "lr", "weight_decay", "initial_lr" };
-#define N_SETTINGS 2 /* which each group has; the others are there if a schedule has begun */
+#define N_SETTINGS 2 /* each group has these; the others exist only after a schedule has begun */
 
 /**
  * gtorch_optimizer_state_dict:
  * @self: an optimizer
  *
- * Gets all that the optimizer remembers: `state.<parameter>.<name>` for each parameter by its position,
- * and `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The
+ * Gets the state of the optimizer: `state.<parameter>.<name>` for each parameter by its position, and
+ * `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The
  * tensors are shared, not copied.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
@@ -100,13 +100,13 @@ fail_load (GError **error, const gchar *name, const gchar *why)
   return FALSE;
 }
 
-/* All that a load is going to change. */
+/* The changes that a load is going to make. */
 typedef struct
 {
   GPtrArray *params;
-  GHashTable *states;        /* what becomes of that of the optimizer */
-  GTorchStateWrites *writes; /* into memory that graphs have captured */
-  gdouble *settings;         /* of the groups, as group_names; NaN: stays */
+  GHashTable *states;        /* the new states of the optimizer */
+  GTorchStateWrites *writes; /* writes to memory that graphs have captured */
+  gdouble *settings;         /* of the groups, in the order of group_names; NaN: unchanged */
 } Load;
 
 static void
@@ -120,7 +120,7 @@ load_clear (Load *load)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Load, load_clear)
 
-/* `state.3.exp_avg` in its parts; FALSE if it is no such name, or written in another way. */
+/* Splits `state.3.exp_avg` into its parts. Returns FALSE if the name is not of this form. */
 typedef struct
 {
   gboolean is_group;
@@ -154,7 +154,7 @@ find_setting (const gchar *name)
   return i;
 }
 
-/* Optimizers that are no rows remember what they like. */
+/* Optimizers that are not rows may have any state. */
 static gboolean
 is_known_state (const GTorchStep *step, const gchar *name)
 {
@@ -176,8 +176,8 @@ find_missing (GHashTable *state, GPtrArray *missing, const gchar *kind, guint in
     g_ptr_array_add (missing, g_steal_pointer (&key));
 }
 
-/* Are these the entries of this optimizer? Each group has its numbers, and each parameter that was stepped
- * what every step needs. */
+/* Checks that the entries belong to this optimizer: each group has its numbers, and each parameter with
+ * state has the entries that every step needs. */
 static gboolean
 check_entries (GTorchOptimizer *self, GHashTable *state, guint n_params, guint n_groups,
                GError **error)
@@ -212,8 +212,8 @@ check_entries (GTorchOptimizer *self, GHashTable *state, guint n_params, guint n
   return gtorch_state_check_names ("load_state_dict", missing, unexpected, error);
 }
 
-/* As the steps of this optimizer want it: those of the library have one dtype for a parameter and what is
- * like it, and float64 for a count. */
+/* Converts an entry to the form that the steps of this optimizer need: optimizers of the library use one
+ * dtype for a parameter and the states like it, and float64 for a count. */
 static GTorchTensor *
 convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, const gchar *name,
                GTorchTensor *value, GError **error)
@@ -265,7 +265,7 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
   return gtorch_tensor_wrap (copy);
 }
 
-/* Graphs have captured the memory that there is. */
+/* Returns TRUE if graphs have captured the existing memory. */
 static gboolean
 is_captured (GTorchOptimizer *self, GTorchTensor *known, GTorchTensor *value)
 {
@@ -313,8 +313,8 @@ load_setting (Load *load, const gchar *key, guint64 index, const gchar *name, GT
                                   &load->settings[index * G_N_ELEMENTS (group_names) + i], error);
 }
 
-/* What the state lacks is forgotten. Where a graph goes on with it, it is as at first; but for the count of a
- * parameter that has been stepped, which SGD need not have. */
+/* Forgets entries that the state lacks. Where graphs use them, they get their initial values; a missing
+ * count of a parameter that has been stepped, which SGD need not have, becomes 1. */
 static gboolean
 load_rest (GTorchOptimizer *self, Load *load, GError **error)
 {
@@ -445,7 +445,7 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
   if (!load_rest (self, &load, error) || !gtorch_state_writes_run (load.writes, error))
     return FALSE;
 
-  /* From here on nothing fails. */
+  /* no failure is possible from here on */
   gtorch_optimizer_take_states (self, g_steal_pointer (&load.states));
   for (i = 0; i < n_groups; i++)
     {
@@ -460,18 +460,18 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
 /**
  * gtorch_optimizer_load_state_dict:
  * @self: an optimizer
- * @state: (element-type utf8 GTorchTensor): what [method@Optimizer.state_dict] gave
+ * @state: (element-type utf8 GTorchTensor): the result of [method@Optimizer.state_dict]
  * @error: return location for an error
  *
- * Takes over what another optimizer of as many parameters remembers, and forgets what it remembered itself.
- * The tensors are copied, and converted to the dtype and the device that the steps want. @state must have the
- * numbers of all groups and, of each parameter of which it has something, all that every step of this class
- * needs; what depends on a setting, as the momentum of #GTorchSGD does, may be missing, and begins anew. What
- * the class does not know must not be there. Nothing is changed if @state does not fit: if, say, a count of
- * steps is not a whole number of at least 0.
+ * Replaces the state by that of another optimizer of as many parameters. The tensors are copied, and
+ * converted to the dtype and the device that the steps need. @state must have the numbers of all groups
+ * and, of each parameter of which it has any entries, all that every step of this class needs; entries
+ * that depend on a setting, such as the momentum of #GTorchSGD, may be missing, and start anew. Unknown
+ * entries are errors. Nothing is changed if @state is invalid: if, for example, a count of steps is not a
+ * whole number of at least 0.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
- *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the missing and the unexpected entries,
+ *   or %GTORCH_ERROR_FORMAT naming the invalid entry
  *
  * Since: 0.1
  */
@@ -489,9 +489,9 @@ gtorch_optimizer_load_state_dict (GTorchOptimizer *self, GHashTable *state, GErr
 /**
  * gtorch_optimizer_state_lists:
  * @self: an optimizer
- * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no particular order
  *
- * Gets what [method@Optimizer.state_dict] gets, as lists.
+ * Gets the state of [method@Optimizer.state_dict] as lists.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name
  *
@@ -515,7 +515,7 @@ gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
  * @n_tensors: the length of @tensors, which is that of @names
  * @error: return location for an error
  *
- * Does what [method@Optimizer.load_state_dict] does.
+ * Does the same as [method@Optimizer.load_state_dict].
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
  *   of [method@Optimizer.load_state_dict]

@@ -3,19 +3,20 @@
 
 #include "config.h"
 
+#include "base/gtorch-field-private.h"
 #include "optim/gtorch-optimizer-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-grad-mode.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-object-list-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-property-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -24,10 +25,10 @@
 /**
  * GTorchOptimizer:
  *
- * Changes parameters by their gradients.
+ * Updates parameters by their gradients.
  *
- * A subclass, in any language, overrides `step_param`; what it wants to remember of a parameter it keeps
- * with [method@Optimizer.set_state], which is then part of the state dict.
+ * A subclass, in any language, overrides `step_param`; it stores the state of a parameter with
+ * [method@Optimizer.set_state], which is then part of the state dict.
  *
  * ```c
  * optimizer = GTORCH_OPTIMIZER (gtorch_adam_new (gtorch_module_get_parameters (model), 1e-3, &error));
@@ -46,61 +47,14 @@ typedef struct
   gboolean was_captured;
   gboolean is_stepping;
   GPtrArray *
-      made; /* what is remembered since the step has begun: parameters and names in turns, or NULL */
+      /* the states that were created since the step has begun: alternating parameters and names, or
+       * NULL */
+      made;
 } GTorchOptimizerPrivate;
-
-enum
-{
-  PROP_0,
-  PROP_CAPTURABLE,
-  PROP_LEARNING_RATE,
-  PROP_PARAM_GROUPS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchOptimizer, gtorch_optimizer, G_TYPE_OBJECT)
 
 #define PRIVATE(self) ((GTorchOptimizerPrivate *) gtorch_optimizer_get_instance_private (self))
-
-static void
-gtorch_optimizer_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchOptimizer *self = GTORCH_OPTIMIZER (object);
-
-  switch (prop_id)
-    {
-    case PROP_CAPTURABLE:
-      g_value_set_boolean (value, gtorch_optimizer_get_capturable (self));
-      break;
-    case PROP_LEARNING_RATE:
-      g_value_set_double (value, gtorch_optimizer_get_learning_rate (self));
-      break;
-    case PROP_PARAM_GROUPS:
-      g_value_set_object (value, PRIVATE (self)->groups);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_optimizer_set_property (GObject *object, guint prop_id, const GValue *value,
-                               GParamSpec *pspec)
-{
-  switch (prop_id)
-    {
-    case PROP_CAPTURABLE:
-      gtorch_optimizer_set_capturable (GTORCH_OPTIMIZER (object), g_value_get_boolean (value));
-      break;
-    case PROP_LEARNING_RATE:
-      gtorch_optimizer_set_learning_rate (GTORCH_OPTIMIZER (object), g_value_get_double (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 /* Warns of a change of a setting that a graph has captured. The learning rate is read from memory. */
 static void
@@ -124,16 +78,9 @@ gtorch_optimizer_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
-static void
-gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchOptimizer Self;
 
-  object_class->get_property = gtorch_optimizer_get_property;
-  object_class->set_property = gtorch_optimizer_set_property;
-  object_class->finalize = gtorch_optimizer_finalize;
-  object_class->notify = gtorch_optimizer_notify;
-
+static const GTorchField fields[] = {
   /**
    * GTorchOptimizer:capturable:
    *
@@ -141,9 +88,8 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_CAPTURABLE] =
-      g_param_spec_boolean ("capturable", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "capturable",
+    GTORCH_PROPERTY_BOOL (gtorch_optimizer_get_capturable, gtorch_optimizer_set_capturable) },
   /**
    * GTorchOptimizer:learning-rate:
    *
@@ -152,8 +98,9 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  { "learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_optimizer_get_learning_rate, gtorch_optimizer_set_learning_rate),
+    .value = 1e-3 },
   /**
    * GTorchOptimizer:param-groups:
    *
@@ -161,9 +108,18 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PARAM_GROUPS] = g_param_spec_object ("param-groups", NULL, NULL, G_TYPE_LIST_MODEL,
-                                                  G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "param-groups", GTORCH_PROPERTY_OBJECT (GListModel, g_list_model_get_type,
+                                            gtorch_optimizer_get_param_groups, NULL) },
+};
+
+static void
+gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_optimizer_finalize;
+  object_class->notify = gtorch_optimizer_notify;
+  GTORCH_FIELDS (klass, fields);
 }
 
 GHashTable *
@@ -216,7 +172,7 @@ gtorch_optimizer_init (GTorchOptimizer *self)
   priv->states = gtorch_optimizer_states_new ();
 }
 
-/* Numbers of the host that go into a graph stay as they are. */
+/* Scalars of the host become constants of a graph. */
 static gboolean
 check_capture (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param, GError **error)
 {
@@ -257,7 +213,7 @@ step_each (GTorchOptimizer *self, GTorchParamGroup *group, GPtrArray *params, GP
       if (klass->step_param (self, group, params->pdata[i], grads->pdata[i], &failure)
           && failure == NULL)
         continue;
-      if (failure == NULL) /* an exception of a language that has no GError for it */
+      if (failure == NULL) /* an exception of another language has no GError */
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                      _ ("step: step_param of %s failed without saying why"),
                      G_OBJECT_TYPE_NAME (self));
@@ -268,7 +224,7 @@ step_each (GTorchOptimizer *self, GTorchParamGroup *group, GPtrArray *params, GP
   return TRUE;
 }
 
-/* A step that fails has not begun: what it has made to remember is forgotten, too. */
+/* A failed step has no effect: the states that it has created are dropped, too. */
 static void
 end_step (GTorchOptimizer *self, gboolean ok)
 {
@@ -281,7 +237,7 @@ end_step (GTorchOptimizer *self, gboolean ok)
     gtorch_optimizer_set_state (self, made->pdata[i], made->pdata[i + 1], NULL);
 }
 
-/* All are of one device and dtype. */
+/* All parameters have one device and dtype. */
 static gboolean
 step_together (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *const *params,
                GTorchTensor *const *grads, guint n, GTorchImpl *skip, GError **error)
@@ -404,8 +360,8 @@ gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **
  * @self: an optimizer
  * @error: return location for an error
  *
- * Tells whether a step can be made with the settings as they are. Properties take any number; this and
- * [method@Optimizer.step] say what is wrong with one.
+ * Tells whether a step can be made with the present settings. Properties accept any number; this function
+ * and [method@Optimizer.step] report an invalid one.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
  *
@@ -436,10 +392,10 @@ gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
  * @self: an optimizer
  * @error: return location for an error
  *
- * Changes every parameter that has a gradient by it.
+ * Updates every parameter that has a gradient.
  *
- * If it fails, for lack of memory, say, the parameters of one group that have one device and one dtype
- * have all changed, with what is remembered of them, or none has; with one group of one kind nothing has
+ * If it fails, for example because of a lack of memory, the parameters of one group with the same device
+ * and dtype have all changed, with their state, or none has; so with one group of one kind nothing has
  * changed.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
@@ -461,7 +417,7 @@ gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
   return step_groups (self, NULL, error);
 }
 
-/* Their positions name them in a state dict. */
+/* A state dict identifies parameters by their positions. */
 GPtrArray *
 gtorch_optimizer_dup_params (GTorchOptimizer *self)
 {
@@ -486,7 +442,7 @@ gtorch_optimizer_dup_params (GTorchOptimizer *self)
  * @set_to_none: drop the gradients, which is faster, instead of filling them with zeros
  * @error: return location for an error
  *
- * Forgets the gradients of all parameters.
+ * Resets the gradients of all parameters.
  *
  * Returns: %TRUE, or %FALSE with @error set
  *
@@ -530,7 +486,7 @@ contains (GTorchOptimizer *self, gpointer param)
 static void
 gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
 {
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "learning-rate");
 }
 
 /**
@@ -539,7 +495,7 @@ gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
  * @group: a group
  * @error: return location for an error
  *
- * Adds parameters with settings of their own.
+ * Adds parameters with their own settings.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a parameter is in a group already, or
  *   %GTORCH_ERROR_AUTOGRAD if one is not a leaf
@@ -626,10 +582,10 @@ gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
 /**
  * gtorch_optimizer_set_learning_rate:
  * @self: an optimizer
- * @learning_rate: how far a step goes, not negative
+ * @learning_rate: the step size, not negative
  *
- * Sets the learning rate of all groups, from the next step on. Without a group there is nothing to set, which
- * is logged as a warning: groups that are added later bring their own.
+ * Sets the learning rate of all groups, from the next step on. Without a group nothing can be set, which
+ * is logged as a warning: groups that are added later have their own.
  *
  * Since: 0.1
  */
@@ -643,12 +599,12 @@ gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   if (g_list_model_get_n_items (groups) == 0)
     {
-      gtorch_property_refuse (G_OBJECT (self), props[PROP_LEARNING_RATE],
+      gtorch_property_refuse (G_OBJECT (self), "learning-rate",
                               g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_INVALID,
                                                    _ ("there is no group of parameters")));
       return;
     }
-  g_object_freeze_notify (G_OBJECT (self)); /* until it is that of all groups */
+  g_object_freeze_notify (G_OBJECT (self)); /* until all groups have it */
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
@@ -680,10 +636,10 @@ gtorch_optimizer_get_capturable (GTorchOptimizer *self)
  * @self: an optimizer
  * @capturable: whether steps may be captured
  *
- * Lets steps read the learning rate and the count of steps from memory of their device, so that a graph
- * which has captured a step goes on from replay to replay as steps outside of it would: the count goes
- * up, and a change of the learning rate counts from the next replay on. The other settings become part of
- * the graph; changing one afterwards is warned about.
+ * Makes steps read the learning rate and the step count from device memory, so that replays of a captured
+ * step behave like successive steps: the count increases, and a new learning rate takes effect at the
+ * next replay. The other settings become constants of the graph; changing one afterwards causes a
+ * warning.
  *
  * ```c
  * gtorch_optimizer_set_capturable (optimizer, TRUE);
@@ -698,8 +654,8 @@ gtorch_optimizer_get_capturable (GTorchOptimizer *self)
  *   }
  * ```
  *
- * A subclass of one's own that sets this promises that its `step_param` does with tensors whatever is to
- * change from step to step.
+ * A subclass that sets this promises that its `step_param` uses tensors for all values that change from
+ * step to step.
  *
  * Since: 0.1
  */
@@ -711,7 +667,7 @@ gtorch_optimizer_set_capturable (GTorchOptimizer *self, gboolean capturable)
   if (PRIVATE (self)->capturable == capturable)
     return;
   PRIVATE (self)->capturable = capturable;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_CAPTURABLE]);
+  g_object_notify (G_OBJECT (self), "capturable");
 }
 
 gboolean
@@ -734,9 +690,9 @@ gtorch_optimizer_find_cell (GTorchOptimizer *self, GTorchParamGroup *group, GTor
  * gtorch_optimizer_get_state:
  * @self: an optimizer
  * @param: a parameter
- * @name: what is remembered, such as `exp_avg`
+ * @name: the name of a state, such as `exp_avg`
  *
- * Gets what the optimizer remembers of @param.
+ * Gets a state of @param.
  *
  * Returns: (transfer none) (nullable): the tensor, or %NULL
  *
@@ -758,10 +714,10 @@ gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param, const gc
  * gtorch_optimizer_set_state:
  * @self: an optimizer
  * @param: a parameter
- * @name: what is remembered
- * @value: (nullable): the tensor, or %NULL to forget it
+ * @name: the name of a state
+ * @value: (nullable): the tensor, or %NULL to remove it
  *
- * Remembers something of @param, as part of the state dict.
+ * Stores a state of @param, as part of the state dict.
  *
  * Since: 0.1
  */
@@ -784,7 +740,7 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
         {
           if (priv->made == NULL)
             priv->made = g_ptr_array_new ();
-          g_ptr_array_add (priv->made, param); /* which the step has a reference to */
+          g_ptr_array_add (priv->made, param); /* the step has a reference to it */
           g_ptr_array_add (priv->made, (gpointer) g_intern_string (name));
         }
       gtorch_scope_exempt (value);

@@ -15,9 +15,9 @@ G_DECLARE_DERIVABLE_TYPE (GTorchOptimizer, gtorch_optimizer, GTORCH, OPTIMIZER, 
 /**
  * GTorchOptimizerClass:
  * @parent_class: the parent class
- * @step_param: changes one parameter that has a gradient
+ * @step_param: updates one parameter that has a gradient
  *
- * What an optimizer must override.
+ * The virtual functions of an optimizer.
  *
  * Since: 0.1
  */
@@ -33,7 +33,7 @@ struct _GTorchOptimizerClass
    * @grad: its gradient
    * @error: return location for an error
    *
-   * Changes @param in place. Gradients are not recorded meanwhile.
+   * Updates @param in place. The grad mode is off meanwhile.
    *
    * Returns: %TRUE, or %FALSE with @error set
    */
@@ -41,9 +41,9 @@ struct _GTorchOptimizerClass
                           GTorchTensor *grad, GError **error);
 
   /*< private >*/
-  gpointer step_params; /* of a fused optimizer */
+  gpointer step_params; /* for a fused optimizer */
   gpointer check;
-  gconstpointer row; /* of an optimizer that is made from one */
+  gconstpointer row; /* for an optimizer that is generated from a row */
   gpointer padding[5];
 };
 

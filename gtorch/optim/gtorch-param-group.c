@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-field-private.h"
 #include "device/gtorch-object-list-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "base/gtorch-references-private.h"
@@ -16,9 +17,9 @@
 /**
  * GTorchParamGroup:
  *
- * Parameters that an optimizer treats alike: they share a learning rate and a weight decay.
+ * Parameters that share a learning rate and a weight decay.
  *
- * The properties notify and can be bound, to a slider for example.
+ * The properties notify and can be bound, for example to a slider.
  *
  * Since: 0.1
  */
@@ -27,72 +28,14 @@ struct _GTorchParamGroup
   GObject parent_instance;
   GTorchObjectList *params;
   gdouble learning_rate;
-  gdouble initial_learning_rate; /* negative: no schedule has begun */
+  gdouble initial_learning_rate; /* negative before a schedule has begun */
   gdouble weight_decay;
   GPtrArray
-      *cells; /* the learning rate in memory, one for each device that steps are captured on */
+      *cells; /* the learning rate in memory, one for each device on which steps are captured */
   gboolean was_captured;
 };
 
-enum
-{
-  PROP_0,
-  PROP_PARAMS,
-  PROP_INITIAL_LEARNING_RATE,
-  PROP_LEARNING_RATE,
-  PROP_WEIGHT_DECAY,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchParamGroup, gtorch_param_group, G_TYPE_OBJECT)
-
-static void
-gtorch_param_group_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
-
-  switch (prop_id)
-    {
-    case PROP_PARAMS:
-      g_value_set_object (value, self->params);
-      break;
-    case PROP_INITIAL_LEARNING_RATE:
-      g_value_set_double (value, self->initial_learning_rate);
-      break;
-    case PROP_LEARNING_RATE:
-      g_value_set_double (value, self->learning_rate);
-      break;
-    case PROP_WEIGHT_DECAY:
-      g_value_set_double (value, self->weight_decay);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_param_group_set_property (GObject *object, guint prop_id, const GValue *value,
-                                 GParamSpec *pspec)
-{
-  GTorchParamGroup *self = GTORCH_PARAM_GROUP (object);
-
-  switch (prop_id)
-    {
-    case PROP_INITIAL_LEARNING_RATE:
-      gtorch_param_group_set_initial_learning_rate (self, g_value_get_double (value));
-      break;
-    case PROP_LEARNING_RATE:
-      gtorch_param_group_set_learning_rate (self, g_value_get_double (value));
-      break;
-    case PROP_WEIGHT_DECAY:
-      gtorch_param_group_set_weight_decay (self, g_value_get_double (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
 
 static void
 gtorch_param_group_finalize (GObject *object)
@@ -102,15 +45,9 @@ gtorch_param_group_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_param_group_parent_class)->finalize (object);
 }
 
-static void
-gtorch_param_group_class_init (GTorchParamGroupClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchParamGroup Self;
 
-  object_class->get_property = gtorch_param_group_get_property;
-  object_class->set_property = gtorch_param_group_set_property;
-  object_class->finalize = gtorch_param_group_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchParamGroup:params:
    *
@@ -118,37 +55,48 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PARAMS] = g_param_spec_object ("params", NULL, NULL, G_TYPE_LIST_MODEL,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "params", GTORCH_PROPERTY_OBJECT (GListModel, g_list_model_get_type,
+                                      gtorch_param_group_get_params, NULL) },
   /**
    * GTorchParamGroup:initial-learning-rate:
    *
-   * The learning rate that a [class@LRScheduler] found at first; negative if there was none yet.
+   * The initial learning rate of a [class@LRScheduler]; negative before there was one.
    *
    * Since: 0.1
    */
-  props[PROP_INITIAL_LEARNING_RATE] =
-      g_param_spec_double ("initial-learning-rate", NULL, NULL, -1, INFINITY, -1,
-                           GTORCH_SETTING_FLAGS & ~G_PARAM_LAX_VALIDATION);
+  { "initial-learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_initial_learning_rate,
+                            gtorch_param_group_set_initial_learning_rate),
+    .low = -1, .high = INFINITY, .value = -1 },
   /**
    * GTorchParamGroup:learning-rate:
    *
-   * How far a step goes.
+   * The step size.
    *
    * Since: 0.1
    */
-  props[PROP_LEARNING_RATE] = g_param_spec_double ("learning-rate", NULL, NULL, -INFINITY, INFINITY,
-                                                   1e-3, GTORCH_SETTING_FLAGS);
+  { "learning-rate",
+    GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_learning_rate,
+                            gtorch_param_group_set_learning_rate),
+    .value = 1e-3 },
   /**
    * GTorchParamGroup:weight-decay:
    *
-   * How strongly parameters are pulled towards zero.
+   * The strength of the weight decay.
    *
    * Since: 0.1
    */
-  props[PROP_WEIGHT_DECAY] = g_param_spec_double ("weight-decay", NULL, NULL, -INFINITY, INFINITY,
-                                                  0, GTORCH_SETTING_FLAGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "weight-decay", GTORCH_PROPERTY_DOUBLE (gtorch_param_group_get_weight_decay,
+                                            gtorch_param_group_set_weight_decay) },
+};
+
+static void
+gtorch_param_group_class_init (GTorchParamGroupClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_param_group_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -171,15 +119,15 @@ gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 
 /**
  * gtorch_param_group_new:
- * @params: a list of tensors, such as [method@Module.get_parameters] gives
- * @learning_rate: how far a step goes, not negative
- * @weight_decay: how strongly parameters are pulled towards zero, not negative
+ * @params: a list of tensors, such as the result of [method@Module.get_parameters]
+ * @learning_rate: the step size, not negative
+ * @weight_decay: the strength of the weight decay, not negative
  * @error: return location for an error
  *
- * Makes a group of the parameters that are in @params now.
+ * Creates a group of the parameters that are in @params now.
  *
- * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative
- *   or not finite, or @params has something else than tensors, or a tensor twice
+ * Returns: (transfer full): the group, or %NULL with %GTORCH_ERROR_INVALID if a value is negative or not
+ *   finite, or @params contains something else than tensors, or a tensor twice
  *
  * Since: 0.1
  */
@@ -244,7 +192,7 @@ gtorch_param_group_get_params (GTorchParamGroup *self)
  * gtorch_param_group_get_learning_rate:
  * @self: a group
  *
- * Gets how far a step goes.
+ * Gets the learning rate.
  *
  * Returns: the learning rate
  *
@@ -260,12 +208,12 @@ gtorch_param_group_get_learning_rate (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_learning_rate:
  * @self: a group
- * @learning_rate: how far a step goes
+ * @learning_rate: the step size
  *
- * Sets how far a step goes, from the next step on, which fails if the number is negative or not finite;
- * also in graphs that have captured steps of a [property@Optimizer:capturable] optimizer: they read it from
- * memory, which is written on the current stream. It must wait for replays on other streams that are not
- * done, and later ones must wait for it.
+ * Sets the learning rate from the next step on, which fails if the number is negative or not finite; also
+ * in graphs that have captured steps of a [property@Optimizer:capturable] optimizer: they read it from
+ * memory, which is written on the current stream. That stream must wait for pending replays on other
+ * streams, and later replays must wait for it.
  *
  * Since: 0.1
  */
@@ -285,14 +233,14 @@ gtorch_param_group_set_learning_rate (GTorchParamGroup *self, gdouble learning_r
         g_warning ("param_group: the learning rate of captured steps stays as it was: %s",
                    error->message);
     }
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "learning-rate");
 }
 
 /**
  * gtorch_param_group_get_initial_learning_rate:
  * @self: a group
  *
- * Gets the learning rate that a schedule found at first.
+ * Gets the initial learning rate of a schedule.
  *
  * Returns: the learning rate; negative if there was no schedule yet
  *
@@ -310,8 +258,8 @@ gtorch_param_group_get_initial_learning_rate (GTorchParamGroup *self)
  * @self: a group
  * @learning_rate: the learning rate of the first epoch; a negative number for none
  *
- * Sets what schedules that are made from now on begin with; without it that is the learning rate that
- * the group has when the first one is made.
+ * Sets the initial learning rate of schedules that are created from now on; by default it is the learning
+ * rate of the group when the first one is created.
  *
  * Since: 0.1
  */
@@ -323,14 +271,14 @@ gtorch_param_group_set_initial_learning_rate (GTorchParamGroup *self, gdouble le
     learning_rate = -1;
   if (!gtorch_property_set_double (&self->initial_learning_rate, learning_rate))
     return;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_INITIAL_LEARNING_RATE]);
+  g_object_notify (G_OBJECT (self), "initial-learning-rate");
 }
 
 /**
  * gtorch_param_group_get_weight_decay:
  * @self: a group
  *
- * Gets how strongly parameters are pulled towards zero.
+ * Gets the weight decay.
  *
  * Returns: the weight decay
  *
@@ -346,10 +294,9 @@ gtorch_param_group_get_weight_decay (GTorchParamGroup *self)
 /**
  * gtorch_param_group_set_weight_decay:
  * @self: a group
- * @weight_decay: how strongly parameters are pulled towards zero
+ * @weight_decay: the strength of the weight decay
  *
- * Sets how strongly parameters are pulled towards zero, from the next step on, which fails if the number is
- * negative or not finite.
+ * Sets the weight decay from the next step on, which fails if the number is negative or not finite.
  *
  * Since: 0.1
  */
@@ -363,7 +310,7 @@ gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_deca
     g_warning (
         "param_group: a graph has captured steps with the former weight-decay: its replays go on "
         "with that");
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_WEIGHT_DECAY]);
+  g_object_notify (G_OBJECT (self), "weight-decay");
 }
 
 GTorchTensor *

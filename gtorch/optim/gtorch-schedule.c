@@ -14,7 +14,7 @@
 #include "device/gtorch-device.h"
 #include "tensor/gtorch-impl-private.h"
 #include "optim/gtorch-optimizer-private.h"
-#include "tensor/gtorch-state-private.h"
+#include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-create.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -37,8 +37,8 @@ gtorch_schedule_get_numbers (GTorchLRScheduler *self, gdouble *numbers)
     {
       gconstpointer place = (const gchar *) self + row->numbers[i].offset;
 
-      numbers[i] = row->numbers[i].kind == GTORCH_FIELD_INT ? (gdouble) * (const gint64 *) place
-                                                            : *(const gdouble *) place;
+      numbers[i] = row->numbers[i].kind == GTORCH_FIELD_INT64 ? (gdouble) * (const gint64 *) place
+                                                              : *(const gdouble *) place;
     }
   return row != NULL ? row->n_numbers : 0;
 }
@@ -53,7 +53,7 @@ gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers)
     {
       const gchar *name = row->numbers[i].property;
 
-      if (row->numbers[i].kind == GTORCH_FIELD_INT)
+      if (row->numbers[i].kind == GTORCH_FIELD_INT64)
         g_object_set (self, name, (gint64) numbers[i], NULL);
       else
         g_object_set (self, name, numbers[i], NULL);
@@ -119,7 +119,7 @@ static void
 put_numbers (GHashTable *dict, const gchar *name, GArray *numbers)
 {
   GTorchTensor *tensor =
-      gtorch_tensor_new_from_doubles ((const gdouble *) numbers->data, numbers->len,
+      gtorch_tensor_new_from_doubles ((const gdouble *) (gpointer) numbers->data, numbers->len,
                                       (const gint64[]){ numbers->len }, 1, GTORCH_DTYPE_FLOAT64,
                                       gtorch_device_cpu (), NULL);
 
@@ -131,8 +131,7 @@ put_numbers (GHashTable *dict, const gchar *name, GArray *numbers)
  * gtorch_lr_scheduler_state_dict:
  * @self: a schedule
  *
- * Gets all that the schedule remembers: `last_epoch`, `base_lrs` and `last_lr` with one number for each
- * group,
+ * Gets the state of the schedule: `last_epoch`, `base_lrs` and `last_lr` with one number for each group,
  * and its settings by their names.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
@@ -205,11 +204,11 @@ get_lrs (GTorchLRScheduler *self, const gchar *name, GTorchTensor *value, GError
   return lrs;
 }
 
-/* All that a load is going to change. */
+/* The changes that a load is going to make. */
 typedef struct
 {
   gdouble last_epoch;
-  GArray *base_lrs, *last_lrs; /* NULL: stays */
+  GArray *base_lrs, *last_lrs; /* NULL: unchanged */
   gdouble numbers[GTORCH_SCHEDULE_MAX_NUMBERS];
 } Load;
 
@@ -249,9 +248,10 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
       return gtorch_state_get_number ("load_state_dict", name, value,
                                       MAX (row->numbers[i].least, -G_MAXDOUBLE),
                                       MIN (row->numbers[i].most,
-                                           row->numbers[i].kind == GTORCH_FIELD_INT ? 0x1p53
-                                                                                    : G_MAXDOUBLE),
-                                      row->numbers[i].kind == GTORCH_FIELD_INT, &load->numbers[i],
+                                           row->numbers[i].kind == GTORCH_FIELD_INT64
+                                               ? 0x1p53
+                                               : G_MAXDOUBLE),
+                                      row->numbers[i].kind == GTORCH_FIELD_INT64, &load->numbers[i],
                                       error);
   g_assert_not_reached ();
 }
@@ -271,14 +271,15 @@ check_entries (GTorchLRScheduler *self, GHashTable *state, GError **error)
 /**
  * gtorch_lr_scheduler_load_state_dict:
  * @self: a schedule
- * @state: (element-type utf8 GTorchTensor): what [method@LRScheduler.state_dict] gave
+ * @state: (element-type utf8 GTorchTensor): the result of [method@LRScheduler.state_dict]
  * @error: return location for an error
  *
- * Takes over what another schedule of this class remembers. The learning rates of the optimizer stay until
- * the next step: they are part of the optimizer's state. Nothing is changed if @state does not fit.
+ * Replaces the state by that of another schedule of this class. The learning rates of the optimizer do
+ * not change until the next step: they are part of the optimizer's state. Nothing is changed if @state is
+ * invalid.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the entries that are missing and those that
- *   are unexpected, or %GTORCH_ERROR_FORMAT naming the entry that does not fit
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_FOUND listing the missing and the unexpected entries,
+ *   or %GTORCH_ERROR_FORMAT naming the invalid entry
  *
  * Since: 0.1
  */
@@ -302,7 +303,7 @@ gtorch_lr_scheduler_load_state_dict (GTorchLRScheduler *self, GHashTable *state,
     if (!load_entry (self, &load, name, value, error))
       return FALSE;
 
-  /* From here on nothing fails. */
+  /* no failure is possible from here on */
   if (load.base_lrs != NULL)
     {
       g_array_unref (mine->base_lrs);
@@ -322,9 +323,9 @@ gtorch_lr_scheduler_load_state_dict (GTorchLRScheduler *self, GHashTable *state,
 /**
  * gtorch_lr_scheduler_state_lists:
  * @self: a schedule
- * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no order
+ * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names, in no particular order
  *
- * Gets what [method@LRScheduler.state_dict] gets, as lists.
+ * Gets the state of [method@LRScheduler.state_dict] as lists.
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensor of each name
  *
@@ -348,7 +349,7 @@ gtorch_lr_scheduler_state_lists (GTorchLRScheduler *self, gchar ***names)
  * @n_tensors: the length of @tensors, which is that of @names
  * @error: return location for an error
  *
- * Does what [method@LRScheduler.load_state_dict] does.
+ * Does the same as [method@LRScheduler.load_state_dict].
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
  *   of [method@LRScheduler.load_state_dict]

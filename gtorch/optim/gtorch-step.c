@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Optimizers that are rows: their settings, what they remember, and their step, which is one operation. */
+/* Optimizers that are rows: their settings, their state, and their step, which is one operation. */
 
 #include "config.h"
 
@@ -12,6 +12,7 @@
 
 #include "cpu/ops/gtorch-cpu-optim.h"
 #include "device/gtorch-device-private.h"
+#include "nn/gtorch-field-text-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -21,7 +22,7 @@ class_of (GTorchOptimizer *self)
   return GTORCH_OPTIMIZER_GET_CLASS (self)->row;
 }
 
-/* group: may be NULL, its settings are 0 then. */
+/* group: if NULL, its settings count as 0. */
 static void
 get_numbers (GTorchOptimizer *self, GTorchParamGroup *group, gdouble *numbers)
 {
@@ -65,7 +66,7 @@ check_rule (const GTorchStepClass *row, const GTorchStepRule *rule, const gdoubl
   return FALSE;
 }
 
-/* Those of groups are checked by the groups. */
+/* The groups check their own settings. */
 static gboolean
 check (GTorchOptimizer *self, GError **error)
 {
@@ -80,7 +81,7 @@ check (GTorchOptimizer *self, GError **error)
 
       if (number->offset < 0 || number->kind != GTORCH_FIELD_DOUBLE)
         continue;
-      /* What rounds to the bound in float32 is there in steps of float32. */
+      /* a number that rounds to the bound in float32 equals it in steps of float32 */
       if (isfinite (number->below)
           && !(numbers[i] >= number->least && (gfloat) numbers[i] < number->below))
         {
@@ -126,7 +127,7 @@ gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name)
 
 /* --- steps --- */
 
-/* What a step of some parameters of a group is made with. */
+/* The arguments of a step of some parameters of a group. */
 typedef struct
 {
   const GTorchStep *step;
@@ -146,8 +147,8 @@ count_bit (const GTorchStep *step)
   return 0;
 }
 
-/* A module that was moved or converted takes its parameters and their grads along, and knows of no
- * optimizer. */
+/* A module that was moved or converted has moved its parameters and their grads, but not the state of
+ * optimizers. */
 static gboolean
 fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gchar *name,
       gboolean is_count, GError **error)
@@ -180,7 +181,7 @@ fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gc
   return FALSE;
 }
 
-/* A count that is not there though the parameter has been stepped: this is not the first step. */
+/* The parameter has been stepped without a count: this is not the first step. */
 static GTorchTensor *
 ensure (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state, gboolean first,
         GError **error)
@@ -221,7 +222,7 @@ call (const GTorchOptimStep *step, GTorchImpl *const *operands, guint n, guint k
                                         run->step->n_numbers, run->first, error);
 }
 
-/* Makes what is not there before anything is changed. */
+/* Creates missing states before anything is changed. */
 static gboolean
 run_part (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GError **error)
 {
@@ -280,9 +281,9 @@ kind_of (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state
   return kind;
 }
 
-/* Counts tell the device which step is the first where the host does not know: in graphs, and where steps may
- * be skipped. So there are parameters that have been stepped and others, and those with a count and
- * without. */
+/* Counts tell the device which step is the first if the host does not know: in graphs, and where steps
+ * may be skipped. So there may be parameters that have been stepped and others, and those with a count
+ * and without. */
 static gboolean
 run_by_kind (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GError **error)
 {
@@ -294,7 +295,7 @@ run_by_kind (GTorchOptimizer *self, const GTorchOptimStep *step, Run *run, GErro
 
   for (i = 0; i < step->n; i++)
     kinds[i] = kind_of (self, run, step->params[i], states) | (counts ? HAS_COUNT : 0);
-  /* before the first of them is changed: then there is nothing left to be made */
+  /* before the first of them is changed: later steps then create nothing */
   for (i = 0; i < step->n; i++)
     if (!ensure_all (self, run, step->params[i], states | ((kinds[i] & HAS_COUNT) != 0 ? count : 0),
                      (kinds[i] & IS_FIRST) != 0, error))

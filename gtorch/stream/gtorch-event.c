@@ -6,9 +6,9 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "stream/gtorch-event-private.h"
-#include "check/gtorch-race-private.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -50,18 +50,10 @@ struct _GTorchEvent
 
 enum
 {
-  PROP_0,
-  PROP_FLAGS,
-  N_PROPS
-};
-
-enum
-{
   COMPLETED,
   N_SIGNALS
 };
 
-static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
 
 G_DEFINE_TYPE (GTorchEvent, gtorch_event, G_TYPE_OBJECT)
@@ -84,24 +76,6 @@ gtorch_event_flags_get_type (void)
 }
 
 static void
-gtorch_event_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_FLAGS)
-    g_value_set_flags (value, GTORCH_EVENT (object)->flags);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_event_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_FLAGS)
-    GTORCH_EVENT (object)->flags = g_value_get_flags (value);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
 gtorch_event_finalize (GObject *object)
 {
   GTorchEvent *self = GTORCH_EVENT (object);
@@ -113,15 +87,7 @@ gtorch_event_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_event_parent_class)->finalize (object);
 }
 
-static void
-gtorch_event_class_init (GTorchEventClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-
-  object_class->get_property = gtorch_event_get_property;
-  object_class->set_property = gtorch_event_set_property;
-  object_class->finalize = gtorch_event_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchEvent:flags:
    *
@@ -129,10 +95,17 @@ gtorch_event_class_init (GTorchEventClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_FLAGS] =
-      g_param_spec_flags ("flags", NULL, NULL, GTORCH_TYPE_EVENT_FLAGS, GTORCH_EVENT_NONE,
-                          G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "flags", GTORCH_FIELD_FLAGS, GTORCH_FIELD (GTorchEvent, flags),
+    .type = gtorch_event_flags_get_type, .flags = GTORCH_FIELD_FIXED },
+};
+
+static void
+gtorch_event_class_init (GTorchEventClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_event_finalize;
+  GTORCH_FIELDS (klass, fields);
 
   /**
    * GTorchEvent::completed:
@@ -202,7 +175,7 @@ gtorch_event_dup_fence (GTorchEvent *self)
     {
       fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
       if (self->fence != NULL)
-        fence->order = gtorch_race_order_copy (self->fence->order);
+        fence->mark = gtorch_mark_ref (self->fence->mark);
     }
   else if (self->fence != NULL)
     fence = gtorch_fence_ref (self->fence);
@@ -266,8 +239,7 @@ record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
               ->shared_events->record (self->shared, stream, error))
     return NULL;
   fence = GTORCH_DEVICE_GET_CLASS (self->device)->shared_events->new_fence (self->shared);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  gtorch_stream_mark_fence (stream, fence);
   return fence;
 }
 

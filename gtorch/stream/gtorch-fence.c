@@ -7,9 +7,9 @@
 
 #include <time.h>
 
-#include "graph/gtorch-capture-private.h"
+#include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
+#include "stream/gtorch-fence-private.h"
 
 typedef struct
 {
@@ -46,7 +46,7 @@ gtorch_fence_unref (GTorchFence *fence)
   if (fence->backend != NULL)
     fence->backend->free (fence);
   g_free (fence->clock);
-  gtorch_race_order_free (fence->order);
+  gtorch_mark_unref (fence->mark);
   g_mutex_clear (&fence->lock);
   g_cond_clear (&fence->cond);
   g_free (fence);
@@ -111,8 +111,8 @@ complete_orphan (GTorchFence *fence)
   g_mutex_unlock (&orphan_lock);
 }
 
-/* Does not ask whether the fence is done unless a fork has come between: the checker of streams takes the
- * question for the host's waiting. */
+/* Does not ask whether the fence is done unless a fork has come between: observers take the question for
+ * the host's waiting. */
 gboolean
 gtorch_fence_is_orphan (GTorchFence *fence)
 {
@@ -139,8 +139,7 @@ gtorch_fence_is_done (GTorchFence *fence)
     }
   if (!g_atomic_int_get (&fence->done))
     return FALSE;
-  if (G_UNLIKELY (fence->order != NULL))
-    gtorch_race_reached (fence->order);
+  gtorch_observe_host_waited (fence->mark);
   return TRUE;
 }
 
@@ -248,7 +247,7 @@ typedef struct
   Waker *waker;
   GCancellable *cancellable;
   gulong cancelled_id;
-  GTorchFence *fence; /* only with GTORCH_CHECK=streams */
+  GTorchFence *fence; /* only if it has a mark */
 } FenceSource;
 
 static Waker *
@@ -374,7 +373,7 @@ gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable)
   g_source_set_callback (child, do_nothing, waker_ref (waker), child_destroyed);
   g_source_add_child_source (source, child);
   g_source_unref (child);
-  if (fence->order != NULL)
+  if (fence->mark != NULL)
     self->fence = gtorch_fence_ref (fence);
   if (cancellable != NULL)
     {

@@ -6,12 +6,11 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-callback-private.h"
-#include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-capturing-private.h"
+#include "base/gtorch-field-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "stream/gtorch-event-private.h"
-#include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -46,50 +45,9 @@
  * Since: 0.1
  */
 
-enum
-{
-  PROP_0,
-  PROP_DEVICE,
-  PROP_PRIORITY,
-  PROP_AUTO_SYNC,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 gint gtorch_n_auto_syncs;
 
 G_DEFINE_TYPE (GTorchStream, gtorch_stream, G_TYPE_OBJECT)
-
-static void
-gtorch_stream_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchStream *self = GTORCH_STREAM (object);
-
-  switch (prop_id)
-    {
-    case PROP_DEVICE:
-      g_value_set_object (value, gtorch_stream_get_device (self));
-      break;
-    case PROP_PRIORITY:
-      g_value_set_int (value, self->priority);
-      break;
-    case PROP_AUTO_SYNC:
-      g_value_set_boolean (value, gtorch_stream_get_auto_sync (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_stream_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_AUTO_SYNC)
-    gtorch_stream_set_auto_sync (GTORCH_STREAM (object), g_value_get_boolean (value));
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_stream_finalize (GObject *object)
@@ -99,15 +57,9 @@ gtorch_stream_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_stream_parent_class)->finalize (object);
 }
 
-static void
-gtorch_stream_class_init (GTorchStreamClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchStream Self;
 
-  object_class->get_property = gtorch_stream_get_property;
-  object_class->set_property = gtorch_stream_set_property;
-  object_class->finalize = gtorch_stream_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchStream:device:
    *
@@ -115,8 +67,8 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_stream_get_device, NULL) },
   /**
    * GTorchStream:priority:
    *
@@ -124,8 +76,7 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_PRIORITY] = g_param_spec_int ("priority", NULL, NULL, G_MININT, G_MAXINT, 0,
-                                           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  { "priority", GTORCH_PROPERTY_INT (gtorch_stream_get_priority, NULL) },
   /**
    * GTorchStream:auto-sync:
    *
@@ -134,10 +85,16 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_AUTO_SYNC] =
-      g_param_spec_boolean ("auto-sync", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "auto-sync", GTORCH_PROPERTY_BOOL (gtorch_stream_get_auto_sync, gtorch_stream_set_auto_sync) },
+};
+
+static void
+gtorch_stream_class_init (GTorchStreamClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_stream_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -163,7 +120,7 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
 {
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_or_current (device);
-  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, error);
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, priority, NULL, error);
 }
 
 /**
@@ -188,11 +145,7 @@ gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **erro
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
   device = gtorch_device_resolved (device);
-  if (GTORCH_DEVICE_GET_CLASS (device)->new_external_stream != NULL)
-    return GTORCH_DEVICE_GET_CLASS (device)->new_external_stream (device, handle, error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("stream: %s has no queues that others could make"), gtorch_device_name (device));
-  return NULL;
+  return GTORCH_DEVICE_GET_CLASS (device)->new_stream (device, 0, &handle, error);
 }
 
 /**
@@ -349,7 +302,7 @@ gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
   if (__atomic_exchange_n (&self->auto_sync, auto_sync, __ATOMIC_ACQ_REL) == auto_sync)
     return;
   g_atomic_int_add (&gtorch_n_auto_syncs, auto_sync ? 1 : -1);
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_AUTO_SYNC]);
+  g_object_notify (G_OBJECT (self), "auto-sync");
 }
 
 static gboolean
@@ -375,18 +328,12 @@ is_idle (GTorchStream *self)
 gboolean
 gtorch_stream_is_idle (GTorchStream *self)
 {
-  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    {
-      GTorchRaceOrder *order = gtorch_race_order_new (gtorch_stream_get_queue (self));
-      gboolean result = is_idle (self);
+  g_auto (GTorchHostWait) wait = { NULL };
 
-      if (result)
-        gtorch_race_reached (order);
-      gtorch_race_order_free (order);
-      return result;
-    }
-  return is_idle (self);
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
+  wait = gtorch_observe_host_wait (self->device, gtorch_stream_get_queue (self));
+  wait.is_over = is_idle (self);
+  return wait.is_over;
 }
 
 /**
@@ -539,6 +486,12 @@ gtorch_stream_join_others (GTorchDevice *device, GError **error)
   return TRUE;
 }
 
+void
+gtorch_stream_mark_fence (GTorchStream *stream, GTorchFence *fence)
+{
+  fence->mark = gtorch_observe_record (stream->device, gtorch_stream_get_queue (stream));
+}
+
 GTorchFence *
 gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
 {
@@ -548,15 +501,15 @@ gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error)
   fence->flags = flags;
   if (capture != NULL)
     {
-      if (!gtorch_capture_record (capture, stream, fence, error))
+      if (!GTORCH_CAPTURE_BASE (capture)->klass->record (capture, stream, fence, error))
         g_clear_pointer (&fence, gtorch_fence_unref);
     }
   else if (!has_queue (stream))
     gtorch_fence_complete (fence, NULL);
   else if (!GTORCH_STREAM_GET_CLASS (stream)->record (stream, fence, error))
     g_clear_pointer (&fence, gtorch_fence_unref);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && fence != NULL && capture == NULL)
-    fence->order = gtorch_race_order_new (gtorch_stream_get_queue (stream));
+  if (fence != NULL && capture == NULL)
+    gtorch_stream_mark_fence (stream, fence);
   return fence;
 }
 
@@ -568,7 +521,7 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
   if (gtorch_fence_is_orphan (fence))
     return gtorch_fork_refuse_stream (error);
   if (fence->capture != NULL && !gtorch_fence_is_done (fence))
-    return gtorch_capture_join (fence->capture, stream, fence, error);
+    return GTORCH_CAPTURE_BASE (fence->capture)->klass->join (fence->capture, stream, fence, error);
   if (capture != NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
@@ -578,8 +531,7 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
                    stream);
       return FALSE;
     }
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_wait (stream, fence->order);
+  gtorch_observe_wait (stream, fence->mark);
   if (!has_queue (stream))
     return gtorch_fence_wait (fence, NULL, error);
   return GTORCH_STREAM_GET_CLASS (stream)->wait (stream, fence, error);
@@ -778,4 +730,20 @@ gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **err
   result = gtorch_stream_wait_fence (self, fence, error);
   gtorch_fence_unref (fence);
   return result;
+}
+
+/* --- what a thread has made current --- */
+
+void
+gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream)
+{
+  gtorch_change_pointer (self, &gtorch_thread.streams[slot],
+                         stream == NULL || stream->is_default ? NULL : g_object_ref (stream),
+                         g_object_unref);
+}
+
+void
+gtorch_change_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream)
+{
+  gtorch_change_slot (self, device->slot, stream);
 }

@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 #include "stream/gtorch-stream-private.h"
 
 static GMutex list_lock;
@@ -161,17 +160,14 @@ gboolean
 gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                       GError **error)
 {
-  GTorchRaceOrder *order = NULL;
-  gboolean result;
+  if (seq == G_MAXUINT64 || gtorch_timeline_is_of_copies (timeline))
+    {
+      g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (timeline->device, timeline);
 
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS) && seq == G_MAXUINT64
-      && !gtorch_timeline_is_of_copies (timeline))
-    order = gtorch_race_order_new (timeline);
-  result = timeline_wait (timeline, seq, cancellable, error);
-  if (result)
-    gtorch_race_reached (order);
-  gtorch_race_order_free (order);
-  return result;
+      wait.is_over = timeline_wait (timeline, seq, cancellable, error);
+      return wait.is_over;
+    }
+  return timeline_wait (timeline, seq, cancellable, error);
 }
 
 gboolean

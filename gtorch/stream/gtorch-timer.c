@@ -11,6 +11,7 @@
 #include "base/gtorch-error.h"
 #include "stream/gtorch-event.h"
 #include "stream/gtorch-stream.h"
+#include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
 
 /**
@@ -45,39 +46,7 @@ struct _GTorchTimer
   gdouble elapsed_ms;
 };
 
-enum
-{
-  PROP_0,
-  PROP_STREAM,
-  PROP_ELAPSED_MS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchTimer, gtorch_timer, G_TYPE_OBJECT)
-
-static void
-gtorch_timer_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchTimer *self = GTORCH_TIMER (object);
-
-  if (prop_id == PROP_STREAM)
-    g_value_set_object (value, self->stream);
-  else if (prop_id == PROP_ELAPSED_MS)
-    g_value_set_double (value, self->elapsed_ms);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
-
-static void
-gtorch_timer_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  if (prop_id == PROP_STREAM)
-    GTORCH_TIMER (object)->stream = g_value_dup_object (value);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-}
 
 static void
 gtorch_timer_finalize (GObject *object)
@@ -90,15 +59,9 @@ gtorch_timer_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_timer_parent_class)->finalize (object);
 }
 
-static void
-gtorch_timer_class_init (GTorchTimerClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+typedef GTorchTimer Self;
 
-  object_class->get_property = gtorch_timer_get_property;
-  object_class->set_property = gtorch_timer_set_property;
-  object_class->finalize = gtorch_timer_finalize;
-
+static const GTorchField fields[] = {
   /**
    * GTorchTimer:stream:
    *
@@ -106,9 +69,8 @@ gtorch_timer_class_init (GTorchTimerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_STREAM] =
-      g_param_spec_object ("stream", NULL, NULL, GTORCH_TYPE_STREAM,
-                           G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  { "stream", GTORCH_FIELD_OBJECT, GTORCH_FIELD (Self, stream), .type = gtorch_stream_get_type,
+    .flags = GTORCH_FIELD_FIXED },
   /**
    * GTorchTimer:elapsed-ms:
    *
@@ -116,10 +78,17 @@ gtorch_timer_class_init (GTorchTimerClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ELAPSED_MS] =
-      g_param_spec_double ("elapsed-ms", NULL, NULL, -G_MAXDOUBLE, G_MAXDOUBLE, 0,
-                           G_PARAM_READABLE | G_PARAM_EXPLICIT_NOTIFY | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "elapsed-ms", GTORCH_PROPERTY_DOUBLE (gtorch_timer_get_elapsed_ms, NULL), .low = -G_MAXDOUBLE,
+    .high = G_MAXDOUBLE },
+};
+
+static void
+gtorch_timer_class_init (GTorchTimerClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = gtorch_timer_finalize;
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -212,7 +181,7 @@ take_time (GTorchTimer *self, GTorchEvent *start, GTorchEvent *end, GError **err
   if (isnan (elapsed))
     return FALSE;
   self->elapsed_ms = elapsed;
-  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_ELAPSED_MS]);
+  g_object_notify (G_OBJECT (self), "elapsed-ms");
   return TRUE;
 }
 

@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* The binary interface of DLPack 1.x, in our own words: how libraries in one process hand tensors to each
- * other. The old form has no version, no flags, and its members in another order. */
+/* The binary interface of DLPack 1.x, with which libraries in one process exchange tensors. The old form
+ * has no version and no flags, and another order of members. */
 
 #define GTORCH_DLPACK_MAJOR 1
 #define GTORCH_DLPACK_MINOR 1
@@ -19,7 +19,7 @@ enum
   GTORCH_DL_CUDA = 2,
   GTORCH_DL_CUDA_HOST = 3,
   GTORCH_DL_CUDA_MANAGED = 13,
-  GTORCH_DL_LAST_DEVICE = 18, /* the last one that has a meaning */
+  GTORCH_DL_LAST_DEVICE = 18, /* the last type of device in use */
 };
 
 enum

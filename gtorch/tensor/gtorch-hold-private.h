@@ -9,41 +9,41 @@
 
 G_BEGIN_DECLS
 
-/* A hold keeps the storage of tensors in place while a call uses them. gtorch_tensor_release () may run in
- * another thread at any time, or in a handler of a signal that an allocation inside of the call
- * emits. It gives the storage of a held tensor back only when the last call that holds it ends; a call that
- * begins later finds the tensor released.
+/* A hold keeps the storage of tensors alive while a call uses them. gtorch_tensor_release () may run in
+ * another thread at any time, or in a signal handler that an allocation inside the call emits. The
+ * storage of a held tensor is freed only when the last call that holds it ends; a call that begins later
+ * finds the tensor released.
  *
- * Holds are hazard pointers. A thread writes the tensors that it is about to use into a list of its
- * own, without an atomic instruction; release () marks the tensor, makes all threads execute a memory
- * barrier, and searches the lists. The cost is thus where it is rare.
+ * Holds are hazard pointers. A thread writes the tensors that it is about to use to its own list, without
+ * an atomic instruction; release () marks the tensor, makes all threads execute a memory barrier, and
+ * searches the lists. So the rare operation bears the cost.
  *
- * Inside of a hold impl->storage does not change: it is NULL for a tensor that was released before,
- * and stays what it is otherwise. */
+ * During a hold impl->storage does not change: it is NULL for a tensor that was released before,
+ * otherwise it stays. */
 
 #define GTORCH_HOLDS_MAX 28
 
 struct _GTorchHolds
 {
-  guint n; /* atomically; above GTORCH_HOLDS_MAX every tensor counts as held */
+  guint n; /* accessed atomically; above GTORCH_HOLDS_MAX every tensor counts as held */
   guint must_flush;
-  GTorchImpl *impls[GTORCH_HOLDS_MAX]; /* atomically; may be NULL */
-  GTorchHolds *next;                   /* under the lock of gtorch-hold.c */
+  GTorchImpl *impls[GTORCH_HOLDS_MAX]; /* accessed atomically; may be NULL */
+  GTorchHolds *next;                   /* protected by the lock of gtorch-hold.c */
 };
 
 GTorchHolds *gtorch_holds_register (void);
-/* Waits until a release () that is being done is done. */
+/* Waits until a running release () has finished. */
 void gtorch_holds_settle (void);
-/* Does what release () left to this thread. */
+/* Frees what release () left to this thread. */
 void gtorch_holds_flush (void);
-/* When the thread ends. */
+/* Called when the thread ends. */
 void gtorch_holds_unregister (void);
 
-/* Gives the storage of impl back as soon as no call holds it. */
+/* Frees the storage of impl as soon as no call holds it. */
 void gtorch_impl_release (GTorchImpl *impl);
 
-/* Gives what gtorch_unhold () takes. Entries of impls may be NULL. The caller must look at
- * gtorch_impl_is_released () of each before it uses the storage, or call gtorch_hold () instead. */
+/* Returns the token for gtorch_unhold (). Entries of impls may be NULL. The caller must check
+ * gtorch_impl_is_released () for each before it uses the storage, or call gtorch_hold () instead. */
 static inline guint
 gtorch_hold_begin (GTorchImpl *const *impls, guint n)
 {
@@ -59,12 +59,12 @@ gtorch_hold_begin (GTorchImpl *const *impls, guint n)
   if (G_LIKELY (start + n <= GTORCH_HOLDS_MAX))
     while (n-- > 0)
       __atomic_store_n (&to[n], impls[n], __ATOMIC_RELEASE);
-  /* The processor's barrier is executed by release () for all threads. */
+  /* release () executes the processor's barrier for all threads */
   __atomic_signal_fence (__ATOMIC_SEQ_CST);
   return start;
 }
 
-/* The same; impl->storage stays what it is until gtorch_unhold (). */
+/* Begins a hold and checks for released tensors; impl->storage does not change until gtorch_unhold (). */
 static inline guint
 gtorch_hold (GTorchImpl *const *impls, guint n)
 {
@@ -108,7 +108,7 @@ gtorch_unhold_cleanup (guint *start)
 #define GTORCH_HOLD(impl)                                                                   \
   G_GNUC_UNUSED __attribute__ ((cleanup (gtorch_unhold_cleanup))) guint GTORCH_HOLD_NAME_ ( \
       __LINE__) = gtorch_hold_one (impl)
-/* For the first line of public functions: a pointer that is no tensor is left to their checks. */
+/* For the first line of public functions: invalid pointers are left to their checks. */
 #define GTORCH_HOLD_TENSOR(tensor) \
   GTORCH_HOLD (GTORCH_IS_TENSOR (tensor) ? gtorch_tensor_unwrap (tensor) : NULL)
 #define GTORCH_HOLD_TENSORS(tensors, n)                                                     \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Releasing the memory of tensors that other threads may be using. See gtorch-hold-private.h. */
+/* Releases the memory of tensors that other threads may be using. See gtorch-hold-private.h. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #endif
 
 #include "autograd/gtorch-autograd-private.h"
-#include "stream/gtorch-choice-private.h"
+#include "stream/gtorch-stream-private.h"
 #include "base/gtorch-fork-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "memory/gtorch-memory-pool-private.h"
@@ -27,12 +27,12 @@ typedef struct
 } Pending;
 
 static GMutex lock;
-static GTorchHolds *all_holds; /* of each thread that runs operations */
-static GArray *pending;        /* of Pending, NULL while there is none */
+static GTorchHolds *all_holds; /* the lists of all threads that run operations */
+static GArray *pending;        /* of Pending, NULL if empty */
 
 GTORCH_FORK_LOCK (lock);
 
-/* The calls of other threads have not come along. */
+/* In the child of fork () the calls of other threads do not exist. */
 static void
 forget_other_threads (void)
 {
@@ -57,8 +57,8 @@ gtorch_holds_register (void)
 {
   GTorchHolds *holds = g_new0 (GTorchHolds, 1);
 
-  /* A new thread takes the lock before its first hold, so that it sees every tensor marked that was
-   * released without a barrier because the thread was not there yet. */
+  /* a new thread takes the lock before its first hold, so that it sees the marks of all tensors that were
+   * released without a barrier before it was registered */
   add_to_list (holds);
   gtorch_thread.holds = holds;
   gtorch_thread_clean_up_later ();
@@ -90,6 +90,7 @@ gtorch_holds_unregister (void)
 
   if (holds == NULL)
     return;
+  gtorch_unhold (0); /* what a call held in which the thread has ended */
   g_mutex_lock (&lock);
   for (link = &all_holds; *link != holds; link = &(*link)->next)
     ;
@@ -107,15 +108,15 @@ membarrier (gint command)
 }
 #endif
 
-/* Every thread of the process executes a memory barrier. Under the lock. */
+/* Makes every thread of the process execute a memory barrier. The lock must be held. */
 static void
 barrier_everywhere (void)
 {
 #ifdef HAVE_LINUX_MEMBARRIER_H
   static gint registered = -1;
 
-  /* Registering takes the kernel some 10 ms, once, in programs that release while several threads
-   * run operations. */
+  /* registration takes the kernel some 10 ms, once, in programs that release while several threads run
+   * operations */
   if (registered < 0)
     registered = membarrier (MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
   if (registered && membarrier (MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -123,7 +124,7 @@ barrier_everywhere (void)
   if (membarrier (MEMBARRIER_CMD_GLOBAL))
     return;
 #endif
-  /* Without help of the kernel: no store stays in a processor's buffer for that long. */
+  /* without the system call: no store stays in a processor's buffer for that long */
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
   g_usleep (1000);
   __atomic_thread_fence (__ATOMIC_SEQ_CST);
@@ -142,7 +143,7 @@ contains (const GTorchHolds *holds, const GTorchImpl *impl)
   return FALSE;
 }
 
-/* Under the lock. A thread that holds impl is told to flush when it ends a call. */
+/* Returns TRUE if a thread holds impl, and tells it to flush when its call ends. The lock must be held. */
 static gboolean
 is_held (const GTorchImpl *impl)
 {
@@ -155,7 +156,7 @@ is_held (const GTorchImpl *impl)
       __atomic_store_n (&holds->must_flush, TRUE, __ATOMIC_RELAXED);
       if (holds == gtorch_thread.holds)
         return TRUE;
-      /* Either the thread sees the flag, or its hold has ended meanwhile. */
+      /* either the thread sees the flag, or its hold has ended */
       barrier_everywhere ();
       if (contains (holds, impl))
         return TRUE;
@@ -163,19 +164,19 @@ is_held (const GTorchImpl *impl)
   return FALSE;
 }
 
-/* Under the lock. */
+/* Takes the storage out of the impl. The lock must be held. */
 static void
 take (Pending *entry)
 {
   entry->storage = __atomic_exchange_n (&entry->impl->storage, NULL, __ATOMIC_ACQ_REL);
-  /* A result also gives up the graph that led to it, with everything saved there. A leaf does not, since
-   * graphs that it is part of may yet run, nor does what others own, such as the base of a view. */
+  /* A result also releases its graph, with all saved values. A leaf does not, since its graphs may yet
+   * run, and neither does a view, whose base belongs to others. */
   if (entry->impl->autograd != NULL && entry->impl->autograd->grad_fn != NULL
       && g_atomic_int_get (&entry->impl->ref_count) == 2)
     entry->autograd = g_steal_pointer (&entry->impl->autograd);
 }
 
-/* Without the lock: destructors of the program may run. */
+/* Must be called without the lock: destructors of the program may run. */
 static void
 drop (Pending *entry)
 {
@@ -191,7 +192,7 @@ gtorch_impl_release (GTorchImpl *impl)
 {
   Pending entry = { NULL };
 
-  /* A thread that registers later sees the mark, so that without other threads there is no barrier. */
+  /* a thread that registers later sees the mark, so no barrier is needed without other threads */
   g_mutex_lock (&lock);
   if (!__atomic_exchange_n (&impl->is_released, TRUE, __ATOMIC_ACQ_REL))
     {
@@ -245,4 +246,9 @@ gtorch_holds_flush (void)
   g_mutex_unlock (&lock);
   for (i = 0; i < done->len; i++)
     drop (&g_array_index (done, Pending, i));
+}
+
+static void __attribute__ ((constructor)) add_cleanup (void)
+{
+  gtorch_thread_add_cleanup (gtorch_holds_unregister);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Whether two views of one storage share elements. */
+/* Tests whether two views of one storage share elements. */
 
 #include "config.h"
 
@@ -13,9 +13,10 @@
 typedef struct
 {
   guint n_dims;
-  gint64 strides[GTORCH_MAX_DIMS]; /* positive, the largest first */
+  gint64 strides[GTORCH_MAX_DIMS]; /* positive, in descending order */
   gint64 shape[GTORCH_MAX_DIMS];
-  gint64 reach[GTORCH_MAX_DIMS + 1]; /* from the first element of these dimensions to the last */
+  /* distance from the first element of these dimensions to the last */
+  gint64 reach[GTORCH_MAX_DIMS + 1];
 } Layout;
 
 static gboolean
@@ -41,7 +42,7 @@ lay_out (const GTorchImpl *impl, Layout *layout)
   return TRUE;
 }
 
-/* Puts in a dimension of one element wherever the other has a stride that this one lacks. */
+/* Adds a dimension of size 1 for each stride that only the other layout has. */
 static gboolean
 complete (Layout *layout, const Layout *other)
 {
@@ -64,14 +65,15 @@ complete (Layout *layout, const Layout *other)
     {
       whole.reach[i] = whole.reach[i + 1] + whole.strides[i] * (whole.shape[i] - 1);
       if (whole.reach[i + 1] >= whole.strides[i])
-        return FALSE; /* woven into itself, or another order of rows */
+        return FALSE; /* self-interleaved, or another order of rows */
     }
   *layout = whole;
   return TRUE;
 }
 
-/* Both have the same strides and b begins `distance` elements behind a. Index i of the outermost dimension
- * of a and j of b's can meet only where (i - j) * stride is about the distance: for few differences. */
+/* Both have the same strides and b starts `distance` elements behind a. Index i of the outermost
+ * dimension of a and j of b's can meet only if (i - j) * stride is near the distance: for few
+ * differences. */
 static gboolean
 grids_meet (const Layout *a, const Layout *b, guint dim, gint64 distance)
 {
@@ -93,7 +95,7 @@ grids_meet (const Layout *a, const Layout *b, guint dim, gint64 distance)
   return FALSE;
 }
 
-/* FALSE if it is certain that no element of one is an element of the other: x[::2] and x[1::2], columns. */
+/* Returns FALSE if certainly no element of one is an element of the other: x[::2] and x[1::2], columns. */
 static gboolean
 elements_meet (const GTorchImpl *a, const GTorchImpl *b)
 {

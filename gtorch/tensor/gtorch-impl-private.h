@@ -5,71 +5,40 @@
 
 #include <gtorch/base/gtorch-dtype-private.h>
 #include <gtorch/base/gtorch-error.h>
+#include <gtorch/base/gtorch-inner-types-private.h>
+#include <gtorch/base/gtorch-text-private.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 
 G_BEGIN_DECLS
 
-/* The inner layer. A GTorchImpl is what the operations, autograd, the optimizers and graphs work on:
- * a small reference-counted description of strided elements in a storage. A GTorchTensor (a
- * GObject)
- * is made around it only where a tensor crosses the public API. Geometry never changes after the
- * impl was published, except by set_data, resize and release, which own the impl alone. */
-
-#define GTORCH_MAX_DIMS    16
-#define GTORCH_INLINE_DIMS 4
-
-typedef struct _GTorchStorage GTorchStorage;
-typedef struct _GTorchImpl GTorchImpl;
-typedef struct _GTorchAutograd GTorchAutograd;
-
-/* Bytes on a device, shared by a tensor and its views. */
-struct _GTorchStorage
-{
-  gint ref_count;
-  guint version; /* atomically counted up by every in-place write */
-  gpointer data;
-  gsize n_bytes;
-  GTorchDevice *device;                       /* devices live as long as the process */
-  void (*free_func) (GTorchStorage *storage); /* NULL: the device's allocator */
-  gpointer free_data;
-  struct _GTorchTimeline *writer; /* the queue whose work wrote to it last, if not yet waited for */
-  guint64 write_seq;              /* which work of that queue */
-};
+/* The inner tensor. Operations, autograd, optimizers and graphs work on GTorchImpl: a small
+ * reference-counted description of strided elements in a storage. A GTorchTensor (a GObject) is created
+ * around it only where a tensor crosses the public API. Its geometry never changes after it was
+ * published, except by set_data, resize and release, which must own it exclusively. */
 
 struct _GTorchImpl
 {
   gint ref_count;
   guint8 dtype;
   guint8 n_dims;
-  guint8 is_contiguous : 1;  /* C order without gaps; true for numel <= 1 */
-  guint8 is_number : 1;      /* a scalar argument: takes part in type promotion by its kind only */
-  guint8 is_silent_view : 1; /* made with the grad mode off: what it shows does not know of it */
-  guint8 is_released;        /* atomically: storage is NULL, or will be when no call holds it */
+  guint8 is_contiguous : 1; /* C-contiguous; TRUE for numel <= 1 */
+  guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
+  /* a view created with the grad mode off: its base does not know of it */
+  guint8 is_silent_view : 1;
+  /* accessed atomically: storage is NULL, or will be when no call holds it */
+  guint8 is_released;
   gint object_lock;
-  GTorchStorage *storage; /* NULL once released; stays as it is in a hold (gtorch-hold-private.h) */
-  GTorchDevice *device;   /* the storage's, also of a released tensor */
-  gint64 offset;          /* in elements, from the start of the storage */
+  /* NULL once released; does not change during a hold (gtorch-hold-private.h) */
+  GTorchStorage *storage;
+  GTorchDevice *device; /* that of the storage, even after release */
+  gint64 offset;        /* in elements, from the start of the storage */
   gint64 numel;
   gint64 *shape;
   gint64 *strides;          /* in elements */
-  GTorchAutograd *autograd; /* NULL while no gradient is wanted */
-  GTorchTensor *object;     /* weak, under object_lock */
+  GTorchAutograd *autograd; /* NULL if it needs no gradient */
+  GTorchTensor *object;     /* weak, protected by object_lock */
   gint64 inline_dims[2 * GTORCH_INLINE_DIMS];
 };
-
-/* --- storage --- */
-GTorchStorage *gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error);
-GTorchStorage *gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
-                                           void (*free_func) (GTorchStorage *), gpointer free_data);
-/* Only for a foreign one: in-place operations on tensors that show it are refused from now on. */
-void gtorch_storage_set_read_only (GTorchStorage *storage);
-gboolean gtorch_storage_is_read_only (const GTorchStorage *storage);
-/* Only for a foreign one: a replay of what is named has given the memory other values, and using it is an
- * error from now on. */
-void gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by);
-/* Who did, or NULL. */
-const gchar *gtorch_storage_get_stale (const GTorchStorage *storage);
-GTorchStorage *gtorch_storage_ref (GTorchStorage *storage);
-void gtorch_storage_unref (GTorchStorage *storage);
 
 /* --- making impls --- */
 /* The strides of a contiguous tensor and the number of its elements. FALSE if a dimension is negative, or if
@@ -78,23 +47,23 @@ void gtorch_storage_unref (GTorchStorage *storage);
 gboolean gtorch_shape_measure (const gint64 *shape, guint n_dims, guint dtype, gint64 *strides,
                                gint64 *numel);
 void gtorch_shape_set_error (const gint64 *shape, guint n_dims, GError **error);
-/* The same with the number of dimensions; `op` is named in the message. */
+/* Checks the number of dimensions as well; `op` is named in the message. */
 gboolean gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dtype,
                              GError **error);
-/* Contiguous and uninitialised. SHAPE if the size overflows, OUT_OF_MEMORY; the caller puts the name of the
- * operation in front. */
+/* Returns a contiguous, uninitialised tensor. Fails with SHAPE if the size overflows, or OUT_OF_MEMORY;
+ * the caller prefixes the error with the name of the operation. */
 GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims,
                              GError **error);
-/* Takes a reference on storage; strides NULL for contiguous. No bounds check; what may have more elements
- * than the tensor that it shows must have passed gtorch_shape_check(). */
+/* References the storage; strides NULL for contiguous. Does not check bounds; a shape with more elements
+ * than the base tensor must have passed gtorch_shape_check (). */
 GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
                                      const gint64 *shape, const gint64 *strides, guint n_dims);
-/* A view of the same storage and dtype; no autograd. */
+/* Returns a view of the same storage and dtype, without autograd. */
 GTorchImpl *gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape,
                                   const gint64 *strides, guint n_dims);
-/* The same elements under a new impl without autograd (what detach() shows). */
+/* Returns a new impl of the same elements without autograd (as for detach ()). */
 GTorchImpl *gtorch_impl_alias (GTorchImpl *impl);
-/* Scalar arguments: 0-d on the CPU, is_number set. Never fail. */
+/* Scalar arguments: 0-d on the CPU, with is_number set. These functions never fail. */
 GTorchImpl *gtorch_impl_new_number (gdouble value);
 GTorchImpl *gtorch_impl_new_int (gint64 value);
 GTorchImpl *gtorch_impl_new_bool (gboolean value);
@@ -104,24 +73,25 @@ void gtorch_impl_unref (GTorchImpl *impl);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchImpl, gtorch_impl_unref)
 void gtorch_impl_clear (GTorchImpl **impls, guint n);
 
-/* --- asking --- */
+/* --- queries --- */
 static inline GTorchDevice *
 gtorch_impl_device (const GTorchImpl *impl)
 {
   return impl->device;
 }
 
-/* A tensor that is released while a call holds it still has its storage until that ends. */
+/* A tensor that is released while a call holds it keeps its storage until that call ends. */
 static inline gboolean
 gtorch_impl_is_released (const GTorchImpl *impl)
 {
   return __atomic_load_n (&impl->is_released, __ATOMIC_RELAXED);
 }
 
-/* Negative counts from the end; the error names op, dim and the range. A 0-d tensor has dim 0 and -1. */
+/* A negative dim counts from the end; the error names op, dim and the range. A 0-d tensor has the dims 0
+ * and -1. */
 gboolean gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result,
                                GError **error);
-/* Several dims into a bit mask; none given means all. Duplicates are an error. */
+/* Converts several dims to a bit mask; an empty list means all. Duplicates are an error. */
 gboolean gtorch_normalize_dims (const gchar *op, const gint64 *dims, gsize n, guint n_dims,
                                 guint64 *mask, GError **error);
 
@@ -130,7 +100,7 @@ gtorch_same_shape (const gint64 *a, guint n_a, const gint64 *b, guint n_b)
 {
   if (n_a != n_b)
     return FALSE;
-  while (n_a-- > 0) /* few numbers: quicker than a call of memcmp */
+  while (n_a-- > 0) /* few numbers: faster than a call of memcmp */
     if (a[n_a] != b[n_a])
       return FALSE;
   return TRUE;
@@ -142,33 +112,32 @@ gtorch_impl_same_shape (const GTorchImpl *a, const GTorchImpl *b)
   return gtorch_same_shape (a->shape, a->n_dims, b->shape, b->n_dims);
 }
 
-/* Do some elements of such a geometry share their memory? */
+/* Returns TRUE if some elements of the geometry share memory. */
 gboolean gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims);
-/* Some elements share their memory (an expanded tensor, say): not to be written to. */
+/* Returns TRUE if some elements share memory (as in an expanded tensor): it must not be written. */
 gboolean gtorch_impl_overlaps_itself (const GTorchImpl *impl);
-/* Whether both show the same elements in the same order: writing to one changes the other, each element by
- * itself. */
+/* Returns TRUE if both have the same elements in the same order: a write to one changes the other element
+ * by element. */
 gboolean gtorch_impl_is_same_place (const GTorchImpl *a, const GTorchImpl *b);
-/* Whether writing to a changes what is read from b, but for each element's own one. May err towards TRUE. */
+/* Returns TRUE if a write to an element of a may change another element of b. May err towards TRUE. */
 gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
-/* How far a geometry reaches, in elements from the start of the storage; 0 if it has no elements. */
+/* Returns the extent of a geometry, in elements from the start of the storage; 0 if it has no elements. */
 gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides,
                               guint n_dims);
-/* A view that goes backwards along the dimensions of the mask; impl has elements. */
+/* Returns a view reversed along the dimensions of the mask; impl must not be empty. */
 GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
-/* "[2, 3]"; for messages. The _str form uses a ring of thread-local buffers: no free, 8 alive. */
-const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
-/* The beginning of a text that somebody gave, in valid UTF-8, for messages; a borrowed buffer, too. */
-const gchar *gtorch_name_str (const gchar *name);
+/* The tensor's shape as gtorch_shape_str () writes it. */
 const gchar *gtorch_impl_shape_str (const GTorchImpl *impl);
 void gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides);
-/* Writes the broadcast of a and b to shape; FALSE with a GError naming op and both shapes. */
+/* Writes the broadcast of a and b to shape. Returns FALSE with an error naming op and both shapes. */
 gboolean gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const gint64 *b,
                                   guint b_dims, gint64 *shape, guint *n_dims, GError **error);
 
-/* Before the host reads elements: waits for the current stream and for whatever wrote them last. Fails
- * in a capture, for a released tensor, and with what went wrong in that work. */
+/* Must be called before the host reads elements: waits for the current stream and for the last writer.
+ * Fails in a capture, for a released tensor, and with the error of that work. */
 gboolean gtorch_impl_sync (GTorchImpl *impl, GError **error);
+/* Does no capture forbid the host to read the tensor now? */
+gboolean gtorch_impl_allow_sync (GTorchImpl *impl, GError **error);
 
 static inline gpointer
 gtorch_impl_data (const GTorchImpl *impl)
@@ -182,8 +151,8 @@ gtorch_impl_n_bytes (const GTorchImpl *impl)
   return (gsize) impl->numel * gtorch_dtype_size (impl->dtype);
 }
 
-/* --- the outer layer --- */
-/* Takes the reference on impl, returns its object: the one it has, or a new one. NULL for NULL. */
+/* --- the outer tensor --- */
+/* Takes ownership of impl and returns its object: the existing one, or a new one. NULL for NULL. */
 GTorchTensor *gtorch_tensor_wrap (GTorchImpl *impl) G_GNUC_WARN_UNUSED_RESULT;
 /* Borrowed. */
 GTorchImpl *gtorch_tensor_get_impl (GTorchTensor *tensor);

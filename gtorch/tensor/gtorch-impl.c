@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Life and geometry of the inner tensor. */
+/* Lifetime and geometry of the inner tensor. */
 
 #include "config.h"
 
@@ -12,99 +12,10 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "device/gtorch-device-private.h"
-#include "check/gtorch-race-private.h"
-
-/* --- storage --- */
-
-GTorchStorage *
-gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
-{
-  return gtorch_device_alloc (device, n_bytes, error);
-}
-
-typedef struct
-{
-  GTorchStorage storage;
-  gboolean is_read_only;
-  const gchar *stale_by; /* atomically */
-} ForeignStorage;
-
-GTorchStorage *
-gtorch_storage_new_foreign (GTorchDevice *device, gpointer data, gsize n_bytes,
-                            void (*free_func) (GTorchStorage *), gpointer free_data)
-{
-  GTorchStorage *storage = (GTorchStorage *) g_new0 (ForeignStorage, 1);
-
-  storage->ref_count = 1;
-  storage->data = data;
-  storage->n_bytes = n_bytes;
-  storage->device = device;
-  storage->free_func = free_func;
-  storage->free_data = free_data;
-  return storage;
-}
-
-void
-gtorch_storage_set_read_only (GTorchStorage *storage)
-{
-  g_assert (storage->free_func != NULL);
-  ((ForeignStorage *) storage)->is_read_only = TRUE;
-}
-
-gboolean
-gtorch_storage_is_read_only (const GTorchStorage *storage)
-{
-  return storage->free_func != NULL && ((const ForeignStorage *) storage)->is_read_only;
-}
-
-void
-gtorch_storage_set_stale (GTorchStorage *storage, const gchar *by)
-{
-  g_assert (storage->free_func != NULL);
-  __atomic_store_n (&((ForeignStorage *) storage)->stale_by, by, __ATOMIC_RELEASE);
-}
-
-const gchar *
-gtorch_storage_get_stale (const GTorchStorage *storage)
-{
-  return storage->free_func != NULL
-             ? __atomic_load_n (&((const ForeignStorage *) storage)->stale_by, __ATOMIC_ACQUIRE)
-             : NULL;
-}
-
-GTorchStorage *
-gtorch_storage_ref (GTorchStorage *storage)
-{
-  g_atomic_int_inc (&storage->ref_count);
-  return storage;
-}
-
-/* The only owner need not tell others: locked instructions are much of the time of a small operation. */
-static inline gboolean
-drop_reference (gint *ref_count)
-{
-  return __atomic_load_n (ref_count, __ATOMIC_ACQUIRE) == 1
-         || g_atomic_int_dec_and_test (ref_count);
-}
-
-void
-gtorch_storage_unref (GTorchStorage *storage)
-{
-  if (!drop_reference (&storage->ref_count))
-    return;
-  gtorch_race_forget (storage);
-  if (storage->free_func != NULL)
-    {
-      storage->free_func (storage);
-      g_free (storage);
-    }
-  else
-    gtorch_device_free (storage->device, storage);
-}
 
 /* --- impls --- */
 
-/* Impls come and go with every operation: each thread keeps some of the last ones. */
+/* Impls are created and freed with every operation: each thread caches some. */
 #define POOL_SIZE 64
 
 static __thread GTorchImpl *pool;
@@ -121,7 +32,7 @@ pool_drain (gpointer data)
       pool = (GTorchImpl *) impl->shape;
       g_free (impl);
     }
-  pool_length = POOL_SIZE; /* what dies later in this thread is freed at once */
+  pool_length = POOL_SIZE; /* impls that die later in this thread are freed immediately */
 }
 
 static GPrivate pool_cleanup = G_PRIVATE_INIT (pool_drain);
@@ -195,8 +106,8 @@ gtorch_contiguous_strides (const gint64 *shape, guint n_dims, gint64 *strides)
     }
 }
 
-/* Counts the elements and notes the geometry in one go; strides NULL: contiguous. FALSE where
- * gtorch_shape_measure () gives it. Most dimensions are above 0, and nothing overflows. */
+/* Counts the elements and stores the geometry in one pass; strides NULL: contiguous. Returns FALSE in the
+ * cases of gtorch_shape_measure (). Usually all dimensions are above 0, and nothing overflows. */
 static inline gboolean
 measure (const gint64 *shape, const gint64 *strides, guint n_dims, guint dtype, gint64 *to_shape,
          gint64 *to_strides, gint64 *numel, gboolean *is_contiguous)
@@ -266,7 +177,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   gboolean fits = measure (shape, strides, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                            &is_contiguous);
 
-  /* Whoever makes a view that has more elements than its base checks the shape. */
+  /* the creator of a view that has more elements than its base checks the shape */
   g_assert (fits || impl->numel == 0);
   impl->dtype = dtype;
   impl->storage = storage != NULL ? gtorch_storage_ref (storage) : NULL;
@@ -313,7 +224,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   GTorchImpl *alias = gtorch_impl_new_strided (impl->storage, impl->dtype, impl->offset,
                                                impl->shape, impl->strides, impl->n_dims);
 
-  alias->device = impl->device; /* also of a released one */
+  alias->device = impl->device; /* for a released tensor, too */
   alias->is_number = impl->is_number;
   return alias;
 }
@@ -330,7 +241,7 @@ number_new (guint dtype)
   impl->is_number = TRUE;
   impl->device = cpu;
   /* A few bytes, in no pool: were they not to be had, GLib itself could not go on either. */
-  impl->storage = gtorch_cpu_alloc (cpu, gtorch_dtype_size (dtype), NULL);
+  impl->storage = GTORCH_DEVICE_GET_CLASS (cpu)->alloc (cpu, gtorch_dtype_size (dtype), NULL);
   g_assert (impl->storage != NULL);
   return impl;
 }
@@ -372,7 +283,7 @@ gtorch_impl_ref (GTorchImpl *impl)
 void
 gtorch_impl_unref (GTorchImpl *impl)
 {
-  if (drop_reference (&impl->ref_count))
+  if (gtorch_drop_reference (&impl->ref_count))
     impl_free (impl);
 }
 
@@ -385,7 +296,7 @@ gtorch_impl_clear (GTorchImpl **impls, guint n)
     g_clear_pointer (&impls[i], gtorch_impl_unref);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 gint64
 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides, guint n_dims)
@@ -445,7 +356,7 @@ gtorch_strides_overlap (const gint64 *shape, const gint64 *strides, guint n_dims
       sorted[j] = stride;
       sizes[j] = shape[i];
     }
-  /* Each dimension must step over all that the smaller ones reach; rarer layouts count as overlapping. */
+  /* each stride must exceed the extent of the smaller dimensions; rarer layouts count as overlapping */
   for (i = 0; i < n && !shares; i++)
     {
       shares = sorted[i] <= reach;
@@ -459,61 +370,6 @@ gtorch_impl_overlaps_itself (const GTorchImpl *impl)
 {
   return !impl->is_contiguous && impl->numel > 1
          && gtorch_strides_overlap (impl->shape, impl->strides, impl->n_dims);
-}
-
-#define TEXT  256
-#define SHOWN 60 /* bytes of a name */
-
-typedef struct
-{
-  gchar texts[8][TEXT];
-  guint next;
-} Texts;
-
-static gchar *
-next_text (void)
-{
-  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
-  static GPrivate private = G_PRIVATE_INIT (g_free);
-  Texts *ring = g_private_get (&private);
-
-  if (ring == NULL)
-    {
-      ring = g_new0 (Texts, 1);
-      g_private_set (&private, ring);
-    }
-  return ring->texts[ring->next++ % G_N_ELEMENTS (ring->texts)];
-}
-
-const gchar *
-gtorch_name_str (const gchar *name)
-{
-  gsize length = strnlen (name, SHOWN + 1);
-  gchar *buffer = next_text (), *end;
-  g_autofree gchar *valid = NULL;
-
-  if (length > SHOWN)
-    for (length = SHOWN; length > SHOWN - 4 && (name[length] & 0xc0) == 0x80; length--)
-      ;
-  valid = g_utf8_make_valid (name, length); /* no byte becomes more than three */
-  end = g_stpcpy (buffer, valid);
-  if (name[length] != '\0')
-    g_stpcpy (end, "…");
-  return buffer;
-}
-
-const gchar *
-gtorch_shape_str (const gint64 *shape, gsize n_dims)
-{
-  gchar *buffer = next_text ();
-  gsize i, length = 0;
-
-  buffer[length++] = '[';
-  for (i = 0; i < n_dims && length < 220; i++)
-    length += g_snprintf (buffer + length, TEXT - length,
-                          i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT, shape[i]);
-  g_snprintf (buffer + length, TEXT - length, i < n_dims ? ", …]" : "]");
-  return buffer;
 }
 
 const gchar *

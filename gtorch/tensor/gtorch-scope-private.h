@@ -10,13 +10,13 @@ G_BEGIN_DECLS
 /* The thread's innermost scope, or NULL. */
 extern __thread GTorchScope *gtorch_scope_current;
 
-/* A tensor object was made while there is one. */
+/* Called if there is a scope, when a tensor object is created. */
 void gtorch_scope_add (GTorchTensor *tensor);
 
-/* The library itself keeps this object from now on: no scope of this thread lets go of it. */
+/* Excludes an object from all scopes of this thread, since the library itself keeps it from now on. */
 void gtorch_scope_exempt (GTorchTensor *tensor);
 
-/* Lets go of the elements that this object shows; the impl stays for whoever else holds it. */
+/* Releases the elements of this object; the impl survives if it has other references. */
 void gtorch_tensor_let_go (GTorchTensor *tensor);
 
 G_END_DECLS

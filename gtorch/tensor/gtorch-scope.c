@@ -9,13 +9,14 @@
 /**
  * GTorchScope:
  *
- * Lets go of the tensors that were made in a stretch of a program, for languages whose garbage collector
- * cannot see how much memory a tensor stands for.
+ * Releases the tensors that were created in a section of a program, for languages whose garbage collector
+ * does not know the memory of a tensor.
  *
- * While a scope is open it remembers every tensor that the thread gets from the library. When it ends, each
- * of them gives up its memory as [method@Tensor.release] does, except those that were kept. What the
- * library itself holds is not touched: parameters, gradients, the states of optimizers and whatever a
- * backward pass still needs. Scopes nest; what an inner one keeps belongs to the outer one.
+ * While a scope is open it remembers every tensor that the thread gets from the library. When it ends,
+ * each of them releases its memory as [method@Tensor.release] does, except those that were kept. Tensors
+ * that the library itself holds are not affected: parameters, gradients, the states of optimizers and
+ * values that a backward pass still needs. Scopes nest; tensors kept by an inner one belong to the outer
+ * one.
  *
  * ```c
  * for (guint step = 0; step < n_steps; step++)
@@ -36,7 +37,7 @@ struct _GTorchScope
   gint ref_count;
   GTorchScope *outer;
   GThread *thread;
-  GPtrArray *tensors; /* NULL when it has ended */
+  GPtrArray *tensors; /* NULL after the end */
 };
 
 G_DEFINE_BOXED_TYPE (GTorchScope, gtorch_scope, gtorch_scope_ref, gtorch_scope_unref)
@@ -92,7 +93,7 @@ gtorch_scope_new (void)
  * @self: a scope
  * @tensor: a tensor
  *
- * Lets a tensor outlive the scope. One that was not made in it is not affected.
+ * Lets a tensor outlive the scope. A tensor that was not created in it is not affected.
  *
  * Since: 0.1
  */
@@ -107,7 +108,7 @@ gtorch_scope_keep (GTorchScope *self, GTorchTensor *tensor)
 
   if (self->tensors == NULL)
     return;
-  /* results were made last */
+  /* in reverse order, as results were created last */
   for (i = self->tensors->len; i-- > 0;)
     if (self->tensors->pdata[i] == tensor)
       {
@@ -122,7 +123,7 @@ gtorch_scope_keep (GTorchScope *self, GTorchTensor *tensor)
  * gtorch_scope_get_n_tensors:
  * @self: a scope
  *
- * Gets how many tensors would be let go now.
+ * Gets the number of tensors that would be released now.
  *
  * Returns: the number; 0 after the end
  *
@@ -151,8 +152,8 @@ scope_close (GTorchScope *self)
  * gtorch_scope_end:
  * @self: a scope
  *
- * Ends a scope, in the thread that opened it, and those inside of it that are still open. Doing it again
- * does nothing.
+ * Ends a scope, in the thread that opened it, and nested ones that are still open. The second call has no
+ * effect.
  *
  * Since: 0.1
  */
@@ -170,7 +171,7 @@ gtorch_scope_end (GTorchScope *self)
  * gtorch_scope_ref: (skip)
  * @self: a scope
  *
- * Takes a reference.
+ * Adds a reference.
  *
  * Returns: (transfer full): @self
  *
@@ -188,7 +189,7 @@ gtorch_scope_ref (GTorchScope *self)
  * gtorch_scope_unref: (skip)
  * @self: a scope
  *
- * Drops a reference; with the last one the scope ends.
+ * Drops a reference; the scope ends with the last one.
  *
  * Since: 0.1
  */
@@ -200,7 +201,7 @@ gtorch_scope_unref (GTorchScope *self)
     return;
   if (self->tensors != NULL)
     {
-      /* A garbage collector may drop it anywhere: elsewhere than in its thread it can only be left open. */
+      /* A garbage collector may drop it in any thread: outside its own it can only be left open. */
       if (self->thread != g_thread_self ())
         {
           g_atomic_int_set (&self->ref_count, 1);

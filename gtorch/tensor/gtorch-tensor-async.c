@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies and values of tensors for programs with a main loop.
+/* Asynchronous copies and reads of tensors for programs with a main loop.
  *
- * What a GPU or a stream of the CPU can do by itself is enqueued where the call is made, so that it has its
- * place among the work of the stream, and the task ends with a fence behind it. Where the host has to do
- * something itself (it copies from pageable memory, or waits for what other streams compute) a thread does,
- * with the caller's stream of the GPU as its own, once his stream of the CPU has come that far. */
+ * Work that a GPU or a stream of the CPU can do by itself is enqueued in the call, so that it is ordered
+ * with the other work of the stream, and the task ends with a fence behind it. If the host has to do
+ * something itself (copy from pageable memory, or wait for results of other streams) a thread does it,
+ * with the caller's stream of the GPU as its own, after the caller's stream of the CPU has reached that
+ * point. */
 
 #include "config.h"
 
@@ -14,24 +15,24 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "graph/gtorch-capture-private.h"
-#include "stream/gtorch-choice-private.h"
-#include "stream/gtorch-guard.h"
+#include "stream/gtorch-capturing-private.h"
+#include "memory/gtorch-guard.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "memory/gtorch-pinned-private.h"
 #include "base/gtorch-task-private.h"
 
 typedef struct
 {
-  GTorchImpl *dst, *src; /* dst NULL: to be made */
+  GTorchImpl *dst, *src; /* dst NULL: to be allocated */
   GTorchDevice *device;
-  GTorchStream *stream; /* the caller's, of the GPU; NULL: the default one */
-  GTorchImpl *result;   /* what the task returns once its work is done */
-  gboolean is_item;     /* src may be written to again before the end and is not the result */
+  GTorchStream *stream; /* the caller's stream of the GPU; NULL: the default one */
+  GTorchImpl *result;   /* the result of the task */
+  gboolean is_item;     /* src may be overwritten before the end and is not the result */
 } Copy;
 
 static void
@@ -49,15 +50,14 @@ copy_free (gpointer data)
 static gboolean
 is_on_cpu (const GTorchImpl *impl)
 {
-  return gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU;
+  return gtorch_device_is_host (gtorch_impl_device (impl));
 }
 
-/* The one of the two that is not the CPU; the CPU if both are. */
+/* Returns the device of the two that is not the CPU; the CPU if both are. */
 static GTorchDevice *
 find_gpu (const Copy *copy)
 {
-  return copy->device->type != GTORCH_DEVICE_TYPE_CPU ? copy->device
-                                                      : gtorch_impl_device (copy->src);
+  return !gtorch_device_is_host (copy->device) ? copy->device : gtorch_impl_device (copy->src);
 }
 
 static GTorchStream *
@@ -68,7 +68,7 @@ stream_of (GTorchDevice *device)
   return stream != NULL ? stream : gtorch_device_get_default_stream (device);
 }
 
-/* Nothing but the caller's own stream computes it. */
+/* Returns TRUE if only the caller's own stream computes it. */
 static gboolean
 is_in_order (const GTorchImpl *impl)
 {
@@ -94,7 +94,7 @@ return_result (GTask *task)
                          g_object_unref);
 }
 
-/* --- in a thread --- */
+/* --- on a thread --- */
 
 static gboolean
 copy_here (Copy *copy, GCancellable *cancellable, GError **error)
@@ -132,7 +132,7 @@ copy_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
   GError *error = NULL;
   gboolean done;
 
-  /* A task that is cancelled before it starts has its error; GLib would lose that behind a second. */
+  /* A task that is cancelled before it starts has its error; a second error would replace it. */
   if (g_task_had_error (task))
     return;
   if (copy->stream != NULL)
@@ -153,7 +153,7 @@ start_thread (GTask *task)
   g_task_run_in_thread (task, copy_in_thread);
 }
 
-/* --- behind work that is enqueued --- */
+/* --- behind enqueued work --- */
 
 static void
 fence_passed (GObject *object, GAsyncResult *result, gpointer data)
@@ -165,7 +165,7 @@ fence_passed (GObject *object, GAsyncResult *result, gpointer data)
   if (!g_task_propagate_boolean (G_TASK (result), &error))
     g_task_return_error (task, error);
   else if (copy->dst != NULL && copy->dst != copy->result)
-    { /* from the pinned memory to where it is wanted */
+    { /* copies from the pinned memory to the destination */
       gtorch_impl_unref (copy->src);
       copy->src = g_steal_pointer (&copy->result);
       start_thread (task);
@@ -190,7 +190,7 @@ go_on_behind (GTask *task, GTorchStream *stream, GAsyncReadyCallback go_on)
   g_object_unref (wait);
 }
 
-/* Can a GPU do all of it by itself, from and to these? */
+/* Returns TRUE if a GPU can do the whole copy by itself. */
 static gboolean
 runs_by_itself (const GTorchImpl *dst, const GTorchImpl *src)
 {
@@ -203,12 +203,12 @@ runs_by_itself (const GTorchImpl *dst, const GTorchImpl *src)
              && gtorch_impl_same_shape (dst, src));
 }
 
-/* FALSE with an error, or without one if a thread must do it. */
+/* Returns FALSE with an error, or without one if a thread must do it. */
 static gboolean
 enqueue (Copy *copy, GError **error)
 {
   GTorchImpl *src = copy->src, *dst = copy->dst;
-  gboolean to_cpu = copy->device->type == GTORCH_DEVICE_TYPE_CPU;
+  gboolean to_cpu = gtorch_device_is_host (copy->device);
 
   if (is_on_cpu (src) && to_cpu)
     return FALSE;
@@ -241,7 +241,7 @@ cpu_stream_passed (GObject *object, GAsyncResult *result, gpointer data)
     g_task_return_error (task, error);
 }
 
-/* What is where it is wanted. */
+/* Returns a tensor that is already on the device. */
 static gboolean
 return_in_order (GTask *task, GTorchStream *stream)
 {
@@ -271,7 +271,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   g_task_set_task_data (task, copy, copy_free);
   if (g_task_return_error_if_cancelled (task))
     return;
-  /* Aliases: release () does not reach them, and no gradient flows. */
+  /* aliases: release () does not affect them, and no gradient flows */
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
   copy->device = device;
@@ -286,7 +286,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   gpu = find_gpu (copy);
   stream = stream_of (gpu);
   if (gtorch_stream_is_capturing (stream) || gtorch_stream_is_capturing (cpu_stream)
-      || !gtorch_capture_allow_sync (src, &error))
+      || !gtorch_impl_allow_sync (src, &error))
     {
       if (error == NULL)
         g_set_error (&error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
@@ -315,7 +315,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
       g_task_return_error (task, error);
       return;
     }
-  if (gpu->type != GTORCH_DEVICE_TYPE_CPU)
+  if (!gtorch_device_is_host (gpu))
     g_set_object (&copy->stream, gtorch_current_stream (gpu));
   if (gtorch_stream_is_default (cpu_stream))
     start_thread (task);
@@ -328,17 +328,17 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
 /**
  * gtorch_tensor_to_device_async:
  * @self: a tensor
- * @device: where it is to be
- * @cancellable: (nullable): stops the waiting, not the copy
- * @callback: (nullable) (scope async) (closure user_data): called when the elements are there
- * @user_data: given to @callback
+ * @device: the destination
+ * @cancellable: (nullable): cancels the wait, not the copy
+ * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
+ * @user_data: data for @callback
  *
- * Gets the elements on another device without blocking the main loop.
+ * Copies the elements to another device without blocking the main loop.
  *
- * The copy has its place among the work of the current stream: it has what was computed before the call. What
- * is on the CPU must not be written to before the end, as a thread may still read it. A copy from a GPU
- * is in pinned memory, of which there may be a limit ([property@HostAllocator:limit]).
- * Gradients do not flow through it.
+ * The copy is ordered with the other work of the current stream: it sees the results of earlier calls. A
+ * source on the CPU must not be written to before the end, as a thread may still read it. A copy from a
+ * GPU is in pinned memory, which may be limited ([property@HostAllocator:limit]). Gradients do not flow
+ * through it.
  *
  * Since: 0.1
  */
@@ -359,15 +359,15 @@ gtorch_tensor_to_device_async (GTorchTensor *self, GTorchDevice *device, GCancel
 /**
  * gtorch_tensor_to_device_finish:
  * @self: a tensor
- * @result: what the callback got
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends [method@Tensor.to_device_async]. Reading the result does not wait any more, unless the current stream
- * of the CPU is one with a worker that has not done all of its work.
+ * Finishes [method@Tensor.to_device_async]. Reading the result does not wait any more, unless the current
+ * stream of the CPU has a worker with pending work.
  *
- * Returns: (transfer full): the tensor on the device, @self if it was there; %NULL with
- *   %GTORCH_ERROR_RELEASED, %GTORCH_ERROR_OUT_OF_MEMORY, %GTORCH_ERROR_CAPTURE, %G_IO_ERROR_CANCELLED
- *   or the error of the work
+ * Returns: (transfer full): the tensor on the device, @self if it was already there; %NULL with
+ *   %GTORCH_ERROR_RELEASED, %GTORCH_ERROR_OUT_OF_MEMORY, %GTORCH_ERROR_CAPTURE, %G_IO_ERROR_CANCELLED or
+ *   the error of the work
  *
  * Since: 0.1
  */
@@ -385,15 +385,15 @@ gtorch_tensor_to_device_finish (GTorchTensor *self, GAsyncResult *result, GError
  * gtorch_tensor_copy_inplace_async:
  * @self: a tensor
  * @src: a tensor whose shape can be broadcast to that of @self
- * @cancellable: (nullable): stops the waiting, not the copy
- * @callback: (nullable) (scope async) (closure user_data): called when the elements are there
- * @user_data: given to @callback
+ * @cancellable: (nullable): cancels the wait, not the copy
+ * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
+ * @user_data: data for @callback
  *
- * Writes the elements of @src, converted to the dtype of @self, into @self, without blocking the main
+ * Copies the elements of @src, converted to the dtype of @self, into @self, without blocking the main
  * loop.
  *
- * Neither tensor must be written to before the end, and @self not be read. Nothing is recorded for
- * gradients, as within [func@set_grad_enabled].
+ * Until the end, neither tensor may be written to, and @self may not be read. Nothing is recorded for
+ * gradients, as with [func@set_grad_enabled] off.
  *
  * Since: 0.1
  */
@@ -418,10 +418,10 @@ gtorch_tensor_copy_inplace_async (GTorchTensor *self, GTorchTensor *src, GCancel
 /**
  * gtorch_tensor_copy_inplace_finish:
  * @self: a tensor
- * @result: what the callback got
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends [method@Tensor.copy_inplace_async].
+ * Finishes [method@Tensor.copy_inplace_async].
  *
  * Returns: %TRUE on success; %FALSE with the errors of [method@Tensor.copy_inplace] and of
  *   [method@Tensor.to_device_finish]
@@ -455,7 +455,7 @@ start_item (GTask *task, GTorchImpl *impl)
     start (task, NULL, impl, gtorch_device_cpu (), TRUE);
 }
 
-/* The element has been waited for; what the caller's stream of the CPU was given since need not be. */
+/* The element has arrived; later work on the caller's stream of the CPU need not be waited for. */
 static GTorchStreamGuard *
 leave_cpu_stream (void)
 {
@@ -465,14 +465,14 @@ leave_cpu_stream (void)
 /**
  * gtorch_tensor_item_double_async:
  * @self: a tensor with one element
- * @cancellable: (nullable): stops the waiting
- * @callback: (nullable) (scope async) (closure user_data): called when the element is known
- * @user_data: given to @callback
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the element has arrived
+ * @user_data: data for @callback
  *
  * Gets the only element as a number, without blocking the main loop.
  *
- * The element is read at its place among the work of the current stream: work that is enqueued after the
- * call, as an in-place operation on @self, is neither seen nor waited for.
+ * The read is ordered with the other work of the current stream: work that is enqueued after the call,
+ * such as an in-place operation on @self, is neither seen nor waited for.
  *
  * Since: 0.1
  */
@@ -492,12 +492,12 @@ gtorch_tensor_item_double_async (GTorchTensor *self, GCancellable *cancellable,
 /**
  * gtorch_tensor_item_double_finish:
  * @self: a tensor
- * @result: what the callback got
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends [method@Tensor.item_double_async].
+ * Finishes [method@Tensor.item_double_async].
  *
- * Returns: as [method@Tensor.item_double]
+ * Returns: the same as [method@Tensor.item_double]
  *
  * Since: 0.1
  */
@@ -519,12 +519,12 @@ gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GErr
 /**
  * gtorch_tensor_item_int_async:
  * @self: a tensor with one element
- * @cancellable: (nullable): stops the waiting
- * @callback: (nullable) (scope async) (closure user_data): called when the element is known
- * @user_data: given to @callback
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the element has arrived
+ * @user_data: data for @callback
  *
- * Gets the only element as an integer, without blocking the main loop. It is read when
- * [method@Tensor.item_double_async] would.
+ * Gets the only element as an integer, without blocking the main loop. The read is ordered as in
+ * [method@Tensor.item_double_async].
  *
  * Since: 0.1
  */
@@ -544,12 +544,12 @@ gtorch_tensor_item_int_async (GTorchTensor *self, GCancellable *cancellable,
 /**
  * gtorch_tensor_item_int_finish:
  * @self: a tensor
- * @result: what the callback got
+ * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends [method@Tensor.item_int_async].
+ * Finishes [method@Tensor.item_int_async].
  *
- * Returns: as [method@Tensor.item_int]
+ * Returns: the same as [method@Tensor.item_int]
  *
  * Since: 0.1
  */

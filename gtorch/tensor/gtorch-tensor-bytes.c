@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Values of tensors for the program, and the end of their memory. */
+/* Reading the values of tensors, and releasing their memory. */
 
 #include "config.h"
 
@@ -15,8 +15,8 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
-#include "graph/gtorch-capture-private.h"
-#include "base/gtorch-check-private.h"
+#include "stream/gtorch-capturing-private.h"
+#include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
@@ -36,8 +36,8 @@ gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error)
       return FALSE;
     }
   class = GTORCH_DEVICE_GET_CLASS (gtorch_impl_device (impl));
-  if (class->wait_storage == NULL
-      || class->wait_storage (gtorch_impl_device (impl), impl->storage, error))
+  if (class->order_storage == NULL
+      || class->order_storage (gtorch_impl_device (impl), impl->storage, NULL, error))
     return TRUE;
   gtorch_error_set_op (error, op);
   return FALSE;
@@ -51,7 +51,7 @@ gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
 
   if (!gtorch_impl_wait (op, impl, error))
     return NULL;
-  if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+  if (gtorch_device_is_host (gtorch_impl_device (impl)))
     return gtorch_impl_alias (impl); /* release () of the tensor does not reach it */
   /* what is captured or looked at for a capture is an operation */
   if (G_LIKELY (!gtorch_captures_exist ()))
@@ -101,9 +101,9 @@ gtorch_impl_read (GTorchImpl *host, guint dtype, gpointer buffer)
  *
  * Gets the elements, in C order and the machine's byte order.
  *
- * A contiguous tensor on the CPU is not copied: the result shows its memory, as it is now and as later
- * in-place operations change it, and keeps that memory alive, also after [method@Tensor.release].
- * Anything else is copied. Waits until the elements are computed.
+ * A contiguous tensor on the CPU is not copied: the result aliases its memory, sees later in-place
+ * operations, and keeps that memory alive, even after [method@Tensor.release]. Other tensors are copied.
+ * Waits until the elements are computed.
  *
  * Returns: (transfer full): the bytes, or %NULL with %GTORCH_ERROR_RELEASED or, while a graph captures,
  *   %GTORCH_ERROR_CAPTURE
@@ -170,8 +170,8 @@ read_all (const gchar *op, GTorchTensor *self, guint dtype, gsize *n_values, GEr
  * @n_values: (out): the number of values
  * @error: return location for an error
  *
- * Gets the elements in C order, converted to double. Of a complex tensor there are twice as many: real
- * and imaginary parts in turns.
+ * Gets the elements in C order, converted to double. A complex tensor has twice as many values:
+ * alternating real and imaginary parts.
  *
  * Returns: (array length=n_values) (transfer full): the values, or %NULL with %GTORCH_ERROR_RELEASED,
  *   %GTORCH_ERROR_CAPTURE or %GTORCH_ERROR_OUT_OF_MEMORY; free with g_free()
@@ -192,8 +192,7 @@ gtorch_tensor_to_doubles (GTorchTensor *self, gsize *n_values, GError **error)
  * @n_values: (out): the number of values
  * @error: return location for an error
  *
- * Gets the elements in C order, converted to integers as [method@Tensor.to_dtype] does. bool gives 0
- * and 1.
+ * Gets the elements in C order, converted to integers as by [method@Tensor.to_dtype]. bool gives 0 and 1.
  *
  * Returns: (array length=n_values) (transfer full): the values, or %NULL with %GTORCH_ERROR_RELEASED,
  *   %GTORCH_ERROR_CAPTURE or %GTORCH_ERROR_OUT_OF_MEMORY; free with g_free()
@@ -210,12 +209,12 @@ gtorch_tensor_to_ints (GTorchTensor *self, gsize *n_values, GError **error)
 
 /* --- one element --- */
 
-/* Without a tensor of the host's. */
+/* Reads the element without a host copy of the tensor. */
 static gboolean
 reads_itself (const GTorchImpl *impl)
 {
   return impl->storage != NULL && GTORCH_DEVICE_GET_CLASS (impl->storage->device)->read != NULL
-         && !gtorch_captures_exist () && !gtorch_is_checking (GTORCH_CHECK_STREAMS);
+         && !gtorch_captures_exist () && !gtorch_is_observed ();
 }
 
 static gboolean
@@ -251,7 +250,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
       if (!gtorch_impl_wait ("item", impl, error) || !read_there (impl, element, error))
         return FALSE;
     }
-  else if (gtorch_impl_device (impl)->type == GTORCH_DEVICE_TYPE_CPU)
+  else if (gtorch_device_is_host (gtorch_impl_device (impl)))
     {
       if (!gtorch_impl_wait ("item", impl, error))
         return FALSE;
@@ -302,10 +301,10 @@ gtorch_tensor_item_double (GTorchTensor *self, GError **error)
  * @self: a tensor with one element
  * @error: return location for an error
  *
- * Gets the only element as an integer; the fraction is cut off. Waits until it is computed.
+ * Gets the only element as an integer; a fraction is truncated. Waits until it is computed.
  *
  * Returns: the element; 0 with @error set to %GTORCH_ERROR_SHAPE if there is not exactly one, to
- *   %GTORCH_ERROR_DTYPE if it is complex, or to %GTORCH_ERROR_INVALID if 64 bits do not hold it
+ *   %GTORCH_ERROR_DTYPE if it is complex, or to %GTORCH_ERROR_INVALID if it exceeds 64 bits
  *
  * Since: 0.1
  */
@@ -336,8 +335,7 @@ gtorch_tensor_item_int (GTorchTensor *self, GError **error)
  * @value: (out): whether the element is not 0
  * @error: return location for an error
  *
- * Tells whether the only element is true, which numbers are when they are not 0. Waits until it is
- * computed.
+ * Tells whether the only element is true, that is, not 0. Waits until it is computed.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_SHAPE if there is not exactly one element
  *
@@ -393,10 +391,10 @@ gtorch_tensor_item_complex (GTorchTensor *self, gdouble *real, gdouble *imaginar
  *
  * Gets the address of the first element, for interfaces that take addresses as numbers.
  *
- * It is the device's address, does not wait for what is being computed, and is valid as long as
- * the tensor and until [method@Tensor.release]; [method@Tensor.get_bytes] has none of these traps.
+ * It is an address of the device, does not wait for pending computations, and is valid as long as the
+ * tensor and until [method@Tensor.release]; [method@Tensor.get_bytes] has none of these traps.
  *
- * Returns: the address; 0 if there is no element or the memory was given back
+ * Returns: the address; 0 if there is no element or the memory was released
  *
  * Since: 0.1
  */
@@ -415,8 +413,8 @@ gtorch_tensor_get_data_ptr (GTorchTensor *self)
  * gtorch_tensor_is_read_only:
  * @self: a tensor
  *
- * Tells whether the tensor shows memory that it must not write to: that of a [struct@GLib.Bytes] or of
- * a library that shared it so.
+ * Tells whether the tensor's memory is read-only: that of a [struct@GLib.Bytes] or of a library that
+ * shared it so.
  *
  * Returns: %TRUE if in-place operations fail
  *
@@ -437,12 +435,11 @@ gtorch_tensor_is_read_only (GTorchTensor *self)
  * gtorch_tensor_release:
  * @self: a tensor
  *
- * Gives back the memory now, without waiting for the last reference or a garbage collector.
+ * Releases the memory now, without waiting for the last reference or a garbage collector.
  *
- * The memory is free at once unless something else shows it: a view, an operation still to run, one
- * that has saved it for its gradient, or a [struct@GLib.Bytes] from [method@Tensor.get_bytes]. The tensor
- * keeps its shape and dtype; operations on it fail with %GTORCH_ERROR_RELEASED. Releasing it again does
- * nothing.
+ * The memory is freed at once unless something else uses it: a view, a pending operation, one that has
+ * saved it for its gradient, or a [struct@GLib.Bytes] from [method@Tensor.get_bytes]. The tensor keeps
+ * its shape and dtype; operations on it fail with %GTORCH_ERROR_RELEASED. The second call has no effect.
  *
  * Since: 0.1
  */

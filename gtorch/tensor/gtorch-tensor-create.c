@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors from values that the program has. */
+/* Tensors from values of the program. */
 
 #include "config.h"
 
@@ -87,7 +87,7 @@ check_range (const gchar *op, guint source, gconstpointer values, gsize n_values
         }
       value = source == GTORCH_DTYPE_FLOAT32 ? ((const gfloat *) values)[i]
                                              : ((const gdouble *) values)[i];
-      /* 2^63 itself is the first double that int64 does not have */
+      /* 2^63 itself is the smallest double that exceeds int64 */
       if (value > info->min - 1
           && (dtype == GTORCH_DTYPE_INT64 ? value < info->max : value < info->max + 1))
         continue;
@@ -149,17 +149,17 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
 /**
  * gtorch_tensor_new_from_doubles: (constructor)
  * @values: (array length=n_values): the elements in C order
- * @n_values: how many
+ * @n_values: the length of @values
  * @shape: (array length=n_dims) (nullable): the shape of the tensor
- * @n_dims: the number of dimensions; 0 makes a single number
+ * @n_dims: the number of dimensions; 0 for a single number
  * @dtype: the dtype, %GTORCH_DTYPE_NONE for the default one
  * @device: (nullable): the device, %NULL for the default one
  * @error: return location for an error
  *
- * Makes a tensor from numbers, converted to @dtype.
+ * Creates a tensor from numbers, converted to @dtype.
  *
- * A complex dtype takes twice as many numbers: real and imaginary parts in turns. For integers the
- * fraction is cut off.
+ * A complex dtype takes twice as many numbers: alternating real and imaginary parts. For integers a
+ * fraction is truncated.
  *
  * ```c
  * const gdouble values[] = { 1, 2, 3, 4, 5, 6 };
@@ -168,7 +168,7 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
  * ```
  *
  * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_SHAPE if the number of values does
- *   not fit @shape and %GTORCH_ERROR_INVALID if a value does not fit an integer dtype
+ *   not match @shape and %GTORCH_ERROR_INVALID if an integer dtype cannot represent a value
  *
  * Since: 0.1
  */
@@ -187,14 +187,14 @@ gtorch_tensor_new_from_doubles (const gdouble *values, gsize n_values, const gin
 /**
  * gtorch_tensor_new_from_floats: (constructor)
  * @values: (array length=n_values): the elements in C order
- * @n_values: how many
+ * @n_values: the length of @values
  * @shape: (array length=n_dims) (nullable): the shape of the tensor
- * @n_dims: the number of dimensions; 0 makes a single number
+ * @n_dims: the number of dimensions; 0 for a single number
  * @dtype: the dtype, %GTORCH_DTYPE_NONE for the default one
  * @device: (nullable): the device, %NULL for the default one
  * @error: return location for an error
  *
- * Makes a tensor from single-precision numbers, converted to @dtype. The rules are those of
+ * Creates a tensor from single-precision numbers, converted to @dtype. The rules are those of
  * [ctor@Tensor.new_from_doubles].
  *
  * Returns: (transfer full): the tensor, or %NULL on error
@@ -216,14 +216,14 @@ gtorch_tensor_new_from_floats (const gfloat *values, gsize n_values, const gint6
 /**
  * gtorch_tensor_new_from_ints: (constructor)
  * @values: (array length=n_values): the elements in C order
- * @n_values: how many
+ * @n_values: the length of @values
  * @shape: (array length=n_dims) (nullable): the shape of the tensor
- * @n_dims: the number of dimensions; 0 makes a single number
+ * @n_dims: the number of dimensions; 0 for a single number
  * @dtype: the dtype, %GTORCH_DTYPE_NONE for int64
  * @device: (nullable): the device, %NULL for the default one
  * @error: return location for an error
  *
- * Makes a tensor from integers, converted to @dtype. The rules are those of
+ * Creates a tensor from integers, converted to @dtype. The rules are those of
  * [ctor@Tensor.new_from_doubles].
  *
  * Returns: (transfer full): the tensor, or %NULL on error
@@ -243,16 +243,16 @@ gtorch_tensor_new_from_ints (const gint64 *values, gsize n_values, const gint64 
 /**
  * gtorch_tensor_new_from_bools: (constructor)
  * @values: (array length=n_values): the elements in C order
- * @n_values: how many
+ * @n_values: the length of @values
  * @shape: (array length=n_dims) (nullable): the shape of the tensor
- * @n_dims: the number of dimensions; 0 makes a single number
+ * @n_dims: the number of dimensions; 0 for a single number
  * @device: (nullable): the device, %NULL for the default one
  * @error: return location for an error
  *
- * Makes a tensor of dtype bool.
+ * Creates a tensor of dtype bool.
  *
  * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_SHAPE if the number of values does
- *   not fit @shape
+ *   not match @shape
  *
  * Since: 0.1
  */
@@ -316,14 +316,14 @@ gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize l
  * @bytes: the elements in C order and in the machine's byte order
  * @dtype: the dtype of the elements
  * @shape: (array length=n_dims) (nullable): the shape of the tensor
- * @n_dims: the number of dimensions; 0 makes a single number
+ * @n_dims: the number of dimensions; 0 for a single number
  * @error: return location for an error
  *
- * Makes a tensor on the CPU that shows the memory of @bytes, without a copy, and keeps it alive.
+ * Creates a tensor on the CPU that aliases the memory of @bytes, without a copy, and keeps it alive.
  *
- * As the memory of a [struct@GLib.Bytes] must not change, the tensor is read-only: writing to it in
- * place fails with %GTORCH_ERROR_INVALID. [method@Tensor.clone] gives one that can be written to.
- * Memory that is not aligned for @dtype is copied.
+ * As the memory of a [struct@GLib.Bytes] must not change, the tensor is read-only: writing to it in place
+ * fails with %GTORCH_ERROR_INVALID. [method@Tensor.clone] returns a writable copy. Memory that is
+ * misaligned for @dtype is copied.
  *
  * ```c
  * g_autoptr (GBytes) bytes = g_file_load_bytes (file, NULL, NULL, &error);

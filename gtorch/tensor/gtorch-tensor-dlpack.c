@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors from and for other libraries in the process. A foreign structure is believed only as far as it
- * cannot be checked: that its memory is there and that its deleter can be called. */
+/* Exchanges tensors with other libraries in the process. A foreign structure is validated except for what
+ * cannot be checked: that its memory exists and that its deleter can be called. */
 
 #include "config.h"
 
@@ -20,7 +20,7 @@
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
-/* --- out --- */
+/* --- export --- */
 
 typedef struct
 {
@@ -57,7 +57,7 @@ dlpack_device (const GTorchImpl *impl, GTorchDLDevice *device)
 {
   GTorchDevice *ours = gtorch_impl_device (impl);
 
-  device->device_type = ours->type == GTORCH_DEVICE_TYPE_CUDA ? GTORCH_DL_CUDA : GTORCH_DL_CPU;
+  device->device_type = ours->backend->dlpack_type;
   device->device_id = MAX (gtorch_device_get_index (ours), 0);
 }
 
@@ -78,7 +78,7 @@ fill_tensor (GTorchDLTensor *tensor, Exported *exported, const GTorchImpl *impl)
   dlpack_device (impl, &tensor->device);
 }
 
-/* Lets the stream's work find the elements as they are now; without a stream, anybody's. */
+/* Orders the present writes before the stream's later work; without a stream, waits for them. */
 static gboolean
 hand_over (GTorchImpl *impl, GTorchStream *stream, GError **error)
 {
@@ -100,23 +100,23 @@ hand_over (GTorchImpl *impl, GTorchStream *stream, GError **error)
 /**
  * gtorch_tensor_to_dlpack: (skip)
  * @self: a tensor
- * @versioned: whether a `DLManagedTensorVersioned` is wanted (DLPack 1.x), else a `DLManagedTensor`
- * @copy: whether the memory is to be a copy
- * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL if
- *   that is not known
+ * @versioned: whether to return a `DLManagedTensorVersioned` (DLPack 1.x) or a `DLManagedTensor`
+ * @copy: whether to copy the memory
+ * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL
+ *   if it is unknown
  * @error: return location for an error
  *
- * Gives the tensor to another library through DLPack, without copying its elements unless @copy is set.
- * The structure keeps the memory alive, also after [method@Tensor.release], until its deleter is called.
+ * Exports the tensor to another library through DLPack, without copying its elements unless @copy is set.
+ * The structure keeps the memory alive, even after [method@Tensor.release], until its deleter is called.
  *
- * Further work of @stream comes after the work that was given to the device before; %NULL makes this thread
- * wait for that. @stream's queue must exist until the deleter is called and what it has by then is done: only
- * then is the memory used for something else.
+ * Later work of @stream runs after the present work of the device; with %NULL this thread waits for that.
+ * @stream's queue must exist until the deleter is called and the work that it has by then is done: only
+ * then is the memory reused.
  *
  * Returns: a `DLManagedTensorVersioned *` or `DLManagedTensor *`; %NULL with %GTORCH_ERROR_AUTOGRAD if
- *   the tensor requires a gradient (export what [method@Tensor.detach] gives), %GTORCH_ERROR_INVALID
- *   if it is read-only and the old form cannot say so, %GTORCH_ERROR_DEVICE_MISMATCH if @stream is another
- *   device's
+ *   the tensor requires a gradient (export the result of [method@Tensor.detach]), %GTORCH_ERROR_INVALID
+ *   if it is read-only, which the old form cannot express, %GTORCH_ERROR_DEVICE_MISMATCH if @stream is on
+ *   another device
  *
  * Since: 0.1
  */
@@ -196,26 +196,26 @@ gtorch_tensor_to_dlpack (GTorchTensor *self, gboolean versioned, gboolean copy,
 /**
  * gtorch_tensor_export_dlpack:
  * @self: a tensor
- * @versioned: whether a `DLManagedTensorVersioned` is wanted (DLPack 1.x), else a `DLManagedTensor`
- * @copy: whether the memory is to be a copy
- * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL if
- *   that is not known
+ * @versioned: whether to return a `DLManagedTensorVersioned` (DLPack 1.x) or a `DLManagedTensor`
+ * @copy: whether to copy the memory
+ * @stream: (nullable): the stream of the tensor's device on which the memory will be used first, or %NULL
+ *   if it is unknown
  * @error: return location for an error
  *
- * Gives the tensor to another library through DLPack, as an address for languages that have no pointers:
+ * Exports the tensor to another library through DLPack, as an address for languages that have no
+ * pointers:
  *
  * ```python
  * capsule = ctypes.pythonapi.PyCapsule_New (t.export_dlpack(True, False, None), b'dltensor_versioned', None)
  * ```
  *
- * Further work of @stream comes after the work that was given to the device before; %NULL makes this thread
- * wait for that.
+ * Later work of @stream runs after the present work of the device; with %NULL this thread waits for that.
  *
- * Whoever receives the address calls the deleter; if nobody does, [func@dlpack_delete].
+ * The receiver of the address calls the deleter; if there is none, use [func@dlpack_delete].
  *
- * Returns: the address of the structure; 0 with @error set if it cannot be exported: because it
- *   requires a gradient (%GTORCH_ERROR_AUTOGRAD), was released (%GTORCH_ERROR_RELEASED), is read-only
- *   and the old form cannot say so (%GTORCH_ERROR_INVALID), or because @stream is another device's
+ * Returns: the address of the structure; 0 with @error set if it cannot be exported: because it requires
+ *   a gradient (%GTORCH_ERROR_AUTOGRAD), was released (%GTORCH_ERROR_RELEASED), is read-only, which the
+ *   old form cannot express (%GTORCH_ERROR_INVALID), or because @stream is on another device
  *   (%GTORCH_ERROR_DEVICE_MISMATCH)
  *
  * Since: 0.1
@@ -232,10 +232,10 @@ gtorch_tensor_export_dlpack (GTorchTensor *self, gboolean versioned, gboolean co
 /**
  * gtorch_tensor_get_dlpack_device:
  * @self: a tensor
- * @device_type: (out): the type of the device by DLPack's numbers: 1 CPU, 2 CUDA
- * @device_id: (out): which one
+ * @device_type: (out): the type of the device in DLPack: 1 CPU, 2 CUDA
+ * @device_id: (out): the index of the device
  *
- * Gets where the memory is, as `__dlpack_device__` wants it.
+ * Gets the device of the memory, in the form of `__dlpack_device__`.
  *
  * Since: 0.1
  */
@@ -253,7 +253,7 @@ gtorch_tensor_get_dlpack_device (GTorchTensor *self, gint *device_type, gint *de
   *device_id = device.device_id;
 }
 
-/* --- in --- */
+/* --- import --- */
 
 static void
 delete_foreign (gpointer structure, gboolean versioned)
@@ -298,7 +298,7 @@ free_versioned (GTorchStorage *storage)
   delete_foreign (storage->free_data, TRUE);
 }
 
-/* The device that has the memory, which for the host's is the CPU whoever has pinned it. */
+/* Returns the device of the memory; host memory belongs to the CPU even if another library has pinned it. */
 static GTorchDevice *
 find_device (const GTorchDLDevice *from, GError **error)
 {
@@ -359,7 +359,7 @@ check_kind (const GTorchDLTensor *tensor, guint *dtype, GError **error)
   return TRUE;
 }
 
-/* Shape and strides; how many bytes they reach from the first element on. */
+/* Checks shape and strides; computes the extent in bytes from the first element on. */
 static gboolean
 check_geometry (const GTorchDLTensor *tensor, guint dtype, gint64 *strides, gsize *n_bytes,
                 GError **error)
@@ -396,7 +396,7 @@ check_geometry (const GTorchDLTensor *tensor, guint dtype, gint64 *strides, gsiz
       gint64 step;
 
       if (tensor->shape[i] <= 1 || numel == 0)
-        continue; /* never stepped: whatever the producer wrote there */
+        continue; /* unused: the producer may have written anything there */
       strides[i] = tensor->strides[i];
       if (strides[i] < 0)
         {
@@ -459,22 +459,22 @@ check_address (const GTorchDLTensor *tensor, guint dtype, gsize n_bytes, gsize *
 /**
  * gtorch_tensor_new_from_dlpack: (skip)
  * @managed: a `DLManagedTensorVersioned *` or `DLManagedTensor *`
- * @versioned: which of the two
+ * @versioned: which of the two it is
  * @error: return location for an error
  *
- * Makes a tensor that shows the memory of another library: the host's, pinned or not, a GPU's or what CUDA
- * moves between them.
+ * Creates a tensor that aliases the memory of another library: of the host, pinned or not, of a GPU, or
+ * managed memory of CUDA.
  *
- * The memory of a GPU must be ready for this thread's current stream of that GPU, which its maker has to be
- * told ([method@Stream.get_handle]).
+ * Memory of a GPU must be ready for this thread's current stream of that GPU, whose handle the producer
+ * needs for that ([method@Stream.get_handle]).
  *
- * On success the tensor owns @managed and calls its deleter once, in whatever thread drops the memory last or
- * in one of the library's: of memory of a GPU, when what was given to the GPU is done with it. On
- * failure @managed still belongs to the caller. If it is marked read-only, in-place operations on the
- * tensor fail.
+ * On success the tensor owns @managed and calls its deleter once, in the thread that drops the memory
+ * last or in one of the library's: for memory of a GPU, when the enqueued work on it is done. On failure
+ * @managed still belongs to the caller. If it is marked read-only, in-place operations on the tensor
+ * fail.
  *
- * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_FORMAT if @managed contradicts
- *   itself, and %GTORCH_ERROR_NOT_SUPPORTED for a version, device, dtype or layout that cannot be used
+ * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_FORMAT if @managed is inconsistent,
+ *   and %GTORCH_ERROR_NOT_SUPPORTED for an unsupported version, device, dtype or layout
  *
  * Since: 0.1
  */
@@ -532,14 +532,14 @@ gtorch_tensor_new_from_dlpack (gpointer managed, gboolean versioned, GError **er
 /**
  * gtorch_tensor_import_dlpack:
  * @address: the address of a `DLManagedTensorVersioned` or `DLManagedTensor`
- * @versioned: which of the two
+ * @versioned: which of the two it is
  * @error: return location for an error
  *
- * Makes a tensor that shows the memory of another library, for languages that have no pointers. On
+ * Creates a tensor that aliases the memory of another library, for languages that have no pointers. On
  * success the tensor owns the structure, on failure the caller still does.
  *
- * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_FORMAT if the structure contradicts
- *   itself, and %GTORCH_ERROR_NOT_SUPPORTED for a version, device, dtype or layout that cannot be used
+ * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_FORMAT if the structure is
+ *   inconsistent, and %GTORCH_ERROR_NOT_SUPPORTED for an unsupported version, device, dtype or layout
  *
  * Since: 0.1
  */
@@ -551,8 +551,8 @@ gtorch_tensor_import_dlpack (gsize address, gboolean versioned, GError **error)
 
 /**
  * gtorch_dlpack_delete:
- * @address: the address of a structure that nobody has taken, or 0
- * @versioned: whether it is a `DLManagedTensorVersioned`, else a `DLManagedTensor`
+ * @address: the address of a structure that was not consumed, or 0
+ * @versioned: whether it is a `DLManagedTensorVersioned` or a `DLManagedTensor`
  *
  * Calls the deleter of a structure: for the destructor of a capsule that was not consumed.
  *
@@ -567,8 +567,8 @@ gtorch_dlpack_delete (gsize address, gboolean versioned)
 
 /**
  * gtorch_dlpack_get_capsule_name:
- * @versioned: whether the capsule holds a `DLManagedTensorVersioned`, else a `DLManagedTensor`
- * @consumed: whether somebody has taken what it holds
+ * @versioned: whether the capsule contains a `DLManagedTensorVersioned` or a `DLManagedTensor`
+ * @consumed: whether the contents were consumed
  *
  * Gets the name that a Python capsule must have: `dltensor_versioned`, `dltensor`, or the same with
  * `used_` before it.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* x[1:3, ..., mask]: basic items become views one after the other; what index tensors are left over
- * is then taken or written in one operation. */
+/* x[1:3, ..., mask]: basic items become successive views; the remaining index tensors are then gathered
+ * or written in one operation. */
 
 #include "config.h"
 
@@ -15,8 +15,8 @@
 #include "tensor/gtorch-tensor-index.h"
 #include "tensor/gtorch-tensor-private.h"
 
-#define ITEM  4                         /* integers an item */
-#define LIMIT (2 * GTORCH_MAX_DIMS + 1) /* items, more are never useful */
+#define ITEM  4                         /* integers per item */
+#define LIMIT (2 * GTORCH_MAX_DIMS + 1) /* maximum number of items */
 
 GType
 gtorch_index_kind_get_type (void)
@@ -156,7 +156,7 @@ check_items (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor 
   return TRUE;
 }
 
-/* A truth value, or a mask without dimensions: a new dimension of which one part or none is taken. */
+/* A boolean, or a mask without dimensions: a new dimension of size 1 or 0. */
 static gboolean
 apply_truth (Selection *self, guint *dim, gint64 n, GError **error)
 {
@@ -264,24 +264,23 @@ select_items (Selection *self, GTorchImpl *impl, const gint64 *items, gsize n_it
  * @self: a tensor
  * @items: (array length=n_items): the items, four integers each: a #GTorchIndexKind and its numbers
  * @n_items: the length of @items, a multiple of four
- * @tensors: (array length=n_tensors) (nullable): the index tensors that items name
+ * @tensors: (array length=n_tensors) (nullable): the index tensors that items refer to
  * @n_tensors: the length of @tensors
  * @error: return location for an error
  *
- * Takes a part of a tensor, as `self[items]` does in Python with NumPy's and PyTorch's rules.
+ * Selects a part of a tensor, like `self[items]` in Python with NumPy's and PyTorch's rules.
  *
- * - `INT`, position, 0, 0: one position of a dimension, which disappears; negative ones count from
- *   the end
- * - `SLICE`, start, stop, step: a range; for what is left out write 0, `G_MAXINT64` and 1
- * - `ELLIPSIS`, 0, 0, 0: all dimensions that the other items leave over; at most one
+ * - `INT`, index, 0, 0: one index of a dimension, which is removed; negative ones count from the end
+ * - `SLICE`, start, stop, step: a range; the defaults are 0, `G_MAXINT64` and 1
+ * - `ELLIPSIS`, 0, 0, 0: all dimensions without other items; at most one
  * - `NEW_AXIS`, 0, 0, 0: a new dimension of size 1
- * - `TENSOR`, number, 0, 0: @tensors[number], of int32 or int64 positions, or a bool mask of one or
- *   more dimensions
+ * - `TENSOR`, number, 0, 0: @tensors[number], of int32 or int64 indices, or a bool mask of one or more
+ *   dimensions
  * - `BOOL`, 0 or 1, 0, 0: a new dimension of that size
  *
- * Dimensions that no item names are taken whole. Without index tensors the result is a view of
- * @self, with them a copy. Index tensors are broadcast against each other; the dimensions of the result of
- * that stand where the index tensors stood, or in front if other items stand between them.
+ * Dimensions without items are kept whole. Without index tensors the result is a view of @self, with them
+ * a copy. Index tensors are broadcast against each other; their dimensions in the result are at the
+ * position of the index tensors, or first if other items stand between them.
  *
  * ```c
  * // x[0, 1:3]
@@ -316,7 +315,7 @@ gtorch_tensor_index (GTorchTensor *self, const gint64 *items, gsize n_items, GTo
                                               selection.dims, selection.n, error));
 }
 
-/* Without leading dimensions of size 1 that the place has not. */
+/* Removes leading dimensions of size 1 that the target does not have. */
 static GTorchImpl *
 without_leading_ones (GTorchImpl *value, guint n_dims, GError **error)
 {
@@ -359,10 +358,10 @@ put (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor **tensor
  * @self: a tensor
  * @items: (array length=n_items): the items, as for [method@Tensor.index]
  * @n_items: the length of @items, a multiple of four
- * @tensors: (array length=n_tensors) (nullable): the index tensors that items name
+ * @tensors: (array length=n_tensors) (nullable): the index tensors that items refer to
  * @n_tensors: the length of @tensors
- * @value: what to write; it is broadcast, and converted to the dtype of @self
- * @accumulate: whether to add instead; a place that is named several times then receives all
+ * @value: the value to write; it is broadcast, and converted to the dtype of @self
+ * @accumulate: whether to add instead; an element with several indices then gets the sum
  * @error: return location for an error
  *
  * Writes to a part of a tensor, as `self[items] = value` does in Python.
@@ -373,8 +372,8 @@ put (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor **tensor
  * gtorch_tensor_index_put_inplace (x, items, G_N_ELEMENTS (items), NULL, 0, value, FALSE, &error);
  * ```
  *
- * Of several writes to one place the last stays. If an index is out of range nothing is written.
- * @value may be a part of @self.
+ * If several writes have the same target, the last one is kept. If an index is out of range nothing is
+ * written. @value may be a part of @self.
  *
  * Returns: (transfer none): @self, or %NULL with @error set
  *
@@ -400,7 +399,7 @@ gtorch_tensor_index_put_inplace (GTorchTensor *self, const gint64 *items, gsize 
              : NULL;
 }
 
-/* --- the written form --- */
+/* --- the text form --- */
 
 typedef struct
 {
@@ -439,7 +438,7 @@ parser_word (Parser *self, const gchar *word)
   return TRUE;
 }
 
-/* FALSE without an error: there is no number here. */
+/* Returns FALSE without an error if there is no number here. */
 static gboolean
 parser_number (Parser *self, gint64 *value, GError **error)
 {
@@ -548,11 +547,11 @@ parse (Parser *self, const gchar *spec, GError **error)
 /**
  * gtorch_tensor_get:
  * @self: a tensor
- * @spec: what stands between the brackets in Python, for example `"0, 1:3, ..., None, ::2"`
+ * @spec: the text between the brackets in Python, for example `"0, 1:3, ..., None, ::2"`
  * @error: return location for an error
  *
- * Takes a part of a tensor: the view that `self[spec]` is in Python. Positions, ranges (with a positive
- * step), an ellipsis, `None` (or `null`) and truth values may stand in @spec; for index tensors see
+ * Selects a part of a tensor: the view that `self[spec]` is in Python. @spec may contain indices, ranges
+ * (with a positive step), an ellipsis, `None` (or `null`) and booleans; for index tensors see
  * [method@Tensor.index].
  *
  * ```c
@@ -580,8 +579,8 @@ gtorch_tensor_get (GTorchTensor *self, const gchar *spec, GError **error)
 /**
  * gtorch_tensor_set:
  * @self: a tensor
- * @spec: which part, as for [method@Tensor.get]
- * @value: what to write; it is broadcast, and converted to the dtype of @self
+ * @spec: the part, as for [method@Tensor.get]
+ * @value: the value to write; it is broadcast, and converted to the dtype of @self
  * @error: return location for an error
  *
  * Writes to a part of a tensor, as `self[spec] = value` does in Python.
@@ -611,7 +610,7 @@ gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value, G
 /**
  * gtorch_tensor_set_scalar:
  * @self: a tensor
- * @spec: which part, as for [method@Tensor.get]
+ * @spec: the part, as for [method@Tensor.get]
  * @value: a number, which is converted to the dtype of @self
  * @error: return location for an error
  *

@@ -9,14 +9,14 @@ G_BEGIN_DECLS
 
 /**
  * GTorchIndexKind:
- * @GTORCH_INDEX_INT: one position of a dimension, which disappears; the second number is the position
+ * @GTORCH_INDEX_INT: one index of a dimension, which is removed; the second number is the index
  * @GTORCH_INDEX_SLICE: a range; the numbers are start, stop and step
- * @GTORCH_INDEX_ELLIPSIS: all dimensions that the other items leave over
+ * @GTORCH_INDEX_ELLIPSIS: all dimensions without other items
  * @GTORCH_INDEX_NEW_AXIS: a new dimension of size 1
- * @GTORCH_INDEX_TENSOR: an index tensor; the second number is its place in the list of tensors
- * @GTORCH_INDEX_BOOL: a truth value: a new dimension of size 1 (true) or 0; the second number is the value
+ * @GTORCH_INDEX_TENSOR: an index tensor; the second number is its position in the list of tensors
+ * @GTORCH_INDEX_BOOL: a boolean: a new dimension of size 1 (true) or 0; the second number is the value
  *
- * What an item of an index does. Each item is four integers: the kind and up to three numbers. See
+ * The kinds of items of an index. Each item is four integers: the kind and up to three numbers. See
  * [method@Tensor.index].
  *
  * Since: 0.1

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors as text, laid out as people know it from PyTorch: one format for all shown numbers, as narrow
- * as they allow; nested brackets; the middle of long dimensions left out. First the shown elements are
- * collected, then a format is chosen for them, then they are written. */
+/* The text of tensors, in PyTorch's layout: one format for all shown numbers, as narrow as possible;
+ * nested brackets; the middle of long dimensions is omitted. First the shown elements are collected, then
+ * a format is chosen for them, then they are written. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@
 #include "tensor/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
-#define MAX_SHOWN (1 << 24) /* elements in a text */
+#define MAX_SHOWN (1 << 24) /* maximum of elements in a text */
 
 typedef struct
 {
@@ -65,7 +65,7 @@ get_options (Options *current)
 
 /* --- a format for many numbers --- */
 
-/* Parts of complex numbers are formatted apart: part 0 is real, part 1 imaginary. */
+/* The parts of complex numbers are formatted separately: part 0 is real, part 1 imaginary. */
 typedef struct
 {
   guint kind;
@@ -78,9 +78,9 @@ typedef struct
 {
   Options options;
   const GTorchImpl *impl;
-  GTorchImpl *host; /* where the elements are read: all, or the ends of folded dimensions */
+  GTorchImpl *host; /* the source of the elements: all, or the ends of folded dimensions */
   gboolean summarize;
-  GArray *values; /* of gint64, or gdouble: one for each part */
+  GArray *values; /* of gint64, or gdouble: one array for each part */
   guint n_parts;
   gsize next;
   Format formats[2];
@@ -161,7 +161,7 @@ choose_format (const Printer *printer, Format *format, guint part)
     }
 }
 
-/* --- which elements --- */
+/* --- selection of elements --- */
 
 static gboolean
 is_folded (const Printer *printer, guint dim)
@@ -343,7 +343,7 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
             || impl->dtype
                    == (dtype == GTORCH_DTYPE_FLOAT64 ? GTORCH_DTYPE_COMPLEX128
                                                      : GTORCH_DTYPE_COMPLEX64);
-  if (impl->storage != NULL && gtorch_impl_device (impl)->type != GTORCH_DEVICE_TYPE_CPU)
+  if (impl->storage != NULL && !gtorch_device_is_host (gtorch_impl_device (impl)))
     {
       g_autofree gchar *device =
           g_strdup_printf ("device='%s'", gtorch_device_name (gtorch_impl_device (impl)));
@@ -376,7 +376,7 @@ write_suffixes (Printer *printer, GTorchImpl *impl, gboolean with_size, gboolean
   g_string_append_c (printer->text, ')');
 }
 
-/* One end after the other of each folded dimension from dim on. */
+/* Copies each end of each folded dimension from dim on. */
 static gboolean
 copy_ends (const Printer *printer, guint dim, GTorchImpl *to, GTorchImpl *from)
 {
@@ -408,7 +408,7 @@ copy_ends (const Printer *printer, guint dim, GTorchImpl *to, GTorchImpl *from)
   return TRUE;
 }
 
-/* From another device than the CPU, only what is shown of a large tensor. */
+/* Copies from another device only the shown elements of a large tensor. */
 static GTorchImpl *
 fetch_ends (const Printer *printer, GTorchImpl *impl)
 {
@@ -429,7 +429,7 @@ fetch_ends (const Printer *printer, GTorchImpl *impl)
   return g_steal_pointer (&host);
 }
 
-/* Many dimensions have so many ends that no memory has room for the text. */
+/* Returns TRUE if the text would be too long for any memory, as with many dimensions that have ends. */
 static gboolean
 is_endless (const Printer *printer, const GTorchImpl *impl)
 {
@@ -446,7 +446,8 @@ is_endless (const Printer *printer, const GTorchImpl *impl)
   return FALSE;
 }
 
-/* The elements, or NULL. Text has no way to report an error of earlier work: it is left to those who have. */
+/* Returns the elements, or NULL. A text cannot report an error of earlier work: the error stays for other
+ * calls. */
 static GTorchImpl *
 look_at_elements (const Printer *printer, GTorchImpl *impl)
 {
@@ -454,7 +455,7 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
   GTorchImpl *host;
 
   gtorch_thread.keeps_errors = TRUE;
-  if (printer->summarize && gtorch_impl_device (impl)->type != GTORCH_DEVICE_TYPE_CPU)
+  if (printer->summarize && !gtorch_device_is_host (gtorch_impl_device (impl)))
     host = fetch_ends (printer, impl);
   else
     host = gtorch_impl_to_host ("to_string", impl, NULL);
@@ -466,14 +467,14 @@ look_at_elements (const Printer *printer, GTorchImpl *impl)
  * gtorch_tensor_to_string:
  * @self: a tensor
  *
- * Writes the tensor as text: its elements, and of dtype, device, shape and gradient what they do not
- * show. Of more than 1000 elements only the first and last three of each dimension are shown;
+ * Formats the tensor as text: its elements, and those of dtype, device, shape and gradient that they do
+ * not imply. Of more than 1000 elements only the first and last three of each dimension are shown;
  * [func@set_print_options] changes that and the format of numbers.
  *
- * Waits until the elements are computed. While a graph captures, after [method@Tensor.release], and if work
- * on the stream failed, the text has no elements but the shape; the error stays, for
- * [method@Stream.synchronize] to report. A tensor of which more than 2^24 elements are to be shown has
- * none in its text, either.
+ * Waits until the elements are computed. During a capture, after [method@Tensor.release], and if work on
+ * the stream failed, the text contains the shape instead of elements; the error stays for
+ * [method@Stream.synchronize] to report. The same is true of a tensor with more than 2^24 elements to
+ * show.
  *
  * ```c
  * g_autofree gchar *text = gtorch_tensor_to_string (x);
@@ -538,14 +539,14 @@ gtorch_tensor_to_string (GTorchTensor *self)
 
 /**
  * gtorch_set_print_options:
- * @precision: digits after the point; 4 at first
- * @threshold: above how many elements the middle is left out; 1000 at first
- * @edge_items: how many elements of each end of a dimension are then shown; 3 at first
- * @line_width: where lines are broken; 80 at first
+ * @precision: digits after the point; 4 by default
+ * @threshold: the number of elements above which the middle is omitted; 1000 by default
+ * @edge_items: the number of elements shown at each end of a dimension then; 3 by default
+ * @line_width: the maximum width of lines; 80 by default
  * @sci_mode: when to write exponents
  * @error: return location for an error
  *
- * Sets how [method@Tensor.to_string] writes tensors, for the whole process.
+ * Sets how [method@Tensor.to_string] formats tensors, for the whole process.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a number is negative, or @precision above 60
  *
@@ -574,12 +575,12 @@ gtorch_set_print_options (gint precision, gint64 threshold, gint edge_items, gin
 /**
  * gtorch_get_print_options:
  * @precision: (out) (optional): digits after the point
- * @threshold: (out) (optional): above how many elements the middle is left out
- * @edge_items: (out) (optional): how many elements of each end are then shown
- * @line_width: (out) (optional): where lines are broken
+ * @threshold: (out) (optional): the number of elements above which the middle is omitted
+ * @edge_items: (out) (optional): the number of elements shown at each end then
+ * @line_width: (out) (optional): the maximum width of lines
  * @sci_mode: (out) (optional): when exponents are written
  *
- * Gets what [func@set_print_options] set.
+ * Gets the options of [func@set_print_options].
  *
  * Since: 0.1
  */

@@ -9,7 +9,7 @@ G_BEGIN_DECLS
 
 /**
  * GTorchSciMode:
- * @GTORCH_SCI_MODE_AUTO: where the values ask for it
+ * @GTORCH_SCI_MODE_AUTO: if the values need it
  * @GTORCH_SCI_MODE_NEVER: never
  * @GTORCH_SCI_MODE_ALWAYS: for all floating-point tensors
  *

@@ -8,26 +8,26 @@
 
 G_BEGIN_DECLS
 
-/* Subclasses of our own (GTorchParameter) derive from this. */
+/* The library's subclasses (GTorchParameter) derive from it. */
 struct _GTorchTensor
 {
   GObject parent_instance;
-  GTorchImpl *impl; /* NULL only in an object that a binding made with g_object_new () */
+  GTorchImpl *impl; /* NULL only in an object that a binding created with g_object_new () */
 };
 
-/* Makes an object of a subclass around impl (whose reference is taken), which must have none yet. */
+/* Creates an object of a subclass around impl (taking its reference), which must not have one yet. */
 GTorchTensor *gtorch_tensor_wrap_as (GType type, GTorchImpl *impl);
 
-/* For the generated functions: the impl of a tensor argument, an empty one for a bare object. */
+/* For the generated functions: returns the impl of a tensor argument, an empty one for a bare object. */
 static inline GTorchImpl *
 gtorch_tensor_unwrap (GTorchTensor *tensor)
 {
   return G_LIKELY (tensor->impl != NULL) ? tensor->impl : gtorch_tensor_get_impl (tensor);
 }
 
-/* An array of tensors into a new array of borrowed impls. */
+/* Returns a new array of the borrowed impls of the tensors. */
 GTorchImpl **gtorch_tensors_unwrap (GTorchTensor **tensors, gsize n);
-/* Takes an array of impls (with its references) into an array of objects. NULL for NULL. */
+/* Converts an array of impls (taking its references) to an array of objects. NULL for NULL. */
 GPtrArray *gtorch_tensors_wrap (GPtrArray *impls);
 
 G_END_DECLS

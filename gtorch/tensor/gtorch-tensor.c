@@ -11,7 +11,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
-#include "base/gtorch-property-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-scope-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-bytes-private.h"
@@ -23,9 +23,9 @@
  *
  * An array of numbers of one dtype with any number of dimensions, on a device.
  *
- * A tensor is a view of a storage: several tensors may share their memory, as the results of
- * [method@Tensor.transpose] or [method@Tensor.select] do. Operations are methods that end in a
- * #GError; those that take a tensor never change it, except the ones with `_inplace` in their name.
+ * A tensor is a view of a storage: several tensors may share memory, like the results of
+ * [method@Tensor.transpose] or [method@Tensor.select]. Operations are methods with a #GError; they do not
+ * change their operands, except those with `_inplace` in their name.
  *
  * ```c
  * g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL,
@@ -35,21 +35,6 @@
  *
  * Since: 0.1
  */
-
-enum
-{
-  PROP_0,
-  PROP_DTYPE,
-  PROP_DEVICE,
-  PROP_NUMEL,
-  PROP_REQUIRES_GRAD,
-  PROP_GRAD,
-  PROP_IS_LEAF,
-  PROP_PINNED,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
 
 G_DEFINE_TYPE (GTorchTensor, gtorch_tensor, G_TYPE_OBJECT)
 
@@ -72,8 +57,8 @@ has_one_reference (GTorchTensor *self)
   return __atomic_load_n ((gint *) &((GObject *) self)->ref_count, __ATOMIC_ACQUIRE) == 1;
 }
 
-/* Whoever has the last reference comes after all who dropped theirs. ThreadSanitizer cannot see that of
- * GObject, so that tests/tsan releases in g_object_unref (). */
+/* The thread that drops the last reference is ordered after all that dropped one before. ThreadSanitizer
+ * cannot see that in GObject, so tests/tsan adds a release to g_object_unref (). */
 static inline void
 come_last (GTorchTensor *self)
 {
@@ -82,79 +67,26 @@ come_last (GTorchTensor *self)
 #endif
 }
 
-static void
-gtorch_tensor_get_property (GObject *object, guint prop_id, GValue *value, GParamSpec *pspec)
-{
-  GTorchTensor *self = GTORCH_TENSOR (object);
-
-  switch (prop_id)
-    {
-    case PROP_DTYPE:
-      g_value_set_enum (value, gtorch_tensor_get_dtype (self));
-      break;
-    case PROP_DEVICE:
-      g_value_set_object (value, gtorch_tensor_get_device (self));
-      break;
-    case PROP_NUMEL:
-      g_value_set_int64 (value, gtorch_tensor_get_numel (self));
-      break;
-    case PROP_REQUIRES_GRAD:
-      g_value_set_boolean (value, gtorch_tensor_get_requires_grad (self));
-      break;
-    case PROP_GRAD:
-      g_value_take_object (value, gtorch_tensor_get_grad (self));
-      break;
-    case PROP_IS_LEAF:
-      g_value_set_boolean (value, gtorch_tensor_is_leaf (self));
-      break;
-    case PROP_PINNED:
-      g_value_set_boolean (value, gtorch_tensor_is_pinned (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_tensor_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  GTorchTensor *self = GTORCH_TENSOR (object);
-  GError *error = NULL;
-
-  switch (prop_id)
-    {
-    case PROP_REQUIRES_GRAD:
-      gtorch_tensor_set_requires_grad (self, g_value_get_boolean (value), &error);
-      break;
-    case PROP_GRAD:
-      gtorch_tensor_set_grad (self, g_value_get_object (value), &error);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-  if (error != NULL)
-    gtorch_property_refuse (object, pspec, error);
-}
-
 /* Making and dropping a GObject costs more than all the rest of a small operation, so each thread keeps
  * some that nobody else ever knew more of than their address: no data, weak reference, toggle reference,
  * closure or signal handler was attached. Taking a reference in dispose keeps such an object alive past
  * g_object_unref(), with nothing in it. */
 #define RECYCLED_MAX 32
 
-/* A chain through the impl fields: the space for thread-local data of a late-loaded library is small. */
+/* A linked list through the impl fields: libraries opened with dlopen () have little space for
+ * thread-local data. */
 static __thread GTorchTensor *recycled;
 static __thread guint n_recycled;
 static __thread gboolean recycling;
 
-/* Found by another thread while this one dropped what was the last reference. GObject touches the object once
- * more after that, when the other may be done with it: a reference keeps it until later. */
+/* Another thread has got the object while this one dropped the last reference. GObject accesses the
+ * object once more after that, when the other thread may have freed it: a reference keeps it until later. */
 static __thread GTorchTensor *resurrected;
 
 static void
 drop_recycled (gpointer data)
 {
-  n_recycled = RECYCLED_MAX + 1; /* nothing more is kept in this thread */
+  n_recycled = RECYCLED_MAX + 1; /* this thread caches no more objects */
   g_clear_object (&resurrected);
   while (recycled != NULL)
     {
@@ -187,8 +119,8 @@ count_data (GQuark key, gpointer data, gpointer user_data)
     count->n_others += !(count->in_dispose && key == queue_quark);
 }
 
-/* In dispose the list of data may hold an entry of GObject's own, the frozen notify queue. It puts it in and
- * takes it out whenever the last reference goes: with one of ours that stays, the list is not made anew each
+/* In dispose the list of data may have an entry of GObject's own, the frozen notify queue. GObject adds
+ * and removes it at each last unref: a permanent entry of the library avoids reallocating the list each
  * time. */
 static gboolean
 is_plain (GTorchTensor *self, gboolean in_dispose)
@@ -219,7 +151,7 @@ clean_up_later (void)
     }
 }
 
-/* Lets nobody find the object through its impl any more; FALSE if somebody has done so already. */
+/* Makes the object unreachable through its impl. Returns FALSE if it already is. */
 static gboolean
 hide (GTorchTensor *self)
 {
@@ -244,7 +176,7 @@ may_recycle (GTorchTensor *self, gboolean in_dispose)
          && is_plain (self, in_dispose);
 }
 
-/* Of a hidden object. The reference is the one that was the last. */
+/* For a hidden object. Takes its last reference. */
 static void
 recycle (GTorchTensor *self)
 {
@@ -255,10 +187,10 @@ recycle (GTorchTensor *self)
   self->impl = (GTorchImpl *) recycled;
   recycled = self;
   n_recycled++;
-  gtorch_impl_unref (impl); /* last: it may free, and recycle, others */
+  gtorch_impl_unref (impl); /* must be last: it may free, and recycle, other objects */
 }
 
-/* In dispose GObject's own entry looks like that of somebody who froze notifications and left it so. */
+/* In dispose GObject's own entry looks like that of a program that has frozen notifications. */
 static inline gboolean
 is_frozen (GTorchTensor *self)
 {
@@ -291,14 +223,14 @@ gtorch_tensor_dispose (GObject *object)
 {
   GTorchTensor *self = (GTorchTensor *) object;
 
-  /* From here on the impl makes a new object if one is wanted; this one keeps it until finalize. */
+  /* from here on the impl creates a new object if one is needed; this one keeps the impl until finalize */
   if (self->impl != NULL)
     {
       if (G_LIKELY (hide (self)))
         {
           if (may_recycle (self, TRUE))
             {
-              /* our reference, without a locked instruction: the object is hidden */
+              /* the cache's reference, without a locked instruction: the object is hidden */
               __atomic_store_n ((gint *) &((GObject *) self)->ref_count, 2, __ATOMIC_RELAXED);
               recycle (self);
               return;
@@ -323,6 +255,76 @@ gtorch_tensor_finalize (GObject *object)
   G_OBJECT_CLASS (gtorch_tensor_parent_class)->finalize (object);
 }
 
+typedef GTorchTensor Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchTensor:dtype:
+   *
+   * The type of the elements.
+   *
+   * Since: 0.1
+   */
+  { "dtype",
+    GTORCH_PROPERTY_ENUM (GTorchDType, gtorch_dtype_get_type, gtorch_tensor_get_dtype, NULL),
+    .value = GTORCH_DTYPE_FLOAT32 },
+  /**
+   * GTorchTensor:device:
+   *
+   * The device that holds the elements.
+   *
+   * Since: 0.1
+   */
+  { "device",
+    GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type, gtorch_tensor_get_device, NULL) },
+  /**
+   * GTorchTensor:numel:
+   *
+   * The number of elements.
+   *
+   * Since: 0.1
+   */
+  { "numel", GTORCH_PROPERTY_INT64 (gtorch_tensor_get_numel, NULL), .high = INFINITY },
+  /**
+   * GTorchTensor:requires-grad: (getter get_requires_grad)
+   *
+   * Whether gradients flow to the tensor. An invalid value causes a warning;
+   * [method@Tensor.set_requires_grad] gives an error.
+   *
+   * Since: 0.1
+   */
+  { "requires-grad",
+    GTORCH_PROPERTY_BOOL (gtorch_tensor_get_requires_grad, gtorch_tensor_set_requires_grad) },
+  /**
+   * GTorchTensor:grad: (getter get_grad)
+   *
+   * The accumulated gradient. An invalid value causes a warning; [method@Tensor.set_grad] gives an error.
+   * A backward pass does not notify.
+   *
+   * Since: 0.1
+   */
+  { "grad",
+    GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type, gtorch_tensor_get_grad,
+                            gtorch_tensor_set_grad),
+    .is_full = TRUE },
+  /**
+   * GTorchTensor:is-leaf: (getter is_leaf)
+   *
+   * Whether the tensor is a leaf: no recorded operation has computed it.
+   *
+   * Since: 0.1
+   */
+  { "is-leaf", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_leaf, NULL), .value = TRUE },
+  /**
+   * GTorchTensor:pinned: (getter is_pinned)
+   *
+   * Whether the elements are in pinned memory of the host; see [method@Tensor.pin_memory].
+   *
+   * Since: 0.1
+   */
+  { "pinned", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_pinned, NULL) },
+};
+
 static void
 gtorch_tensor_class_init (GTorchTensorClass *klass)
 {
@@ -331,80 +333,9 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
   notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
   data_quark = g_quark_from_static_string ("gtorch-tensor");
   queue_quark = g_quark_from_static_string ("GObject-notify-queue");
-  object_class->get_property = gtorch_tensor_get_property;
-  object_class->set_property = gtorch_tensor_set_property;
   object_class->dispose = gtorch_tensor_dispose;
   object_class->finalize = gtorch_tensor_finalize;
-
-  /**
-   * GTorchTensor:dtype:
-   *
-   * The type of the elements.
-   *
-   * Since: 0.1
-   */
-  props[PROP_DTYPE] =
-      g_param_spec_enum ("dtype", NULL, NULL, GTORCH_TYPE_DTYPE, GTORCH_DTYPE_FLOAT32,
-                         G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  /**
-   * GTorchTensor:device:
-   *
-   * The device that holds the elements.
-   *
-   * Since: 0.1
-   */
-  props[PROP_DEVICE] = g_param_spec_object ("device", NULL, NULL, GTORCH_TYPE_DEVICE,
-                                            G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  /**
-   * GTorchTensor:numel:
-   *
-   * The number of elements.
-   *
-   * Since: 0.1
-   */
-  props[PROP_NUMEL] = g_param_spec_int64 ("numel", NULL, NULL, 0, G_MAXINT64, 0,
-                                          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  /**
-   * GTorchTensor:requires-grad: (getter get_requires_grad)
-   *
-   * Whether gradients flow to the tensor. Setting it where that is not possible is a warning;
-   * [method@Tensor.set_requires_grad] gives an error.
-   *
-   * Since: 0.1
-   */
-  props[PROP_REQUIRES_GRAD] =
-      g_param_spec_boolean ("requires-grad", NULL, NULL, FALSE,
-                            G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
-  /**
-   * GTorchTensor:grad: (getter get_grad)
-   *
-   * The gradient that has been accumulated. Setting one that does not fit is a warning;
-   * [method@Tensor.set_grad] gives an error. Not notified when a backward pass changes it.
-   *
-   * Since: 0.1
-   */
-  props[PROP_GRAD] =
-      g_param_spec_object ("grad", NULL, NULL, GTORCH_TYPE_TENSOR,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
-  /**
-   * GTorchTensor:is-leaf: (getter is_leaf)
-   *
-   * Whether no recorded operation has computed the tensor.
-   *
-   * Since: 0.1
-   */
-  props[PROP_IS_LEAF] =
-      g_param_spec_boolean ("is-leaf", NULL, NULL, TRUE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  /**
-   * GTorchTensor:pinned: (getter is_pinned)
-   *
-   * Whether the elements are in pinned memory of the host; see [method@Tensor.pin_memory].
-   *
-   * Since: 0.1
-   */
-  props[PROP_PINNED] =
-      g_param_spec_boolean ("pinned", NULL, NULL, FALSE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -479,9 +410,9 @@ gtorch_tensor_wrap (GTorchImpl *impl)
  * gtorch_tensor_unref: (skip)
  * @self: a tensor
  *
- * Drops a reference. It does what g_object_unref() does, in less than half the time where the last reference
- * goes of an object to which nothing is attached, no data, weak reference or signal handler. g_autoptr() of
- * tensors calls it.
+ * Drops a reference. It does the same as g_object_unref(), in less than half the time for the last
+ * reference to an object to which nothing is attached: no data, weak reference or signal handler.
+ * g_autoptr() of tensors calls it.
  *
  * ```c
  * g_clear_pointer (&x, gtorch_tensor_unref);
@@ -500,7 +431,7 @@ gtorch_tensor_unref (GTorchTensor *self)
   impl = self->impl;
   if (impl != NULL && has_one_reference (self))
     {
-      /* Nobody gets a first reference from the impl meanwhile. */
+      /* no other thread can get a first reference from the impl meanwhile */
       object_lock (impl);
       alone = has_one_reference (self) && may_recycle (self, FALSE);
       if (alone && impl->object == self)
@@ -520,7 +451,7 @@ gtorch_tensor_let_go (GTorchTensor *tensor)
 
   if (impl == NULL || gtorch_impl_is_released (impl))
     return;
-  /* A released one from the start: nobody else knows it, so that no thread has to be asked. */
+  /* released from the start: no other thread knows it, so none has to be checked */
   empty = gtorch_impl_new_strided (NULL, impl->dtype, impl->offset, impl->shape, impl->strides,
                                    impl->n_dims);
   empty->device = impl->device;
@@ -538,12 +469,13 @@ gtorch_tensor_get_impl (GTorchTensor *tensor)
 {
   if (G_UNLIKELY (tensor->impl == NULL))
     {
-      /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, as torch.Tensor () is. */
+      /* A bare g_object_new (GTORCH_TYPE_TENSOR): an empty float32 tensor, like torch.Tensor (). */
       const gint64 shape[] = { 0 };
-      GTorchStorage *storage = gtorch_cpu_alloc (gtorch_device_cpu (), 0, NULL);
+      GTorchDevice *cpu = gtorch_device_cpu ();
+      GTorchStorage *storage = GTORCH_DEVICE_GET_CLASS (cpu)->alloc (cpu, 0, NULL);
       GTorchImpl *impl;
 
-      g_assert (storage != NULL); /* of no bytes */
+      g_assert (storage != NULL); /* of zero bytes */
       impl = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT32, 0, shape, NULL, 1);
       gtorch_storage_unref (storage);
       impl->object = tensor;
@@ -585,7 +517,7 @@ gtorch_tensors_wrap (GPtrArray *impls)
   tensors = g_ptr_array_new_full (impls->len, clear_entry);
   for (i = 0; i < impls->len; i++)
     g_ptr_array_add (tensors, gtorch_tensor_wrap (impls->pdata[i]));
-  g_ptr_array_set_free_func (impls, NULL); /* its references went to the tensors */
+  g_ptr_array_set_free_func (impls, NULL); /* the tensors have taken its references */
   g_ptr_array_unref (impls);
   return tensors;
 }
@@ -628,7 +560,7 @@ gtorch_tensor_get_device (GTorchTensor *self)
  * gtorch_tensor_get_device_index:
  * @self: a tensor
  *
- * Gets which GPU holds the elements.
+ * Gets the index of the GPU that holds the elements.
  *
  * Returns: the [property@Device:index] of the GPU; -1 if the tensor is on the CPU
  *
@@ -641,7 +573,7 @@ gtorch_tensor_get_device_index (GTorchTensor *self)
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), -1);
   device = gtorch_impl_device (gtorch_tensor_unwrap (self));
-  return device->type == GTORCH_DEVICE_TYPE_CPU ? -1 : (gint) device->index;
+  return gtorch_device_is_host (device) ? -1 : (gint) device->index;
 }
 
 /**
@@ -650,10 +582,10 @@ gtorch_tensor_get_device_index (GTorchTensor *self)
  * @stream: a stream of the tensor's device
  * @error: return location for an error
  *
- * Lets the memory be used again only when what is in the stream's queue now is done.
+ * Prevents reuse of the memory until the work that is now in the stream's queue is done.
  *
- * Operations see to that themselves. This is for work that another library has put into the queue
- * ([method@Stream.get_handle]): call it after that and before the tensor is dropped. It gives no order to
+ * Operations do so themselves. This is for work that another library has enqueued
+ * ([method@Stream.get_handle]): call it after that and before the tensor is dropped. It does not order
  * the work of two streams.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_RELEASED, or with %GTORCH_ERROR_DEVICE_MISMATCH if
@@ -733,8 +665,8 @@ gtorch_tensor_get_shape (GTorchTensor *self, gsize *n_dims)
  * @self: a tensor
  * @n_dims: (out): the number of dimensions
  *
- * Gets, for each dimension, how many elements of the storage lie between neighbours. The array
- * belongs to the tensor.
+ * Gets the distance of neighbouring elements in the storage, for each dimension. The array belongs to the
+ * tensor.
  *
  * Returns: (array length=n_dims) (transfer none): the strides in elements
  *
@@ -801,7 +733,7 @@ gtorch_tensor_get_numel (GTorchTensor *self)
  * gtorch_tensor_get_storage_offset:
  * @self: a tensor
  *
- * Gets where in its storage the tensor begins.
+ * Gets the offset of the tensor in its storage.
  *
  * Returns: the offset in elements
  *
@@ -818,8 +750,8 @@ gtorch_tensor_get_storage_offset (GTorchTensor *self)
  * gtorch_tensor_get_version:
  * @self: a tensor
  *
- * Gets how often the storage was written to in place. Autograd compares it to find values that
- * changed after they were saved.
+ * Gets the number of in-place writes to the storage. Autograd compares it to find values that changed
+ * after they were saved.
  *
  * Returns: the count
  *
@@ -840,7 +772,7 @@ gtorch_tensor_get_version (GTorchTensor *self)
  * gtorch_tensor_is_contiguous:
  * @self: a tensor
  *
- * Tells whether the elements lie in C order without gaps.
+ * Tells whether the tensor is C-contiguous.
  *
  * Returns: %TRUE if so
  *
@@ -857,7 +789,7 @@ gtorch_tensor_is_contiguous (GTorchTensor *self)
  * gtorch_tensor_is_released:
  * @self: a tensor
  *
- * Tells whether the memory was given back with [method@Tensor.release].
+ * Tells whether the memory was released with [method@Tensor.release].
  *
  * Returns: %TRUE if the tensor can no longer be used
  *
@@ -875,7 +807,7 @@ gtorch_tensor_is_released (GTorchTensor *self)
  * @self: a tensor
  * @other: another tensor
  *
- * Tells whether the two are views of one storage, so that a write to one may show in the other.
+ * Tells whether the two are views of one storage, so that a write to one may change the other.
  *
  * Returns: %TRUE if so
  *

@@ -10,7 +10,7 @@ G_BEGIN_DECLS
 
 #define GTORCH_TYPE_TENSOR (gtorch_tensor_get_type ())
 
-/* As G_DECLARE_FINAL_TYPE() has it, but for the function that g_autoptr() calls. */
+/* Same as G_DECLARE_FINAL_TYPE(), except for the function that g_autoptr() calls. */
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_tensor_get_type (void);
 

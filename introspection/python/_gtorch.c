@@ -2,13 +2,13 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The accelerator of the Python binding: the first base of the override class Tensor. It has no fields of
- * its own, so its slots are inherited by objects that PyGObject made and takes care of. Each function takes
- * the arguments that are usual; whatever else is given is left to the function of the same name in Python,
- * so that both ways mean the same.
+ * its own, so its slots are inherited by objects that PyGObject creates and manages. Each function
+ * handles the usual arguments; all others are passed to the Python function of the same name, so that
+ * both have the same semantics.
  *
- * PyGObject lets go of the interpreter's lock in each call and whenever a wrapper dies. Beside a busy
- * thread that costs a switch interval (5 ms) each time, so this code keeps the lock for small work, and
- * takes the object out of a dying wrapper before PyGObject sees it. */
+ * PyGObject releases the GIL in each call and whenever a wrapper is freed. Beside a busy thread each
+ * release costs a switch interval (5 ms), so this code keeps the GIL for small work, and detaches the
+ * object from a dying wrapper before PyGObject sees it. */
 
 #include "_gtorch.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX_INTS 32
 
-/* Elements from which on an operation takes long enough to let other threads run. */
+/* Operations on at least so many elements take long enough to let other threads run. */
 #define LARGE (1 << 16)
 
 typedef struct
@@ -34,8 +34,8 @@ enum
   GT_WHOLE,
 };
 
-static PyTypeObject *tensor_type; /* the override class, once set_type() was called */
-static PyObject *fallbacks;       /* name to function */
+static PyTypeObject *tensor_type; /* the override class, set by set_type () */
+static PyObject *fallbacks;       /* maps the name to the function */
 static PyObject *dtypes;          /* a tuple of the members of GTorch.DType, by value */
 GQuark gt_wrapper_quark;
 
@@ -108,11 +108,11 @@ gt_double (PyObject *object, gdouble *value)
   if (!gt_int (object, &whole))
     return FALSE;
   *value = whole;
-  /* what a double does not hold is left to Python, which says so */
+  /* Python reports numbers that a double cannot represent */
   return *value < 0x1p63 && (gint64) *value == whole;
 }
 
-/* A number of the tensor's dtype: integers arrive as such. An infinite bound beside one is the end of their
+/* A number of the tensor's dtype: integers are exact. An infinite bound beside one is the end of their
  * range. */
 typedef struct
 {
@@ -142,7 +142,7 @@ gt_element (PyObject *object, Number *number)
   return TRUE;
 }
 
-/* What a double does not hold is left to Python, which says so. */
+/* Returns FALSE for numbers that a double cannot represent: Python reports these. */
 static inline gboolean
 gt_is_exact (const Number *number)
 {
@@ -260,7 +260,7 @@ gt_collect (const char *const *known, Py_ssize_t n_known, Py_ssize_t n_required,
   return TRUE;
 }
 
-/* reshape (2, 3), or reshape ([2, 3]) as above */
+/* Accepts reshape (2, 3), or reshape ([2, 3]) as above. */
 static gboolean
 gt_collect_sizes (const char *const *known, Py_ssize_t n_known, Py_ssize_t n_required,
                   PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **values,
@@ -310,7 +310,7 @@ gt_reflect (const char *name, const char *reflected, PyObject *a, PyObject *b)
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-/* Python finds += among the slots of sequences too, and there NotImplemented would be a result. */
+/* Python also looks for += among the slots of sequences, where NotImplemented would be a result. */
 static PyObject *
 gt_iadd_otherwise (PyObject *a, PyObject *b)
 {
@@ -355,7 +355,7 @@ gt_self (PyObject *self, gpointer ok, GError **error)
   return Py_NewRef (self);
 }
 
-/* number OP tensor: the number becomes a tensor without dimensions. */
+/* number OP tensor: converts the number to a zero-dimensional tensor. */
 static PyObject *
 gt_lift (PyObject *(*function) (PyObject *, PyObject *const *, Py_ssize_t, PyObject *),
          PyObject *number, PyObject *tensor)
@@ -386,7 +386,7 @@ gt_lift (PyObject *(*function) (PyObject *, PyObject *const *, Py_ssize_t, PyObj
   return result;
 }
 
-/* Calls and gives the result back; with a large tensor other threads may run meanwhile. */
+/* Runs the call and returns the result; if a tensor is large, other threads may run meanwhile. */
 #define GT_RUN_AND(CALL, DONE)                             \
   do                                                       \
     {                                                      \
@@ -534,7 +534,7 @@ gt_length (PyObject *self)
   return -1;
 }
 
-/* --- asking --- */
+/* --- attributes --- */
 
 static PyObject *
 gt_shape (PyObject *self, void *closure)
@@ -581,7 +581,7 @@ gt_numel (PyObject *self, PyObject *unused)
   return gt_alive (self) ? PyLong_FromLongLong (gtorch_tensor_get_numel (gt_get (self))) : NULL;
 }
 
-/* Waits for whatever computes the element, which may be work that needs this interpreter. */
+/* Waits for the computation of the element, which may be work that needs this interpreter. */
 static PyObject *
 gt_item (PyObject *self, PyObject *unused)
 {
@@ -619,7 +619,7 @@ gt_item (PyObject *self, PyObject *unused)
 typedef struct
 {
   Py_ssize_t shape[2 * MAX_INTS];
-  GBytes *keep; /* the memory outlives release() while it is shown */
+  GBytes *keep; /* the memory outlives release () while it is exported */
 } Shown;
 
 static const char *
@@ -635,7 +635,7 @@ gt_format (GTorchDType dtype)
   return dtype < G_N_ELEMENTS (formats) ? formats[dtype] : NULL;
 }
 
-/* The memory from the first element on; that of the whole storage stays as long as the bytes do. */
+/* Returns the memory from the first element on; the bytes keep the whole storage alive. */
 static GBytes *
 gt_keep (GTorchTensor *tensor, GError **error)
 {
@@ -751,8 +751,8 @@ static PyBufferProcs gt_buffer = {
   .bf_releasebuffer = gt_releasebuffer,
 };
 
-/* Takes the object out of a wrapper that nobody else knows of, so that PyGObject has nothing left to do
- * for which it would let go of the lock. */
+/* Detaches the object from a wrapper with a single reference, so that PyGObject has nothing left to do
+ * that would release the GIL. */
 static void
 gt_finalize (PyObject *self)
 {
@@ -778,7 +778,7 @@ static PyTypeObject gt_type = {
   .tp_finalize = gt_finalize,
 };
 
-/* The hook relies on the name under which PyGObject keeps the wrapper: tried out rather than believed. */
+/* The hook relies on the name under which PyGObject stores the wrapper: this tests it. */
 static void
 try_hook (PyObject *wrapper)
 {

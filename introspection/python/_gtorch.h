@@ -9,8 +9,8 @@
 
 #include <gtorch/gtorch.h>
 
-/* Under which PyGObject keeps the wrapper of an object; 0: not as it was expected. */
+/* The name under which PyGObject stores the wrapper of an object; 0 if it differs from the expected one. */
 extern GQuark gt_wrapper_quark;
 
-/* Adds what is in _gtorch_collect.c to the module. */
+/* Adds the functions of _gtorch_collect.c to the module. */
 gboolean gt_collect_init (PyObject *module);

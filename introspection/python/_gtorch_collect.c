@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Cycles of references through the library, for Python's collector.
+/* Reference cycles through the library, for Python's garbage collector.
  *
- * The collector learns from tp_traverse which values a value refers to. First it calls it with a function
- * that takes one from the count of each of them that it looks at; what is left with a count above zero is
- * in use, and then it is called with another function, for what can be reached from there. GTorchReferences
- * does the same for the objects of the library in between. The two functions are found out by looking on at
- * a collection when the module is loaded; another one means that somebody is just curious, and hears
- * nothing of the library.
+ * tp_traverse tells the collector which values a value refers to. The collector first calls it with a
+ * function that decrements a copy of the reference count of each value; values with a count above zero
+ * are in use, and then it calls tp_traverse with another function, for everything that is reachable from
+ * there. GTorchReferences does the same for the objects of the library in between. The two functions are
+ * learned by observing a collection when the module is loaded; a call with any other function is not from
+ * the collector, and does not traverse the library.
  *
- * Only complete collections, those of the last generation, look into the library: a graph may be large.
+ * Only full collections, those of the oldest generation, traverse the library: a graph may be large.
  *
- * What the library keeps of Python's, and with it what is told of:
- * - Wrappers that have a dictionary. PyGObject keeps such a wrapper for as long as its object lives. Hooks of
+ * References of the library to Python objects, which are reported:
+ * - Wrappers that have a dictionary. PyGObject keeps such a wrapper as long as its object lives. Hooks of
  *   modules are in the dictionary, see _gtorch_hooks.py.
- * - Handlers of signals, which belong to the object.
+ * - Signal handlers, which belong to the object.
  * - Hooks of tensors, which belong to the graph and not to an object: the Hook below. */
 
 #define NO_IMPORT_PYGOBJECT
 
 #include "_gtorch.h"
 
-static visitproc take_away, reach;   /* the collector's functions; NULL: they are not known */
-static GTorchReferences *references; /* while a complete collection is going on */
+static visitproc take_away, reach;   /* the collector's functions; NULL if unknown */
+static GTorchReferences *references; /* set during a full collection */
 static gboolean is_reaching;
 static traverseproc base_traverse;
 
-/* What PyGObject keeps with an object: its own, tried out before it is believed. */
+/* The data that PyGObject attaches to an object: a private layout, which is tested before it is used. */
 typedef struct
 {
   PyTypeObject *type;
   GSList *closures;
 } InstanceData;
 
-static GQuark instance_quark; /* 0: it is something else */
+static GQuark instance_quark; /* 0 if the layout is another */
 
 /* --- hooks of tensors --- */
 
@@ -176,7 +176,7 @@ add_hook (PyObject *module, PyObject *args)
     return NULL;
   hook->function = Py_NewRef (function);
   PyObject_GC_Track ((PyObject *) hook);
-  /* On failure this lets go of the hook, too. */
+  /* on failure this frees the hook, too */
   if (accumulated)
     id =
         gtorch_tensor_register_post_accumulate_grad_hook ((GTorchTensor *) object, call_accumulated,
@@ -350,7 +350,7 @@ each_of_handlers (GObject *object, ValueFunc func, gpointer data)
     }
 }
 
-/* Handlers of signals, where PyGObject does not tell of them itself. */
+/* Reports signal handlers, if PyGObject does not do so itself. */
 static void
 add_handlers (GTorchReferences *self, GObject *object)
 {
@@ -387,13 +387,13 @@ traverse (PyObject *self, visitproc visit, void *arg)
   GObject *object = ((PyGObject *) self)->obj;
   int result;
 
-  Py_VISIT (Py_TYPE (self)); /* as a base that is made in Python does */
+  Py_VISIT (Py_TYPE (self)); /* as in classes that are defined in Python */
   result = base_traverse (self, visit, arg);
   if (G_LIKELY (references == NULL) || result != 0 || object == NULL)
     return result;
   if (visit == take_away)
     {
-      if (is_reaching) /* what was taken for garbage is looked at again */
+      if (is_reaching) /* supposed garbage is examined again */
         gtorch_references_begin (references);
       is_reaching = FALSE;
       gtorch_references_count (references, object, visit_value, &told);
@@ -407,7 +407,8 @@ traverse (PyObject *self, visitproc visit, void *arg)
   return told.result;
 }
 
-/* A value that is always in use tells when the second step begins. Once, it tells the functions as well. */
+/* A value that is always in use signals the beginning of the second step. During the first observation it
+ * also learns the functions. */
 static visitproc seen[3];
 static guint n_seen;
 
@@ -450,7 +451,7 @@ collecting (PyObject *module, PyObject *args)
 static PyMethodDef collecting_method = { "collecting", collecting, METH_VARARGS,
                                          "For gc.callbacks." };
 
-/* Looks on at a collection of a new value, and has the next ones announced. */
+/* Observes a collection of a new value, and registers for later ones. */
 static gboolean
 watch (void)
 {
@@ -473,7 +474,7 @@ watch (void)
     goto out;
   take_away = seen[0];
   reach = seen[1];
-  Py_INCREF (witness); /* for ever */
+  Py_INCREF (witness); /* kept for ever */
   success = TRUE;
 
 out:
@@ -485,7 +486,7 @@ out:
   return success;
 }
 
-/* A handler that is connected to @wrapper must be found where it is believed to be. */
+/* Tests that a handler connected to @wrapper is found in the expected layout. */
 static gboolean
 try_handlers (PyObject *wrapper)
 {

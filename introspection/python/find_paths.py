@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Prints where this Python looks for modules below a prefix, relative to that; the folder of its headers, if they are
-installed; and what the names of its extension modules end with."""
+"""Prints where this Python searches for modules below a prefix, relative to the prefix; the folder of its
+headers, if they are installed; and the suffix of its extension modules."""
 
 import importlib.util
 import os
@@ -11,9 +11,9 @@ import sysconfig
 
 
 def modules_folder(prefix):
-    """Below one of its own prefixes a Python looks where its `site` says, which Debian has changed, but not for virtual
-    environments; where PyGObject itself is comes first. Below other prefixes PYTHONPATH has to say it, and any
-    folder will do."""
+    """Below its own prefixes a Python searches the folders of its `site`, which Debian has changed, but
+    not for virtual environments; the folder of PyGObject itself is preferred. Other prefixes need
+    PYTHONPATH, and any folder will do."""
     gi = importlib.util.find_spec('gi')
     folders = site.getsitepackages()
     if gi is not None and gi.origin is not None:

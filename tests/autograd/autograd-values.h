@@ -5,7 +5,7 @@
 
 #include "test-device.h"
 
-/* Small float64 tensors and looking into them. */
+/* Small float64 tensors, and access to their values. */
 
 G_GNUC_UNUSED static gdouble
 value (GTorchTensor *tensor, gint64 i)
@@ -15,7 +15,7 @@ value (GTorchTensor *tensor, gint64 i)
   return test_element (tensor, i);
 }
 
-/* start, start + 1, … */
+/* Returns a vector of `n` elements: start, start + 1, … */
 G_GNUC_UNUSED static GTorchTensor *
 leaf (gdouble start, gint64 n, gboolean requires_grad)
 {

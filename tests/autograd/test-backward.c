@@ -117,7 +117,7 @@ in_place_takes_part_in_the_graph (void)
   g_autoptr (GTorchTensor) s = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL)); /* 2x², saves what y was */
+  g_assert_nonnull (gtorch_tensor_mul_inplace (y, x, NULL)); /* 2x²; saves the old value of y */
   g_assert_nonnull (gtorch_tensor_exp_inplace (y, NULL));
   s = sum (y);
   backward (s);
@@ -152,7 +152,7 @@ writing_to_a_view_changes_the_base (void)
 }
 
 static void
-a_plain_base_learns_of_a_view_that_requires_grad (void)
+base_requires_grad_after_a_write_to_its_view (void)
 {
   g_autoptr (GTorchTensor) x = leaf (5, 2, TRUE);
   g_autoptr (GTorchTensor) base = gtorch_zeros (GTORCH_SHAPE (4), GTORCH_DTYPE_FLOAT64, NULL, NULL);
@@ -171,7 +171,7 @@ a_plain_base_learns_of_a_view_that_requires_grad (void)
 }
 
 static void
-twice_needs_retain_graph (void)
+second_backward_needs_retain_graph (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -186,7 +186,7 @@ twice_needs_retain_graph (void)
 }
 
 static void
-wrong_starts_are_errors (void)
+invalid_roots_are_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -211,7 +211,7 @@ wrong_starts_are_errors (void)
 }
 
 static void
-grad_gives_gradients_back (void)
+autograd_grad_returns_gradients (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -302,7 +302,7 @@ fail_at_leaf (GTorchTensor *leaf, gpointer user_data, GError **error)
   return FALSE;
 }
 
-/* Of a leaf, of what was computed, and in autograd_grad. */
+/* The hook is on a leaf, on a computed tensor, and runs in autograd_grad. */
 static void
 a_hook_that_fails_ends_the_pass_with_its_error (void)
 {
@@ -370,10 +370,10 @@ note_address (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
-/* A leaf whose columns follow each other, as channels that come last do, gets a grad of the same layout:
- * what comes back is that already, and is not copied. */
+/* A leaf with consecutive columns, like a channels-last tensor, gets a grad of the same layout: the
+ * incoming gradient has that layout already, and is not copied. */
 static void
-layouts_are_kept (void)
+grads_keep_the_layout_of_the_leaf (void)
 {
   guint k;
 
@@ -409,7 +409,7 @@ layouts_are_kept (void)
       rows = gtorch_tensor_contiguous (grad, NULL);
       g_assert_cmpfloat (value (rows, 11), ==, 2);
 
-      /* the next one is added to it */
+      /* the next gradient is added to it */
       g_clear_object (&p);
       p = gtorch_tensor_mul (turned, other, NULL);
       backward_sum (p);
@@ -439,7 +439,7 @@ a_long_chain_needs_no_stack (void)
   grad = gtorch_tensor_get_grad (x);
   g_assert_cmpfloat (value (grad, 0), ==, 1);
 
-  /* and one that is dropped without having been run */
+  /* a graph that is dropped without a backward pass */
   for (i = 0; i < n; i++)
     {
       GTorchTensor *next = gtorch_tensor_mul (y, x, NULL);
@@ -492,15 +492,15 @@ main (int argc, char *argv[])
   ADD (changed_values_are_found);
   ADD (in_place_takes_part_in_the_graph);
   ADD (writing_to_a_view_changes_the_base);
-  ADD (a_plain_base_learns_of_a_view_that_requires_grad);
-  ADD (twice_needs_retain_graph);
-  ADD (wrong_starts_are_errors);
-  ADD (grad_gives_gradients_back);
+  ADD (base_requires_grad_after_a_write_to_its_view);
+  ADD (second_backward_needs_retain_graph);
+  ADD (invalid_roots_are_errors);
+  ADD (autograd_grad_returns_gradients);
   ADD (gradients_of_gradients);
   ADD (hooks_see_and_change_gradients);
   ADD (a_hook_that_fails_ends_the_pass_with_its_error);
   ADD (a_hook_after_accumulating_that_fails_leaves_the_grad);
-  ADD (layouts_are_kept);
+  ADD (grads_keep_the_layout_of_the_leaf);
   ADD (a_long_chain_needs_no_stack);
   ADD (threads_share_a_leaf);
   return g_test_run ();

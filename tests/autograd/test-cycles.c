@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Nothing keeps itself alive: what is made here is freed when the test lets go of it, or does what the
- * documentation says about references that go round. */
+/* The graph has no reference cycles: every object of these tests is freed when the test drops it, or
+ * behaves as the documentation of cycles says. */
 
 #include "config.h"
 
 #include "autograd-values.h"
 
-/* Function that saves its result for backward. */
+/* A function that saves its result for backward. */
 #define TEST_TYPE_SQUARE (test_square_get_type ())
 G_DECLARE_FINAL_TYPE (TestSquare, test_square, TEST, SQUARE, GTorchFunction)
 
@@ -71,7 +71,7 @@ pass (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
-/* A hook is freed with what it hangs on: a leaf, or the node that computed the tensor. */
+/* A hook is freed with its owner: a leaf, or the node that computed the tensor. */
 static void
 watch (GTorchTensor *tensor)
 {
@@ -81,7 +81,7 @@ watch (GTorchTensor *tensor)
   g_assert_no_error (error);
 }
 
-/* A leaf whose grad has a graph, which leads to the leaf. */
+/* Returns a leaf whose grad has a graph that leads to the leaf. */
 static GTorchTensor *
 leaf_with_graph (void)
 {
@@ -124,7 +124,7 @@ releasing_frees_the_graph_of_the_grad (void)
 }
 
 static void
-a_pass_without_a_graph_frees_that_of_the_grad (void)
+backward_without_create_graph_frees_the_graph_of_the_grad (void)
 {
   GTorchTensor *x = leaf_with_graph ();
   g_autoptr (GTorchTensor) before = gtorch_tensor_get_grad (x);
@@ -175,7 +175,7 @@ zeroing_frees_the_graph_of_the_grad (gconstpointer data)
 }
 
 static void
-kept_gradients_make_no_cycle (void)
+retained_gradients_make_no_cycle (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
@@ -209,7 +209,7 @@ functions_may_save_their_results (void)
 }
 
 static void
-operands_that_are_the_target_make_no_cycle (void)
+in_place_on_an_operand_makes_no_cycle (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
@@ -259,7 +259,7 @@ compute (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **err
 }
 
 static void
-a_disposed_graphed_module_drops_what_it_captured (void)
+a_disposed_graphed_module_drops_its_capture (void)
 {
   g_autoptr (GTorchTensor) sample = leaf (1, 3, FALSE);
   g_autoptr (GError) error = NULL;
@@ -280,7 +280,7 @@ a_disposed_graphed_module_drops_what_it_captured (void)
 }
 
 static void
-a_graphed_module_does_not_go_into_its_own (void)
+a_graphed_module_cannot_be_registered_in_its_module (void)
 {
   g_autoptr (GTorchTensor) sample = leaf (1, 3, FALSE);
   g_autoptr (GTorchModule) outer = GTORCH_MODULE (gtorch_sequential_new ());
@@ -297,7 +297,7 @@ a_graphed_module_does_not_go_into_its_own (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_clear_error (&error);
   g_clear_object (&graphed);
-  /* in place of what it was made from it may */
+  /* it may replace the module it was made from */
   graphed = gtorch_graphed_module_new (inner, &sample, 1, NULL);
   g_assert_true (gtorch_module_register_module (outer, "0", GTORCH_MODULE (graphed), &error));
 }
@@ -311,7 +311,7 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorch/cycles/" #name, name)
   ADD (dropping_the_grad_frees_its_graph);
   ADD (releasing_frees_the_graph_of_the_grad);
-  ADD (a_pass_without_a_graph_frees_that_of_the_grad);
+  ADD (backward_without_create_graph_frees_the_graph_of_the_grad);
   for (i = 0; i < 4; i++)
     {
       g_autofree gchar *path =
@@ -320,11 +320,11 @@ main (int argc, char *argv[])
 
       g_test_add_data_func (path, GINT_TO_POINTER (i), zeroing_frees_the_graph_of_the_grad);
     }
-  ADD (kept_gradients_make_no_cycle);
+  ADD (retained_gradients_make_no_cycle);
   ADD (functions_may_save_their_results);
-  ADD (operands_that_are_the_target_make_no_cycle);
+  ADD (in_place_on_an_operand_makes_no_cycle);
   ADD (a_disposed_module_drops_its_hooks);
-  ADD (a_disposed_graphed_module_drops_what_it_captured);
-  ADD (a_graphed_module_does_not_go_into_its_own);
+  ADD (a_disposed_graphed_module_drops_its_capture);
+  ADD (a_graphed_module_cannot_be_registered_in_its_module);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The backward pass where several streams, threads or passes meet, and what it holds and frees. */
+/* The backward pass with several streams, threads or passes, and the memory that it holds and frees. */
 
 #include "config.h"
 
@@ -20,7 +20,7 @@ take_time (gpointer data)
   g_usleep (GPOINTER_TO_UINT (data));
 }
 
-/* Work that takes between nothing and two milliseconds. */
+/* Enqueues work that takes between zero and two milliseconds. */
 static void
 delay (GTorchStream *stream, GRand *rand)
 {
@@ -55,7 +55,7 @@ constant (gdouble number)
   return gtorch_full (GTORCH_SHAPE (LENGTH), number, GTORCH_DTYPE_FLOAT64, NULL, NULL);
 }
 
-/* All elements, without waiting for anything. */
+/* Checks all elements, without waiting. */
 static void
 assert_all (GTorchTensor *tensor, gdouble expected)
 {
@@ -67,7 +67,7 @@ assert_all (GTorchTensor *tensor, gdouble expected)
 
 /* --- streams --- */
 
-/* A value that was computed on some stream. */
+/* A value that was computed on one of the streams. */
 typedef struct
 {
   GTorchTensor *tensor;
@@ -95,7 +95,7 @@ any_of (GPtrArray *streams, GRand *rand)
   return streams->pdata[g_rand_int_range (rand, 0, streams->len)];
 }
 
-/* x⁵ by way of x², x³ and their product, each on a stream by lot. */
+/* Computes x⁵ from x², x³ and their product, each on a random stream. */
 static Placed
 fifth_power (GTorchTensor *x, GPtrArray *streams, GRand *rand)
 {
@@ -137,7 +137,7 @@ backward_follows_the_streams_of_forward (void)
 }
 
 static void
-the_stream_of_the_caller_waits (void)
+the_callers_stream_waits (void)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (2);
   g_autoptr (GPtrArray) streams = new_streams ();
@@ -159,7 +159,7 @@ the_stream_of_the_caller_waits (void)
         g_autoptr (GTorchTensor) zero = constant (0);
         g_autoptr (GTorchTensor) seed = NULL;
 
-        /* late itself: the other streams must not be early */
+        /* this stream is late as well: the other streams must not be early */
         delay (mine, rand);
         seed = gtorch_tensor_add_scalar (zero, 1, 1, NULL);
         grads = gtorch_autograd_grad (&fifth, 1, &x, 1, &seed, 1, FALSE, FALSE, FALSE, NULL);
@@ -173,9 +173,9 @@ the_stream_of_the_caller_waits (void)
     }
 }
 
-/* The second addition to the grad must not be done before the first. */
+/* The second addition to the grad waits for the first. */
 static void
-additions_to_a_leaf_wait_for_each_other (void)
+accumulations_into_a_leaf_are_ordered (void)
 {
   g_autoptr (GPtrArray) streams = new_streams ();
   g_autoptr (GTorchTensor) x = constant (2);
@@ -226,7 +226,7 @@ train_on_a_stream (gpointer data)
   return NULL;
 }
 
-/* Their additions to the one grad may come in any order, but not at once. */
+/* Their additions to the same grad may run in any order, but not at once. */
 static void
 streams_of_several_threads_share_a_leaf (void)
 {
@@ -296,9 +296,9 @@ go_backward_once (gpointer data)
   return NULL;
 }
 
-/* Without retain_graph one of them may come too late, which is an error and nothing worse. */
+/* Without retain_graph a pass may come too late: that is an error, and nothing worse. */
 static void
-threads_may_race_for_what_was_saved (void)
+threads_may_race_for_saved_values (void)
 {
   guint round, i, n_good = 0;
 
@@ -326,12 +326,12 @@ threads_may_race_for_what_was_saved (void)
   g_assert_cmpuint (n_good, <=, 2 * N_ROUNDS);
 }
 
-/* --- passes within passes --- */
+/* --- nested passes --- */
 
 #define TEST_TYPE_NESTED (test_nested_get_type ())
 G_DECLARE_FINAL_TYPE (TestNested, test_nested, TEST, NESTED, GTorchFunction)
 
-/* The identity, whose backward goes backward on its own: through itself, `depth` deep. */
+/* The identity, whose backward runs a backward pass of its own through itself, `depth` levels deep. */
 struct _TestNested
 {
   GTorchFunction parent_instance;
@@ -396,7 +396,7 @@ test_nested_init (TestNested *self)
 }
 
 static void
-backward_may_go_backward (void)
+backward_may_be_nested (void)
 {
   g_autoptr (TestNested) function = g_object_new (TEST_TYPE_NESTED, NULL);
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -422,7 +422,7 @@ allocated (void)
 }
 
 static void
-what_was_saved_is_freed_on_the_way (void)
+saved_values_are_freed_during_backward (void)
 {
   const guint64 size = 1 << 20;
   g_autoptr (GTorchTensor) x =
@@ -450,7 +450,7 @@ what_was_saved_is_freed_on_the_way (void)
     g_assert_cmpuint (allocated () - before, >=, 12 * size);
     backward (s);
   }
-  /* y and the grad of x are left, though the graph is still there */
+  /* only y and the grad of x are left, although the graph still exists */
   g_assert_cmpuint (allocated () - before, <, 3 * size);
   g_assert_false (gtorch_tensor_is_leaf (y));
   g_object_unref (y);
@@ -458,7 +458,7 @@ what_was_saved_is_freed_on_the_way (void)
 }
 
 static void
-the_second_time_names_the_operation_and_the_remedy (void)
+second_backward_error_names_operation_and_remedy (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 1, TRUE);
@@ -477,7 +477,7 @@ the_second_time_names_the_operation_and_the_remedy (void)
 typedef struct
 {
   GThread *thread;
-  GTorchTensor *output; /* the last that holds the graph */
+  GTorchTensor *output; /* has the last reference to the graph */
   gboolean is_done, is_freed;
 } Pass;
 
@@ -508,7 +508,7 @@ pass_done (GObject *source, GAsyncResult *result, gpointer data)
   pass->is_done = TRUE;
 }
 
-/* What a binding has put into a hook belongs to the thread in which the program runs. */
+/* Data that a binding attaches to a hook belongs to the thread in which the program runs. */
 static void
 the_program_frees_the_graph_of_an_asynchronous_pass (void)
 {
@@ -533,7 +533,7 @@ the_program_frees_the_graph_of_an_asynchronous_pass (void)
 /* --- size --- */
 
 static void
-a_wide_graph_is_summed (void)
+a_wide_graph_is_accumulated (void)
 {
   const guint n = test_often (20000);
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
@@ -558,15 +558,15 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorch/engine/" #name, name)
   ADD (backward_follows_the_streams_of_forward);
-  ADD (the_stream_of_the_caller_waits);
-  ADD (additions_to_a_leaf_wait_for_each_other);
+  ADD (the_callers_stream_waits);
+  ADD (accumulations_into_a_leaf_are_ordered);
   ADD (streams_of_several_threads_share_a_leaf);
   ADD (threads_share_a_graph);
-  ADD (threads_may_race_for_what_was_saved);
-  ADD (backward_may_go_backward);
-  ADD (what_was_saved_is_freed_on_the_way);
-  ADD (the_second_time_names_the_operation_and_the_remedy);
+  ADD (threads_may_race_for_saved_values);
+  ADD (backward_may_be_nested);
+  ADD (saved_values_are_freed_during_backward);
+  ADD (second_backward_error_names_operation_and_remedy);
   ADD (the_program_frees_the_graph_of_an_asynchronous_pass);
-  ADD (a_wide_graph_is_summed);
+  ADD (a_wide_graph_is_accumulated);
   return g_test_run ();
 }

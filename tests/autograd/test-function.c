@@ -9,7 +9,7 @@
 
 #include "autograd-values.h"
 
-/* One class whose behaviour a test chooses. */
+/* A class whose behaviour a test chooses. */
 typedef enum
 {
   CUBE,          /* x³, from the input */
@@ -177,7 +177,7 @@ forward_and_backward_run (void)
 }
 
 static void
-nothing_is_recorded_without_need (void)
+nothing_is_recorded_without_grad (void)
 {
   g_autoptr (TestFunction) cube = function_new (CUBE);
   g_autoptr (GTorchTensor) x = leaf (1, 3, FALSE);
@@ -265,10 +265,10 @@ logarithm (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **e
 }
 
 static void
-nan_is_no_right_gradient (void)
+gradcheck_rejects_nan (void)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTensor) x = leaf (-1.5, 3, TRUE); /* of which the last is positive */
+  g_autoptr (GTorchTensor) x = leaf (-1.5, 3, TRUE); /* only the last is positive */
 
   g_assert_false (gtorch_gradcheck (logarithm, NULL, &x, 1, 1e-6, 1e-6, 1e-5, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
@@ -319,7 +319,7 @@ an_input_can_be_changed_in_place (void)
 }
 
 static void
-an_output_that_is_the_input_is_another_tensor (void)
+a_returned_input_becomes_a_new_tensor (void)
 {
   g_autoptr (TestFunction) function = function_new (IDENTITY);
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -331,7 +331,7 @@ an_output_that_is_the_input_is_another_tensor (void)
 }
 
 static void
-errors_come_through (void)
+errors_are_passed_on (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -357,7 +357,7 @@ errors_come_through (void)
 }
 
 static void
-saved_tensors_are_guarded (void)
+changed_or_freed_saved_tensors_are_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (TestFunction) function = function_new (EXP);
@@ -381,7 +381,7 @@ saved_tensors_are_guarded (void)
   g_assert_nonnull (strstr (error->message, "retain_graph"));
 }
 
-/* An output that was saved does not keep itself alive. */
+/* A saved output does not keep itself alive. */
 static void
 saved_outputs_make_no_cycle (void)
 {
@@ -401,16 +401,16 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorch/Function/" #name, name)
   ADD (forward_and_backward_run);
-  ADD (nothing_is_recorded_without_need);
+  ADD (nothing_is_recorded_without_grad);
   ADD (gradients_agree_with_differences);
   ADD (wrong_gradients_are_found);
   ADD (plain_functions_can_be_checked);
-  ADD (nan_is_no_right_gradient);
+  ADD (gradcheck_rejects_nan);
   ADD (missing_gradients_are_zeros);
   ADD (an_input_can_be_changed_in_place);
-  ADD (an_output_that_is_the_input_is_another_tensor);
-  ADD (errors_come_through);
-  ADD (saved_tensors_are_guarded);
+  ADD (a_returned_input_becomes_a_new_tensor);
+  ADD (errors_are_passed_on);
+  ADD (changed_or_freed_saved_tensors_are_errors);
   ADD (saved_outputs_make_no_cycle);
   return g_test_run ();
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random programs of views, in-place operations, detached tensors, no_grad and leaves, each run a second time
- * by an interpreter that knows neither views nor in-place operations. Values, gradients and second gradients
- * must agree, or a GError must say why there are none.
+/* Random programs of views, in-place operations, detached tensors, no_grad and leaves. An interpreter
+ * that knows neither views nor in-place operations runs each of them a second time. Values, gradients and
+ * second gradients must agree, or a GError must explain why there are none.
  *
- * The interpreter keeps the memory that tensors show as one vector, computed by operations out of place. A
- * tensor is a list of places in it. Tensors of one memory that have different histories (a detached tensor
- * and the one that it was taken from) have different vectors: what is written through one of them changes
- * the values of the others, but not their histories.
+ * The interpreter keeps each storage as one vector, computed by out-of-place operations. A tensor is a
+ * list of positions in it. Tensors of one storage with different histories (a detached tensor and its
+ * source) have different vectors: a write through one of them changes the values of the others, but not
+ * their histories.
  *
  * The suite runs some thousand programs, always the same ones. GTORCH_FUZZ_RUNS=n runs more,
- * GTORCH_FUZZ_SEED=n begins with another one. */
+ * GTORCH_FUZZ_SEED=n starts with another seed. */
 
 #include "config.h"
 
@@ -21,35 +21,34 @@
 
 #include "gtorch-ops-private.h"
 #include "gtorch/autograd/gtorch-autograd-private.h"
-#include "gtorch/autograd/gtorch-grad-mode.h"
+#include "gtorch/dispatch/gtorch-grad-mode.h"
 #include "test-device.h"
 
 #define MAX_TENSORS 24
 #define MAX_LEAVES  8
 #define MAX_VALUE   1e3
 
-#define TIMES_NUMBER 0 /* in the table of operations */
+#define TIMES_NUMBER 0 /* index in the table of operations */
 
-/* Tensors of one memory with one history. */
+/* Tensors that share a storage and a history. */
 typedef struct
 {
   guint memory;
-  GTorchImpl *vector; /* all of the memory */
+  GTorchImpl *vector; /* the contents of the whole storage */
 } Group;
 
 typedef struct
 {
   GTorchImpl *impl;
   guint group;
-  gint
-      base; /* the tensor that autograd takes for the owner of the memory; itself if it is no view */
+  gint base; /* the base tensor of the view for autograd; the tensor itself if it is no view */
   GTorchImpl *places;
 } Tensor;
 
 typedef struct
 {
   GTorchImpl *impl;
-  GTorchImpl *leaf; /* the interpreter's, a vector */
+  GTorchImpl *leaf; /* the leaf of the interpreter, a vector */
 } Leaf;
 
 typedef struct
@@ -63,9 +62,9 @@ typedef struct
   Leaf leaves[MAX_LEAVES];
   guint n_leaves;
   gboolean grad_mode;
-  gboolean is_smooth; /* differences tell the gradient */
-  gboolean is_wild;   /* numbers have grown too large to compare */
-  gint moved_leaf;    /* by how much an element of a leaf is to differ */
+  gboolean is_smooth; /* finite differences give the gradient */
+  gboolean is_wild;   /* values have become too large to compare */
+  gint moved_leaf;    /* the perturbation of an element of a leaf */
   gint64 moved_element;
   gdouble move;
   GString *text;
@@ -89,7 +88,7 @@ must (GTorchImpl *impl, GError *error)
   return impl;
 }
 
-/* Where in memory its real numbers lie. */
+/* Returns the positions of its real numbers in the storage. */
 static GTorchImpl *
 places_of (const GTorchImpl *impl)
 {
@@ -122,7 +121,7 @@ flat (GTorchImpl *impl)
   return must (gtorch_op_reshape (reals, &all, 1, &error), error);
 }
 
-/* The values of a tensor, with the history that they have in the interpreter. */
+/* Returns the values of a tensor, with its history in the interpreter. */
 static GTorchImpl *
 read_tensor (Program *self, guint t)
 {
@@ -157,7 +156,7 @@ set_vector (Group *group, GTorchImpl *vector)
   group->vector = vector;
 }
 
-/* Other values, to which the gradient flows as it did to `former'. Takes values. */
+/* Returns other values, through which the gradient flows as through `former'. Consumes `values`. */
 static GTorchImpl *
 with_history (GTorchImpl *values, GTorchImpl *former)
 {
@@ -172,7 +171,7 @@ with_history (GTorchImpl *values, GTorchImpl *former)
   return gtorch_edge_attach (&edge, values);
 }
 
-/* Writes values to where tensor t lies; with `recorded' their history becomes that of its group. */
+/* Writes values to the positions of tensor t; with `recorded', their history becomes that of its group. */
 static void
 write_tensor (Program *self, guint t, GTorchImpl *values, gboolean recorded)
 {
@@ -204,7 +203,7 @@ write_tensor (Program *self, guint t, GTorchImpl *values, gboolean recorded)
                                        group->vector));
     }
   gtorch_set_grad_enabled (before);
-  /* All views of the base follow it. */
+  /* all views of the base get the new history */
   for (g = 0; recorded && g < self->n_tensors; g++)
     if (self->tensors[g].base == tensor->base && !self->tensors[g].impl->is_silent_view)
       self->tensors[g].group = own;
@@ -240,7 +239,7 @@ add_tensor (Program *self, GTorchImpl *impl, gint base)
   return tensor;
 }
 
-/* The tensor is one of its own, with these values in the interpreter. */
+/* The tensor has its own storage, and these values in the interpreter. */
 static void
 add_result (Program *self, GTorchImpl *impl, GTorchImpl *values)
 {
@@ -320,7 +319,7 @@ random_view (Program *self, GTorchImpl *impl, GError **error)
     case 9:
       shape[0] = -1;
       return impl->is_contiguous ? gtorch_op_view (impl, shape, 1, error) : NULL;
-    case 10: /* windows that overlap, or columns */
+    case 10: /* overlapping windows, or columns */
       shape[0] = 2;
       shape[1] = 2;
       strides[0] = 1 + below (self, 2);
@@ -338,7 +337,7 @@ random_view (Program *self, GTorchImpl *impl, GError **error)
     }
 }
 
-/* as_strided may leave what its tensor shows; there is no gradient for that then. */
+/* as_strided may exceed the elements of its tensor; then it has no gradient. */
 static gboolean
 is_within (const GTorchImpl *view, const GTorchImpl *impl)
 {
@@ -386,7 +385,7 @@ step_view (Program *self)
   tensor->group = self->tensors[t].group;
   if (!silent)
     return;
-  /* It is cut off, but for what was there before it is a view of. */
+  /* it is cut off, except for what it was a view of before */
   if (!self->grad_mode || !gtorch_impl_requires_grad (impl))
     tensor->group = new_group (self, self->groups[tensor->group].memory,
                                gtorch_impl_alias (self->groups[tensor->group].vector));
@@ -408,7 +407,7 @@ step_detach (Program *self)
 typedef struct
 {
   guint16 op;
-  guint8 n; /* tensors with the shape of the first; numbers count behind them */
+  guint8 n; /* the count of tensors that have the shape of the first operand; numbers follow them */
   guint8 n_numbers;
   gboolean for_complex;
   gboolean is_rough;
@@ -440,7 +439,7 @@ static const Operation operations[] = {
   { GTORCH_OP_ZERO, 1, 0, TRUE, FALSE, { .d = 0 } },
 };
 
-/* A tensor of this shape and dtype; often one of the same memory. */
+/* Returns a tensor of this shape and dtype, often one of the same storage. */
 static guint
 find_operand (Program *self, guint t)
 {
@@ -458,7 +457,7 @@ find_operand (Program *self, guint t)
   return t;
 }
 
-/* In place this may be refused. */
+/* Returns TRUE if this in-place operation may be refused. */
 static gboolean
 may_fail (Program *self, GTorchImpl *const *inputs, guint n, guint t)
 {
@@ -511,7 +510,7 @@ compute (Program *self, const Operation *operation, guint t, gboolean in_place)
         {
           const GTorchImpl *base = self->tensors[self->tensors[t].base].impl;
 
-          /* no way around a leaf */
+          /* a leaf cannot be bypassed */
           g_assert_false (recorded && flows
                           && (base->autograd == NULL || base->autograd->grad_fn == NULL));
         }
@@ -644,7 +643,7 @@ program_clear (Program *self)
 
   for (i = 0; i < self->n_tensors; i++)
     {
-      /* a view that was a leaf may have a history by now that leads to it: docs/autograd.md */
+      /* a view that was a leaf may have a history that leads to it now: docs/autograd.md */
       gtorch_autograd_free (self->tensors[i].impl);
       gtorch_impl_unref (self->tensors[i].impl);
       gtorch_impl_unref (self->tensors[i].places);
@@ -706,7 +705,7 @@ compare (Program *self, guint32 seed, const gchar *what, guint k, GTorchImpl *go
     }
 }
 
-/* Adds to the grads of leaves; TRUE, or FALSE if a tensor that was changed in place is in the way. */
+/* Adds to the grads of leaves. Returns FALSE if a tensor that was changed in place prevents it. */
 static gboolean
 go_back (Program *self, guint32 seed, GPtrArray *roots, gboolean again)
 {
@@ -745,7 +744,7 @@ impl_unref_or_null (gpointer impl)
     gtorch_impl_unref (impl);
 }
 
-/* Takes the grads of one side's leaves. */
+/* Takes the grads of the leaves of one side. */
 static GPtrArray *
 take_grads (Program *self, gboolean reference)
 {
@@ -788,7 +787,7 @@ weighted_values (Program *self)
   return total;
 }
 
-/* The gradients of the first leaf by differences. */
+/* Computes the gradients of the first leaf by finite differences. */
 static void
 compare_differences (Program *self, guint32 seed, GPtrArray *grads)
 {
@@ -811,7 +810,7 @@ compare_differences (Program *self, guint32 seed, GPtrArray *grads)
       run_steps (&more, seed);
       run_steps (&less, seed);
       if (more.n_tensors != self->n_tensors || less.n_tensors != self->n_tensors)
-        return; /* one of them has grown too large */
+        return; /* one of them has become too large */
       difference = (weighted_values (&more) - weighted_values (&less)) / (2 * h);
       if (fabs (difference) > 1e3 || !isfinite (number_at (row, i))
           || fabs (difference - number_at (row, i)) < 1e-4 * MAX (1, fabs (difference)))

@@ -76,7 +76,7 @@ writing_to_a_view_can_be_differentiated_twice (void)
 }
 
 static void
-a_view_taken_anew_can_be_differentiated_twice (void)
+regenerated_views_can_be_differentiated_twice (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul (x, x, NULL);
@@ -109,7 +109,7 @@ views_of_views_have_one_base (void)
 }
 
 static void
-overlapping_views_see_each_other (void)
+writes_show_in_overlapping_views (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) weights = leaf (1, 4, FALSE);
@@ -146,7 +146,7 @@ expanded_views_follow_their_base (void)
 }
 
 static void
-filling_cuts_the_history (void)
+filling_detaches_elements (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -166,7 +166,7 @@ filling_cuts_the_history (void)
 }
 
 static void
-a_kept_gradient_is_that_of_the_new_value (void)
+a_retained_gradient_is_that_of_the_new_value (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -192,7 +192,7 @@ remember (GTorchTensor *grad, gpointer user_data, GError **error)
 }
 
 static void
-a_hook_stays_with_the_former_value (void)
+a_hook_stays_with_the_old_value (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -205,7 +205,7 @@ a_hook_stays_with_the_former_value (void)
   g_assert_true (gtorch_tensor_remove_hook (y, id));
 }
 
-/* z is computed from y, then y from z: were y itself saved for z, nothing of it would ever be freed. */
+/* z is computed from y, then y from z: if y itself were saved for z, none of them would ever be freed. */
 static void
 changing_a_saved_tensor_makes_no_cycle (void)
 {
@@ -217,12 +217,12 @@ changing_a_saved_tensor_makes_no_cycle (void)
   g_object_add_weak_pointer (G_OBJECT (y), &seen);
   g_assert_nonnull (gtorch_tensor_add_inplace (y, z, 1, NULL));
   g_object_unref (z);
-  g_object_unref (y); /* the leak checker sees the hook's data if the graph stays */
+  g_object_unref (y); /* the leak checker reports the hook's data if the graph survives */
   g_assert_null (seen);
 }
 
 static void
-silent_views_are_refused (void)
+views_made_under_no_grad_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -241,7 +241,7 @@ silent_views_are_refused (void)
 }
 
 static void
-detaching_in_place_forgets (void)
+detaching_in_place_makes_a_leaf (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -258,7 +258,7 @@ detaching_in_place_forgets (void)
   g_assert_false (gtorch_tensor_get_requires_grad (y));
 }
 
-/* How the memory that views show came about. */
+/* How the base of the views was created. */
 typedef enum
 {
   BASE_PLAIN,
@@ -283,7 +283,7 @@ base_new (BaseKind kind)
   return kind == BASE_COMPUTED ? g_steal_pointer (&y) : gtorch_tensor_detach (y, NULL);
 }
 
-/* Every way to a leaf and its views: writing to one of them is refused if a gradient would be lost. */
+/* Tries all ways to a leaf and its views: a write to one of them is refused if a gradient would be lost. */
 static void
 write_to_leaf_or_view (guint bits)
 {
@@ -352,7 +352,7 @@ leaves_and_views (void)
 }
 
 static void
-operands_that_are_views_follow_the_target (void)
+views_used_as_operands_follow_the_target (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 4, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 1, NULL);
@@ -362,7 +362,7 @@ operands_that_are_views_follow_the_target (void)
   g_autoptr (GTorchTensor) total = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  /* y is (1, 4, 9, 16), then (9, 64, 9, 16): what was an operand shows the new history, too */
+  /* y is (1, 4, 9, 16), then (9, 64, 9, 16): the former operand has the new history, too */
   g_assert_nonnull (gtorch_tensor_mul_inplace (y, all, NULL));
   g_assert_nonnull (gtorch_tensor_mul_inplace (first, other, NULL));
   total = gtorch_tensor_mul (all, all, NULL);
@@ -371,7 +371,7 @@ operands_that_are_views_follow_the_target (void)
 }
 
 static void
-silent_views_without_history_are_refused (void)
+views_made_under_no_grad_without_history_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) w = leaf (1, 2, TRUE);
@@ -399,7 +399,7 @@ silent_views_without_history_are_refused (void)
   g_assert_no_error (error);
 }
 
-/* A leaf that has another value by now still is what the second gradient flows to. */
+/* The second gradient flows to the leaf although its value has changed since. */
 static void
 a_changed_leaf_can_be_differentiated_twice (void)
 {
@@ -410,7 +410,7 @@ a_changed_leaf_can_be_differentiated_twice (void)
   g_autoptr (GTorchTensor) grad = NULL;
   g_autoptr (GTorchTensor) second = NULL;
 
-  /* d = w x with the former x = (1, 2, 3), w = (2, 3, 4) */
+  /* d = w x with the old x = (1, 2, 3), w = (2, 3, 4) */
   g_assert_nonnull (gtorch_tensor_copy_inplace (d, x, FALSE, NULL));
   g_assert_nonnull (gtorch_tensor_mul_inplace (d, w, NULL));
   square = gtorch_tensor_mul (d, d, NULL);
@@ -435,7 +435,7 @@ as_strided_can_be_differentiated_twice (void)
   check (second, 6, 24, 36, 24);
 }
 
-/* Three elements that are one memory location have a third of its gradient each. */
+/* Three elements at one memory location have a third of its gradient each. */
 static void
 as_strided_of_an_expanded_tensor (void)
 {
@@ -448,9 +448,9 @@ as_strided_of_an_expanded_tensor (void)
   check (grad, 10);
 }
 
-/* The gradient of the base needs the base, and that of the exponent is not wanted. */
+/* The gradient of the base needs the base; the gradient of the exponent is not wanted. */
 static void
-what_no_gradient_needs_may_be_changed (void)
+values_that_no_gradient_needs_may_be_changed (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = leaf (1, 3, TRUE);
@@ -461,7 +461,7 @@ what_no_gradient_needs_may_be_changed (void)
   g_autoptr (GTorchTensor) s = NULL;
   g_autoptr (GTorchTensor) grad = NULL;
 
-  /* y was an operand, too, of which the gradient of the factor would have needed the values */
+  /* y was an operand, too: only the gradient of the factor would have needed its values */
   g_assert_nonnull (gtorch_tensor_add_scalar_inplace (y, 1, 1, NULL));
   s = gtorch_tensor_add (y, z, 1, NULL);
   grad = gradient (s, x, FALSE);
@@ -498,23 +498,23 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorch/inplace/" #name, name)
   ADD (views_follow_their_base);
   ADD (writing_to_a_view_can_be_differentiated_twice);
-  ADD (a_view_taken_anew_can_be_differentiated_twice);
+  ADD (regenerated_views_can_be_differentiated_twice);
   ADD (views_of_views_have_one_base);
-  ADD (overlapping_views_see_each_other);
+  ADD (writes_show_in_overlapping_views);
   ADD (expanded_views_follow_their_base);
-  ADD (filling_cuts_the_history);
-  ADD (a_kept_gradient_is_that_of_the_new_value);
-  ADD (a_hook_stays_with_the_former_value);
+  ADD (filling_detaches_elements);
+  ADD (a_retained_gradient_is_that_of_the_new_value);
+  ADD (a_hook_stays_with_the_old_value);
   ADD (changing_a_saved_tensor_makes_no_cycle);
-  ADD (silent_views_are_refused);
-  ADD (detaching_in_place_forgets);
+  ADD (views_made_under_no_grad_are_refused);
+  ADD (detaching_in_place_makes_a_leaf);
   ADD (a_base_need_not_be_contiguous);
-  ADD (operands_that_are_views_follow_the_target);
-  ADD (silent_views_without_history_are_refused);
+  ADD (views_used_as_operands_follow_the_target);
+  ADD (views_made_under_no_grad_without_history_are_refused);
   ADD (a_changed_leaf_can_be_differentiated_twice);
   ADD (as_strided_can_be_differentiated_twice);
   ADD (as_strided_of_an_expanded_tensor);
   ADD (leaves_and_views);
-  ADD (what_no_gradient_needs_may_be_changed);
+  ADD (values_that_no_gradient_needs_may_be_changed);
   return g_test_run ();
 }

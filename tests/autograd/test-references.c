@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a collector of another language is told, seen from a language that has nothing but hooks and
- * proxies. */
+/* What the collector of another language sees through GTorchReferences, for a language that has only
+ * hooks and proxies. */
 
 #include "config.h"
 
 #include "autograd-values.h"
 #include "sanitizer.h"
 
-/* The values are texts. */
+/* Maps each object to its proxy; the values are strings. */
 static GHashTable *proxies; /* GObject -> text */
 
 static gpointer
@@ -24,7 +24,7 @@ add_extra (GTorchReferences *references, GObject *object)
   gtorch_references_add_value (references, g_object_get_data (object, "extra"));
 }
 
-/* What tells its hooks from those of others. The texts are constants. */
+/* Identifies the hooks of this language. The texts are constants. */
 static void
 text_free (gpointer text)
 {
@@ -81,7 +81,7 @@ hook (GTorchTensor *tensor, const gchar *text)
 }
 
 static void
-the_hook_of_a_leaf_is_told_of_when_nobody_else_has_it (void)
+the_hook_of_a_leaf_without_other_references_is_reported (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchReferences) references = language ();
@@ -98,7 +98,7 @@ the_hook_of_a_leaf_is_told_of_when_nobody_else_has_it (void)
 }
 
 static void
-a_pass_begins_from_nothing (void)
+each_pass_starts_empty (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchReferences) references = language ();
@@ -114,9 +114,9 @@ a_pass_begins_from_nothing (void)
     }
 }
 
-/* The leaf is known to the graph of `y`, whose node has a hook of its own. */
+/* The graph of `y` contains the leaf, and the node of `y` has its own hook. */
 static void
-a_graph_is_complete_with_all_that_lead_into_it (void)
+a_graph_is_complete_with_all_references_to_it (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -138,7 +138,7 @@ a_graph_is_complete_with_all_that_lead_into_it (void)
 }
 
 static void
-a_pass_that_somebody_else_may_do_keeps_the_graph (void)
+external_references_keep_the_graph (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchTensor) y = gtorch_tensor_mul_scalar (x, 2, NULL);
@@ -153,7 +153,7 @@ a_pass_that_somebody_else_may_do_keeps_the_graph (void)
 }
 
 static void
-a_parameter_of_two_modules_is_complete_with_both (void)
+a_shared_parameter_is_complete_with_both_modules (void)
 {
   g_autoptr (GTorchModule) one =
       GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
@@ -242,7 +242,7 @@ count_inside (GTorchTensor *grad, gpointer user_data, GError **error)
 }
 
 static void
-a_hook_that_runs_is_not_told_of (void)
+running_hooks_are_not_reported (void)
 {
   g_autoptr (GTorchTensor) x = leaf (1, 2, TRUE);
   g_autoptr (GTorchTensor) s = sum (x);
@@ -261,7 +261,7 @@ typedef struct
   gint stop;
 } Busy;
 
-/* Changes all that is read meanwhile. */
+/* Changes everything that the other thread reads. */
 static gpointer
 be_busy (gpointer data)
 {
@@ -286,7 +286,7 @@ be_busy (gpointer data)
 }
 
 static void
-another_thread_may_change_what_is_read (void)
+threads_may_change_objects_during_a_pass (void)
 {
   g_autoptr (GTorchModule) module =
       GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
@@ -320,14 +320,14 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  ADD (the_hook_of_a_leaf_is_told_of_when_nobody_else_has_it);
-  ADD (a_pass_begins_from_nothing);
-  ADD (a_graph_is_complete_with_all_that_lead_into_it);
-  ADD (a_pass_that_somebody_else_may_do_keeps_the_graph);
-  ADD (a_parameter_of_two_modules_is_complete_with_both);
+  ADD (the_hook_of_a_leaf_without_other_references_is_reported);
+  ADD (each_pass_starts_empty);
+  ADD (a_graph_is_complete_with_all_references_to_it);
+  ADD (external_references_keep_the_graph);
+  ADD (a_shared_parameter_is_complete_with_both_modules);
   ADD (an_optimizer_and_a_module_share_parameters);
   ADD (a_proxy_stands_for_its_object);
-  ADD (a_hook_that_runs_is_not_told_of);
-  ADD (another_thread_may_change_what_is_read);
+  ADD (running_hooks_are_not_reported);
+  ADD (threads_may_change_objects_during_a_pass);
   return g_test_run ();
 }

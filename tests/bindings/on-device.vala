@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Puts the tests on the device that GTORCH_TEST_DEVICE names, or skips all where it is missing. */
+/* Makes the device that GTORCH_TEST_DEVICE names the default one, or skips all tests if it is missing. */
 void choose_device () {
     unowned string? name = Environment.get_variable ("GTORCH_TEST_DEVICE");
     int64[] shape = { 5 };

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Imported first: puts the tests on the device that GTORCH_TEST_DEVICE names, or skips all where it is missing."""
+"""Makes the device that GTORCH_TEST_DEVICE names the default one, or skips all tests if it is
+missing. Must be imported first."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Every argument of every function of the typelib that gjs would convert without a word: a text, null or an
-// object for a number, a flag or a member of an enumeration. And every function that takes a function, which
-// must be one that is over when it returns.
+// Passes wrong values to every argument of every function of the typelib that gjs would silently
+// convert: a string, null or an object for a number, a flag or an enum member. Functions that call
+// a given function must reject one that does not finish before they return.
 
 import GTorch from 'gi://GTorch?version=1';
 
@@ -15,7 +15,7 @@ const cpu = GTorch.Device.cpu();
 const weight = () => nn.Parameter(GTorch.ones([2]));
 
 const NOT_WHOLE = [null, undefined, '', '1', true, {}, [], 1.5, NaN, 2 ** 70];
-// What gjs makes a number, a flag or a member of by itself.
+// Values that gjs silently converts to a number, a flag or an enum member.
 const WRONG = {
     gboolean: [null, undefined, '', 'no', 0, 1, {}, {mode: false}, []],
     gdouble: [null, undefined, '', '0.1', 'inf', true, {}, []],
@@ -27,7 +27,8 @@ const WRONG = {
     enum: [null, undefined, '', 'no member', {}, [], 1.5, 1000, true],
     flags: NOT_WHOLE,
 };
-// Whose methods are called. What is not here has only methods that look at their arguments before themselves.
+// Objects whose methods are called. The methods of other classes check their arguments before the
+// object.
 const OBJECTS = {
     Tensor: () => GTorch.ones([2]),
     Module: () => nn.Linear(2, 2),
@@ -37,7 +38,7 @@ const OBJECTS = {
     Device: () => cpu,
 };
 
-// The first values that an argument takes.
+// Returns a valid value of an argument.
 function right(arg) {
     const value = {
         gboolean: false, gdouble: 1, gfloat: 1, gint32: 1, guint32: 1, gint64: 1, guint64: 1, flags: 0,
@@ -50,12 +51,12 @@ function right(arg) {
     return arg.isArray ? [value] : value;
 }
 
-// A dtype may be left out.
+// A dtype may be omitted.
 function isWrong(arg, value) {
     return arg.type !== 'DType' || value !== null && value !== undefined;
 }
 
-// Functions that take options in place of what C has at those positions.
+// Functions that take options at the positions of some of C's arguments.
 const x = () => GTorch.tensor([1, 2], {dtype: GTorch.float64, requires_grad: true});
 const BY_NAME = {
     'Tensor.backward': options => x().sum().backward(options),
@@ -64,7 +65,7 @@ const BY_NAME = {
     'gradcheck': options => GTorch.gradcheck(one => one.mul(2), x(), options),
     'gradgradcheck': options => GTorch.gradgradcheck(one => one.mul(2), x(), options),
 };
-// There they stand for the default.
+// undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
 const MAY_BE_UNDEFINED = [
     'Module.load_state_dict', 'Module.train', 'Module.zero_grad', 'Optimizer.zero_grad',
@@ -79,7 +80,7 @@ function isOption(func, object, before) {
     return false;
 }
 
-tap.add('arguments_refuse_what_gjs_would_convert', async () => {
+tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
     const failed = [];
     let [nArguments, nValues] = [0, 0];
 
@@ -99,7 +100,7 @@ tap.add('arguments_refuse_what_gjs_would_convert', async () => {
         const what = owner === null ? name : `${owner}.${name}`;
         const func = holder?.[name];
         if (typeof func !== 'function')
-            continue; // what has another name
+            continue; // has another name
         const end = args.findIndex(arg => arg.type === 'Gio.AsyncReadyCallback');
         const given = end < 0 ? args : args.slice(0, end);
         for (const [i, arg] of given.entries()) {
@@ -129,7 +130,7 @@ tap.add('arguments_refuse_what_gjs_would_convert', async () => {
     tap.assert(nArguments > 700 && nValues > 6000, `${nArguments} arguments, ${nValues} values`);
 });
 
-// --- functions that are given functions ---
+// --- functions that take functions ---
 
 const leaf = () => GTorch.ones([2]).requires_grad_();
 const TAKERS = {
@@ -151,7 +152,7 @@ const TAKERS = {
     'register_tensor_post_accumulate_grad_hook': func =>
         GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
 };
-// Those that JavaScript has instead, or in addition.
+// Functions of the JavaScript overrides that C does not have, or has in another form.
 const MORE_TAKERS = {
     autocast: func => GTorch.autocast('cpu', func),
     enable_grad: func => GTorch.enable_grad(func),
@@ -159,7 +160,7 @@ const MORE_TAKERS = {
     tidy: func => GTorch.tidy(func),
 };
 
-tap.add('functions_that_go_on_later_are_refused', () => {
+tap.add('functions_that_continue_later_are_refused', () => {
     const {CALL, NOTIFIED} = typelib;
     const kept = typelib.callables().filter(({args}) => args.some(arg =>
         arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
@@ -187,7 +188,7 @@ tap.add('functions_that_go_on_later_are_refused', () => {
     tap.assert(GTorch.is_grad_enabled());
 });
 
-tap.add('tidy_keeps_no_promises', () => {
+tap.add('tidy_refuses_promises', () => {
     const isRefused = error => error instanceof TypeError && error.message.includes('computes later');
     const generate = function* () {
         yield GTorch.ones([1]);
@@ -199,7 +200,7 @@ tap.add('tidy_keeps_no_promises', () => {
 
 // --- names and positions ---
 
-tap.add('set_loses_nothing', () => {
+tap.add('set_handles_elements_and_properties', () => {
     const t = GTorch.zeros([2, 2]);
     const says = text => error => error instanceof TypeError && error.message.includes(text);
     t.set('0, 1', 5);

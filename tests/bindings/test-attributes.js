@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Properties and options take what they can hold, and nothing else.
+// Properties and options accept valid values only.
 
 import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
@@ -15,7 +15,7 @@ function refuses(func, ...says) {
         says.every(text => error.message.includes(text)));
 }
 
-// One of each class that has settings, or null for one that cannot be made here.
+// An object of each class that has settings, or null if none can be made here.
 function objects() {
     const weight = nn.Parameter(GTorch.ones([2]));
     const cpu = GTorch.Device.cpu();
@@ -31,7 +31,7 @@ function objects() {
     ];
 }
 
-// Values that nothing of the type can be.
+// Returns values that are invalid for the type.
 function wrong(type) {
     const name = GObject.type_name(type);
     if (name === 'gboolean')
@@ -59,7 +59,7 @@ tap.add('properties_refuse_values_of_other_types', () => {
         for (const spec of thing.constructor.list_properties()) {
             const key = spec.name.replace(/-/g, '_');
             if (typeof thing[key] === 'function')
-                continue; // a method of the same name
+                continue; // there is a method of that name
             const camel = spec.name.replace(/-(.)/g, (_all, letter) => letter.toUpperCase());
             for (const name of new Set([key, camel, spec.name])) {
                 const before = thing[name];
@@ -99,7 +99,7 @@ tap.add('settings_take_effect', () => {
     tap.equal(norm.get_training(), false);
 });
 
-tap.add('modules_move_by_what_is_given', () => {
+tap.add('modules_move_by_device_dtype_or_tensor', () => {
     const layer = nn.Linear(2, 2);
     tap.assert(layer.to('cpu') === layer);
     tap.equal(layer.to(GTorch.float64).weight.get_dtype(), GTorch.float64);
@@ -130,7 +130,7 @@ tap.add('layers_take_the_arguments_of_pytorch', () => {
     tap.throws(() => nn.Embedding(4, 2, 4), error => error.message.includes('padding_idx 4'));
 });
 
-tap.add('operations_refuse_what_is_no_number', () => {
+tap.add('operations_refuse_values_that_are_no_numbers', () => {
     const x = GTorch.ones([2]);
     for (const name of ['add', 'mul', 'sub', 'div', 'pow', 'maximum', 'fill']) {
         for (const form of ['', '_scalar', '_inplace', '_scalar_inplace']) {

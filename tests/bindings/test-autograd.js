@@ -61,7 +61,7 @@ tap.add('a_function_of_javascript_is_differentiated', () => {
     tap.equal(x.grad.toArray(), [3, 12]);
 });
 
-tap.add('it_can_be_differentiated_twice', () => {
+tap.add('functions_can_be_differentiated_twice', () => {
     const x = leaf(2);
     const [first] = GTorch.autograd_grad(new Cube().call(x).sum(), x, {create_graph: true});
     first.sum().backward();
@@ -91,7 +91,7 @@ tap.add('gradcheck_sees_right_and_wrong', () => {
     tap.throws(() => GTorch.gradcheck(new Wrong(), x), error => error.message.includes('gradcheck'));
 });
 
-tap.add('an_exception_arrives_as_it_was', () => {
+tap.add('exceptions_propagate_unchanged', () => {
     tap.throws(() => new Broken().call(leaf(1)),
         error => error instanceof RangeError && error.message === 'from within');
 });
@@ -132,7 +132,7 @@ function isLate(error) {
     return error.matches(GTorch.Error, GTorch.Error.AUTOGRAD) && error.message.includes('forward');
 }
 
-tap.add('a_context_is_told_nothing_when_forward_has_ended', () => {
+tap.add('a_context_accepts_nothing_after_forward', () => {
     const late = new Late();
     const x = leaf(1, 2);
     late.call(x).sum().backward();

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What a function that C calls throws comes out of the call that was going on: the same object. The kinds of
-// functions are those of the GIR: a new one has to be called here, or be among those that nobody waits for.
+// An exception that a callback throws propagates as the same object out of the call that ran it.
+// The kinds of callbacks are read from the GIR: each must be called here, or be listed as one whose
+// exceptions no call can propagate.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -17,7 +18,7 @@ class Boom extends Error {}
 
 const ways = [];
 
-// func is given a function to call, which throws, and calls what calls that.
+// Registers a test: func is given a throwing callback, and makes a call that runs it.
 function way(kind, name, func) {
     ways.push([kind, name, func]);
 }
@@ -33,7 +34,7 @@ way('TensorHook', 'backward_to_a_leaf', func => {
     x.register_hook(func);
     x.mul(2).sum().backward();
 });
-way('TensorHook', 'backward_through_what_was_computed', func => {
+way('TensorHook', 'backward_through_a_result', func => {
     const y = leaf().mul(2);
     y.register_hook(func);
     y.sum().backward();
@@ -189,7 +190,7 @@ way('Function.backward', 'gradients', func => {
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
 
-// --- what calls at once ---
+// --- callbacks of synchronous calls ---
 
 const cpu = GTorch.Device.cpu();
 
@@ -256,7 +257,7 @@ way('FileProgressCallback', 'load_file', func => {
     }
 });
 
-// What is called from a main loop or has no way to fail: gjs logs the exception.
+// Callbacks that a main loop runs or that cannot fail: gjs logs the exception.
 const LOGGED = ['MemorySource.release', 'Module.extra_repr'];
 
 // --- the cases ---
@@ -327,7 +328,7 @@ tap.add('hooks_see_and_replace_all_inputs', () => {
     tap.throws(() => net.call(one, 3), isTypeError('not a tensor'));
 });
 
-tap.add('runners_give_what_their_functions_give', () => {
+tap.add('runners_return_the_results_of_their_functions', () => {
     tap.equal(GTorch.Stream.new(cpu, 0).run(() => 4), 4);
     tap.assert(cpu.run(device => device) === cpu);
     tap.throws(() => cpu.run(3), isTypeError('a function is wanted'));
@@ -366,9 +367,9 @@ tap.add('every_kind_of_callback_is_known', () => {
     tap.equal([...known].filter(name => !found.has(name)), []);
 });
 
-// What is called without a callback gives a promise, and one argument too many or too few would leave it
-// unsettled for ever.
-tap.add('what_gives_a_promise_counts_its_arguments', () => {
+// An asynchronous function without a callback returns a promise; a wrong number of arguments would
+// leave it pending for ever.
+tap.add('functions_with_promises_count_their_arguments', () => {
     const path = findGir();
     if (path === null)
         tap.skip('there is no GIR');
@@ -376,7 +377,7 @@ tap.add('what_gives_a_promise_counts_its_arguments', () => {
     const wanted = error => error instanceof TypeError && error.message.includes('before the callback');
     let n = 0;
     const check = (owner, name, body) => {
-        // The cancellable and what is before it: the rest is about callbacks.
+        // Only the cancellable and the arguments before it are of interest.
         const hidden = ['callback', 'user_data', 'n_tensors'];
         const names = [...body.matchAll(/<parameter name="(\w+)"/g)].map(([, one]) => one)
             .filter(one => !hidden.includes(one) && !one.startsWith('progress_'));
@@ -395,7 +396,7 @@ tap.add('what_gives_a_promise_counts_its_arguments', () => {
     }
     const functions = /^ {4}<function name="(\w+_async)"(.*?)<\/function>/gms;
     for (const [whole, name, inner] of text.matchAll(functions)) {
-        // Those that take tables are in JavaScript, with the lists in place of the tables.
+        // The overrides wrap functions that take tables, with lists in place of the tables.
         if (!whole.includes('introspectable="0"') && !/safetensors_save(_file)?_async/.test(name))
             check(GTorch, name, inner);
     }

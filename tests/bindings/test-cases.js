@@ -41,7 +41,8 @@ function readSafetensors(base64) {
 function runCase(data) {
     const names = {};
     for (const [name, values] of Object.entries(data.let)) {
-        // 2.0 cannot be told from 2 here: a list with a fraction in it says what is meant
+        // JavaScript cannot tell 2.0 from 2: a list that contains a fraction has floating point
+        // elements
         names[name] = GTorch.tensor(values);
     }
     (data.grad ?? []).forEach(name => {
@@ -76,7 +77,7 @@ function check(data) {
     }
     tap.throws(() => {
         const got = runCase(data);
-        // what a GPU finds out on the way
+        // reports errors that a GPU detects asynchronously
         GTorch.get_default_device().synchronize(null);
         return got;
     }, error => error instanceof GLib.Error &&

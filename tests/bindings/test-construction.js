@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// new of every class with everything that a program may give it: an object that works, or an exception, but
-// never the end of the program. A child process does it.
+// Constructs every class with all arguments that a program may pass: the result is a working object
+// or an exception, but never a crash. A child process makes the calls.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -22,7 +22,7 @@ function nonsense() {
     ];
 }
 
-// What a program does with an object: gjs looks at its class in each call of a method.
+// Uses an object as a program does: gjs checks its class in each method call.
 function use(object) {
     if (!(object instanceof GObject.Object))
         return;
@@ -66,7 +66,7 @@ if (GLib.getenv(CHILD)) {
     System.exit(0);
 }
 
-tap.add('new_of_any_class_ends_no_program', () => {
+tap.add('new_of_any_class_never_crashes', () => {
     const launcher = new Gio.SubprocessLauncher({
         flags: Gio.SubprocessFlags.STDOUT_PIPE | Gio.SubprocessFlags.STDERR_PIPE,
     });
@@ -119,7 +119,7 @@ function isRefused(key) {
         (error instanceof TypeError || error instanceof RangeError) && error.message.includes(key);
 }
 
-tap.add('properties_of_all_classes_refuse_what_gjs_would_convert', () => {
+tap.add('properties_of_all_classes_refuse_values_that_gjs_would_convert', () => {
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
     const untested = new Set();
     let [nSet, nMade] = [0, 0];
@@ -140,7 +140,7 @@ tap.add('properties_of_all_classes_refuse_what_gjs_would_convert', () => {
                     nMade++;
                 }
                 if (set !== undefined && name !== 'Tensor' && name !== 'Parameter') {
-                    // before it looks whose property it is
+                    // before gjs checks which class the property belongs to
                     const isSettable = spec.flags & WRITABLE && !(spec.flags & CONSTRUCT_ONLY);
                     tap.throws(() => set.call(null, value), isSettable
                         ? isRefused(key) : error => /can only be read|is fixed/.test(error.message));
@@ -159,7 +159,7 @@ tap.add('texts_in_camel_case_are_properties_too', () => {
     tap.equal(new GTorch.BatchNorm1d({num_features: 2, momentum: null}).momentum, null);
 });
 
-tap.add('properties_of_a_class_of_ones_own_are_as_gobject_has_them', () => {
+tap.add('properties_of_custom_classes_are_not_checked', () => {
     const Named = GObject.registerClass({
         Properties: {
             title: GObject.ParamSpec.string('title', '', '', GObject.ParamFlags.READWRITE, ''),
@@ -173,7 +173,7 @@ tap.add('properties_of_a_class_of_ones_own_are_as_gobject_has_them', () => {
     tap.throws(() => new Named({title: 'a', p: '1'}), isRefused('p'));
 });
 
-// Devices and streams are of classes that are not in the typelib.
+// Devices and streams are instances of classes that are not in the typelib.
 tap.add('settings_of_devices_are_checked_however_they_were_reached', () => {
     const [device, stream] = [GTorch.ones([1]).get_device(), GTorch.Stream.new(null, 0)];
     const reached = [

@@ -56,7 +56,7 @@ tap.add('cuda_without_a_number_is_the_gpu_that_is_current', () => {
     tap.equal(GTorch.ones([2]).get_device().to_string(), 'cpu');
 });
 
-tap.add('the_default_device_is_a_matter_of_its_own', () => {
+tap.add('the_default_device_is_independent', () => {
     const made = () => GTorch.ones([2]).get_device().to_string();
     const inside = gpu(1).run_as_default(device => {
         tap.equal([device.to_string(), made(), current()], ['cuda:1', 'cuda:1', 'cuda:0']);
@@ -106,7 +106,7 @@ tap.add('guards_end_in_any_order', () => {
     }));
 });
 
-tap.add('what_rests_within_a_function_is_no_trouble', () => {
+tap.add('suspended_generators_do_not_disturb_functions', () => {
     const rests = function* () {
         const guard = GTorch.StreamGuard.new(GTorch.Stream.new(gpu(1), 0));
         try {
@@ -171,7 +171,7 @@ tap.add('streams_wait_for_each_other', () => {
     tap.assert(stream.get_auto_sync());
 });
 
-tap.add('completed_comes_in_the_main_loop', async () => {
+tap.add('completed_is_emitted_in_the_main_loop', async () => {
     const event = GTorch.Event.new(GTorch.EventFlags.TIMING);
     const start = GTorch.Event.new(GTorch.EventFlags.TIMING);
     const stream = GTorch.Stream.get_current(gpu(0));
@@ -185,7 +185,7 @@ tap.add('completed_comes_in_the_main_loop', async () => {
         says(GTorch.Error.INVALID, 'without timing'));
 });
 
-tap.add('what_waits_can_be_awaited', async () => {
+tap.add('waits_can_be_awaited', async () => {
     const x = (await GTorch.tensor([1, 2, 3]).to_device_async(gpu(0), null)).add(0.5);
     tap.equal(x.get_device().to_string(), 'cuda:0');
     const there = await x.to_device_async(GTorch.Device.cpu(), null);
@@ -250,7 +250,7 @@ tap.add('options_choose_the_device', () => {
     GTorch.set_default_device(null);
 });
 
-// A tensor is a small object to the collector, which has no reason of its own to run.
+// A tensor is a small object to the garbage collector, which has no reason of its own to run.
 tap.add('the_collector_runs_when_memory_of_a_gpu_is_short', () => {
     const device = GTorch.Device.cuda(1);
     const half = device.get_total_memory() / 2;

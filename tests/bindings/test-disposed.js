@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Nothing that JavaScript does ends the process: objects of each class, as they are, released and disposed,
-// and each of their methods and properties with arguments of all kinds, wrong ones too; the same with the
-// functions of the namespace and the static ones of each class. A child process does it and notes each call
-// before it makes it; a call that kills it, or that makes GLib or GTorch log something critical, is a
-// failure.
+// No JavaScript program can crash the process: the methods and properties of each class are called on
+// fresh, released and disposed objects with all kinds of arguments, including wrong ones; so are the
+// functions of the namespace and static methods. A child process makes the calls and logs each before it
+// makes it; a call that kills it, or that makes GLib or GTorch log a critical message, is a failure.
 //
-//     gjs -m test-disposed.js SEED ROUNDS      makes that many calls of random arguments for each method
+//     gjs -m test-disposed.js SEED ROUNDS      makes ROUNDS calls with random arguments for each method
 
 import GLib from 'gi://GLib';
 import GObject from 'gi://GObject';
@@ -20,7 +19,7 @@ Gio._promisify(Gio.Subprocess.prototype, 'communicate_utf8_async');
 
 const {nn, optim} = GTorch;
 const STATES = ['whole', 'released', 'disposed'];
-const SECONDS = 240; // for the calls of one child, of which there is one unless it ends too soon
+const SECONDS = 240; // the time limit of a child; there is one child unless it ends too early
 
 // --- objects ---
 
@@ -36,7 +35,7 @@ function hookedGrad() {
 const isClass = value => typeof value === 'function' && value.prototype !== undefined && 'name' in value &&
     GObject.Object.isPrototypeOf(value);
 
-// Functions under names, which stand for the methods of an object.
+// Functions by name, tested like the methods of an object.
 function functions() {
     const found = {};
     for (const name of Object.getOwnPropertyNames(GTorch)) {
@@ -88,16 +87,16 @@ const MAKERS = {
     'MemoryPool': () => GTorch.MemoryPool.new(null),
     'FFTPlanCache': () => GTorch.Device.cpu().get_fft_plan_cache(),
 };
-// What lives as long as the process is not disposed of.
+// Objects that live as long as the process are not disposed.
 const SHARED = new Set(['functions', 'FFTPlanCache']);
-// gjs lets nobody use what is disposed, whatever it was before.
+// gjs refuses any use of a disposed object, whatever its earlier state.
 const statesOf = name => {
     if (SHARED.has(name))
         return ['whole'];
     return name.startsWith('Tensor ') || name === 'view' ? STATES.slice(0, 2) : STATES;
 };
-// What waits for something that nobody does, ends the process on purpose, takes an address, or changes what
-// all threads see.
+// Calls that wait for something that never happens, exit the process, take an address, or change
+// the state of all threads.
 const LEFT_OUT = new Set([
     'run_dispose', 'unref', 'ref', 'import_dlpack', 'export_dlpack', 'dlpack_delete', 'new_from_dlpack',
     'from_dlpack', 'to_dlpack', 'new_external', 'set_num_threads', '$gtype', 'constructor',
@@ -169,7 +168,7 @@ const PROTOCOLS = [
     thing => thing.zero_grad(), thing => thing.grad, thing => thing.add(thing), thing => thing.matmul(gone()),
 ];
 
-// The same numbers each time.
+// A source of the same random numbers each time.
 class Source {
     constructor(text) {
         this.state = [...text].reduce((sum, c) => (Math.imul(sum, 31) + c.codePointAt(0)) >>> 0, 7);
@@ -212,7 +211,7 @@ function attempt(call) {
         if (result instanceof Promise)
             result.catch(() => {});
     } catch {
-        // that is as it should be
+        // that is the expected result
     }
 }
 
@@ -246,7 +245,7 @@ function exercise(name, state, seed, rounds) {
     }
 }
 
-// From the nth maker on; each is announced, so that the parent knows where to go on.
+// Runs the tests from the nth maker on; announces each, so that the parent knows where to continue.
 function child(first, seed, rounds) {
     const names = Object.keys(MAKERS);
     for (let i = first; i < names.length; i++) {
@@ -260,10 +259,10 @@ function child(first, seed, rounds) {
 
 // --- the parent ---
 
-const failures = new Map(); // by the index of the maker
+const failures = new Map(); // maps the index of the maker to the failure
 const done = new Set();
 
-// gjs itself finds it critical that somebody uses what was disposed, and goes on.
+// gjs itself logs a critical message for the use of a disposed object, and continues.
 const isCritical = line => line.includes('CRITICAL') && !line.includes('Gjs-CRITICAL');
 
 async function runFrom(first, seed, rounds) {

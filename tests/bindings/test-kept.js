@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Functions that the library keeps: gjs frees what a method is given with the object of the method. They are
-// called all the same when no variable has that object any more, and freed when nothing calls them any more.
+// Callbacks that the library keeps: gjs frees a callback together with the object whose method it
+// was passed to. They must run even if no variable refers to that object any more, and be freed
+// when nothing can call them.
 
 import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
@@ -13,7 +14,8 @@ import * as typelib from './typelib.js';
 
 const {nn} = GTorch;
 
-// Collects until the wrappers of what is dropped are gone, and writes over where they were.
+// Collects garbage until the wrappers of dropped objects are gone, and overwrites their former
+// places.
 function collect() {
     for (let i = 0; i < 3; i++) {
         for (let k = 0; k < 50; k++)
@@ -25,7 +27,7 @@ function collect() {
 const BYTES = 4 * 65536;
 const allocator = GTorch.Device.cpu().get_allocator();
 
-// What a function has that is to be freed: much more memory than anything else here.
+// Returns data for a callback that is to be freed: much larger than anything else here.
 function data() {
     return GTorch.zeros([65536], {device: 'cpu'});
 }
@@ -35,7 +37,8 @@ function nAlive() {
     return Math.round(allocator.allocated / BYTES);
 }
 
-// A few may be left on a stack or in compiled code until others take their places; a leak would leave all.
+// A few may survive on a stack or in compiled code until they are overwritten; a leak would keep
+// all.
 const N_HELD = 16;
 const N_LEFT = N_HELD / 2;
 
@@ -51,8 +54,8 @@ function leaf() {
     return GTorch.tensor([1, 2, 3], {dtype: GTorch.float64, requires_grad: true});
 }
 
-// Each is given a function, which is to be called once by the function that it returns. Nothing else may have
-// the object whose method was given the function.
+// Each is given a callback, and returns a function that makes the library call it once. Nothing
+// else may refer to the object whose method was given the callback.
 const WAYS = {
     'Tensor.register_hook': {
         'of a leaf': func => {

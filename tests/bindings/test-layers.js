@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Every layer with the samples of its row, and with every argument that PyTorch's constructor has.
+// Every layer with the samples of its row, and with every argument of PyTorch's constructor.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -31,7 +31,7 @@ function make(name, {positional, named}) {
     return nn[name](...positional.map(values), options);
 }
 
-// Values for the arguments that have no default.
+// Returns values for the arguments that have no default.
 function required(name) {
     const {positional, named} = table[name].samples[0];
     const given = {...named};
@@ -77,7 +77,7 @@ tap.add('every_argument_may_be_given_by_name_and_by_position', () => {
     tap.assert(n > 80, `${n} arguments`);
 });
 
-tap.add('layers_made_of_properties_print_as_what_they_were_read_from', () => {
+tap.add('layers_created_from_properties_print_like_the_original', () => {
     let n = 0;
     for (const [name, row] of Object.entries(table)) {
         if (row.any)
@@ -99,7 +99,7 @@ tap.add('layers_made_of_properties_print_as_what_they_were_read_from', () => {
     tap.equal(nn.MaxPool2d([2, 3]).stride, [2, 3]);
 });
 
-tap.add('what_is_not_supported_is_named', () => {
+tap.add('unsupported_arguments_are_named', () => {
     let n = 0;
     for (const [name, row] of Object.entries(table)) {
         for (const arg of row.args.filter(one => one.kind === 'refused')) {
@@ -112,7 +112,7 @@ tap.add('what_is_not_supported_is_named', () => {
     tap.assert(n > 10, `${n} arguments`);
 });
 
-tap.add('texts_and_null_stand_for_settings', () => {
+tap.add('strings_and_null_are_valid_settings', () => {
     const conv = nn.Conv2d(1, 1, 3, {padding: 'same', padding_mode: 'circular'});
     tap.equal(conv.forward(GTorch.ones([1, 5, 7])).shape, [1, 5, 7]);
     tap.equal(conv.kernel_size, [3, 3]);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What is called over and over does not fill the memory.
+// Repeated calls do not leak memory.
 
 import GLib from 'gi://GLib';
 import GObject from 'gi://GObject';
@@ -12,7 +12,8 @@ import * as tap from './tap.js';
 
 const {nn} = GTorch;
 const PAGE = 4096;
-// Per call. One tensor with its wrapper takes more than a kilobyte, an entry of a table 170 bytes.
+// In bytes per call. One tensor with its wrapper takes more than a kilobyte, an entry of a table
+// 170 bytes.
 const LIMIT = 60;
 const CALLS = 6000;
 
@@ -21,7 +22,8 @@ function residentBytes() {
     return Number(new TextDecoder().decode(content).split(' ')[1]) * PAGE;
 }
 
-// The least of some rounds: memory may grow once, for reasons of its own, but not in each.
+// Returns the minimum over several rounds: memory may grow in some rounds for other reasons, but
+// not in each.
 function growth(func) {
     let least = Infinity;
     for (let round = 0; round < 4; round++) {
@@ -72,7 +74,7 @@ add('safetensors_in_memory_leave_nothing', () => GTorch.safetensors_load_bytes(b
 add('safetensors_in_a_stream_leave_nothing', () =>
     GTorch.safetensors_load(Gio.MemoryInputStream.new_from_bytes(bytes), null, null, null));
 
-tap.add('what_is_read_is_what_was_saved', () => {
+tap.add('loads_return_the_saved_values', () => {
     const stream = Gio.MemoryInputStream.new_from_bytes(bytes);
     for (const [tensors, texts] of [
         GTorch.safetensors_load_bytes(bytes), GTorch.safetensors_load(stream, null, null, null),
@@ -122,7 +124,8 @@ tap.add('tables_hold_tensors', () => {
         error.matches(GTorch.Error, GTorch.Error.FORMAT));
 });
 
-// --- what refers to itself through C ---------------------------------------------------------------
+// --- reference cycles through C
+// -------------------------------------------------------------------
 
 const CYCLES = 40;
 const ELEMENTS = 65536;
@@ -146,7 +149,7 @@ function allocated() {
     return GTorch.Device.cpu().get_allocator().get_allocated();
 }
 
-// gjs lets objects of C go when the main loop is idle.
+// gjs releases objects of C when the main loop is idle.
 async function collect() {
     for (let i = 0; i < 3; i++) {
         System.gc();

@@ -74,7 +74,7 @@ tap.add('forward_in_javascript_is_called_from_c', () => {
     tap.equal(net.call(x).toArray(), net.forward(x).toArray());
 });
 
-tap.add('an_exception_arrives_as_it_was', () => {
+tap.add('exceptions_propagate_unchanged', () => {
     const x = GTorch.ones([1]);
     tap.throws(() => new Broken().call(x), isOriginal);
     tap.throws(() => new Outer(new Broken()).call(x), isOriginal);
@@ -258,7 +258,7 @@ tap.add('layers_have_defaults', () => {
         tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
 });
 
-tap.add('a_forward_of_ones_own_runs_hooks', () => {
+tap.add('a_custom_forward_runs_hooks', () => {
     const Sum = GObject.registerClass(class Sum extends GTorch.Module {
         forward(...inputs) {
             return inputs.reduce((sum, x) => sum.add(x));
@@ -300,7 +300,7 @@ tap.add('a_forward_of_ones_own_runs_hooks', () => {
     }
 });
 
-tap.add('what_is_not_a_tensor_passes_a_forward_of_ones_own', () => {
+tap.add('a_custom_forward_accepts_other_objects', () => {
     const Pick = GObject.registerClass(class Pick extends GTorch.Module {
         forward(options, list) {
             return [options.name, ...list];
@@ -309,7 +309,7 @@ tap.add('what_is_not_a_tensor_passes_a_forward_of_ones_own', () => {
     tap.equal(new Pick().forward({name: 'a'}, [1, 2]), ['a', 1, 2]);
 });
 
-tap.add('a_layer_derived_from_calls_what_it_computes', () => {
+tap.add('derived_layers_can_call_super', () => {
     const Double = GObject.registerClass(class Double extends GTorch.Linear {
         forward(x) {
             return super.forward(x).mul(2);
@@ -399,7 +399,7 @@ const Parts = GObject.registerClass(class Parts extends GTorch.Module {
     }
 });
 
-// What a module says of its members after a change: parameters, modules, buffers.
+// Changes of a module, with the names of its members after each: parameters, modules, buffers.
 const CHANGES = {
     'nothing': [_m => {}, ['fc.bias', 'fc.weight', 'w'], ['fc'], ['b']],
     'delete of a module': [m => delete m.fc, ['w'], [], ['b']],

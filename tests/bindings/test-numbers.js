@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// A BigInt is an integer of 64 bits, exact wherever it becomes an element or is compared with one.
+// A BigInt is a 64-bit integer: it is exact as an element and in comparisons with elements.
 
 import GTorch from 'gi://GTorch?version=1';
 
@@ -50,7 +50,7 @@ tap.add('integers_arrive_exactly', () => {
     tap.equal(counted.map(String), [0n, 2n, 4n].map(v => String(WIDE[0] + v)));
 });
 
-tap.add('numbers_stay_what_they_are', () => {
+tap.add('numbers_arrive_unchanged', () => {
     tap.equal(GTorch.arange(0, 1, 0.25).toArray(), [0, 0.25, 0.5, 0.75]);
     tap.equal(GTorch.full([1], 3).toArray(), [3]);
     tap.equal(GTorch.tensor([0.5, 3]).clamp({min: 1}).toArray(), [1, 3]);
@@ -58,7 +58,7 @@ tap.add('numbers_stay_what_they_are', () => {
     tap.equal(GTorch.ones([1], {dtype: 'float64'}).div(4n).item(), 0.25);
 });
 
-tap.add('what_does_not_fit_is_refused', () => {
+tap.add('numbers_that_do_not_fit_are_refused', () => {
     refuses(() => GTorch.full([1], 2n ** 64n), '64 bits');
     refuses(() => GTorch.tensor([2n ** 64n]), '64 bits');
     refuses(() => GTorch.full_int([1], 1.5, GTorch.DType.NONE, null), 'integer');

@@ -5,7 +5,7 @@
 
 using GTorch;
 
-/* Hands out addresses and remembers how much is out. */
+/* Hands out addresses and counts the bytes that are in use. */
 class Shelf : GTorch.MemorySource {
     public uint64 held = 0;
     private uint64 next = 1 << 20;

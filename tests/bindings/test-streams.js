@@ -6,7 +6,7 @@
 import GTorch from 'gi://GTorch?version=1';
 import * as tap from './tap.js';
 
-// A loss that is computed on a stream of its own; main is the current one.
+// A loss that is computed on its own stream; `main` is the current stream.
 class Program {
     constructor(name) {
         this.device = GTorch.Device.new_from_string(name);
@@ -104,7 +104,8 @@ function sumWhileNumbersAreWritten(name, waits) {
     const [stream, work] = [0, 1].map(() => GTorch.Stream.new(device, 0));
     const a = within(stream, () => {
         const numbers = GTorch.empty([100, 100], {device});
-        return name === 'cuda' ? numbers.fill_(0) : numbers.normal_(); // the fake has no random numbers
+        // the fake driver has no random number kernels
+        return name === 'cuda' ? numbers.fill_(0) : numbers.normal_();
     });
     if (waits)
         work.wait_stream(stream);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What Vala lets be derived from compiles in C, and valac refuses the rest.
+"""Classes that Vala can derive from compile in C; valac refuses to derive from the others.
 
-Every class of the GIR gets a subclass: test-vala-classes.py GIR VAPI VALAC COMPILER."""
+Derives a subclass from every class of the GIR: test-vala-classes.py GIR VAPI VALAC COMPILER."""
 
 import pathlib
 import subprocess
@@ -18,12 +18,12 @@ import tap  # noqa: E402
 CORE = '{http://www.gtk.org/introspection/core/1.0}'
 GLIB = '{http://www.gtk.org/introspection/glib/1.0}'
 GIR, VAPI, VALAC, COMPILER = map(pathlib.Path, sys.argv[1:5])
-# A subclass in the namespace itself keeps valac from closing them.
+# A subclass in the namespace itself keeps valac from sealing these.
 OPEN = {'Adam', 'Tensor'}
 
 
 def classes():
-    """Their names, and whether C has the struct of their instances."""
+    """Returns the names of the classes, and whether C has their instance struct."""
     return {node.get('name'): is_derivable(node) for node in ET.parse(GIR).iter(f'{CORE}class')}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Settings as attributes: what is assigned takes effect or raises."""
+"""Settings as attributes: an assignment takes effect or raises."""
 
 import inspect
 import math
@@ -64,7 +64,7 @@ def make(name, cls=None):
 
 
 def objects():
-    """One of each class that has settings."""
+    """Returns an object of each class that has settings."""
     for name in [*LAYERS, 'SGD', 'Adam', 'AdamW']:
         yield make(name)
     cpu = GTorch.Device.cpu()
@@ -74,7 +74,7 @@ def objects():
 
 
 def other(spec, value):
-    """A value that a property does not have now."""
+    """Returns a value that differs from the current one."""
     kind = spec.value_type
     if kind == GObject.TYPE_BOOLEAN:
         return not value
@@ -97,13 +97,13 @@ def every_property_is_an_attribute():
         for spec in GObject.list_properties(type(thing)):
             name = spec.name.replace('-', '_')
             if isinstance(thing, GTorch.Module) and name in ('device', 'dtype'):
-                assert not hasattr(thing, name), name  # a name for classes that are derived
+                assert not hasattr(thing, name), name  # a name for subclasses
                 continue
             there = getattr(thing, name)
             if callable(there) and not spec.value_type.is_a(GObject.TYPE_OBJECT):
-                continue  # a method of the same name
+                continue  # there is a method of that name
             if (spec.owner_type.name, name) == ('GTorchAllocator', 'caching'):
-                continue  # nothing happens on the CPU
+                continue  # has no effect on the CPU
             n += 1
             if spec.flags & FLAGS.CONSTRUCT_ONLY:
                 raises(AttributeError, lambda: setattr(thing, name, 1), name, 'is fixed')
@@ -218,7 +218,7 @@ def arguments_are_those_of_pytorch():
 
 class Net(GTorch.Module):
     def __init__(self):
-        self.before = 1  # as in PyTorch, a plain value may come before this:
+        self.before = 1  # as in PyTorch, attributes may be set before super().__init__()
         super().__init__()
         self.fc = nn.Linear(2, 2)
         self.scale = nn.Parameter(ones(2))
@@ -258,7 +258,7 @@ def members_are_replaced():
     assert net.fc is None and list(net.children()) == []
     del net.fc
     raises(AttributeError, lambda: net.fc, 'fc')
-    net.scale = nn.Linear(1, 1)  # a module in a parameter's place
+    net.scale = nn.Linear(1, 1)  # a module replaces a parameter
     assert names(net) == (['scale.weight', 'scale.bias'], ['scale'])
     del net.scale
     raises(AttributeError, lambda: net.scale)
@@ -295,7 +295,7 @@ def derived_classes_stay_themselves():
         cls = type(f'My{name}', (getattr(GTorch, name),), {'__module__': __name__, 'mine': 3})
         made = make(name, cls)
         assert type(made) is cls and made.mine == 3, made
-        made.free = 5  # names of its own are a program's business
+        made.free = 5  # programs may use other names freely
         assert made.free == 5
 
     class Doubled(nn.Linear):
@@ -338,7 +338,7 @@ def derived_classes_stay_themselves():
 
 
 @tap.case
-def backends_are_settings_or_nothing():
+def backends_accept_existing_settings_only():
     cudnn, matmul = GTorch.backends.cudnn, GTorch.backends.cuda.matmul
     for module in (cudnn, matmul, GTorch.backends, GTorch.backends.cuda):
         raises(AttributeError, lambda: setattr(module, 'allow_tf33', True), 'allow_tf33')

@@ -53,7 +53,7 @@ class Broken(Cube):
 
 
 class Detour(GTorch.Function):
-    """Whose first input has no gradient, although it wants one."""
+    """A function whose first input gets no gradient, although it requires one."""
 
     def forward(self, context, x, y):
         return x + y
@@ -111,7 +111,7 @@ def a_function_of_python_is_differentiated():
 
 
 @tap.case
-def it_can_be_differentiated_twice():
+def functions_can_be_differentiated_twice():
     x = leaf(2.0)
     (first,) = GTorch.autograd.grad(Cube()(x).sum(), x, create_graph=True)
     first.sum().backward()
@@ -136,7 +136,7 @@ def gradcheck_sees_right_and_wrong():
 
 
 @tap.case
-def exceptions_arrive_as_they_were():
+def exceptions_propagate_unchanged():
     raises(TypeError, lambda: NoTensor()(leaf(1.0)), 'not a tensor')
     y = Broken()(leaf(1.0)).sum()
     raises(Exception, y.backward, 'from within')
@@ -228,8 +228,8 @@ def lists_that_hold_themselves_are_refused():
             raise AssertionError('an endless list was taken')
 
 
-# Each method of a context, and in which moments it is an error: 'forward', 'backward', 'between' the two, 'after'
-# both, 'unrecorded' after a forward without gradients.
+# Each method of a context, with the moments in which it is an error: 'forward', 'backward',
+# 'between' the two, 'after' both, 'unrecorded' after a forward without gradients.
 PAST = {'backward', 'between', 'after', 'unrecorded'}
 MOMENTS = {
     'save_for_backward': (lambda c, x: c.save_for_backward(x), PAST),
@@ -243,7 +243,7 @@ MOMENTS = {
 
 
 class Moments(GTorch.Function):
-    """Calls all methods whenever it can; what was an error is in @found."""
+    """Calls all methods at every moment; adds those that fail to @found."""
 
     def __init__(self):
         super().__init__()
@@ -273,7 +273,7 @@ class Moments(GTorch.Function):
 
 
 @tap.case
-def a_context_is_told_nothing_when_forward_has_ended():
+def a_context_accepts_nothing_after_forward():
     raw = {name for name in dir(GTorch.FunctionContext.__base__) if name in vars(GTorch.FunctionContext.__base__)}
     methods = {n for n in raw if hasattr(vars(GTorch.FunctionContext.__base__)[n], 'get_arguments')} - {'new'}
     assert methods == set(MOMENTS), methods ^ set(MOMENTS)
@@ -291,7 +291,7 @@ def a_context_is_told_nothing_when_forward_has_ended():
 
 
 class Marks(GTorch.Function):
-    """Doubles its first input in place, and says how its second output is made."""
+    """Doubles its first input in place, and declares how its second output is made."""
 
     def forward(self, context, x):
         x.mul_(2)
@@ -306,7 +306,7 @@ class Marks(GTorch.Function):
 
 
 @tap.case
-def what_forward_declares_is_given_one_by_one():
+def declarations_of_forward_are_separate_arguments():
     x = leaf(1.0, -2.0)
     y = x * 1
     doubled, sign, rounded = Marks()(y)

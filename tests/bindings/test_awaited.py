@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is awaited ends, or raises where it is called: every function of the typelib that ends in _async."""
+"""Every function of the typelib that ends in _async completes when it is awaited, or raises at the call."""
 
 import asyncio
 import pathlib
@@ -34,7 +34,7 @@ def trained():
     return optimizer
 
 
-# Of each class with such methods, an object.
+# An object of each class with such methods.
 OBJECTS = {
     'Device': lambda: GTorch.Device('cpu'),
     'Event': GTorch.Event,
@@ -44,7 +44,7 @@ OBJECTS = {
     'Tensor': lambda: leaf().sum(),
     'Timer': GTorch.Timer,
 }
-# What the functions take before the cancellable.
+# The arguments before the cancellable.
 ARGUMENTS = {
     'GradScaler.step_async': lambda: (trained(),),
     'Module.forward_async': lambda: (GTorch.ones(1, 2),),
@@ -64,7 +64,7 @@ FINISH = {
     'safetensors_save_lists_async': 'safetensors_save_finish',
     'safetensors_save_file_lists_async': 'safetensors_save_file_finish',
 }
-# These have nothing to do here: there is no GPU to watch, and nothing was scaled.
+# These fail here: there is no GPU to monitor, and nothing was scaled.
 FAILS = ('Device.open_monitor_async', 'GradScaler.step_async')
 FOLDER = tempfile.TemporaryDirectory()
 
@@ -84,7 +84,7 @@ def file(content=None):
 
 
 def functions():
-    """The name of each, and where it is found."""
+    """Yields the name of each function, and its owner."""
     for name in dir(RAW):
         value = getattr(RAW, name, None)
         if name.endswith('_async'):
@@ -96,7 +96,7 @@ def functions():
 
 
 def pair(name, owner):
-    """The two functions, of an object of the class if there is one."""
+    """Returns the two functions, bound to an object of the class if there is one."""
     begin = name.rpartition('.')[2]
     finish = FINISH.get(begin, begin.replace('_async', '_finish'))
     where = GTorch if owner is None else OBJECTS[owner]()
@@ -119,7 +119,7 @@ def refuses(name, args, *pair_of):
 
 
 @tap.case
-def another_number_of_arguments_is_refused_where_it_is_given():
+def wrong_argument_counts_are_refused_at_the_call():
     async def main():
         n_checked = 0
         for name, owner in functions():
@@ -134,14 +134,14 @@ def another_number_of_arguments_is_refused_where_it_is_given():
 
 
 @tap.case
-def the_right_number_ends():
+def calls_with_the_right_number_complete():
     async def main():
         found = set()
         for name, owner in functions():
             args = ARGUMENTS.get(name, tuple)()
             try:
                 await asyncio.wait_for(GTorch.awaitable(*pair(name, owner), *args), LIMIT)
-            except GLib.Error as error:  # it has ended, too
+            except GLib.Error as error:  # it has completed, too
                 assert name in FAILS, f'{name}: {error.message}'
             found.add(name)
         assert found >= set(ARGUMENTS), set(ARGUMENTS) - found
@@ -173,7 +173,7 @@ def functions_of_other_libraries_are_counted_too():
 
 
 @tap.case
-def functions_of_python_are_asked_what_they_take():
+def python_functions_are_inspected():
     async def main():
         def begin(number, cancellable, done):
             done(None, number)
@@ -190,7 +190,7 @@ def functions_of_python_are_asked_what_they_take():
 
 
 @tap.case
-def the_methods_to_await_take_nothing_by_accident():
+def awaitable_methods_reject_surplus_arguments():
     async def main():
         event, stream, timer, x = GTorch.Event(), GTorch.Stream('cpu'), GTorch.Timer(), leaf().sum()
         for call in (

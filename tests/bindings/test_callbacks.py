@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a function that C calls raises comes out of the call that was going on: the same object.
+"""An exception that a callback raises propagates as the same object out of the call that ran it.
 
-The kinds of functions are those of the GIR: a new one has to be called here, or be among those that nobody waits
-for."""
+The kinds of callbacks are read from the GIR: each must be called here, or be listed as one whose
+exceptions no call can propagate."""
 
 import io
 import os
@@ -30,7 +30,7 @@ class Boom(Exception):
 
 
 class Stop(BaseException):
-    """As KeyboardInterrupt, no Exception."""
+    """An exception that, like KeyboardInterrupt, is not derived from Exception."""
 
 
 class Silent(Exception):
@@ -43,13 +43,13 @@ def leaf():
 
 
 def kinds(*errors):
-    """The exceptions that each way is tried with."""
+    """Selects the exceptions that a way is tried with."""
     library = GLib.Error.new_literal(GTorch.error_quark(), 'an error of the library', GTorch.Error.SHAPE)
     texts = (Boom('not UTF-8: \udcff'), Boom('one\0two'), Silent())
     return (Boom('boom'), Stop('stop'), KeyError('key'), library, *texts)
 
 
-# Each way is given a function to call, of which it makes one of the kind, and calls what calls that.
+# Each way wraps a given function in a callback of the kind, and makes a call that runs it.
 WAYS = {}
 
 
@@ -73,7 +73,7 @@ def backward_to_a_leaf(func):
 
 
 @way('TensorHook')
-def backward_through_what_was_computed(func):
+def backward_through_a_result(func):
     y = leaf() * 2
     y.register_hook(func)
     y.sum().backward()
@@ -304,7 +304,7 @@ def gradgradcheck(func):
     GTorch.gradgradcheck(lambda x: func() or x * x, leaf())
 
 
-# --- what calls at once ---
+# --- callbacks of synchronous calls ---
 
 
 @way('StreamFunc')
@@ -402,7 +402,7 @@ def load_file(func):
     GTorch.safetensors_load_file(FILE, False, None, None, func)
 
 
-# What is called from a main loop or has no way to fail: PyGObject prints the exception.
+# Callbacks that a main loop runs or that cannot fail: PyGObject prints the exception.
 PRINTED = {'MemorySource.release', 'Module.extra_repr'}
 
 
@@ -410,7 +410,7 @@ PRINTED = {'MemorySource.release', 'Module.extra_repr'}
 
 
 class Printed:
-    """What was printed meanwhile."""
+    """Captures the printed exceptions."""
 
     def __enter__(self):
         self.text, self.before = io.StringIO(), (sys.stderr, sys.excepthook, sys.unraisablehook)
@@ -476,7 +476,7 @@ def raises(kind, call, *parts):
 
 
 @tap.case
-def a_cause_that_was_given_stays():
+def given_causes_are_kept():
     def hook(_grad):
         raise Boom('outer') from KeyError('inner')
 
@@ -521,7 +521,7 @@ def hooks_see_and_replace_all_inputs():
 
 
 @tap.case
-def runners_give_what_their_functions_give():
+def runners_return_the_results_of_their_functions():
     assert GTorch.Stream('cpu').run(lambda stream, n: n + 1, 3) == 4
     assert GTorch.Device('cpu').run(lambda device: device) == GTorch.Device('cpu')
     raises(TypeError, lambda: GTorch.Stream('cpu').run(3), 'cannot be called')

@@ -53,7 +53,7 @@ def run(case):
             read_safetensors(**args)
             continue
         method = getattr(GTorch if target is None else names[target], function)
-        # what comes without a wrapper of ours knows its arguments by position
+        # functions without a Python wrapper take arguments by position only
         if function.endswith('_inplace') or function in ('get', 'set', 'set_requires_grad'):
             value = method(*args.values())
         else:
@@ -74,7 +74,7 @@ def check(case):
         return
     try:
         got = run(case)
-        # what a GPU finds out on the way
+        # reports errors that a GPU detects asynchronously
         GTorch.get_default_device().synchronize(None)
     except GLib.Error as error:
         codes = [getattr(GTorch.Error, code) for code in case['error'].split('|')]

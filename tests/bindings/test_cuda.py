@@ -32,7 +32,7 @@ def fails(code, says, function, *args):
 
 
 def elsewhere(program, **environment):
-    """What a program prints in another process."""
+    """Returns the output of a program in another process."""
     result = subprocess.run(
         [sys.executable, '-c', program],
         env={**os.environ, **environment},
@@ -81,7 +81,7 @@ def devices_have_names():
 
 
 @tap.case
-def without_a_gpu_the_driver_says_why():
+def without_a_gpu_the_driver_explains_why():
     program = 'import gi; gi.require_version("GTorch", "1"); from gi.repository import GTorch; '
     program += 'GTorch.init(); print(GTorch.cuda.is_available()); GTorch.cuda.init()'
     for driver, says in (('devices=0', 'CUDA_ERROR_NO_DEVICE'), ('version=11080', 'at least 12.0')):
@@ -169,7 +169,7 @@ def events_measure_and_order():
 
 
 @tap.case
-def completed_comes_in_the_main_loop():
+def completed_is_emitted_in_the_main_loop():
     event, loop, seen = GTorch.Event(), GLib.MainLoop(), []
     event.connect('completed', lambda *_: (seen.append(GLib.MainContext.default().is_owner()), loop.quit()))
     GTorch.ones([100], device='cuda:0').neg_()
@@ -190,7 +190,7 @@ def a_timer_measures_a_block():
 
 
 @tap.case
-def what_waits_can_be_awaited():
+def waits_can_be_awaited():
     async def main():
         x = GTorch.arange(100, dtype=GTorch.float32).to('cuda:0')
         stream = GTorch.Stream('cuda:0')
@@ -344,7 +344,7 @@ print(GTorch.get_launch_blocking(), GTorch.cuda.default_stream(0).query())
 
 
 class Producer:
-    """Another library's array, which notes what it is asked."""
+    """A tensor of another library, which records the calls of its methods."""
 
     def __init__(self, tensor, device=None, takes_version=True):
         self.tensor, self.device, self.takes_version, self.asked = tensor, device, takes_version, []
@@ -432,12 +432,13 @@ def a_consumer_names_its_stream():
 
 
 @tap.case
-def a_gpu_that_is_not_there_has_no_memory():
+def a_missing_gpu_has_no_memory():
     import ctypes
 
     x = GTorch.ones(3, device='cuda:0')
     address = x.export_dlpack(False, False, None)
-    number = ctypes.c_int32.from_address(address + 12)  # of the device, behind the address and its type
+    # the device index, behind the address and the device type
+    number = ctypes.c_int32.from_address(address + 12)
     assert number.value == 0
     for wrong, code, says in (
         (1, GTorch.Error.FORMAT, 'no memory of cuda:1'),

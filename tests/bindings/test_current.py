@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which device is meant where none is named, and blocks that change it, on the driver of tests/fake-cuda."""
+"""The device that is used where none is named, and the blocks that change it, on the driver of
+tests/fake-cuda."""
 
 import contextlib
 import ctypes
@@ -31,7 +32,7 @@ N_ELEMENTS = 1 << 16  # 256 KiB of float32
 
 
 def in_thread(function, *args):
-    """What a function gives, or raises, in a new thread."""
+    """Returns the result of a function in a new thread, or raises its exception."""
     results = []
 
     def run():
@@ -49,7 +50,7 @@ def in_thread(function, *args):
 
 
 def fresh(test):
-    """A case in a thread of its own, which has chosen nothing."""
+    """Registers a case that runs in its own thread, without any device set."""
 
     def run():
         in_thread(test)
@@ -88,10 +89,10 @@ def cuda_without_a_number_is_the_gpu_that_is_current_when_it_is_used():
 
 @fresh
 def each_function_of_a_device_follows():
-    """Sweeps over what is introspected, so that no function that takes a device can be forgotten."""
+    """Tests iterate over the typelib, so that no function that takes a device can be forgotten."""
     device, first, second = (GTorch.device(name) for name in ('cuda', 'cuda:0', 'cuda:1'))
     plain = GTorch.Device.__mro__[1]
-    apart = {  # with what they must give for the device, or are tested below for
+    apart = {  # with their expected results for the device, or tested below
         'get_device_type': GTorch.DeviceType.CUDA,
         'get_index': -1,
         'to_string': 'cuda',
@@ -151,7 +152,7 @@ def each_function_of_a_device_follows():
 
 
 def functions_with_devices():
-    """The names of all that are introspected."""
+    """Returns the names of all introspected functions."""
     names = set()
     for info in gi.Repository.get_default().get_infos('GTorch'):
         is_function = type(info).__name__ == 'FunctionInfo'
@@ -163,7 +164,7 @@ def functions_with_devices():
 
 
 class Source(GTorch.MemorySource):
-    """Remembers for which device it was asked."""
+    """A source that remembers the device of each request."""
 
     def do_allocate(self, device, _n_bytes, _stream):
         self.device = device
@@ -174,7 +175,7 @@ class Source(GTorch.MemorySource):
 
 
 def from_main_loop(begin, finish):
-    """What an asynchronous function gives."""
+    """Returns the result of an asynchronous function."""
     loop, results = GLib.MainLoop(), []
 
     def done(_source, result, *_data):
@@ -230,7 +231,7 @@ def move_module(device):
 
 
 def event_with_handle(device):
-    """The device of an event is seen from where it can be recorded."""
+    """The device of an event determines where it can be recorded."""
     event = GTorch.Event.new(GTorch.EventFlags.INTERPROCESS)
     event.get_ipc_handle(device)
     return recorded_on(event)
@@ -329,7 +330,7 @@ PLACES = {
     'triu_indices': made(GTorch.triu_indices, 3, 3),
     'zeros': made(GTorch.zeros, 3),
 }
-APART = {  # because of other cases here, and lists of what stands above
+APART = {  # excluded because of other cases here, and because of lists above
     'Device.can_access_peer',
     'Device.enable_peer',
     'Device.equal',
@@ -340,7 +341,7 @@ APART = {  # because of other cases here, and lists of what stands above
 
 
 @fresh
-def whatever_takes_a_device_takes_one_without_a_number():
+def all_device_arguments_accept_cuda_without_an_index():
     assert functions_with_devices() == {*PLACES, *APART}, functions_with_devices() ^ {*PLACES, *APART}
     bare = GTorch.device('cuda')
     for name, place in PLACES.items():
@@ -395,7 +396,7 @@ def held():
 
 
 @fresh
-def waiting_and_asking_are_about_the_current_gpu():
+def waits_and_queries_use_the_current_gpu():
     for number in (0, 1):
         with cuda.device(number):
             x, event, stream = GTorch.zeros(10, device='cuda'), cuda.Event(), cuda.current_stream()
@@ -425,7 +426,7 @@ def events_and_timers_of_cuda_use_the_current_stream_of_the_current_gpu():
                 GTorch.zeros(10, device='cuda')
                 end.record()
             end.synchronize()
-            seen.append(start.elapsed_time(end))  # the CPU's would not be of one device
+            seen.append(start.elapsed_time(end))  # events of the CPU would not be of one device
             handle = cuda.Event(interprocess=True)
             handle.ipc_handle()
             other = GTorch.device(f'cuda:{1 - number}').get_default_stream()
@@ -442,7 +443,7 @@ def events_and_timers_of_cuda_use_the_current_stream_of_the_current_gpu():
 
 
 def in_blocks(block, now):
-    """What @now gives in two blocks one after the other, in one within the other, and after each."""
+    """Returns the results of @now in two consecutive blocks, in nested blocks, and after each."""
     found = []
     for _ in range(2):
         with block:
@@ -539,7 +540,7 @@ def streams_are_current_with_their_device():
 
 
 @fresh
-def the_default_device_is_a_matter_of_its_own():
+def the_default_device_is_independent():
     with GTorch.device('cuda:1'):
         assert GTorch.zeros(2).device == GTorch.get_default_device() == GTorch.device('cuda:1')
         assert cuda.current_device() == 0 and GTorch.zeros(2, device='cuda').get_device_index() == 0
@@ -612,7 +613,7 @@ BLOCKS = {
     'set_grad_enabled': lambda: GTorch.set_grad_enabled(False),
     'autocast': lambda: GTorch.autocast('cuda'),
 }
-FUNCTIONS = {  # give a new one each time
+FUNCTIONS = {  # these give a new object each time
     'cuda.device': lambda: cuda.device(1),
     'cuda.stream': lambda: cuda.stream(GTorch.Stream('cuda:1')),
     'cuda.use_mem_pool': lambda: cuda.use_mem_pool(make_pool()),
@@ -620,7 +621,7 @@ FUNCTIONS = {  # give a new one each time
 
 
 def state():
-    """All that blocks change."""
+    """Returns everything that blocks change."""
     second = GTorch.device('cuda:1')
     tensor = GTorch.empty(1000, device=second)
     return (
@@ -656,7 +657,7 @@ def blocks_may_end_in_any_order():
 
 
 @fresh
-def generators_may_rest_within_blocks():
+def generators_may_be_suspended_in_blocks():
     plain = state()
     for name, make in {**BLOCKS, **FUNCTIONS}.items():
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Python's collector finds cycles that lead through C, and takes nothing away that C still has.
+"""Python's garbage collector finds cycles that lead through C, and frees nothing that C still
+refers to.
 
-Rounds of the cases that repeat themselves: GTORCH_TEST_ROUNDS."""
+GTORCH_TEST_ROUNDS sets the number of rounds of the repeated cases."""
 
 import gc
 import os
@@ -28,7 +29,7 @@ nn = GTorch.nn
 
 
 class Witness:
-    """Dies with the closure that refers to it."""
+    """An object that dies with the closure that refers to it."""
 
 
 class Net(GTorch.Module):
@@ -51,7 +52,7 @@ def leaf():
 
 
 class Keeping(GTorch.Function):
-    """What forward() makes is an attribute of the context."""
+    """A function whose forward() stores its result in an attribute of the context."""
 
     def forward(self, context, x):
         context.output = x * 2
@@ -66,9 +67,9 @@ class Keeping(GTorch.Function):
 
 Keeping.n_backward = 0
 
-# --- what is found ---
+# --- cycles that are found ---
 
-# Each makes a cycle that holds the witness, and gives nothing back.
+# Each creates a cycle that contains the witness, and returns nothing.
 KINDS = []
 
 
@@ -91,13 +92,13 @@ def hook_of_a_leaf_after_accumulating(w):
 
 
 @kind
-def hook_of_what_was_computed(w):
+def hook_of_a_result(w):
     y = leaf() * 2
     y.register_hook(lambda grad: (y, w) and None)
 
 
 @kind
-def hook_that_leads_to_what_was_computed_from_its_tensor(w):
+def hook_that_refers_to_a_result_of_its_tensor(w):
     x = leaf()
     loss = ((x * 2).exp() + x).sum()
     x.register_hook(lambda grad: (loss, w) and None)
@@ -198,7 +199,7 @@ def hook_that_steps_the_optimizer(w):
 
 
 @kind
-def module_that_keeps_what_it_gave(w):
+def module_that_keeps_its_result(w):
     net = Net()
     net.scale.register_hook(lambda grad: (net, w) and None)
     net.last = net(GTorch.ones(1, 2)).sum()
@@ -301,7 +302,7 @@ def finder(make):
             make(w)
             del w
             gc.collect()
-            gc.collect()  # what finalizers have touched is looked at again
+            gc.collect()  # objects that finalizers have touched are examined again
             assert gone() is None, 'the collector does not find it'
 
     check.__name__ = f'found: {make.__name__}'
@@ -329,11 +330,12 @@ def all_kinds_together_are_found():
     assert left == 0, f'{left} are left'
 
 
-# --- what stays ---
+# --- objects that must survive ---
 
 
 class Log:
-    """Counts calls. A function that the collector took for garbage has lost its weak references, even if it lives."""
+    """Counts calls. A function that the collector took for garbage has lost its weak references,
+    even if it survives."""
 
     def __init__(self):
         self.n, self.functions = 0, []
@@ -347,7 +349,7 @@ class Log:
 
 
 def to(log, *others):
-    """A function that notes its call and leads to others."""
+    """A function that notes its call and refers to others."""
 
     def call(*_args):
         return (others, log()) and None
@@ -375,7 +377,7 @@ def a_graph_keeps_the_hook_of_a_leaf():
 
 
 @tap.case
-def a_graph_keeps_the_hook_of_what_was_computed():
+def a_graph_keeps_the_hook_of_a_result():
     y, log = leaf() * 2, Log()
     y.register_hook(to(log, y))
     loss = y.sum()
@@ -398,7 +400,7 @@ def a_graph_keeps_the_context():
 
 
 def in_c(object):
-    """A place in C that the collector knows nothing of."""
+    """A reference from C that the collector does not know."""
     store = Gio.ListStore.new(type(object).__gtype__)
     store.append(object)
     return store
@@ -531,7 +533,7 @@ def a_hook_may_remove_itself_and_everything_else():
 
 
 @tap.case
-def what_a_finalizer_brings_back_is_whole():
+def objects_revived_by_finalizers_are_intact():
     class Saviour:
         def __init__(self, tensor, net):
             self.tensor, self.net = tensor, net
@@ -581,7 +583,7 @@ def handlers_of_a_plain_object_stay():
 
 @tap.case
 def random_programs_lose_nothing():
-    """Objects with hooks that lead anywhere; whatever can be reached still has them."""
+    """Objects with hooks that refer to random others; all reachable objects must keep their hooks."""
     rng = random.Random(7)
     for _ in range(ROUNDS):
         log, expected = Log(), 0
@@ -611,7 +613,7 @@ def random_programs_lose_nothing():
 
 @tap.case
 def collections_beside_a_busy_thread_lose_nothing():
-    """The thread changes what the collector looks at."""
+    """A thread changes the objects that the collector examines."""
     log, failures, stop = Log(), [], threading.Event()
     net, x = Net(), leaf()
     x.register_hook(to(log, x, net))

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nothing that Python does ends the process: objects of each class, as they are, released and disposed, and
-each of their methods and properties with arguments of all kinds, wrong ones too. A child process does it and
-notes each call before it makes it; a call that kills it, or that GLib calls critical, is a failure.
+"""No Python program can crash the process: the methods and properties of each class are called on
+fresh, released and disposed objects with all kinds of arguments, including wrong ones. A child
+process makes the calls and logs each before it makes it; a call that kills it, or that GLib logs as
+critical, is a failure.
 
-`test_disposed.py SEED ROUNDS` makes that many calls of random arguments for each method."""
+`test_disposed.py SEED ROUNDS` makes ROUNDS calls with random arguments for each method."""
 
 import os
 import pathlib
@@ -26,7 +27,7 @@ from gi.repository import Gio, GLib, GObject, GTorch  # noqa: E402
 import tap  # noqa: E402
 
 STATES = ('whole', 'released', 'disposed')
-SECONDS = 60  # for a few thousand calls
+SECONDS = 60  # the time limit for a few thousand calls
 
 # --- objects ---
 
@@ -82,16 +83,17 @@ MAKERS = {
     'MemoryPool': lambda: GTorch.MemoryPool.new(None),
     'FFTPlanCache': lambda: GTorch.Device.cpu().get_fft_plan_cache(),
 }
-# What lives as long as the process is not disposed of.
+# Objects that live as long as the process are not disposed.
 SHARED = ('FFTPlanCache',)
-# What waits for something that nobody does, ends the process on purpose, or opens what is not a test's.
+# Calls that wait for something that never happens, exit the process, or open files that are not the
+# test's.
 LEFT_OUT = {
     'run_dispose', 'unref', 'ref', 'ref_sink', 'force_floating', 'freeze_notify', 'steal_data', 'weak_ref',
     'watch_closure',
     'run', 'emit', 'disconnect', 'handler_block', 'handler_unblock', 'get_handle', 'stop_emission',
     'emit_stop_by_name',
     'handler_disconnect', 'handler_is_connected', 'stop_emission_by_name', 'handler_block_by_func', 'chain',
-    'import_dlpack', 'dlpack_delete',  # take an address
+    'import_dlpack', 'dlpack_delete',  # these take an address
     'handler_unblock_by_func', 'disconnect_by_func', 'thaw_notify', 'bind_property', 'bind_property_full',
 }  # fmt: skip
 
@@ -240,7 +242,7 @@ def child(name, state, seed, rounds):
         note(f'{name}, {state}: property {pspec.name}')
         attempt(lambda: thing.get_property(pspec.name))
         for value in arguments(source, 3, 0.5):
-            # PyGObject gives GObject an object of any class, which is a critical of GObject's.
+            # PyGObject passes objects of any class to GObject, which then logs a critical message.
             if not isinstance(value, GObject.Object) or GObject.type_is_a(value.__gtype__, pspec.value_type):
                 attempt(lambda: thing.set_property(pspec.name, value))
     for method in list(methods(thing)):

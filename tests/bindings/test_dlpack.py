@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""DLPack from Python: memory shared both ways, and capsules that lie."""
+"""DLPack from Python: shared memory in both directions, and invalid capsules."""
 
 import ctypes
 import gc
@@ -53,7 +53,7 @@ new_capsule = ctypes.PYFUNCTYPE(
 )(('PyCapsule_New', ctypes.pythonapi))
 
 memory = (ctypes.c_float * 6)(*range(6))
-kept = []  # capsules keep the address of what is in here
+kept = []  # the capsules contain the addresses of these
 deleted = []
 
 
@@ -126,7 +126,7 @@ def lies_about_the_dtype_are_errors():
 
 
 @tap.case
-def memory_that_is_not_there_is_an_error():
+def missing_memory_is_an_error():
     refused('without memory', data=None)
 
 
@@ -160,8 +160,8 @@ def numpy_shares_memory_both_ways():
 
 
 @tap.case
-def what_a_library_refuses_is_an_error_of_its_own_and_given_back():
-    """On the CPU, numpy has no bfloat16; on a GPU it has nothing."""
+def refused_capsules_raise_and_are_freed():
+    """On the CPU, numpy has no bfloat16; numpy cannot read memory of a GPU."""
     allocator = GTorch.get_default_device().get_allocator()
     before = allocator.get_allocated()
     for _ in range(5):
@@ -185,7 +185,7 @@ def on_host(*shape):
 
 
 def has_buffer(tensor):
-    """Not without the accelerator in C."""
+    """This needs the accelerator in C."""
     try:
         return memoryview(tensor) is not None
     except TypeError:
@@ -205,7 +205,7 @@ def released_memory_is_not_shown():
 
 
 @tap.case
-def what_is_shown_outlives_release():
+def exported_memory_outlives_release():
     for made in (on_host(1000, 100), on_host(1000, 200)[:, ::2], on_host(100, 1000).t()):
         looks = [numpy.asarray(made), made.numpy(), made.__array__()]
         if has_buffer(made):

@@ -25,7 +25,7 @@ SIDE = 400
 
 
 def compute(seed=0):
-    """What uses several threads."""
+    """Runs operations that use several threads."""
     x = GTorch.full([SIDE, SIDE], 1.0 + seed).requires_grad_()
     y = (x @ GTorch.ones([SIDE, SIDE])).sum()
     y.backward()
@@ -65,7 +65,7 @@ def a_pool_of_processes_computes():
 
 
 @tap.case
-def streams_of_before_are_refused():
+def inherited_streams_are_refused():
     stream = GTorch.Stream.new(None, 0)
 
     def use():

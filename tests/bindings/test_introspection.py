@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Holds the GIR to the rules of HACKING.md that the scanner does not know."""
+"""Checks the rules of HACKING.md for the GIR that the scanner does not know."""
 
 import pathlib
 import re
@@ -44,7 +44,7 @@ def every_public_function_is_in_the_gir():
 
 
 @tap.case
-def what_is_not_introspectable_was_marked_so():
+def unintrospectable_functions_are_marked():
     sources = {}
     for header in HEADERS:
         source = pathlib.Path(header).with_suffix('.c')
@@ -61,7 +61,7 @@ def what_is_not_introspectable_was_marked_so():
 
 @tap.case
 def lists_in_arguments_have_their_length():
-    """A pointer to numbers without (array) is a pointer to one number."""
+    """A pointer to numbers without (array) denotes a single number."""
     found = []
     for name, element in shown.items():
         if element.get('introspectable') == '0':
@@ -108,13 +108,14 @@ def lists_of_objects_are_returned_as_containers():
 
 
 @tap.case
-def what_can_fail_says_so():
+def functions_that_can_fail_are_marked():
     report(
         name
         for name, element in shown.items()
         if any(p.get('name') == 'error' for p in element.iter(CORE + 'parameter'))
         and element.get('throws') != '1'
-        and element.get('introspectable') != '0'  # of variadic functions the error is not last
+        # in variadic functions the error is not the last argument
+        and element.get('introspectable') != '0'
     )
 
 

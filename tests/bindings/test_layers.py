@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every layer with the samples of its row, and with every argument that PyTorch's constructor has."""
+"""Every layer with the samples of its row, and with every argument of PyTorch's constructor."""
 
 import copy
 import json
@@ -61,7 +61,7 @@ def run(layer, sample):
 
 
 def required(name):
-    """Values for the arguments that have no default."""
+    """Returns values for the arguments that have no default."""
     positional, named = TABLE[name]['samples'][0]['positional'], TABLE[name]['samples'][0]['named']
     keys = [arg[0] for arg in SIGNATURES[name]]
     values = {**dict(zip(keys, positional)), **named}
@@ -69,7 +69,7 @@ def required(name):
 
 
 def plain(value):
-    """1 for (1, 1), and a dtype or device that was not asked for as None."""
+    """Reduces (1, 1) to 1, and a default dtype or device to None."""
     if isinstance(value, tuple) and len(set(value)) == 1:
         return value[0]
     return value
@@ -86,7 +86,7 @@ def samples_compute_and_carry_their_state():
     n = 0
     for name, sample in samples():
         one, other = made(name, sample), made(name, sample)
-        run(one, sample)  # moves running statistics
+        run(one, sample)  # changes the running statistics
         other.load_state_dict(one.state_dict())
         one.eval(), other.eval()
         first, second = run(one, sample), run(other, sample)
@@ -153,7 +153,7 @@ def arguments_have_the_defaults_of_pytorch():
 
 
 @tap.case
-def copies_print_as_what_they_were_made_of():
+def copies_print_like_the_original():
     n = 0
     for name, sample in samples():
         layer = made(name, sample)
@@ -175,7 +175,8 @@ def sizes_are_read_as_they_were_given():
             value = {**given, **sample['named']}.get(arg['name'], arg.get('default'))
             value = tuple(value) if isinstance(value, list) else value
             got = getattr(layer, arg['name'])
-            spread = (value,) * max(arg.get('length', 0), 1)  # of what PyTorch makes a tuple at once
+            # where PyTorch expands a number to a tuple at once
+            spread = (value,) * max(arg.get('length', 0), 1)
             assert value is None or got == value or got == spread and 'Pool' not in name, (name, got, value)
             n += value is not None
     assert n > 20, n
@@ -183,7 +184,7 @@ def sizes_are_read_as_they_were_given():
 
 
 @tap.case
-def what_is_not_supported_raises_with_its_name():
+def unsupported_arguments_raise_with_their_names():
     n = 0
     for name, row in TABLE.items():
         for arg in (arg for arg in row['args'] if arg['kind'] == 'refused'):
@@ -199,7 +200,7 @@ def what_is_not_supported_raises_with_its_name():
 
 
 @tap.case
-def parameters_are_made_where_and_as_they_are_asked_for():
+def parameters_are_created_with_the_given_device_and_dtype():
     n = 0
     for name, signature in SIGNATURES.items():
         if not any(arg[0] == 'dtype' for arg in signature):
@@ -222,7 +223,7 @@ def the_same_seed_gives_the_same_numbers_in_every_dtype():
 
 
 @tap.case
-def texts_and_none_stand_for_settings():
+def strings_and_none_are_valid_settings():
     conv = nn.Conv2d(1, 1, 3, padding='same', padding_mode='circular')
     assert conv.padding == 'same' and conv.padding_mode == 'circular' and conv.kernel_size == (3, 3)
     assert conv(GTorch.ones(1, 5, 7)).shape == (1, 5, 7)

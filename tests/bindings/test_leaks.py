@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What Python gives to C, and what refers to itself through C, is let go.
+"""Objects that Python passes to C, and objects that refer to themselves through C, are freed.
 
-The functions of the first part are found in the GIR: each that takes a list, a table or a function must be called
-here, or be named among those that cannot leak. Rounds: GTORCH_TEST_ROUNDS."""
+The functions of the first part are read from the GIR: each that takes a list, a table or a
+function must be called here, or be listed among those that cannot leak. GTORCH_TEST_ROUNDS sets
+the number of rounds."""
 
 import ctypes
 import gc
@@ -30,7 +31,7 @@ nn = GTorch.nn
 
 
 def allocated():
-    """What tensors hold on the CPU."""
+    """Returns the bytes of tensors on the CPU."""
     return GTorch.Device.cpu().get_allocator().get_allocated()
 
 
@@ -39,7 +40,7 @@ def tensor():
 
 
 def wait(begin, finish):
-    """Calls begin (…, callback, data) and gives what finish () makes of the result."""
+    """Calls begin (…, callback, data) and returns finish () of the result."""
     loop, results = GLib.MainLoop(), []
 
     def done(_source, result, *_data):
@@ -52,7 +53,7 @@ def wait(begin, finish):
 
 
 def assert_lets_go(call):
-    """Calls it, and looks at the bytes of tensors that are left."""
+    """Calls it, and compares the bytes of tensors before and after."""
     for _ in range(3):
         call()
     gc.collect()
@@ -241,11 +242,11 @@ for _name, _call in CALLS.items():
     tap.case(adder(_name, _call))
 
 
-# --- what C keeps, and what it refers to ---
+# --- references that C holds ---
 
 
 class Big(GTorch.Module):
-    """Holds a tensor that is counted."""
+    """A module with a tensor whose bytes are counted."""
 
     def __init__(self):
         super().__init__()
@@ -260,7 +261,7 @@ class Big(GTorch.Module):
 
 
 def cycle(make):
-    """make () gives an object that refers to itself through C."""
+    """Tests make (), which creates an object that refers to itself through C."""
 
     def check():
         if mixin is None and make in BY_C:
@@ -309,7 +310,7 @@ def module_whose_method_is_a_hook_of_its_parameter():
     return net
 
 
-def graphed_function_in_what_it_is_made_of():
+def graphed_function_in_its_own_function():
     class Owner:
         def call(self, x):
             return x * 2
@@ -326,7 +327,7 @@ def module_applied_to_itself():
     return net
 
 
-def function_that_saves_what_it_gave():
+def function_that_saves_its_result():
     class Own(GTorch.Function):
         def forward(self, context, x):
             y = x * 2
@@ -355,7 +356,7 @@ def step_with_a_closure():
     return net
 
 
-# What only the C accelerator lets the collector find.
+# Cycles that the collector finds only with the C accelerator.
 BY_C = (module_whose_method_is_a_hook_of_its_child, module_whose_method_is_a_hook_of_its_parameter)
 
 for _make in (
@@ -363,9 +364,9 @@ for _make in (
     module_in_the_closure_of_its_hook,
     module_whose_method_is_a_hook_of_its_child,
     module_whose_method_is_a_hook_of_its_parameter,
-    graphed_function_in_what_it_is_made_of,
+    graphed_function_in_its_own_function,
     module_applied_to_itself,
-    function_that_saves_what_it_gave,
+    function_that_saves_its_result,
     signal_with_a_method_of_the_object,
     step_with_a_closure,
 ):
@@ -384,7 +385,7 @@ def hooks_stay_for_as_long_as_the_module():
 
 
 @tap.case
-def hooks_are_removed_and_replace_what_goes_through():
+def hooks_are_removed_and_replace_inputs_and_outputs():
     net = nn.Linear(2, 2)
     number = net.register_forward_hook(lambda _m, _x, _y: GTorch.zeros([7]))
     assert net(GTorch.ones([1, 2])).shape == (7,)
@@ -436,7 +437,8 @@ def tables_are_checked():
 # --- the GIR ---
 
 NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'
-# What takes tables, or functions that are kept, and is called above, by the name of the C function.
+# Functions that take tables, or functions that are kept, and that are called above, by the name of
+# the C function.
 SEEN = {
     'gtorch_grad_scaler_load_state_dict', 'gtorch_lr_scheduler_load_state_dict', 'gtorch_module_load_state_dict',
     'gtorch_optimizer_load_state_dict',
@@ -486,7 +488,7 @@ class Raising(GTorch.Function):
 
 
 @tap.case
-def exceptions_in_backward_arrive_and_let_go():
+def exceptions_in_backward_propagate_and_leak_nothing():
     def call():
         x = tensor().requires_grad_()
         y = Raising()(x)

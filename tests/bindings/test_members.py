@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What belongs to a module is what its attributes hold, however they were changed; hooks end when they are told."""
+"""The members of a module are the values of its attributes, however they were changed; removed
+hooks do not run any more."""
 
 import pathlib
 import random
@@ -36,7 +37,7 @@ def raises(kind, says, function, *args):
 
 
 def contents(module):
-    """The names of the members by their kinds, and of the state."""
+    """Returns the names of the members by their kinds, and of the state."""
     return {
         'parameter': [name for name, _ in module.named_parameters()],
         'module': [name for name, _ in module.named_children()],
@@ -45,7 +46,7 @@ def contents(module):
     }
 
 
-# What a name may hold; 'none' is what a parameter, a buffer or a module was replaced by.
+# The kinds of values of a name; 'none' is what replaced a parameter, a buffer or a module.
 MAKE = {
     'parameter': lambda: nn.Parameter(GTorch.ones(2)),
     'module': lambda: nn.Linear(1, 1, bias=False),
@@ -55,7 +56,7 @@ MAKE = {
 
 
 class Model:
-    """What the same steps should lead to."""
+    """A model of the expected effect of the same steps."""
 
     def __init__(self):
         self.kinds, self.values = {}, {}
@@ -65,7 +66,7 @@ class Model:
         if what in ('parameter', 'module'):
             self.kinds[name], self.values[name] = what, value
         elif what == 'none':
-            if kind in (None, 'module'):  # PyTorch still takes nothing but a module for that name
+            if kind in (None, 'module'):  # PyTorch still accepts only a module for that name
                 self.kinds[name] = 'plain'
             self.values[name] = None
         elif kind in ('parameter', 'module') or (kind == 'buffer' and what != 'buffer'):
@@ -161,7 +162,7 @@ def members_are_what_the_attributes_hold():
 
 
 @tap.case
-def an_attribute_shows_what_conversions_make():
+def attributes_show_converted_members():
     net = Net()
     net.w = nn.Parameter(GTorch.ones(2))
     net.register_buffer('b', GTorch.ones(2))
@@ -193,7 +194,7 @@ def sequences_change_as_lists_do():
                 'slice': lambda on: on.__delitem__(slice(position, None, 2)),
             }
             if way == 'insert' and not -len(expected) <= position <= len(expected):
-                raises(IndexError, 'is not one of', calls[way], net)  # a list would take it
+                raises(IndexError, 'is not one of', calls[way], net)  # a list would accept it
                 continue
             try:
                 given = calls[way](expected)
@@ -215,7 +216,7 @@ def sequences_change_as_lists_do():
 
 
 @tap.case
-def layers_keep_what_they_are_made_of():
+def layers_keep_their_own_members():
     layer = nn.Linear(2, 2)
     layer.weight = nn.Parameter(GTorch.zeros(2, 2))
     assert layer(GTorch.ones(1, 2)).tolist() == [layer.bias.tolist()]
@@ -226,7 +227,7 @@ def layers_keep_what_they_are_made_of():
 
 
 @tap.case
-def what_is_no_member_any_more_is_not_kept():
+def removed_members_are_freed():
     import gc
     import weakref
 
@@ -252,7 +253,7 @@ def what_is_no_member_any_more_is_not_kept():
 
 
 @tap.case
-def hooks_end_when_they_are_told():
+def removed_hooks_do_not_run():
     layer, x = nn.Linear(1, 1), GTorch.ones(1, 1).requires_grad_()
     calls = []
     makers = (
@@ -284,7 +285,7 @@ def hooks_end_when_they_are_told():
 
 
 @tap.case
-def optimizers_change_what_they_were_given():
+def optimizers_update_the_given_parameters():
     net = Net()
     net.w = former = nn.Parameter(GTorch.ones(1))
     optimizer = GTorch.optim.SGD(net.parameters(), lr=1.0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The memory of devices in Python, on the driver of tests/fake-cuda."""
+"""Memory of devices from Python, on the driver of tests/fake-cuda."""
 
 import ctypes
 import gc
@@ -47,7 +47,7 @@ def raises(kind, says, function, *args):
 
 
 class Shelf(GTorch.MemorySource):
-    """Takes memory from the driver and remembers what it gave."""
+    """Takes memory from the driver and remembers the blocks."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ class Shelf(GTorch.MemorySource):
 
 
 @tap.case
-def pools_take_what_is_allocated_in_their_block():
+def pools_serve_allocations_in_their_block():
     pool = cuda.MemPool(device=GPU)
     with cuda.use_mem_pool(pool):
         x = GTorch.zeros(1000, device='cuda')
@@ -183,14 +183,14 @@ print([GTorch.Device.cuda(i).get_allocator().get_source() for i in range(2)])
 
 @tap.case
 def all_devices_get_another_source_or_none():
-    """The second has allocated: it keeps its own, and then so does the first."""
+    """The second device has allocated, so it keeps its source; then the first does so as well."""
     done = subprocess.run([sys.executable, '-c', HALF_WAY], capture_output=True, text=True, check=True)
     assert 'cannot be changed after it has' in done.stdout, done
     assert '[None, None]' in done.stdout, done
 
 
 @tap.case
-def numbers_have_the_names_of_pytorch():
+def statistics_have_the_names_of_pytorch():
     stats = cuda.memory_stats(0)
     assert stats['allocated_bytes.all.current'] == cuda.memory_allocated(0)
     assert stats['reserved_bytes.all.peak'] == cuda.max_memory_reserved(0)

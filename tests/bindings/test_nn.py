@@ -82,7 +82,7 @@ def forward_in_python_is_called_from_c():
 
 
 @tap.case
-def an_exception_arrives_as_it_was():
+def exceptions_propagate_unchanged():
     raises(ValueError, lambda: Broken()(GTorch.ones(1)), 'from within')
     raises(ValueError, lambda: Outer(Broken())(GTorch.ones(1)), 'from within')
     raises(ValueError, lambda: nn.Sequential(Broken())(GTorch.ones(1)), 'from within')
@@ -173,7 +173,7 @@ def state_goes_from_one_module_to_another():
 
 
 def trained(kind):
-    """An optimizer of two parameters that has made a step."""
+    """Returns an optimizer of two parameters that has made a step."""
     parameters = [GTorch.ones(2, 2).requires_grad_(), GTorch.ones(3).requires_grad_()]
     optimizer = kind(parameters)
     sum((parameter * parameter).sum() for parameter in parameters).backward()
@@ -218,7 +218,7 @@ def a_load_that_fails_changes_nothing():
 
 
 @tap.case
-def tables_leave_nothing():
+def tables_leak_nothing():
     """Counted by the C library, which knows each byte."""
     try:
         count = ctypes.CDLL(None).mallinfo2
@@ -353,7 +353,7 @@ def each_thread_has_a_region_of_a_decorated_function():
         if is_first:
             assert second_entered.wait(60)
         else:
-            first.join(60)  # its region ends within this one
+            first.join(60)  # its region ends inside this one
         seen[is_first] = GTorch.is_autocast_enabled('cpu')
 
     first = threading.Thread(target=decorated, args=(True,))

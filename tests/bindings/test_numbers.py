@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers given to functions and to indexed assignment: they arrive whole, or they are refused."""
+"""Numbers passed to functions and to indexed assignment arrive exactly, or are refused."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ REFUSED = (GLib.Error, TypeError, OverflowError, RuntimeError)
 
 
 def outcome(function):
-    """What it gives, in words, or that it raises."""
+    """Returns the result as text, or that it raises."""
     try:
         return repr(function())
     except REFUSED:
@@ -97,7 +97,7 @@ def an_integer_in_a_tensor_keeps_its_bits():
 
 
 @tap.case
-def a_number_in_a_tensor_has_a_say_in_the_dtype_as_by_itself():
+def zero_dim_tensors_promote_like_numbers():
     for number in (3, 3.0, True, 3 + 4j):
         whole = GTorch.tensor(number)
         assert GTorch.full((2,), whole).dtype == GTorch.full((2,), number).dtype == whole.dtype, number
@@ -140,7 +140,8 @@ def scalars_of_numpy_are_numbers():
 
 
 def takers():
-    """Calls with one argument that must be a whole number, and calls with one that must be True or False."""
+    """Yields calls with one argument that must be an integer, and calls with one that must be
+    True or False."""
     x, net = GTorch.ones(2), GTorch.nn.BatchNorm1d(2)
     optimizer = GTorch.optim.SGD(net.parameters(), lr=0.1)
     whole = {
@@ -188,7 +189,7 @@ def takers():
 
 
 @tap.case
-def dtypes_and_booleans_are_no_whole_numbers():
+def dtypes_and_booleans_are_not_integers():
     whole, _flags = takers()
     before = GTorch.get_num_threads(), GTorch.cuda.is_available() and GTorch.cuda.current_device()
     for name, call in whole.items():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Optimizers and schedules of all rows: against the published algorithms, which the rows have in Python beside their
-own formulas, and PyTorch's arguments.
+"""Optimizers and schedules of all rows, compared with the published algorithms, which the rows
+contain in Python beside their own formulas, and with PyTorch's arguments.
 
-GTORCH_OPTIM_ROUNDS draws more settings of each row, with seeds of their own."""
+GTORCH_OPTIM_ROUNDS draws more settings for each row, each with its own seed."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def param(*values):
 
 
 class Reference:
-    """The algorithm of a row for one number, in Python's floats."""
+    """Runs the algorithm of a row for one number, with Python's floats."""
 
     def __init__(self, row, numbers, value):
         self.code = compile(row['reference'].strip('\n'), row['name'], 'exec')
@@ -64,7 +64,7 @@ class Reference:
 
 
 def make(row, numbers, params):
-    """The optimizer with numbers as PyTorch's arguments, pairs as such."""
+    """Creates the optimizer with the settings as PyTorch's arguments, pairs as such."""
     options = dict(numbers)
     kind = getattr(optim, row['name'])
     for first, second, both in (('beta1', 'beta2', 'betas'),):
@@ -76,7 +76,7 @@ def make(row, numbers, params):
 
 
 def compare(row, numbers, seed):
-    """Steps of three numbers against the algorithm, and what is remembered under PyTorch's names."""
+    """Compares steps of three numbers with the algorithm, and the state under PyTorch's names."""
     draw = random.Random(seed)
     start = [draw.uniform(-2, 2) for _ in range(3)]
     weight = param(*start)
@@ -87,7 +87,8 @@ def compare(row, numbers, seed):
         weight.grad = GTorch.tensor(grads, dtype=GTorch.float64)
         optimizer.step()
         wanted = [one.step(grad) for one, grad in zip(references, grads)]
-        # Each step adds a few roundings of numbers of this size; roots of differences lose half of the digits.
+        # Each step adds a few rounding errors of this size; roots of differences lose half of the
+        # digits.
         scale = max(1, *(abs(value) for value in wanted))
         digits = 1e-9 if numbers.get('centered') else 64 * EPSILON * N_STEPS
         for found, value in zip(weight.tolist(), wanted):
@@ -101,7 +102,7 @@ def compare(row, numbers, seed):
 
 
 def random_numbers(row, draw):
-    """Settings within the bounds of all rows."""
+    """Draws settings within the bounds of all rows."""
     found = dict(row['numbers'])
     for name, value in found.items():
         if isinstance(value, bool):
@@ -120,7 +121,7 @@ def check_row(row):
 
 
 def goes_on_from_state(row):
-    """A state dict that another optimizer loads, to the last bit."""
+    """Another optimizer that loads the state dict continues bit by bit."""
     for sample in row['samples']:
         numbers = {**row['numbers'], 'lr': 0.05, **sample}
         first = param(1, -2, 3)
@@ -196,7 +197,8 @@ def a_learning_rate_may_be_a_tensor():
 
 
 def expected(row, numbers, base, n):
-    """The learning rates of epochs 0 to n - 1 as PyTorch computes them, each from the one before."""
+    """Returns the learning rates of epochs 0 to n - 1 as PyTorch computes them, each from the
+    previous one."""
     code = compile(row['reference'].replace('\n', ' ').strip(), row['name'], 'eval')
     lr, found = base, []
     for t in range(n):
@@ -210,7 +212,7 @@ def expected(row, numbers, base, n):
 
 
 def close(found, wanted, base):
-    """Each epoch of the recurrence rounds a few times; the closed form rounds once."""
+    """The recurrence rounds several times in each epoch; the closed form rounds once."""
     for one, other in zip(found, wanted):
         assert abs(one - other) <= 16 * len(wanted) * EPSILON * base, (found, wanted)
 
@@ -234,7 +236,8 @@ def check_schedule(row):
 
 
 def goes_on(kind, sample, found):
-    """From the state after any epoch, to the last bit; and from last_epoch and the groups' initial_lr."""
+    """Continues from the state after any epoch, bit by bit; and from last_epoch and the groups'
+    initial_lr."""
     for epoch in (0, 5, 11):
         first = optim.SGD([{'params': [param(1)]}, {'params': [param(2)], 'lr': 0.3}], lr=0.8)
         schedule = kind(first, **sample)
@@ -280,7 +283,7 @@ def a_schedule_may_be_written_in_python():
 
 
 @tap.case
-def exceptions_of_a_schedule_arrive_and_change_nothing():
+def exceptions_of_a_schedule_propagate_and_change_nothing():
     class Fails(lr_scheduler.LRScheduler):
         def get_lr(self):
             if self.last_epoch > 1:

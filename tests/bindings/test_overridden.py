@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Methods that classes in Python have instead of the library's: all who should call them do."""
+"""Methods that classes in Python override: every caller in the library calls the override."""
 
 import pathlib
 import sys
@@ -30,7 +30,7 @@ def raises(kind, call, *parts):
 
 
 class Frozen(nn.BatchNorm1d):
-    """It is never trained."""
+    """A module that refuses to be trained."""
 
     def train(self, mode=True):
         return super().train(False)
@@ -113,7 +113,7 @@ def scalers_call_step():
 
 
 @tap.case
-def scalers_leave_alone_what_is_unscaled():
+def scalers_skip_unscaled_optimizers():
     param, optimizer, scaler = scaled(Counted)
     scaler.scale(param.sum()).backward()
     scaler.unscale_(optimizer)
@@ -148,7 +148,7 @@ def scalers_step_later_only_in_c():
     assert results == [True] and param.tolist() == [0.5, 0.5]
 
 
-# What C calls, by names with do_ and without.
+# Virtual functions that C calls, by names with and without do_.
 
 TESTED = {'allocate', 'backward', 'compute', 'extra_repr', 'forward', 'forward_many', 'release', 'step_param'}
 
@@ -214,7 +214,7 @@ def virtual_functions_need_no_prefix():
 
 
 @tap.case
-def what_is_overridden_calls_what_it_overrides():
+def overrides_can_call_super():
     class Mine(nn.Linear):
         def extra_repr(self):
             return f'{super().extra_repr()}, mine'
@@ -233,7 +233,7 @@ def what_is_overridden_calls_what_it_overrides():
 
 
 @tap.case
-def what_virtual_functions_raise_comes_out():
+def exceptions_of_virtual_functions_propagate():
     class Broken(GTorch.Optimizer):
         def step_param(self, group, param, grad):
             raise LookupError('in the step')

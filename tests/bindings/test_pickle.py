@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What can be copied and pickled comes back as what it was, and everything else raises."""
+"""Copies and pickles restore the value of an object; other objects raise."""
 
 import copy
 import os
@@ -33,7 +33,8 @@ DEEP = {'deepcopy': copy.deepcopy, 'pickle': through_pickle}
 WAYS = {'copy': copy.copy, **DEEP}
 
 WEIGHTS = GTorch.tensor([1.0, 2.0])
-# Each layer as it is made, and an input that it takes; None: a loss, or one that needs more.
+# Constructor calls of each layer, with a valid input; None for a loss, or one that needs more
+# inputs.
 LAYERS = {
     'Linear': (lambda: nn.Linear(2, 3), (4, 2)),
     'Linear without bias': (lambda: nn.Linear(2, 3, bias=False), (4, 2)),
@@ -78,7 +79,8 @@ def same_state(a, b):
 
 
 def text(module):
-    """A size that was given as one number is written as one; a copy has it for each dimension."""
+    """The text of a size that was given as one number contains one number; that of a copy, one
+    for each dimension."""
     return re.sub(r'\((\d+), \1\)', r'\1', repr(module))
 
 
@@ -98,7 +100,7 @@ def values_of(module):
 
 
 @tap.case
-def every_layer_comes_back():
+def every_layer_is_restored():
     names = {name.partition(' ')[0] for name in LAYERS}
     every = {name for name in dir(nn) if isinstance(getattr(nn, name), type)} - {'Module', 'Parameter'}
     assert names == every, names ^ every
@@ -146,7 +148,7 @@ def note_call(module, inputs, _output, *words):
 
 
 @tap.case
-def a_module_of_ones_own_comes_back_whole():
+def custom_modules_are_restored():
     net = Net()
     net.eval()
     net.first.weight.grad = GTorch.ones(3, 2)
@@ -171,7 +173,7 @@ def a_module_of_ones_own_comes_back_whole():
 
 
 @tap.case
-def hooks_come_along():
+def hooks_are_pickled_too():
     net = Net()
     number = net.register_forward_hook(note_call, 'a', 'b')
     removed = net.register_forward_hook(note_call, 'removed')
@@ -227,7 +229,7 @@ def train(net, optimizer, n):
 
 
 @tap.case
-def optimizers_go_on_where_they_were():
+def optimizers_continue():
     for make in (
         lambda p: GTorch.optim.SGD([{'params': p[:1], 'lr': 0.5}, {'params': p[1:]}], lr=0.1, momentum=0.9),
         lambda p: GTorch.optim.Adam(p, lr=0.1, betas=(0.5, 0.75), amsgrad=True),
@@ -269,7 +271,7 @@ class Cube(GTorch.Function):
 
 
 @tap.case
-def what_else_has_a_value_comes_back():
+def other_values_are_restored():
     generator = GTorch.Generator.new()
     generator.set_seed(5)
     GTorch.rand(3, generator=generator)
@@ -288,7 +290,7 @@ def what_else_has_a_value_comes_back():
 
 
 @tap.case
-def what_belongs_to_a_device_raises():
+def objects_of_devices_raise():
     class Keep(Cube):
         def forward(self, context, x):
             self.context = context

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What docs/bindings.md promises of Python: operators, protocols, conversions and waiting."""
+"""What docs/bindings.md documents for Python: operators, protocols, conversions and waiting."""
 
 import asyncio
 import copy
@@ -43,7 +43,7 @@ def raises(kind, says, function, *args):
 
 
 def agrees(function, data, number, dtype):
-    """Tensor and number, number and tensor, two tensors: all as numpy has it."""
+    """Tensor and number, number and tensor, two tensors: the results are numpy's."""
     array, x = numpy.array(data, dtype), GTorch.tensor(data, dtype=dtype)
     other = GTorch.tensor(data[::-1], dtype=dtype)
     for got, expected in (
@@ -70,7 +70,7 @@ def devices_and_the_build_describe_themselves():
 
 
 @tap.case
-def what_cannot_be_looked_at_is_refused():
+def monitors_of_the_cpu_are_refused():
     raises(GLib.Error, 'cpu cannot be looked at', GTorch.DeviceMonitor.new, GTorch.Device.cpu())
     cpu = GTorch.Device.cpu()
     assert cpu.can_access_peer(cpu) and cpu.enable_peer(cpu)
@@ -306,7 +306,7 @@ def integers_arrive_exactly():
             'masked_fill': zero.masked_fill(mask, v),
             'tensor': GTorch.tensor([v, v]),
         }.items():
-            # the ends of the range are no bounds
+            # the ends of the range do not count as bounds
             if what.startswith('clamp') and v in (2**63 - 1, -(2**63)):
                 continue
             assert made.dtype == GTorch.int64 and made.tolist() == [v, v], (what, v, made)
@@ -339,7 +339,7 @@ def numbers_that_a_dtype_lacks_are_refused():
 
 
 @tap.case
-def what_integers_do_not_have_is_refused():
+def undefined_integer_results_are_refused():
     x = GTorch.tensor([4, 5])
     if x.device.type == 'cpu':
         for function in (lambda: x // 0, lambda: x % 0, lambda: x.fmod(0), lambda: x // GTorch.tensor([1, 0])):
@@ -509,7 +509,8 @@ def normal_takes_all_forms():
     drawn = [normal_of(i, means, std=stds, generator=seeded(9)) for i in range(2)]
     assert same(*drawn), drawn
     many = normal_of(1, GTorch.full((100000,), 4.0), GTorch.full((), 3.0))
-    # of n numbers the mean lies within 6 std / sqrt (n) with probability 1 - 2e-9, the std within about the same
+    # the mean of n numbers lies within 6 std / sqrt (n) with probability 1 - 2e-9, the std within
+    # about the same
     assert abs(float(many.mean()) - 4) < 6 * 3 / 100000**0.5, many.mean()
     assert abs(float(many.std()) - 3) < 6 * 3 / (2 * 100000) ** 0.5, many.std()
     assert GTorch.normal(GTorch.zeros(0, 3), GTorch.ones(3)).shape == (0, 3)
@@ -522,7 +523,7 @@ def seeded(seed):
 
 
 @tap.case
-def normal_refuses_what_is_no_distribution():
+def normal_refuses_invalid_distributions():
     ones = GTorch.ones(2)
     for args, says in (
         ((ones, GTorch.ones(3)), 'shapes [2] and [3] cannot be broadcast'),
@@ -548,7 +549,7 @@ class Index:
 
 
 @tap.case
-def sizes_are_whatever_is_an_integer():
+def sizes_accept_any_integer():
     x = GTorch.arange(6).view(2, 3)
     calls = {
         'zeros': lambda k: GTorch.zeros((k(2), k(3))),

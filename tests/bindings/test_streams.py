@@ -17,7 +17,7 @@ import tap  # noqa: E402
 
 
 class Program:
-    """A loss that is computed on a stream of its own; main is the current one."""
+    """A loss that is computed on its own stream; `main` is the current stream."""
 
     def __init__(self, device):
         self.device = GTorch.Device(device)
@@ -131,7 +131,8 @@ def sum_while_numbers_are_written(device, waits):
     stream, work = GTorch.Stream(device), GTorch.Stream(device)
     with stream:
         a = GTorch.empty([100, 100], device=device)
-        a.fill_(0) if device.type == 'cuda' else a.normal_()  # the fake has no random numbers
+        # the fake driver has no random number kernels
+        a.fill_(0) if device.type == 'cuda' else a.normal_()
     if waits:
         work.wait_stream(stream)
     with work:

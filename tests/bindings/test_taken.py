@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What modules, optimizers and functions take from Python and give to it, beside tensors."""
+"""Python objects other than tensors that modules, optimizers and functions take and return."""
 
 import operator
 import pathlib
@@ -49,13 +49,13 @@ def a_recursion_without_an_end_is_a_recursion_error():
 
     x = GTorch.ones(1)
     raises(RecursionError, lambda: Endless()(x))
-    for n in range(12):  # the end of the stack is met at each of the calls of a round
+    for n in range(12):  # the stack ends in each of the calls of a round
         raises(RecursionError, lambda n=n: Through(n)(x))
     assert nn.ReLU()(x).item() == 1
 
 
 @tap.case
-def modules_take_what_is_no_tensor():
+def modules_accept_objects_other_than_tensors():
     class Sum(nn.Module):
         def forward(self, values, scale=1):
             return sum(values) * scale
@@ -105,7 +105,7 @@ def the_parameters_of_a_group_are_changed_by_the_optimizer_only():
 
 
 @tap.case
-def saved_tensors_are_where_they_were_given():
+def saved_tensors_keep_their_positions():
     for given in ((None, 0, None), (0, None), (None, None), (), (0, 1)):
         seen = []
 
@@ -124,7 +124,7 @@ def saved_tensors_are_where_they_were_given():
 
 
 @tap.case
-def questions_without_an_answer_raise():
+def invalid_membership_tests_raise():
     x = GTorch.tensor([1.0, 2.0])
     assert 2 in x and 3 not in x and GTorch.tensor(2.0) in x
     for value in (None, 'x', [1]):

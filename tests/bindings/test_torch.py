@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tensors go to PyTorch and come from it on the same GPU, in the order of both libraries' streams.
+"""Tensors are exchanged with PyTorch on one GPU, in the order of both libraries' streams.
 
-Needs a GPU, and a Python that has both `gi` and `torch`; without one of them all is skipped."""
+Needs a GPU, and a Python that has both `gi` and `torch`; otherwise all cases are skipped."""
 
 import gc
 import pathlib
@@ -33,14 +33,14 @@ DTYPES = ('float32', 'float64', 'float16', 'bfloat16', 'int8', 'uint8', 'int16',
 
 
 def streams():
-    """Pairs of streams: of PyTorch's and of ours, the default ones among them."""
+    """Yields pairs of a stream of PyTorch and one of this library, including the default ones."""
     for theirs in (torch.cuda.default_stream(), torch.cuda.Stream()):
         for ours in (GTorch.cuda.default_stream(), GTorch.Stream('cuda:0')):
             yield theirs, ours
 
 
 @tap.case
-def what_theirs_computes_ours_finds():
+def results_of_pytorch_are_visible_here():
     for theirs, ours in streams():
         for i in range(ROUNDS):
             with torch.cuda.stream(theirs), ours:
@@ -53,7 +53,7 @@ def what_theirs_computes_ours_finds():
 
 
 @tap.case
-def what_ours_computes_theirs_finds():
+def results_of_gtorch_are_visible_to_pytorch():
     for theirs, ours in streams():
         for i in range(ROUNDS):
             with torch.cuda.stream(theirs), ours:
@@ -67,7 +67,7 @@ def what_ours_computes_theirs_finds():
 
 @tap.case
 def memory_is_not_used_again_too_early():
-    """The maker drops it at once; the other library still has work that reads it."""
+    """The producer drops the tensor at once; the other library still has work that reads it."""
     for theirs, ours in streams():
         for i in range(ROUNDS):
             with torch.cuda.stream(theirs), ours:
@@ -100,7 +100,7 @@ def dtypes_and_layouts_are_kept():
 
 
 @tap.case
-def what_is_written_is_seen_on_both_sides():
+def writes_are_visible_on_both_sides():
     x = torch.zeros(8, device='cuda:0')
     shown = GTorch.from_dlpack(x)
     shown.add_(3)
@@ -112,7 +112,7 @@ def what_is_written_is_seen_on_both_sides():
 
 
 @tap.case
-def pinned_memory_comes_too():
+def pinned_memory_is_exchanged_too():
     x = torch.arange(N, dtype=torch.float32).pin_memory()
     for _ in range(ROUNDS):
         shown = GTorch.from_dlpack(x)
@@ -123,7 +123,7 @@ def pinned_memory_comes_too():
 
 
 @tap.case
-def memory_goes_back():
+def memory_is_freed():
     torch.cuda.synchronize()
     before, own = torch.cuda.memory_allocated(), GTorch.cuda.memory_allocated()
     for _ in range(ROUNDS):

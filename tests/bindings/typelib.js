@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What the typelib says of the library's functions, for tests of all of them.
+// The library's functions as the typelib describes them, for tests of all of them.
 
 import GIRepository from 'gi://GIRepository?version=2.0';
 import 'gi://GTorch?version=1';
@@ -17,14 +17,14 @@ export function classes() {
     return infos().filter(info => info.get_type() === InfoType.OBJECT).map(info => info.get_name());
 }
 
-// What new makes, and what it may make.
+// Lists the classes that new can construct.
 export function constructible() {
     const kinds = [InfoType.OBJECT, InfoType.STRUCT, InfoType.BOXED];
     return infos().filter(info => kinds.includes(info.get_type())).map(info => info.get_name())
         .filter(name => !/Class$|Private$/.test(name));
 }
 
-// The tag of a type, and the name of an enumeration or a class.
+// Returns the tag of a type, or the name of an enumeration or a class.
 function typeOf(typeInfo) {
     const tag = GIRepository.type_info_get_tag(typeInfo);
     if (tag === TypeTag.ARRAY)
@@ -38,7 +38,7 @@ function typeOf(typeInfo) {
     return {tag: tags[info.get_type()] ?? 'object', type, isArray: false};
 }
 
-// The arguments as JavaScript gives them.
+// Returns the arguments in JavaScript's form.
 function argumentsOf(info) {
     const args = Array.from({length: GIRepository.callable_info_get_n_args(info)},
         (_, i) => GIRepository.callable_info_get_arg(info, i));
@@ -62,7 +62,8 @@ function argumentsOf(info) {
         }));
 }
 
-// Everything that can be called: {owner, name, isMethod, args}, where owner is null for the namespace's.
+// Lists everything that can be called: {owner, name, isMethod, args}; owner is null for functions
+// of the namespace.
 export function callables() {
     const found = [];
     const add = (owner, info) => {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes a Vala program that runs the cases which all languages share.
+"""Writes a Vala program that runs the cases that all languages share.
 
     vala_cases.py CASES.json GTORCH-OPS.json OUTPUT.vala
 
-Vala cannot call by name: each case becomes a function, with the defaults that the rows of the operations give.
+Vala has no keyword arguments: each case becomes a function that fills in the defaults of the rows
+of operations.
 """
 
 import json
@@ -13,7 +14,7 @@ import pathlib
 import re
 import sys
 
-# Methods that are no operations: their arguments in order, and what they return.
+# Methods that are no operations: their arguments in order, and their result.
 METHODS = {
     'get': ({'spec': 'string'}, 'Tensor'),
     'set': ({'spec': 'string', 'value': 'Tensor'}, None),
@@ -92,7 +93,7 @@ void check (Tensor got, GTorch.DType dtype, int64[] shape, double[] values) thro
 
 
 def flatten(values):
-    """The elements in order, and the shape."""
+    """Returns the elements in order, and the shape."""
     if not isinstance(values, list):
         return [values], []
     parts = [flatten(v) for v in values]
@@ -140,7 +141,7 @@ class Case:
         self.last = None
 
     def literal(self, value, kind):
-        """An argument; an array or an empty list of tensors gets a variable of its own."""
+        """Returns an argument; an array or an empty list of tensors gets its own variable."""
         text = literal(value, kind) if kind != 'Tensor[]' else ''
         if kind == 'Tensor[]':
             text = '{ ' + ', '.join(v[1:] for v in value) + ' }'
@@ -239,7 +240,7 @@ class Case:
         return [f'void {data["name"]} () {{', f'    {call}', *body, '    });', '}', '']
 
     def used_only(self):
-        """The lines, where what nobody reads has no name: valac warns of those."""
+        """Returns the lines without names for unused variables: valac warns about those."""
         for i, line in enumerate(self.lines):
             found = re.match(r'var (\w+) = ', line)
             if found and not re.search(rf'\b{found[1]}\b', '\n'.join(self.lines[i + 1 :])):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What somebody might want a program with more rights to load; it says so as soon as it is. */
+/* A module as an attacker would have a privileged program load it: it prints a message as soon as it is
+ * loaded. */
 
 #include <stdio.h>
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes data/print.txt: tensors and how PyTorch prints them. Run with a Python that has torch.
+"""Writes data/print.txt: tensors and their texts in PyTorch. Run it with a Python that has torch.
 
-A case is a line “dtype shape values”, options if they are not the usual ones, the text, and a line “.”.
-Values are numbers or “start+step”, a range. The dtypes in PyTorch's text lose their “torch.”, which is
-why no case lies where that would move the end of a line.
+A case is a line “dtype shape values”, options if they are not the defaults, the text, and a line
+“.”. Values are numbers or “start+step”, a range. The dtypes in PyTorch's text lose their “torch.”;
+so no case is near a line break that this would move.
 """
 
 import pathlib

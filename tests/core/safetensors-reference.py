@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes data/foreign.safetensors with the safetensors package. Run with a Python that has it and torch."""
+"""Writes data/foreign.safetensors with the safetensors package. Run it with a Python that has
+safetensors and torch."""
 
 import pathlib
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The allocator of the CPU, as an object. */
+/* The allocator of the CPU as an object. */
 
 #include "config.h"
 
@@ -39,7 +39,7 @@ stat (const gchar *key)
 }
 
 static void
-there_is_one_for_the_cpu (void)
+the_cpu_has_an_allocator (void)
 {
   g_autoptr (GTorchAllocator) same = g_object_new (GTORCH_TYPE_ALLOCATOR, NULL);
 
@@ -77,9 +77,9 @@ tensors_are_counted (void)
   g_assert_cmpint (stat ("allocation.all.freed"), ==, 0);
 }
 
-/* All counters have a peak, exact to what a thread has not added up yet. */
+/* All counters have a peak; it is exact up to the bytes that a thread has not added to the totals yet. */
 static void
-peaks_are_those_of_the_past (void)
+peaks_keep_the_maximum (void)
 {
   static const gchar *const bytes_of[] = { "allocated_bytes", "active_bytes", "requested_bytes" };
   static const gchar *const counts_of[] = { "allocation", "active" };
@@ -125,9 +125,9 @@ peaks_are_those_of_the_past (void)
   g_assert_cmpint (stat ("allocation.small_pool.peak"), <=, n[0] + 65536 / 4000 + 1);
 }
 
-/* What a thread has not added up yet counts as well: here, more was freed than allocated. */
+/* Bytes that a thread has not added to the totals yet count as well: here, more was freed than allocated. */
 static void
-resetting_peaks_makes_them_the_present (void)
+reset_sets_peaks_to_the_current_values (void)
 {
   g_auto (GStrv) keys = gtorch_allocator_dup_stat_keys (allocator ());
   GTorchTensor *some[10];
@@ -135,7 +135,7 @@ resetting_peaks_makes_them_the_present (void)
 
   for (i = 0; i < G_N_ELEMENTS (some); i++)
     some[i] = bytes (4000);
-  g_object_unref (bytes (MIB)); /* more than a thread keeps to itself */
+  g_object_unref (bytes (MIB)); /* more than a thread caches */
   for (i = 0; i < G_N_ELEMENTS (some); i++)
     g_object_unref (some[i]);
   gtorch_allocator_reset_peak (allocator ());
@@ -153,7 +153,7 @@ resetting_peaks_makes_them_the_present (void)
 }
 
 static void
-what_is_kept_can_be_given_back (void)
+cached_memory_can_be_trimmed (void)
 {
   guint64 reserved;
 
@@ -178,7 +178,7 @@ make_some (gpointer data)
 }
 
 static void
-threads_that_are_over_stay_counted (void)
+ended_threads_stay_counted (void)
 {
   gint64 n = stat ("allocation.all.current"), added = stat ("allocation.all.allocated");
   GThread *thread = g_thread_new ("some", make_some, NULL);
@@ -202,9 +202,9 @@ the_table_names_the_device (void)
     g_assert_cmpuint (strlen (lines[i]), ==, 77);
 }
 
-/* The same text as on a GPU, with the numbers of the CPU and nothing that it does not know. */
+/* The text is that of a GPU, with the numbers of the CPU and without those that the CPU does not have. */
 static void
-a_lack_of_memory_names_what_there_is (void)
+out_of_memory_messages_show_the_usage (void)
 {
   const gint64 n = (gint64) 1 << 50;
   g_autoptr (GError) error = NULL;
@@ -231,7 +231,7 @@ a_lack_of_memory_names_what_there_is (void)
 }
 
 static void
-a_wrong_key_is_an_error (void)
+an_unknown_key_is_an_error (void)
 {
   g_autoptr (GError) error = NULL;
 
@@ -245,7 +245,7 @@ a_wrong_key_is_an_error (void)
 /* --- configuration --- */
 
 static void
-what_is_not_named_stays (void)
+omitted_settings_are_unchanged (void)
 {
   GTorchAllocatorConfig config;
   g_autofree gchar *text = NULL;
@@ -273,7 +273,7 @@ what_is_not_named_stays (void)
 }
 
 static void
-wrong_words_are_named (void)
+invalid_settings_are_named (void)
 {
   static const struct
   {
@@ -317,10 +317,10 @@ wrong_words_are_named (void)
   g_assert_cmpint (config.max_split_size, ==, 64 * MIB);
 }
 
-/* Pieces of sense and of nonsense: nothing crashes, what fails changes nothing, what succeeds can be
- * written and read again. */
+/* Combines valid and invalid pieces: nothing crashes, a failure changes nothing, a success can be written
+ * and read again. */
 static void
-any_text_is_read_or_refused (void)
+any_text_is_parsed_or_refused (void)
 {
   static const gchar *const pieces[] = {
     "max_split_size_mb",
@@ -394,7 +394,8 @@ requests_are_rounded_by_divisions (void)
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 0), ==, 512);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
   gtorch_allocator_config_parse (&config, "roundup_power2_divisions:4", FALSE, NULL);
-  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536); /* small: by 512 */
+  /* small sizes are rounded to 512 */
+  g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200), ==, 1536);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1200 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 1280 << 10), ==, 1280 << 10);
   g_assert_cmpuint (gtorch_allocator_config_round (&config, 2 << 20), ==, 2 << 20);
@@ -404,7 +405,7 @@ requests_are_rounded_by_divisions (void)
 }
 
 static void
-knobs_are_properties_too (void)
+settings_are_properties_too (void)
 {
   g_autoptr (GError) error = NULL;
   guint64 size;
@@ -450,19 +451,19 @@ gint
 main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (there_is_one_for_the_cpu);
+  TEST (the_cpu_has_an_allocator);
   TEST (tensors_are_counted);
-  TEST (peaks_are_those_of_the_past);
-  TEST (resetting_peaks_makes_them_the_present);
-  TEST (what_is_kept_can_be_given_back);
-  TEST (threads_that_are_over_stay_counted);
+  TEST (peaks_keep_the_maximum);
+  TEST (reset_sets_peaks_to_the_current_values);
+  TEST (cached_memory_can_be_trimmed);
+  TEST (ended_threads_stay_counted);
   TEST (the_table_names_the_device);
-  TEST (a_lack_of_memory_names_what_there_is);
-  TEST (a_wrong_key_is_an_error);
-  TEST (what_is_not_named_stays);
-  TEST (wrong_words_are_named);
-  TEST (any_text_is_read_or_refused);
+  TEST (out_of_memory_messages_show_the_usage);
+  TEST (an_unknown_key_is_an_error);
+  TEST (omitted_settings_are_unchanged);
+  TEST (invalid_settings_are_named);
+  TEST (any_text_is_parsed_or_refused);
   TEST (requests_are_rounded_by_divisions);
-  TEST (knobs_are_properties_too);
+  TEST (settings_are_properties_too);
   return g_test_run ();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Loops that are shared out to threads. `test-cpu-threads ROUNDS` tries that many ways to divide them, and
- * has several threads call for as long. */
+/* Loops that are divided among threads. `test-cpu-threads ROUNDS` tries that many divisions, and lets
+ * several threads call for as long. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include <gtorch/cpu/gtorch-cpu-threads.h>
 #include <gtorch/gtorch.h>
 
-#define LIMIT 60 /* seconds that something may take which is to happen at last */
+#define LIMIT 60 /* a limit in seconds for anything that has to happen */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static guint n_rounds = 300;
@@ -35,13 +35,13 @@ set_threads (guint n)
   g_assert_no_error (error);
 }
 
-/* --- what is done --- */
+/* --- division of loops --- */
 
 typedef struct
 {
   gint64 n, grain;
-  guint8 *seen; /* of each item */
-  gint n_calls; /* atomically, and so on */
+  guint8 *seen; /* one for each item */
+  gint n_calls; /* this and the following are accessed atomically */
   gint64 n_items;
   gint is_short;
   gint is_outside;
@@ -59,8 +59,8 @@ see (gint64 begin, gint64 end, gpointer user_data)
     g_atomic_int_set (&loop->is_outside, TRUE);
   else if (loop->seen != NULL)
     for (i = begin; i < end; i++)
-      loop->seen[i]++; /* a race, if two threads had it */
-  /* Long ranges end at whole vectors, and so does the last but one. */
+      loop->seen[i]++; /* a race, if two threads had the item */
+  /* Long ranges, and the one before the last, end at whole vectors, and may be shorter for that. */
   if (end - begin < MIN (loop->grain, loop->n) - (end - begin > 800 ? 2 * 63 : 0))
     g_atomic_int_set (&loop->is_short, TRUE);
 }
@@ -134,11 +134,11 @@ numbers_may_be_large (void)
   run_loop (5, 1, TRUE);
 }
 
-/* --- loops inside of loops --- */
+/* --- nested loops --- */
 
 typedef struct
 {
-  gint n_inner, n_wrong; /* atomically */
+  gint n_inner, n_wrong; /* accessed atomically */
 } Nest;
 
 static void
@@ -174,7 +174,7 @@ inner_loops_stay_in_their_thread (void)
   g_assert_cmpint (self.n_wrong, ==, 0);
 }
 
-/* A loop of one range is no loop: what it calls may have helpers. */
+/* A loop of one range does not count as a loop: a loop inside it may have helpers. */
 static void
 outer (gint64 begin, gint64 end, gpointer user_data)
 {
@@ -183,17 +183,17 @@ outer (gint64 begin, gint64 end, gpointer user_data)
 }
 
 static void
-one_range_is_not_inside (void)
+a_loop_in_a_single_range_may_have_helpers (void)
 {
   set_threads (4);
   gtorch_parallel_for (1, 1, outer, NULL);
 }
 
-/* --- who takes part --- */
+/* --- participating threads --- */
 
 typedef struct
 {
-  gint n_wanted, n_there, is_open; /* atomically */
+  gint n_wanted, n_there, is_open; /* accessed atomically */
   gint n_expected_niceness, n_wrong;
   gint64 deadline;
 } Meeting;
@@ -204,7 +204,7 @@ get_niceness (void)
   return getpriority (PRIO_PROCESS, syscall (SYS_gettid));
 }
 
-/* Each thread has one range and waits in it until all are there, or the gate is opened. */
+/* Each thread has one range and waits in it until all have arrived, or the gate is opened. */
 static void
 meet (gint64 begin, gint64 end, gpointer user_data)
 {
@@ -290,9 +290,9 @@ await (gint *count, gint n)
   g_assert_cmpint (g_atomic_int_get (count), >=, n);
 }
 
-/* As when the machine is too busy to let any of them run. */
+/* This is the case of a machine that is too busy to run any of them. */
 static void
-helpers_that_do_not_come_are_not_missed (void)
+loops_do_not_wait_for_absent_helpers (void)
 {
   Meeting self = { .n_wanted = 5,
                    .n_expected_niceness = get_niceness (),
@@ -311,9 +311,9 @@ helpers_that_do_not_come_are_not_missed (void)
   g_assert_cmpint (self.n_there, ==, 4);
 }
 
-/* More than there are places for jobs. */
+/* There are more callers than slots for jobs. */
 static void
-any_number_of_callers_get_on (void)
+any_number_of_callers_make_progress (void)
 {
   Meeting all[40];
   GThread *threads[G_N_ELEMENTS (all)];
@@ -337,7 +337,7 @@ any_number_of_callers_get_on (void)
     g_thread_join (threads[i]);
 }
 
-static gint n_running; /* atomically */
+static gint n_running; /* accessed atomically */
 
 static gpointer
 call_often (gpointer data)
@@ -351,7 +351,7 @@ call_often (gpointer data)
   return NULL;
 }
 
-/* Meanwhile the number of threads changes. */
+/* The number of threads changes meanwhile. */
 static void
 callers_do_not_disturb_each_other (void)
 {
@@ -370,7 +370,7 @@ callers_do_not_disturb_each_other (void)
     g_thread_join (threads[i]);
 }
 
-/* What one thread wrote before a loop is seen in it, and what is written in it after it. */
+/* A loop sees what a thread wrote before it, and the code after the loop sees what the loop wrote. */
 typedef struct
 {
   gint64 *from, *to;
@@ -386,7 +386,7 @@ copy_items (gint64 begin, gint64 end, gpointer user_data)
 }
 
 static void
-loops_come_one_after_the_other (void)
+loops_order_memory_accesses (void)
 {
   gint64 a[257] = { 0 }, b[257];
   guint i, k;
@@ -405,7 +405,7 @@ loops_come_one_after_the_other (void)
 
 /* --- helpers as the system sees them --- */
 
-/* The contents of a file of each helper. */
+/* Reads a file of /proc for each helper. */
 static GPtrArray *
 read_helpers (const gchar *name)
 {
@@ -428,7 +428,7 @@ read_helpers (const gchar *name)
 }
 
 static void
-helpers_leave_signals_to_others (void)
+helpers_block_signals (void)
 {
   static const gint signals[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF };
   g_autoptr (GPtrArray) texts = NULL;
@@ -466,7 +466,7 @@ all_sleep (void)
   return TRUE;
 }
 
-/* The time on a processor, in nanoseconds, is the first number. */
+/* The first number is the time on a processor, in nanoseconds. */
 static void
 helpers_without_work_do_not_run (void)
 {
@@ -502,7 +502,7 @@ cpu_time_us (void)
   return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
 }
 
-/* All helpers fall asleep once the policy is another one. */
+/* All helpers fall asleep once the policy changes. */
 static void
 helpers_spin_if_the_policy_says_so (void)
 {
@@ -531,7 +531,7 @@ helpers_spin_if_the_policy_says_so (void)
   set_threads (n);
 }
 
-/* --- children --- */
+/* --- child processes --- */
 
 static gpointer
 fork_beside_callers (gpointer data)
@@ -578,7 +578,7 @@ children_have_helpers_of_their_own (void)
 #endif
 }
 
-/* --- how many threads --- */
+/* --- number of threads --- */
 
 static void
 put (const gchar *root, const gchar *name, const gchar *text)
@@ -612,11 +612,11 @@ typedef struct
   {
     const gchar *name, *text;
   } files[4];
-  guint limit; /* 0: none */
+  guint limit; /* 0 if there is none */
 } Quota;
 
 static void
-quotas_count (void)
+quotas_limit_the_number (void)
 {
   static const Quota quotas[] = {
     { NULL, { { NULL } }, 0 },
@@ -669,12 +669,12 @@ quotas_count (void)
 }
 
 static void
-environment_is_asked (void)
+environment_sets_the_number (void)
 {
   static const struct
   {
     const gchar *own, *openmp;
-    guint n; /* 0: as without */
+    guint n; /* 0: the number without a quota */
   } cases[] = {
     { "3", NULL, 3 },         { "3", "5", 3 },     { NULL, "5", 5 },
     { NULL, "5,2", 5 },       { "0", NULL, 0 },    { "0", "6", 6 },
@@ -716,19 +716,19 @@ main (int argc, char *argv[])
     n_rounds = atoi (argv[1]);
 
 #define TEST(name) g_test_add_func ("/GTorch/cpu-threads/" #name, name)
-  TEST (environment_is_asked);
-  TEST (quotas_count);
+  TEST (environment_sets_the_number);
+  TEST (quotas_limit_the_number);
   TEST (each_item_is_done_once);
   TEST (numbers_may_be_large);
   TEST (inner_loops_stay_in_their_thread);
-  TEST (one_range_is_not_inside);
+  TEST (a_loop_in_a_single_range_may_have_helpers);
   TEST (all_threads_take_part);
   TEST (helpers_are_as_nice_as_their_caller);
-  TEST (helpers_that_do_not_come_are_not_missed);
-  TEST (any_number_of_callers_get_on);
+  TEST (loops_do_not_wait_for_absent_helpers);
+  TEST (any_number_of_callers_make_progress);
   TEST (callers_do_not_disturb_each_other);
-  TEST (loops_come_one_after_the_other);
-  TEST (helpers_leave_signals_to_others);
+  TEST (loops_order_memory_accesses);
+  TEST (helpers_block_signals);
   TEST (helpers_without_work_do_not_run);
   TEST (helpers_spin_if_the_policy_says_so);
   TEST (children_have_helpers_of_their_own);

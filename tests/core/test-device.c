@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/memory/gtorch-storage-private.h>
 #include <gtorch/device/gtorch-device-sample-private.h>
 #include <gtorch/gtorch.h>
 
@@ -56,7 +57,7 @@ wrong_names_are_errors (void)
 }
 
 static void
-missing_cuda_says_why (void)
+missing_cuda_is_explained (void)
 {
   static const gchar *const names[] = { "cuda", "cuda:1", "0" };
   GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
@@ -105,7 +106,7 @@ get_current (gpointer data)
 }
 
 static void
-current_and_default_are_the_cpu_at_first (void)
+current_and_default_device_are_the_cpu_initially (void)
 {
   g_assert_true (current () == gtorch_device_cpu ());
   g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());
@@ -218,7 +219,7 @@ count (guint *n)
 }
 
 static void
-other_arguments_are_left (void)
+other_arguments_are_kept (void)
 {
   const gchar *arguments[] = { "--device=cpu", "a",    "-x", "--help", "--device", "cpu",
                                "--other=1",    "-5.0", "--", "b",      "--device", NULL };
@@ -320,7 +321,7 @@ memory_of_every_size_is_aligned_and_counted (void)
 }
 
 static void
-large_memory_is_kept_and_given_back (void)
+large_memory_is_cached_and_freed (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   const gsize size = 64 << 20;
@@ -338,7 +339,7 @@ large_memory_is_kept_and_given_back (void)
   g_assert_cmpuint (gtorch_device_get_peak_memory_reserved (cpu), >=, reserved + size);
   storage = alloc (size - 1000000);
 #ifndef __SANITIZE_ADDRESS__
-  g_assert_true (storage->data == data); /* the same pages */
+  g_assert_true (storage->data == data); /* the same pages are reused */
 #else
   g_assert_nonnull (data);
 #endif
@@ -351,7 +352,7 @@ large_memory_is_kept_and_given_back (void)
 }
 
 static void
-more_than_there_is_is_an_error (void)
+excessive_allocations_are_errors (void)
 {
   static const gsize sizes[] = { (gsize) 1 << 50, G_MAXSIZE, G_MAXSIZE - 63, G_MAXSSIZE };
   guint i;
@@ -368,7 +369,7 @@ more_than_there_is_is_an_error (void)
   g_assert_cmpuint (gtorch_device_get_total_memory (gtorch_device_cpu ()), >, 1 << 20);
 }
 
-/* All of it in parts: the sum counts, too. */
+/* Allocates all of the memory in parts: the limit applies to the sum. */
 static void
 sum_of_allocations_is_bounded (void)
 {
@@ -402,7 +403,7 @@ on_pressure (GTorchDevice *device, guint64 n_bytes, gpointer data)
 }
 
 static void
-pressure_lets_others_drop_memory (void)
+pressure_lets_programs_drop_memory (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   guint64 threshold = gtorch_device_get_pressure_threshold (cpu);
@@ -569,9 +570,9 @@ never_asked (GObject *object, GTorchDeviceSample *sample, const GError *error)
   g_assert_not_reached ();
 }
 
-/* AddressSanitizer sees whether the answer that is on its way is dropped before its context. */
+/* AddressSanitizer sees whether the pending answer is dropped before its context. */
 static void
-watch_is_the_last_to_hold_its_context (void)
+pending_answers_are_dropped_before_their_context (void)
 {
   GMainContext *context = g_main_context_new ();
   g_autoptr (GObject) object = g_object_new (G_TYPE_OBJECT, NULL);
@@ -595,24 +596,24 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   TEST (names_find_devices);
   TEST (wrong_names_are_errors);
-  TEST (missing_cuda_says_why);
+  TEST (missing_cuda_is_explained);
   TEST (manager_lists_the_devices);
-  TEST (current_and_default_are_the_cpu_at_first);
+  TEST (current_and_default_device_are_the_cpu_initially);
   TEST (the_cpu_describes_itself);
   TEST (the_build_describes_itself);
   TEST (options_set_the_device);
-  TEST (other_arguments_are_left);
+  TEST (other_arguments_are_kept);
   TEST (applications_take_the_options);
   TEST (number_of_threads_is_checked);
   TEST (memory_of_every_size_is_aligned_and_counted);
-  TEST (large_memory_is_kept_and_given_back);
-  TEST (more_than_there_is_is_an_error);
+  TEST (large_memory_is_cached_and_freed);
+  TEST (excessive_allocations_are_errors);
   TEST (sum_of_allocations_is_bounded);
-  TEST (pressure_lets_others_drop_memory);
+  TEST (pressure_lets_programs_drop_memory);
   TEST (precision_is_kept_and_notified);
   TEST (choices_are_kept_and_notified);
   TEST (threads_free_what_others_allocated);
-  TEST (watch_is_the_last_to_hold_its_context);
+  TEST (pending_answers_are_dropped_before_their_context);
   if (g_test_perf ())
     TEST (small_blocks_are_fast);
   return g_test_run ();

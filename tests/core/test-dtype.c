@@ -57,7 +57,7 @@ promotion_follows_pytorch (void)
       g_assert_cmpint (gtorch_dtype_promote (i + 1, j + 1), ==, table[i][j]);
 }
 
-/* Messages are UTF-8, whatever was given and wherever it was cut. */
+/* Messages are valid UTF-8, whatever bytes were passed and wherever they were truncated. */
 static void
 long_and_broken_names_are_shown_as_text (void)
 {

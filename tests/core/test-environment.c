@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Variables of the environment: what is a value of one, and what is warned of. */
+/* Environment variables: which values are accepted, and which cause a warning. */
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/gtorch.h>
 
-/* What it gives; the number that it gives for none is -2. */
+/* Returns the value; -2 stands for no number. */
 static gint
 read_variable (const GTorchEnvVariable *variable)
 {
@@ -51,7 +51,7 @@ read_text (const GTorchEnvVariable *variable, const gchar *text)
 }
 
 static void
-nonsense_is_warned_of (gconstpointer data)
+invalid_values_cause_warnings (gconstpointer data)
 {
   static const gchar *const texts[] = {
     "nonsense", "2x",      "-1", "0x1",  "99999999999999999999",
@@ -63,7 +63,7 @@ nonsense_is_warned_of (gconstpointer data)
 
   for (i = 0; i < G_N_ELEMENTS (texts); i++)
     {
-      /* a number may have blanks before it; of words those that there are count */
+      /* a number may have leading blanks; words must be known */
       const gboolean is_one =
           (variable->kind == GTORCH_ENV_NUMBER && g_str_equal (texts[i], " 1"))
           || (variable->kind == GTORCH_ENV_WORDS && i == G_N_ELEMENTS (texts) - 1);
@@ -82,7 +82,7 @@ nonsense_is_warned_of (gconstpointer data)
 }
 
 static void
-values_are_taken (gconstpointer data)
+valid_values_are_used (gconstpointer data)
 {
   static const gchar *const flags[] = { "0", "1", "no", "Yes", "FALSE", "true", "off", "on" };
   const GTorchEnvVariable *variable = data;
@@ -111,7 +111,7 @@ values_are_taken (gconstpointer data)
     }
 }
 
-/* Uses all that the CPU asks the environment for. */
+/* Uses everything for which the CPU reads environment variables. */
 static void
 use_the_library (void)
 {
@@ -127,7 +127,7 @@ use_the_library (void)
 }
 
 static void
-programs_are_told (gconstpointer data)
+programs_get_the_warnings (gconstpointer data)
 {
   const GTorchEnvVariable *variable = data;
   g_autofree gchar *former = g_strdup (g_getenv (variable->name));
@@ -166,19 +166,19 @@ main (int argc, char *argv[])
     {
       const GTorchEnvVariable *variable = &gtorch_env_variables[i];
       g_autofree gchar *nonsense =
-          g_strdup_printf ("/GTorch/environment/nonsense_is_warned_of/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/invalid_values_cause_warnings/%s", variable->name);
       g_autofree gchar *values =
-          g_strdup_printf ("/GTorch/environment/values_are_taken/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/valid_values_are_used/%s", variable->name);
       g_autofree gchar *told =
-          g_strdup_printf ("/GTorch/environment/programs_are_told/%s", variable->name);
+          g_strdup_printf ("/GTorch/environment/programs_get_the_warnings/%s", variable->name);
 
       if (variable->kind == GTORCH_ENV_TEXT)
         continue;
-      g_test_add_data_func (nonsense, variable, nonsense_is_warned_of);
-      g_test_add_data_func (values, variable, values_are_taken);
+      g_test_add_data_func (nonsense, variable, invalid_values_cause_warnings);
+      g_test_add_data_func (values, variable, valid_values_are_used);
       if (!g_str_equal (variable->name, "GTORCH_CUDA_RECORDINGS")
           && !g_str_equal (variable->name, "GTORCH_DEFAULT_STREAM"))
-        g_test_add_data_func (told, variable, programs_are_told);
+        g_test_add_data_func (told, variable, programs_get_the_warnings);
     }
   return g_test_run ();
 }

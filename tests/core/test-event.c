@@ -39,7 +39,7 @@ open_gate (gpointer data)
 }
 
 static void
-not_recorded_counts_as_done (void)
+unrecorded_events_are_complete (void)
 {
   g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
 
@@ -50,7 +50,7 @@ not_recorded_counts_as_done (void)
 }
 
 static void
-done_when_the_work_before_it_is (void)
+event_completes_with_the_work_before_it (void)
 {
   gint gate = FALSE;
   g_autoptr (GTorchStream) stream = gated_stream (&gate);
@@ -67,9 +67,9 @@ done_when_the_work_before_it_is (void)
   g_assert_true (gtorch_event_query (event));
 }
 
-/* Who has waited for one of them finds the others done. */
+/* A thread that has waited for one of the events finds the earlier ones done. */
 static void
-whoever_waited_sees_it_done (void)
+a_wait_completes_earlier_events (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i;
@@ -135,7 +135,7 @@ elapsed_time_is_measured (void)
 }
 
 static void
-elapsed_time_has_its_errors (void)
+invalid_elapsed_times_are_errors (void)
 {
   g_autoptr (GTorchEvent) timed = gtorch_event_new (GTORCH_EVENT_TIMING);
   g_autoptr (GTorchEvent) untimed = gtorch_event_new (GTORCH_EVENT_NONE);
@@ -259,7 +259,7 @@ on_completed (GTorchEvent *event, gpointer data)
 }
 
 static void
-completed_comes_in_the_recorders_context (void)
+completed_is_emitted_in_the_recorders_context (void)
 {
   gint gate = FALSE;
   Seen seen = { NULL, 0 };
@@ -271,7 +271,7 @@ completed_comes_in_the_recorders_context (void)
   g_main_context_push_thread_default (context);
   g_assert_true (gtorch_event_record (event, stream, NULL));
   g_main_context_pop_thread_default (context);
-  g_object_unref (event); /* the recording keeps it */
+  g_object_unref (event); /* the recorded work keeps the event alive */
   open_gate (&gate);
   g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
   while (g_main_context_iteration (NULL, FALSE))
@@ -314,9 +314,9 @@ take_a_moment (gpointer data)
   g_usleep (GPOINTER_TO_UINT (data));
 }
 
-/* The thread that woke it may not have gone on yet. */
+/* The thread that woke the context may still be inside that call. */
 static void
-context_may_go_when_it_was_woken (void)
+context_may_be_freed_after_the_wake_up (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i;
@@ -344,18 +344,18 @@ int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (not_recorded_counts_as_done);
-  TEST (done_when_the_work_before_it_is);
-  TEST (whoever_waited_sees_it_done);
+  TEST (unrecorded_events_are_complete);
+  TEST (event_completes_with_the_work_before_it);
+  TEST (a_wait_completes_earlier_events);
   TEST (other_streams_wait);
   TEST (elapsed_time_is_measured);
-  TEST (elapsed_time_has_its_errors);
+  TEST (invalid_elapsed_times_are_errors);
   TEST (error_of_the_work_is_reported);
   TEST (source_becomes_ready_once);
   TEST (source_may_be_destroyed_early);
   TEST (source_can_be_cancelled);
-  TEST (completed_comes_in_the_recorders_context);
+  TEST (completed_is_emitted_in_the_recorders_context);
   TEST (main_loop_waits);
-  TEST (context_may_go_when_it_was_woken);
+  TEST (context_may_be_freed_after_the_wake_up);
   return g_test_run ();
 }

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The ends of a wait in a main loop: the work is done, the wait is cancelled, the source is dropped, the
- * context is freed. Two threads and the owner of the context bring them about at the same time, again
- * and again. `test-fence ROUNDS` does it that many times. */
+ * context is freed. Two threads and the owner of the context cause them at the same time, again and
+ * again. `test-fence ROUNDS` does it that many times. */
 
 #include "config.h"
 
@@ -12,18 +12,18 @@
 #include "test-device.h"
 
 #define ROUNDS 6000
-#define SPIN   400 /* turns of an empty loop, at most, by which somebody comes later */
+#define SPIN   400 /* the maximum delay of a thread, in iterations of an empty loop */
 
 static guint n_rounds = ROUNDS;
 
-/* --- two threads that act when they are told --- */
+/* --- two threads that act on command --- */
 
 typedef struct
 {
   GTorchFence *fence;
   GCancellable *cancellable;
   guint delays[2];
-  gint n_left; /* atomically */
+  gint n_left; /* accessed atomically */
 } Round;
 
 typedef enum
@@ -32,8 +32,8 @@ typedef enum
   CANCEL
 } Role;
 
-/* Atomically; taken by the thread of that role. Who waits here does so awake, so that all begin at once:
- * a thread that has to be woken comes when the others are done. */
+/* Accessed atomically; the thread of that role takes it. The threads spin here so that all start at once:
+ * a thread that has to be woken would come after the others are done. */
 static Round *orders[2];
 static Round quit;
 
@@ -160,7 +160,7 @@ each_round (void (*func) (Round *round, GMainContext *context, guint i, GRand *r
     g_thread_join (threads[i]);
 }
 
-/* --- what the owner does --- */
+/* --- the owner --- */
 
 static void
 dispatch (Round *round, GMainContext *context, guint i, GRand *random)
@@ -199,7 +199,7 @@ drop (Round *round, GMainContext *context, guint i, GRand *random)
   spin (g_rand_int_range (random, 0, SPIN));
   if (attached && i % 3 == 1)
     g_source_destroy (source);
-  /* The third is still attached when its context is freed. */
+  /* the third is still attached when its context is freed */
   g_source_unref (source);
 }
 
@@ -238,7 +238,7 @@ wait_in_a_task (Round *round, GMainContext *context, guint i, GRand *random)
 }
 
 static void
-task_ends_once (void)
+task_returns_once (void)
 {
   each_round (wait_in_a_task);
 }
@@ -259,10 +259,10 @@ thread_is_woken (void)
   each_round (sleep_here);
 }
 
-/* --- what must not be left behind --- */
+/* --- leftovers --- */
 
 static void
-cancellable_keeps_nothing_of_former_waits (void)
+cancellable_keeps_no_references_to_past_waits (void)
 {
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   GTorchFence *fence = gtorch_fence_new ();
@@ -289,7 +289,7 @@ cancellable_keeps_nothing_of_former_waits (void)
 }
 
 static void
-source_of_a_former_end_is_ready_at_once (void)
+source_of_a_passed_fence_is_ready_at_once (void)
 {
   guint i;
 
@@ -323,9 +323,9 @@ keep (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-/* A callback that does not want to be removed is called once all the same. */
+/* A callback that returns G_SOURCE_CONTINUE is still called only once. */
 static void
-source_that_is_kept_is_silent (void)
+kept_source_is_dispatched_only_once (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
@@ -354,10 +354,10 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/Fence/" #name, name)
   TEST (source_is_dispatched_once);
   TEST (source_is_dropped_at_any_time);
-  TEST (task_ends_once);
+  TEST (task_returns_once);
   TEST (thread_is_woken);
-  TEST (cancellable_keeps_nothing_of_former_waits);
-  TEST (source_of_a_former_end_is_ready_at_once);
-  TEST (source_that_is_kept_is_silent);
+  TEST (cancellable_keeps_no_references_to_past_waits);
+  TEST (source_of_a_passed_fence_is_ready_at_once);
+  TEST (kept_source_is_dispatched_only_once);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is saved to: links, files of others, what is no file. */
+/* Targets of a save: links, files of other users, and special files. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
-#include <gtorch/io/gtorch-file-save-private.h>
+#include <gtorch/base/gtorch-file-save-private.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,7 +17,7 @@
 
 #include "test-foreign-file.h"
 
-#define CHUNK (4 * 1024 * 1024) /* of what is written at once */
+#define CHUNK (4 * 1024 * 1024) /* the writer writes this many bytes at once */
 
 typedef struct
 {
@@ -126,7 +126,7 @@ assert_refuses (const gchar *path, int code, const gchar *why)
 /* --- links --- */
 
 static void
-a_link_stays_and_its_file_is_replaced (Fixture *fixture, gconstpointer data)
+the_target_of_a_link_is_replaced (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *inner = path_in (fixture, "inner");
   g_autofree gchar *target = path_in (fixture, "inner/target");
@@ -161,7 +161,7 @@ a_link_stays_and_its_file_is_replaced (Fixture *fixture, gconstpointer data)
 }
 
 static void
-links_that_lead_nowhere_are_refused (Fixture *fixture, gconstpointer data)
+dangling_links_are_refused (Fixture *fixture, gconstpointer data)
 {
   const gchar *const links[][2] = {
     { "missing", "dangling" }, { "missing/target", "far" },
@@ -188,7 +188,7 @@ links_that_lead_nowhere_are_refused (Fixture *fixture, gconstpointer data)
 }
 
 static void
-other_names_keep_the_former_content (Fixture *fixture, gconstpointer data)
+hard_links_keep_the_old_content (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = write_former (fixture, "target");
   g_autofree gchar *other = path_in (fixture, "other");
@@ -210,7 +210,7 @@ is_equal (GTorchTensor *tensor, GTorchTensor *expected)
                 == 0;
 }
 
-/* A tensor that is mapped from the file that it is saved to, under each of its names. */
+/* Saves a mapped tensor to the file that it is mapped from, under each of its names. */
 static void
 a_mapped_file_is_saved_onto_itself (Fixture *fixture, gconstpointer data)
 {
@@ -247,7 +247,7 @@ a_mapped_file_is_saved_onto_itself (Fixture *fixture, gconstpointer data)
   g_assert_cmpuint (count_files (fixture->folder), ==, 3);
 }
 
-/* --- rights --- */
+/* --- permissions --- */
 
 static mode_t
 mode_of (const gchar *path)
@@ -281,7 +281,7 @@ the_mode_is_kept (Fixture *fixture, gconstpointer data)
   umask (former);
 }
 
-/* What only the administrator can set up, done by an ordinary user. */
+/* An ordinary user's save in a situation that only root can set up. */
 #define USER  12345
 #define OTHER 12346
 
@@ -323,7 +323,7 @@ owner_and_group_are_kept_as_far_as_possible (Fixture *fixture, gconstpointer dat
   g_assert_cmpuint (status.st_gid, ==, OTHER);
   g_assert_cmphex (status.st_mode & 07777, ==, 0664);
 
-  /* another user has the right to write, but cannot give files away: their group gets what all get */
+  /* another user may write, but cannot give files away: the group gets the permissions of others */
   g_assert_cmpint (chown (fixture->folder, OTHER, OTHER), ==, 0);
   g_assert_cmpint (chown (path, USER, USER), ==, 0);
   g_assert_cmpint (chmod (path, 06676), ==, 0);
@@ -338,7 +338,7 @@ owner_and_group_are_kept_as_far_as_possible (Fixture *fixture, gconstpointer dat
 }
 
 static void
-what_may_not_be_written_is_refused (Fixture *fixture, gconstpointer data)
+unwritable_files_are_refused (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = write_former (fixture, "target");
   g_autofree gchar *fresh = path_in (fixture, "fresh");
@@ -367,7 +367,7 @@ what_may_not_be_written_is_refused (Fixture *fixture, gconstpointer data)
   g_assert_cmpuint (count_files (fixture->folder), ==, 2);
 }
 
-/* --- what is no file --- */
+/* --- special files --- */
 
 static void
 special_files_are_refused (Fixture *fixture, gconstpointer data)
@@ -403,7 +403,7 @@ special_files_are_refused (Fixture *fixture, gconstpointer data)
 }
 
 static void
-names_may_be_as_long_as_the_system_has_them (Fixture *fixture, gconstpointer data)
+names_may_have_the_maximum_length (Fixture *fixture, gconstpointer data)
 {
   glong most = pathconf (fixture->folder, _PC_NAME_MAX), length;
 
@@ -426,7 +426,7 @@ names_may_be_as_long_as_the_system_has_them (Fixture *fixture, gconstpointer dat
 }
 
 static void
-a_folder_that_is_missing_is_an_error (Fixture *fixture, gconstpointer data)
+a_missing_folder_is_an_error (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *path = path_in (fixture, "missing/target");
   g_autofree gchar *file = write_former (fixture, "file");
@@ -450,7 +450,7 @@ a_file_without_a_path_is_replaced_by_its_gvfs (void)
   g_assert_true (gtorch_file_save_bytes (file, bytes, NULL, &error));
   g_assert_no_error (error);
   g_assert_cmpstr (test_foreign_file_get_content (file), ==, "new");
-  /* where there is no replacing, there is an error */
+  /* a file system without replacement gives an error */
   g_assert_false (gtorch_file_save_bytes (resource, bytes, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
 }
@@ -464,7 +464,7 @@ write_half (GOutputStream *stream, GCancellable *cancellable, gpointer data, GEr
 }
 
 static void
-a_writer_that_fails_leaves_the_former_file (Fixture *fixture, gconstpointer data)
+a_failing_writer_keeps_the_old_file (Fixture *fixture, gconstpointer data)
 {
   g_autoptr (GFile) foreign = test_foreign_file_new ("former");
   g_autofree gchar *path = write_former (fixture, "target");
@@ -504,8 +504,8 @@ store_result (GObject *source, GAsyncResult *result, gpointer data)
   *(GAsyncResult **) data = g_object_ref (result);
 }
 
-/* A worker does not wait for the main context, which hears of its chunks later: there the call that writes
- * cancels. */
+/* A worker does not wait for the main context, which gets its progress later: there the thread that
+ * writes cancels. */
 static Chunks *writer;
 
 static ssize_t
@@ -517,7 +517,7 @@ write_and_cancel (int fd, const void *data, size_t n_bytes)
 }
 
 static void
-cancelling_at_any_chunk_leaves_the_former_file (Fixture *fixture, gconstpointer data)
+cancelling_at_any_chunk_keeps_the_old_file (Fixture *fixture, gconstpointer data)
 {
   const gint64 lengths[] = { 3, CHUNK + 5, 0, 2 * CHUNK + 1, 7 };
   GTorchFileCalls calls = gtorch_file_system;
@@ -572,7 +572,7 @@ cancelling_at_any_chunk_leaves_the_former_file (Fixture *fixture, gconstpointer 
     }
 }
 
-/* --- at the same time --- */
+/* --- concurrency --- */
 
 static gpointer
 save_often (gpointer data)
@@ -619,18 +619,18 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  ADD (a_link_stays_and_its_file_is_replaced);
-  ADD (links_that_lead_nowhere_are_refused);
-  ADD (other_names_keep_the_former_content);
+  ADD (the_target_of_a_link_is_replaced);
+  ADD (dangling_links_are_refused);
+  ADD (hard_links_keep_the_old_content);
   ADD (a_mapped_file_is_saved_onto_itself);
   ADD (the_mode_is_kept);
   ADD (owner_and_group_are_kept_as_far_as_possible);
-  ADD (what_may_not_be_written_is_refused);
+  ADD (unwritable_files_are_refused);
   ADD (special_files_are_refused);
-  ADD (names_may_be_as_long_as_the_system_has_them);
-  ADD (a_folder_that_is_missing_is_an_error);
-  ADD (a_writer_that_fails_leaves_the_former_file);
-  ADD (cancelling_at_any_chunk_leaves_the_former_file);
+  ADD (names_may_have_the_maximum_length);
+  ADD (a_missing_folder_is_an_error);
+  ADD (a_failing_writer_keeps_the_old_file);
+  ADD (cancelling_at_any_chunk_keeps_the_old_file);
   ADD (saves_at_the_same_time_leave_one_of_them);
   g_test_add_func ("/GTorch/file-save/a_file_without_a_path_is_replaced_by_its_gvfs",
                    a_file_without_a_path_is_replaced_by_its_gvfs);

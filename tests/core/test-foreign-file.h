@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A file of a file system that only GVfs knows: it has no path, and keeps its content in memory. What is
- * written counts when the stream is closed without having been cancelled. */
+/* A file of a file system that only GVfs knows: it has no path, and keeps its content in memory. Written
+ * content takes effect when the stream is closed without having been cancelled. */
 
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A child of fork () goes on with what the parent had: each case does something in a child, which is
- * killed if it hangs. `test-fork FORKS` forks that often beside busy threads. */
+/* The child of fork () continues with the state of the parent: each case runs a function in a child,
+ * which is killed if it hangs. `test-fork FORKS` forks that many times beside busy threads. */
 
 #include "config.h"
 
@@ -17,17 +17,17 @@
 
 #include "test-device.h"
 
-#define SIDE  400 /* more elements than one thread takes by itself */
-#define LIMIT 60  /* seconds */
+#define SIDE  400 /* more elements than one thread processes alone */
+#define LIMIT 60  /* in seconds */
 
-/* A fork takes seconds with a sanitizer's tables and busy threads. */
+/* A fork takes seconds with the tables of a sanitizer and busy threads. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static guint n_forks = 4;
 #else
 static guint n_forks = 40;
 #endif
 
-/* In the child assertions end the process; the parent looks at how it ended. */
+/* Runs a function in a child. Failing assertions end the child; the parent checks its exit status. */
 static void
 in_child (void (*func) (gpointer data), gpointer data)
 {
@@ -54,7 +54,8 @@ square (gdouble value)
   return gtorch_full (GTORCH_SHAPE (SIDE, SIDE), value, GTORCH_DTYPE_FLOAT32, NULL, NULL);
 }
 
-/* One of each kind that shares its work out: elements, rows, sums, products, sorting, gradients. */
+/* Runs one operation of each kind that uses several threads: elements, rows, sums, products, sorting,
+ * gradients. */
 static void
 compute (gpointer data)
 {
@@ -93,11 +94,11 @@ child_computes (void)
 typedef struct
 {
   guint n_threads;
-  gint n_there; /* atomically */
+  gint n_there; /* accessed atomically */
   gint64 deadline;
 } Meeting;
 
-/* Each part waits until there are as many threads as parts. */
+/* Each part waits until as many threads as parts have arrived. */
 static void
 meet (gint64 begin, gint64 end, gpointer data)
 {
@@ -138,7 +139,7 @@ meet_in_child (gpointer n_threads)
   g_thread_join (g_thread_new ("meet", meet_in_thread, GUINT_TO_POINTER (5)));
 }
 
-/* The parent's have not come along. */
+/* The parent's helpers do not exist in the child. */
 static void
 child_has_helpers_of_its_own (void)
 {
@@ -160,7 +161,7 @@ typedef struct
   GTorchStream *idle, *busy;
   GTorchEvent *event, *done_event;
   GTorchTensor *written, *pending;
-  gint gate; /* atomically */
+  gint gate; /* accessed atomically */
 } Streams;
 
 static void
@@ -196,7 +197,7 @@ use_old_streams (gpointer data)
   g_autoptr (GMainContext) context = g_main_context_new ();
   guint i;
 
-  /* What was done before is there, what was not is refused. */
+  /* results of finished work are there, other results are refused */
   g_assert_cmpfloat (test_element (s->written, 0), ==, 1);
   for (i = 0; i < 2; i++)
     {
@@ -256,7 +257,7 @@ use_old_streams (gpointer data)
 }
 
 static void
-streams_of_before_are_refused (void)
+inherited_streams_are_refused (void)
 {
   Streams s = { .gate = FALSE };
   guint i;
@@ -299,7 +300,7 @@ use_current_stream (gpointer data)
 }
 
 static void
-current_stream_can_be_left (void)
+inherited_current_stream_can_be_replaced (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
   g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
@@ -347,7 +348,7 @@ child_draws_the_same_numbers (void)
 
 /* --- beside other threads --- */
 
-static gint stop; /* atomically */
+static gint stop; /* accessed atomically */
 
 static void
 do_nothing (gpointer data)
@@ -360,17 +361,17 @@ typedef struct
   GTorchStream *stream;
 } Busy;
 
-/* The C library's allocator goes on in a child. That of the address sanitizer does not: GCC 12's leaves
- * its locks as they are, so that a child may wait for ever for one that another thread held. There, only
- * the kinds that allocate nothing run. */
+/* The C library's allocator works in a child. That of AddressSanitizer does not: GCC 12's leaves its
+ * locks as they are, so that a child may wait for ever for one that another thread held. There, only the
+ * kinds that allocate nothing run. */
 #ifdef __SANITIZE_ADDRESS__
 #define N_BUSY 2
 #else
 #define N_BUSY 4
 #endif
 
-/* Holds a lock of the library most of the time, but makes and drops no objects: GObject's own locks
- * cannot be taken by others, and a child may find them held. */
+/* Holds a lock of the library most of the time, but does not create or drop objects: the library cannot
+ * take GObject's own locks, and a child may find them held. */
 static gpointer
 make_busy (gpointer data)
 {
@@ -469,9 +470,9 @@ hold_lock (gpointer data)
   return NULL;
 }
 
-/* The fork does not wait for ever, and the child has the lock all the same. */
+/* The fork does not wait for ever, and the child can take the lock nevertheless. */
 static void
-lock_that_is_held_for_long_is_made_anew (void)
+long_held_lock_is_recreated_in_the_child (void)
 {
   gint state = 0;
   GThread *thread;
@@ -498,10 +499,10 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/fork/" #name, name)
   TEST (child_computes);
   TEST (child_has_helpers_of_its_own);
-  TEST (streams_of_before_are_refused);
-  TEST (current_stream_can_be_left);
+  TEST (inherited_streams_are_refused);
+  TEST (inherited_current_stream_can_be_replaced);
   TEST (child_draws_the_same_numbers);
   TEST (locks_of_other_threads_are_free);
-  TEST (lock_that_is_held_for_long_is_made_anew);
+  TEST (long_held_lock_is_recreated_in_the_child);
   return g_test_run ();
 }

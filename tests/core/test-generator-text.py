@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests what the parts of the generator share: templates, and the lines of mistakes in rows."""
+"""Tests the shared parts of the generator: templates, and the line numbers of mistakes in rows."""
 
 import pathlib
 import sys
@@ -79,7 +79,7 @@ def values_are_no_templates():
 
 
 @tap.case
-def values_without_a_place_and_places_without_a_value_are_mistakes():
+def unmatched_values_and_placeholders_are_mistakes():
     for values in ({'text': 'a', 'more': 'b'}, {}):
         try:
             filled('whole', **values)

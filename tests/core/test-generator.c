@@ -37,7 +37,7 @@ seed_decides_everything (void)
 }
 
 static void
-state_goes_on_where_it_was_taken (void)
+restored_state_continues (void)
 {
   g_autoptr (GTorchGenerator) a = gtorch_generator_new_with_seed (9);
   g_autoptr (GTorchGenerator) b = gtorch_generator_new ();
@@ -72,7 +72,7 @@ wrong_states_are_errors (void)
       g_bytes_unref (bytes[i]);
     }
   next = draw (a);
-  g_assert_true (gtorch_generator_set_state (a, good, NULL)); /* untouched by the failures */
+  g_assert_true (gtorch_generator_set_state (a, good, NULL)); /* the failures have not changed it */
   g_assert_cmpfloat (draw (a), ==, next);
 }
 
@@ -141,7 +141,7 @@ threads_share_one (void)
     g_thread_join (threads[i]);
   for (i = 0; i < 4 * 500; i++)
     draw (b);
-  g_assert_cmpfloat (draw (a), ==, draw (b)); /* no number was drawn twice or left out */
+  g_assert_cmpfloat (draw (a), ==, draw (b)); /* no number was drawn twice or skipped */
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/generator/" #name, name)
@@ -151,7 +151,7 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   TEST (seed_decides_everything);
-  TEST (state_goes_on_where_it_was_taken);
+  TEST (restored_state_continues);
   TEST (wrong_states_are_errors);
   TEST (manual_seed_seeds_the_default_ones);
   TEST (seed_is_a_property);

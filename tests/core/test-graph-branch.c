@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Branches of graphs: done or left out by what is on the device at that point of a replay. */
+/* Branches of graphs: whether they run depends on a value on the device at that point of a replay. */
 
 #include "config.h"
 
@@ -44,9 +44,9 @@ number (GTorchDType dtype, gdouble value)
   return result;
 }
 
-/* --- what is done --- */
+/* --- execution --- */
 
-/* Any number, and one of several: what is not 0 is true. */
+/* The predicate may be any number, and one of several elements: everything that is not 0 is true. */
 static void
 the_predicate_decides (void)
 {
@@ -97,7 +97,7 @@ the_predicate_decides (void)
     }
 }
 
-/* It is looked at when a replay comes there, not before it, and not again inside. */
+/* The predicate is read when a replay reaches the branch, not earlier, and not again inside. */
 static void
 the_predicate_is_computed_by_the_graph (void)
 {
@@ -127,7 +127,7 @@ the_predicate_is_computed_by_the_graph (void)
 }
 
 static void
-branches_are_in_branches (void)
+branches_can_be_nested (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) outer = number (GTORCH_DTYPE_BOOL, 1);
@@ -156,7 +156,7 @@ branches_are_in_branches (void)
     }
 }
 
-/* What is made in a branch, and dropped there, uses the memory of the graph as elsewhere. */
+/* Tensors that are created and dropped in a branch use the memory of the graph like others. */
 static void
 results_of_a_branch_are_tensors (void)
 {
@@ -190,9 +190,9 @@ results_of_a_branch_are_tensors (void)
   g_assert_cmpfloat (first_of (y), ==, 4000);
 }
 
-/* As if all had been called, also what was left out. */
+/* The numbers are as if all calls had run, including those in skipped branches. */
 static void
-random_numbers_are_those_of_the_calls (void)
+random_numbers_are_those_of_eager_calls (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) flag = number (GTORCH_DTYPE_BOOL, 1);
@@ -246,7 +246,7 @@ streams_take_part_in_a_branch (void)
   GTorchGraphCapture *capture = begin (graph, stream, NULL);
   guint i;
 
-  for (i = 0; i < 2; i++) /* again, as it was let go */
+  for (i = 0; i < 2; i++) /* the second time on streams that were released */
     {
       OK (gtorch_cuda_graph_begin_if (graph, flag, &error));
       OK (gtorch_stream_wait_stream (side, stream, &error));
@@ -271,7 +271,7 @@ streams_take_part_in_a_branch (void)
 }
 
 static void
-a_stream_that_does_not_join_spoils_the_capture (void)
+an_unjoined_stream_invalidates_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -281,7 +281,8 @@ a_stream_that_does_not_join_spoils_the_capture (void)
   g_autoptr (GTorchTensor) y = NULL;
   GTorchGraphCapture *capture;
 
-  OK (gtorch_device_synchronize (test_device (), NULL, &error)); /* for who uses x elsewhere */
+  /* because the other stream uses x */
+  OK (gtorch_device_synchronize (test_device (), NULL, &error));
   capture = begin (graph, stream, NULL);
   OK (gtorch_cuda_graph_begin_if (graph, flag, &error));
   OK (gtorch_stream_wait_stream (side, stream, &error));
@@ -307,7 +308,7 @@ a_stream_that_does_not_join_spoils_the_capture (void)
 }
 
 static void
-streams_outside_have_to_wait (void)
+streams_outside_the_branch_are_refused (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -342,7 +343,7 @@ streams_outside_have_to_wait (void)
     FAILS (gtorch_cuda_graph_end_if (graph, &fault), GTORCH_ERROR_CAPTURE,
            "graph: the branch did not begin on stream 0x*");
   }
-  OK (gtorch_event_wait (known, stream, &error)); /* is before the branch anyway */
+  OK (gtorch_event_wait (known, stream, &error)); /* it is before the branch in any case */
   FAILS (gtorch_event_wait (outside, stream, &fault), GTORCH_ERROR_CAPTURE,
          "one of both is in a branch of the graph, and the other is not");
   FAILS (gtorch_event_wait (outside, third, &fault), GTORCH_ERROR_CAPTURE, "one of both is in");
@@ -360,7 +361,7 @@ streams_outside_have_to_wait (void)
   g_assert_cmpfloat (first_of (y), ==, 1 + 2 + 2);
 }
 
-/* --- what is refused --- */
+/* --- errors --- */
 
 static void
 wrong_predicates_are_refused (void)
@@ -390,7 +391,7 @@ wrong_predicates_are_refused (void)
 }
 
 static void
-branches_are_of_captures (void)
+branches_need_a_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) other = gtorch_cuda_graph_new ();
@@ -433,7 +434,8 @@ open_branches_end_with_the_capture (void)
   g_autoptr (GTorchTensor) x = filled (3, 1);
   guint i;
 
-  OK (gtorch_device_synchronize (test_device (), NULL, &error)); /* for who uses x elsewhere */
+  /* because the other stream uses x */
+  OK (gtorch_device_synchronize (test_device (), NULL, &error));
   for (i = 0; i < 3; i++)
     {
       GTorchGraphCapture *capture = begin (graph, stream, NULL);
@@ -458,10 +460,10 @@ open_branches_end_with_the_capture (void)
     }
 }
 
-/* --- together with other things --- */
+/* --- combinations --- */
 
 static void
-a_graph_with_branches_is_part_of_another (void)
+a_graph_with_branches_can_be_a_child_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -523,7 +525,7 @@ inputs_of_branches_can_be_replaced (void)
   g_assert_cmpfloat (first_of (x), ==, 110);
 }
 
-/* The same calls are left out where a replay is repeated without the graph. */
+/* The repetition of a replay without the graph skips the same calls. */
 static void
 replays_are_compared (void)
 {
@@ -534,7 +536,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   few = gtorch_tensor_narrow (x, 0, 7, 1, NULL);
   flag = gtorch_tensor_lt_scalar (few, 6, NULL);
@@ -558,7 +560,7 @@ replays_are_compared (void)
       replay (graph);
       g_assert_cmpfloat (first_of (x), ==, expected[i]);
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void
@@ -594,16 +596,16 @@ main (gint argc, gchar **argv)
 #define ADD(name) g_test_add_func ("/GTorchCUDAGraph/branch/" #name, name)
   ADD (the_predicate_decides);
   ADD (the_predicate_is_computed_by_the_graph);
-  ADD (branches_are_in_branches);
+  ADD (branches_can_be_nested);
   ADD (results_of_a_branch_are_tensors);
-  ADD (random_numbers_are_those_of_the_calls);
+  ADD (random_numbers_are_those_of_eager_calls);
   ADD (streams_take_part_in_a_branch);
-  ADD (a_stream_that_does_not_join_spoils_the_capture);
-  ADD (streams_outside_have_to_wait);
+  ADD (an_unjoined_stream_invalidates_the_capture);
+  ADD (streams_outside_the_branch_are_refused);
   ADD (wrong_predicates_are_refused);
-  ADD (branches_are_of_captures);
+  ADD (branches_need_a_capture);
   ADD (open_branches_end_with_the_capture);
-  ADD (a_graph_with_branches_is_part_of_another);
+  ADD (a_graph_with_branches_can_be_a_child_graph);
   ADD (inputs_of_branches_can_be_replaced);
   ADD (replays_are_compared);
   ADD (a_dump_shows_the_branches);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What graphs read from outside, by name and at other addresses; warming up. */
+/* Inputs of graphs, by name and with other addresses; warm-up. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "graph-test.h"
 
-/* y = 2 x + b, with x under its name */
+/* y = 2 x + b; x is a named input */
 static GTorchCUDAGraph *
 graph_new (GTorchTensor *x, GTorchTensor *b, GTorchTensor **y)
 {
@@ -87,17 +87,17 @@ inputs_are_replaced_without_a_copy (void)
   replay (graph);
   g_assert_cmpfloat (test_element (y, 0), ==, 18);
   g_assert_cmpfloat (test_element (y, 3), ==, 24);
-  gtorch_tensor_fill_inplace (rows, 3, NULL); /* it is read, not copied */
+  gtorch_tensor_fill_inplace (rows, 3, NULL); /* the graph reads it without a copy */
   replay (graph);
   g_assert_cmpfloat (test_element (y, 3), ==, 16);
 
   g_object_add_weak_pointer (G_OBJECT (x), (gpointer *) &weak);
   g_clear_object (&x);
-  g_assert_null (weak); /* the graph has let go of it */
+  g_assert_null (weak); /* the graph has dropped it */
 }
 
 static void
-what_is_written_is_replaced_too (void)
+written_inputs_are_replaced_too (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) total = filled (4, 1);
@@ -118,7 +118,7 @@ what_is_written_is_replaced_too (void)
 }
 
 static void
-replays_under_way_have_the_former_input (void)
+running_replays_keep_the_old_input (void)
 {
   g_autoptr (GTorchTensor) x = filled (100000, 1);
   g_autoptr (GTorchTensor) b = filled (100000, 10);
@@ -129,8 +129,8 @@ replays_under_way_have_the_former_input (void)
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
   guint i;
 
-  g_assert_true (
-      gtorch_device_synchronize (test_device (), NULL, NULL)); /* all of them are there */
+  /* waits until all inputs are computed */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
   for (i = 0; i < 20; i++)
     {
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
@@ -240,8 +240,8 @@ main (int argc, char *argv[])
     return 0;
   TEST (inputs_have_names);
   TEST (inputs_are_replaced_without_a_copy);
-  TEST (what_is_written_is_replaced_too);
-  TEST (replays_under_way_have_the_former_input);
+  TEST (written_inputs_are_replaced_too);
+  TEST (running_replays_keep_the_old_input);
   TEST (rebinding_is_checked);
   TEST (functions_are_warmed_up);
   return g_test_run ();

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a program must not do with graphs, and how it hears of it. */
+/* Rules for programs with graphs, and the errors and warnings if they are broken. */
 
 #include "config.h"
 
 #include <string.h>
 
 #include <gtorch/base/gtorch-check-private.h>
-#include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/device/gtorch-device-private.h>
 
 #include "graph-test.h"
+#include "gtorch-ops-private.h"
 
 #define WARNS(call, text)                                                 \
   G_STMT_START                                                            \
@@ -34,7 +35,7 @@ default_stream_is_not_captured (void)
 }
 
 static void
-host_does_not_look (void)
+host_reads_are_refused (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -58,7 +59,7 @@ host_does_not_look (void)
          "cannot be read on the host: the current stream captures a graph");
   text = gtorch_tensor_to_string (y);
   g_assert_null (strstr (text, "9"));
-  /* where the shape of the result depends on values */
+  /* operations whose result's shape depends on values */
   FAILS (gtorch_tensor_nonzero (y, &fault), GTORCH_ERROR_CAPTURE, "nonzero: *on the host");
   FAILS (gtorch_tensor_masked_select (x, mask, &fault), GTORCH_ERROR_CAPTURE,
          "masked_select: *on the host");
@@ -97,7 +98,7 @@ work_on_streams_that_take_no_part_is_an_error (void)
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
   g_assert_cmpfloat (test_element (y, 0), ==, 9);
 
-  /* Whoever wants it can have it. */
+  /* after a reset, another thread can capture it */
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
   capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
   g_clear_object (&y);
@@ -119,7 +120,7 @@ multiply (gpointer data)
 }
 
 static void
-other_threads_go_on (void)
+other_threads_are_not_restricted (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -135,7 +136,7 @@ other_threads_go_on (void)
 }
 
 static void
-other_threads_are_seen (void)
+work_of_other_threads_is_reported (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -143,7 +144,7 @@ other_threads_are_seen (void)
   g_autoptr (GTorchTensor) second = NULL;
   GTorchGraphCapture *capture;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   first = gtorch_tensor_add (x, x, 1, NULL);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
@@ -151,7 +152,7 @@ other_threads_are_seen (void)
   second = g_thread_join (g_thread_new ("other", multiply, x));
   g_test_assert_expected_messages ();
   end (capture);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
 }
 
 typedef struct
@@ -161,7 +162,8 @@ typedef struct
   gint is_over, n;
 } Busy;
 
-/* Each call is captured, is refused as the capture has just ended, or is as if there was none. */
+/* Each call is captured, or refused because the capture has just ended, or runs as if there was no
+ * capture. */
 static gpointer
 go_on_and_on (gpointer data)
 {
@@ -233,7 +235,7 @@ end_graph_elsewhere (gpointer data)
 }
 
 static void
-captures_go_on_if_another_thread_ends_them (void)
+ending_in_another_thread_keeps_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -281,7 +283,7 @@ threads_capture_at_the_same_time (void)
 
   y = gtorch_tensor_add (x, x, 1, NULL);
   g_thread_join (g_thread_new ("other", capture_elsewhere, x));
-  /* but not the same stream */
+  /* but not on the same stream */
   FAILS (gtorch_cuda_graph_capture_begin (second, NULL, MODE, &fault), GTORCH_ERROR_CAPTURE,
          "graph: another graph captures the current stream");
   end (capture);
@@ -311,7 +313,7 @@ forks_must_join (void)
 }
 
 static void
-generators_of_ones_own_are_captured (void)
+custom_generators_are_captured (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchGenerator) own = gtorch_generator_new_with_seed (4);
@@ -340,11 +342,11 @@ generators_of_ones_own_are_captured (void)
 }
 
 static void
-old_gradients_are_noticed (void)
+existing_gradients_cause_a_warning (void)
 {
   guint how;
 
-  for (how = 0; how < 3; how++) /* it is there, it is made zero in the graph, there is none */
+  for (how = 0; how < 3; how++) /* the gradient exists, is zeroed in the graph, or does not exist */
     {
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       g_autoptr (GTorchTensor) x = filled (4, 3);
@@ -375,7 +377,7 @@ old_gradients_are_noticed (void)
 }
 
 static void
-empty_captures_are_noticed (void)
+empty_captures_cause_a_warning (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GError) error = NULL;
@@ -389,7 +391,7 @@ empty_captures_are_noticed (void)
 /* --- replays --- */
 
 static void
-operands_from_outside_stay (void)
+outside_operands_are_kept_alive (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
@@ -402,7 +404,7 @@ operands_from_outside_stay (void)
   g_object_unref (x);
   for (i = 0; i < 3; i++)
     {
-      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would take memory that was freed */
+      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would get freed memory */
 
       g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
       g_assert_cmpfloat (test_element (y, 0), ==, 15);
@@ -410,7 +412,7 @@ operands_from_outside_stay (void)
 }
 
 static void
-graphs_of_a_pool_have_an_order (void)
+graphs_of_a_pool_replay_in_capture_order (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
   GTorchCUDAGraph *graphs[3];
@@ -432,7 +434,7 @@ graphs_of_a_pool_have_an_order (void)
   for (i = 0; i < 6; i++)
     g_assert_true (gtorch_cuda_graph_replay (graphs[i % 3], NULL));
   g_assert_true (gtorch_cuda_graph_replay (graphs[0], NULL));
-  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL)); /* one may be left out */
+  g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL)); /* a graph may be skipped */
   g_assert_true (gtorch_cuda_graph_replay (graphs[2], NULL));
   FAILS (gtorch_cuda_graph_replay (graphs[1], &fault), GTORCH_ERROR_INVALID,
          "graph: graph 2 of pool * is replayed after graph 3, whose results it overwrites");
@@ -453,7 +455,7 @@ graphs_of_a_pool_have_an_order (void)
     }
 }
 
-/* One on which the tests do not run; NULL. */
+/* Returns a device on which the tests do not run, or NULL. */
 static GTorchDevice *
 other_device (void)
 {
@@ -494,7 +496,7 @@ work_on_another_device_alone_is_an_error (void)
   gtorch_graph_capture_unref (capture);
   g_assert_cmpint (gtorch_cuda_graph_get_state (graph), ==, GTORCH_GRAPH_STATE_EMPTY);
 
-  /* with something else it is a matter of the program's */
+  /* in other cases it is up to the program */
   capture = begin (graph, NULL, NULL);
   g_clear_object (&y);
   y = gtorch_tensor_mul (theirs, theirs, NULL);
@@ -525,13 +527,13 @@ replays_stay_on_their_device (void)
          "graph: captured on *, it cannot be replayed on a stream of ");
 }
 
-/* --- compared with the operations themselves --- */
+/* --- comparison with the operations themselves --- */
 
 static gint n_counted;
 
-/* The number of its calls: what a graph must not contain. */
+/* Returns the number of its calls: a graph must not contain such an operation. */
 static gboolean
-count_on_host (GTorchOpCall *call, GError **error)
+count_on_host (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   gdouble *values = gtorch_impl_data (call->outputs[0]);
   gint64 i;
@@ -545,6 +547,7 @@ count_on_host (GTorchOpCall *call, GError **error)
 static const GTorchArgSpec counter_args[] = { { "self", GTORCH_ARG_TENSOR, NULL } };
 static const GTorchOpClass counter = {
   .name = "counter",
+  .id = GTORCH_OP_CUMPROD, /* whose place in the device's table it takes */
   .n_args = 1,
   .n_inputs = 1,
   .n_outputs = 1,
@@ -553,7 +556,6 @@ static const GTorchOpClass counter = {
   .dtypes = G_MAXUINT32,
   .args = counter_args,
   .shape = gtorch_shape_same,
-  .cpu = count_on_host,
 };
 
 static void
@@ -567,7 +569,7 @@ replays_are_compared (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY; /* as the environment has it done */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY); /* as the environment has it done */
   capture = begin (graph, NULL, NULL);
   for (i = 0; i < 3; i++)
     {
@@ -585,9 +587,9 @@ replays_are_compared (void)
 
       gtorch_cuda_graph_replay (graph, &error);
       g_assert_no_error (error);
-      g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* once each time */
+      g_assert_cmpfloat (test_element (total, 0), ==, 30 * (i + 1)); /* each replay counts once */
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 static void
@@ -598,10 +600,15 @@ differences_are_named (void)
   g_autoptr (GTorchTensor) sum = NULL;
   GTorchGraphCapture *capture;
   GTorchImpl *input = x->impl, *counted;
+  GTorchDevice *cpu = gtorch_device_cpu ();
+  const GTorchRun *former = cpu->runs;
+  g_autofree GTorchRun *runs = g_memdup2 (former, gtorch_n_ops * sizeof *runs);
 
   if (test_is_elsewhere ("the operation of this test runs on the CPU"))
     return;
-  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  runs[counter.id] = count_on_host;
+  cpu->runs = runs;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY);
   capture = begin (graph, NULL, NULL);
   {
     g_autoptr (GTorchTensor) first = gtorch_tensor_mul (x, x, NULL);
@@ -618,7 +625,7 @@ differences_are_named (void)
   FAILS (gtorch_cuda_graph_replay (graph, &fault), GTORCH_ERROR_FAILED,
          "graph: the replay gives something else than its operations: node 1, counter of float64 "
          "?10?, element 2: 0x3ff0000000000000 instead of 0x4000000000000000");
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/graph/rules/" #name, name)
@@ -630,20 +637,20 @@ main (int argc, char *argv[])
   if (!test_can_capture ())
     return 0;
   TEST (default_stream_is_not_captured);
-  TEST (host_does_not_look);
+  TEST (host_reads_are_refused);
   TEST (work_on_streams_that_take_no_part_is_an_error);
   TEST (work_on_another_device_alone_is_an_error);
-  TEST (other_threads_go_on);
-  TEST (other_threads_are_seen);
+  TEST (other_threads_are_not_restricted);
+  TEST (work_of_other_threads_is_reported);
   TEST (captures_end_beside_the_work_of_another_thread);
-  TEST (captures_go_on_if_another_thread_ends_them);
+  TEST (ending_in_another_thread_keeps_the_capture);
   TEST (threads_capture_at_the_same_time);
   TEST (forks_must_join);
-  TEST (generators_of_ones_own_are_captured);
-  TEST (old_gradients_are_noticed);
-  TEST (empty_captures_are_noticed);
-  TEST (operands_from_outside_stay);
-  TEST (graphs_of_a_pool_have_an_order);
+  TEST (custom_generators_are_captured);
+  TEST (existing_gradients_cause_a_warning);
+  TEST (empty_captures_cause_a_warning);
+  TEST (outside_operands_are_kept_alive);
+  TEST (graphs_of_a_pool_replay_in_capture_order);
   TEST (replays_stay_on_their_device);
   TEST (replays_are_compared);
   TEST (differences_are_named);

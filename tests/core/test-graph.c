@@ -70,7 +70,7 @@ capture_computes_nothing (void)
 }
 
 static void
-memory_is_used_again_and_stays (void)
+memory_is_reused_and_kept (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) x = filled (1000, 1);
@@ -96,7 +96,7 @@ memory_is_used_again_and_stays (void)
 }
 
 static void
-inputs_and_numbers_live_on_in_the_graph (void)
+graph_keeps_inputs_and_generators (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchTensor) y = NULL;
@@ -111,7 +111,7 @@ inputs_and_numbers_live_on_in_the_graph (void)
   g_object_unref (x);
   for (i = 0; i < 3; i++)
     {
-      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would take freed memory */
+      g_autoptr (GTorchTensor) other = filled (1000, -1); /* would get freed memory */
 
       replay (graph);
       g_assert_cmpfloat (first_of (y), ==, 15 + 190);
@@ -132,8 +132,9 @@ replay_on_any_stream (void)
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   y = gtorch_tensor_mul_scalar (x, 2, NULL);
   end (capture);
-  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL)); /* x is there */
-  for (i = 0; i < 300; i++)                                               /* they do not overlap */
+  /* waits until x is computed */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
+  for (i = 0; i < 300; i++) /* they do not overlap */
     g_assert_true (gtorch_cuda_graph_replay_on (graph, streams[i % 2], NULL));
   g_assert_cmpfloat (first_of (y), ==, 600); /* a host read waits for the last replay */
   g_assert_cmpfloat (first_of (x), ==, 300);
@@ -206,7 +207,7 @@ whole_training_step_is_captured (void)
 }
 
 static void
-random_numbers_go_on_as_without_a_graph (void)
+random_numbers_continue_as_without_a_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchGenerator) own = gtorch_generator_new_with_seed (4);
@@ -330,7 +331,7 @@ order_of_calls_is_checked (void)
   REFUSED (gtorch_cuda_graph_replay (graph, &error));
   REFUSED (gtorch_cuda_graph_instantiate (graph, &error));
   REFUSED (gtorch_cuda_graph_debug_dump (graph, output, NULL, &error));
-  REFUSED (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, &error)); /* default stream */
+  REFUSED (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, &error)); /* the default stream */
   REFUSED (gtorch_cuda_graph_capture_begin (graph, NULL, 17, &error));
 
   gtorch_stream_set_current (stream);
@@ -350,7 +351,7 @@ order_of_calls_is_checked (void)
   g_assert_true (gtorch_cuda_graph_capture_end (graph, NULL));
   g_test_assert_expected_messages ();
   REFUSED (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, &error)); /* not empty */
-  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));                /* of nothing */
+  g_assert_true (gtorch_cuda_graph_replay (graph, NULL));                /* an empty graph */
   g_assert_true (gtorch_cuda_graph_reset (graph, NULL));
   REFUSED (gtorch_cuda_graph_replay (graph, &error));
   gtorch_stream_set_current (gtorch_device_get_default_stream (test_device ()));
@@ -375,8 +376,9 @@ read_elsewhere (gpointer data)
 static void
 host_reads_are_refused (void)
 {
-  static const gboolean own[] = { FALSE, FALSE, TRUE };   /* in the capturing thread, by mode */
-  static const gboolean others[] = { TRUE, FALSE, TRUE }; /* in another one */
+  /* reads in the capturing thread, by mode */
+  static const gboolean own[] = { FALSE, FALSE, TRUE };
+  static const gboolean others[] = { TRUE, FALSE, TRUE }; /* reads in another thread */
   guint mode;
 
   for (mode = 0; mode < 3; mode++)
@@ -416,7 +418,8 @@ failed_capture_leaves_an_empty_graph (void)
 {
   guint64 before;
 
-  gtorch_allocator_trim (gtorch_device_get_allocator (test_device ())); /* other tests' graphs go */
+  /* frees the graphs of other tests */
+  gtorch_allocator_trim (gtorch_device_get_allocator (test_device ()));
   before = gtorch_device_get_memory_allocated (test_device ());
   {
     g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -449,7 +452,8 @@ graph_may_be_dropped_in_the_middle (void)
   g_autoptr (GTorchTensor) y = NULL;
   GTorchGraphCapture *capture;
 
-  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL)); /* x is there */
+  /* waits until x is computed */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
   gtorch_stream_set_current (stream);
   g_assert_true (gtorch_cuda_graph_capture_begin (graph, NULL, MODE, NULL));
   y = gtorch_tensor_mul (x, x, NULL);
@@ -463,7 +467,7 @@ graph_may_be_dropped_in_the_middle (void)
   y = gtorch_tensor_add_scalar (x, 1, 1, NULL);
   end (capture);
   g_assert_true (gtorch_cuda_graph_replay_on (graph, stream, NULL));
-  g_object_unref (graph); /* the replay is under way */
+  g_object_unref (graph); /* while the replay is running */
   g_assert_cmpfloat (first_of (y), ==, 2);
 }
 
@@ -498,7 +502,7 @@ graphs_share_a_pool (void)
 }
 
 static void
-graph_becomes_part_of_another (void)
+graph_becomes_a_child_graph (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -519,7 +523,7 @@ graph_becomes_part_of_another (void)
 }
 
 static void
-part_of_another_has_memory_of_its_own (void)
+child_graph_has_its_own_memory (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -540,9 +544,9 @@ part_of_another_has_memory_of_its_own (void)
   g_assert_cmpfloat (first_of (x), ==, 2);
 }
 
-/* Replays of one by itself and as a part of another have the same memory. */
+/* Replays of a graph alone and as a part of another graph use the same memory. */
 static void
-part_of_another_is_replayed_once_at_a_time (void)
+child_graph_replays_do_not_overlap (void)
 {
   g_autoptr (GTorchCUDAGraph) inner = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) outer = gtorch_cuda_graph_new ();
@@ -554,8 +558,8 @@ part_of_another_is_replayed_once_at_a_time (void)
   GTorchGraphCapture *capture;
   guint i;
 
-  g_assert_true (
-      gtorch_device_synchronize (test_device (), NULL, NULL)); /* for who uses x elsewhere */
+  /* because the other stream uses x */
+  g_assert_true (gtorch_device_synchronize (test_device (), NULL, NULL));
   capture = begin (inner, stream, NULL);
   y = gtorch_tensor_mul_scalar (x, 0, NULL);
   for (i = 0; i < 10; i++)
@@ -596,9 +600,9 @@ open_soon (gpointer data)
   return NULL;
 }
 
-/* The part waits on one stream when the other graph is replayed on another. */
+/* The part waits on one stream while the other graph is replayed on another. */
 static void
-part_and_other_keep_their_order (void)
+child_graph_replays_are_ordered (void)
 {
   g_autoptr (GTorchCUDAGraph) part = gtorch_cuda_graph_new ();
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -617,7 +621,7 @@ part_and_other_keep_their_order (void)
   replay (part);
   y = gtorch_tensor_add_scalar (between, 1, 1, NULL);
   end (capture);
-  replay (graph); /* what follows loads nothing, which would wait */
+  replay (graph); /* loads the kernels now: later, loading would wait */
   replay (part);
   g_assert_cmpfloat (first_of (y), ==, 3);
 
@@ -670,7 +674,7 @@ count (GTorchCUDAGraph *graph, gpointer data)
 }
 
 static void
-signals_come_in_the_owners_context (void)
+signals_are_emitted_in_the_owners_context (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (NULL, 0, NULL);
@@ -687,7 +691,7 @@ signals_come_in_the_owners_context (void)
   replay (graph);
   while (test_device () != gtorch_device_cpu () && n_replayed == 0)
     g_main_context_iteration (NULL, TRUE);
-  g_assert_cmpuint (n_replayed, ==, 1); /* at once where it was done at once */
+  g_assert_cmpuint (n_replayed, ==, 1); /* immediately, on a device that works synchronously */
   g_assert_true (gtorch_cuda_graph_replay_on (graph, stream, NULL));
   g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
   while (n_replayed < 2)
@@ -705,11 +709,11 @@ main (int argc, char *argv[])
     return 0;
   TEST (replay_follows_its_inputs);
   TEST (capture_computes_nothing);
-  TEST (memory_is_used_again_and_stays);
-  TEST (inputs_and_numbers_live_on_in_the_graph);
+  TEST (memory_is_reused_and_kept);
+  TEST (graph_keeps_inputs_and_generators);
   TEST (replay_on_any_stream);
   TEST (whole_training_step_is_captured);
-  TEST (random_numbers_go_on_as_without_a_graph);
+  TEST (random_numbers_continue_as_without_a_graph);
   TEST (streams_fork_and_join);
   TEST (stream_that_does_not_join_is_an_error);
   TEST (order_of_calls_is_checked);
@@ -717,11 +721,11 @@ main (int argc, char *argv[])
   TEST (failed_capture_leaves_an_empty_graph);
   TEST (graph_may_be_dropped_in_the_middle);
   TEST (graphs_share_a_pool);
-  TEST (graph_becomes_part_of_another);
-  TEST (part_of_another_has_memory_of_its_own);
-  TEST (part_and_other_keep_their_order);
-  TEST (part_of_another_is_replayed_once_at_a_time);
+  TEST (graph_becomes_a_child_graph);
+  TEST (child_graph_has_its_own_memory);
+  TEST (child_graph_replays_are_ordered);
+  TEST (child_graph_replays_do_not_overlap);
   TEST (dump_shows_nodes_and_edges);
-  TEST (signals_come_in_the_owners_context);
+  TEST (signals_are_emitted_in_the_owners_context);
   return g_test_run ();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Guards of all kinds, which end in any order, in any thread. GTORCH_FUZZ_RUNS and GTORCH_FUZZ_SEED
- * make the random programs longer and others. With GPUs, the suite of the driver without one has two,
- * current devices take part. */
+/* Guards of all kinds, which end in any order and in any thread. GTORCH_FUZZ_RUNS and GTORCH_FUZZ_SEED
+ * lengthen and change the random programs. With GPUs (the suite of the fake driver has two) the current
+ * device is tested, too. */
 
 #include "config.h"
 
@@ -14,19 +14,19 @@
 #include "sanitizer.h"
 
 #define MAX_GPUS  2
-#define N_CHOICES 3 /* of streams of a device, the default one first; of pools, none first */
+#define N_CHOICES 3 /* streams of a device, the default one first; pools, none first */
 
-/* What guards change. Values are small numbers. */
+/* The settings that guards change. Values are small numbers. */
 enum
 {
-  GRAD,     /* is it recorded? */
-  AUTOCAST, /* … + type: the dtype */
+  GRAD,     /* whether operations are recorded */
+  AUTOCAST, /* AUTOCAST + device type: the dtype */
   CACHES = AUTOCAST + GTORCH_N_DEVICE_TYPES,
-  GPU,                          /* the number of the current one */
-  CHOSEN,                       /* 1 + the device that was chosen last; 0: none */
-  DEFAULT,                      /* the same of the default device of the thread */
-  STREAM,                       /* … + device */
-  POOL = STREAM + 1 + MAX_GPUS, /* … + device */
+  GPU,                          /* the index of the current GPU */
+  CHOSEN,                       /* 1 + the device that was set last; 0 if none */
+  DEFAULT,                      /* 1 + the default device of the thread; 0 if none */
+  STREAM,                       /* STREAM + device: the current stream */
+  POOL = STREAM + 1 + MAX_GPUS, /* POOL + device: the pool */
   N_PLACES = POOL + 1 + MAX_GPUS,
 };
 
@@ -67,7 +67,7 @@ static const struct
 #undef GUARD
 };
 
-static GTorchDevice *devices[1 + MAX_GPUS]; /* the CPU first */
+static GTorchDevice *devices[1 + MAX_GPUS]; /* the CPU is the first */
 static guint n_devices;
 static GTorchStream *streams[1 + MAX_GPUS][N_CHOICES];
 static GTorchMemoryPool *pools[1 + MAX_GPUS][N_CHOICES];
@@ -110,12 +110,12 @@ tear_down (void)
       }
 }
 
-/* --- a program and what it should come to --- */
+/* --- a program and its expected results --- */
 
 typedef struct
 {
   GRand *rand;
-  GArray *entries; /* that have not ended, the oldest first */
+  GArray *entries; /* guards that have not ended, the oldest first */
   guint base[N_PLACES];
 } Program;
 
@@ -138,7 +138,7 @@ program_clear (Program *self)
   g_array_unref (self->entries);
 }
 
-/* Where the value of a place is: in the youngest guard that sets it. */
+/* Returns the value of a setting: that of the youngest guard that sets it. */
 static guint *
 find_value (Program *self, guint place)
 {
@@ -261,7 +261,7 @@ end_guard (Program *self, guint i, gboolean by_unref)
     {
       guards[entry.kind].end (entry.guard);
       check_state (self);
-      guards[entry.kind].end (entry.guard); /* nothing the second time */
+      guards[entry.kind].end (entry.guard); /* the second call does nothing */
       check_state (self);
     }
   guards[entry.kind].unref (entry.guard);
@@ -291,7 +291,8 @@ set_something (Program *self)
     *find_value (self, GPU) = device - 1;
 }
 
-/* Back to what a thread begins with, but for what was chosen last, which no function takes back. */
+/* Returns to the initial state of a thread, except for the device that was set last, which no function
+ * resets. */
 static void
 end_all (Program *self)
 {
@@ -344,7 +345,7 @@ the_youngest_guard_decides_in_whatever_order_they_end (void)
   guint first = seed != NULL ? g_ascii_strtoull (seed, NULL, 10) : 1;
   guint i;
 
-  for (i = 0; i < n; i++) /* each in a thread that has chosen nothing */
+  for (i = 0; i < n; i++) /* each in a new thread that has set nothing */
     g_thread_join (g_thread_new ("program", run_program, GUINT_TO_POINTER (first + i)));
 }
 
@@ -360,7 +361,7 @@ threads_have_guards_of_their_own (void)
     g_thread_join (threads[i]);
 }
 
-/* --- guards of other threads --- */
+/* --- guards in other threads --- */
 
 static gpointer
 end_elsewhere (gpointer data)
@@ -382,7 +383,7 @@ unref_elsewhere (gpointer data)
 }
 
 static void
-another_thread_ends_a_guard_where_it_belongs (void)
+a_guard_ended_by_another_thread_acts_on_its_own (void)
 {
   Program self;
   guint kind;
@@ -394,7 +395,7 @@ another_thread_ends_a_guard_where_it_belongs (void)
 
       g_thread_join (g_thread_new ("end", end_elsewhere, &first));
       g_array_append_val (self.entries, second);
-      check_state (&self); /* the one that has ended is the older one */
+      check_state (&self); /* the ended guard is the older one */
       guards[kind].unref (first.guard);
       g_thread_join (g_thread_new ("unref", unref_elsewhere, &second));
       g_array_set_size (self.entries, 0);
@@ -445,13 +446,13 @@ exchange_guards (gpointer data)
   while (!exchange->go)
     g_cond_wait (&exchange->cond, &exchange->lock);
   g_mutex_unlock (&exchange->lock);
-  check_state (&self); /* nobody holds a guard of this thread any more */
+  check_state (&self); /* no guard of this thread is left */
   program_clear (&self);
   return NULL;
 }
 
 static void
-guards_wander_among_threads (void)
+guards_pass_between_threads (void)
 {
   Exchange exchange = { g_async_queue_new () };
   GThread *threads[4];
@@ -512,9 +513,9 @@ guards_end_with_their_thread (void)
   program_clear (&self);
 }
 
-/* --- guards and what runs within the library --- */
+/* --- guards inside the library --- */
 
-static gpointer kept; /* by a hook */
+static gpointer kept; /* set by a hook */
 
 static gboolean
 keep_guard (GTorchStream *stream, gpointer data, GError **error)
@@ -560,8 +561,8 @@ a_hook_may_end_a_guard_of_the_program (void)
   guard = gtorch_no_grad ();
   gtorch_tensor_register_hook (x, end_in_hook, guard, NULL, NULL);
   g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, NULL));
-  g_assert_true (
-      gtorch_is_grad_enabled ()); /* the pass, which had turned it off, gave nothing back */
+  /* the pass, which had disabled recording, has not restored the mode */
+  g_assert_true (gtorch_is_grad_enabled ());
   twice = gtorch_tensor_mul_scalar (x, 2, NULL);
   g_assert_true (gtorch_tensor_get_requires_grad (twice));
   gtorch_grad_guard_unref (guard);
@@ -644,8 +645,8 @@ main (gint argc, gchar **argv)
   set_up ();
   TEST (the_youngest_guard_decides_in_whatever_order_they_end);
   TEST (threads_have_guards_of_their_own);
-  TEST (another_thread_ends_a_guard_where_it_belongs);
-  TEST (guards_wander_among_threads);
+  TEST (a_guard_ended_by_another_thread_acts_on_its_own);
+  TEST (guards_pass_between_threads);
   TEST (guards_end_with_their_thread);
   TEST (a_guard_may_outlive_the_function_that_made_it);
   TEST (a_hook_may_end_a_guard_of_the_program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Releasing a tensor while a call uses it: in a handler inside of the call, or in another thread. */
+/* Releasing a tensor while a call uses it: in a handler inside the call, or in another thread. */
 
 #include "config.h"
 
@@ -32,7 +32,7 @@ a_held_tensor_keeps_its_storage (void)
   gtorch_tensor_release (x);
   g_assert_true (gtorch_tensor_is_released (x));
   g_assert_true (impl->storage == storage);
-  gtorch_tensor_release (x); /* nothing is done twice */
+  gtorch_tensor_release (x); /* the second call does nothing */
   gtorch_unhold (inner);
   g_assert_true (impl->storage == storage);
   sum = gtorch_tensor_sum (x, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
@@ -44,7 +44,7 @@ a_held_tensor_keeps_its_storage (void)
 }
 
 static void
-more_holds_than_fit_hold_everything (void)
+too_many_holds_hold_everything (void)
 {
   GTorchImpl *impls[GTORCH_HOLDS_MAX + 3];
   g_autoptr (GTorchTensor) x = ones (N);
@@ -168,7 +168,7 @@ call_dlpack (GTorchTensor *x, GError **error)
 {
   gpointer managed;
 
-  if (test_device () != gtorch_device_cpu ()) /* whose memory cannot be taken back */
+  if (test_device () != gtorch_device_cpu ()) /* memory of a device cannot be freed early */
     return gtorch_tensor_clone (x, error);
   managed = gtorch_tensor_to_dlpack (x, TRUE, FALSE, NULL, error);
   return managed != NULL ? gtorch_tensor_new_from_dlpack (managed, TRUE, error) : NULL;
@@ -197,7 +197,7 @@ typedef struct
 {
   Call call;
   GTorchTensor *x;
-  gint is_running; /* atomically */
+  gint is_running; /* accessed atomically */
   guint n_done;
 } Shared;
 
@@ -214,7 +214,7 @@ use_until_released (gpointer data)
       g_atomic_int_set (&shared->is_running, TRUE);
       if (result == NULL)
         {
-          /* a driver of the tests lacks some kernels */
+          /* the fake driver lacks some kernels */
           if (!g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
             g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED);
           return NULL;
@@ -250,13 +250,13 @@ a_tensor_can_be_released_in_another_thread (void)
   g_assert_cmpuint (n_done, >, rounds);
 }
 
-/* --- values that change in between --- */
+/* --- values that change during a call --- */
 
 #if !defined(__SANITIZE_THREAD__)
 typedef struct
 {
   gint64 *values;
-  gint stop; /* atomically */
+  gint stop; /* accessed atomically */
 } Writer;
 
 static gpointer
@@ -276,7 +276,7 @@ write_values (gpointer data)
 }
 
 static void
-a_writer_in_another_thread_spoils_no_memory (void)
+a_writing_thread_corrupts_no_memory (void)
 {
   g_autoptr (GTorchTensor) x =
       gtorch_zeros (GTORCH_SHAPE (N), GTORCH_DTYPE_INT64, gtorch_device_cpu (), NULL);
@@ -317,15 +317,14 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/hold/a_held_tensor_keeps_its_storage", a_held_tensor_keeps_its_storage);
-  g_test_add_func ("/GTorch/hold/more_holds_than_fit_hold_everything",
-                   more_holds_than_fit_hold_everything);
+  g_test_add_func ("/GTorch/hold/too_many_holds_hold_everything", too_many_holds_hold_everything);
   g_test_add_func ("/GTorch/hold/another_tensor_is_released_at_once",
                    another_tensor_is_released_at_once);
   g_test_add_func ("/GTorch/hold/a_tensor_can_be_released_in_another_thread",
                    a_tensor_can_be_released_in_another_thread);
 #if !defined(__SANITIZE_THREAD__)
-  g_test_add_func ("/GTorch/hold/a_writer_in_another_thread_spoils_no_memory",
-                   a_writer_in_another_thread_spoils_no_memory);
+  g_test_add_func ("/GTorch/hold/a_writing_thread_corrupts_no_memory",
+                   a_writing_thread_corrupts_no_memory);
 #endif
   return g_test_run ();
 }

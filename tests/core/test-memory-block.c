@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory without a tensor, of the device that GTORCH_TEST_DEVICE names. */
+/* Memory without a tensor, on the device that GTORCH_TEST_DEVICE names. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@ allocator (void)
 }
 
 static void
-block_is_counted_as_tensors_are (void)
+blocks_are_counted_like_tensors (void)
 {
   const guint64 before = gtorch_allocator_get_allocated (allocator ());
   g_autoptr (GTorchStream) stream = gtorch_stream_new (device, 0, NULL);
@@ -44,7 +44,7 @@ block_is_counted_as_tensors_are (void)
 }
 
 static void
-last_reference_gives_it_back (void)
+last_unref_frees_it (void)
 {
   const guint64 before = gtorch_allocator_get_allocated (allocator ());
   GTorchMemoryBlock *block = gtorch_allocator_alloc (allocator (), 5000, NULL, NULL);
@@ -60,7 +60,7 @@ last_reference_gives_it_back (void)
 }
 
 static void
-what_cannot_be_had_is_an_error (void)
+impossible_sizes_are_errors (void)
 {
   g_autoptr (GError) error = NULL;
   GTorchMemoryBlock *block = gtorch_allocator_alloc (allocator (), (gsize) 1 << 60, NULL, &error);
@@ -70,7 +70,7 @@ what_cannot_be_had_is_an_error (void)
 }
 
 static void
-stream_is_of_the_device (void)
+stream_must_be_of_the_device (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchMemoryBlock) block = gtorch_allocator_alloc (allocator (), 100, NULL, NULL);
@@ -91,7 +91,7 @@ stream_is_of_the_device (void)
 }
 
 static void
-pools_serve_it_too (void)
+blocks_come_from_pools_too (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (device);
   g_autoptr (GTorchMemoryPoolGuard) guard = gtorch_memory_pool_guard_new (pool);
@@ -112,11 +112,11 @@ main (int argc, char **argv)
       gtorch_device_resolve (gtorch_device_new_from_string (name != NULL ? name : "cpu", NULL));
   g_assert_nonnull (device);
 #define ADD(name) g_test_add_func ("/GTorchMemoryBlock/" #name, name)
-  ADD (block_is_counted_as_tensors_are);
-  ADD (last_reference_gives_it_back);
-  ADD (what_cannot_be_had_is_an_error);
-  ADD (stream_is_of_the_device);
-  ADD (pools_serve_it_too);
+  ADD (blocks_are_counted_like_tensors);
+  ADD (last_unref_frees_it);
+  ADD (impossible_sizes_are_errors);
+  ADD (stream_must_be_of_the_device);
+  ADD (blocks_come_from_pools_too);
 #undef ADD
   return g_test_run ();
 }

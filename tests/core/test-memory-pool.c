@@ -18,7 +18,7 @@ zeros (gint64 n)
 }
 
 static void
-pool_counts_what_is_in_it (void)
+pool_counts_its_memory (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
   GTorchMemoryPoolGuard *guard = gtorch_memory_pool_guard_new (pool);
@@ -32,12 +32,12 @@ pool_counts_what_is_in_it (void)
   g_object_unref (x);
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 0);
   g_assert_cmpuint (gtorch_memory_pool_get_reserved (pool), ==, reserved);
-  x = zeros (1000); /* the same memory again */
+  x = zeros (1000); /* gets the same memory again */
   g_assert_cmpuint (gtorch_memory_pool_get_reserved (pool), ==, reserved);
   gtorch_memory_pool_guard_unref (guard);
   g_object_unref (zeros (5000));
   g_assert_cmpuint (gtorch_memory_pool_get_reserved (pool), ==, reserved);
-  gtorch_memory_pool_trim (pool); /* not what tensors have */
+  gtorch_memory_pool_trim (pool); /* keeps the memory of tensors */
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), >=, 4000);
   g_object_unref (x);
   gtorch_memory_pool_trim (pool);
@@ -61,9 +61,9 @@ tensors_outlive_their_pool (void)
   g_assert_cmpfloat (gtorch_tensor_item_double (sum, NULL), ==, 4950);
 }
 
-/* A tensor that a graph reads stays as it is, also if it is in a pool and dropped. */
+/* A tensor that a graph reads keeps its contents, even if it is in a pool and dropped. */
 static void
-graphs_keep_what_others_put_into_a_pool (void)
+graphs_keep_tensors_in_a_pool_alive (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (NULL);
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -101,9 +101,9 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchMemoryPool/" #name, name)
-  ADD (pool_counts_what_is_in_it);
+  ADD (pool_counts_its_memory);
   ADD (tensors_outlive_their_pool);
-  ADD (graphs_keep_what_others_put_into_a_pool);
+  ADD (graphs_keep_tensors_in_a_pool_alive);
   ADD (there_is_no_snapshot_of_the_cpu);
 #undef ADD
   return g_test_run ();

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests generator/ops: its output for small rows against kept files, and what it says of mistakes.
+"""Tests generator/ops: its output for small rows against golden files, and its messages for
+mistakes.
 
-After a wanted change of the output: `test-op-rows.py --update`, and read the difference.
+After an intended change of the output: `test-op-rows.py --update`, and read the diff.
 """
 
 import pathlib
@@ -65,7 +66,7 @@ MISTAKES = [
 
 
 class Tap:
-    """Counts and prints."""
+    """Counts and prints the results."""
 
     def __init__(self):
         self.count = self.failed = 0

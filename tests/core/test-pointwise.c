@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the rows of point-wise operations cannot say: promotion of numbers, in-place rules, 16-bit floats. */
+/* Properties that the rows of element-wise operations cannot express: promotion of numbers, in-place
+ * rules, 16-bit floats. */
 
 #include "config.h"
 
@@ -56,9 +57,9 @@ in_place_keeps_dtype_and_counts_versions (void)
   g_assert_cmpint ((gint) test_element (ints, 5), ==, 7);
 }
 
-/* Operands of one shape without gaps, which differ otherwise. */
+/* The operands have one shape and are contiguous, but differ otherwise. */
 static void
-likeness_is_looked_at (void)
+differing_operands_are_not_treated_as_alike (void)
 {
   const gint64 wide[] = { 2, 3 }, tall[] = { 3, 2 }, row[] = { 1, 3 };
   g_autoptr (GError) error = NULL;
@@ -111,7 +112,7 @@ errors_name_op_values_and_rule (void)
   g_assert_cmpstr (error->message, ==, "bitwise_and: not defined for dtype float32");
 }
 
-/* What cannot be had is refused before anything is done. */
+/* Impossible operations are refused before anything is computed. */
 static void
 multipliers_of_integers_are_integers (void)
 {
@@ -119,7 +120,7 @@ multipliers_of_integers_are_integers (void)
   {
     GTorchDType dtype;
     gdouble value;
-    const gchar *what; /* or NULL: it is one */
+    const gchar *what; /* the word in the message; NULL if the operation succeeds */
   } cases[] = {
     { GTORCH_DTYPE_INT64, 0.5, "is 0.5, which is no int64" },
     { GTORCH_DTYPE_INT64, 0x1p63, "is 9.22337e+18, which is no int64" },
@@ -198,7 +199,7 @@ halves_round_to_nearest_even (void)
   g_assert_cmpuint (gt_half_from_float (0x1.8p-25f), ==, 1);
 }
 
-/* The result is on the host, wherever the operands are. */
+/* Copies the result to the host, wherever the operands are. */
 static GTorchImpl *
 run_on_host (const GTorchOpClass *op, GTorchImpl *x, GTorchImpl *y)
 {
@@ -211,7 +212,8 @@ run_on_host (const GTorchOpClass *op, GTorchImpl *x, GTorchImpl *y)
   return impl_to_host (output);
 }
 
-/* A value has the same bits wherever its element is: in a vector, behind the last one, or alone. */
+/* A value has the same bits wherever its element is: inside a vector, in the rest after the last one, or
+ * alone. */
 static void
 results_do_not_depend_on_position (void)
 {
@@ -260,7 +262,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/pointwise/numbers_promote_by_kind_only", numbers_promote_by_kind_only);
   g_test_add_func ("/GTorch/pointwise/in_place_keeps_dtype_and_counts_versions",
                    in_place_keeps_dtype_and_counts_versions);
-  g_test_add_func ("/GTorch/pointwise/likeness_is_looked_at", likeness_is_looked_at);
+  g_test_add_func ("/GTorch/pointwise/differing_operands_are_not_treated_as_alike",
+                   differing_operands_are_not_treated_as_alike);
   g_test_add_func ("/GTorch/pointwise/errors_name_op_values_and_rule",
                    errors_name_op_values_and_rule);
   g_test_add_func ("/GTorch/pointwise/multipliers_of_integers_are_integers",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a save does to the file system is recorded, and then lost from any point on: what was not flushed may
- * be there or not, in any combination. Then each of the calls fails, in turn. */
+/* The file system calls of a save are recorded. Then power is lost at any point: anything that was not
+ * flushed may exist or not, in any combination. Then each of the calls fails, in turn. */
 
 #include "config.h"
 
@@ -10,14 +10,14 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <gtorch/gtorch.h>
-#include <gtorch/io/gtorch-file-save-private.h>
+#include <gtorch/base/gtorch-file-save-private.h>
 #include <string.h>
 #include <unistd.h>
 
 #define N_BYTES 5000
-#define STEP    1700 /* of the writer: several calls */
+#define STEP    1700 /* the size of the writer's steps: it makes several calls */
 
-/* --- what is recorded --- */
+/* --- the record --- */
 
 typedef enum
 {
@@ -49,7 +49,7 @@ static struct
 {
   GArray *log;
   int folder, file;
-  guint n_calls, fails_at; /* 1 is the first */
+  guint n_calls, fails_at; /* 1 is the first call */
   int code;
   Call failed;
   gboolean can_exchange, is_short;
@@ -85,7 +85,7 @@ note (What what, const char *name, const char *other, gsize n_bytes)
   g_array_append_val (record.log, entry);
 }
 
-/* TRUE if it is the turn of this call to fail. */
+/* Returns TRUE if this call has to fail. */
 static gboolean
 fails (Call call)
 {
@@ -166,7 +166,8 @@ static int
 do_close (int fd)
 {
   gboolean refused = fd == record.file && fails (OTHER_CALL);
-  int result = gtorch_file_system.close (fd); /* closed in any case, as the system does it */
+  int result = gtorch_file_system.close (fd); /* the descriptor is closed in any case, as on
+                                               * Linux */
 
   if (refused)
     errno = record.code;
@@ -223,7 +224,7 @@ static const GTorchFileCalls recording = {
   .remove = do_remove,
 };
 
-/* --- a disk that forgets --- */
+/* --- a disk without flushed data --- */
 
 typedef enum
 {
@@ -233,7 +234,7 @@ typedef enum
   TORN,
 } Content;
 
-/* 0 is the former file, 1 the new one; -1: no file of that name. */
+/* The content under a name: 0 is the old file, 1 the new one; -1: the name does not exist. */
 typedef struct
 {
   gint target, temporary;
@@ -259,7 +260,7 @@ apply (Names *names, const Entry *entry)
       other = name_slot (names, entry->other);
       before = *other;
       if (*slot == -1 || (entry->what == EXCHANGE && before == -1))
-        return; /* what it builds on was lost, so it is, too */
+        return; /* an entry is lost if one that it depends on is lost */
       *other = *slot;
       *slot = entry->what == EXCHANGE ? before : -1;
     }
@@ -271,7 +272,8 @@ is_of_names (const Entry *entry)
   return entry->what == CREATE || entry->what >= EXCHANGE;
 }
 
-/* What a loss of power before the entry `end` can make of the target: bits of Content. */
+/* Returns the possible contents of the target after a loss of power before the entry `end`: bits of
+ * Content. */
 static guint
 after_loss (const GArray *log, guint end, gboolean existed)
 {
@@ -313,7 +315,7 @@ after_loss (const GArray *log, guint end, gboolean existed)
         result |= 1 << FORMER;
       else
         {
-          /* what was flushed is there, and of the rest all, nothing, or zeros */
+          /* flushed bytes are there; of the rest all, none, or zeros */
           if (written == N_BYTES)
             result |= 1 << WHOLE;
           if (flushed != N_BYTES)
@@ -346,7 +348,7 @@ place_clear (Place *place)
   gtorch_file_calls = &gtorch_file_system;
   g_clear_pointer (&record.log, g_array_unref);
   g_unlink (place->path);
-  g_assert_cmpint (g_rmdir (place->folder), ==, 0); /* nothing else is in it */
+  g_assert_cmpint (g_rmdir (place->folder), ==, 0); /* it contains nothing else */
   g_free (place->folder);
   g_free (place->path);
   g_object_unref (place->file);
@@ -361,7 +363,7 @@ place_prepare (Place *place, gboolean existed)
     g_unlink (place->path);
 }
 
-/* The names in the folder other than the target. */
+/* Counts the names in the folder other than the target. */
 static guint
 place_count_others (Place *place)
 {
@@ -478,7 +480,7 @@ a_loss_of_power_leaves_a_whole_file (void)
   place_clear (&place);
 }
 
-/* The same after the failure of any call; then the former file is as durable as it was. */
+/* Power is lost after the failure of any call; then the old file is as durable as it was. */
 static void
 a_loss_of_power_after_a_failure_leaves_a_whole_file (void)
 {
@@ -530,7 +532,7 @@ all_states (gboolean existed)
 }
 
 static void
-a_flush_that_is_missing_would_be_noticed (void)
+a_missing_flush_would_be_detected (void)
 {
   Place place;
 
@@ -549,9 +551,9 @@ a_flush_that_is_missing_would_be_noticed (void)
   place_clear (&place);
 }
 
-/* --- calls that fail --- */
+/* --- failing calls --- */
 
-/* Returns FALSE if there is no k-th call. */
+/* Lets the k-th call fail. Returns FALSE if there is no k-th call. */
 static gboolean
 let_fail (Place *place, guint k, int code, gboolean existed, gboolean can_exchange)
 {
@@ -573,7 +575,7 @@ let_fail (Place *place, guint k, int code, gboolean existed, gboolean can_exchan
     g_assert_cmpint (place_read (place), ==, WHOLE);
   else if (record.failed == FOLDER_FLUSH_CALL && existed && !can_exchange)
     {
-      /* the one case that cannot be undone says so */
+      /* the error of the only case that cannot be undone says so */
       g_assert_cmpint (place_read (place), ==, WHOLE);
       g_assert_nonnull (strstr (error->message, "the file was replaced"));
     }
@@ -594,7 +596,7 @@ let_fail (Place *place, guint k, int code, gboolean existed, gboolean can_exchan
 }
 
 static void
-a_call_that_fails_leaves_the_former_file (void)
+a_failing_call_keeps_the_old_file (void)
 {
   const int codes[] = { ENOSPC, EIO, EINTR, EDQUOT, EROFS, EACCES, ENOMEM };
   gboolean existed, can_exchange;
@@ -614,7 +616,7 @@ a_call_that_fails_leaves_the_former_file (void)
 }
 
 static void
-writes_may_come_short (void)
+writes_may_be_partial (void)
 {
   Place place;
 
@@ -670,9 +672,9 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   ADD (a_loss_of_power_leaves_a_whole_file);
   ADD (a_loss_of_power_after_a_failure_leaves_a_whole_file);
-  ADD (a_flush_that_is_missing_would_be_noticed);
-  ADD (a_call_that_fails_leaves_the_former_file);
-  ADD (writes_may_come_short);
+  ADD (a_missing_flush_would_be_detected);
+  ADD (a_failing_call_keeps_the_old_file);
+  ADD (writes_may_be_partial);
   ADD (cancelling_at_any_time_leaves_a_whole_file);
   return g_test_run ();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A copy of this program that belongs to one user is run by another, once as it is and once with its setuid
- * bit, with an environment that names foreign code. */
+/* A copy of this program that belongs to one user is run by another, once without and once with its
+ * setuid bit, with environment variables that name foreign code. */
 
 #include "config.h"
 
@@ -40,15 +40,15 @@ probe (void)
   g_print ("reason: %s\n", reason);
   for (i = 0; i < G_N_ELEMENTS (names); i++)
     g_print ("%s: %s\n", names[i], gtorch_getenv (names[i]) != NULL ? "counts" : "is ignored");
-  /* the module has this name, and is in the folder of both variables */
+  /* the module has this name, and is in the folders of both variables */
   if (gtorch_cuda_library_open ("libgtorch-hostile.so", &error) == NULL)
     g_print ("library: %s\n", error->message);
   g_clear_error (&error);
-  /* a program may name a library by itself, but not by where it happens to be started */
+  /* a program may name a library itself, but not relative to the current folder */
   source = gtorch_memory_source_load ("lib64/libgtorch-hostile.so", "a", "b", &error);
   g_print ("relative: %s\n", error->message);
   fflush (stdout);
-  _exit (0); /* nobody can look for leaks in a setuid process */
+  _exit (0); /* leak detection does not work in a setuid process */
 }
 
 /* --- the test --- */
@@ -131,7 +131,7 @@ no_variable_chooses_code_for_a_setuid_program (void)
   copy_file ("/proc/self/exe", program, 0755);
   g_assert_cmpint (chown (program, OWNER, OWNER), ==, 0);
 
-  /* as it is, all of that counts: otherwise the rest would say nothing */
+  /* without the bit all variables take effect: otherwise the test would prove nothing */
   plain = run_copy (folder, program);
   g_assert_nonnull (strstr (plain, "privileged: 0"));
   g_assert_nonnull (strstr (plain, "foreign code runs"));
@@ -143,7 +143,8 @@ no_variable_chooses_code_for_a_setuid_program (void)
   g_assert_null (strstr (privileged, "foreign code runs"));
   g_assert_null (strstr (privileged, "counts"));
   g_assert_nonnull (strstr (privileged, "GTORCH_CUDA_DRIVER is ignored: "));
-  if (strstr (privileged, "driver was not found") != NULL) /* the machine has none of its own */
+  /* the machine has no driver of its own */
+  if (strstr (privileged, "driver was not found") != NULL)
     g_assert_nonnull (strstr (privileged, "GTORCH_CUDA_DRIVER is ignored, since"));
   g_assert_nonnull (strstr (privileged, "what the environment says is ignored"));
   g_assert_nonnull (strstr (privileged, "a library wants its full path"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers stay within what they are drawn from, in every dtype: rounding must not take them out. */
+/* Random numbers stay within their range, in every dtype: rounding must not move them out of it. */
 
 #include "config.h"
 
@@ -38,7 +38,7 @@ values_of (GTorchTensor *tensor)
   return values;
 }
 
-/* The number as the dtype has it. */
+/* Returns the number rounded to the dtype. */
 static gdouble
 rounded (gdouble value, GTorchDType dtype)
 {
@@ -196,7 +196,7 @@ integers_that_a_dtype_lacks_are_errors (void)
     }
 }
 
-/* Counts what is not 0: n times p, up to five standard deviations. */
+/* Checks the number of nonzero elements: n p, within five standard deviations. */
 static void
 check_count (GTorchTensor *tensor, gdouble p, const gchar *what)
 {
@@ -241,7 +241,7 @@ probabilities_are_those_asked_for (void)
 }
 
 static void
-no_deviation_gives_the_mean (void)
+zero_deviation_gives_the_mean (void)
 {
   guint d, i;
 
@@ -260,9 +260,9 @@ no_deviation_gives_the_mean (void)
 }
 
 static void
-what_weighs_nothing_is_not_drawn (void)
+elements_of_zero_weight_are_not_drawn (void)
 {
-  /* so small that the time until its clock rings overflows */
+  /* so small that the sample of the exponential distribution overflows */
   static const gdouble weights[] = { 0, 1, 0, 0, 5e-324, 0.25, 0, 1e-310, 0, 0 };
   const gint64 rows = 2000;
   g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (15);
@@ -304,7 +304,7 @@ main (int argc, char *argv[])
   ADD (integers_stay_in_their_range);
   ADD (integers_that_a_dtype_lacks_are_errors);
   ADD (probabilities_are_those_asked_for);
-  ADD (no_deviation_gives_the_mean);
-  ADD (what_weighs_nothing_is_not_drawn);
+  ADD (zero_deviation_gives_the_mean);
+  ADD (elements_of_zero_weight_are_not_drawn);
   return g_test_run ();
 }

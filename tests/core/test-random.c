@@ -29,7 +29,7 @@ checked (GTorchTensor *tensor, GError *error)
   return tensor;
 }
 
-/* The vectors that the authors of Philox publish with it. */
+/* The test vectors that the authors of Philox publish with it. */
 static void
 philox_gives_the_published_words (void)
 {
@@ -86,7 +86,7 @@ exponential_cdf (gdouble x)
   return x < 0 ? 0 : -expm1 (-x);
 }
 
-/* Kolmogorov's and Smirnov's distance: above 1.95 / sqrt (n) once in a thousand samples. */
+/* Checks the Kolmogorov-Smirnov distance: it is above 1.95 / sqrt (n) for one in a thousand samples. */
 static void
 check_distribution (GTorchTensor *tensor, gdouble (*cdf) (gdouble), gdouble mean, gdouble variance)
 {
@@ -137,7 +137,7 @@ distributions_are_right (void)
     }
 }
 
-/* Two neighbours share their words: they must not show it. */
+/* Two neighbours share the words of the generator: they must not be correlated. */
 static void
 neighbours_are_independent (void)
 {
@@ -406,9 +406,9 @@ dropout_drops_and_scales (void)
   g_clear_error (&error);
 }
 
-/* Every element has the gradient that it was multiplied by. */
+/* The gradient of every element is the factor by which it was multiplied. */
 static void
-the_gradient_of_dropout_is_where_elements_stay (void)
+the_gradient_of_dropout_is_zero_for_dropped_elements (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
                                         GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
@@ -501,7 +501,7 @@ main (int argc, char *argv[])
   TEST (bernoulli_follows_its_probabilities);
   TEST (multinomial_follows_its_weights);
   TEST (dropout_drops_and_scales);
-  TEST (the_gradient_of_dropout_is_where_elements_stay);
+  TEST (the_gradient_of_dropout_is_zero_for_dropped_elements);
   TEST (bad_arguments_are_errors);
   return g_test_run ();
 }

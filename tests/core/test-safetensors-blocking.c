@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Loading from what has nothing to say ends when it is cancelled. */
+/* Loading from a source that blocks ends when it is cancelled. */
 
 #include "config.h"
 
@@ -17,8 +17,8 @@
 
 #define LIMIT (30 * G_USEC_PER_SEC)
 
-/* How much of a file a writer writes before it has nothing more to say: nothing, a part of the length, of the
- * header and of the elements, all of it without an end. */
+/* How much of a file a writer writes before it blocks: nothing, a part of the length, of the header and
+ * of the elements, or everything without closing. */
 static const gsize parts[] = { 0, 5, 20, 130, G_MAXSIZE };
 
 static GBytes *
@@ -38,12 +38,12 @@ content (void)
   return g_memory_output_stream_steal_as_bytes (G_MEMORY_OUTPUT_STREAM (out));
 }
 
-/* --- a pipe with a name, and its writer --- */
+/* --- a named pipe and its writer --- */
 
 typedef struct
 {
   gchar *folder, *path;
-  int fd; /* of the writer; -1: there is none */
+  int fd; /* the writer's descriptor; -1 if there is none */
 } Pipe;
 
 static void
@@ -55,7 +55,7 @@ pipe_init (Pipe *self)
   g_assert_cmpint (mkfifo (self->path, 0600), ==, 0);
 }
 
-/* Both ways, so that no reader is waited for. */
+/* Opens both ends, so that the open does not wait for a reader. */
 static void
 pipe_open (Pipe *self)
 {
@@ -101,9 +101,10 @@ assert_cancelled (GHashTable *table, GError **error)
   g_clear_error (error);
 }
 
-/* --- at once --- */
+/* --- synchronous --- */
 
-/* Without a writer (i == 0), with one that has written a part, and twice: the file, and a stream of it. */
+/* Tries it without a writer (i == 0) and with one that has written a part, with the file and with a
+ * stream of it. */
 static void
 a_pipe_is_cancelled (void)
 {
@@ -194,7 +195,7 @@ a_pipe_is_read_to_its_end (void)
 }
 
 static void
-what_cannot_be_opened_says_why (void)
+open_errors_are_reported (void)
 {
   Pipe pipe;
   g_autoptr (GFile) file = NULL;
@@ -217,9 +218,9 @@ what_cannot_be_opened_says_why (void)
   pipe_clear (&pipe);
 }
 
-/* --- later --- */
+/* --- asynchronous --- */
 
-/* A stream that blocks, whatever the cancellable says. */
+/* A stream that blocks and ignores the cancellable. */
 typedef struct
 {
   GInputStream parent_instance;
@@ -351,7 +352,8 @@ any_stream_is_cancelled (void)
       stream->goes_on = TRUE;
       g_cond_signal (&stream->cond);
       g_mutex_unlock (&stream->lock);
-      iterate_until (&wait.is_freed, NULL); /* by the thread, which tells nothing any more */
+      iterate_until (&wait.is_freed, NULL); /* freed by the thread, which does not report
+                                             * anything any more */
       g_object_unref (stream);
     }
 }
@@ -385,13 +387,13 @@ a_pipe_is_cancelled_from_a_main_loop (void)
       wait.is_ended = TRUE;
       g_clear_object (&wait.result);
       g_thread_join (g_steal_pointer (&thread));
-      iterate_until (&wait.is_freed, NULL); /* the thread has not been left behind */
+      iterate_until (&wait.is_freed, NULL); /* the thread has ended */
       pipe_clear (&pipe);
     }
 }
 
 static void
-what_is_not_cancelled_arrives (void)
+uncancelled_loads_complete (void)
 {
   TestStream *stream = g_object_new (test_stream_get_type (), NULL);
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
@@ -420,9 +422,9 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   ADD (a_pipe_is_cancelled);
   ADD (a_pipe_is_read_to_its_end);
-  ADD (what_cannot_be_opened_says_why);
+  ADD (open_errors_are_reported);
   ADD (any_stream_is_cancelled);
   ADD (a_pipe_is_cancelled_from_a_main_loop);
-  ADD (what_is_not_cancelled_arrives);
+  ADD (uncancelled_loads_complete);
   return g_test_run ();
 }

@@ -10,7 +10,7 @@
 
 #include "test-device.h"
 
-/* --- files of the other side --- */
+/* --- files of the reference writer --- */
 
 static GFile *
 foreign_file (void)
@@ -169,7 +169,7 @@ lists_come_from_both_asynchronous_loads (void)
   g_assert_cmpuint (second->len, ==, 14);
 }
 
-/* What the reference writer writes, byte for byte. */
+/* The bytes are those of the reference writer. */
 static void
 saving_gives_the_same_bytes (void)
 {
@@ -190,7 +190,7 @@ saving_gives_the_same_bytes (void)
                    n_bytes);
 }
 
-/* --- files that lie --- */
+/* --- malformed files --- */
 
 static GBytes *
 file_of (const gchar *header, gsize n_data)
@@ -338,7 +338,7 @@ wrong_lengths_are_errors (void)
     }
 }
 
-/* A terabyte that is not there is found before memory for it is asked for. */
+/* A claimed terabyte of data is found missing before memory for it is allocated. */
 static void
 huge_claims_are_errors (void)
 {
@@ -386,7 +386,7 @@ other_writers_are_understood (void)
   g_assert_true (g_hash_table_contains (tensors, "aé😀"));
 }
 
-/* --- files of our own --- */
+/* --- files of this library --- */
 
 static gchar *folder;
 
@@ -612,7 +612,7 @@ report_and_drop (gpointer data)
   return NULL;
 }
 
-/* Work may be done before the caller gets to its main loop. */
+/* The work may finish before the caller returns to its main loop. */
 static void
 progress_waits_for_the_main_loop (void)
 {
@@ -703,8 +703,8 @@ progress_freed (gpointer data)
   *(gboolean *) data = TRUE;
 }
 
-/* The thread's last reference leads to the owner's context, which may be gone as soon as it has been reached.
- * Sanitizers see whether the thread comes too late. */
+/* The thread's last reference leads to the owner's context, which may be freed as soon as it has been
+ * notified. Sanitizers see whether the thread uses it too late. */
 static void
 context_is_freed_at_once (void)
 {

@@ -14,7 +14,7 @@ make (gdouble value)
 }
 
 static void
-test_scope_lets_go_of_what_was_made (void)
+test_scope_releases_created_tensors (void)
 {
   g_autoptr (GTorchTensor) before = make (1);
   g_autoptr (GTorchScope) scope = gtorch_scope_new ();
@@ -85,9 +85,9 @@ test_scope_hands_kept_tensors_to_the_outer_one (void)
   g_assert_true (gtorch_tensor_is_released (kept));
 }
 
-/* A model and the state of its optimizer stay, wherever they were made. */
+/* A model and the state of its optimizer survive, wherever they were created. */
 static void
-test_scope_leaves_what_the_library_keeps (void)
+test_scope_spares_references_of_the_library (void)
 {
   g_autoptr (GTorchModule) model = NULL;
   g_autoptr (GTorchOptimizer) optimizer = NULL;
@@ -119,7 +119,7 @@ test_scope_leaves_what_the_library_keeps (void)
 }
 
 static void
-test_scope_ends_those_inside (void)
+test_scope_ends_nested_scopes (void)
 {
   g_autoptr (GTorchScope) outer = gtorch_scope_new ();
   g_autoptr (GTorchScope) inner = gtorch_scope_new ();
@@ -152,14 +152,14 @@ int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/GTorch/Scope/lets_go_of_what_was_made", test_scope_lets_go_of_what_was_made);
+  g_test_add_func ("/GTorch/Scope/releases_created_tensors", test_scope_releases_created_tensors);
   g_test_add_func ("/GTorch/Scope/keeps_views_and_graphs_intact",
                    test_scope_keeps_views_and_graphs_intact);
   g_test_add_func ("/GTorch/Scope/hands_kept_tensors_to_the_outer_one",
                    test_scope_hands_kept_tensors_to_the_outer_one);
-  g_test_add_func ("/GTorch/Scope/leaves_what_the_library_keeps",
-                   test_scope_leaves_what_the_library_keeps);
-  g_test_add_func ("/GTorch/Scope/ends_those_inside", test_scope_ends_those_inside);
+  g_test_add_func ("/GTorch/Scope/spares_references_of_the_library",
+                   test_scope_spares_references_of_the_library);
+  g_test_add_func ("/GTorch/Scope/ends_nested_scopes", test_scope_ends_nested_scopes);
   g_test_add_func ("/GTorch/Scope/belongs_to_its_thread", test_scope_belongs_to_its_thread);
   return g_test_run ();
 }

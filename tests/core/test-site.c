@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Places in the program: what is remembered of the way is the way that the unwinder of the system finds. */
+/* Stack traces: a recorded site has the frames that the unwinder of the system finds. */
 
 #include "config.h"
 
@@ -28,8 +28,8 @@ compare (void)
   n = backtrace (expected, G_N_ELEMENTS (expected));
   memset (&site, 0xff, sizeof site);
   gtorch_site_take (&site);
-  g_assert_nonnull (site.frames[0]);    /* another one of this function */
-  more = expected[1] != site.frames[1]; /* sanitizers call backtrace() by a function of theirs */
+  g_assert_nonnull (site.frames[0]);    /* another call site in this function */
+  more = expected[1] != site.frames[1]; /* sanitizers wrap backtrace () in their own function */
   n = MIN (n - more, GTORCH_SITE_FRAMES);
   for (i = 1; i < n; i++)
     g_assert_true (site.frames[i] == expected[i + more]);
@@ -45,7 +45,7 @@ at_depth (guint depth)
     at_depth (depth - 1);
   else
     compare ();
-  n_compared++; /* not a tail call */
+  n_compared++; /* prevents a tail call */
 }
 
 static void
@@ -57,7 +57,7 @@ any_depth (void)
     at_depth (i % 30);
 }
 
-/* Each time the function has more or less of the stack. */
+/* Uses a different amount of the stack each time. */
 static G_GNUC_NO_INLINE void
 with_room (gsize size, guint depth)
 {
@@ -88,7 +88,7 @@ compare_numbers (gconstpointer a, gconstpointer b)
 }
 
 static void
-by_way_of_other_libraries (void)
+through_other_libraries (void)
 {
   gint numbers[20];
   guint i;
@@ -106,7 +106,7 @@ all (gpointer data)
   for (i = 0; i < 3; i++)
     {
       any_size ();
-      by_way_of_other_libraries ();
+      through_other_libraries ();
       any_depth ();
     }
   return NULL;
@@ -145,7 +145,7 @@ run_inside (void)
     }
 }
 
-/* As coroutines have it. */
+/* Coroutines run on such a stack. */
 static void
 on_a_stack_of_its_own (void)
 {
@@ -163,7 +163,7 @@ on_a_stack_of_its_own (void)
       swapcontext (&outside, &inside);
       at_depth (i % 5);
     }
-  swapcontext (&outside, &inside); /* to its end */
+  swapcontext (&outside, &inside); /* runs to its end */
   g_free (stack);
 }
 
@@ -175,8 +175,9 @@ run_with_room (void)
   with_room (room_inside, 0);
 }
 
-/* Where the stack of the program has no limit, all above the heap, as that was once, may count as part of it.
- * What was learned of a function that has used much of it must not be tried where there is less. */
+/* Where the stack of the program has no limit, everything above the former end of the heap may count as
+ * part of it. Facts learned about a function that has used much stack must not be applied where there is
+ * less. */
 static void
 on_a_stack_without_limit (void)
 {
@@ -216,7 +217,7 @@ on_a_stack_without_limit (void)
 #endif
 
 static void
-names_come_with_it (void)
+names_are_resolved (void)
 {
   g_autofree gchar *text = NULL;
   GTorchSite site;
@@ -231,7 +232,7 @@ names_come_with_it (void)
     }
 }
 
-/* Code that was made while the program runs is in no file. */
+/* Code that is generated at run time is in no file. */
 static void
 unknown_code_is_left_out (void)
 {
@@ -267,7 +268,7 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchSite/on_a_stack_of_its_own", on_a_stack_of_its_own);
   g_test_add_func ("/GTorchSite/on_a_stack_without_limit", on_a_stack_without_limit);
 #endif
-  g_test_add_func ("/GTorchSite/names_come_with_it", names_come_with_it);
+  g_test_add_func ("/GTorchSite/names_are_resolved", names_are_resolved);
   g_test_add_func ("/GTorchSite/unknown_code_is_left_out", unknown_code_is_left_out);
   return g_test_run ();
 }

@@ -47,7 +47,7 @@ equal_ones_have_the_same_numbers (void)
   g_assert_false (gtorch_size_equal (size, GTORCH_SIZE (3)));
 }
 
-/* The macro's lives on the stack: what keeps it has a copy. */
+/* The size of the macro lives on the stack: objects that keep it have a copy. */
 static void
 references_outlive_the_macro (void)
 {
@@ -59,7 +59,7 @@ references_outlive_the_macro (void)
 
     kept = gtorch_size_ref (literal);
     g_assert_true (kept != literal);
-    gtorch_size_unref (literal); /* does nothing */
+    gtorch_size_unref (literal); /* has no effect */
     g_assert_true (gtorch_size_equal (kept, literal));
   }
   again = gtorch_size_ref (kept);

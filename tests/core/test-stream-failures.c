@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What becomes of work behind work that has failed: nobody may ever read elements that nobody has computed.
+/* Work that is enqueued behind failed work: no tensor may ever return elements that were not computed.
  *
- * The random programs run against a model of what each stream and each tensor knows. For a long run give
+ * The random programs run against a model of what each stream and each tensor knows. A long run needs
  * their number and a first seed: GTORCH_TEST_PROGRAMS=1000000 GTORCH_TEST_SEED=7. */
 
 #include "config.h"
@@ -75,7 +75,7 @@ assert_first (GTorchTensor *x, gdouble value)
 }
 
 static void
-what_was_left_out_is_refused_until_it_is_overwritten (void)
+skipped_results_are_refused_until_overwritten (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -95,7 +95,7 @@ what_was_left_out_is_refused_until_it_is_overwritten (void)
   y = gtorch_tensor_neg (x, &error); /* the default stream */
   g_assert_null (y);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
-  gtorch_tensor_fill_inplace (part, 3, NULL); /* not all of it */
+  gtorch_tensor_fill_inplace (part, 3, NULL); /* not all elements */
   assert_refused (x, 1);
   gtorch_tensor_fill_inplace (x, 3, NULL);
   assert_first (x, 3);
@@ -103,7 +103,7 @@ what_was_left_out_is_refused_until_it_is_overwritten (void)
 }
 
 static void
-other_streams_refuse_what_was_left_out (void)
+other_streams_refuse_skipped_results (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchStream) other = new_stream ();
@@ -124,7 +124,7 @@ other_streams_refuse_what_was_left_out (void)
 }
 
 static void
-waiting_streams_take_the_failure_over (void)
+waiting_streams_inherit_the_failure (void)
 {
   guint how;
 
@@ -143,17 +143,17 @@ waiting_streams_take_the_failure_over (void)
         gtorch_stream_wait_stream (second, first, NULL);
       else if (how == 1)
         gtorch_stream_wait_event (second, event, NULL);
-      else if (how == 2) /* it is done already */
+      else if (how == 2) /* after the failing work has finished */
         {
           g_assert_false (gtorch_event_synchronize (event, NULL, NULL));
           gtorch_stream_wait_event (second, event, NULL);
         }
-      else if (how == 3) /* somebody was told before the other stream waits */
+      else if (how == 3) /* the error was reported before the other stream waits */
         {
           g_assert_false (gtorch_stream_synchronize (first, NULL, NULL));
           gtorch_stream_wait_event (second, event, NULL);
         }
-      else /* from one to the next */
+      else /* in a chain */
         {
           gtorch_stream_wait_stream (third, first, NULL);
           gtorch_stream_wait_stream (second, third, NULL);
@@ -163,7 +163,7 @@ waiting_streams_take_the_failure_over (void)
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
       assert_refused (x, 2);
       g_assert_true (gtorch_stream_synchronize (second, NULL, NULL));
-      /* what begins after it was told is another matter */
+      /* work that is enqueued after the report is not affected */
       gtorch_device_synchronize (gtorch_device_cpu (), NULL, NULL);
       g_assert_true (gtorch_stream_wait_stream (second, first, NULL));
       gtorch_tensor_fill_inplace (x, 1, NULL);
@@ -174,7 +174,7 @@ waiting_streams_take_the_failure_over (void)
 
 typedef struct
 {
-  gint go; /* atomically */
+  gint go; /* accessed atomically */
 } Gate;
 
 static void
@@ -187,7 +187,7 @@ pass_gate (gpointer data)
 }
 
 static void
-what_was_queued_before_the_report_is_left_out (void)
+work_queued_before_the_report_is_skipped (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -204,7 +204,7 @@ what_was_queued_before_the_report_is_left_out (void)
 }
 
 static void
-what_was_done_before_the_failure_can_be_read (void)
+results_from_before_the_failure_can_be_read (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) x = ones ();
@@ -232,7 +232,7 @@ errors_outlive_their_stream (void)
 }
 
 static void
-errors_that_nobody_asks_for_are_logged (void)
+unreported_errors_are_logged (void)
 {
   guint i;
 
@@ -256,7 +256,7 @@ errors_that_nobody_asks_for_are_logged (void)
 }
 
 static void
-failures_without_number_take_no_memory_without_end (void)
+many_failures_use_bounded_memory (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchTensor) first = ones ();
@@ -278,7 +278,7 @@ failures_without_number_take_no_memory_without_end (void)
 }
 
 static void
-graphs_give_errors_instead_of_what_was_there (void)
+failed_replays_leave_errors_in_the_results (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -319,7 +319,7 @@ graphs_give_errors_instead_of_what_was_there (void)
   let_fail (stream, 8);
   add_one (stream, x);
   g_assert_false (gtorch_stream_synchronize (stream, NULL, NULL));
-  g_assert_false (gtorch_cuda_graph_replay (graph, &error)); /* it reads that */
+  g_assert_false (gtorch_cuda_graph_replay (graph, &error)); /* the replay reads it */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
 }
 
@@ -331,18 +331,18 @@ graphs_give_errors_instead_of_what_was_there (void)
 typedef struct
 {
   GTorchStream *stream;
-  gint failure;  /* that nobody was told of; 0: none */
-  guint episode; /* how often it has failed */
+  gint failure;  /* the failure that has not been reported; 0 if none */
+  guint episode; /* how often the stream has failed */
 } ModelStream;
 
 typedef struct
 {
   GTorchTensor *tensor;
   gdouble value;
-  gint failure;  /* that kept it from being computed; 0: none */
+  gint failure;  /* the failure that prevented its computation; 0 if none */
   guint writer;  /* the last stream that wrote to it */
-  guint episode; /* … during which of its failures */
-  guint readers; /* the streams that have read it since, one bit each */
+  guint episode; /* the writer's episode at that time */
+  guint readers; /* the streams that have read it since, as a bit mask */
 } ModelTensor;
 
 typedef struct
@@ -370,7 +370,7 @@ become_failed (ModelStream *s, gint failure)
   s->episode++;
 }
 
-/* The writer's stream tells of the failure whose result is looked at. */
+/* The stream of the writer reports the failure when the result is read. */
 static void
 told (Program *p, const ModelTensor *t)
 {
@@ -397,12 +397,12 @@ wait_for (Program *p, guint stream, guint other)
 
   if (stream == other)
     return;
-  /* Whether the second of two failures counts depends on when somebody is told of the first. */
+  /* Which of two failures counts depends on when the first is reported. */
   if (p->streams[stream].failure != 0 && p->streams[other].failure != 0)
     synchronize (p, &p->streams[stream]);
   if (!gtorch_stream_wait_stream (p->streams[stream].stream, p->streams[other].stream, &error))
     {
-      /* the default one waits here, and reports what it hears */
+      /* the default stream waits here, and reports the error */
       g_assert_cmpuint (stream, ==, 0);
       g_assert_cmpint (number_of (error), ==, p->streams[other].failure);
       g_assert_cmpint (p->streams[other].failure, !=, 0);
@@ -444,7 +444,7 @@ compute (Program *p, guint stream, ModelTensor *a, ModelTensor *b, guint how)
 
       g_assert_cmpint (lacking, !=, 0);
       g_assert_true (number == b->failure || (how == 0 && number == a->failure));
-      if (stream == 0) /* who looks is told */
+      if (stream == 0) /* the caller that reads gets the report */
         told (p, how == 0 && a->failure != 0 ? a : b);
       return;
     }
@@ -531,7 +531,7 @@ run_program (guint32 seed)
 }
 
 static void
-random_programs_never_read_what_nobody_computed (void)
+random_programs_never_read_uncomputed_values (void)
 {
   const gchar *programs = g_getenv ("GTORCH_TEST_PROGRAMS"), *first = g_getenv ("GTORCH_TEST_SEED");
   const guint64 n = programs != NULL ? g_ascii_strtoull (programs, NULL, 10) : 300;
@@ -552,15 +552,15 @@ int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (what_was_left_out_is_refused_until_it_is_overwritten);
-  TEST (other_streams_refuse_what_was_left_out);
-  TEST (waiting_streams_take_the_failure_over);
-  TEST (what_was_queued_before_the_report_is_left_out);
-  TEST (what_was_done_before_the_failure_can_be_read);
+  TEST (skipped_results_are_refused_until_overwritten);
+  TEST (other_streams_refuse_skipped_results);
+  TEST (waiting_streams_inherit_the_failure);
+  TEST (work_queued_before_the_report_is_skipped);
+  TEST (results_from_before_the_failure_can_be_read);
   TEST (errors_outlive_their_stream);
-  TEST (errors_that_nobody_asks_for_are_logged);
-  TEST (failures_without_number_take_no_memory_without_end);
-  TEST (graphs_give_errors_instead_of_what_was_there);
-  TEST (random_programs_never_read_what_nobody_computed);
+  TEST (unreported_errors_are_logged);
+  TEST (many_failures_use_bounded_memory);
+  TEST (failed_replays_leave_errors_in_the_results);
+  TEST (random_programs_never_read_uncomputed_values);
   return g_test_run ();
 }

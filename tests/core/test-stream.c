@@ -26,7 +26,7 @@ ones (gint64 n)
   GTorchTensor *result = gtorch_tensor_add_scalar (zeros, 1, 1, &error);
 
   g_assert_no_error (error);
-  /* other streams may have it */
+  /* other streams may use it */
   gtorch_stream_synchronize (gtorch_device_get_default_stream (test_device ()), NULL, &error);
   g_assert_no_error (error);
   return result;
@@ -38,10 +38,10 @@ value_at (GTorchTensor *tensor, gint64 i)
   return test_element (tensor, i);
 }
 
-/* Work that takes a while, fails or waits, put into a queue by hand. */
+/* Work that takes a while, fails or waits, enqueued manually. */
 typedef struct
 {
-  gint go; /* atomically */
+  gint go; /* accessed atomically */
   gboolean fail;
 } Gate;
 
@@ -109,7 +109,7 @@ work_is_done_in_order_elsewhere (void)
         g_assert_no_error (error);
       }
     g_assert_false (gtorch_stream_is_idle (stream));
-    /* Nothing was computed yet: the gate is closed. */
+    /* nothing has been computed yet: the gate is closed */
     if (test_device () == gtorch_device_cpu ())
       g_assert_cmpfloat (((gdouble *) gtorch_impl_data (x->impl))[5], ==, 1);
     g_atomic_int_set (&gate.go, TRUE);
@@ -214,7 +214,7 @@ stream_may_be_dropped_at_once (void)
 }
 
 static void
-errors_come_at_the_next_synchronize_once (void)
+errors_are_reported_once_at_synchronize (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -227,7 +227,7 @@ errors_come_at_the_next_synchronize_once (void)
   {
     g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
 
-    gtorch_tensor_add_scalar_inplace (x, 1, 1, &error); /* left out */
+    gtorch_tensor_add_scalar_inplace (x, 1, 1, &error); /* skipped */
     g_assert_no_error (error);
   }
   g_assert_false (gtorch_stream_synchronize (stream, NULL, &error));
@@ -246,7 +246,7 @@ errors_come_at_the_next_synchronize_once (void)
 }
 
 static void
-printing_leaves_errors_to_others (void)
+printing_does_not_consume_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -264,7 +264,7 @@ printing_leaves_errors_to_others (void)
       {
         g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
 
-        gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL); /* left out */
+        gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL); /* skipped */
         for (i = 0; i < 2; i++)
           {
             g_autofree gchar *text = gtorch_tensor_to_string (x);
@@ -274,7 +274,7 @@ printing_leaves_errors_to_others (void)
       }
       for (i = 0; i < 2; i++)
         {
-          g_autofree gchar *text = gtorch_tensor_to_string (x); /* waits for who writes */
+          g_autofree gchar *text = gtorch_tensor_to_string (x); /* waits for the writer */
 
           g_assert_cmpstr (text, ==, "tensor(..., size=(4,), dtype=float64)");
         }
@@ -294,7 +294,7 @@ printing_leaves_errors_to_others (void)
 }
 
 static void
-errors_come_with_the_read_or_the_device (void)
+reads_and_device_waits_report_errors (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -414,16 +414,16 @@ main_loop_waits_without_blocking (void)
   close_gate (stream, &gate);
   gtorch_stream_synchronize_async (stream, NULL, got_result, &result);
   gtorch_device_synchronize_async (test_device (), NULL, got_result, &device_result);
-  g_timeout_add (5, open_gate, &gate); /* only a main loop that turns opens it */
+  g_timeout_add (5, open_gate, &gate); /* only a running main loop opens it */
   while (result == NULL || device_result == NULL)
     g_main_context_iteration (NULL, TRUE);
   g_assert_true (gtorch_stream_synchronize_finish (stream, result, &error));
   g_assert_true (gtorch_device_synchronize_finish (test_device (), device_result, &error));
 }
 
-/* Neither seen nor waited for is what comes behind it, in the same stream. */
+/* The read neither sees nor waits for work that is enqueued later on the same stream. */
 static void
-main_loop_reads_values_at_their_place (void)
+main_loop_reads_in_stream_order (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -434,7 +434,7 @@ main_loop_reads_values_at_their_place (void)
   g_autoptr (GAsyncResult) last = NULL;
   Gate before = { 0 }, behind = { 0 };
 
-  /* There, a gate that is closed keeps the driver from telling of anything. */
+  /* There, a closed gate keeps the driver from reporting anything. */
   if (test_is_elsewhere ("one gate behind another is of the CPU"))
     return;
   guard = gtorch_stream_guard_new (stream);
@@ -525,7 +525,7 @@ current_stream_nests_and_is_the_threads_own (void)
     g_assert_true (gtorch_stream_get_current (NULL) == first);
     gtorch_stream_guard_end (inner);
     g_assert_true (gtorch_stream_get_current (NULL) == second);
-    gtorch_stream_guard_end (inner); /* nothing the second time */
+    gtorch_stream_guard_end (inner); /* the second call does nothing */
     g_assert_true (gtorch_stream_get_current (NULL) == second);
   }
   g_assert_true (gtorch_stream_get_current (NULL) == first);
@@ -550,7 +550,7 @@ launch_blocking_waits_for_each_call (void)
 }
 
 static void
-many_streams_come_and_go (void)
+many_streams_are_created_and_freed (void)
 {
   g_autoptr (GTorchTensor) x = ones (16);
   g_autoptr (GPtrArray) results = g_ptr_array_new_with_free_func (g_object_unref);
@@ -597,7 +597,7 @@ auto_sync_waits_for_other_streams (void)
   guint way;
 
   g_assert_false (gtorch_stream_get_auto_sync (first));
-  for (way = 0; way < 2; way++) /* in a queue, and in the thread itself */
+  for (way = 0; way < 2; way++) /* on a worker thread, and in the calling thread */
     {
       GTorchStream *last =
           way == 0 ? second : gtorch_device_get_default_stream (gtorch_device_cpu ());
@@ -620,8 +620,8 @@ auto_sync_waits_for_other_streams (void)
 }
 
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
-/* One that holds a queue while it puts work behind: where each launch waits for what is before it, that
- * would never end. */
+/* A test that blocks a queue while it enqueues work behind it: it would hang where each launch waits for the
+ * work before it. */
 #define TEST_HOLDING(name)    \
   if (!is_under_sanitizer ()) \
   TEST (name)
@@ -637,18 +637,18 @@ main (int argc, char *argv[])
   TEST_HOLDING (operands_may_be_dropped_at_once);
   TEST_HOLDING (operands_may_be_released_at_once);
   TEST (stream_may_be_dropped_at_once);
-  TEST_HOLDING (errors_come_at_the_next_synchronize_once);
-  TEST_HOLDING (printing_leaves_errors_to_others);
-  TEST_HOLDING (errors_come_with_the_read_or_the_device);
+  TEST_HOLDING (errors_are_reported_once_at_synchronize);
+  TEST_HOLDING (printing_does_not_consume_errors);
+  TEST_HOLDING (reads_and_device_waits_report_errors);
   TEST_HOLDING (streams_wait_for_each_other);
   TEST_HOLDING (waiting_can_be_cancelled);
   TEST_HOLDING (waiting_is_cancelled_from_another_thread);
   TEST_HOLDING (main_loop_waits_without_blocking);
-  TEST_HOLDING (main_loop_reads_values_at_their_place);
+  TEST_HOLDING (main_loop_reads_in_stream_order);
   TEST_HOLDING (main_loop_gets_errors_and_cancellation);
   TEST (current_stream_nests_and_is_the_threads_own);
   TEST (launch_blocking_waits_for_each_call);
-  TEST (many_streams_come_and_go);
+  TEST (many_streams_are_created_and_freed);
   TEST (bare_object_works_like_the_default_stream);
   TEST_HOLDING (auto_sync_waits_for_other_streams);
   return g_test_run ();

@@ -78,7 +78,7 @@ device_type (void)
   return test_device () == gtorch_device_cpu () ? GTORCH_DL_CPU : GTORCH_DL_CUDA;
 }
 
-/* --- in --- */
+/* --- import --- */
 
 static void
 import_shares_memory (void)
@@ -256,7 +256,7 @@ lying_structures_are_errors (void)
                   "from_dlpack: there is no type -7 of devices (number 0)");
 }
 
-/* --- out --- */
+/* --- export --- */
 
 static void
 export_shares_memory (void)
@@ -300,7 +300,7 @@ export_copies_when_asked (void)
 }
 
 static void
-every_dtype_comes_back (void)
+every_dtype_round_trips (void)
 {
   guint dtype, versioned;
 
@@ -330,7 +330,7 @@ every_dtype_comes_back (void)
 }
 
 static void
-export_refuses_what_it_cannot_say (void)
+export_refuses_inexpressible_tensors (void)
 {
   g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   g_autoptr (GBytes) bytes = g_bytes_new ("abcd", 4);
@@ -385,8 +385,8 @@ main (int argc, char *argv[])
   ADD (lying_structures_are_errors);
   ADD (export_shares_memory);
   ADD (export_copies_when_asked);
-  ADD (every_dtype_comes_back);
-  ADD (export_refuses_what_it_cannot_say);
+  ADD (every_dtype_round_trips);
+  ADD (export_refuses_inexpressible_tensors);
   ADD (capsules_have_names);
   return g_test_run ();
 }

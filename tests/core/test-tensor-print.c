@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors as text, held against what PyTorch writes (data/print.txt, by print-reference.py). */
+/* The texts of tensors, compared with PyTorch's (data/print.txt, by print-reference.py). */
 
 #include "config.h"
 
@@ -77,7 +77,7 @@ set_options (const gchar *line)
   g_assert_no_error (error);
 }
 
-/* On another device than the CPU that is said, which may break lines elsewhere. */
+/* The text names a device other than the CPU, which may change the line breaks. */
 static gboolean
 is_text (const gchar *text, const gchar *expected)
 {
@@ -118,7 +118,7 @@ text_is_pytorchs (void)
         set_options (lines[i++]);
       for (; strcmp (lines[i], ".") != 0; i++)
         g_string_append_printf (expected, "%s%s", expected->len > 0 ? "\n" : "", lines[i]);
-      /* an empty line is a line too: the first one never is */
+      /* an empty line counts as a line: the first one is never empty */
       i++;
       text = gtorch_tensor_to_string (tensor);
       if (!is_text (text, expected->str))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The object around the inner tensor: identity, lifetime, and the recycling of plain objects. */
+/* The object around an impl: identity, lifetime, and recycling of plain objects. */
 
 #include "config.h"
 
@@ -77,7 +77,7 @@ typedef void (*Drop) (GTorchTensor *tensor);
 
 static const Drop drops[] = { drop_by_gobject, gtorch_tensor_unref, drop_by_turns };
 
-/* Whatever was attached to an object must be dropped with it and never show in a later one. */
+/* Everything that was attached to an object must be dropped with it and never appear on a later one. */
 static void
 attachments_end_with_the_object (gconstpointer data)
 {
@@ -145,9 +145,9 @@ toggled (gpointer data, GObject *object, gboolean is_last)
   (*(guint *) data) += is_last;
 }
 
-/* As bindings hold them. */
+/* Bindings hold objects in these ways. */
 static void
-who_holds_another_reference_keeps_it (gconstpointer data)
+other_references_keep_it (gconstpointer data)
 {
   const Drop drop = *(const Drop *) data;
   GTorchTensor *tensor = new_tensor ();
@@ -183,7 +183,7 @@ a_type_of_a_program_is_finalized (gconstpointer data)
   drop (tensor);
   g_assert_cmpuint (n_gone, ==, 1);
   tensor = g_object_new (type, NULL);
-  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0); /* there is something in it now */
+  g_assert_cmpint (gtorch_tensor_get_numel (tensor), ==, 0); /* it has an impl now */
   drop (tensor);
   tensor = new_tensor ();
   g_assert_true (G_OBJECT_TYPE (tensor) == GTORCH_TYPE_TENSOR);
@@ -247,7 +247,7 @@ typedef struct
 {
   GTorchImpl *impl;
   GTorchTensor *found;
-  gint round; /* atomically */
+  gint round; /* accessed atomically */
 } Meeting;
 
 #define ROUNDS 20000
@@ -268,10 +268,10 @@ ask (gpointer data)
   return NULL;
 }
 
-/* One thread drops the last reference to the object while another asks for the object of the same impl: it
- * gets that one or a new one, in either case its own. */
+/* One thread drops the last reference to the object while another gets the object of the same impl: it
+ * gets that one or a new one, in either case with its own reference. */
 static void
-the_last_reference_goes_while_another_thread_asks (gconstpointer data)
+the_last_unref_races_with_a_lookup (gconstpointer data)
 {
   const Drop drop = *(const Drop *) data;
   Meeting meeting = { NULL };
@@ -311,7 +311,7 @@ a_bare_object_is_an_empty_tensor (void)
 }
 
 static void
-geometry_can_be_asked (void)
+geometry_can_be_read (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) tensor = new_tensor ();
@@ -372,15 +372,15 @@ main (int argc, char *argv[])
     {
       ADD_DROP (attachments_end_with_the_object);
       ADD_DROP (weak_pointers_are_cleared);
-      ADD_DROP (who_holds_another_reference_keeps_it);
+      ADD_DROP (other_references_keep_it);
       ADD_DROP (a_type_of_a_program_is_finalized);
       ADD_DROP (many_alive_at_once);
-      ADD_DROP (the_last_reference_goes_while_another_thread_asks);
+      ADD_DROP (the_last_unref_races_with_a_lookup);
     }
   g_test_add_func ("/GTorch/tensor/threads_share_an_impl", threads_share_an_impl);
   g_test_add_func ("/GTorch/tensor/a_bare_object_is_an_empty_tensor",
                    a_bare_object_is_an_empty_tensor);
-  g_test_add_func ("/GTorch/tensor/geometry_can_be_asked", geometry_can_be_asked);
+  g_test_add_func ("/GTorch/tensor/geometry_can_be_read", geometry_can_be_read);
   g_test_add_func ("/GTorch/tensor/impossible_shapes_are_errors", impossible_shapes_are_errors);
   return g_test_run ();
 }

@@ -56,7 +56,7 @@ time_of_the_work_is_measured (void)
   g_signal_connect (timer, "notify::elapsed-ms", G_CALLBACK (count), &n);
   g_assert_true (gtorch_timer_get_stream (timer) == stream);
   g_assert_true (isnan (gtorch_timer_get_elapsed_ms (timer)));
-  enqueue (stream, NULL); /* before the start */
+  enqueue (stream, NULL); /* work before the start */
   g_assert_true (gtorch_timer_start (timer, &error));
   enqueue (stream, NULL);
   first = gtorch_timer_stop (timer, NULL, &error);
@@ -64,7 +64,7 @@ time_of_the_work_is_measured (void)
   g_assert_cmpfloat (first, >=, WORK_MS - 1);
   g_assert_cmpfloat (gtorch_timer_get_elapsed_ms (timer), ==, first);
   enqueue (stream, NULL);
-  second = gtorch_timer_stop (timer, NULL, &error); /* since the same start */
+  second = gtorch_timer_stop (timer, NULL, &error); /* measured from the same start */
   g_assert_no_error (error);
   g_assert_cmpfloat (second, >=, first + WORK_MS - 1);
   g_assert_cmpuint (n, ==, 2);
@@ -82,7 +82,7 @@ stopping_before_the_start_is_an_error (void)
 }
 
 static void
-the_current_stream_is_meant (void)
+the_default_is_the_current_stream (void)
 {
   g_autoptr (GTorchStream) stream = busy_stream ();
   g_autoptr (GTorchTimer) timer = gtorch_timer_new (NULL);
@@ -131,7 +131,7 @@ main_loop_waits (void)
   enqueue (stream, NULL);
   GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, pass_gate, &gate, NULL);
   gtorch_timer_stop_async (timer, NULL, take_result, &result); /* would wait for ever */
-  g_assert_true (gtorch_timer_start (timer, NULL)); /* does not disturb the one under way */
+  g_assert_true (gtorch_timer_start (timer, NULL)); /* does not affect the pending call */
   g_atomic_int_set (&gate, TRUE);
   while (result == NULL)
     g_main_context_iteration (NULL, TRUE);
@@ -165,7 +165,7 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (time_of_the_work_is_measured);
   TEST (stopping_before_the_start_is_an_error);
-  TEST (the_current_stream_is_meant);
+  TEST (the_default_is_the_current_stream);
   TEST (waiting_can_be_cancelled);
   TEST (main_loop_waits);
   TEST (error_of_the_work_is_reported);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The values of NVIDIA's headers. The functions are compared when this is compiled: for each there is a
- * typedef there whose name ends in the version that the loader asks for. */
+/* The values of NVIDIA's headers. Function types are compared at compile time: for each, cudaTypedefs.h
+ * has a typedef whose name ends in the version that the loader asks for. */
 
 #include <cuda.h>
 #include <cudaTypedefs.h>

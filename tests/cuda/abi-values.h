@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What gtorch-cuda-abi-private.h declares: V (constant), S (type), M (type, member). Included with all
- * three defined, once after each of the two headers; no guard on purpose. */
+/* The declarations of gtorch-cuda-abi-private.h: V (constant), S (type), M (type, member). Included with
+ * all three macros defined, once after each of the two headers; it has no include guard on purpose. */
 
 /* clang-format off */
 V (CUDA_SUCCESS)

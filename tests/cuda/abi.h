@@ -5,9 +5,9 @@
 
 typedef struct
 {
-  const char *name; /* NULL: the last */
+  const char *name; /* NULL ends the array */
   long long value;
 } AbiValue;
 
-/* From NVIDIA's headers. */
+/* The values of NVIDIA's headers. */
 extern const AbiValue abi_toolkit_values[];

@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* What the tests of the CUDA device on the fake driver have in common. */
+/* Shared helpers of the tests of the CUDA device on the fake driver. */
 
 #include <gtorch/gtorch.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #include "gtorch-ops-private.h"
 
-/* A call of the driver. */
+/* Calls the driver and checks the result. */
 #define CALL(call, expected) g_assert_cmpint (gtorch_cuda.call, ==, expected)
 #define OK(call)             CALL (call, CUDA_SUCCESS)
 
@@ -47,7 +47,7 @@ gpu_stat (guint index, const gchar *key)
 
 #define MIB ((gint64) 1 << 20)
 
-/* Memory of the first GPU. */
+/* Returns a tensor in memory of the first GPU. */
 static inline GTorchImpl *
 bytes (gint64 n_bytes)
 {
@@ -58,7 +58,7 @@ bytes (gint64 n_bytes)
   return result;
 }
 
-/* 0, 1, 2, … on the device. */
+/* Returns the numbers 0, 1, 2, … on the device. */
 static inline GTorchImpl *
 ramp (GTorchDevice *device, guint dtype, const gint64 *shape, guint n_dims)
 {
@@ -84,7 +84,7 @@ ramp_1d (GTorchDevice *device, guint dtype, gint64 n)
   return ramp (device, dtype, &n, 1);
 }
 
-/* The elements in C order; free them. */
+/* Returns the elements in C order; free them. */
 static inline gdouble *
 read_doubles (GTorchImpl *impl)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is done again and again in test-cuda-faults.c, while the driver fails. */
+/* The programs that test-cuda-faults.c repeats while the driver fails. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include <gtorch/stream/gtorch-choice-private.h>
+#include <gtorch/stream/gtorch-stream-private.h>
 #include <kernels/gtorch-kernel-params.h>
 #include <tests/fake-cuda/fake-cublaslt.h>
 #include <tests/fake-cuda/fake-cufft.h>
@@ -48,7 +48,8 @@ wait_in_loop (GTorchStream *stream, GError **error)
   return waiting.result;
 }
 
-/* sum (relu (x * w) + w) on one stream, w updated on another, the result moved to a second device. */
+/* Computes sum (relu (x * w) + w) on one stream, with w updated on another, and moves the result to a
+ * second device. */
 static gboolean
 train (gdouble *result, GError **error)
 {
@@ -90,7 +91,7 @@ train (gdouble *result, GError **error)
   guard = gtorch_stream_guard_new (stream);
   if (!gtorch_op_fill_inplace (w, 1, error) || !gtorch_op_add_inplace (active, w, 1, error))
     return FALSE;
-  g_clear_pointer (&w, gtorch_impl_unref); /* in use by both streams */
+  g_clear_pointer (&w, gtorch_impl_unref); /* both streams still use it */
   sum = gtorch_op_sum (active, &dim, 1, FALSE, GTORCH_DTYPE_NONE, error);
   if (sum == NULL)
     return FALSE;
@@ -149,7 +150,7 @@ copy_pinned (gdouble *result, GError **error)
   return TRUE;
 }
 
-/* The system's memory, made by two threads. */
+/* Memory of the system, allocated by two threads. */
 static gboolean
 copy_registered (gdouble *result, GError **error)
 {
@@ -168,7 +169,7 @@ copy_registered (gdouble *result, GError **error)
   return done;
 }
 
-/* --- events, asked and waited for; work that takes longer than anybody asks for it --- */
+/* --- events, queried and waited for; work that takes longer than any query lasts --- */
 
 static gpointer
 let_go (gpointer data)
@@ -183,7 +184,7 @@ read_late (GTorchImpl *x, gdouble *result, GError **error)
 {
   g_autoptr (GTorchImpl) copy = NULL;
   g_autoptr (GTorchImpl) beginning = NULL;
-  const gint64 n = 10; /* more would be waited for by the driver itself */
+  const gint64 n = 10; /* the driver itself would wait for more */
   GThread *thread;
   gboolean done;
 
@@ -199,7 +200,7 @@ read_late (GTorchImpl *x, gdouble *result, GError **error)
 
 typedef struct
 {
-  guint n_before; /* calls */
+  guint n_before; /* number of calls */
   gint is_over;
 } Sleep;
 
@@ -267,7 +268,7 @@ measure (gdouble *result, GError **error)
   return wait_asleep (plain, stream, error) && read_late (x, result, error);
 }
 
-/* --- more memory than there is, some of it in use by two streams --- */
+/* --- allocations that exceed the memory, some of it in use by two streams --- */
 
 static gboolean
 fill_some_memory (GTorchDevice *device, GTorchStream *stream, GError **error)
@@ -292,7 +293,7 @@ fill_some_memory (GTorchDevice *device, GTorchStream *stream, GError **error)
 
           if (!gtorch_op_fill_inplace (beginning, 2, error))
             return FALSE;
-          g_ptr_array_set_size (blocks, 0); /* the stream still has it */
+          g_ptr_array_set_size (blocks, 0); /* the stream still uses it */
         }
     }
   if (full == NULL)
@@ -331,7 +332,7 @@ fill_memory (gdouble *result, GError **error)
   return done;
 }
 
-/* --- memory apart, which goes when it is done with --- */
+/* --- a private pool that is freed with its last block --- */
 
 static gboolean
 use_pool (gdouble *result, GError **error)
@@ -354,7 +355,7 @@ use_pool (gdouble *result, GError **error)
   return twice != NULL && read_first (twice, result, error);
 }
 
-/* --- cuFFT, which here only says that it has done it --- */
+/* --- cuFFT, which here only claims to have run --- */
 
 static gboolean
 transform (gdouble *result, GError **error)
@@ -389,21 +390,20 @@ name_events (gdouble *result, GError **error)
 
   if (device == NULL)
     return FALSE;
-  for (i = 0; i < 2; i++) /* the second ends the first */
+  for (i = 0; i < 2; i++) /* the second waits for the first to complete */
     {
       g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_INTERPROCESS);
       g_autoptr (GBytes) handle = gtorch_event_get_ipc_handle (event, device, error);
 
       if (handle == NULL)
         return FALSE;
-      g_assert_null (
-          gtorch_event_new_from_ipc_handle (device, handle, NULL)); /* the same process */
+      g_assert_null (gtorch_event_new_from_ipc_handle (device, handle, NULL)); /* in this process */
     }
   *result = 0;
   return TRUE;
 }
 
-/* --- one device in the memory of another --- */
+/* --- peer access --- */
 
 static void
 keep_memory (GTorchStorage *storage)
@@ -436,7 +436,7 @@ share (gdouble *result, GError **error)
   return twice != NULL && read_first (twice, result, error);
 }
 
-/* The other one knows of it before there is any. */
+/* Access is enabled before the memory is allocated. */
 static gboolean
 share_new (gdouble *result, GError **error)
 {
@@ -468,7 +468,7 @@ fork_and_join (GTorchImpl *x, GTorchStream *side, GTorchImpl **z, GError **error
   noise = gtorch_op_rand (&n, 1, GTORCH_DTYPE_FLOAT64, gpu (0), NULL, error);
   if (noise == NULL || !gtorch_stream_wait_stream (main, side, error))
     return FALSE;
-  *z = gtorch_op_add (y, noise, 0, error); /* the noise is there for its kernel alone */
+  *z = gtorch_op_add (y, noise, 0, error); /* only its kernel uses the noise */
   return *z != NULL;
 }
 
@@ -503,7 +503,7 @@ capture_and_replay (gdouble *result, GError **error)
          && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
 }
 
-/* --- a graph with branches, one of them in another --- */
+/* --- a graph with nested branches --- */
 
 static gboolean
 begin_if (GTorchCUDAGraph *graph, GTorchImpl *predicate, GError **error)
@@ -551,11 +551,11 @@ capture_branches (gdouble *result, GError **error)
          && gtorch_stream_synchronize (stream, NULL, error) && read_first (z, result, error);
 }
 
-/* --- a graph with work that is not the library's, and kernels that it loads --- */
+/* --- a graph with the program's own work, and kernels that are loaded in the capture --- */
 
 #define DO(call) gtorch_cuda_check (gtorch_cuda.call, "the program", error)
 
-/* A graph of the driver's becomes a part of what the stream captures. */
+/* Captures a driver graph as a child of the graph that the stream captures. */
 static gboolean
 fill_by_graph (CUstream stream, CUstream side, CUdeviceptr to, GError **error)
 {
@@ -586,7 +586,7 @@ negate (CUstream stream, CUdeviceptr to, CUdeviceptr x, GError **error)
 {
   static const gint64 image;
   static CUlibrary library;
-  /* the third is not looked at, but is a number that could be an address of the device's */
+  /* the third is not a pointer, but its bits could be an address of the device */
   GtContiguous parameters = {
     .data = { (void *) (guintptr) to, (void *) (guintptr) x, (void *) &image }, .n = 1
   };
@@ -620,7 +620,8 @@ capture_with_others (gdouble *result, GError **error)
     CUstream queue = gtorch_stream_get_handle (stream), other = gtorch_stream_get_handle (side);
     g_autoptr (GTorchGraphCapture) capture = NULL;
 
-    if (queue == NULL || other == NULL || !negate (other, address, address, error) /* loads it */
+    /* this loads the kernel */
+    if (queue == NULL || other == NULL || !negate (other, address, address, error)
         || !gtorch_device_synchronize (gpu (0), NULL, error))
       return FALSE;
     capture =
@@ -639,7 +640,7 @@ capture_with_others (gdouble *result, GError **error)
   return TRUE;
 }
 
-/* --- products of a library's, whose launches are recorded --- */
+/* --- products of cublasLt, whose launches are recorded --- */
 
 static int
 negate_instead (void *stream, unsigned algorithm)
@@ -651,7 +652,7 @@ static gboolean
 multiply_often (gdouble *result, GError **error)
 {
   static gint64 n_columns;
-  const gint64 left[] = { 8, 300 }, right[] = { 300, ++n_columns * 2 }; /* other ones each time */
+  const gint64 left[] = { 8, 300 }, right[] = { 300, ++n_columns * 2 }; /* other shapes each time */
   g_autoptr (GTorchImpl) x = gtorch_op_full (left, 2, 1, GTORCH_DTYPE_FLOAT64, gpu (0), error);
   g_autoptr (GTorchImpl) y =
       x != NULL ? gtorch_op_full (right, 2, 3, GTORCH_DTYPE_FLOAT64, gpu (0), error) : NULL;

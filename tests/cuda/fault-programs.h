@@ -12,13 +12,13 @@ typedef struct
 {
   const gchar *name;
   gboolean (*run) (gdouble *result, GError **error);
-  gdouble expected;         /* its result */
-  const gchar *fake;        /* what it wants of GTORCH_FAKE_CUDA */
-  const gchar *key, *value; /* and of the environment */
+  gdouble expected;         /* the expected result */
+  const gchar *fake;        /* the settings in GTORCH_FAKE_CUDA */
+  const gchar *key, *value; /* an environment variable */
 } FaultProgram;
 
-/* They end with one that has no name. */
-extern const FaultProgram fault_programs[];      /* run again and again in one process */
-extern const FaultProgram fault_programs_once[]; /* begin in a process of their own */
+/* Each array ends with an element that has no name. */
+extern const FaultProgram fault_programs[];      /* these run again and again in one process */
+extern const FaultProgram fault_programs_once[]; /* these start in their own process */
 
 G_END_DECLS

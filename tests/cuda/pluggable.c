@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A library with an allocator, as programs have it: addresses that nobody can look at. */
+/* A library with an allocator, like those that programs write: the host cannot read its addresses. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ PUBLIC void *pluggable_malloc (ssize_t size, int device, void *stream);
 PUBLIC void pluggable_free (void *address, ssize_t size, int device, void *stream);
 PUBLIC long pluggable_held (void);
 
-/* For who wants to be called while the loader is at work. */
+/* Calls a function of the test while the loader is active. */
 __attribute__ ((constructor)) static void
 on_load (void)
 {

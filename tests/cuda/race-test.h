@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* What the tests of orders between streams have in common. They run on the fake driver and, with
+/* Shared helpers of the tests of synchronisation between streams. They run on the fake driver and, with
  * ON_A_REAL_GPU, on that of a GPU. */
 
 #include <tests/sanitizer.h>
@@ -15,7 +15,7 @@
 #define fake_cuda_set_seed(seed) ((void) (seed))
 #endif
 
-/* Before g_test_init (): says so if there is no GPU, or no kernels. */
+/* Skips the test if there is no GPU, or no kernels. Call it before g_test_init (). */
 static inline gboolean
 skips_without_gpu (void)
 {
@@ -35,7 +35,7 @@ skips_without_gpu (void)
   return FALSE;
 }
 
-/* Streams of the CPU are threads: ThreadSanitizer would find what is wrong on purpose, too. */
+/* Streams of the CPU are threads: ThreadSanitizer would report the deliberate races, too. */
 #ifdef __SANITIZE_THREAD__
 #define RACE_ON_CPU(name) g_test_skip ("threads race on purpose, which ThreadSanitizer reports")
 #else

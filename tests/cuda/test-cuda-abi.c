@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The driver's binary interface as the library declares it, against the headers of NVIDIA's toolkit. */
+/* Compares the driver's binary interface as the library declares it with the headers of NVIDIA's toolkit. */
 
 #include <glib.h>
 #include <gtorch/cuda/driver/gtorch-cuda-abi-private.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The memory of a GPU: who gets which again, and what is done when it runs out.
- * The devices have 256 MiB. */
+/* The memory of a GPU: its reuse, and the steps when it runs out. The devices have 256 MiB. */
 
 #include "config.h"
 
@@ -36,7 +35,7 @@ used (void)
   return accounts.n_bytes;
 }
 
-/* Every arena of the device obeys its rules, and together they have what the driver gave. */
+/* Every arena of the device keeps its invariants, and together they hold all memory from the driver. */
 static void
 check_arenas (void)
 {
@@ -67,7 +66,7 @@ a_stream_gets_its_own_memory_again_at_once (void)
   gpointer data = x->storage->data;
 
   fake_cuda_hold (TRUE);
-  gtorch_op_fill_inplace (x, 1, NULL); /* still to be done */
+  gtorch_op_fill_inplace (x, 1, NULL); /* not executed yet */
   gtorch_impl_unref (x);
   x = bytes (1000);
   g_assert_true (x->storage->data == data);
@@ -76,7 +75,7 @@ a_stream_gets_its_own_memory_again_at_once (void)
 }
 
 static void
-memory_that_others_use_waits_in_limbo (void)
+memory_in_use_by_other_streams_waits_in_limbo (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   g_autoptr (GTorchImpl) second = NULL;
@@ -85,7 +84,7 @@ memory_that_others_use_waits_in_limbo (void)
   GTorchImpl *x;
   gpointer data;
 
-  gtorch_device_empty_cache (gpu (0)); /* nothing free is before x */
+  gtorch_device_empty_cache (gpu (0)); /* no free memory precedes x */
   x = bytes (32768);
   data = x->storage->data;
   fake_cuda_set_seed (1);
@@ -122,15 +121,15 @@ cached_memory_of_other_streams_is_used_before_giving_up (void)
   gtorch_device_empty_cache (gpu (0));
 }
 
-/* Nothing but waiting for the other stream gives the memory back. */
+/* Only waiting for the other stream gives the memory back. */
 static void
-limbo_is_waited_for_before_giving_up (void)
+an_allocation_waits_for_limbo_before_it_fails (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchImpl *x = bytes (180 * MIB);
   GTorchStreamGuard *guard;
 
-  fake_cuda_set_seed (2); /* late */
+  fake_cuda_set_seed (2); /* executes late */
   guard = gtorch_stream_guard_new (other);
   gtorch_op_fill_inplace (x, 1, NULL);
   gtorch_stream_guard_unref (guard);
@@ -261,9 +260,9 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (statistics_follow);
   TEST (a_stream_gets_its_own_memory_again_at_once);
-  TEST (memory_that_others_use_waits_in_limbo);
+  TEST (memory_in_use_by_other_streams_waits_in_limbo);
   TEST (cached_memory_of_other_streams_is_used_before_giving_up);
-  TEST (limbo_is_waited_for_before_giving_up);
+  TEST (an_allocation_waits_for_limbo_before_it_fails);
   TEST (running_out_of_memory_says_how_much);
   TEST (the_program_is_asked_to_drop_something);
   TEST (threads_may_allocate_together);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies and values that a main loop waits for. */
+/* Asynchronous copies and reads in a main loop. */
 
 #include "config.h"
 
@@ -23,7 +23,7 @@ element (GTorchTensor *x, gint64 i)
   return gtorch_tensor_select (x, 0, i, NULL);
 }
 
-/* Work of the GPU is done late, and only while the main loop turns. */
+/* The GPU executes work late, and only while the main loop runs. */
 static void
 settle (void)
 {
@@ -72,12 +72,12 @@ elements_come_from_a_gpu (void)
   settle ();
   g_assert_true (gtorch_tensor_neg_inplace (x, &error));
   gtorch_tensor_to_device_async (x, gtorch_device_cpu (), NULL, take_result, &result);
-  g_assert_true (gtorch_tensor_neg_inplace (x, &error)); /* has its place behind the copy */
+  g_assert_true (gtorch_tensor_neg_inplace (x, &error)); /* is enqueued behind the copy */
   turn_until (&result);
   host = gtorch_tensor_to_device_finish (x, result, &error);
   g_assert_no_error (error);
   g_assert_true (gtorch_tensor_is_pinned (host));
-  fake_cuda_hold (TRUE); /* nothing is waited for any more */
+  fake_cuda_hold (TRUE); /* nothing waits any more */
   assert_negative_ramp (host);
   fake_cuda_hold (FALSE);
 }
@@ -109,7 +109,7 @@ elements_go_to_a_gpu (void)
 }
 
 static void
-what_is_there_is_the_tensor_itself (void)
+tensors_already_there_are_returned (void)
 {
   GTorchDevice *devices[] = { gtorch_device_cpu (), gpu (0) };
   guint i;
@@ -145,7 +145,7 @@ another_gpu_gets_them (void)
 }
 
 static void
-values_come_when_they_are_computed (void)
+reads_complete_when_values_are_computed (void)
 {
   g_autoptr (GTorchTensor) x = tensor (gpu (0));
   g_autoptr (GTorchTensor) last = element (x, N - 1);
@@ -187,7 +187,7 @@ wrong_values_are_errors (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED);
 }
 
-/* Every pair of places, with and without pinned memory, another dtype and another layout. */
+/* Tries every pair of devices, with and without pinned memory, another dtype and another layout. */
 static void
 copies_end_in_the_main_loop (void)
 {
@@ -314,9 +314,9 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (elements_come_from_a_gpu);
   TEST (elements_go_to_a_gpu);
-  TEST (what_is_there_is_the_tensor_itself);
+  TEST (tensors_already_there_are_returned);
   TEST (another_gpu_gets_them);
-  TEST (values_come_when_they_are_computed);
+  TEST (reads_complete_when_values_are_computed);
   TEST (wrong_values_are_errors);
   TEST (copies_end_in_the_main_loop);
   TEST (a_copy_that_does_not_fit_is_an_error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What attention leaves to cuDNN, and what it makes of products and softmax. */
+/* When attention uses cuDNN, and when matrix products and softmax. */
 
 #include "config.h"
 
@@ -10,7 +10,8 @@
 
 #include "cuda-test.h"
 
-static gint64 rows = 16; /* each case has a size of its own: what cuDNN cannot do is remembered */
+/* each case has its own size: the library remembers what cuDNN does not support */
+static gint64 rows = 16;
 
 static int
 multiply (void *stream, unsigned algorithm)
@@ -37,7 +38,7 @@ make (const gint64 *shape, guint n_dims, guint dtype)
   return result;
 }
 
-/* How often cuDNN was asked; *products: cublasLt. */
+/* Returns how often cuDNN ran; *products: how often cublasLt ran. */
 static guint
 attend (const Case *c, guint *products)
 {
@@ -59,7 +60,7 @@ attend (const Case *c, guint *products)
     }
   y = gtorch_scaled_dot_product_attention (q, k, v, mask, c->dropout_p, c->is_causal, 0,
                                            c->heads != c->key_heads, &error);
-  /* The fake driver has no where, for what is masked as a whole, and no softmax, on the other way. */
+  /* In the fallback, the fake driver has neither where, for rows that are masked entirely, nor softmax. */
   if (fake_cudnn.n_executed > n && mask == NULL)
     {
       g_assert_no_error (error);
@@ -89,7 +90,7 @@ static const Case by_products[] = {
 };
 
 static void
-cudnn_does_it_at_once (void)
+cudnn_computes_supported_cases (void)
 {
   guint products, i;
 
@@ -105,17 +106,17 @@ cudnn_does_it_at_once (void)
 }
 
 static void
-what_cudnn_cannot_do_is_made_of_products (void)
+other_cases_use_products (void)
 {
   guint products, i;
 
-  /* it has nothing … */
+  /* cuDNN has no engine at all … */
   for (i = 0; i < G_N_ELEMENTS (by_cudnn); i++, rows++)
     {
       g_assert_cmpuint (attend (&by_cudnn[i], &products), ==, 0);
       g_assert_cmpuint (products, >, 0);
     }
-  /* … or not this */
+  /* … or not for this case */
   fake_cudnn.n_engines = 1;
   for (i = 0; i < G_N_ELEMENTS (by_products); i++, rows++)
     {
@@ -135,8 +136,8 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   fake_cublaslt.multiply = multiply;
   fake_cudnn.engines[0].note = -1;
-  TEST (cudnn_does_it_at_once);
-  TEST (what_cudnn_cannot_do_is_made_of_products);
+  TEST (cudnn_computes_supported_cases);
+  TEST (other_cases_use_products);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

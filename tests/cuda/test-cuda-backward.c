@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Backward passes and streams, on the CPU's streams and on a GPU's. The first part is the manual's chapter:
- * each of its snippets as it stands there, what it calls safe under every order of work that the driver of
- * the tests can think of, and what it calls unsafe found by GTORCH_CHECK=streams. With ON_A_REAL_GPU it is
- * the driver of one that chooses the order. */
+/* Backward passes and streams, on the CPU's streams and on a GPU's. The first part covers the chapter of
+ * the manual: each of its snippets verbatim. Those that it calls safe must be right under every order of
+ * work that the fake driver can choose, those that it calls unsafe must be reported by
+ * GTORCH_CHECK=streams. With ON_A_REAL_GPU the order is that of a real one. */
 
 #include "config.h"
 
@@ -19,9 +19,9 @@
 #define LENGTH 64
 #define SEEDS  150
 #endif
-#define ROUNDS 12 /* on the CPU */
+#define ROUNDS 12 /* for the CPU */
 
-static GTorchDevice *device; /* that the test is for */
+static GTorchDevice *device; /* the device under test */
 static GRand *chance;
 
 static gboolean
@@ -30,7 +30,7 @@ is_gpu (void)
   return device->type != GTORCH_DEVICE_TYPE_CPU;
 }
 
-/* --- streams that take their time --- */
+/* --- streams with delays --- */
 
 static gboolean
 take_time (gpointer data, GError **error)
@@ -39,7 +39,7 @@ take_time (gpointer data, GError **error)
   return TRUE;
 }
 
-/* A GPU of the tests is late by itself. */
+/* The fake GPU delays work by itself. */
 static void
 late (GTorchStream *stream)
 {
@@ -74,10 +74,10 @@ filled (gdouble number)
   return must (gtorch_full (GTORCH_SHAPE (LENGTH), number, GTORCH_DTYPE_FLOAT32, device, NULL));
 }
 
-/* 3 x³ of x = 2, by way of x² on one stream and 3 x on another; the slope is 36. */
+/* 3 x³ for x = 2, computed from x² on one stream and 3 x on another; the derivative is 36. */
 typedef struct
 {
-  GTorchStream *outer; /* current, as the default stream is in most programs */
+  GTorchStream *outer; /* the current stream outside, usually the default one */
   GTorchStream *s, *p, *q;
   GTorchTensor *x, *cube, *loss;
 } Case;
@@ -131,7 +131,7 @@ tear_down (Case *c)
   g_object_unref (c->q);
 }
 
-/* Something computed of the gradient on the current stream. */
+/* Computes something from the gradient on the current stream. */
 static GTorchTensor *
 use_grads (Case *c)
 {
@@ -216,7 +216,7 @@ initial_gradient_of_another_context_that_is_waited_for (Case *c)
   return use_grads (c);
 }
 
-/* The same of autograd_grad (). */
+/* Uses the result of autograd_grad () in the same way. */
 
 static GTorchTensor *
 use_result (GPtrArray *grads)
@@ -273,7 +273,7 @@ read_all (GTorchTensor *tensor, gsize *n_bytes)
   return g_bytes_unref_to_data (g_steal_pointer (&bytes), n_bytes);
 }
 
-/* Were all elements 37 when the stream that computed them was done? */
+/* Returns TRUE if all elements were 37 when the stream that computed them had finished. */
 static gboolean
 run (Snippet snippet, gboolean outer_is_default, guint seed)
 {
@@ -312,16 +312,16 @@ is_safe (Snippet snippet)
     for (outer = 0; outer < 2; outer++)
       for (seed = 0; seed < n_runs (); seed++)
         {
-          gtorch_checks = checks ? GTORCH_CHECK_STREAMS : 0;
+          gtorch_checks_set (checks ? GTORCH_CHECK_STREAMS : 0);
           g_assert_true (run (snippet, outer, seed));
           if (n_warnings > 0)
             g_test_message ("%s", warning);
           g_assert_cmpuint (n_warnings, ==, 0);
         }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
-/* `first` may not have been done when `second` is. */
+/* `second` may run before `first` is done. */
 static void
 is_unsafe (Snippet snippet, const gchar *first, const gchar *second)
 {
@@ -334,30 +334,30 @@ is_unsafe (Snippet snippet, const gchar *first, const gchar *second)
       return;
     }
 #endif
-  /* The CPU's default stream waits for who computes its operands, and what it does is done at once. */
+  /* the CPU's default stream waits for the writers of its operands, and is synchronous */
   for (outer = 0; outer < (is_gpu () ? 2 : 1); outer++)
     for (seed = 0; seed < n_runs (); seed++)
       {
-        gtorch_checks = GTORCH_CHECK_STREAMS;
+        gtorch_checks_set (GTORCH_CHECK_STREAMS);
         run (snippet, outer, seed);
         g_assert_cmpuint (n_warnings, ==, 1);
         if (strstr (warning, first) == NULL || strstr (warning, second) == NULL
             || strstr (warning, "called by ") == NULL || strstr (warning, "; and by ") == NULL)
           g_error ("%s", warning);
         n_warnings = 0;
-        gtorch_checks = 0;
+        gtorch_checks_set (0);
         if (is_gpu ())
           wrong += !run (snippet, outer, seed);
       }
   g_test_message ("%u of %u wrong", wrong, 2 * n_runs ());
-#ifndef ON_A_REAL_GPU /* which may be as kind as it likes */
+#ifndef ON_A_REAL_GPU /* a real GPU may happen to be right */
   if (is_gpu ())      /* or the order did not matter */
     g_assert_cmpuint (wrong, >, 0);
 #endif
 }
 
 static void
-what_is_safe (void)
+safe_snippets_have_no_race (void)
 {
   is_safe (grads_in_the_same_context);
   is_safe (grads_in_another_context_that_waits);
@@ -385,7 +385,7 @@ initial_gradient_without_waiting (void)
   is_unsafe (initial_gradient_of_another_context, "full on ", "mul on ");
 }
 
-/* The queue of the CPU's default stream is the program itself. */
+/* The calling thread executes the work of the CPU's default stream. */
 static void
 the_default_stream_of_the_cpu_waits_by_itself (void)
 {
@@ -393,7 +393,7 @@ the_default_stream_of_the_cpu_waits_by_itself (void)
 
   if (is_gpu ())
     return;
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   for (seed = 0; seed < ROUNDS; seed++)
     {
       g_assert_true (run (grads_in_another_context, TRUE, seed));
@@ -401,38 +401,38 @@ the_default_stream_of_the_cpu_waits_by_itself (void)
       g_assert_true (run (results_in_another_context, TRUE, seed));
     }
   g_assert_cmpuint (n_warnings, ==, 0);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
-asked_to_it_is_an_error_of_backward (void)
+fatal_checks_make_it_an_error_of_backward (void)
 {
   g_autoptr (GTorchTensor) initial = NULL;
   g_autoptr (GError) error = NULL;
   Case c;
 
   set_up (&c, FALSE);
-  gtorch_checks = GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL);
   initial = filled (1);
   on (c.s);
   g_assert_false (gtorch_tensor_backward (c.cube, initial, FALSE, FALSE, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_true (g_str_has_prefix (error->message, "backward of mul: streams: "));
   g_assert_null (gtorch_tensor_get_grad (c.x));
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   tear_down (&c);
 }
 
-/* --- what else the engine puts into order --- */
+/* --- synchronisation inside the engine --- */
 
-/* x + y, with one gradient for both. */
+/* x + y, with one tensor as the gradient of both. */
 #define TEST_TYPE_SUM (test_sum_get_type ())
 G_DECLARE_FINAL_TYPE (TestSum, test_sum, TEST, SUM, GTorchFunction)
 
 struct _TestSum
 {
   GTorchFunction parent_instance;
-  GTorchStream *stream; /* of forward */
+  GTorchStream *stream; /* the stream of forward */
 };
 
 G_DEFINE_TYPE (TestSum, test_sum, GTORCH_TYPE_FUNCTION)
@@ -483,7 +483,7 @@ add_with_one_gradient (GTorchTensor *x, GTorchTensor *y)
   return g_object_ref (outputs->pdata[0]);
 }
 
-/* Each root's gradient is made on the stream of the caller, and used on the root's own. */
+/* Each root's gradient is created on the caller's stream, and used on the stream of the root. */
 static GTorchTensor *
 several_roots (Case *c)
 {
@@ -507,8 +507,7 @@ several_roots (Case *c)
   return used;
 }
 
-/* One gradient goes to two streams. One of them may be reading it still when on the other one there is
- * something to be added to it. */
+/* One gradient goes to two streams. One of them may still read it while the other adds to it. */
 static GTorchTensor *
 shared_gradients (Case *c)
 {
@@ -523,8 +522,8 @@ shared_gradients (Case *c)
   a = must (gtorch_tensor_mul_scalar (c->x, 3, NULL));
   wait_for (c->s, c->p);
   on (c->s);
-  both =
-      add_with_one_gradient (b, a); /* its gradient goes back to p, which is done with it first */
+  /* its gradient returns to p, which is the first to have finished */
+  both = add_with_one_gradient (b, a);
   wait_for (c->outer, c->s);
   on (c->outer);
   more = must (gtorch_tensor_mul (both, d, NULL)); /* (5 x + 3 x) 35 x */
@@ -537,7 +536,7 @@ shared_gradients (Case *c)
   }
 }
 
-/* The gradient of the slope, which backward itself has spread over the streams: 18 x = 36. */
+/* The gradient of the derivative, which backward itself has computed on several streams: 18 x = 36. */
 static GTorchTensor *
 gradients_of_gradients (Case *c)
 {
@@ -556,7 +555,8 @@ gradients_of_gradients (Case *c)
   return use_result (curvatures);
 }
 
-/* Backward comes after what the caller's stream did to the gradients, and before what it does to them. */
+/* Backward runs after the work of the caller's stream that wrote the gradients, and before its later work
+ * on them. */
 static GTorchTensor *
 several_passes (Case *c)
 {
@@ -594,7 +594,7 @@ halve_it (GTorchTensor *leaf, gpointer data, GError **error)
   return TRUE;
 }
 
-/* What hooks put on streams is part of the pass. */
+/* Work that hooks enqueue on streams is part of the pass. */
 static GTorchTensor *
 hooks_in_a_pass (Case *c)
 {
@@ -613,7 +613,7 @@ hooks_in_a_pass (Case *c)
 }
 
 static void
-all_is_in_order (void)
+the_engine_has_no_race (void)
 {
   is_safe (several_roots);
   is_safe (shared_gradients);
@@ -640,13 +640,13 @@ all_is_in_order (void)
     name ();                       \
   }
 
-BOTH (what_is_safe)
+BOTH (safe_snippets_have_no_race)
 BOTH (grads_without_waiting)
 BOTH (results_without_waiting)
 BOTH (initial_gradient_without_waiting)
 BOTH (the_default_stream_of_the_cpu_waits_by_itself)
-BOTH (asked_to_it_is_an_error_of_backward)
-BOTH (all_is_in_order)
+BOTH (fatal_checks_make_it_an_error_of_backward)
+BOTH (the_engine_has_no_race)
 
 #ifdef ON_A_REAL_GPU
 #define TEST(name) g_test_add_func ("/GTorchBackward/gpu/" #name, name##_on_gpu)
@@ -670,13 +670,13 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   count_warnings ();
   chance = g_rand_new_with_seed (1);
-  TEST (what_is_safe);
+  TEST (safe_snippets_have_no_race);
   TEST (grads_without_waiting);
   TEST (results_without_waiting);
   TEST (initial_gradient_without_waiting);
   TEST (the_default_stream_of_the_cpu_waits_by_itself);
-  TEST (asked_to_it_is_an_error_of_backward);
-  TEST (all_is_in_order);
+  TEST (fatal_checks_make_it_an_error_of_backward);
+  TEST (the_engine_has_no_race);
   result = g_test_run ();
 #ifndef ON_A_REAL_GPU
   assert_no_misuse ();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The quickest algorithm is looked for when that is wanted, and only then. */
+/* The fastest algorithm is searched if the benchmark mode is enabled, and only then. */
 
 #include "config.h"
 
@@ -12,11 +12,11 @@
 #include "cuda/ops/gtorch-cuda-cudnn-private.h"
 #include "dispatch/gtorch-multiply-private.h"
 
-#define N_ALGORITHMS          5 /* of the fake cublasLt */
+#define N_ALGORITHMS          5 /* as the fake cublasLt has */
 #define NOTE_NONDETERMINISTIC 4
 
 static guint quickest, broken;
-static gint64 next_size = 8; /* each test has shapes of its own */
+static gint64 next_size = 8; /* each test has its own shapes */
 
 static void
 take_time (void *data)
@@ -24,7 +24,7 @@ take_time (void *data)
   fake_cuda_pass_time (3000);
 }
 
-/* What is not the quickest takes time. */
+/* All algorithms but the fastest take time. */
 static void
 work (void *stream, unsigned algorithm)
 {
@@ -106,7 +106,7 @@ end_capture (CUstream stream)
 
 /* --- products --- */
 
-/* How many products cublasLt was asked for. */
+/* Returns how many products cublasLt was asked for. */
 static guint
 mm (void)
 {
@@ -137,7 +137,7 @@ wait_until_given_back (void *data)
     g_thread_yield ();
 }
 
-/* Before this product is done, somebody else gives back what products work in. */
+/* Before this product is done, another thread frees the workspaces. */
 static int
 multiply_beside (void *stream, unsigned algorithm)
 {
@@ -149,7 +149,7 @@ multiply_beside (void *stream, unsigned algorithm)
 }
 
 static void
-products_on_trial_keep_what_they_work_in (void)
+timed_products_keep_their_workspace (void)
 {
   if (!gtorch_allocator_get_caching (gpu_allocator ()))
     {
@@ -164,7 +164,7 @@ products_on_trial_keep_what_they_work_in (void)
 }
 
 static void
-products_take_the_first_algorithm_unasked (void)
+products_use_the_first_algorithm_by_default (void)
 {
   set_up (3);
   gtorch_device_set_benchmark (gpu (0), FALSE);
@@ -205,7 +205,7 @@ the_first_stays_if_it_is_the_quickest (void)
 }
 
 static void
-what_fails_is_passed_over (void)
+failing_algorithms_are_skipped (void)
 {
   guint n_present;
 
@@ -230,7 +230,7 @@ nothing_is_timed_in_a_capture (void)
   g_assert_cmpuint (fake_cublaslt.algorithm, ==, 0);
   end_capture (capture);
 
-  /* … but what is known is used */
+  /* … but known results are used */
   mm ();
   g_assert_cmpuint (fake_cublaslt.algorithm, ==, 3);
   capture = begin_capture ();
@@ -241,7 +241,7 @@ nothing_is_timed_in_a_capture (void)
 }
 
 static void
-what_is_added_to_is_not_timed (void)
+accumulating_products_are_not_timed (void)
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
@@ -260,7 +260,7 @@ what_is_added_to_is_not_timed (void)
 
 /* --- convolutions --- */
 
-/* How many convolutions cuDNN was asked for. */
+/* Returns how many convolutions cuDNN was asked for. */
 static guint
 convolve (void)
 {
@@ -277,7 +277,7 @@ convolve (void)
 }
 
 static void
-convolutions_take_the_first_engine_unasked (void)
+convolutions_use_the_first_engine_by_default (void)
 {
   set_up (3);
   gtorch_device_set_benchmark (gpu (0), FALSE);
@@ -294,7 +294,7 @@ the_quickest_engine_is_kept (void)
   set_up (3);
   g_assert_cmpuint (convolve (), >, 2 * fake_cudnn.n_engines);
   g_assert_cmpuint (fake_cudnn.last, ==, 3);
-  g_assert_cmpuint (fake_cudnn.n_present, ==, n_present + 2); /* cuDNN's own choice, too */
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n_present + 2); /* cuDNN's own choice as well */
   n_plans = fake_cudnn.n_plans;
   g_assert_cmpuint (convolve (), ==, 1);
   g_assert_cmpuint (fake_cudnn.last, ==, 3);
@@ -307,7 +307,7 @@ the_quickest_engine_is_kept (void)
 }
 
 static void
-an_engine_that_fails_is_passed_over (void)
+failing_engines_are_skipped (void)
 {
   set_up (3);
   fake_cudnn.engines[3].fails = TRUE;
@@ -317,7 +317,7 @@ an_engine_that_fails_is_passed_over (void)
 }
 
 static void
-engines_without_order_must_be_allowed (void)
+nondeterministic_engines_must_be_allowed (void)
 {
   set_up (3);
   fake_cudnn.engines[3].note = NOTE_NONDETERMINISTIC;
@@ -330,7 +330,7 @@ engines_without_order_must_be_allowed (void)
   convolve ();
   g_assert_cmpuint (fake_cudnn.last, ==, 3);
 
-  /* never unasked */
+  /* never without that setting */
   set_up (3);
   fake_cudnn.engines[0].note = NOTE_NONDETERMINISTIC;
   gtorch_device_set_benchmark (gpu (0), FALSE);
@@ -340,7 +340,7 @@ engines_without_order_must_be_allowed (void)
 }
 
 static void
-engines_without_room_are_passed_over (void)
+engines_with_too_much_workspace_are_skipped (void)
 {
   FakeCudaAccounts accounts;
   guint i;
@@ -355,7 +355,7 @@ engines_without_room_are_passed_over (void)
   g_assert_cmpuint (fake_cudnn.last, ==, 5);
   fake_cuda_set_memory (0, 256 * MIB);
 
-  /* More than may be: nobody tries it. */
+  /* More workspace than allowed: the engine is not tried. */
   set_up (3);
   fake_cudnn.engines[3].workspace = 1024 * MIB;
   convolve ();
@@ -376,9 +376,9 @@ convolutions_are_not_timed_in_a_capture (void)
   tear_down ();
 }
 
-/* --- plans that are kept --- */
+/* --- the cache of plans --- */
 
-#define MAX_PLANS 4096 /* as gtorch-cuda-cudnn.c has it */
+#define MAX_PLANS 4096 /* same as in gtorch-cuda-cudnn.c */
 
 static gpointer
 keep_plan (gpointer data)
@@ -403,7 +403,7 @@ empty_table (void)
     keep_plan (NULL);
 }
 
-/* An engine's kernels may be those of the plan. */
+/* The plan may own the kernels of an engine. */
 static void
 graphs_keep_their_plans (void)
 {
@@ -440,14 +440,14 @@ graphs_keep_their_plans (void)
 static gpointer
 let_go (gpointer data)
 {
-  g_usleep (50000); /* for the capture to begin, if it would */
+  g_usleep (50000); /* a chance for the capture to begin too early */
   fake_cuda_hold (FALSE);
   return NULL;
 }
 
-/* A full table is emptied when the GPU is done, for which a thread waits. */
+/* A full cache is emptied when the GPU is idle, which a thread waits for. */
 static void
-no_capture_begins_while_plans_are_let_go (void)
+no_capture_begins_while_plans_are_freed (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -493,21 +493,21 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   fake_cuda_stop_clock ();
-  TEST (products_take_the_first_algorithm_unasked);
-  TEST (products_on_trial_keep_what_they_work_in);
+  TEST (products_use_the_first_algorithm_by_default);
+  TEST (timed_products_keep_their_workspace);
   TEST (the_quickest_product_is_kept);
   TEST (the_first_stays_if_it_is_the_quickest);
-  TEST (what_fails_is_passed_over);
+  TEST (failing_algorithms_are_skipped);
   TEST (nothing_is_timed_in_a_capture);
-  TEST (what_is_added_to_is_not_timed);
-  TEST (convolutions_take_the_first_engine_unasked);
+  TEST (accumulating_products_are_not_timed);
+  TEST (convolutions_use_the_first_engine_by_default);
   TEST (the_quickest_engine_is_kept);
-  TEST (an_engine_that_fails_is_passed_over);
-  TEST (engines_without_order_must_be_allowed);
-  TEST (engines_without_room_are_passed_over);
+  TEST (failing_engines_are_skipped);
+  TEST (nondeterministic_engines_must_be_allowed);
+  TEST (engines_with_too_much_workspace_are_skipped);
   TEST (convolutions_are_not_timed_in_a_capture);
   TEST (graphs_keep_their_plans);
-  TEST (no_capture_begins_while_plans_are_let_go);
+  TEST (no_capture_begins_while_plans_are_freed);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

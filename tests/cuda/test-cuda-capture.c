@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The rules of captures as the driver without a GPU keeps them: what is recorded, in which order it is done
- * again, and which call gives which error. */
+/* The rules of captures as the fake driver implements them: which calls are recorded, in which order they
+ * are replayed, and which call fails with which error. */
 
 #include "config.h"
 
@@ -52,7 +52,7 @@ begin (Queue queue)
   OK (cuStreamBeginCapture (queue.handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
 
-/* Ends a capture that was spoiled. */
+/* Ends a capture that was invalidated. */
 static void
 end_spoiled (Queue queue, CUresult expected)
 {
@@ -66,7 +66,7 @@ end_spoiled (Queue queue, CUresult expected)
   OK (cuStreamSynchronize (queue.handle));
 }
 
-/* --- what is captured --- */
+/* --- captured calls --- */
 
 static void
 nothing_is_done_before_the_launch (void)
@@ -96,7 +96,7 @@ nothing_is_done_before_the_launch (void)
   OK (cuGraphGetNodes (graph, NULL, &n));
   g_assert_cmpuint (n, ==, 3);
   OK (cuGraphInstantiateWithFlags (&exec, graph, 0));
-  OK (cuGraphDestroy (graph)); /* the executable has its own */
+  OK (cuGraphDestroy (graph)); /* the executable graph has its own copy */
   OK (cuGraphUpload (exec, queue.handle));
   for (i = 0; i < 5; i++)
     {
@@ -113,7 +113,7 @@ nothing_is_done_before_the_launch (void)
   g_object_unref (queue.stream);
 }
 
-/* x is doubled on a; b then takes it to y, a to z; a waits for b (or not) and takes y to z. */
+/* x is doubled on a; then b copies it to y, a to z; a waits for b (or not) and copies y to z. */
 static gboolean
 branches (guint32 seed, gboolean waits)
 {
@@ -153,7 +153,7 @@ branches (guint32 seed, gboolean waits)
 }
 
 static void
-a_missing_dependency_is_a_wrong_number (void)
+a_missing_dependency_gives_wrong_values (void)
 {
   guint32 seed;
   guint n_wrong = 0;
@@ -238,10 +238,10 @@ copies_and_fills_are_captured (void)
   g_object_unref (queue.stream);
 }
 
-/* --- what is not allowed --- */
+/* --- forbidden calls --- */
 
 static void
-waiting_for_a_capture_spoils_it (void)
+waiting_for_a_capture_invalidates_it (void)
 {
   Queue queue = new_queue (), other = new_queue ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -267,7 +267,7 @@ waiting_for_a_capture_spoils_it (void)
       OK (cuStreamIsCapturing (queue.handle, &status));
       g_assert_cmpint (status, ==, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
       CALL (cuEventRecord (event, queue.handle), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-      OK (cuStreamSynchronize (other.handle)); /* others are as before */
+      OK (cuStreamSynchronize (other.handle)); /* other streams are not affected */
       end_spoiled (queue, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
   OK (cuEventDestroy (event));
@@ -315,7 +315,8 @@ captures_do_not_mix (void)
   CALL (cuStreamWaitEvent (b.handle, inside, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
   end_spoiled (a, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   end_spoiled (b, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  CALL (cuStreamWaitEvent (b.handle, inside, 0), CUDA_ERROR_CAPTURED_EVENT); /* it is over */
+  /* the capture has ended */
+  CALL (cuStreamWaitEvent (b.handle, inside, 0), CUDA_ERROR_CAPTURED_EVENT);
   begin (a);
   OK (cuEventRecord (inside, a.handle));
   CALL (cuStreamWaitEvent (NULL, inside, 0), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -351,9 +352,9 @@ in_another_thread (gpointer data)
   return NULL;
 }
 
-/* By mode of the capture: may its own thread, and may another, allocate memory meanwhile? */
+/* For each mode: may the capturing thread, and may another, allocate memory during the capture? */
 static void
-modes_say_who_may_call_what (void)
+modes_restrict_the_calls_of_threads (void)
 {
   static const struct
   {
@@ -376,7 +377,7 @@ modes_say_who_may_call_what (void)
       Other other = { queue.handle, CUDA_SUCCESS, CUDA_SUCCESS };
       CUgraph graph = NULL;
 
-      /* Another thread. */
+      /* another thread */
       OK (cuStreamBeginCapture (queue.handle, cases[i].mode));
       g_thread_join (g_thread_new ("other", in_another_thread, &other));
       g_assert_cmpint (other.end, ==, cases[i].end_by_other);
@@ -390,7 +391,7 @@ modes_say_who_may_call_what (void)
             OK (cuGraphDestroy (graph));
         }
 
-      /* The same thread, and with another mode of its own. */
+      /* the same thread, and with another mode of its own */
       OK (cuStreamBeginCapture (queue.handle, cases[i].mode));
       mode = CU_STREAM_CAPTURE_MODE_RELAXED;
       OK (cuThreadExchangeStreamCaptureMode (&mode));
@@ -420,13 +421,13 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (nothing_is_done_before_the_launch);
-  TEST (a_missing_dependency_is_a_wrong_number);
+  TEST (a_missing_dependency_gives_wrong_values);
   TEST (a_graph_launched_in_a_capture_becomes_a_node);
   TEST (copies_and_fills_are_captured);
-  TEST (waiting_for_a_capture_spoils_it);
+  TEST (waiting_for_a_capture_invalidates_it);
   TEST (streams_must_join);
   TEST (captures_do_not_mix);
-  TEST (modes_say_who_may_call_what);
+  TEST (modes_restrict_the_calls_of_threads);
   result = g_test_run ();
   assert_no_misuse ();
   fake_cuda_get_accounts (&accounts);

@@ -28,7 +28,7 @@ there_and_back_in_every_dtype (void)
       }
 }
 
-/* 0, 1, 2, … of a [rows, columns] matrix, as the transposed one. */
+/* Checks that x is the transpose of the [rows, columns] matrix 0, 1, 2, … */
 static void
 check_transposed (GTorchImpl *x, gint64 rows, gint64 columns)
 {
@@ -56,14 +56,14 @@ layouts_stay_right_across_devices (void)
 
   check_transposed (x, 40, 33);
   check_transposed (y_t, 40, 33);
-  g_assert_true (gtorch_op_copy_inplace (z_t, host_t, FALSE, NULL)); /* both not contiguous */
+  g_assert_true (gtorch_op_copy_inplace (z_t, host_t, FALSE, NULL)); /* both are not contiguous */
   check_transposed (z_t, 40, 33);
-  g_assert_true (gtorch_op_copy_inplace (w, y_t, FALSE, NULL)); /* and converted */
+  g_assert_true (gtorch_op_copy_inplace (w, y_t, FALSE, NULL)); /* and with a conversion */
   check_transposed (w, 40, 33);
 }
 
 static void
-every_dtype_becomes_every_other (void)
+every_dtype_converts_to_every_other (void)
 {
   guint from, to, layout;
 
@@ -122,7 +122,7 @@ peers_are_in_order (void)
       x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
       twice = gtorch_op_add (x, x, 1, NULL);
       moved = gtorch_op_to_device (twice, gpu (1), FALSE, NULL);
-      g_clear_pointer (&twice, gtorch_impl_unref); /* its memory is wanted at once */
+      g_clear_pointer (&twice, gtorch_impl_unref); /* its memory is reused at once */
       twice = gtorch_op_mul (x, x, NULL);
       sum = gtorch_op_add (moved, moved, 1, NULL);
       g_clear_pointer (&moved, gtorch_impl_unref);
@@ -196,7 +196,7 @@ main (gint argc, gchar **argv)
   TEST (fresh_memory_is_not_zero);
   TEST (there_and_back_in_every_dtype);
   TEST (layouts_stay_right_across_devices);
-  TEST (every_dtype_becomes_every_other);
+  TEST (every_dtype_converts_to_every_other);
   TEST (the_host_may_change_what_it_copied);
   TEST (peers_are_in_order);
   TEST (peers_of_any_layout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What GPUs say of themselves, and which one a program gets. */
+/* The properties of GPUs, and the choice of one. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "cuda-test.h"
 
-/* Runs the case once more in a process with the settings; TRUE in the new one. */
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
 static gboolean
 in_process (const gchar *settings, const gchar *visible)
 {
@@ -70,7 +70,7 @@ the_first_gpu_is_the_default (void)
 }
 
 static void
-a_prohibited_gpu_is_not (void)
+a_prohibited_gpu_is_not_the_default (void)
 {
   if (!in_process ("devices=2,mode=2", NULL))
     return;
@@ -79,7 +79,7 @@ a_prohibited_gpu_is_not (void)
 }
 
 static void
-without_a_gpu_it_is_the_cpu (void)
+without_a_gpu_the_cpu_is_the_default (void)
 {
   if (!in_process ("devices=0", NULL))
     return;
@@ -136,7 +136,7 @@ options_choose_the_device (void)
   g_assert_true (gtorch_get_default_device () == gpu (0));
   g_assert_true (parse ("program --device=cuda:1", &error));
   g_assert_true (gtorch_get_default_device () == gpu (1));
-  g_assert_true (parse ("program", &error)); /* does not change what was set */
+  g_assert_true (parse ("program", &error)); /* does not change the current setting */
   g_assert_true (gtorch_get_default_device () == gpu (1));
   g_assert_true (parse ("program --disable-cuda --device=cuda:1", &error));
   g_assert_true (gtorch_get_default_device () == gtorch_device_cpu ());
@@ -214,7 +214,7 @@ libraries_say_their_versions_or_packages (void)
 }
 
 static void
-the_driver_says_what_is_left (void)
+the_driver_reports_free_memory (void)
 {
   guint64 available = 0, less = 0, total = 0;
   g_autoptr (GError) error = NULL;
@@ -238,7 +238,7 @@ the_driver_says_what_is_left (void)
 }
 
 static void
-tensors_know_the_number_of_their_gpu (void)
+tensors_know_the_index_of_their_gpu (void)
 {
   g_autoptr (GTorchTensor) there = gtorch_tensor_wrap (ramp_1d (gpu (1), GTORCH_DTYPE_FLOAT32, 3));
   g_autoptr (GTorchTensor) here = gtorch_ones (GTORCH_SHAPE (3), 0, gtorch_device_cpu (), NULL);
@@ -250,7 +250,7 @@ tensors_know_the_number_of_their_gpu (void)
 }
 
 static void
-a_gpu_can_be_made_ready_at_once (void)
+a_gpu_can_be_initialised_early (void)
 {
   g_autoptr (GError) error = NULL;
 
@@ -268,7 +268,7 @@ a_gpu_can_be_made_ready_at_once (void)
 }
 
 static void
-nothing_is_made_ready_without_a_gpu (void)
+nothing_is_initialised_without_a_gpu (void)
 {
   if (!in_process ("devices=0", NULL))
     return;
@@ -283,17 +283,17 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (a_gpu_describes_itself);
   TEST (the_first_gpu_is_the_default);
-  TEST (a_prohibited_gpu_is_not);
-  TEST (without_a_gpu_it_is_the_cpu);
+  TEST (a_prohibited_gpu_is_not_the_default);
+  TEST (without_a_gpu_the_cpu_is_the_default);
   TEST (architectures_cover_what_they_can_run_on);
   TEST (options_choose_the_device);
   TEST (disabled_cuda_is_left_alone);
   TEST (the_environment_hides_devices);
   TEST (the_environment_can_hide_all);
   TEST (libraries_say_their_versions_or_packages);
-  TEST (a_gpu_can_be_made_ready_at_once);
-  TEST (nothing_is_made_ready_without_a_gpu);
-  TEST (the_driver_says_what_is_left);
-  TEST (tensors_know_the_number_of_their_gpu);
+  TEST (a_gpu_can_be_initialised_early);
+  TEST (nothing_is_initialised_without_a_gpu);
+  TEST (the_driver_reports_free_memory);
+  TEST (tensors_know_the_index_of_their_gpu);
   return g_test_run ();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of GPUs goes to other libraries and comes from them: in the order of the streams that are told, and
- * back to its maker when nothing uses it. */
+/* Memory of GPUs is exchanged with other libraries: in the order of the given streams, and returned to
+ * its producer when it is not used any more. */
 
 #include "config.h"
 
@@ -135,10 +135,10 @@ wait_for_deletion (Foreign *self)
   g_mutex_unlock (&self->lock);
 }
 
-/* --- in --- */
+/* --- import --- */
 
 static void
-our_own_memory_comes_back (void)
+our_own_memory_round_trips (void)
 {
   guint i, versioned, copy;
 
@@ -173,7 +173,7 @@ our_own_memory_comes_back (void)
 }
 
 static void
-it_has_a_place_and_may_be_read_only (void)
+imports_have_a_device_and_may_be_read_only (void)
 {
   const gint types[] = { GTORCH_DL_CUDA, GTORCH_DL_CUDA_MANAGED };
   g_autoptr (GTorchTensor) owner = gpu_ramp (1, N);
@@ -211,7 +211,7 @@ it_has_a_place_and_may_be_read_only (void)
 }
 
 static void
-nothing_is_believed_of_its_place (void)
+claimed_devices_are_verified (void)
 {
   static const struct
   {
@@ -248,7 +248,7 @@ nothing_is_believed_of_its_place (void)
 }
 
 static void
-it_goes_back_at_once_when_nothing_uses_it (void)
+unused_imports_are_returned_at_once (void)
 {
   g_autoptr (GTorchTensor) owner = gpu_ramp (0, N);
   Foreign *foreign = foreign_new (owner, GTORCH_DL_CUDA, 0);
@@ -264,7 +264,7 @@ it_goes_back_at_once_when_nothing_uses_it (void)
 }
 
 static void
-it_goes_back_when_the_work_is_done (void)
+imports_are_returned_after_pending_work (void)
 {
   guint n_streams;
 
@@ -308,9 +308,10 @@ overwrite (gpointer memory)
     ((gdouble *) memory)[i] = -1;
 }
 
-/* The driver reads what anybody has pinned when it comes to it, not before the call returns. */
+/* The driver reads memory that another library has pinned when the copy runs, not before the call
+ * returns. */
 static void
-pinned_memory_of_others_is_copied_before_it_goes (void)
+foreign_pinned_memory_is_copied_before_its_return (void)
 {
   guint seed;
 
@@ -366,10 +367,10 @@ any_call_may_fail (void)
     }
 }
 
-/* --- out --- */
+/* --- export --- */
 
 static void
-the_consumers_stream_comes_after (void)
+the_consumers_stream_waits (void)
 {
   guint seed, copy;
 
@@ -386,7 +387,7 @@ the_consumers_stream_comes_after (void)
 
         settle ();
         fake_cuda_set_seed (seed);
-        fake_cuda_hold (TRUE); /* nobody waits */
+        fake_cuda_hold (TRUE); /* nothing waits */
         gtorch_tensor_mul_scalar_inplace (x, 2, NULL);
         if (!copy)
           {
@@ -445,9 +446,10 @@ without_a_stream_the_host_waits_for_all (void)
   assert_no_misuse ();
 }
 
-/* The deleter is called while the consumer's work is queued; nobody gets the memory before it is done. */
+/* The deleter is called while the consumer's work is still queued; the memory is not reused before that
+ * is done. */
 static void
-what_the_consumer_still_reads_stays (void)
+memory_is_kept_while_the_consumer_reads (void)
 {
   guint seed;
 
@@ -536,16 +538,16 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (our_own_memory_comes_back);
-  TEST (it_has_a_place_and_may_be_read_only);
-  TEST (nothing_is_believed_of_its_place);
-  TEST (it_goes_back_at_once_when_nothing_uses_it);
-  TEST (it_goes_back_when_the_work_is_done);
-  TEST (pinned_memory_of_others_is_copied_before_it_goes);
+  TEST (our_own_memory_round_trips);
+  TEST (imports_have_a_device_and_may_be_read_only);
+  TEST (claimed_devices_are_verified);
+  TEST (unused_imports_are_returned_at_once);
+  TEST (imports_are_returned_after_pending_work);
+  TEST (foreign_pinned_memory_is_copied_before_its_return);
   TEST (any_call_may_fail);
-  TEST (the_consumers_stream_comes_after);
+  TEST (the_consumers_stream_waits);
   TEST (without_a_stream_the_host_waits_for_all);
-  TEST (what_the_consumer_still_reads_stays);
+  TEST (memory_is_kept_while_the_consumer_reads);
   TEST (a_stream_of_another_device_is_refused);
   TEST (a_released_tensor_is_refused);
   TEST (streams_have_addresses);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of the driver's own pool: GTORCH_ALLOC_CONF is backend:cudaMallocAsync. */
+/* Memory of the driver's own pool, with GTORCH_ALLOC_CONF=backend:cudaMallocAsync. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@ accounts (void)
 }
 
 static void
-each_tensor_is_the_drivers (void)
+each_tensor_comes_from_the_driver (void)
 {
   GTorchImpl *x = bytes (1000);
   GTorchImpl *y = bytes (3 * MIB);
@@ -35,7 +35,7 @@ each_tensor_is_the_drivers (void)
   g_assert_cmpuint (accounts ().n_bytes, ==, 0);
 }
 
-/* What is freed goes when the work before it is done. */
+/* A block is freed in stream order. */
 static void
 freeing_is_in_the_order_of_the_stream (void)
 {
@@ -74,7 +74,7 @@ other_streams_are_waited_for (void)
 }
 
 static void
-what_is_not_there_is_out_of_memory (void)
+exhausted_memory_is_an_error (void)
 {
   const gint64 n = 200 * MIB;
   GTorchImpl *x = bytes (n);
@@ -88,7 +88,7 @@ what_is_not_there_is_out_of_memory (void)
 }
 
 static void
-errors_say_who_was_asked (void)
+errors_name_the_drivers_function (void)
 {
   const gint64 n = 1000;
   g_autoptr (GError) error = NULL;
@@ -112,7 +112,7 @@ pools_are_of_segments (void)
 }
 
 static void
-other_gpus_may_use_it (void)
+other_gpus_may_use_the_pool (void)
 {
   g_autoptr (GTorchImpl) before = bytes (1000);
   g_autoptr (GTorchImpl) after = NULL;
@@ -132,13 +132,13 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
 #define ADD(name) g_test_add_func ("/GTorchCudaDriverPool/" #name, name)
-  ADD (each_tensor_is_the_drivers);
+  ADD (each_tensor_comes_from_the_driver);
   ADD (freeing_is_in_the_order_of_the_stream);
   ADD (other_streams_are_waited_for);
-  ADD (what_is_not_there_is_out_of_memory);
-  ADD (errors_say_who_was_asked);
+  ADD (exhausted_memory_is_an_error);
+  ADD (errors_name_the_drivers_function);
   ADD (pools_are_of_segments);
-  ADD (other_gpus_may_use_it);
+  ADD (other_gpus_may_use_the_pool);
 #undef ADD
   result = g_test_run ();
   assert_no_misuse ();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Drivers that are not there, too old, without devices or incomplete: each time an error that says so, in a
- * process of its own, since a process looks for the driver once. */
+/* Drivers that are missing, too old, without devices or incomplete: each causes an error that says so.
+ * Each case runs in its own process, since a process looks for the driver once. */
 
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #include "cuda-test.h"
 
-/* The message for the first device, which there must not be. */
+/* Prints the message for the first device, which must not exist. */
 static void
 print_reason (void)
 {
@@ -23,7 +23,7 @@ print_reason (void)
   g_printerr ("%s\n", error->message);
 }
 
-/* Runs the case once more, in a process with the settings; TRUE in the new one. */
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
 static gboolean
 in_process (const gchar *driver, const gchar *settings)
 {
@@ -79,7 +79,7 @@ an_old_driver_says_its_version (void)
 }
 
 static void
-no_device_is_said (void)
+a_missing_device_is_reported (void)
 {
   if (in_process (NULL, "devices=0"))
     {
@@ -119,7 +119,7 @@ a_missing_function_is_an_error (void)
   g_test_trap_assert_stderr ("*cuMemCreate: operation not supported*");
 }
 
-/* Kernels' parameters go by pointers where the driver does not tell how large they are. */
+/* Parameters of kernels are passed by pointers where the driver does not report their sizes. */
 static void
 a_driver_that_tells_no_sizes_launches (void)
 {
@@ -140,7 +140,7 @@ a_driver_that_tells_no_sizes_launches (void)
 }
 
 static void
-numbers_of_devices_end (void)
+indices_of_devices_are_checked (void)
 {
   if (in_process (NULL, "devices=3"))
     {
@@ -159,7 +159,7 @@ numbers_of_devices_end (void)
   g_test_trap_assert_stderr ("*the numbers of cuda devices end at 2*");
 }
 
-/* What becomes of a child that is forked now and uses a GPU: 0: it can; 1: it is told that it was forked. */
+/* Forks a child that uses a GPU. Returns 0 if it can, 1 if it gets the error for a forked process. */
 static gint
 use_in_child (void)
 {
@@ -197,7 +197,7 @@ counting_harms_no_child (void)
   g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (manager)), ==, 3);
   g_assert_cmpuint (fake_cuda_get_calls ("cuInit"), ==, 0);
   g_assert_cmpint (use_in_child (), ==, 0);
-  gpu (0); /* now CUDA is initialised here */
+  gpu (0); /* this initialises CUDA */
   g_assert_cmpint (use_in_child (), ==, 1);
   g_assert_true (gtorch_device_manager_is_available (manager));
 }
@@ -258,7 +258,7 @@ note_change (GListModel *list, guint position, guint n_removed, guint n_added, G
 }
 
 static void
-another_number_of_devices_is_told (void)
+changed_numbers_of_devices_are_notified (void)
 {
   GListModel *list;
   g_autoptr (GString) text = NULL;
@@ -296,7 +296,7 @@ parts_of_gpus_are_counted_by_the_driver (void)
 }
 
 static void
-no_signal_comes_when_the_driver_agrees (void)
+no_signal_is_emitted_without_a_change (void)
 {
   GListModel *list;
   g_autoptr (GString) text = NULL;
@@ -343,7 +343,7 @@ the_environment_makes_launches_wait (void)
   g_unsetenv ("GTORCH_LAUNCH_BLOCKING");
 }
 
-/* Late work, so that what is not waited for is not done. */
+/* The work is delayed, so that it is done only if the call waits. */
 static void
 check_blocking (gboolean waits)
 {
@@ -441,7 +441,7 @@ a_forked_child_gets_an_error (void)
   g_assert_cmpint (waitpid (child, &status, 0), ==, child);
   g_assert_true (WIFEXITED (status));
   g_assert_cmpint (WEXITSTATUS (status), ==, 0);
-  values = read_doubles (x); /* the parent goes on */
+  values = read_doubles (x); /* the parent is not affected */
   g_assert_cmpfloat (values[7], ==, 7);
 }
 
@@ -454,17 +454,17 @@ main (gint argc, gchar **argv)
   TEST (a_missing_library_is_named);
   TEST (an_old_library_is_named);
   TEST (an_old_driver_says_its_version);
-  TEST (no_device_is_said);
+  TEST (a_missing_device_is_reported);
   TEST (an_incomplete_driver_cannot_begin);
   TEST (a_missing_function_is_an_error);
   TEST (a_driver_that_tells_no_sizes_launches);
-  TEST (numbers_of_devices_end);
+  TEST (indices_of_devices_are_checked);
   TEST (a_forked_child_gets_an_error);
   TEST (counting_harms_no_child);
   TEST (visible_devices_are_counted_alike);
   g_test_add_func ("/GTorchCudaDriver/visible_devices/subprocess/count", count_before_and_after);
-  TEST (another_number_of_devices_is_told);
-  TEST (no_signal_comes_when_the_driver_agrees);
+  TEST (changed_numbers_of_devices_are_notified);
+  TEST (no_signal_is_emitted_without_a_change);
   TEST (parts_of_gpus_are_counted_by_the_driver);
   TEST (the_environment_makes_launches_wait);
   g_test_add_func ("/GTorchCudaDriver/launches/subprocess/wait", launches_wait);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The streams of the backward pass as its hooks see them, in asynchronous passes too, on several devices, and
- * where captures begin and end. */
+/* The streams of the backward pass as its hooks see them, also in asynchronous passes, on several
+ * devices, and at the boundaries of captures. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #define LENGTH 64
 #define SEEDS  100
 
-static GTorchDevice *device; /* that the test is for */
+static GTorchDevice *device; /* the device under test */
 
 static gboolean
 is_gpu (void)
@@ -62,7 +62,7 @@ filled (GTorchDevice *where, gdouble number, gboolean requires_grad)
   return tensor;
 }
 
-/* With what the current stream of the tensor's device has done. */
+/* Checks the elements after the work of the current stream of the tensor's device. */
 static void
 assert_all (GTorchTensor *tensor, gdouble expected)
 {
@@ -85,13 +85,13 @@ assert_grad (GTorchTensor *leaf, gdouble expected)
   assert_all (grad, expected);
 }
 
-/* --- what hooks see --- */
+/* --- hooks --- */
 
 typedef struct
 {
   GThread *thread;
   GTorchStream *expected;
-  GTorchStream *left_behind; /* current when it returns */
+  GTorchStream *left_behind; /* the current stream on return */
   guint n_calls;
 } Seen;
 
@@ -124,7 +124,7 @@ on_backward (GObject *source, GAsyncResult *result, gpointer data)
   *(gboolean *) data = TRUE;
 }
 
-/* y on p, z on q; the caller's stream is s. */
+/* y is computed on p, z on q; the caller's stream is s. */
 static void
 hooks_run_on_the_streams_of_forward (void)
 {
@@ -163,8 +163,8 @@ hooks_run_on_the_streams_of_forward (void)
       if (is_async)
         {
           gtorch_tensor_backward_async (z, ones, FALSE, FALSE, NULL, on_backward, &is_done);
-          on (gtorch_device_get_default_stream (
-              device)); /* the pass has the stream that was current */
+          /* the pass uses the stream that was current */
+          on (gtorch_device_get_default_stream (device));
           while (!is_done)
             g_main_context_iteration (NULL, TRUE);
           g_assert_true (gtorch_stream_get_current (device)
@@ -221,7 +221,7 @@ open_gate (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* The streams do nothing until the main loop runs, and yet it gets there. */
+/* The streams do nothing until the main loop runs, and yet the call returns. */
 static void
 an_asynchronous_pass_does_not_block (void)
 {
@@ -259,7 +259,7 @@ an_asynchronous_pass_does_not_block (void)
 
         used = must (gtorch_tensor_add_scalar (grad, 1, 1, NULL));
       }
-      if (!gate.is_open) /* the pass only had to put its work into queues */
+      if (!gate.is_open) /* the pass only had to enqueue its work */
         {
           g_source_remove (timeout);
           open_gate (&gate);
@@ -288,7 +288,7 @@ assert_pair (GTorchTensor *grad, gpointer data, GError **error)
   return NULL;
 }
 
-/* 9 x² by way of another GPU, and a gradient that the caller changes just before. */
+/* Computes 9 x² with a copy to another GPU, and a gradient that the caller changes just before. */
 static void
 go_there_and_back (Pair *pair)
 {
@@ -308,7 +308,7 @@ go_there_and_back (Pair *pair)
   triple = must (gtorch_tensor_mul_scalar (x, 3, NULL));
   moved = must (gtorch_tensor_to_device (triple, pair->devices[0], FALSE, NULL));
   square = must (gtorch_tensor_mul (moved, moved, NULL));
-  /* The copy goes back on the streams on which it came. */
+  /* The gradient of the copy uses the streams of the copy. */
   gtorch_tensor_register_hook (moved, assert_pair, pair, NULL, NULL);
   on (pair->callers[0]);
   on (pair->callers[1]);
@@ -341,10 +341,10 @@ streams_of_several_devices (void)
     for (seed = 0; seed < SEEDS; seed++)
       {
         fake_cuda_set_seed (seed);
-        gtorch_checks = checks ? GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL : 0;
+        gtorch_checks_set (checks ? GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL : 0);
         go_there_and_back (&pair);
       }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   for (i = 0; i < 2; i++)
     {
       g_object_unref (pair.callers[i]);
@@ -408,11 +408,11 @@ a_pass_does_not_enter_or_leave_a_capture (void)
   g_assert_cmpuint (gtorch_cuda_graph_get_n_nodes (other), ==, 0);
   on (c);
   g_assert_null (gtorch_tensor_get_grad (x));
-  /* Nothing of what is not wanted is asked. */
+  /* Gradients that are not needed are not computed. */
   grads = gtorch_autograd_grad (&mixed, 1, &inside, 1, &ones, 1, TRUE, FALSE, FALSE, NULL);
   g_assert_nonnull (grads);
   end (capture);
-  /* It is over: where it was does not matter. */
+  /* The stream on which it was captured does not matter after the end. */
   on (s);
   g_assert_true (gtorch_tensor_backward (inside, ones, FALSE, FALSE, NULL));
   assert_grad (x, 4);

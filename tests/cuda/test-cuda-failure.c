@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A device that is lost: what the error says, who hears of it, what is still possible. */
+/* A lost device: the error message, who gets it, and what still works. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@ heal (void)
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
 }
 
-/* Four operations, each one piece of work, none of which is done before the device is let go. */
+/* Enqueues four operations of one kernel each, none of which runs before the device is released. */
 static void
 enqueue (GTorchImpl *x)
 {
@@ -64,10 +64,10 @@ end (void)
   return error;
 }
 
-/* --- what it says --- */
+/* --- the message --- */
 
 static void
-the_error_names_what_it_can_have_been (void)
+the_error_names_the_possible_operations (void)
 {
   g_autoptr (GTorchImpl) x = begin (3);
   g_autoptr (GError) error = NULL;
@@ -80,7 +80,7 @@ the_error_names_what_it_can_have_been (void)
 }
 
 static void
-what_is_known_to_be_done_is_left_out (void)
+finished_operations_are_not_named (void)
 {
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
   g_autoptr (GTorchEvent) event = NULL;
@@ -123,9 +123,10 @@ what_is_known_to_be_done_is_left_out (void)
     }
 }
 
-/* Errors and lost devices of what a shape function computes are those of the operation that was called. */
+/* If a shape function computes something, its errors and lost devices are reported for the operation that
+ * was called. */
 static void
-what_a_shape_waits_for_is_named (void)
+operations_that_wait_for_shapes_are_named (void)
 {
   static const gchar *const ops[] = { "nonzero", "masked_select", "bincount", "one_hot" };
   guint i;
@@ -170,7 +171,7 @@ what_a_shape_waits_for_is_named (void)
     }
 }
 
-/* There is none for it on the driver without a GPU. */
+/* The fake driver has no kernel for it. */
 static void
 a_missing_kernel_is_named_after_the_operation (void)
 {
@@ -184,9 +185,9 @@ a_missing_kernel_is_named_after_the_operation (void)
   g_assert_true (g_str_has_prefix (error->message, "unique: gt_order_"));
 }
 
-/* An operation that is waited for has not been done as a whole if it goes on. */
+/* An operation that waits for the device and continues afterwards is still unfinished. */
 static void
-what_goes_on_after_a_wait_is_named (void)
+operations_that_continue_after_a_wait_are_named (void)
 {
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
   g_autoptr (GError) error = NULL;
@@ -227,11 +228,11 @@ each_stream_with_unfinished_work_is_named (void)
 }
 
 static void
-asked_to_it_names_the_one_that_failed (void)
+error_checks_name_the_operation_that_failed (void)
 {
   guint nth;
 
-  gtorch_checks |= GTORCH_CHECK_ERRORS;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_ERRORS);
   for (nth = 1; nth <= 4; nth++)
     {
       g_autoptr (GTorchImpl) x = begin (nth);
@@ -247,11 +248,11 @@ asked_to_it_names_the_one_that_failed (void)
       g_assert_null (strstr (error->message, " or in "));
       heal ();
     }
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
-many_operations_leave_the_last_ones (void)
+only_the_last_of_many_operations_are_named (void)
 {
   g_autoptr (GTorchImpl) x = begin (1);
   g_autoptr (GError) error = NULL;
@@ -264,9 +265,9 @@ many_operations_leave_the_last_ones (void)
   heal ();
 }
 
-/* What a call says only once has happened to that call alone. */
+/* An error that a call returns only once affects that call alone. */
 static void
-an_error_that_passes_loses_nothing (void)
+a_transient_error_loses_no_device (void)
 {
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, 50);
   g_autoptr (GError) error = NULL;
@@ -280,7 +281,7 @@ an_error_that_passes_loses_nothing (void)
   heal ();
 }
 
-/* --- what is possible afterwards --- */
+/* --- after the failure --- */
 
 static void
 every_later_call_fails_at_once_with_the_first_cause (void)
@@ -342,7 +343,7 @@ every_later_call_fails_at_once_with_the_first_cause (void)
   g_assert_cmpuint (fake_cuda_get_calls ("cuStreamSynchronize"), ==, 0);
   g_assert_cmpuint (fake_cuda_get_calls ("cuCtxSynchronize"), ==, 0);
 
-  /* Other devices are as before. */
+  /* other devices are not affected */
   g_assert_true (gtorch_device_check (gpu (1), NULL));
   enqueue (other);
   values = read_doubles (other);
@@ -350,7 +351,7 @@ every_later_call_fails_at_once_with_the_first_cause (void)
   heal ();
 }
 
-/* --- who hears of it --- */
+/* --- notification --- */
 
 typedef struct
 {
@@ -379,7 +380,7 @@ fail_in_thread (gpointer data)
 }
 
 static void
-the_owner_hears_of_it_in_its_main_loop (void)
+the_owner_is_notified_in_its_main_loop (void)
 {
   g_autoptr (GTorchImpl) x = begin (1);
   g_autoptr (GError) error = NULL;
@@ -408,17 +409,17 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (the_error_names_what_it_can_have_been);
-  TEST (what_is_known_to_be_done_is_left_out);
-  TEST (what_a_shape_waits_for_is_named);
+  TEST (the_error_names_the_possible_operations);
+  TEST (finished_operations_are_not_named);
+  TEST (operations_that_wait_for_shapes_are_named);
   TEST (a_missing_kernel_is_named_after_the_operation);
-  TEST (what_goes_on_after_a_wait_is_named);
+  TEST (operations_that_continue_after_a_wait_are_named);
   TEST (each_stream_with_unfinished_work_is_named);
-  TEST (asked_to_it_names_the_one_that_failed);
-  TEST (many_operations_leave_the_last_ones);
-  TEST (an_error_that_passes_loses_nothing);
+  TEST (error_checks_name_the_operation_that_failed);
+  TEST (only_the_last_of_many_operations_are_named);
+  TEST (a_transient_error_loses_no_device);
   TEST (every_later_call_fails_at_once_with_the_first_cause);
-  TEST (the_owner_hears_of_it_in_its_main_loop);
+  TEST (the_owner_is_notified_in_its_main_loop);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Every call of the driver fails once, in small programs: the program gets an error or does not notice,
- * nothing is lost, and the next run is right. No function that the library calls is left out. */
+ * nothing leaks, and the next run is right. Every function that the library calls is covered. */
 
 #include "config.h"
 
@@ -14,8 +14,8 @@
 #include "cuda-test.h"
 #include "fault-programs.h"
 
-static const gchar *program_file; /* this one */
-static GHashTable *failed;        /* the functions that have */
+static const gchar *program_file; /* this file */
+static GHashTable *failed;        /* the functions that have failed */
 
 static void
 check_run (const FaultProgram *program, const gchar *what, guint nth)
@@ -37,7 +37,7 @@ check_run (const FaultProgram *program, const gchar *what, guint nth)
     }
 }
 
-/* As no real device could be. */
+/* Repairs the device, which no real device could do. */
 static gboolean
 heal (void)
 {
@@ -62,9 +62,9 @@ check_clean_run (const FaultProgram *program, const gchar *what, guint nth)
   GTorchHostAllocator *host = gtorch_host_allocator_get_default ();
   FakeCudaAccounts accounts;
   gdouble result = NAN;
-  static gsize lost;          /* where cuMemRelease() failed */
-  static guint64 lost_pinned; /* where the device did; … */
-  static guint n_registered;  /* … so many blocks of it are the system's memory */
+  static gsize lost;          /* bytes whose cuMemRelease () failed */
+  static guint64 lost_pinned; /* pinned bytes on lost devices */
+  static guint n_registered;  /* number of these blocks that are registered memory of the system */
 
   program->run (&result, &error);
   if (error != NULL || result != program->expected)
@@ -154,7 +154,7 @@ several_calls_may_fail (gconstpointer data)
     }
 }
 
-/* An error of work under way comes up in a later call, and stays. */
+/* An error of asynchronous work appears in a later call, and persists. */
 static void
 work_may_fail (gconstpointer data)
 {
@@ -183,9 +183,9 @@ work_may_fail (gconstpointer data)
   g_assert_cmpuint (nth, >, 1);
 }
 
-/* --- what is done once in a process: each fault in one of its own --- */
+/* --- code that runs once in a process: a process for each fault --- */
 
-#define NO_FAULT 3 /* exit status: the function was not called so often */
+#define NO_FAULT 3 /* exit status: the function was not called that often */
 
 static gint
 run_alone (gchar **args)
@@ -216,7 +216,7 @@ run_alone (gchar **args)
   if (!has_failed)
     return NO_FAULT;
   if (g_strv_contains (final, args[1]))
-    { /* the driver is not asked again */
+    { /* the driver is not initialised again */
       g_autoptr (GError) error = NULL;
       gdouble value;
 
@@ -230,7 +230,7 @@ run_alone (gchar **args)
   return 0;
 }
 
-/* Its exit status. */
+/* Runs the program in a process and returns its exit status. */
 static gint
 spawn (const FaultProgram *program, const gchar *function, guint nth, gint result, gchar **output)
 {
@@ -246,7 +246,7 @@ spawn (const FaultProgram *program, const gchar *function, guint nth, gint resul
       g_strconcat (options != NULL ? options : "", " atexit_sleep_ms=0", NULL);
   gint status;
 
-  /* ThreadSanitizer would have each of them sleep for a second in the end. */
+  /* ThreadSanitizer would let each of them sleep for a second at exit. */
   environment = g_environ_setenv (environment, "TSAN_OPTIONS", at_once, TRUE);
   if (program->key != NULL)
     environment = g_environ_setenv (environment, program->key, program->value, TRUE);
@@ -286,9 +286,9 @@ any_first_call_may_fail (gconstpointer data)
       }
 }
 
-/* --- all of them --- */
+/* --- coverage --- */
 
-/* The functions that the files of a folder of the library, and of the folders in it, call. */
+/* Finds the functions of the driver that the files in a folder of the library and its subfolders call. */
 static void
 find_calls (const gchar *path, GHashTable *calls)
 {
@@ -328,7 +328,7 @@ no_function_is_left_out (void)
 
   find_calls (folder, calls);
   g_assert_cmpuint (g_hash_table_size (calls), >, 40);
-  /* for kernels with much shared memory, none of which this driver has */
+  /* for kernels with much shared memory; this driver has none */
   g_hash_table_remove (calls, "cuKernelSetAttribute");
   g_hash_table_iter_init (&iter, calls);
   while (g_hash_table_iter_next (&iter, &key, NULL))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What cuFFT is asked for, and which plans are kept. */
+/* The calls of cuFFT, and the cache of plans. */
 
 #include "config.h"
 
@@ -31,7 +31,7 @@ uninitialised (guint dtype, const gint64 *shape, guint n_dims)
   uninitialised (GTORCH_DTYPE_##dtype, (const gint64[]){ __VA_ARGS__ }, \
                  sizeof ((const gint64[]){ __VA_ARGS__ }) / sizeof (gint64))
 
-/* A transform along the dims that must succeed. */
+/* Runs a transform along the dims that must succeed. */
 static void
 c2c (GTorchImpl *x, const gint64 *dims, gsize n_dims, gboolean inverse)
 {
@@ -42,7 +42,7 @@ c2c (GTorchImpl *x, const gint64 *dims, gsize n_dims, gboolean inverse)
   g_assert_nonnull (y);
 }
 
-/* Of n elements, as a plan of its own. */
+/* Transforms n elements with a plan of its own. */
 static void
 transform_line (gint64 n)
 {
@@ -104,7 +104,7 @@ first_dimension_is_strided (void)
 }
 
 static void
-dimension_between_is_moved (void)
+middle_dimension_is_moved (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 6, 4, 5);
 
@@ -142,13 +142,13 @@ real_lines_have_half_as_many_results (void)
   g_assert_cmpint (fake_cufft.last.out_type, ==, COMPLEX_32);
   g_assert_true (fake_cufft.in == gtorch_impl_data (x));
 
-  /* an address that is not one of a complex number */
+  /* an address that is not aligned for a complex number */
   of_odd = gtorch_op_fft_r2c (odd, 1, 1, NULL);
   g_assert_nonnull (of_odd);
   g_assert_cmpint ((guintptr) fake_cufft.in % 8, ==, 0);
   g_assert_true (fake_cufft.in != gtorch_impl_data (odd));
 
-  /* which writes to its input */
+  /* this one writes to its input */
   back = gtorch_op_fft_c2r (half, 1, 6, 1, NULL);
   g_assert_nonnull (back);
   ASSERT_LAYOUT (1, 3, 1, 4, 1, 6);
@@ -171,7 +171,7 @@ plans_are_made_once (void)
 }
 
 static void
-longest_unused_goes_first (void)
+least_recently_used_plan_is_evicted (void)
 {
   g_assert_cmpuint (gtorch_fft_plan_cache_get_max_size (cache), ==, 4096);
   forget ();
@@ -224,7 +224,7 @@ max_size_is_a_property (void)
 }
 
 static void
-each_device_has_its_own (void)
+each_device_has_its_own_plans (void)
 {
   const gint64 n = 10, dim = 0;
   GTorchFFTPlanCache *other = gtorch_device_get_fft_plan_cache (gpu (1));
@@ -242,9 +242,9 @@ each_device_has_its_own (void)
   gtorch_fft_plan_cache_clear (other);
 }
 
-/* The plan's memory is ours, and given back. */
+/* The plan's work area comes from our allocator, and is freed. */
 static void
-work_area_is_of_the_allocator (void)
+work_area_comes_from_the_allocator (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 1000);
   const gint64 dim = 0;
@@ -266,7 +266,7 @@ work_area_is_of_the_allocator (void)
 }
 
 static void
-streams_are_told (void)
+plans_get_the_stream (void)
 {
   g_autoptr (GTorchImpl) x = NEW (COMPLEX64, 1000);
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -283,7 +283,7 @@ streams_are_told (void)
   g_assert_cmpuint (fake_cufft.n_plans, ==, 1);
 }
 
-/* Its kernels read the tables of the plan. */
+/* The captured kernels read the tables of the plan. */
 static void
 graph_keeps_its_plans (void)
 {
@@ -306,12 +306,12 @@ graph_keeps_its_plans (void)
       g_assert_no_error (error);
     }
   gtorch_fft_plan_cache_clear (cache);
-  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the capture has it */
+  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the capture refers to it */
   gtorch_graph_capture_end (capture, &error);
   g_assert_no_error (error);
-  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the graph has */
+  g_assert_cmpuint (fake_cufft.n_present, ==, 1); /* the graph refers to it */
   g_assert_true (gtorch_cuda_graph_replay (graph, NULL));
-  g_assert_true (gtorch_cuda_graph_reset (graph, NULL)); /* the replay may be under way */
+  g_assert_true (gtorch_cuda_graph_reset (graph, NULL)); /* the replay may still be running */
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
   gtorch_device_empty_cache (gpu (0));
   g_assert_cmpuint (fake_cufft.n_present, ==, 0);
@@ -321,7 +321,7 @@ graph_keeps_its_plans (void)
       gtorch_graph_capture_new (graph, stream, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
   g_assert_no_error (error);
   c2c (x, &dim, 1, FALSE);
-  g_clear_pointer (&capture, gtorch_graph_capture_unref); /* given up */
+  g_clear_pointer (&capture, gtorch_graph_capture_unref); /* the capture is abandoned */
   g_assert_cmpuint (fake_cufft.n_present, ==, 1);
   forget ();
 }
@@ -363,15 +363,15 @@ main (gint argc, gchar **argv)
   cache = gtorch_device_get_fft_plan_cache (gpu (0));
   TEST (last_dimensions_are_one_plan);
   TEST (first_dimension_is_strided);
-  TEST (dimension_between_is_moved);
+  TEST (middle_dimension_is_moved);
   TEST (five_dimensions_are_two_plans);
   TEST (real_lines_have_half_as_many_results);
   TEST (plans_are_made_once);
-  TEST (longest_unused_goes_first);
+  TEST (least_recently_used_plan_is_evicted);
   TEST (max_size_is_a_property);
-  TEST (each_device_has_its_own);
-  TEST (work_area_is_of_the_allocator);
-  TEST (streams_are_told);
+  TEST (each_device_has_its_own_plans);
+  TEST (work_area_comes_from_the_allocator);
+  TEST (plans_get_the_stream);
   TEST (graph_keeps_its_plans);
   TEST (failures_are_errors);
   result = g_test_run ();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Branches of graphs as the driver sees them: what it has no place for in one, what is captured without the
- * library, drivers that have none, and how much a replay asks of it. */
+/* Branches of graphs in the driver: operations that cannot be in one, work that is captured without the
+ * library, drivers without branches, and the number of driver calls of a replay. */
 
 #include "config.h"
 
@@ -123,7 +123,7 @@ replay (Program *self)
   g_assert_no_error (error);
 }
 
-/* --- what is asked of the driver --- */
+/* --- driver calls --- */
 
 static void
 the_host_does_not_wait (void)
@@ -151,7 +151,7 @@ the_host_does_not_wait (void)
   program_clear (&program);
 }
 
-/* Each has its own predicate and numbers, though none is done when the next is launched. */
+/* Each replay has its own predicate and numbers, though none has run when the next is launched. */
 static void
 replays_are_queued (void)
 {
@@ -189,7 +189,7 @@ replays_are_queued (void)
 }
 
 static void
-a_branch_runs_where_its_stream_would (void)
+a_branch_runs_in_the_order_of_its_stream (void)
 {
   CUstream before, inside;
   Program program;
@@ -206,7 +206,7 @@ a_branch_runs_where_its_stream_would (void)
   program_clear (&program);
 }
 
-/* --- what the library does not launch --- */
+/* --- work that the library does not launch --- */
 
 static void
 call_nothing (void *data)
@@ -214,7 +214,7 @@ call_nothing (void *data)
 }
 
 static void
-functions_of_the_host_are_in_no_branch (void)
+host_functions_are_refused_in_branches (void)
 {
   Program program;
 
@@ -227,7 +227,7 @@ functions_of_the_host_are_in_no_branch (void)
 }
 
 static void
-work_past_a_branch_is_seen (void)
+work_bypassing_a_branch_is_detected (void)
 {
   CUstream before;
   Program program;
@@ -242,7 +242,7 @@ work_past_a_branch_is_seen (void)
 }
 
 static void
-memory_of_the_programs_kernels_is_looked_at (void)
+memory_of_the_programs_kernels_is_checked (void)
 {
   guint i;
 
@@ -255,7 +255,7 @@ memory_of_the_programs_kernels_is_looked_at (void)
 
       program_begin (&program);
       if (way == 0)
-        gtorch_checks |= GTORCH_CHECK_GRAPH;
+        gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
       begin_if (&program);
       if (place > 0)
         negate_x (&program);
@@ -269,7 +269,7 @@ memory_of_the_programs_kernels_is_looked_at (void)
         g_clear_object (&theirs);
       gtorch_graph_capture_end (program.capture, &error);
       gtorch_graph_capture_unref (program.capture);
-      gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+      gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
       if (way == 2)
         assert_error (&error, GTORCH_ERROR_CAPTURE,
                       "graph: a fill, which the library did not launch, uses memory at 0x* that "
@@ -289,7 +289,7 @@ memory_of_the_programs_kernels_is_looked_at (void)
 
 /* --- drivers and builds without branches --- */
 
-/* The first in this program. */
+/* The kernel is the first in this program. */
 static void
 a_missing_kernel_leaves_the_graph_as_it_is (void)
 {
@@ -318,7 +318,7 @@ typedef struct
   GTorchTensor *x;
 } Other;
 
-/* Each looks at all queues. */
+/* Creates streams; each creation looks at all queues. */
 static gpointer
 make_streams (gpointer data)
 {
@@ -331,9 +331,9 @@ make_streams (gpointer data)
   return NULL;
 }
 
-/* The queue of a branch is known to nobody when it is gone. */
+/* Other threads do not see the queue of a branch after its end. */
 static void
-other_threads_look_at_the_queues (void)
+other_threads_do_not_see_the_queues_of_branches (void)
 {
   Other other = { FALSE };
   GThread *thread;
@@ -350,7 +350,7 @@ other_threads_look_at_the_queues (void)
       g_test_trap_assert_passed ();
       return;
     }
-  gtorch_device_get_default_stream (gpu (0)); /* whose queue nobody else gets */
+  gtorch_device_get_default_stream (gpu (0)); /* no other stream gets its queue */
   program_begin (&program);
   thread = g_thread_new ("other", make_streams, &other);
   for (i = 0; i < 300; i++)
@@ -368,7 +368,7 @@ other_threads_look_at_the_queues (void)
   assert_no_misuse ();
 }
 
-/* As soon as it is not captured. */
+/* Uses the stream as soon as it does not capture any more. */
 static gpointer
 use_stream (gpointer data)
 {
@@ -388,7 +388,7 @@ use_stream (gpointer data)
 }
 
 static void
-another_thread_goes_on_with_a_stream_that_leaves (void)
+another_thread_may_use_a_stream_that_has_left (void)
 {
   Other other = { FALSE };
   GThread *thread;
@@ -443,7 +443,7 @@ join (gpointer data)
   return NULL;
 }
 
-/* The branches of a graph in the graph are not theirs. */
+/* The branches of a child graph are not branches of the outer one. */
 static void
 other_threads_let_streams_join (void)
 {
@@ -489,7 +489,7 @@ other_threads_let_streams_join (void)
     }
   program_clear (&inner);
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
-  program_begin (&inner); /* what was kept for the last replay goes */
+  program_begin (&inner); /* frees the resources of the last replay */
   negate_x (&inner);
   program_end (&inner);
   program_clear (&inner);
@@ -497,7 +497,7 @@ other_threads_let_streams_join (void)
 }
 
 static void
-an_old_driver_says_so (void)
+an_old_driver_is_reported (void)
 {
   static const gchar *const missing[] = {
     "cuGraphConditionalHandleCreate",
@@ -555,14 +555,14 @@ main (gint argc, gchar **argv)
   TEST (a_missing_kernel_leaves_the_graph_as_it_is);
   TEST (the_host_does_not_wait);
   TEST (replays_are_queued);
-  TEST (a_branch_runs_where_its_stream_would);
-  TEST (functions_of_the_host_are_in_no_branch);
-  TEST (work_past_a_branch_is_seen);
-  TEST (memory_of_the_programs_kernels_is_looked_at);
-  TEST (other_threads_look_at_the_queues);
-  TEST (another_thread_goes_on_with_a_stream_that_leaves);
+  TEST (a_branch_runs_in_the_order_of_its_stream);
+  TEST (host_functions_are_refused_in_branches);
+  TEST (work_bypassing_a_branch_is_detected);
+  TEST (memory_of_the_programs_kernels_is_checked);
+  TEST (other_threads_do_not_see_the_queues_of_branches);
+  TEST (another_thread_may_use_a_stream_that_has_left);
   TEST (other_threads_let_streams_join);
-  TEST (an_old_driver_says_so);
+  TEST (an_old_driver_is_reported);
   result = g_test_run ();
   assert_no_misuse ();
   fake_cuda_get_accounts (&accounts);

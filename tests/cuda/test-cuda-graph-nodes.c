@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a capture holds besides the library's own operations: kernels, copies and fills of the program's, and
- * the memory that they use; and kernels that are loaded while a graph is captured. */
+/* The nodes of a capture besides the library's own operations: kernels, copies and fills of the program,
+ * and the memory that they use; and kernels that are loaded during a capture. */
 
 #include "config.h"
 
@@ -62,7 +62,7 @@ program_begin (Program *self, GTorchCaptureMode mode)
   g_assert_no_error (error);
 }
 
-/* The error of the end; NULL. */
+/* Ends the capture and returns the error, or NULL. */
 static GError *
 program_end (Program *self)
 {
@@ -80,7 +80,7 @@ program_clear (Program *self)
   g_object_unref (self->stream);
 }
 
-/* A kernel of the program's own: y = -x. */
+/* Launches a kernel of the program: y = -x. */
 static void
 negate (CUstream stream, CUdeviceptr y, CUdeviceptr x)
 {
@@ -112,7 +112,7 @@ negate (CUstream stream, CUdeviceptr y, CUdeviceptr x)
   }                                                          \
   G_STMT_END
 
-/* --- the library's own --- */
+/* --- nodes of the library --- */
 
 static GTorchTensor *
 use_much (Program *self, GTorchTensor *x, GTorchTensor *matrix, GTorchCUDAGraph *child)
@@ -149,7 +149,7 @@ the_librarys_nodes_are_known (void)
   Program inner, outer;
   GError *error;
 
-  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   program_begin (&inner, MODE);
   g_assert_nonnull (gtorch_tensor_neg_inplace (x, NULL));
   error = program_end (&inner);
@@ -157,7 +157,7 @@ the_librarys_nodes_are_known (void)
   program_begin (&outer, MODE);
   y = use_much (&outer, x, matrix, inner.graph);
   error = program_end (&outer);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   ASSERT_WARNINGS (0, "");
   g_assert_true (gtorch_cuda_graph_replay_on (outer.graph, outer.stream, &error));
@@ -167,9 +167,9 @@ the_librarys_nodes_are_known (void)
   program_clear (&outer);
 }
 
-/* --- the program's --- */
+/* --- nodes of the program --- */
 
-/* Results of the capture, its operands and named inputs are kept. */
+/* The graph keeps the results of the capture, its operands and its named inputs. */
 static void
 memory_of_the_graph_may_be_used (void)
 {
@@ -188,12 +188,12 @@ memory_of_the_graph_may_be_used (void)
   OK (cuMemcpyDtoDAsync (address_of (y), address_of (named), 8, program.handle));
   negate (program.handle, address_of (dropped), address_of (x));
   OK (cuMemcpyDtoDAsync (address_of (y) + 8, address_of (dropped), 8, program.handle));
-  OK (cuMemsetD8Async (other, 0, N * 8, program.handle)); /* not the library's memory at all */
+  OK (cuMemsetD8Async (other, 0, N * 8, program.handle)); /* not memory of the library */
   g_object_unref (dropped);
   g_assert_true (gtorch_cuda_graph_add_input (program.graph, "named", named, NULL));
-  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   error = program_end (&program);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   ASSERT_WARNINGS (1,
                    "graph: 4 of its nodes were captured without the library: a copy, gt_neg_f64, "
@@ -226,7 +226,7 @@ a_graph_of_the_programs_kernels_is_not_empty (void)
 }
 
 static void
-memory_that_the_graph_does_not_keep_is_told (void)
+memory_that_the_graph_does_not_keep_is_reported (void)
 {
   guint way;
 
@@ -261,7 +261,7 @@ memory_that_the_graph_does_not_keep_is_told (void)
 }
 
 static void
-memory_of_nobody_is_an_error (void)
+unowned_memory_is_an_error (void)
 {
   guint relaxed;
 
@@ -307,7 +307,7 @@ memory_of_nobody_is_an_error (void)
 }
 
 static void
-what_is_not_known_is_not_made_again (void)
+unknown_nodes_are_not_cloned (void)
 {
   g_autoptr (GTorchTensor) x = filled (3);
   g_autoptr (GTorchTensor) other = filled (4);
@@ -340,16 +340,16 @@ what_is_not_known_is_not_made_again (void)
   program_clear (&outer);
 }
 
-/* What such kernels do is not among the operations that replays are compared with. */
+/* Replays are compared with the library's operations only; such kernels are not among them. */
 static void
-such_graphs_are_not_compared (void)
+graphs_with_unknown_nodes_are_not_compared (void)
 {
   g_autoptr (GTorchTensor) x = filled (3);
   Program program;
   GError *error;
   guint i;
 
-  gtorch_checks |= GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_REPLAY);
   program_begin (&program, MODE);
   gtorch_tensor_add_scalar_inplace (x, 1, 1, NULL);
   negate (program.handle, address_of (x), address_of (x));
@@ -360,7 +360,7 @@ such_graphs_are_not_compared (void)
       gtorch_cuda_graph_replay_on (program.graph, program.stream, &error);
       g_assert_no_error (error);
     }
-  gtorch_checks &= ~GTORCH_CHECK_REPLAY;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_REPLAY);
   g_assert_true (gtorch_stream_synchronize (program.stream, NULL, NULL));
   g_assert_cmpfloat (first_of (x), ==, 3);
   program_clear (&program);
@@ -387,7 +387,7 @@ failures_of_the_audit_are_errors (void)
       g_assert_true (fake_cuda_clear_faults ());
       if (i == 0)
         g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
-      else /* then nothing is known, and nothing said */
+      else /* then nothing is known, and nothing is reported */
         g_assert_no_error (error);
       g_clear_error (&error);
       ASSERT_WARNINGS (0, "");
@@ -420,7 +420,7 @@ kernels_are_loaded_in_captures (void)
   guint i;
 
   g_log_set_writer_func (keep_message, NULL, NULL);
-  for (i = 0; i < 3; i++) /* not loaded and loaded; without the check at last */
+  for (i = 0; i < 3; i++) /* not loaded; loaded; without the check */
     {
       Program program;
       GError *error;
@@ -428,14 +428,14 @@ kernels_are_loaded_in_captures (void)
       g_clear_pointer (&message, g_free);
       fake_cuda_reset_calls ();
       if (i < 2)
-        gtorch_checks |= GTORCH_CHECK_GRAPH;
+        gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
       program_begin (&program, MODE);
       if (i < 2)
         gtorch_tensor_exp_inplace (x, NULL);
       else
         gtorch_tensor_sin_inplace (x, NULL);
       error = program_end (&program);
-      gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+      gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
       g_assert_no_error (error);
       g_assert_cmpuint (fake_cuda_get_calls ("cuFuncIsLoaded"), ==, 1);
       g_assert_cmpuint (fake_cuda_get_calls ("cuFuncLoad"), ==, i != 1);
@@ -462,7 +462,7 @@ a_kernel_that_cannot_be_loaded_is_an_error (void)
   g_assert_true (fake_cuda_clear_faults ());
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_clear_error (&error);
-  g_assert_nonnull (gtorch_tensor_cos_inplace (x, &error)); /* the capture goes on */
+  g_assert_nonnull (gtorch_tensor_cos_inplace (x, &error)); /* the capture continues */
   error = program_end (&program);
   g_assert_no_error (error);
   program_clear (&program);
@@ -483,10 +483,10 @@ main (gint argc, gchar **argv)
   TEST (the_librarys_nodes_are_known);
   TEST (memory_of_the_graph_may_be_used);
   TEST (a_graph_of_the_programs_kernels_is_not_empty);
-  TEST (memory_that_the_graph_does_not_keep_is_told);
-  TEST (memory_of_nobody_is_an_error);
-  TEST (what_is_not_known_is_not_made_again);
-  TEST (such_graphs_are_not_compared);
+  TEST (memory_that_the_graph_does_not_keep_is_reported);
+  TEST (unowned_memory_is_an_error);
+  TEST (unknown_nodes_are_not_cloned);
+  TEST (graphs_with_unknown_nodes_are_not_compared);
   TEST (failures_of_the_audit_are_errors);
   result = g_test_run ();
   assert_no_misuse ();

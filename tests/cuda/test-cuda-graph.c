@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Graphs of the library on a GPU: what happens around captures and replays in the allocator, in other threads
- * and in the driver. That graphs compute what they should is tested in tests/core and tests/ops. */
+/* Graphs on a GPU: the effects of captures and replays on the allocator, on other threads and in the
+ * driver. Tests in tests/core and tests/ops check the values that graphs compute. */
 
 #include "config.h"
 
@@ -72,7 +72,7 @@ a_replay_is_one_launch (void)
 }
 
 static void
-a_random_call_costs_one_more (void)
+random_numbers_cost_one_more_launch (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -109,7 +109,7 @@ replays_may_wait_for_each_launch (void)
   g_assert_cmpfloat (first_of (x), ==, -1);
 }
 
-/* What is not replayed for an error is not what the next replay waits for. */
+/* A replay that failed is not one that the next replay waits for. */
 static void
 a_replay_that_fails_changes_no_order (void)
 {
@@ -139,7 +139,7 @@ a_replay_that_fails_changes_no_order (void)
   g_assert_cmpfloat (first_of (x), ==, -1);
 }
 
-/* What it is told to do would be launched where its memory is not. */
+/* Such a stream would launch work on a device that does not have the memory. */
 static void
 streams_of_other_devices_take_no_part (void)
 {
@@ -172,12 +172,12 @@ streams_of_other_devices_take_no_part (void)
 
 typedef struct
 {
-  GTorchStream *stream; /* of its own */
-  gint n_rounds;        /* atomically */
+  GTorchStream *stream; /* its own stream */
+  gint n_rounds;        /* accessed atomically */
   gint stop;
 } Other;
 
-/* All that captures forbid where they can. */
+/* Makes all calls that captures forbid where they can. */
 static gpointer
 work_meanwhile (gpointer data)
 {
@@ -202,7 +202,7 @@ work_meanwhile (gpointer data)
 }
 
 static void
-other_threads_go_on (gconstpointer data)
+other_threads_are_not_restricted (gconstpointer data)
 {
   const GTorchCaptureMode mode = GPOINTER_TO_INT (data);
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -241,7 +241,7 @@ drop (gpointer graph)
   return NULL;
 }
 
-/* The driver ends a capture only where it began. */
+/* The driver ends a capture only on the thread that began it. */
 static void
 capture_given_up_elsewhere_loses_its_stream (void)
 {
@@ -269,7 +269,7 @@ capture_given_up_elsewhere_loses_its_stream (void)
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*given up*another thread*");
   g_thread_join (g_thread_new ("drop", drop, graph));
   g_test_assert_expected_messages ();
-  gtorch_stream_set_current (stream); /* nothing can be done with it */
+  gtorch_stream_set_current (stream); /* the stream cannot be used any more */
   x = gtorch_full (GTORCH_SHAPE (1000), 1, GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
   gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
   g_clear_object (&x);
@@ -279,7 +279,7 @@ capture_given_up_elsewhere_loses_its_stream (void)
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
 }
 
-/* --- what the host would have to wait for --- */
+/* --- calls that make the host wait --- */
 
 #define REFUSED(call, text)                                        \
   G_STMT_START                                                     \
@@ -318,9 +318,9 @@ waiting_is_refused_and_harms_nothing (void)
 
 /* --- memory --- */
 
-/* The stream had it before it began to capture, and is not done with it. */
+/* The stream used it before the capture began, and has not finished. */
 static void
-memory_waits_for_what_was_before_the_capture (void)
+memory_waits_for_work_from_before_the_capture (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -356,7 +356,7 @@ memory_waits_for_what_was_before_the_capture (void)
   assert_no_misuse ();
 }
 
-/* What two streams of a capture have used is not used again in it. */
+/* Memory that two streams of a capture have used is not reused in it. */
 static void
 memory_of_two_streams_stays_till_the_end (void)
 {
@@ -395,7 +395,7 @@ memory_of_two_streams_stays_till_the_end (void)
       g_assert_cmpfloat (first_of (y), ==, 16);
       g_assert_cmpfloat (first_of (z), ==, 4);
     }
-  gtorch_device_empty_cache (gpu (0)); /* takes stock of what is free now */
+  gtorch_device_empty_cache (gpu (0)); /* records the current free memory */
   reserved = gtorch_memory_pool_get_reserved (pool);
   capture = gtorch_graph_capture_new (later, stream, pool, 0, NULL);
   {
@@ -408,7 +408,7 @@ memory_of_two_streams_stays_till_the_end (void)
   assert_no_misuse ();
 }
 
-/* The program drops everything while the device is still at it. */
+/* The program drops everything while the replay is running. */
 static void
 memory_outlives_a_replay_under_way (void)
 {
@@ -448,7 +448,7 @@ memory_outlives_a_replay_under_way (void)
 }
 
 static void
-nothing_is_left_of_a_graph (void)
+freed_graphs_leak_nothing (void)
 {
   FakeCudaAccounts before, after;
   guint i;
@@ -501,7 +501,7 @@ no_memory_in_a_capture_is_an_error (void)
 
 /* --- libraries --- */
 
-/* The eager product uses the stream's workspace, the graph its own. */
+/* The eager product uses the stream's workspace, the graph has its own. */
 static void
 products_in_graphs_have_their_own_workspace (void)
 {
@@ -535,20 +535,22 @@ main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
   TEST (a_replay_is_one_launch);
-  TEST (a_random_call_costs_one_more);
+  TEST (random_numbers_cost_one_more_launch);
   TEST (replays_may_wait_for_each_launch);
   TEST (a_replay_that_fails_changes_no_order);
   TEST (streams_of_other_devices_take_no_part);
-  g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/thread-local",
-                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL), other_threads_go_on);
-  g_test_add_data_func ("/GTorchCudaGraph/other_threads_go_on/relaxed",
-                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_RELAXED), other_threads_go_on);
+  g_test_add_data_func ("/GTorchCudaGraph/other_threads_are_not_restricted/thread-local",
+                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_THREAD_LOCAL),
+                        other_threads_are_not_restricted);
+  g_test_add_data_func ("/GTorchCudaGraph/other_threads_are_not_restricted/relaxed",
+                        GINT_TO_POINTER (GTORCH_CAPTURE_MODE_RELAXED),
+                        other_threads_are_not_restricted);
   TEST (capture_given_up_elsewhere_loses_its_stream);
   TEST (waiting_is_refused_and_harms_nothing);
-  TEST (memory_waits_for_what_was_before_the_capture);
+  TEST (memory_waits_for_work_from_before_the_capture);
   TEST (memory_of_two_streams_stays_till_the_end);
   TEST (memory_outlives_a_replay_under_way);
-  TEST (nothing_is_left_of_a_graph);
+  TEST (freed_graphs_leak_nothing);
   TEST (no_memory_in_a_capture_is_an_error);
   TEST (products_in_graphs_have_their_own_workspace);
   return g_test_run ();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the allocator of a GPU remembers, and the pickle of it; GTORCH_TEST_SNAPSHOT names a file that one is
- * written to, to be looked at. */
+/* The recorded history of the allocator of a GPU, and its pickle; GTORCH_TEST_SNAPSHOT names a file to
+ * which one is written for inspection. */
 
 #include "config.h"
 
@@ -10,15 +10,15 @@
 
 #include "cuda-test.h"
 
-/* --- a reader of what is written --- */
+/* --- a reader of pickles --- */
 
 typedef struct _Value Value;
 struct _Value
 {
-  gchar kind; /* {, [, i, s, b, t (a pair), ( (a mark) */
+  gchar kind; /* the opcode: {, [, i, s, b, t (a pair), ( (a mark) */
   gint64 number;
   gchar *text;
-  GPtrArray *items; /* of a dictionary: key, value, … */
+  GPtrArray *items; /* of a dictionary: key, value, key, … */
 };
 
 static void
@@ -149,7 +149,7 @@ snapshot (void)
 
 /* --- */
 
-/* The first block of the size that is allocated. */
+/* Returns the first allocated block of the size. */
 static Value *
 find_block (Value *all, gint64 size)
 {
@@ -256,7 +256,7 @@ a_trace_has_what_happened (void)
   g_assert_cmpstr (action (trace, n - 3), ==, "alloc");
   frames = get (at (trace, n - 3), "frames");
   g_assert_cmpstr (get (at (frames, 0), "name")->text, ==, "add");
-  g_assert_cmpuint (frames->items->len, >, 2); /* and functions */
+  g_assert_cmpuint (frames->items->len, >, 2); /* and the functions */
   g_assert_cmpstr (action (trace, n - 2), ==, "oom");
   g_assert_cmpint (get (at (trace, n - 2), "device_free")->number, >, 0);
   g_assert_cmpstr (action (trace, n - 1), ==, "snapshot");
@@ -269,7 +269,7 @@ a_trace_has_what_happened (void)
       g_file_set_contents (file, g_bytes_get_data (pickle, NULL), g_bytes_get_size (pickle), NULL);
     }
 
-  for (n = 0; n < 200; n++) /* the oldest go */
+  for (n = 0; n < 200; n++) /* the oldest entries are overwritten */
     gtorch_impl_unref (bytes (100));
   all = snapshot ();
   g_assert_cmpuint (at (get (all, "device_traces"), 0)->items->len, ==, 100);
@@ -283,7 +283,7 @@ a_trace_has_what_happened (void)
 }
 
 static void
-settings_are_told (void)
+snapshots_contain_the_settings (void)
 {
   Value *all, *settings;
 
@@ -308,7 +308,7 @@ churn (gpointer data)
 }
 
 static void
-threads_may_be_remembered_and_looked_at_together (void)
+history_and_snapshots_are_thread_safe (void)
 {
   GThread *threads[2];
   guint i;
@@ -323,7 +323,7 @@ threads_may_be_remembered_and_looked_at_together (void)
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_NEVER, 0, NULL);
 }
 
-/* Through a link: the file that it leads to is replaced, and nothing else is left. */
+/* Saves through a link: its target is replaced, and no temporary file is left. */
 static void
 a_snapshot_is_saved_whole (void)
 {
@@ -359,7 +359,7 @@ a_snapshot_is_saved_whole (void)
 }
 
 static void
-the_cpu_has_none (void)
+the_cpu_has_no_history (void)
 {
   GTorchAllocator *cpu = gtorch_device_get_allocator (gtorch_device_cpu ());
   g_autoptr (GError) error = NULL;
@@ -389,7 +389,7 @@ make_many (GPtrArray *live, guint n, gint64 n_bytes)
 }
 
 static void
-an_error_names_the_places_of_the_largest (void)
+out_of_memory_names_the_call_sites_of_the_largest (void)
 {
   g_autoptr (GPtrArray) live = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   gint64 n_bytes = 250 * MIB;
@@ -404,12 +404,12 @@ an_error_names_the_places_of_the_largest (void)
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
   make_many (live, 3, 4 * MIB);
   make_many (live, 2, 40 * MIB);
-  make_many (live, 1, MIB); /* each of these lines is a place */
+  make_many (live, 1, MIB); /* each of these lines is another call site */
   make_many (live, 1, 2 * MIB);
   make_many (live, 5, 3 * MIB);
   make_many (live, 7, 512);
   make_many (live, 1, 64 * MIB);
-  g_ptr_array_set_size (live, live->len - 1); /* dead: not named */
+  g_ptr_array_set_size (live, live->len - 1); /* freed memory is not named */
   g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &n_bytes, 1, &error));
   g_test_message ("%s", error->message);
   at = strstr (error->message, "; 2 × zeros, together 80.0");
@@ -438,11 +438,11 @@ main (gint argc, gchar **argv)
   g_test_init (&argc, &argv, NULL);
   TEST (a_snapshot_has_every_byte);
   TEST (a_trace_has_what_happened);
-  TEST (settings_are_told);
-  TEST (threads_may_be_remembered_and_looked_at_together);
+  TEST (snapshots_contain_the_settings);
+  TEST (history_and_snapshots_are_thread_safe);
   TEST (a_snapshot_is_saved_whole);
-  TEST (the_cpu_has_none);
-  TEST (an_error_names_the_places_of_the_largest);
+  TEST (the_cpu_has_no_history);
+  TEST (out_of_memory_names_the_call_sites_of_the_largest);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   assert_no_misuse ();

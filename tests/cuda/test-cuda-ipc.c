@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Events that two processes have. The other process is this program again. */
+/* Events that are shared by two processes. The other process runs this program again. */
 
 #include "config.h"
 
@@ -41,7 +41,7 @@ from_hex (const gchar *text)
   return g_bytes_new_take (data, n);
 }
 
-/* --- the other process: it does what it reads, and answers each word with a line --- */
+/* --- the other process: it executes the commands that it reads, and answers each with a line --- */
 
 static void
 answer (const gchar *text)
@@ -145,9 +145,9 @@ stop_other (Other *other)
   g_object_unref (other->process);
 }
 
-/* --- this one --- */
+/* --- this process --- */
 
-/* Work that is not done before the fake is let go. */
+/* Starts work that does not run before the fake is released. */
 static GTorchImpl *
 begin_work (GTorchEvent *event)
 {
@@ -210,7 +210,7 @@ its_streams_wait_too (void)
     }
   fake_cuda_hold (FALSE);
   g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
-  /* Back: the other one records behind its own work. */
+  /* In the other direction: the other process records behind its own work. */
   tell (&other, "record");
   expect (&other, "recorded");
   tell (&other, "synchronize");
@@ -266,7 +266,7 @@ timing_is_excluded (void)
 }
 
 static void
-others_have_no_handle (void)
+other_events_have_no_handle (void)
 {
   g_autoptr (GTorchEvent) plain = gtorch_event_new (GTORCH_EVENT_NONE);
   g_autoptr (GTorchEvent) event = shared_event ();
@@ -304,7 +304,7 @@ wrong_handles_are_errors (void)
   g_assert_null (gtorch_event_new_from_ipc_handle (gpu (0), zeros, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
   g_clear_error (&error);
-  g_assert_null (gtorch_event_new_from_ipc_handle (gpu (0), own, &error)); /* the same process */
+  g_assert_null (gtorch_event_new_from_ipc_handle (gpu (0), own, &error)); /* in this process */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
   g_clear_error (&error);
   g_assert_null (gtorch_event_new_from_ipc_handle (gtorch_device_cpu (), own, &error));
@@ -312,7 +312,7 @@ wrong_handles_are_errors (void)
 }
 
 static void
-it_stays_with_its_device (void)
+an_event_stays_with_its_device (void)
 {
   g_autoptr (GTorchEvent) event = shared_event ();
   g_autoptr (GError) error = NULL;
@@ -356,7 +356,7 @@ events_are_given_back (void)
     {
       g_autoptr (GTorchEvent) event = shared_event ();
 
-      if (i >= 2 && i < 6) /* later, then */
+      if (i >= 2 && i < 6) /* these fail later */
         fake_cuda_fail ("cuEventDestroy", 1, CUDA_ERROR_NOT_SUPPORTED);
       g_assert_true (gtorch_event_record (event, gtorch_device_get_default_stream (gpu (0)), NULL));
       g_assert_true (fake_cuda_clear_faults () == (i >= 2 && i < 6));
@@ -382,9 +382,9 @@ main (gint argc, gchar **argv)
   TEST (its_streams_wait_too);
   TEST (main_loops_wait_for_the_other_process);
   TEST (timing_is_excluded);
-  TEST (others_have_no_handle);
+  TEST (other_events_have_no_handle);
   TEST (wrong_handles_are_errors);
-  TEST (it_stays_with_its_device);
+  TEST (an_event_stays_with_its_device);
   TEST (each_call_of_the_driver_may_fail);
   TEST (events_are_given_back);
   result = g_test_run ();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What operations cost in calls of the driver, once everything they need is there. */
+/* The number of driver calls of each operation in the steady state. */
 
 #include "config.h"
 
@@ -34,7 +34,7 @@ an_addition_is_one_launch (void)
 }
 
 static void
-so_is_one_in_place (void)
+an_addition_in_place_is_one_launch (void)
 {
   g_assert_true (gtorch_op_add_inplace (a, b, 1, NULL));
   fake_cuda_reset_calls ();
@@ -43,7 +43,7 @@ so_is_one_in_place (void)
 }
 
 static void
-so_is_one_of_a_number (void)
+an_addition_of_a_number_is_one_launch (void)
 {
   g_autoptr (GTorchImpl) number = gtorch_impl_new_number (2);
   g_autoptr (GTorchImpl) first = gtorch_op_mul (a, number, NULL);
@@ -55,7 +55,7 @@ so_is_one_of_a_number (void)
 }
 
 static void
-so_is_one_of_any_layout (void)
+an_addition_in_any_layout_is_one_launch (void)
 {
   g_autoptr (GTorchImpl) turned = gtorch_op_transpose (matrix, 0, 1, NULL);
   g_autoptr (GTorchImpl) first = gtorch_op_add (matrix, turned, 1, NULL);
@@ -117,7 +117,7 @@ reading_is_a_copy_and_a_wait (void)
   fake_cuda_reset_calls ();
   second = gtorch_op_to_device (a, gtorch_device_cpu (), FALSE, NULL);
   log = fake_cuda_dup_log ();
-  /* it asks for a moment, and sleeps only then */
+  /* it polls for a moment, and sleeps only then */
   g_assert_true (g_regex_match_simple ("^(cuCtxGetCurrent )+cuMemcpyDtoHAsync cuStreamQuery"
                                        "( cuThreadExchangeStreamCaptureMode( cuStreamQuery)+"
                                        " cuThreadExchangeStreamCaptureMode)?"
@@ -192,9 +192,9 @@ main (gint argc, gchar **argv)
   b = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 1000);
   matrix = ramp (gpu (0), GTORCH_DTYPE_FLOAT32, shape, 2);
   TEST (an_addition_is_one_launch);
-  TEST (so_is_one_in_place);
-  TEST (so_is_one_of_a_number);
-  TEST (so_is_one_of_any_layout);
+  TEST (an_addition_in_place_is_one_launch);
+  TEST (an_addition_of_a_number_is_one_launch);
+  TEST (an_addition_in_any_layout_is_one_launch);
   TEST (short_reductions_are_one_launch);
   TEST (a_copy_is_one_call);
   TEST (views_and_freeing_call_nothing);

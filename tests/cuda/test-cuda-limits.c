@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Limits of memory, what is asked when they are reached, and what can be configured. The devices have
- * 256 MiB. */
+/* Limits of memory, the callbacks when they are reached, and configuration. The devices have 256 MiB. */
 
 #include "config.h"
 
@@ -35,15 +34,15 @@ a_fraction_is_not_exceeded (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_assert_nonnull (strstr (error->message, "; this process may reserve 128.0"));
   g_clear_error (&error);
-  gtorch_impl_unref (
-      bytes (28 * MIB - 4 * MIB)); /* with a page of 32: too much, were it kept apart */
+  /* with a page of 32 MiB this would be too much if it were kept separately */
+  gtorch_impl_unref (bytes (28 * MIB - 4 * MIB));
   gtorch_allocator_set_memory_fraction (allocator (0), 1, NULL);
   gtorch_impl_unref (bytes (64 * MIB));
   g_assert_cmpint (allocator (0)->promised, ==, 0);
 }
 
 static void
-much_that_is_free_goes_back_before_more_is_taken (void)
+excess_free_memory_is_returned_before_more_is_taken (void)
 {
   gint64 freed;
 
@@ -79,7 +78,7 @@ without_a_cache_all_comes_from_the_driver (void)
   g_assert_true (gtorch_allocator_set_caching (allocator (0), TRUE, NULL));
 }
 
-/* Before the second device has allocated; then it is too late. */
+/* Runs before the second device has allocated; later it cannot be set. */
 static void
 segments_have_the_sizes_that_pytorch_takes (void)
 {
@@ -131,9 +130,9 @@ large_blocks_are_not_split (void)
   g_assert_cmpint (gpu_stat (1, "oversize_allocations.current"), ==, 1);
   g_assert_cmpint (gpu_stat (1, "oversize_segments.current"), ==, 1);
   gtorch_impl_unref (x);
-  y = bytes_on (1, 12 * MIB, &error); /* does not take a part of it */
+  y = bytes_on (1, 12 * MIB, &error); /* does not get a part of it */
   g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 76 * MIB);
-  z = bytes_on (1, 50 * MIB, &error); /* takes it whole */
+  z = bytes_on (1, 50 * MIB, &error); /* gets it as a whole */
   g_assert_cmpint (gpu_stat (1, "reserved_bytes.all.current"), ==, 76 * MIB);
   g_assert_cmpint (gpu_stat (1, "allocated_bytes.all.current"), ==, 76 * MIB);
   gtorch_impl_unref (z);
@@ -188,13 +187,13 @@ the_program_is_asked_twice_and_may_ask_again (void)
   retries = gpu_stat (0, "num_alloc_retries");
   ooms = gpu_stat (0, "num_ooms");
   x = bytes (150 * MIB);
-  g_assert_cmpuint (order->len, ==, 3); /* pressure, in vain, with success */
+  g_assert_cmpuint (order->len, ==, 3); /* pressure, without success, with success */
   g_assert_cmpstr (order->pdata[0], ==, "pressure");
   g_assert_cmpstr (order->pdata[1], ==, "oom");
   g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, retries + 4);
   g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, ooms);
 
-  g_assert_null (bytes_on (0, 150 * MIB, &error)); /* nobody has anything to drop */
+  g_assert_null (bytes_on (0, 150 * MIB, &error)); /* no handler has anything to drop */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_assert_cmpint (gpu_stat (0, "num_ooms"), ==, ooms + 1);
   g_signal_handler_disconnect (allocator (0), ids[0]);
@@ -228,7 +227,7 @@ allocate_elsewhere (gpointer data)
 }
 
 static void
-signals_come_from_the_main_loop_of_the_owner (void)
+signals_are_emitted_in_the_main_loop_of_the_owner (void)
 {
   Other other = { g_main_loop_new (NULL, FALSE), NULL, NULL };
   const gint64 patience = gtorch_allocator_patience;
@@ -250,7 +249,7 @@ signals_come_from_the_main_loop_of_the_owner (void)
   g_assert_cmpuint (order->len, ==, 3);
   gtorch_impl_unref (other.result);
 
-  /* The owner does not run its loop: the other thread gives up. */
+  /* The owner does not run its loop: the other thread stops waiting. */
   victim = bytes (180 * MIB);
   g_clear_pointer (&other.loop, g_main_loop_unref);
   thread = g_thread_new ("other", allocate_elsewhere, &other);
@@ -268,7 +267,7 @@ signals_come_from_the_main_loop_of_the_owner (void)
 }
 
 static void
-the_message_has_hints_that_fit (void)
+the_message_has_matching_hints (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchImpl) x = NULL;
@@ -295,13 +294,13 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_fraction_is_not_exceeded);
-  TEST (much_that_is_free_goes_back_before_more_is_taken);
+  TEST (excess_free_memory_is_returned_before_more_is_taken);
   TEST (without_a_cache_all_comes_from_the_driver);
   TEST (segments_have_the_sizes_that_pytorch_takes);
   TEST (large_blocks_are_not_split);
   TEST (the_program_is_asked_twice_and_may_ask_again);
-  TEST (signals_come_from_the_main_loop_of_the_owner);
-  TEST (the_message_has_hints_that_fit);
+  TEST (signals_are_emitted_in_the_main_loop_of_the_owner);
+  TEST (the_message_has_matching_hints);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));
   gtorch_device_empty_cache (gpu (1));

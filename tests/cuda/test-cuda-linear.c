@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What of a linear map and its gradients cublasLt does along with the product. */
+/* The parts of a linear layer and its gradients that cublasLt computes together with the matrix product. */
 
 #include "config.h"
 
@@ -30,7 +30,7 @@ make (const gint64 *shape, guint n_dims, gboolean learns)
   return result;
 }
 
-/* How many products the way back takes. */
+/* Returns how many products the backward pass takes. */
 static guint
 go_back (gint64 rows, gboolean bias_learns, GTorchTensor **grad_bias)
 {
@@ -57,7 +57,7 @@ go_back (gint64 rows, gboolean bias_learns, GTorchTensor **grad_bias)
 }
 
 static void
-bias_and_its_gradient_come_along (void)
+bias_and_its_gradient_are_fused (void)
 {
   g_autoptr (GTorchTensor) grad = NULL;
 
@@ -67,7 +67,7 @@ bias_and_its_gradient_come_along (void)
 }
 
 static void
-no_gradient_is_made_that_nobody_wants (void)
+unneeded_gradients_are_not_computed (void)
 {
   g_autoptr (GTorchTensor) grad = NULL;
 
@@ -76,7 +76,7 @@ no_gradient_is_made_that_nobody_wants (void)
 }
 
 static void
-what_cublaslt_cannot_do_is_summed (void)
+unsupported_bias_gradients_are_summed_separately (void)
 {
   GError *error = NULL;
   guint n_plans = 0, i;
@@ -93,7 +93,7 @@ what_cublaslt_cannot_do_is_summed (void)
 
       if (i == 2)
         {
-          /* the product that remains is not what this is about */
+          /* the remaining product does not matter here */
           gtorch_device_set_benchmark (gpu (0), TRUE);
           gtorch_op_linear_grads (upper, x, &weight, &bias, &error);
           g_assert_no_error (error);
@@ -108,7 +108,7 @@ what_cublaslt_cannot_do_is_summed (void)
       values = read_doubles (bias);
       g_assert_cmpfloat (values[0], ==, 0 + 4 + 8);
       g_assert_cmpfloat (values[3], ==, 3 + 7 + 11);
-      /* that it cannot is remembered */
+      /* the library remembers that it is not supported */
       if (i == 0 || i == 2)
         n_plans = fake_cublaslt.n_plans;
       g_assert_cmpuint (fake_cublaslt.n_plans, ==, n_plans);
@@ -126,9 +126,9 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   fake_cublaslt.multiply = multiply;
-  TEST (bias_and_its_gradient_come_along);
-  TEST (no_gradient_is_made_that_nobody_wants);
-  TEST (what_cublaslt_cannot_do_is_summed);
+  TEST (bias_and_its_gradient_are_fused);
+  TEST (unneeded_gradients_are_not_computed);
+  TEST (unsupported_bias_gradients_are_summed_separately);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Small memory that threads keep at hand: it is theirs and their stream's, there is not much of it, it comes
- * back when it is wanted elsewhere, and the statistics are as if it was not there. The devices have
- * 256 MiB. */
+/* Thread caches of small blocks: a cached block belongs to a thread and a stream, the cache is bounded,
+ * blocks return when they are needed elsewhere, and the statistics do not show the cache. The devices
+ * have 256 MiB. */
 
 #include "config.h"
 
@@ -20,7 +20,7 @@ kept (void)
   return gtorch_cuda_magazines_size (GTORCH_CUDA_DEVICE (gpu (0)));
 }
 
-/* What the arenas take for used. */
+/* Returns the bytes in use according to the arenas. */
 static gsize
 taken (void)
 {
@@ -77,7 +77,7 @@ check_overlap (GPtrArray *live)
     }
 }
 
-/* --- threads that do what they are told, one at a time --- */
+/* --- threads that act on command, one at a time --- */
 
 typedef struct
 {
@@ -151,7 +151,7 @@ worker_end (Worker *self)
   g_async_queue_unref (self->done);
 }
 
-/* --- what they keep --- */
+/* --- the cache --- */
 
 static void
 a_thread_gets_back_what_it_freed (void)
@@ -165,7 +165,7 @@ a_thread_gets_back_what_it_freed (void)
   data = x->storage->data;
   gtorch_impl_unref (x);
   g_assert_cmpuint (kept (), ==, 5120);
-  y = bytes (4000); /* the same class, another size */
+  y = bytes (4000); /* another size of the same class */
   g_assert_true (y->storage->data != data);
   x = bytes (4700);
   g_assert_true (x->storage->data == data);
@@ -173,14 +173,14 @@ a_thread_gets_back_what_it_freed (void)
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 5120 + 4096);
   gtorch_impl_unref (x);
   gtorch_impl_unref (y);
-  gtorch_impl_unref (bytes (2 * MIB)); /* too large to be kept */
+  gtorch_impl_unref (bytes (2 * MIB)); /* too large for the cache */
   g_assert_cmpuint (kept (), ==, 5120 + 4096);
   gtorch_allocator_get_stat (gpu_allocator (), "inactive_split.all.current", NULL);
   g_assert_cmpuint (kept (), ==, 0);
 }
 
 static void
-there_is_not_much_of_it (void)
+the_cache_is_bounded (void)
 {
   GTorchImpl *live[100];
   guint i;
@@ -207,7 +207,7 @@ there_is_not_much_of_it (void)
 }
 
 static void
-nothing_is_kept_that_shall_be_seen (void)
+nothing_is_cached_while_history_is_recorded (void)
 {
   gtorch_device_empty_cache (gpu (0));
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
@@ -224,7 +224,7 @@ nothing_is_kept_that_shall_be_seen (void)
 }
 
 static void
-it_comes_back (void)
+cached_blocks_are_returned (void)
 {
   GTorchStream *stream = gtorch_stream_new (gpu (0), 0, NULL);
   Worker worker;
@@ -237,16 +237,16 @@ it_comes_back (void)
   x = tell (&worker, ALLOC, NULL, 2000, NULL);
   tell (&worker, FREE, NULL, 0, x);
   g_assert_cmpuint (kept (), ==, 1024 + 2048);
-  g_object_unref (stream); /* and its part */
+  g_object_unref (stream); /* and with it its part of the cache */
   g_assert_cmpuint (kept (), ==, 2048);
   worker_end (&worker);
   g_assert_cmpuint (kept (), ==, 0);
   g_assert_cmpuint (gtorch_device_get_memory_allocated (gpu (0)), ==, 0);
 }
 
-/* Without a word to the driver: blocks of 1 MiB that another thread keeps fill all pages of the arena. */
+/* Without calls of the driver: blocks of 1 MiB in another thread's cache fill all pages of the arena. */
 static void
-it_is_looked_for_before_giving_up (void)
+caches_are_flushed_before_an_allocation_fails (void)
 {
   GTorchImpl *large, *live[8], *x;
   Worker worker;
@@ -358,8 +358,8 @@ random_size (GRand *rand)
   return g_rand_int_range (rand, 0, (1 << bits) + 1);
 }
 
-/* Threads come, work one after the other, and go; the numbers are those of a model that knows nothing of
- * threads, and are rarely looked at. */
+/* Threads are created, work one after the other, and end; the numbers are those of a model without
+ * threads, and are rarely read. */
 static void
 no_peak_is_missed (void)
 {
@@ -386,7 +386,7 @@ no_peak_is_missed (void)
           Worker *worker = &workers[g_rand_int_range (rand, 0, N_THREADS)];
           gint kind = g_rand_int_range (rand, 0, 200);
 
-          if (step % 100 == 0) /* the level goes up and down */
+          if (step % 100 == 0) /* usage goes up and down */
             wanted = g_rand_int_range (rand, 0, 60);
           if (kind < 2)
             {
@@ -433,9 +433,9 @@ no_peak_is_missed (void)
     }
 }
 
-/* --- what may still be written to --- */
+/* --- memory that pending work may still write --- */
 
-/* Memory that was freed while the GPU was busy, and may only be used again by `stream`; NULL: by none. */
+/* Memory that was freed while the GPU was busy. Only `stream` may reuse it; NULL: no stream. */
 typedef struct
 {
   char *data;
@@ -459,7 +459,7 @@ check_ranges (GArray *busy, GTorchImpl *impl, GTorchStream *stream)
 }
 
 static void
-no_stream_gets_what_another_still_uses (void)
+no_stream_gets_memory_in_use_by_another (void)
 {
   GTorchStream *streams[N_STREAMS];
   Worker workers[N_THREADS];
@@ -490,7 +490,7 @@ no_stream_gets_what_another_still_uses (void)
 
           if (kind < 5 || live->len == 0)
             {
-              /* few sizes, so that memory is used again; an empty one has no bytes to use */
+              /* few sizes, so that memory is reused; an empty tensor has no bytes */
               GTorchImpl *impl =
                   tell (worker, ALLOC, stream, 512 << g_rand_int_range (rand, 0, 5), NULL);
 
@@ -528,10 +528,10 @@ no_stream_gets_what_another_still_uses (void)
     g_object_unref (streams[i]);
 }
 
-/* --- all at once --- */
+/* --- all together --- */
 
 static GMutex market_lock;
-static GQueue market; /* what is to be freed by whoever comes */
+static GQueue market; /* tensors for any thread to free */
 
 typedef struct
 {
@@ -608,12 +608,12 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_thread_gets_back_what_it_freed);
-  TEST (there_is_not_much_of_it);
-  TEST (nothing_is_kept_that_shall_be_seen);
-  TEST (it_comes_back);
-  TEST (it_is_looked_for_before_giving_up);
+  TEST (the_cache_is_bounded);
+  TEST (nothing_is_cached_while_history_is_recorded);
+  TEST (cached_blocks_are_returned);
+  TEST (caches_are_flushed_before_an_allocation_fails);
   TEST (no_peak_is_missed);
-  TEST (no_stream_gets_what_another_still_uses);
+  TEST (no_stream_gets_memory_in_use_by_another);
   TEST (threads_free_what_others_allocated);
   result = g_test_run ();
   gtorch_device_empty_cache (gpu (0));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Programs made by lot that allocate, use and free memory on several streams, in private pools, from several
- * threads, with limits and with a driver that runs out of memory, beside a model of what there is: nothing
- * overlaps, nobody writes into memory that another has by then, the statistics are those of the model, and
- * in the end everything is given back. The suite runs some hundreds; GTORCH_FUZZ_RUNS=n makes more of them,
- * and with GTORCH_FUZZ_SEED=n other ones. The devices have 256 MiB. */
+/* Random programs that allocate, use and free memory on several streams, in private pools, from several
+ * threads, with limits and with a driver that runs out of memory, compared with a model: blocks do not
+ * overlap, no work writes to memory that was given to another block, the statistics are those of the
+ * model, and at the end everything is freed. The suite runs some hundreds; GTORCH_FUZZ_RUNS=n runs more
+ * of them, and GTORCH_FUZZ_SEED=n others. The devices have 256 MiB. */
 
 #include "config.h"
 
@@ -21,27 +21,27 @@
 #define N_THREADS 2
 #define N_PLACES  3
 #define MEMORY    (256 * MIB)
-#define PATCH     256 /* bytes that are written and looked at, at each place */
+#define PATCH     256 /* bytes that are written and checked, at each place */
 
 typedef struct
 {
   GTorchImpl *x;
   gsize size;          /* of the block */
-  guint home;          /* stream */
-  gint pool;           /* -1: none */
-  gboolean has_others; /* streams that use it */
+  guint home;          /* index of its stream */
+  gint pool;           /* -1 if none */
+  gboolean has_others; /* other streams use it */
   gint64 places[N_PLACES];
   guint8 values[N_PLACES];
   gboolean is_written[N_PLACES];
-  GTorchEvent *last; /* all work on it is done */
+  GTorchEvent *last; /* completes when all work on it is done */
 } Block;
 
-/* Freed while no work is done. */
+/* A block that was freed, not waiting for any work. */
 typedef struct
 {
   const char *data;
   gsize size;
-  gint stream; /* who may have it; -1: nobody */
+  gint stream; /* the stream that may reuse it; -1 if none */
 } Range;
 
 typedef struct
@@ -57,9 +57,9 @@ typedef struct
   GPtrArray *blocks;
   GArray *busy;
   gboolean is_held;
-  gint64 limit;             /* what may be reserved */
-  Count n[3], n_bytes[3];   /* by GTORCH_POOL_ALL and so on */
-  gint64 of_pools[N_POOLS]; /* bytes */
+  gint64 limit;             /* the limit of reserved memory */
+  Count n[3], n_bytes[3];   /* indexed by GTORCH_POOL_ALL and so on */
+  gint64 of_pools[N_POOLS]; /* bytes in each pool */
   gint64 n_ooms;
 } Program;
 
@@ -166,8 +166,8 @@ check_counter (const GTorchCounter *counter, const Count *expected)
 static void
 check_statistics (Program *self)
 {
-  const gboolean is_exact =
-      !g_str_equal (backend (), "segments"); /* rests are not always cut off */
+  /* remainders are not always split off */
+  const gboolean is_exact = !g_str_equal (backend (), "segments");
   GTorchMemoryStats stats;
   guint i;
 
@@ -241,7 +241,7 @@ mark (Program *self, Block *block, guint stream)
   g_assert_no_error (error);
 }
 
-/* By an operation, or by another library that says so. */
+/* Writes with an operation, or like another library that records its use. */
 static void
 write_patch (Program *self, Block *block, guint stream)
 {
@@ -276,7 +276,7 @@ write_patch (Program *self, Block *block, guint stream)
   mark (self, block, stream);
 }
 
-/* Patches overlap in short blocks: then the last one written counts. */
+/* Patches overlap in short blocks: then the last written one counts. */
 static void
 read_patches (Program *self, Block *block, guint stream)
 {
@@ -319,7 +319,7 @@ check_limbo (Program *self, const Block *block)
     }
 }
 
-/* Small ones are the most frequent. */
+/* Small sizes are the most frequent. */
 static gint64
 draw_size (Program *self)
 {
@@ -359,7 +359,7 @@ allocate (Program *self)
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
       g_free (block);
       self->n_ooms++;
-      /* What nobody has went back to the driver, and still there was not enough. */
+      /* All free memory went back to the driver, and still it did not suffice. */
       if (!faulty && g_str_equal (backend (), "arenas"))
         g_assert_cmpint (used () + n + 4 * MIB, >, self->limit);
       return;
@@ -370,12 +370,11 @@ allocate (Program *self)
   for (i = 1; i < N_PLACES; i++)
     block->places[i] = i * MAX (0, n - PATCH) / (N_PLACES - 1);
   if (block->places[1] < PATCH || block->places[2] < block->places[1] + PATCH)
-    block->places[1] = block->places[2] = n; /* one patch is all there is room for */
+    block->places[1] = block->places[2] = n; /* only one patch fits */
   if (self->is_held)
     check_limbo (self, block);
   count_block (self, block, TRUE);
-  mark (self, block,
-        block->home); /* others come after what the stream did with the memory before */
+  mark (self, block, block->home); /* others come after the stream's former work on the memory */
   g_ptr_array_add (self->blocks, block);
 }
 
@@ -434,12 +433,12 @@ step (gpointer data)
     hold (self, FALSE);
   else if (kind == 26)
     {
-      gtorch_device_empty_cache (gpu (0)); /* so that nobody has to wait meanwhile */
+      gtorch_device_empty_cache (gpu (0)); /* so that nothing has to wait meanwhile */
       if (used () + 64 * MIB <= (gsize) self->limit)
         hold (self, TRUE);
     }
   else if (self->is_held)
-    ; /* the rest waits */
+    ; /* executes pending work */
   else if (kind == 27)
     read_patches (self, self->blocks->pdata[at], stream);
   else if (kind == 28)
@@ -558,7 +557,7 @@ run_program (guint32 seed)
 }
 
 static void
-memory_is_as_the_model_has_it (void)
+memory_matches_the_model (void)
 {
   const gchar *runs = g_getenv ("GTORCH_FUZZ_RUNS"), *seed = g_getenv ("GTORCH_FUZZ_SEED");
   const guint n = runs != NULL ? atoi (runs) : N_RUNS, first = seed != NULL ? atoi (seed) : 1;
@@ -577,8 +576,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/GTorchCudaMemoryPrograms/memory_is_as_the_model_has_it",
-                   memory_is_as_the_model_has_it);
+  g_test_add_func ("/GTorchCudaMemoryPrograms/memory_matches_the_model", memory_matches_the_model);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

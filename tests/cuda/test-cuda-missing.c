@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A driver without NVIDIA's other libraries. This program is not linked with any of tests/fake-cuda, whose
- * folder it would then search. */
+/* A driver without NVIDIA's other libraries. This program is not linked with any library of
+ * tests/fake-cuda, since the loader would then search that folder. */
 
 #include "config.h"
 

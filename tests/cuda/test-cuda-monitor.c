@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What GPUs are doing, on a management library whose answers are set here. */
+/* Monitors of GPUs, on a fake NVML whose answers the test sets. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "cuda-test.h"
 
-#define LIMIT (20 * G_USEC_PER_SEC) /* after which what is waited for will not come any more */
+#define LIMIT (20 * G_USEC_PER_SEC) /* the time limit of anything that has to happen */
 
 static const FakeNvml usual = {
   .utilization = 73,
@@ -58,7 +58,7 @@ run_for (gint64 us, const gboolean *flag)
     g_assert_true (*flag);
 }
 
-/* What was under way when the last monitor ended may still ask, but not for ever. */
+/* A query that was running when the last monitor ended may still finish, but no further ones may start. */
 static void
 assert_not_asked (guint device)
 {
@@ -88,7 +88,7 @@ notice (GObject *object, GParamSpec *pspec, Notice *n)
 }
 
 static void
-the_first_look_has_every_value (void)
+the_first_query_has_every_value (void)
 {
   g_autoptr (GTorchDeviceMonitor) monitor = NULL;
   g_autoptr (GTorchDeviceProcess) first = NULL;
@@ -118,7 +118,7 @@ the_first_look_has_every_value (void)
 }
 
 static void
-changes_are_told_in_this_thread (void)
+changes_are_notified_in_this_thread (void)
 {
   static const gchar *const names[] = { "notify::utilization", "notify::memory-utilization",
                                         "notify::temperature", "notify::power",
@@ -132,7 +132,7 @@ changes_are_told_in_this_thread (void)
 
   fake_nvml_set (0, &usual);
   monitor = monitor_new (0);
-  run_for (G_USEC_PER_SEC / 4, NULL); /* at least one look that finds nothing new */
+  run_for (G_USEC_PER_SEC / 4, NULL); /* at least one query that finds no change */
   for (i = 0; i < G_N_ELEMENTS (names); i++)
     g_signal_connect (monitor, names[i], G_CALLBACK (notice), &notices[i]);
   changed.utilization = 1;
@@ -142,7 +142,7 @@ changes_are_told_in_this_thread (void)
   changed.sm_clock = 5;
   changed.memory_clock = 6;
   changed.memory_used = 7;
-  changed.n_processes = FAKE_NVML_MAX_PROCESSES; /* more than is asked for at first */
+  changed.n_processes = FAKE_NVML_MAX_PROCESSES; /* more than the first query has room for */
   fake_nvml_set (0, &changed);
   for (i = 0; i < G_N_ELEMENTS (names); i++)
     {
@@ -157,11 +157,11 @@ changes_are_told_in_this_thread (void)
 
   g_signal_connect (monitor, "notify", G_CALLBACK (notice), &same);
   run_for (G_USEC_PER_SEC / 3, NULL);
-  g_assert_false (same.seen); /* what stays the same is not told */
+  g_assert_false (same.seen); /* unchanged values are not notified */
 }
 
 static void
-a_device_is_asked_ten_times_a_second_at_most (void)
+a_device_is_queried_ten_times_a_second_at_most (void)
 {
   g_autoptr (GPtrArray) monitors = g_ptr_array_new_with_free_func (g_object_unref);
   gint64 start = g_get_monotonic_time (), took;
@@ -176,13 +176,13 @@ a_device_is_asked_ten_times_a_second_at_most (void)
       took = g_get_monotonic_time () - start;
     }
   while (asked < 2 && took < LIMIT);
-  /* One more may have begun before, and counts late. */
+  /* One more query may have started before, and is counted late. */
   g_assert_cmpuint (asked, <=, 2 + took / (G_USEC_PER_SEC / 10));
   g_assert_cmpuint (asked, >=, 2);
 }
 
 static void
-nobody_is_asked_when_nobody_looks (void)
+no_device_is_queried_without_a_monitor (void)
 {
   GTorchDeviceMonitor *monitor = monitor_new (0);
   Notice active = { 0 }, hot = { 0 };
@@ -221,7 +221,7 @@ a_slow_answer_blocks_no_main_loop (void)
     g_main_context_iteration (NULL, TRUE);
   ticks = 0;
   while (ticks < 10)
-    g_main_context_iteration (NULL, TRUE); /* or for ever */
+    g_main_context_iteration (NULL, TRUE); /* or it blocks for ever */
   fake_nvml_hold (FALSE);
   g_source_remove (source);
 }
@@ -248,7 +248,7 @@ look_in_thread (gpointer data)
 }
 
 static void
-each_owner_is_told_in_its_own_context (void)
+each_owner_is_notified_in_its_own_context (void)
 {
   GThread *thread;
 
@@ -258,7 +258,7 @@ each_owner_is_told_in_its_own_context (void)
 }
 
 static void
-a_lost_device_ends_it (void)
+a_lost_device_ends_the_monitor (void)
 {
   g_autoptr (GTorchDeviceMonitor) monitor = NULL;
   g_autoptr (GTorchDeviceMonitor) another = NULL;
@@ -281,7 +281,7 @@ a_lost_device_ends_it (void)
                   GTORCH_ERROR_DEVICE_LOST);
   g_assert_cmpstr (gtorch_device_monitor_get_error (monitor)->message, ==,
                    "cuda:0: GPU is lost (15)");
-  g_assert_cmpint (gtorch_device_monitor_get_temperature (monitor), ==, 61); /* the last one */
+  g_assert_cmpint (gtorch_device_monitor_get_temperature (monitor), ==, 61); /* the last value */
   assert_not_asked (0);
 
   another = gtorch_device_monitor_new (gpu (0), &error);
@@ -298,7 +298,7 @@ a_lost_device_ends_it (void)
 }
 
 static void
-what_a_device_cannot_say_is_not_known (void)
+unsupported_values_are_unknown (void)
 {
   static const gint results[] = { 3, 4 }; /* not supported, no permission */
   guint i;
@@ -346,7 +346,7 @@ made (GObject *source, GAsyncResult *result, gpointer data)
 }
 
 static void
-one_can_be_made_without_waiting (void)
+a_monitor_can_be_opened_asynchronously (void)
 {
   Made first = { 0 }, second = { 0 };
   Notice hot = { 0 };
@@ -375,9 +375,9 @@ one_can_be_made_without_waiting (void)
   g_clear_error (&second.error);
 }
 
-/* Answers on their way to a context that is never run again. */
+/* Answers are on their way to a context that never runs again. */
 static void
-an_answer_that_nobody_takes_is_dropped (void)
+an_undelivered_answer_is_dropped (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   GTorchDeviceMonitor *monitor;
@@ -402,16 +402,16 @@ gint
 main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (the_first_look_has_every_value);
-  TEST (changes_are_told_in_this_thread);
-  TEST (a_device_is_asked_ten_times_a_second_at_most);
-  TEST (nobody_is_asked_when_nobody_looks);
+  TEST (the_first_query_has_every_value);
+  TEST (changes_are_notified_in_this_thread);
+  TEST (a_device_is_queried_ten_times_a_second_at_most);
+  TEST (no_device_is_queried_without_a_monitor);
   TEST (a_slow_answer_blocks_no_main_loop);
-  TEST (each_owner_is_told_in_its_own_context);
-  TEST (a_lost_device_ends_it);
-  TEST (what_a_device_cannot_say_is_not_known);
+  TEST (each_owner_is_notified_in_its_own_context);
+  TEST (a_lost_device_ends_the_monitor);
+  TEST (unsupported_values_are_unknown);
   TEST (the_cpu_is_refused);
-  TEST (one_can_be_made_without_waiting);
-  TEST (an_answer_that_nobody_takes_is_dropped);
+  TEST (a_monitor_can_be_opened_asynchronously);
+  TEST (an_undelivered_answer_is_dropped);
   return g_test_run ();
 }

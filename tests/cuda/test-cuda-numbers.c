@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors without dimensions that stay on the CPU, in operations of a GPU. */
+/* Zero-dimensional tensors of the CPU as operands of a GPU. */
 
 #include "config.h"
 
@@ -34,7 +34,7 @@ assert_values (GTorchImpl *impl, guint n, const gdouble *expected)
 }
 
 static void
-it_goes_with_the_launch (void)
+a_scalar_is_passed_with_the_launch (void)
 {
   static const gdouble products[N] = { 0, 2.5, 5, 7.5, 10 };
   static const gdouble differences[N] = { 2.5, 1.5, 0.5, -0.5, -1.5 };
@@ -57,7 +57,7 @@ it_goes_with_the_launch (void)
 }
 
 static void
-it_promotes_as_on_one_device (void)
+a_scalar_promotes_as_on_one_device (void)
 {
   static const guint dtypes[] = { GTORCH_DTYPE_BOOL,     GTORCH_DTYPE_UINT8,   GTORCH_DTYPE_INT64,
                                   GTORCH_DTYPE_FLOAT16,  GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
@@ -93,7 +93,7 @@ assert_mismatch (GTorchImpl *result, GError *error, const gchar *message)
 }
 
 static void
-nothing_else_may_be_elsewhere (void)
+other_operands_must_be_on_the_device (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, N);
@@ -125,7 +125,7 @@ nothing_else_may_be_elsewhere (void)
                    "cuda:1: all must be on one device");
 }
 
-/* --- every operation that takes it, and its gradient --- */
+/* --- every operation that accepts them, and its gradients --- */
 
 static GTorchTensor *
 leaf (GTorchImpl *impl)
@@ -138,7 +138,7 @@ leaf (GTorchImpl *impl)
   return tensor;
 }
 
-/* The result in row 0 and the gradients behind it; the inputs of the mask are scalars of the CPU's. */
+/* Returns the result in row 0 and the gradients behind it; the inputs in the mask are scalars on the CPU. */
 static GPtrArray *
 compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device, guint mask)
 {
@@ -175,8 +175,10 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
 
       if (!gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error))
         {
-          if (!g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD)) /* none is defined */
-            g_assert_nonnull (strstr (error->message, "where: ")); /* that the fake cannot do */
+          /* no gradient is defined */
+          if (!g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD))
+            /* the fake does not support it */
+            g_assert_nonnull (strstr (error->message, "where: "));
           else
             g_assert_nonnull (strstr (error->message, "is not defined"));
           g_clear_error (&error);
@@ -196,7 +198,7 @@ compute (const GTorchOpClass *op, GTorchImpl *const *hosts, GTorchDevice *device
   return results;
 }
 
-/* How many gradients were right. */
+/* Returns how many gradients were right. */
 static guint
 compare (const GTorchOpClass *op, guint mask)
 {
@@ -214,7 +216,7 @@ compare (const GTorchOpClass *op, guint mask)
     else if (dtype == GTORCH_DTYPE_FLOAT32)
       {
         hosts[i] = ramp_1d (cpu, dtype, N);
-        for (k = 0; k < N; k++) /* between 0 and 1, which all of them take */
+        for (k = 0; k < N; k++) /* between 0 and 1, which all operations accept */
           ((gfloat *) gtorch_impl_data (hosts[i]))[k] = 0.25 + k / 8.0;
       }
     else
@@ -240,7 +242,7 @@ compare (const GTorchOpClass *op, guint mask)
 }
 
 static void
-all_operations_take_it (void)
+all_operations_accept_a_scalar_of_the_cpu (void)
 {
   guint i, mask, n = 0, n_gradients = 0;
 
@@ -268,7 +270,7 @@ take_a_while (gpointer data, GError **error)
 }
 
 static void
-what_is_being_computed_is_waited_for (void)
+pending_scalars_are_waited_for (void)
 {
   static const gdouble doubled[N] = { 0, 2, 4, 6, 8 };
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
@@ -285,7 +287,7 @@ what_is_being_computed_is_waited_for (void)
 }
 
 static void
-it_may_change_after_the_call (void)
+a_scalar_may_change_after_the_call (void)
 {
   static const gdouble doubled[N] = { 0, 2, 4, 6, 8 };
   guint32 seed;
@@ -305,7 +307,7 @@ it_may_change_after_the_call (void)
 }
 
 static void
-a_graph_does_not_keep_it (void)
+a_capture_refuses_a_scalar_of_the_cpu (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -338,13 +340,13 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (it_goes_with_the_launch);
-  TEST (it_promotes_as_on_one_device);
-  TEST (nothing_else_may_be_elsewhere);
-  TEST (all_operations_take_it);
-  TEST (what_is_being_computed_is_waited_for);
-  TEST (it_may_change_after_the_call);
-  TEST (a_graph_does_not_keep_it);
+  TEST (a_scalar_is_passed_with_the_launch);
+  TEST (a_scalar_promotes_as_on_one_device);
+  TEST (other_operands_must_be_on_the_device);
+  TEST (all_operations_accept_a_scalar_of_the_cpu);
+  TEST (pending_scalars_are_waited_for);
+  TEST (a_scalar_may_change_after_the_call);
+  TEST (a_capture_refuses_a_scalar_of_the_cpu);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

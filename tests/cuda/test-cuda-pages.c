@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Free memory of one arena goes to another, page by page, when the device has no more. The devices have
- * 256 MiB. */
+/* Free pages move from one arena to another when the device has no more memory. The devices have 256 MiB. */
 
 #include "config.h"
 
@@ -20,7 +19,7 @@ check_arena (GTorchCudaArena *arena, gpointer data)
   *(gsize *) data += gtorch_cuda_arena_get_mapped (arena);
 }
 
-/* All that the driver gave is in some arena, and counted. */
+/* All memory from the driver is in some arena, and counted. */
 static void
 check_memory (gsize expected)
 {
@@ -50,7 +49,7 @@ start (void)
   fake_cuda_reset_calls ();
 }
 
-/* The driver was not asked for memory that it had, and has got none back. */
+/* The driver was not asked to create memory that exists already, and has got none back. */
 static void
 assert_moved (guint n_created)
 {
@@ -63,7 +62,7 @@ assert_moved (guint n_created)
 
 #define END 65536
 
-/* The first and the last bytes, which are in different pages if there are two. */
+/* Fills the first and the last bytes, which are in different pages if there are two. */
 static void
 fill (GTorchImpl *x, gint value)
 {
@@ -94,7 +93,7 @@ assert_filled (GTorchImpl *x, guint8 value)
     }
 }
 
-/* In one page each. */
+/* Allocates blocks of one page each. */
 static void
 alloc_pages (GTorchStream *stream, GTorchImpl **pages, guint n)
 {
@@ -106,7 +105,7 @@ alloc_pages (GTorchStream *stream, GTorchImpl **pages, guint n)
 }
 
 static void
-a_stream_gets_what_another_has_left (void)
+a_stream_gets_free_pages_of_another (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchImpl *theirs[6], *mine[8];
@@ -139,7 +138,7 @@ scattered_pages_come_together (void)
   fill (x, 5);
   fill (pages[1], 6);
   assert_filled (x, 5);
-  y = bytes (64 * MIB); /* in one piece, which there is not */
+  y = bytes (64 * MIB); /* contiguous pages, which do not exist */
   g_assert_cmpint (gpu_stat (0, "num_alloc_retries"), ==, 1);
   g_assert_cmpint (gpu_stat (0, "num_device_alloc"), ==, 9);
   check_memory (256 * MIB);
@@ -192,7 +191,7 @@ large_ones_move_in_one_piece (void)
   gtorch_impl_unref (mine);
 }
 
-/* Their last work is late, and would write into what is somebody else's by then, or into nothing. */
+/* Their last work is delayed, and would write into memory that has been reused or unmapped. */
 static void
 work_on_pages_is_waited_for (void)
 {
@@ -238,7 +237,7 @@ other_devices_may_use_what_has_moved (void)
   gtorch_impl_clear (mine, 8);
 }
 
-/* There is nothing to ask it. */
+/* The queue no longer exists, so it cannot be queried. */
 static void
 pages_outlive_the_queue_of_another (void)
 {
@@ -270,7 +269,7 @@ settle (GTorchDevice *device)
   return gtorch_cuda_device_settle (GTORCH_CUDA_DEVICE (device));
 }
 
-/* … nor anything to ask of it while there are captures. Those of other devices do not matter. */
+/* During captures the queue cannot be queried either. Captures on other devices do not matter. */
 static void
 captures_go_on_beside_the_queue_of_another (void)
 {
@@ -316,9 +315,9 @@ captures_go_on_beside_the_queue_of_another (void)
   assert_no_misuse ();
 }
 
-/* Memory of a graph is its own: the driver gets the pages back and makes others. */
+/* A graph has its own memory: the driver gets the pages back and creates others. */
 static void
-a_capture_gets_what_streams_have_left (void)
+a_capture_gets_free_pages_of_streams (void)
 {
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
@@ -360,7 +359,7 @@ fill_five (gpointer data)
   return NULL;
 }
 
-/* Another thread moves what is not of a graph. */
+/* Another thread moves pages that belong to no graph. */
 static void
 pages_move_beside_a_capture (void)
 {
@@ -377,7 +376,7 @@ pages_move_beside_a_capture (void)
   capture = begin (graph, stream, NULL);
   alloc_pages (NULL, &captured, 1);
   fill (captured, 1);
-  g_thread_join (g_thread_new ("other", fill_five, mine)); /* there are two that nobody has */
+  g_thread_join (g_thread_new ("other", fill_five, mine)); /* there are two free pages */
   assert_moved (8);
   check_memory (256 * MIB);
   end (capture);
@@ -391,7 +390,8 @@ pages_move_beside_a_capture (void)
   assert_no_misuse ();
 }
 
-/* What the stream of a capture left before cannot be waited for: it stays where it is until the end. */
+/* The work of a capturing stream from before the capture cannot be waited for: its pages stay until the
+ * end. */
 static void
 pages_of_a_capturing_stream_stay (void)
 {
@@ -427,7 +427,7 @@ pages_of_a_capturing_stream_stay (void)
   assert_no_misuse ();
 }
 
-/* Whatever the driver refuses: there is the memory or an error, and nothing is lost. */
+/* Whatever call fails: the allocation succeeds or gives an error, and nothing leaks. */
 static void
 no_fault_loses_memory (void)
 {
@@ -474,14 +474,14 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
-  TEST (a_stream_gets_what_another_has_left);
+  TEST (a_stream_gets_free_pages_of_another);
   TEST (scattered_pages_come_together);
   TEST (small_and_large_storages_share);
   TEST (large_ones_move_in_one_piece);
   TEST (work_on_pages_is_waited_for);
   TEST (pages_outlive_the_queue_of_another);
   TEST (captures_go_on_beside_the_queue_of_another);
-  TEST (a_capture_gets_what_streams_have_left);
+  TEST (a_capture_gets_free_pages_of_streams);
   TEST (pages_move_beside_a_capture);
   TEST (pages_of_a_capturing_stream_stay);
   TEST (no_fault_loses_memory);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One GPU in the memory of another, and tensors that do not meet. */
+/* Peer access between GPUs, and operands on different devices. */
 
 #include "config.h"
 
 #include "cuda-test.h"
 
-/* Runs the case once more in a process with the settings; TRUE in the new one. */
+/* Runs the case once more in a process with these settings. Returns TRUE in that process. */
 static gboolean
 in_process (const gchar *settings)
 {
@@ -52,7 +52,7 @@ keep_memory (GTorchStorage *storage)
 {
 }
 
-/* The elements of x, of another device, as a tensor of this one. */
+/* Returns a tensor of this device that aliases x, of another device. */
 static GTorchImpl *
 borrow (guint device, GTorchImpl *x)
 {
@@ -65,7 +65,7 @@ borrow (guint device, GTorchImpl *x)
 }
 
 static void
-devices_say_whom_they_can_access (void)
+devices_report_peer_access (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
 
@@ -79,7 +79,7 @@ devices_say_whom_they_can_access (void)
 }
 
 static void
-memory_that_is_there_and_that_comes_later_is_opened (void)
+existing_and_later_memory_is_opened (void)
 {
   if (in_process ("devices=3,memory=256"))
     {
@@ -119,7 +119,7 @@ memory_that_is_there_and_that_comes_later_is_opened (void)
 }
 
 static void
-kernels_may_read_it (void)
+kernels_may_read_peer_memory (void)
 {
   if (in_process ("devices=2,seed=3"))
     {
@@ -137,7 +137,7 @@ kernels_may_read_it (void)
 }
 
 static void
-without_it_they_may_not (void)
+kernels_need_peer_access (void)
 {
   if (in_process ("devices=2,seed=3"))
     {
@@ -154,7 +154,7 @@ without_it_they_may_not (void)
 }
 
 static void
-a_copy_enables_it_once (void)
+a_copy_enables_peer_access_once (void)
 {
   if (in_process ("devices=2,seed=3"))
     {
@@ -175,7 +175,7 @@ a_copy_enables_it_once (void)
 }
 
 static void
-where_it_cannot_be_it_is_refused_and_copies_work (void)
+impossible_peer_access_is_refused_and_copies_work (void)
 {
   if (in_process ("devices=2,seed=3,peers=0"))
     {
@@ -237,7 +237,7 @@ each_call_of_the_driver_may_fail (void)
   assert_no_misuse ();
 }
 
-/* Neither what is read nor what is written is anybody else's before that is done. */
+/* Neither the source nor the destination is reused before the copy is done. */
 static void
 memory_of_a_copy_on_other_streams_is_not_given_out (void)
 {
@@ -315,12 +315,12 @@ gint
 main (gint argc, gchar **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  TEST (devices_say_whom_they_can_access);
-  TEST (memory_that_is_there_and_that_comes_later_is_opened);
-  TEST (kernels_may_read_it);
-  TEST (without_it_they_may_not);
-  TEST (a_copy_enables_it_once);
-  TEST (where_it_cannot_be_it_is_refused_and_copies_work);
+  TEST (devices_report_peer_access);
+  TEST (existing_and_later_memory_is_opened);
+  TEST (kernels_may_read_peer_memory);
+  TEST (kernels_need_peer_access);
+  TEST (a_copy_enables_peer_access_once);
+  TEST (impossible_peer_access_is_refused_and_copies_work);
   TEST (the_cpu_is_refused);
   TEST (each_call_of_the_driver_may_fail);
   TEST (memory_of_a_copy_on_other_streams_is_not_given_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Pinned memory, and copies from and to it that nobody waits for. */
+/* Pinned memory, and asynchronous copies from and to it. */
 
 #include "config.h"
 
@@ -98,7 +98,7 @@ a_copy_to_it_returns_at_once (void)
   g_assert_cmpuint (fake_cuda_get_pending (), >, 0);
   g_assert_cmpfloat (raw (host, N - 1), ==, -1);
   thread = g_thread_new ("let-go", let_go, NULL);
-  assert_is (host, N - 1, N - 1); /* waits */
+  assert_is (host, N - 1, N - 1); /* this waits */
   g_thread_join (g_steal_pointer (&thread));
   assert_no_misuse ();
 }
@@ -189,7 +189,7 @@ read_back_on_the_gpu (GTorchTensor *host, GError **error)
 }
 
 static void
-nobody_reads_it_early (void)
+early_reads_wait (void)
 {
   static const Read reads[] = { read_item,        read_bytes,         read_text,
                                 read_dlpack,      read_by_operation,  read_by_copy,
@@ -240,7 +240,7 @@ copies_to_parts_do_not_wait_for_each_other (void)
 }
 
 static void
-moving_need_not_wait (void)
+non_blocking_moves_do_not_wait (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) x = gpu_ramp (N);
@@ -276,7 +276,7 @@ moving_need_not_wait (void)
   g_assert_cmpfloat (raw (plain, N - 1), ==, N - 1);
 }
 
-/* Neither of another dtype nor without gaps: done when it returns. */
+/* Neither of another dtype nor with gaps: the copy is done when it returns. */
 static void
 other_copies_wait (void)
 {
@@ -294,7 +294,7 @@ other_copies_wait (void)
 /* --- to a GPU --- */
 
 static void
-memory_is_not_given_out_before_it_was_read (void)
+memory_is_not_reused_before_it_was_read (void)
 {
   g_autoptr (GTorchTensor) y = gtorch_empty (GTORCH_SHAPE (N), GTORCH_DTYPE_FLOAT64, gpu (0), NULL);
   g_autoptr (GTorchTensor) host = NULL;
@@ -313,11 +313,11 @@ memory_is_not_given_out_before_it_was_read (void)
   g_clear_object (&host);
   other = pinned_full (N, 5);
   g_assert_cmpuint (gtorch_host_allocator_get_num_allocs (allocator ()), ==, before + 1);
-  gtorch_host_allocator_trim (allocator ()); /* takes nothing away either */
+  gtorch_host_allocator_trim (allocator ()); /* does not free it either */
   fake_cuda_hold (FALSE);
   assert_is (y, N - 1, 3);
 
-  third = pinned_full (N, 7); /* now it is */
+  third = pinned_full (N, 7); /* now it does */
   g_assert_cmpuint (gtorch_host_allocator_get_num_allocs (allocator ()), ==, before + 1);
   g_assert_true (gtorch_impl_data (gtorch_tensor_get_impl (third)) == data);
   assert_is (other, N - 1, 5);
@@ -376,7 +376,7 @@ the_limit_holds (void)
   g_clear_object (&second);
   g_assert_cmpuint (gtorch_host_allocator_get_allocated (allocator ()), ==, 0);
   g_assert_cmpuint (gtorch_host_allocator_get_reserved (allocator ()), ==, 8192);
-  first = pinned_full (1024, 1); /* what is kept makes room */
+  first = pinned_full (1024, 1); /* cached blocks are freed to make room */
   g_assert_cmpuint (gtorch_host_allocator_get_reserved (allocator ()), ==, 8192);
   g_clear_object (&first);
   gtorch_host_allocator_set_limit (allocator (), 100);
@@ -420,7 +420,7 @@ memory_of_the_system_can_be_shown_to_the_driver (void)
   g_assert_nonnull (strstr (error->message, "cuMemHostRegister"));
   g_assert_true (fake_cuda_clear_faults ());
 
-  /* What was pinned one way goes back the same way. */
+  /* memory is unpinned in the way in which it was pinned */
   g_assert_true (
       gtorch_allocator_configure (gpu_allocator (), "pinned_use_cuda_host_register:False", NULL));
   g_clear_object (&small);
@@ -450,7 +450,7 @@ low_memory_trims (void)
 /* --- pinning --- */
 
 static void
-what_is_pinned_stays_itself (void)
+pinned_tensors_are_returned_unchanged (void)
 {
   const gint64 shape[] = { 20, 30 };
   g_autoptr (GTorchTensor) x =
@@ -481,7 +481,7 @@ what_is_pinned_stays_itself (void)
 }
 
 static void
-what_cannot_be_pinned (void)
+impossible_pinning_is_an_error (void)
 {
   g_autoptr (GTorchTensor) x = gpu_ramp (3);
   g_autoptr (GTorchTensor) gone = pinned_full (3, 1);
@@ -499,7 +499,7 @@ what_cannot_be_pinned (void)
 }
 
 static void
-without_a_driver_it_says_so (void)
+without_a_driver_pinning_is_an_error (void)
 {
   g_autoptr (GTorchTensor) x = NULL;
   g_autoptr (GError) error = NULL;
@@ -636,7 +636,7 @@ copy_over_and_over (gpointer data)
 }
 
 static void
-threads_share_it (void)
+threads_share_the_allocator (void)
 {
   GThread *threads[4];
   guint i;
@@ -660,19 +660,19 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (a_copy_to_it_returns_at_once);
-  TEST (nobody_reads_it_early);
+  TEST (early_reads_wait);
   TEST (copies_to_parts_do_not_wait_for_each_other);
-  TEST (moving_need_not_wait);
+  TEST (non_blocking_moves_do_not_wait);
   TEST (other_copies_wait);
-  TEST (memory_is_not_given_out_before_it_was_read);
+  TEST (memory_is_not_reused_before_it_was_read);
   TEST (operations_do_not_change_what_is_being_copied);
   TEST (the_limit_holds);
   TEST (memory_of_the_system_can_be_shown_to_the_driver);
   TEST (low_memory_trims);
-  TEST (what_is_pinned_stays_itself);
-  TEST (what_cannot_be_pinned);
-  TEST (without_a_driver_it_says_so);
-  TEST (threads_share_it);
+  TEST (pinned_tensors_are_returned_unchanged);
+  TEST (impossible_pinning_is_an_error);
+  TEST (without_a_driver_pinning_is_an_error);
+  TEST (threads_share_the_allocator);
   TEST (any_call_may_fail);
   TEST (a_copy_that_failed_is_never_read);
   result = g_test_run ();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Private pools of a GPU: what is in them stays apart, is counted twice and comes back in the end. */
+/* Private pools of a GPU: their memory is separate, is counted for the pool and the device, and is freed
+ * at the end. */
 
 #include "config.h"
 
@@ -47,7 +48,7 @@ memory_comes_from_the_pool_until_the_guard_ends (void)
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 3 * MIB);
   g_clear_pointer (&second, gtorch_impl_unref);
 
-  /* What the pool has is its own, and used again there. */
+  /* Memory of the pool is reused inside the pool. */
   g_clear_pointer (&first, gtorch_impl_unref);
   g_assert_cmpuint (gtorch_memory_pool_get_allocated (pool), ==, 0);
   second = bytes (3 * MIB);
@@ -117,7 +118,7 @@ fill_it (GTorchMemoryPool *pool, gpointer data, GError **error)
 }
 
 static void
-run_hands_results_through (void)
+run_returns_results (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (gpu (0));
   g_autoptr (GError) error = NULL;
@@ -133,7 +134,7 @@ run_hands_results_through (void)
 }
 
 static void
-memory_goes_back_with_the_last_tensor (void)
+memory_is_freed_with_the_last_tensor (void)
 {
   GTorchMemoryPool *pool = gtorch_memory_pool_new (gpu (0));
   GTorchImpl *small = bytes_in (pool, 1000);
@@ -151,9 +152,9 @@ memory_goes_back_with_the_last_tensor (void)
   g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu (0)), ==, 0);
 }
 
-/* Nobody waits for the GPU when a pool goes. */
+/* Freeing a pool does not wait for the GPU. */
 static void
-memory_that_is_in_use_goes_back_later (void)
+memory_in_use_is_freed_later (void)
 {
   GTorchMemoryPool *pool = gtorch_memory_pool_new (gpu (0));
   GTorchImpl *x = bytes_in (pool, 1000);
@@ -166,7 +167,7 @@ memory_that_is_in_use_goes_back_later (void)
   g_assert_cmpuint (used (), >, 0);
   fake_cuda_hold (FALSE);
   gtorch_device_synchronize (gpu (0), NULL, NULL);
-  x = bytes (1000); /* asks the driver for more, and what is dead goes back before */
+  x = bytes (1000); /* asks the driver for more; dead pools are freed before that */
   g_assert_cmpuint (used (), ==, 2 * MIB);
   gtorch_impl_unref (x);
 }
@@ -200,7 +201,7 @@ only_the_pool_trims_itself (void)
   g_assert_cmpuint (used (), ==, gtorch_memory_pool_get_reserved (pool));
   g_assert_cmpuint (used (), >, 0);
 
-  /* Graphs replay in memory that no tensor holds. */
+  /* Graphs replay in memory that no tensor refers to. */
   gtorch_pool_set_graph (gtorch_memory_pool_get_pool (pool), TRUE);
   gtorch_memory_pool_trim (pool);
   g_assert_cmpuint (used (), >, 0);
@@ -213,7 +214,7 @@ only_the_pool_trims_itself (void)
 
 /* The device has 256 MiB. */
 static void
-pools_help_out_if_they_shall (void)
+pools_help_out_if_allowed (void)
 {
   g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (gpu (0));
   g_autoptr (GTorchImpl) x = NULL;
@@ -231,7 +232,7 @@ pools_help_out_if_they_shall (void)
 }
 
 static void
-what_graphs_have_is_not_given_to_others (void)
+memory_of_graphs_is_not_reused_elsewhere (void)
 {
   g_autoptr (GTorchMemoryPool) object = gtorch_memory_pool_new (gpu (0));
   GTorchPool *pool = gtorch_memory_pool_get_pool (object);
@@ -299,13 +300,13 @@ main (int argc, char **argv)
   ADD (memory_comes_from_the_pool_until_the_guard_ends);
   ADD (each_device_and_thread_has_its_own);
   ADD (a_thread_that_ends_leaves_its_pool);
-  ADD (run_hands_results_through);
-  ADD (memory_goes_back_with_the_last_tensor);
-  ADD (memory_that_is_in_use_goes_back_later);
+  ADD (run_returns_results);
+  ADD (memory_is_freed_with_the_last_tensor);
+  ADD (memory_in_use_is_freed_later);
   ADD (limbo_keeps_the_pool);
   ADD (only_the_pool_trims_itself);
-  ADD (pools_help_out_if_they_shall);
-  ADD (what_graphs_have_is_not_given_to_others);
+  ADD (pools_help_out_if_allowed);
+  ADD (memory_of_graphs_is_not_reused_elsewhere);
   ADD (snapshots_name_the_pool);
 #undef ADD
   result = g_test_run ();

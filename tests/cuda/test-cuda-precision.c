@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the precision of a device makes of a product of matrices. */
+/* The effect of the precision settings of a device on matrix products. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #define COMPUTE_32F_FAST_16BF 75
 #define COMPUTE_32F_FAST_TF32 77
 
-/* What cublasLt was asked to compute in. */
+/* Returns the compute type that was requested from cublasLt. */
 static gint
 compute_of (GTorchDevice *device, guint dtype)
 {
@@ -65,7 +65,7 @@ bf16_is_for_float32_too (void)
   gtorch_device_set_matmul_precision (gpu (0), GTORCH_PRECISION_IEEE);
 }
 
-/* Gradients are products, too. */
+/* Gradients are matrix products, too. */
 static void
 gradients_have_the_precision_of_products (void)
 {
@@ -82,7 +82,7 @@ gradients_have_the_precision_of_products (void)
 }
 
 static void
-words_set_all_devices (void)
+pytorchs_words_set_all_devices (void)
 {
   g_autoptr (GError) error = NULL;
   guint i;
@@ -105,7 +105,7 @@ words_set_all_devices (void)
 }
 
 static void
-convolutions_have_their_own (void)
+convolutions_have_their_own_precision (void)
 {
   gtorch_device_set_conv_precision (gpu (0), GTORCH_PRECISION_TF32);
   g_assert_cmpint (gtorch_device_get_matmul_precision (gpu (0)), ==, GTORCH_PRECISION_IEEE);
@@ -131,7 +131,7 @@ each_precision_is_planned_once (void)
   g_assert_cmpuint (fake_cublaslt.n_present, ==, n);
 }
 
-/* All streams of a device have workspaces of their own; what the second asks for anew is nothing else. */
+/* All streams of a device have their own workspaces; the second only requests its workspace. */
 static void
 workspace_is_made_once (void)
 {
@@ -158,8 +158,8 @@ main (gint argc, gchar **argv)
   TEST (tf32_is_for_float32_of_one_device);
   TEST (bf16_is_for_float32_too);
   TEST (gradients_have_the_precision_of_products);
-  TEST (words_set_all_devices);
-  TEST (convolutions_have_their_own);
+  TEST (pytorchs_words_set_all_devices);
+  TEST (convolutions_have_their_own_precision);
   TEST (each_precision_is_planned_once);
   TEST (workspace_is_made_once);
   result = g_test_run ();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Queues that others have made, work that others put into them, and waiting without using the CPU. */
+/* Foreign streams, work that other libraries enqueue, and waiting without using the CPU. */
 
 #include "config.h"
 
@@ -57,10 +57,10 @@ priorities_are_those_of_the_device (void)
   g_assert_cmpint (greatest, ==, 0);
 }
 
-/* --- queues of others --- */
+/* --- foreign streams --- */
 
 static void
-operations_go_into_a_queue_of_others (void)
+operations_run_on_a_foreign_stream (void)
 {
   CUstream handle = new_queue (0);
   guint32 seed;
@@ -85,7 +85,7 @@ operations_go_into_a_queue_of_others (void)
 }
 
 static void
-queues_of_other_devices_are_refused (void)
+foreign_streams_of_other_devices_are_refused (void)
 {
   g_autoptr (GError) error = NULL;
   CUstream handle = new_queue (1);
@@ -104,7 +104,7 @@ queues_of_other_devices_are_refused (void)
 }
 
 static void
-the_drivers_default_queue_may_be_ours (void)
+the_drivers_default_stream_can_be_wrapped (void)
 {
   guint32 seed;
 
@@ -125,7 +125,7 @@ the_drivers_default_queue_may_be_ours (void)
       guint i;
 
       fake_cuda_set_seed (seed);
-      for (i = 0; i < 3; i++) /* each in its own device's */
+      for (i = 0; i < 3; i++) /* each on its own device */
         {
           g_assert_true (gtorch_op_add_inplace (a, a, 1, NULL));
           g_assert_true (gtorch_op_neg_inplace (b, NULL));
@@ -141,9 +141,9 @@ the_drivers_default_queue_may_be_ours (void)
   assert_no_misuse ();
 }
 
-/* --- work of others --- */
+/* --- foreign work --- */
 
-/* Another library copies from a tensor that is dropped at once: is the copy right? */
+/* Another library copies from a tensor that is dropped at once. Returns whether the copy is right. */
 static gboolean
 foreign_copy (guint32 seed, GTorchStream *stream, gboolean records)
 {
@@ -200,7 +200,7 @@ streams_of_other_devices_are_not_recorded (void)
 }
 
 static void
-on_the_cpu_the_queue_keeps_the_memory (void)
+a_cpu_stream_keeps_the_memory (void)
 {
   GTorchDevice *cpu = gtorch_device_cpu ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (cpu, 0, NULL);
@@ -218,7 +218,7 @@ on_the_cpu_the_queue_keeps_the_memory (void)
   g_assert_true (gtorch_op_neg_inplace (work, NULL));
   gtorch_stream_set_current (gtorch_device_get_default_stream (gpu (0)));
   event = gtorch_stream_record_event (other, NULL);
-  g_assert_true (gtorch_stream_wait_event (stream, event, NULL)); /* nothing is done before it */
+  g_assert_true (gtorch_stream_wait_event (stream, event, NULL)); /* it blocks all later work */
   gtorch_storage_ref (storage);
   g_assert_true (gtorch_tensor_record_stream (x, stream, NULL));
   g_object_unref (x);
@@ -256,7 +256,7 @@ cpu_time_ms (void)
 }
 
 static void
-who_waits_uses_no_cpu (void)
+wait_does_not_spin (void)
 {
   guint way;
 
@@ -316,7 +316,7 @@ on_completed (GTorchEvent *event, gpointer data)
 }
 
 static void
-completed_comes_in_the_recorders_context (void)
+completed_is_emitted_in_the_recorders_context (void)
 {
   g_autoptr (GMainContext) context = g_main_context_new ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -343,7 +343,7 @@ completed_comes_in_the_recorders_context (void)
 }
 
 static void
-queues_that_capture_are_not_given_out (void)
+handles_of_capturing_streams_are_refused (void)
 {
   GTorchStream *first = gtorch_stream_new (gpu (0), 0, NULL);
   CUstream handle = gtorch_stream_get_handle (first);
@@ -364,7 +364,7 @@ queues_that_capture_are_not_given_out (void)
 
 /* --- auto-sync --- */
 
-/* Written on one stream, read on another, written again on the first one. */
+/* A tensor is written on one stream, read on another, and written again on the first one. */
 static gboolean
 is_right (guint32 seed, gboolean auto_sync, gboolean copies)
 {
@@ -397,15 +397,15 @@ is_right (guint32 seed, gboolean auto_sync, gboolean copies)
 }
 
 static void
-auto_sync_is_as_good_as_waiting (void)
+auto_sync_equals_explicit_waits (void)
 {
   guint seed, n_wrong = 0, copies;
 
-  gtorch_checks |= GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | (GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL));
   for (seed = 1; seed <= N_SEEDS; seed++)
     for (copies = 0; copies < 2; copies++)
       g_assert_true (is_right (seed, TRUE, copies));
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
   for (seed = 1; seed <= N_SEEDS; seed++)
     for (copies = 0; copies < 2; copies++)
       n_wrong += !is_right (seed, FALSE, copies);
@@ -436,7 +436,7 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_stream_set_current (other);
   g_assert_true (gtorch_op_neg_inplace (x, NULL));
   gtorch_stream_set_current (stream);
-  g_assert_false (gtorch_op_neg_inplace (y, NULL)); /* never without having waited */
+  g_assert_false (gtorch_op_neg_inplace (y, NULL)); /* never, without having waited */
   g_assert_true (fake_cuda_clear_faults ());
   g_assert_true (gtorch_op_neg_inplace (y, NULL));
   gtorch_stream_set_auto_sync (stream, FALSE);
@@ -444,7 +444,7 @@ auto_sync_waits_once_for_each_queue (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
-/* What came before the capture is waited for. What comes is in the graph. */
+/* Work from before the capture is waited for; work from inside it belongs to the graph. */
 static void
 auto_sync_waits_for_queues_that_capture (void)
 {
@@ -468,7 +468,7 @@ auto_sync_waits_for_queues_that_capture (void)
         g_assert_true (gtorch_op_neg_inplace (x, NULL));
         capture = gtorch_graph_capture_new (graph, other, NULL, GTORCH_CAPTURE_MODE_RELAXED, NULL);
         g_assert_nonnull (capture);
-        g_assert_true (gtorch_op_neg_inplace (y, NULL)); /* never replayed */
+        g_assert_true (gtorch_op_neg_inplace (y, NULL)); /* the graph is never replayed */
         gtorch_stream_set_current (stream);
         gtorch_stream_set_auto_sync (stream, TRUE);
         g_assert_true (gtorch_op_add_inplace (y, late ? y : x, 1, NULL));
@@ -485,9 +485,9 @@ auto_sync_waits_for_queues_that_capture (void)
       }
 }
 
-/* Its owner knows that it is done. */
+/* The owner of the foreign stream knows that its work is done. */
 static void
-auto_sync_asks_no_queue_that_is_gone (void)
+auto_sync_does_not_query_freed_streams (void)
 {
   GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
   g_autoptr (GTorchImpl) y = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
@@ -521,19 +521,19 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (priorities_are_those_of_the_device);
-  TEST (operations_go_into_a_queue_of_others);
-  TEST (queues_of_other_devices_are_refused);
-  TEST (the_drivers_default_queue_may_be_ours);
+  TEST (operations_run_on_a_foreign_stream);
+  TEST (foreign_streams_of_other_devices_are_refused);
+  TEST (the_drivers_default_stream_can_be_wrapped);
   TEST (memory_waits_for_work_that_was_recorded);
   TEST (streams_of_other_devices_are_not_recorded);
-  TEST (on_the_cpu_the_queue_keeps_the_memory);
-  TEST (who_waits_uses_no_cpu);
-  TEST (completed_comes_in_the_recorders_context);
-  TEST (queues_that_capture_are_not_given_out);
-  TEST (auto_sync_is_as_good_as_waiting);
+  TEST (a_cpu_stream_keeps_the_memory);
+  TEST (wait_does_not_spin);
+  TEST (completed_is_emitted_in_the_recorders_context);
+  TEST (handles_of_capturing_streams_are_refused);
+  TEST (auto_sync_equals_explicit_waits);
   TEST (auto_sync_waits_once_for_each_queue);
   TEST (auto_sync_waits_for_queues_that_capture);
-  TEST (auto_sync_asks_no_queue_that_is_gone);
+  TEST (auto_sync_does_not_query_freed_streams);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GTORCH_CHECK=streams and graphs: what a replay reads and writes beside other work. On the CPU's streams and
- * on a GPU's, with ON_A_REAL_GPU on those of one. */
+/* GTORCH_CHECK=streams and graphs: reads and writes of a replay beside other work. Tested on the CPU's
+ * streams and on a GPU's, with ON_A_REAL_GPU on those of a real one. */
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 #include "race-test.h"
 
-static GTorchDevice *device; /* that the test is for */
+static GTorchDevice *device; /* the device under test */
 
 #define N_MORE 100
 
@@ -18,7 +18,7 @@ typedef struct
 {
   GTorchStream *a, *b;
   GTorchTensor *x, *y;        /* the graph reads x and writes y */
-  GTorchTensor *more[N_MORE]; /* that it reads and writes */
+  GTorchTensor *more[N_MORE]; /* the graph reads and writes them */
   GTorchCUDAGraph *graph;
 } Case;
 
@@ -31,7 +31,7 @@ expect (guint n)
   n_warnings = 0;
 }
 
-/* It names both. */
+/* Expects a warning that names both operations. */
 static void
 expect_between (const gchar *first, const gchar *second)
 {
@@ -86,7 +86,7 @@ replay_on (GTorchStream *stream, GTorchCUDAGraph *graph)
   g_assert_true (gtorch_cuda_graph_replay_on (graph, stream, NULL));
 }
 
-/* Of y = -x, or of one of both: y = 1 or -x. */
+/* Captures y = -x; without one of them, y = 1 or -x. */
 static GTorchCUDAGraph *
 capture (Case *c, GTorchTensor *x, GTorchTensor *y)
 {
@@ -119,7 +119,7 @@ set_up (Case *c)
 {
   guint i;
 
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   c->a = gtorch_stream_new (device, 0, NULL);
   c->b = gtorch_stream_new (device, 0, NULL);
   gtorch_stream_set_current (c->a);
@@ -146,10 +146,10 @@ tear_down (Case *c)
   g_object_unref (c->y);
   g_object_unref (c->a);
   g_object_unref (c->b);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
-/* --- what is reported --- */
+/* --- reported races --- */
 
 static void
 work_after_a_replay (void)
@@ -158,7 +158,7 @@ work_after_a_replay (void)
 
   set_up (&c);
   replay_on (c.a, c.graph);
-  read_on (c.b, c.x); /* both read */
+  read_on (c.b, c.x); /* both only read */
   expect (0);
   write_on (c.b, c.x);
   expect_between ("graph on ", "fill_ on ");
@@ -170,7 +170,7 @@ work_after_a_replay (void)
   replay_on (c.a, c.graph);
   write_on (c.b, c.more[N_MORE / 2]);
   expect_between ("graph on ", "fill_ on ");
-  write_on (c.b, c.more[N_MORE / 3]); /* said once */
+  write_on (c.b, c.more[N_MORE / 3]); /* reported only once */
   expect (0);
   tear_down (&c);
 }
@@ -180,7 +180,7 @@ work_before_a_replay (void)
 {
   guint i;
 
-  for (i = 0; i < 2; i++) /* the graph is known from its first replay on */
+  for (i = 0; i < 2; i++) /* the checker knows the graph from its first replay on */
     {
       Case c;
 
@@ -199,15 +199,15 @@ work_before_a_replay (void)
       read_on (c.b, c.more[N_MORE - 1]);
       replay_on (c.a, c.graph);
       expect_between ("neg on ", "graph on ");
-      replay_on (c.a, c.graph); /* said once */
+      replay_on (c.a, c.graph); /* reported only once */
       expect (0);
       tear_down (&c);
     }
 }
 
-/* After many that are right. */
+/* The missing wait comes after many correct ones. */
 static void
-the_wait_that_is_missing (void)
+a_missing_wait_is_found (void)
 {
   Case c;
   guint i;
@@ -232,7 +232,7 @@ the_wait_that_is_missing (void)
   tear_down (&c);
 }
 
-/* A graph that makes zeros like a tensor looks at its shape only. */
+/* A graph that creates zeros like a tensor reads its shape only. */
 static void
 zeros_like_what_another_stream_writes (void)
 {
@@ -251,7 +251,7 @@ zeros_like_what_another_stream_writes (void)
   g_assert_true (gtorch_graph_capture_end (capture, NULL));
   gtorch_graph_capture_unref (capture);
   finish_all ();
-  replay_on (c.a, graph); /* the graph is known from its first replay on */
+  replay_on (c.a, graph); /* the checker knows the graph from its first replay on */
   write_on (c.b, c.x);
   replay_on (c.a, graph);
   expect (0);
@@ -274,7 +274,7 @@ two_graphs (void)
   writes = capture (&c, NULL, c.x);
   finish_all ();
   replay_on (c.a, c.graph);
-  replay_on (c.b, reads); /* both read */
+  replay_on (c.b, reads); /* both only read */
   expect (0);
   replay_on (c.b, writes);
   expect_between ("graph on ", "graph on ");
@@ -293,9 +293,9 @@ two_graphs (void)
   tear_down (&c);
 }
 
-/* On the CPU a replay waits for the one before, not for what came to that one's stream since then. */
+/* On the CPU a replay waits for the previous one, not for later work on the stream of that one. */
 static void
-work_behind_the_replay_before (void)
+work_behind_the_previous_replay (void)
 {
   Case c;
 
@@ -309,9 +309,9 @@ work_behind_the_replay_before (void)
   tear_down (&c);
 }
 
-/* What it has done is not forgotten with it. */
+/* The writes of a graph are not forgotten when it is freed. */
 static void
-a_graph_that_is_gone (void)
+a_freed_graph_still_counts (void)
 {
   Case c;
 
@@ -319,7 +319,7 @@ a_graph_that_is_gone (void)
   replay_on (c.a, c.graph);
   g_clear_object (&c.graph);
   write_on (c.b, c.x);
-  if (device->type != GTORCH_DEVICE_TYPE_CPU || n_warnings > 0) /* which may have done it */
+  if (device->type != GTORCH_DEVICE_TYPE_CPU || n_warnings > 0) /* which may have executed it */
     expect_between ("graph on ", "fill_ on ");
   tear_down (&c);
 
@@ -334,18 +334,18 @@ a_graph_that_is_gone (void)
 }
 
 static void
-asked_to_it_is_an_error (void)
+fatal_checks_make_it_an_error (void)
 {
   g_autoptr (GError) error = NULL;
   Case c;
 
   set_up (&c);
-  gtorch_checks |= GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_STREAMS_FATAL);
   read_on (c.b, c.y);
   g_assert_false (gtorch_cuda_graph_replay_on (c.graph, c.a, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_nonnull (strstr (error->message, "neg on "));
-  g_clear_error (&error); /* and is not right the second time */
+  g_clear_error (&error); /* and it is no more correct the second time */
   g_assert_false (gtorch_cuda_graph_replay_on (c.graph, c.a, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   write_on (c.b, c.x); /* nothing was replayed */
@@ -355,7 +355,7 @@ asked_to_it_is_an_error (void)
   tear_down (&c);
 }
 
-/* --- what is not --- */
+/* --- no races --- */
 
 static void
 every_way_of_waiting_counts (void)
@@ -379,7 +379,7 @@ every_way_of_waiting_counts (void)
       else if (way == 3)
         while (!gtorch_stream_is_idle (c.a))
           ;
-      else /* by way of the same graph, whose replays are in order */
+      else /* through the same graph, whose replays are ordered */
         replay_on (c.b, c.graph);
       read_on (c.b, c.y);
       write_on (c.b, c.x);
@@ -391,9 +391,9 @@ every_way_of_waiting_counts (void)
     }
 }
 
-/* Memory that the allocator gives to somebody else is its business. */
+/* The allocator is responsible for the safe reuse of memory. */
 static void
-memory_of_a_graph_that_is_gone (void)
+memory_of_a_freed_graph_is_no_race (void)
 {
   Case c;
   guint i;
@@ -425,14 +425,14 @@ memory_of_a_graph_that_is_gone (void)
 
 RACING (work_after_a_replay)
 RACING (work_before_a_replay)
-RACING (the_wait_that_is_missing)
+RACING (a_missing_wait_is_found)
 RACING (zeros_like_what_another_stream_writes)
 RACING (two_graphs)
-RACING (work_behind_the_replay_before)
-RACING (a_graph_that_is_gone)
-ON_BOTH (asked_to_it_is_an_error)
+RACING (work_behind_the_previous_replay)
+RACING (a_freed_graph_still_counts)
+ON_BOTH (fatal_checks_make_it_an_error)
 ON_BOTH (every_way_of_waiting_counts)
-ON_BOTH (memory_of_a_graph_that_is_gone)
+ON_BOTH (memory_of_a_freed_graph_is_no_race)
 
 gint
 main (gint argc, gchar **argv)
@@ -445,14 +445,14 @@ main (gint argc, gchar **argv)
   count_warnings ();
   TEST (work_after_a_replay);
   TEST (work_before_a_replay);
-  TEST (the_wait_that_is_missing);
+  TEST (a_missing_wait_is_found);
   TEST (zeros_like_what_another_stream_writes);
   TEST (two_graphs);
-  TEST (work_behind_the_replay_before);
-  TEST (a_graph_that_is_gone);
-  TEST (asked_to_it_is_an_error);
+  TEST (work_behind_the_previous_replay);
+  TEST (a_freed_graph_still_counts);
+  TEST (fatal_checks_make_it_an_error);
   TEST (every_way_of_waiting_counts);
-  TEST (memory_of_a_graph_that_is_gone);
+  TEST (memory_of_a_freed_graph_is_no_race);
   result = g_test_run ();
 #ifndef ON_A_REAL_GPU
   assert_no_misuse ();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GTORCH_CHECK=streams, when the host waits: what it has waited for in any way, in any thread, comes before
- * what is enqueued then; what it has not waited for does not. On the CPU's streams and on a GPU's, with
- * ON_A_REAL_GPU on those of one. */
+/* GTORCH_CHECK=streams when the host waits: work that the host has waited for in any way, in any thread,
+ * precedes work that is enqueued afterwards; other work does not. Tested on the CPU's streams and on a
+ * GPU's, with ON_A_REAL_GPU on those of a real one. */
 
 #include "config.h"
 
@@ -220,7 +220,7 @@ a_stream_that_has_waited (Case *c)
   g_assert_true (gtorch_stream_synchronize (c->other, NULL, NULL));
 }
 
-/* … whose result is read elsewhere: the host waits for one tensor, not for a stream. */
+/* The result is read elsewhere: the host waits for one tensor, not for a stream. */
 static void
 a_result_of_a_stream_that_has_waited (Case *c)
 {
@@ -248,10 +248,10 @@ a_step_that_reads_such_a_result (Case *c)
   negative = must (gtorch_tensor_neg (result, NULL));
 }
 
-/* --- waiting for a copy that a GPU makes by itself --- */
+/* --- waiting for a copy of the GPU's copy engine --- */
 
 static void
-what_the_copy_brought_is_read (Case *c)
+the_copied_values_are_read (Case *c)
 {
   g_autoptr (GTorchTensor) host = to_host (c->x);
 
@@ -260,7 +260,7 @@ what_the_copy_brought_is_read (Case *c)
 }
 
 static void
-what_the_copy_brought_is_used (Case *c)
+the_copied_values_are_used (Case *c)
 {
   g_autoptr (GTorchTensor) host = to_host (c->x);
   g_autoptr (GTorchTensor) negative = must (gtorch_tensor_neg (host, NULL));
@@ -296,7 +296,7 @@ the_copy_is_used_on_a_stream_of_the_cpu (Case *c)
   g_assert_true (gtorch_stream_synchronize (queue, NULL, NULL));
 }
 
-/* The second copy waits for the first, as they have the same memory, and b is behind the second. */
+/* The second copy waits for the first, as they use the same memory, and b waits for the second. */
 static void
 the_copy_goes_back (Case *c)
 {
@@ -315,7 +315,7 @@ the_copy_goes_back_and_is_waited_for (Case *c)
   copy_to (c->x, host, FALSE);
 }
 
-/* Such a copy waits for the stream of the CPU that writes its source, and that has waited for a. */
+/* Such a copy waits for the CPU stream that writes its source, and that has waited for a. */
 static void
 a_copy_of_what_came_after (Case *c)
 {
@@ -330,7 +330,7 @@ a_copy_of_what_came_after (Case *c)
   copy_to (c->x, host, FALSE);
 }
 
-/* It waits for all that the CPU has to wait for, of which are copies to it. */
+/* The stream waits for everything that the CPU has to wait for, including copies to it. */
 static void
 a_stream_that_waits_for_all (Case *c)
 {
@@ -360,7 +360,7 @@ another_thread_reads_the_copy (Case *c)
   g_thread_join (g_thread_new ("reads", read_in_thread, host));
 }
 
-/* --- replays on a stream of the CPU --- */
+/* --- replays on a CPU stream --- */
 
 static void
 the_result_of_a_graph_is_read (Case *c)
@@ -377,7 +377,7 @@ the_result_of_a_graph_is_read (Case *c)
   read_all (y);
 }
 
-/* Replays of one graph are in order by themselves. */
+/* Replays of one graph are ordered implicitly. */
 static void
 replays_on_both_streams (Case *c)
 {
@@ -393,7 +393,7 @@ replays_on_both_streams (Case *c)
   g_assert_true (gtorch_cuda_graph_replay_on (graph, c->b, NULL));
 }
 
-/* What is refused is no work. */
+/* A refused call enqueues no work. */
 static void
 a_call_beside_a_capture (Case *c)
 {
@@ -412,7 +412,7 @@ a_call_beside_a_capture (Case *c)
   end (capture);
 }
 
-/* --- what is not waited for --- */
+/* --- work that is not waited for --- */
 
 static void
 nothing (Case *c)
@@ -475,7 +475,7 @@ an_event_that_came_before (Case *c)
   g_assert_true (gtorch_event_synchronize (event, NULL, NULL));
 }
 
-/* a comes after the other stream, not the other way round. */
+/* a waits for the other stream, not the other way round. */
 static void
 the_other_stream (Case *c)
 {
@@ -484,7 +484,7 @@ the_other_stream (Case *c)
   g_assert_true (gtorch_stream_synchronize (c->other, NULL, NULL));
 }
 
-/* Of two tensors that the stream writes, the host waits for the first. */
+/* The stream writes two tensors; the host waits for the first. */
 static void
 a_tensor_that_was_written_before (Case *c)
 {
@@ -519,8 +519,8 @@ static const struct
   ROW (a_stream_that_has_waited, TRUE, TRUE),
   ROW (a_result_of_a_stream_that_has_waited, TRUE, TRUE),
   ROW (a_step_that_reads_such_a_result, TRUE, TRUE),
-  ROW (what_the_copy_brought_is_read, FALSE, TRUE),
-  ROW (what_the_copy_brought_is_used, FALSE, TRUE),
+  ROW (the_copied_values_are_read, FALSE, TRUE),
+  ROW (the_copied_values_are_used, FALSE, TRUE),
   ROW (the_host_is_waited_for, FALSE, TRUE),
   ROW (a_copy_into_memory_of_the_program, FALSE, TRUE),
   ROW (the_copy_is_used_on_a_stream_of_the_cpu, FALSE, TRUE),
@@ -551,7 +551,7 @@ run (GTorchDevice *device, guint way)
   g_autoptr (GTorchTensor) read = NULL;
   Case c = { .device = device };
 
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   n_warnings = 0;
   c.a = gtorch_stream_new (device, 0, NULL);
   c.b = gtorch_stream_new (device, 0, NULL);
@@ -576,7 +576,7 @@ run (GTorchDevice *device, guint way)
   g_object_unref (c.a);
   g_object_unref (c.b);
   g_object_unref (c.other);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GTORCH_CHECK=streams: what it reports, and that correct programs hear nothing of it; on the CPU's streams
- * and on a GPU's, with ON_A_REAL_GPU on those of one. */
+/* GTORCH_CHECK=streams: it reports races, and does not report correct programs. Tested on the CPU's
+ * streams and on a GPU's, with ON_A_REAL_GPU on those of a real one. */
 
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #define HAS_RANDOM_NUMBERS (device->type == GTORCH_DEVICE_TYPE_CPU)
 #endif
 
-static GTorchDevice *device; /* that the test is for */
+static GTorchDevice *device; /* the device under test */
 
 static void
 expect (guint n)
@@ -54,7 +54,7 @@ must (GTorchImpl *impl)
 static void
 set_up (Case *c)
 {
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   c->a = gtorch_stream_new (device, 0, NULL);
   c->b = gtorch_stream_new (device, 0, NULL);
   on (c->a);
@@ -70,7 +70,7 @@ tear_down (Case *c)
   gtorch_impl_unref (c->x);
   g_object_unref (c->a);
   g_object_unref (c->b);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
 static void
@@ -89,7 +89,7 @@ write_on (GTorchStream *stream, GTorchImpl *x)
   g_assert_true (gtorch_op_fill_inplace (x, 1, NULL));
 }
 
-/* --- what is reported --- */
+/* --- reported races --- */
 
 /* The sum may start before the numbers are drawn. */
 static void
@@ -123,7 +123,7 @@ reading_what_another_stream_writes (void)
   g_assert_nonnull (strstr (warning, "[100, 100]"));
   g_assert_nonnull (strstr (warning, "called by "));
   expect (1);
-  read_on (c.b, a); /* said once */
+  read_on (c.b, a); /* reported only once */
   expect (0);
   tear_down (&c);
 }
@@ -145,9 +145,9 @@ writing_what_another_stream_reads_or_writes (void)
   tear_down (&c);
 }
 
-/* Memory is made after a tensor whose values another stream writes: only its shape is looked at. */
+/* A tensor is created like one whose values another stream writes: only its shape is read. */
 static void
-making_memory_like_it_reads_nothing (void)
+zeros_like_reads_no_elements (void)
 {
   g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   Case c;
@@ -165,12 +165,12 @@ making_memory_like_it_reads_nothing (void)
   if (HAS_RANDOM_NUMBERS)
     g_ptr_array_add (made, must (gtorch_op_uniform (c.x, 0, 1, NULL, NULL)));
   expect (0);
-  read_on (c.a, made->pdata[1]); /* what was made is written, though */
+  read_on (c.a, made->pdata[1]); /* but the new tensor is written */
   expect (1);
   tear_down (&c);
 }
 
-/* a waits for b, not b for a. */
+/* a waits for b, instead of b for a */
 static void
 waiting_the_wrong_way_round (void)
 {
@@ -199,19 +199,19 @@ an_event_recorded_too_early (void)
 }
 
 static void
-asked_to_it_is_an_error (void)
+fatal_checks_make_it_an_error (void)
 {
   g_autoptr (GError) error = NULL;
   Case c;
 
   set_up (&c);
-  gtorch_checks |= GTORCH_CHECK_STREAMS_FATAL;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_STREAMS_FATAL);
   on (c.b);
   g_assert_null (gtorch_op_neg (c.x, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_nonnull (strstr (error->message, "full on "));
   g_clear_error (&error);
-  g_assert_null (gtorch_op_neg (c.x, &error)); /* nor is it right the second time */
+  g_assert_null (gtorch_op_neg (c.x, &error)); /* and it is no more correct the second time */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_true (gtorch_stream_wait_stream (c.b, c.a, NULL));
   read_on (c.b, c.x);
@@ -262,7 +262,7 @@ is_asleep (gint id)
   return !g_file_get_contents (path, &text, NULL, NULL) || strstr (text, ") S ") != NULL;
 }
 
-/* With the loader's lock, which the other thread waits for, to tell from where it was called. */
+/* Runs with the loader's lock, which the other thread needs to find the names of its call site. */
 static void
 on_load (void)
 {
@@ -275,7 +275,7 @@ on_load (void)
   read_on (loading.c->a, loading.c->x);
 }
 
-/* … and works with tensors meanwhile, as what sets it up or takes it down may do. */
+/* The other thread works with tensors meanwhile, as constructors and destructors of a library may do. */
 static void
 while_a_library_is_loaded (void)
 {
@@ -305,9 +305,9 @@ while_a_library_is_loaded (void)
 
 #define MANY 300
 
-/* There is an end to how many are told apart. */
+/* The checker distinguishes a limited number of streams. */
 static void
-too_many_streams_are_said_to_be (void)
+too_many_streams_are_reported (void)
 {
   GTorchStream *streams[MANY];
   g_autoptr (GTorchImpl) x = NULL;
@@ -319,7 +319,7 @@ too_many_streams_are_said_to_be (void)
       g_test_trap_assert_passed ();
       return;
     }
-  gtorch_checks = GTORCH_CHECK_STREAMS;
+  gtorch_checks_set (GTORCH_CHECK_STREAMS);
   x = must (gtorch_op_full (shape, 2, 3, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), NULL));
   for (i = 0; i < MANY; i++)
     {
@@ -335,10 +335,10 @@ too_many_streams_are_said_to_be (void)
   g_assert_true (gtorch_device_synchronize (device, NULL, NULL));
   for (i = 0; i < MANY; i++)
     g_object_unref (streams[i]);
-  gtorch_checks = 0;
+  gtorch_checks_set (0);
 }
 
-/* --- what is not --- */
+/* --- no races --- */
 
 static gboolean
 set_flag (gpointer data)
@@ -380,7 +380,7 @@ every_way_of_waiting_counts (void)
       else if (way == 7)
         while (!gtorch_stream_is_idle (c.a))
           ;
-      else if (way == 8) /* by way of another */
+      else if (way == 8) /* through another stream */
         {
           gtorch_stream_wait_stream (third, c.a, NULL);
           gtorch_stream_wait_stream (c.b, third, NULL);
@@ -410,7 +410,7 @@ every_way_of_waiting_counts (void)
 }
 
 static void
-two_may_read (void)
+concurrent_reads_are_no_race (void)
 {
   Case c;
 
@@ -423,7 +423,7 @@ two_may_read (void)
 }
 
 static void
-parts_that_do_not_meet_are_no_race (void)
+disjoint_views_are_no_race (void)
 {
   GTorchImpl *views[5];
   Case c;
@@ -434,7 +434,7 @@ parts_that_do_not_meet_are_no_race (void)
   views[1] = must (gtorch_op_narrow (c.x, 0, 4, 4, NULL));
   views[2] = must (gtorch_op_narrow (c.x, 1, 0, 5, NULL)); /* columns */
   views[3] = must (gtorch_op_narrow (c.x, 1, 5, 5, NULL));
-  views[4] = must (gtorch_op_narrow (c.x, 1, 4, 3, NULL)); /* meets both halves */
+  views[4] = must (gtorch_op_narrow (c.x, 1, 4, 3, NULL)); /* overlaps both halves */
   write_on (c.a, views[0]);
   write_on (c.b, views[1]);
   expect (0);
@@ -448,7 +448,7 @@ parts_that_do_not_meet_are_no_race (void)
   tear_down (&c);
 }
 
-/* Written on both streams at once: is it a race? The views have x's elements. */
+/* Both streams write at once: is it a race? The views alias x. */
 static void
 expect_of_views (Case *c, GTorchImpl *first, GTorchImpl *second, gboolean is_race)
 {
@@ -462,7 +462,7 @@ expect_of_views (Case *c, GTorchImpl *first, GTorchImpl *second, gboolean is_rac
   expect (is_race);
 }
 
-/* Rows, columns and what is in one of either, where memory of one lies between elements of the other. */
+/* Rows, columns and parts of them, where the memory of one lies between the elements of the other. */
 static void
 parts_of_other_shapes (void)
 {
@@ -473,10 +473,10 @@ parts_of_other_shapes (void)
   views[0] = must (gtorch_op_narrow (c.x, 1, 0, 1, NULL));      /* the first column */
   views[1] = must (gtorch_op_narrow (c.x, 1, 1, 9, NULL));      /* the others */
   views[2] = must (gtorch_op_narrow (c.x, 0, 3, 1, NULL));      /* a row */
-  views[3] = must (gtorch_op_narrow (views[2], 1, 1, 5, NULL)); /* a part of it */
+  views[3] = must (gtorch_op_narrow (views[2], 1, 1, 5, NULL)); /* a part of the row */
   views[4] = must (gtorch_op_narrow (c.x, 0, 3, 2, NULL));      /* two rows */
-  views[5] = must (gtorch_op_narrow (views[0], 0, 0, 3, NULL)); /* above them */
-  views[6] = must (gtorch_op_narrow (views[0], 0, 3, 5, NULL)); /* and not */
+  views[5] = must (gtorch_op_narrow (views[0], 0, 0, 3, NULL)); /* overlaps them */
+  views[6] = must (gtorch_op_narrow (views[0], 0, 3, 5, NULL)); /* does not */
   expect_of_views (&c, views[0], views[1], FALSE);
   expect_of_views (&c, views[0], views[3], FALSE);
   expect_of_views (&c, views[5], views[4], FALSE);
@@ -489,9 +489,9 @@ parts_of_other_shapes (void)
   tear_down (&c);
 }
 
-/* Memory that the allocator gives to somebody else is its business. */
+/* The allocator is responsible for the safe reuse of memory. */
 static void
-memory_used_again_is_no_race (void)
+reused_memory_is_no_race (void)
 {
   Case c;
   guint i;
@@ -512,7 +512,7 @@ memory_used_again_is_no_race (void)
 
 /* --- gradients --- */
 
-/* What the use of gradients on another stream than the one of backward() needs: `waits` or it is a race. */
+/* A use of gradients on another stream than that of backward () needs a wait, or it is a race. */
 static void
 backward_is_one_operation_on_the_current_stream (void)
 {
@@ -536,21 +536,22 @@ backward_is_one_operation_on_the_current_stream (void)
       gtorch_tensor_set_requires_grad (x, TRUE, NULL);
       y = gtorch_tensor_mul (x, x, NULL);
       gtorch_stream_wait_stream (c.b, c.a, NULL);
-      on (c.b); /* each step of backward runs where its forward was */
+      on (c.b); /* each step of backward runs on the stream of its forward */
       z = gtorch_tensor_exp (y, NULL);
       loss = gtorch_tensor_sum (z, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
       g_assert_true (gtorch_tensor_backward (loss, NULL, FALSE, FALSE, &error));
       expect (0);
       grad = gtorch_tensor_get_grad (x);
       used = gtorch_tensor_neg (grad, NULL);
-      expect (0); /* in the same stream */
+      expect (0); /* on the same stream */
       g_clear_object (&used);
       if (waits)
         gtorch_stream_wait_stream (c.a, c.b, NULL);
       on (c.a);
       used = gtorch_tensor_neg (grad, NULL);
       g_test_message ("%u: %s", n_warnings, warning);
-      /* The gradient of x was computed on the stream of its first use: that is in order with itself. */
+      /* The gradient of x was computed on the stream of its first use: that stream is ordered with
+       * itself. */
       expect (0);
       g_clear_object (&used);
       on (gtorch_device_get_default_stream (device));
@@ -606,17 +607,17 @@ an_initial_gradient_of_another_stream (void)
 
 RACING (reading_what_another_stream_writes)
 RACING (writing_what_another_stream_reads_or_writes)
-RACING (making_memory_like_it_reads_nothing)
+RACING (zeros_like_reads_no_elements)
 RACING (waiting_the_wrong_way_round)
 RACING (an_event_recorded_too_early)
-ON_BOTH (asked_to_it_is_an_error)
+ON_BOTH (fatal_checks_make_it_an_error)
 RACING (while_a_library_is_loaded)
 ON_BOTH (a_read_on_the_host_of_another_stream)
 ON_BOTH (every_way_of_waiting_counts)
-ON_BOTH (two_may_read)
-RACING (parts_that_do_not_meet_are_no_race)
+ON_BOTH (concurrent_reads_are_no_race)
+RACING (disjoint_views_are_no_race)
 RACING (parts_of_other_shapes)
-ON_BOTH (memory_used_again_is_no_race)
+ON_BOTH (reused_memory_is_no_race)
 ON_BOTH (backward_is_one_operation_on_the_current_stream)
 RACING (an_initial_gradient_of_another_stream)
 
@@ -631,18 +632,18 @@ main (gint argc, gchar **argv)
   count_warnings ();
   TEST (reading_what_another_stream_writes);
   TEST (writing_what_another_stream_reads_or_writes);
-  TEST (making_memory_like_it_reads_nothing);
+  TEST (zeros_like_reads_no_elements);
   TEST (waiting_the_wrong_way_round);
   TEST (an_event_recorded_too_early);
-  TEST (asked_to_it_is_an_error);
+  TEST (fatal_checks_make_it_an_error);
   TEST (while_a_library_is_loaded);
   TEST (a_read_on_the_host_of_another_stream);
-  g_test_add_func ("/GTorchRace/too_many_streams_are_said_to_be", too_many_streams_are_said_to_be);
+  g_test_add_func ("/GTorchRace/too_many_streams_are_reported", too_many_streams_are_reported);
   TEST (every_way_of_waiting_counts);
-  TEST (two_may_read);
-  TEST (parts_that_do_not_meet_are_no_race);
+  TEST (concurrent_reads_are_no_race);
+  TEST (disjoint_views_are_no_race);
   TEST (parts_of_other_shapes);
-  TEST (memory_used_again_is_no_race);
+  TEST (reused_memory_is_no_race);
   TEST (backward_is_one_operation_on_the_current_stream);
   TEST (an_initial_gradient_of_another_stream);
   result = g_test_run ();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What cublasLt launches for a product is launched again without it, where nothing but the addresses of the
- * matrices can change; the products are real ones. */
+/* The recorded launches of cublasLt: a matrix product is launched again without the library if only the
+ * addresses of the matrices can change. The products are computed. */
 
 #include "config.h"
 
@@ -13,22 +13,22 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define N_ROWS    2
-#define DEPTH     300 /* for which there are no kernels of our own */
-#define N_CALLS   8   /* after which a plan is recorded, as gtorch-cuda-matmul.c has it */
+#define DEPTH     300 /* the library has no kernels of its own for this depth */
+#define N_CALLS   8   /* a plan is recorded after so many calls; same as in gtorch-cuda-matmul.c */
 #define N_SAMPLES 3
 
 static CUfunction small, large;
 static CUstream side;
-static gint64 n_columns = 8; /* each test has products of its own */
+static gint64 n_columns = 8; /* each test has its own products */
 static GTorchImpl *library_memory;
 static guint n_called;
 
-/* How the library does it. */
+/* How the fake library computes the product. */
 static struct
 {
   gboolean packed, sums, transposed;
   guint n_kernels, cluster;
-  /* … so that it cannot be recorded */
+  /* the following forms cannot be recorded */
   gboolean clears, borrows, counts, grows, stutters, changes, gathers, keeps, forks;
 } form;
 
@@ -40,7 +40,7 @@ product (guint side_of_tile)
   const gfloat alpha = fake_cublaslt.last.alpha, beta = fake_cublaslt.last.beta;
   GtMultiply m;
 
-  memset (&m, 0, sizeof m); /* what is between the members is compared, too */
+  memset (&m, 0, sizeof m); /* padding between the members is compared, too */
   m.a = fake_cublaslt.last.a;
   m.b = fake_cublaslt.last.b;
   m.c = fake_cublaslt.last.c;
@@ -65,7 +65,7 @@ product (guint side_of_tile)
   return m;
 }
 
-/* Two kernels beside each other. */
+/* Launches two concurrent kernels. */
 static CUresult
 fork_off (CUstream stream, const CUlaunchConfig *config, void **pointers)
 {
@@ -146,7 +146,7 @@ set_up (void)
 
 /* --- products --- */
 
-/* Numbers whose products are exact, other ones each time. */
+/* Draws numbers whose products are exact, other ones each time. */
 static GTorchImpl *
 draw (GTorchDevice *device, gint64 rows, gint64 columns, guint seed)
 {
@@ -213,8 +213,8 @@ compute_linear (GTorchImpl *x, GTorchImpl *y, GTorchImpl *z, GError **error)
   return gtorch_op_linear (x, y, bias, error);
 }
 
-/* Checks it against the CPU; gives how often the library was asked. With a fault the driver's nth call
- * fails, and the product may. */
+/* Compares the product with the CPU's; returns how often the library was called. With a fault the
+ * driver's nth call fails, and the product may fail. */
 static guint
 run (Compute compute, guint device, gdouble factor, guint nth, gint fault)
 {
@@ -282,7 +282,7 @@ assert_not_recorded (void)
 
   for (i = 0; i < N_CALLS; i++)
     n += mm (1);
-  g_assert_cmpuint (n, >, N_CALLS); /* tried … */
+  g_assert_cmpuint (n, >, N_CALLS); /* recording was tried … */
   for (i = 0; i < 12; i++)
     g_assert_cmpuint (mm (1), ==, 1); /* … once */
 }
@@ -332,7 +332,7 @@ clusters_stay_together (void)
   g_assert_cmpuint (accounts.clusters, ==, n + 5);
 }
 
-/* Where the library works is the stream's, and may be given back. */
+/* The library's workspace belongs to the stream, and may be freed. */
 static void
 streams_have_workspaces_of_their_own (void)
 {
@@ -362,7 +362,7 @@ streams_have_workspaces_of_their_own (void)
 }
 
 static void
-what_else_may_change_is_not_recorded (void)
+launches_with_other_variables_are_not_recorded (void)
 {
   gboolean *const forms[] = { &form.clears,  &form.borrows,  &form.counts,
                               &form.grows,   &form.stutters, &form.changes,
@@ -376,7 +376,7 @@ what_else_may_change_is_not_recorded (void)
       set_up ();
       next = n_columns;
       *forms[i] = TRUE;
-      /* nothing else may differ: both kernels need one block there, and two are a cluster */
+      /* nothing else may differ: both kernels need one block there, and two form a cluster */
       n_columns = form.changes ? 12 : form.gathers ? 4096 : n_columns;
       assert_not_recorded ();
     }
@@ -398,7 +398,7 @@ sums_are_recorded_by_themselves (void)
       g_assert_cmpuint (run (compute_sum, 0, 1, 0, 0), ==, 0);
       g_assert_cmpuint (mm (1), ==, 0);
     }
-  /* other numbers are the library's */
+  /* with other numbers the library is called */
   for (i = 0; i < 2 * N_CALLS; i++)
     {
       g_assert_cmpuint (run (compute_half_of_sum, 0, 1, 0, 0), ==, 1);
@@ -434,9 +434,10 @@ devices_have_recordings_of_their_own (void)
     g_assert_cmpuint (run (compute_mm, i % 2, 1, 0, 0), ==, 0);
 }
 
-/* Captures and other alignments are the library's; while anything is captured, nothing is recorded. */
+/* The library computes captured products and those of other alignments; during a capture, nothing is
+ * recorded. */
 static void
-the_library_does_the_rest (void)
+other_products_use_the_library (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gpu (0), 0, NULL);
@@ -544,7 +545,7 @@ nothing_is_recorded_while_the_context_is_waited_for (void)
   g_assert_cmpuint (mm (1), ==, 0);
 }
 
-/* The context cannot be waited for while something in it is captured. */
+/* The context cannot be synchronised while a capture uses it. */
 static gpointer
 wait_for_context (gpointer over)
 {
@@ -563,7 +564,7 @@ wait_for_context (gpointer over)
 
 static GThread *waiting;
 
-/* It begins to wait while the call is captured, and has not by the end of it. */
+/* It starts to wait while the call is being recorded, and is still waiting at the end of that. */
 static void
 meet (CUstream stream)
 {
@@ -581,7 +582,7 @@ meet (CUstream stream)
 }
 
 static void
-who_waits_for_the_context_waits_for_recordings (void)
+context_waits_wait_for_recordings (void)
 {
   guint i;
 
@@ -616,7 +617,7 @@ others_may_wait_for_the_context (void)
   g_assert_cmpuint (mm (1), ==, 0);
 }
 
-/* Each algorithm on trial is timed in the way that it will be called. */
+/* Each algorithm on trial is timed in the way in which it will be called. */
 static void
 trials_are_recorded (void)
 {
@@ -636,7 +637,7 @@ trials_are_recorded (void)
 
 /* --- faults --- */
 
-/* The product that is recorded. Gives what the driver did; free it. */
+/* Records a product. Returns the log of driver calls; free it. */
 static GStrv
 record (guint nth, gint fault)
 {
@@ -653,17 +654,17 @@ record (guint nth, gint fault)
   return g_strsplit (log, " ", -1);
 }
 
-/* Whatever fails while a call is recorded, the product is right, or fails with an error, and nothing stays
- * but what the driver does not take back. */
+/* Whatever fails while a call is recorded, the product is right, or fails with an error, and nothing
+ * leaks except what the driver does not take back. */
 static void
-faults_leave_nothing (void)
+faults_leak_nothing (void)
 {
   const gint64 next = n_columns;
   g_auto (GStrv) calls = NULL;
   FakeCudaAccounts before, after;
   guint n_kept = 0, i;
 
-  n_columns = 1; /* the others are even */
+  n_columns = 1; /* the other numbers of columns are even */
   calls = record (0, 0);
   for (i = 0; strcmp (calls[i], "cuStreamCreateWithPriority") != 0; i++)
     ;
@@ -671,7 +672,7 @@ faults_leave_nothing (void)
   fake_cuda_get_accounts (&before);
   for (; calls[i] != NULL && strcmp (calls[i], "cuStreamDestroy") != 0; i++)
     {
-      /* of what is called in each of the three captures both */
+      /* of the calls in each of the three captures both */
       g_strfreev (
           record (i + 1, i / 2 % 2 == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY));
       n_kept += strcmp (calls[i], "cuGraphDestroy") == 0;
@@ -682,9 +683,9 @@ faults_leave_nothing (void)
   n_columns = next;
 }
 
-/* A launch that the driver does not take any more is the library's again, if none has been made. */
+/* If the driver refuses the recorded launch, the library is called, provided that no kernel was launched. */
 static void
-a_refused_launch_is_called (void)
+a_refused_launch_falls_back_to_the_library (void)
 {
   guint n;
 
@@ -722,9 +723,9 @@ a_refused_second_launch_is_an_error (void)
   g_assert_cmpuint (mm (2), ==, 0);
 }
 
-/* The first cause is told, not what the library makes of it. */
+/* The error is the original cause, not the status of the library. */
 static void
-a_lost_device_is_told (void)
+a_lost_device_is_reported (void)
 {
   g_autoptr (GTorchImpl) x = draw (gpu (0), N_ROWS, DEPTH, 1);
   g_autoptr (GTorchImpl) y = NULL;
@@ -740,7 +741,7 @@ a_lost_device_is_told (void)
   fake_cuda_break (0, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
   g_assert_true (gtorch_op_neg_inplace (x, NULL));
   while (fake_cuda_get_pending () > 0)
-    gtorch_cuda.cuStreamQuery (side); /* nobody has heard of it yet */
+    gtorch_cuda.cuStreamQuery (side); /* the error has not been reported yet */
   z = gtorch_op_mm (x, y, &error);
   fake_cuda_clear_faults ();
   g_assert_null (z);
@@ -749,9 +750,9 @@ a_lost_device_is_told (void)
   gtorch_device_forget_failure (gpu (0));
 }
 
-/* After 8, 64 and 512 calls, in case that something has changed. */
+/* It is tried again after 8, 64 and 512 calls, in case that something has changed. */
 static void
-what_cannot_be_recorded_is_tried_three_times (void)
+unrecordable_products_are_tried_three_times (void)
 {
   guint i, n = 0, n_tries = 0;
 
@@ -791,21 +792,21 @@ main (gint argc, gchar **argv)
   TEST (kernels_may_follow_each_other);
   TEST (clusters_stay_together);
   TEST (streams_have_workspaces_of_their_own);
-  TEST (what_else_may_change_is_not_recorded);
+  TEST (launches_with_other_variables_are_not_recorded);
   TEST (sums_are_recorded_by_themselves);
   TEST (a_bias_is_added);
   TEST (devices_have_recordings_of_their_own);
-  TEST (the_library_does_the_rest);
+  TEST (other_products_use_the_library);
   TEST (recordings_can_be_turned_off);
   TEST (nothing_is_recorded_while_the_context_is_waited_for);
-  TEST (who_waits_for_the_context_waits_for_recordings);
+  TEST (context_waits_wait_for_recordings);
   TEST (others_may_wait_for_the_context);
   TEST (trials_are_recorded);
-  TEST (faults_leave_nothing);
-  TEST (a_refused_launch_is_called);
+  TEST (faults_leak_nothing);
+  TEST (a_refused_launch_falls_back_to_the_library);
   TEST (a_refused_second_launch_is_an_error);
-  TEST (what_cannot_be_recorded_is_tried_three_times);
-  TEST (a_lost_device_is_told);
+  TEST (unrecordable_products_are_tried_three_times);
+  TEST (a_lost_device_is_reported);
   result = g_test_run ();
   gtorch_impl_unref (library_memory);
   OK (cuStreamDestroy (side));

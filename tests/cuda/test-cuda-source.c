@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of a program's own: what the library asks for, and that all of it comes back. */
+/* Memory sources of a program: the library's requests, and that all memory is returned. */
 
 #include "config.h"
 
@@ -12,18 +12,18 @@
 
 #include <gtorch/memory/gtorch-memory-source.h>
 
-/* Takes memory from the driver and counts. */
+/* Takes memory from the driver and counts the calls. */
 typedef struct
 {
   GTorchMemorySource parent_instance;
   gint n_asked, n_held;
   gint64 held;
-  gint64 room;            /* how much it has */
-  gboolean gives_crooked; /* addresses */
-  const gchar *message;   /* what it fails with */
-  GTorchTensor *hoard;    /* dropped when it is asked: allocators are used from within it, too */
-  GTorchMemoryPool *from; /* whose memory it gives away; not owned */
-  GTorchImpl *lent;       /* … and that */
+  gint64 room;            /* the memory that it may give */
+  gboolean gives_crooked; /* gives misaligned addresses */
+  const gchar *message;   /* the error of a failure */
+  GTorchTensor *hoard;    /* dropped during a request: allocators are called recursively */
+  GTorchMemoryPool *from; /* gives memory of this pool; unowned */
+  GTorchImpl *lent;       /* the block that it gave */
 } TestSource;
 
 typedef GTorchMemorySourceClass TestSourceClass;
@@ -99,11 +99,11 @@ source_new (void)
   return g_object_new (test_source_get_type (), NULL);
 }
 
-/* All of the first GPU's, for the whole program. */
+/* The source of all memory of the first GPU, for the whole program. */
 static TestSource *all;
 
 static void
-every_tensor_is_asked_for (void)
+every_tensor_is_requested_from_the_source (void)
 {
   g_autoptr (GTorchImpl) x = bytes (1000);
   g_autoptr (GTorchImpl) y = bytes (5 * MIB);
@@ -125,7 +125,7 @@ every_tensor_is_asked_for (void)
 }
 
 static void
-it_cannot_be_changed_later (void)
+the_source_cannot_be_changed_later (void)
 {
   GTorchAllocator *allocator = gpu_allocator ();
   g_autoptr (GError) error = NULL;
@@ -140,7 +140,7 @@ it_cannot_be_changed_later (void)
 }
 
 static void
-the_cpu_has_none (void)
+the_cpu_has_no_source (void)
 {
   g_autoptr (GTorchMemorySource) source = source_new ();
   g_autoptr (GError) error = NULL;
@@ -160,18 +160,18 @@ try_bytes (gint64 n_bytes, GError **error)
 }
 
 static void
-what_it_does_not_have_is_out_of_memory (void)
+an_exhausted_source_is_out_of_memory (void)
 {
   g_autoptr (GError) error = NULL;
   gint before = all->n_asked;
 
   g_assert_null (try_bytes (101 * MIB, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
-  g_assert_cmpint (all->n_asked - before, >=, 2); /* again after all was given back */
+  g_assert_cmpint (all->n_asked - before, >=, 2); /* asked again after everything was returned */
 }
 
 static void
-its_errors_are_handed_through (void)
+errors_of_the_source_are_passed_on (void)
 {
   g_autoptr (GError) error = NULL;
 
@@ -191,7 +191,7 @@ its_errors_are_handed_through (void)
 }
 
 static void
-it_may_use_tensors_itself (void)
+the_source_may_use_tensors (void)
 {
   all->hoard = gtorch_ones (GTORCH_SHAPE (1000), GTORCH_DTYPE_FLOAT32, gpu (0), NULL);
   gtorch_impl_unref (bytes (1000));
@@ -199,9 +199,9 @@ it_may_use_tensors_itself (void)
   g_assert_cmpint (all->n_held, ==, 0);
 }
 
-/* Memory that another stream uses does not go back before that is done. */
+/* Memory that another stream uses is not returned before its work is done. */
 static void
-others_are_waited_for (void)
+other_streams_are_waited_for (void)
 {
   g_autoptr (GTorchStream) other = gtorch_stream_new (gpu (0), 0, NULL);
   GTorchStreamGuard *guard;
@@ -219,7 +219,7 @@ others_are_waited_for (void)
 }
 
 static void
-pools_keep_and_cut_up (void)
+pools_cache_and_split (void)
 {
   g_autoptr (GTorchMemorySource) source = source_new ();
   TestSource *own = (TestSource *) source;
@@ -247,11 +247,11 @@ pools_keep_and_cut_up (void)
   g_clear_object (&pool);
   gtorch_impl_unref (x);
   g_assert_cmpint (own->n_held, ==, 0);
-  g_assert_finalize_object (g_steal_pointer (&source)); /* nobody else holds it */
+  g_assert_finalize_object (g_steal_pointer (&source)); /* there is no other reference */
 }
 
 static void
-nobody_gets_memory_from_oneself (void)
+a_source_cannot_use_itself (void)
 {
   guint how;
 
@@ -274,7 +274,7 @@ nobody_gets_memory_from_oneself (void)
 
         x = gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, &size, 1, &error);
       }
-      if (how == 2) /* one from another is all right */
+      if (how == 2) /* one source may use another */
         {
           g_assert_no_error (error);
           gtorch_impl_unref (x);
@@ -289,7 +289,7 @@ nobody_gets_memory_from_oneself (void)
     }
 }
 
-/* A segment is not so large that what it was made for may not have it. */
+/* A segment must be splittable for the block that it was allocated for. */
 static void
 limits_of_splitting_are_kept (void)
 {
@@ -348,17 +348,17 @@ main (int argc, char **argv)
   source = source_new ();
   all = (TestSource *) source;
   g_assert_true (gtorch_allocator_set_source (gpu_allocator (), source, NULL));
-  g_object_unref (source); /* the allocator has it */
+  g_object_unref (source); /* the allocator has a reference */
 #define ADD(name) g_test_add_func ("/GTorchMemorySource/" #name, name)
-  ADD (every_tensor_is_asked_for);
-  ADD (it_cannot_be_changed_later);
-  ADD (the_cpu_has_none);
-  ADD (what_it_does_not_have_is_out_of_memory);
-  ADD (its_errors_are_handed_through);
-  ADD (it_may_use_tensors_itself);
-  ADD (others_are_waited_for);
-  ADD (pools_keep_and_cut_up);
-  ADD (nobody_gets_memory_from_oneself);
+  ADD (every_tensor_is_requested_from_the_source);
+  ADD (the_source_cannot_be_changed_later);
+  ADD (the_cpu_has_no_source);
+  ADD (an_exhausted_source_is_out_of_memory);
+  ADD (errors_of_the_source_are_passed_on);
+  ADD (the_source_may_use_tensors);
+  ADD (other_streams_are_waited_for);
+  ADD (pools_cache_and_split);
+  ADD (a_source_cannot_use_itself);
   ADD (limits_of_splitting_are_kept);
   ADD (libraries_are_sources);
 #undef ADD

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Each call of the driver fails once while a state is loaded onto a GPU. Then all of it is there or nothing:
- * memory is had and values are brought to the device before the first tensor changes. What remains is a
- * device that refuses to copy within its own memory, which leaves each tensor whole. */
+/* Each call of the driver fails once while a state is loaded onto a GPU. The result is all or nothing:
+ * memory is allocated and values are copied to the device before the first tensor changes. The only
+ * exception is a device that fails to copy within its own memory, and then each tensor is still old or
+ * new as a whole. */
 
 #include "config.h"
 
@@ -35,7 +36,7 @@ make_net (gdouble value)
   return GTORCH_MODULE (net);
 }
 
-/* How many of the numbers of the tensor are the value, read behind the driver's back. */
+/* Counts the elements of the tensor that equal the value, reading behind the driver's back. */
 static guint
 count_numbers (GTorchTensor *tensor, gfloat value)
 {
@@ -74,7 +75,7 @@ heal (void)
   gtorch_device_forget_failure (gpu (1));
 }
 
-/* Of another dtype: on the host, or on the device itself. */
+/* The state has another dtype: it is converted on the host, or on the device itself. */
 static void
 a_call_that_fails_loads_all_or_nothing (gconstpointer data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the allocator of a GPU says about itself. The devices have 256 MiB. */
+/* The statistics of the allocator of a GPU. The devices have 256 MiB. */
 
 #include "config.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Programs made by lot, on several streams of two devices: they wait where they must, each time in another of
- * the ways there are, and let go of tensors, events and streams as soon as they like. Their numbers are those
- * of the same program done line by line, in whatever order the driver does the work. The suite runs some
- * hundreds; GTORCH_FUZZ_RUNS=n makes more of them, and with GTORCH_FUZZ_SEED=n other ones. */
+/* Random programs on several streams of two devices: they wait where they must, in one of the possible
+ * ways, and drop tensors, events and streams at any time. Their results are those of the same program run
+ * line by line, in whatever order the driver executes the work. The suite runs some hundreds;
+ * GTORCH_FUZZ_RUNS=n runs more of them, and GTORCH_FUZZ_SEED=n others. */
 
 #include "config.h"
 
@@ -13,17 +13,17 @@
 #include "cuda-test.h"
 
 #define N_RUNS    200
-#define N_ORDERS  3 /* of the work, for each program */
+#define N_ORDERS  3 /* orders of work tried for each program */
 #define N_DEVICES 2
 #define N_STREAMS 4 /* on each device */
 #define N_SLOTS   7
 #define N_STEPS   80
 
-/* Something that a stream does with a slot. */
+/* A use of a slot by a stream. */
 typedef struct
 {
   GTorchEvent *event;
-  GTorchStream *stream; /* NULL: forgotten, it may be gone */
+  GTorchStream *stream; /* NULL: unknown, it may be freed */
   guint device;
 } Mark;
 
@@ -31,9 +31,9 @@ typedef struct
 {
   GTorchImpl *x;
   guint device;
-  guint64 value;     /* of each element, when everything is done */
-  GPtrArray *writes; /* Mark */
-  GPtrArray *reads;  /* since then */
+  guint64 value;     /* the value of each element when everything is done */
+  GPtrArray *writes; /* of Mark */
+  GPtrArray *reads;  /* reads since the last write */
 } Slot;
 
 typedef struct
@@ -41,7 +41,7 @@ typedef struct
   GRand *rand;
   GTorchStream *streams[N_DEVICES][N_STREAMS];
   Slot slots[N_SLOTS];
-  gint64 n; /* elements of a slot */
+  gint64 n; /* number of elements of a slot */
 } Program;
 
 static guint
@@ -60,7 +60,7 @@ mark_free (gpointer data)
   g_free (mark);
 }
 
-/* Memory that is not kept goes back to the driver, who waits for the GPU: that would be for ever. */
+/* Uncached memory returns to the driver, which waits for the GPU: that would hang. */
 static void
 hold (gboolean is_held)
 {
@@ -103,7 +103,7 @@ wait_in_loop (GTorchEvent *event)
   g_main_context_pop_thread_default (context);
 }
 
-/* What the stream does next comes after the mark. */
+/* The later work of the stream comes after the mark. */
 static void
 come_after (Program *self, GTorchStream *stream, const Mark *mark)
 {
@@ -167,13 +167,13 @@ add_mark (Program *self, GPtrArray *marks, GTorchStream *stream)
   g_ptr_array_add (marks, mark);
 }
 
-/* Without the marks: they may be of what was there before. */
+/* Does not change the marks: they may concern the previous tensor. */
 static void
 slot_set (Slot *slot, GTorchImpl *x, guint device, guint64 value)
 {
   g_assert_nonnull (x);
   if (slot->x != NULL && slot->x != x)
-    gtorch_impl_unref (slot->x); /* work on it may be under way */
+    gtorch_impl_unref (slot->x); /* work on it may be pending */
   slot->x = x;
   slot->device = device;
   slot->value = value;
@@ -255,7 +255,7 @@ change (Program *self, Slot *to, Slot *a, GTorchStream *stream)
   add_mark (self, to->writes, stream);
 }
 
-/* Both devices' current streams take part in it. */
+/* The current streams of both devices take part in the move. */
 static void
 move (Program *self, Slot *to, Slot *a, GTorchStream *stream)
 {
@@ -296,7 +296,8 @@ look (Program *self, Slot *a, GTorchStream *stream)
   assert_value (self, host, a->value);
 }
 
-/* There and back through pinned memory, which is written again and dropped while it is being read. */
+/* Copies to the host and back through pinned memory, which is overwritten and dropped while it is being
+ * read. */
 static void
 pass_through_host (Program *self, Slot *to, Slot *a, GTorchStream *stream)
 {
@@ -386,7 +387,7 @@ step (gpointer data)
   else if (kind < 16)
     copy_by_others (self, to, a, stream);
   gtorch_stream_guard_unref (guard);
-  if (kind == 16 && place != &self->streams[device][0]) /* with work under way */
+  if (kind == 16 && place != &self->streams[device][0]) /* with pending work */
     {
       g_object_unref (stream);
       *place = new_stream (self, device);
@@ -420,7 +421,7 @@ run_program (guint32 seed, guint32 order)
       make (&self, &self.slots[i], i % 2, stream);
     }
   for (i = 0; i < N_STEPS; i++)
-    if (draw (&self, 8) == 0) /* threads keep memory at hand, each its own */
+    if (draw (&self, 8) == 0) /* each thread has its own cache */
       g_thread_join (g_thread_new ("step", step, &self));
     else
       step (&self);
@@ -446,7 +447,7 @@ run_program (guint32 seed, guint32 order)
 }
 
 static void
-numbers_are_those_of_the_program_in_any_order_of_the_work (void)
+results_do_not_depend_on_the_order_of_work (void)
 {
   const gchar *runs = g_getenv ("GTORCH_FUZZ_RUNS"), *seed = g_getenv ("GTORCH_FUZZ_SEED");
   guint n = runs != NULL ? atoi (runs) : N_RUNS, first = seed != NULL ? atoi (seed) : 1, i, order;
@@ -471,8 +472,8 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorchCudaStreamPrograms/"
-                   "numbers_are_those_of_the_program_in_any_order_of_the_work",
-                   numbers_are_those_of_the_program_in_any_order_of_the_work);
+                   "results_do_not_depend_on_the_order_of_work",
+                   results_do_not_depend_on_the_order_of_work);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

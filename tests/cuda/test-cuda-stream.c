@@ -23,7 +23,7 @@ new_stream (void)
   return stream;
 }
 
-/* Some work on the stream that takes a while to begin. */
+/* Enqueues work on the stream that starts late. */
 static void
 work (GTorchStream *stream, GTorchImpl *x)
 {
@@ -34,7 +34,7 @@ work (GTorchStream *stream, GTorchImpl *x)
   g_assert_no_error (error);
 }
 
-/* --- one thing at a time --- */
+/* --- single operations --- */
 
 static void
 events_pass_when_the_work_before_them_has (void)
@@ -60,7 +60,7 @@ events_pass_when_the_work_before_them_has (void)
 }
 
 static void
-asking_is_enough_in_the_end (void)
+polling_makes_progress (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 8);
@@ -198,7 +198,7 @@ a_main_loop_is_woken (void)
           g_autoptr (GTorchImpl) y = NULL;
           g_autoptr (GTorchEvent) event = NULL;
 
-          work (stream, x); /* one after the other would be right, but nobody looks */
+          work (stream, x); /* waiting in turns would be right, but nothing checks it */
           event = gtorch_stream_record_event (stream, NULL);
           gtorch_event_synchronize_async (event, NULL, on_done, &waiting);
           gtorch_stream_synchronize_async (stream, NULL, on_done, &waiting);
@@ -240,9 +240,9 @@ a_main_loop_goes_on_meanwhile (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
-/* A device that fails does not call back; whoever waits must hear of it all the same. */
+/* A failed device does not call back; the waiting program must be notified nevertheless. */
 static void
-a_main_loop_hears_of_failures (void)
+a_main_loop_is_notified_of_failures (void)
 {
   if (g_test_subprocess ())
     {
@@ -260,7 +260,7 @@ a_main_loop_hears_of_failures (void)
       g_timeout_add (5, release, NULL);
       g_main_loop_run (loop);
       g_assert_cmpuint (waiting.n_errors, ==, 1);
-      _exit (0); /* of a broken device nothing can be given back */
+      _exit (0); /* resources of a broken device cannot be freed */
     }
   g_test_trap_subprocess (NULL, 0, 0);
   g_test_trap_assert_passed ();
@@ -268,7 +268,7 @@ a_main_loop_hears_of_failures (void)
 
 /* --- several streams --- */
 
-/* y = x + x on a stream that does not wait for x: right by luck only. */
+/* Computes y = x + x on a stream that does not wait for x: it is right by chance only. */
 static gboolean
 is_right (guint32 seed, gboolean waits)
 {
@@ -294,11 +294,11 @@ is_right (guint32 seed, gboolean waits)
 }
 
 static void
-a_missing_wait_is_a_wrong_number (void)
+a_missing_wait_gives_wrong_values (void)
 {
   guint seed, n_wrong = 0;
 
-  g_assert_true (is_right (0, FALSE)); /* as a quick GPU would have it */
+  g_assert_true (is_right (0, FALSE)); /* as on a fast GPU */
   for (seed = 1; seed <= N_SEEDS; seed++)
     {
       n_wrong += !is_right (seed, FALSE);
@@ -308,9 +308,9 @@ a_missing_wait_is_a_wrong_number (void)
   g_assert_cmpuint (n_wrong, >, N_SEEDS / 4);
 }
 
-/* As a kernel that found an index out of range. */
+/* The failure is like that of a kernel that found an index out of range. */
 static void
-printing_leaves_errors_to_others (void)
+printing_does_not_consume_errors (void)
 {
   g_autoptr (GTorchImpl) x = ramp_1d (gpu (0), GTORCH_DTYPE_FLOAT32, 3);
   g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (x));
@@ -352,7 +352,7 @@ sleep_on (gpointer event)
   return NULL;
 }
 
-/* Each thread that sleeps has what wakes it up to itself, and leaves it to the next. */
+/* Each sleeping thread has its own event, and passes it on to the next. */
 static void
 sleeping_threads_do_not_share (void)
 {
@@ -383,9 +383,9 @@ sleeping_threads_do_not_share (void)
     }
 }
 
-/* What wakes a thread up may fail, but who waits has waited then. */
+/* The event may fail to be created, but the thread still waits. */
 static void
-who_cannot_sleep_waits (void)
+a_failed_sleep_still_waits (void)
 {
   static const gchar *const calls[] = { "cuStreamWaitEvent", "cuEventRecord",
                                         "cuStreamCreateWithPriority", "cuEventCreate" };
@@ -399,7 +399,7 @@ who_cannot_sleep_waits (void)
       g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
       GThread *thread;
 
-      if (i >= 2) /* it has to be made */
+      if (i >= 2) /* it has to be created */
         g_array_set_size (device->sleepers, 0);
       fake_cuda_hold (TRUE);
       g_assert_true (gtorch_op_neg_inplace (x, NULL));
@@ -426,17 +426,17 @@ main (gint argc, gchar **argv)
 
   g_test_init (&argc, &argv, NULL);
   TEST (events_pass_when_the_work_before_them_has);
-  TEST (asking_is_enough_in_the_end);
+  TEST (polling_makes_progress);
   TEST (times_are_measured_between_events);
   TEST (cancelling_ends_the_waiting_not_the_work);
   TEST (a_main_loop_is_woken);
   TEST (a_main_loop_goes_on_meanwhile);
-  TEST (a_main_loop_hears_of_failures);
-  TEST (a_missing_wait_is_a_wrong_number);
-  TEST (printing_leaves_errors_to_others);
+  TEST (a_main_loop_is_notified_of_failures);
+  TEST (a_missing_wait_gives_wrong_values);
+  TEST (printing_does_not_consume_errors);
   TEST (streams_share_queues_when_there_are_many);
   TEST (sleeping_threads_do_not_share);
-  TEST (who_cannot_sleep_waits);
+  TEST (a_failed_sleep_still_waits);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Threads that wait for a GPU spin or sleep as the device's wait policy says. A second thread lets the work
- * be done when the driver has got the calls that are expected of the waiting one. */
+/* Threads that wait for a GPU spin or sleep as the device's wait policy says. A second thread releases
+ * the work when the waiting thread has made the expected driver calls. */
 
 #include "config.h"
 
@@ -11,8 +11,8 @@
 #define N        500
 #define DEADLINE (60 * G_USEC_PER_SEC)
 #define LONG_US  2000
-#define N_POLLS  2    /* of a thread that does not spin: of the event, and of the wait */
-#define N_SPINS  3000 /* questions, which take longer than 1.6 ms */
+#define N_POLLS  2    /* polls of a thread that does not spin: of the event, and of the wait */
+#define N_SPINS  3000 /* so many queries take longer than 1.6 ms */
 
 typedef enum
 {
@@ -37,10 +37,10 @@ typedef struct
 {
   Wait wait;
   gboolean has_slept;
-  guint n_queries; /* until then, or in all */
+  guint n_queries; /* queries until then, or in total */
 } Watch;
 
-/* Until the thread sleeps, or has asked for long. */
+/* Watches until the thread sleeps, or has polled for long. */
 static gpointer
 watch_calls (gpointer data)
 {
@@ -60,8 +60,8 @@ watch_calls (gpointer data)
   return NULL;
 }
 
-/* Waits in one of the ways for work on x that is done when the thread sleeps or has asked N_SPINS times. It
- * waits for nothing else. */
+/* Waits in one of the ways for work on x that is done when the thread sleeps or has made N_SPINS queries.
+ * It waits for nothing else. */
 static Watch
 wait_for_work_on (GTorchImpl *x, Wait wait, GTorchEventFlags flags)
 {
@@ -249,7 +249,7 @@ blocking_events_are_slept_for (void)
   set_policy (GTORCH_WAIT_POLICY_ADAPTIVE);
 }
 
-/* The processor may be taken away from a thread that spins, so the most of four is looked at. */
+/* The system may suspend a spinning thread, so the maximum of four tries is checked. */
 static void
 adaptive_spins_less_after_long_waits (void)
 {

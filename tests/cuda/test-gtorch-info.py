@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the program gtorch-info says with a driver, without one, and of libraries that are missing."""
+"""The output of the program gtorch-info with a driver, without one, and with missing libraries."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def devices_and_versions_are_listed():
 
 
 @tap.case
-def builds_of_others_can_ask_too():
+def pkg_config_has_the_same_values():
     out = run()[1]
     folder = pathlib.Path(PROGRAM).parent.parent / 'meson-uninstalled'
     for key in ('cuda-archs', 'cpu-levels'):
@@ -73,7 +73,7 @@ def a_missing_driver_is_explained():
 
 
 @tap.case
-def what_the_driver_says_is_passed_on():
+def messages_of_the_driver_are_shown():
     has(r'CUDA_ERROR_NO_DEVICE', run(GTORCH_FAKE_CUDA='devices=0')[1])
     has(r'at least 12\.0 is needed', run(GTORCH_FAKE_CUDA='version=11080')[1])
 
@@ -136,7 +136,7 @@ def size(n):
 
 
 def as_text(report):
-    """What the program prints for people, from what it says to programs."""
+    """Converts the machine-readable report to the text for people."""
     lines = ['Build']
     lines += [f'  {key:20} {"none" if value is None else value}' for key, value in report['build'].items()]
     lines += ['', 'Devices']
@@ -161,7 +161,7 @@ def as_text(report):
 
 
 @tap.case
-def programs_are_told_what_people_are():
+def programs_get_the_same_facts_as_people():
     for environment in (
         {'GTORCH_FAKE_CUDA': 'devices=2'},
         {'GTORCH_FAKE_CUDA': 'devices=0'},

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-/* The warnings that a test has caused: how many, and the last. */
+/* The warnings that a test has caused: their number, and the last one. */
 static guint n_warnings;
 static gchar *warning;
 
@@ -22,7 +22,7 @@ count_warning (const gchar *domain, GLogLevelFlags level, const gchar *message, 
   n_warnings++;
 }
 
-/* Instead of the test framework, which would not hand them on. */
+/* Replaces the log handler of the test framework, which would abort. */
 static inline void
 count_warnings (void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Operations that there are no loops for here: the program's own code for the CPU does them, on the memory
- * of the device and in order of the queue ("borrow=1"). Programs then run as a whole; what is tested of
- * such an operation is the way to its first kernel. */
+/* Operations for which the fake has no loops: the program's own CPU code computes them, on the memory of
+ * the device and in stream order ("borrow=1"). Programs then run as a whole; such an operation is tested
+ * up to its first kernel launch. */
 
 #include "config.h"
 
@@ -13,22 +13,24 @@
 #include "fake-cuda-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "kernels/gtorch-kernel-params.h"
+#include "dispatch/gtorch-run-private.h"
+#include <gtorch/dispatch/gtorch-saved-call-private.h>
 
 typedef struct
 {
   gint refs;
   GTorchSavedCall *saved;
-  GtReport *report; /* where kernels say that an index is out of range */
+  GtReport *report; /* where kernels report an index out of range */
 } Borrowed;
 
-/* Of random operations: a graph may be given other numbers. */
+/* The arguments of random operations: a graph may pass other numbers. */
 typedef struct
 {
   Borrowed *borrowed;
   GtRandom random;
 } RandomParameter;
 
-/* The program asks for this where it finds no kernel. */
+/* The program calls this if it finds no kernel. */
 FAKE_CUDA_API CUresult gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream,
                                                     GTorchDevice *host, gpointer report,
                                                     gconstpointer random);
@@ -52,8 +54,8 @@ free_copy (GTorchStorage *storage)
   g_free (storage->data);
 }
 
-/* Holds nothing of the program's: memory of a device is used for something else in order of the queue only,
- * and what is on the host is copied. */
+/* Keeps no reference to the program's objects: memory of a device is reused in stream order only, and
+ * host data is copied. */
 static GTorchImpl *
 stand_for (GTorchImpl *impl, gpointer host)
 {
@@ -83,7 +85,7 @@ find_memory (GTorchImpl *impl, const FakeDevice *device)
   return storage->data != NULL;
 }
 
-/* The number behind a word of a message; -1. */
+/* Returns the number that follows a word in a message, or -1. */
 static gint64
 find_number (const gchar *message, const gchar *word)
 {
@@ -92,7 +94,7 @@ find_number (const gchar *message, const gchar *word)
   return found != NULL ? g_ascii_strtoll (found + strlen (word), NULL, 10) : -1;
 }
 
-/* As kernels do, which leave out what they find wrong: the host reads it when it next waits. */
+/* Kernels skip invalid elements and report them: the host reads the report when it next waits. */
 static void
 write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
 {
@@ -134,7 +136,7 @@ run_borrowed (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   if (kernel->n_bytes == sizeof (RandomParameter))
     fake_kernel_find_numbers (&((const RandomParameter *) parameter)->random, &call);
   is_borrowing = TRUE;
-  ok = call.op->cpu (&call, &error);
+  ok = gtorch_call_run (&call, NULL, &error);
   is_borrowing = FALSE;
   if (ok)
     return CUDA_SUCCESS;
@@ -186,7 +188,7 @@ gtorch_cuda_stand_in_launch (const GTorchOpCall *call, CUstream stream, GTorchDe
   RandomParameter parameter = { 0 };
   Borrowed *borrowed;
 
-  if (!fake_borrows || call->op->cpu == NULL)
+  if (!fake_borrows || gtorch_device_get_run (host, call->op) == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
   borrowed = g_new0 (Borrowed, 1);
   borrowed->refs = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The kernel that decides about branches of graphs. */
+/* The kernel that sets the conditions of branches. */
 
 #include "config.h"
 

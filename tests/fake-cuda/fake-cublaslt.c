@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Stands for NVIDIA's library, which needs a GPU: it takes descriptions of products and finds algorithms for
- * them, but says that it does not support the product itself if the test does not do that. */
+/* A stand-in for cuBLASLt, which needs a GPU: it accepts descriptions of products and finds algorithms
+ * for them, but reports the product as unsupported unless the test computes it. */
 
 #include "fake-cublaslt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* They are declared in NVIDIA's header. */
+/* The functions are declared in NVIDIA's header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define EXPORT        __attribute__ ((visibility ("default")))
@@ -27,7 +27,7 @@ typedef struct
   int reserved[4];
 } Heuristic;
 
-/* Of all kinds. */
+/* A descriptor of any kind. */
 typedef struct
 {
   int compute;

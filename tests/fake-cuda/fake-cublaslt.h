@@ -3,25 +3,26 @@
 
 #pragma once
 
-/* What cublasLtMatmul was asked for last. */
+/* The arguments of the last cublasLtMatmul, and the settings of the test. */
 typedef struct
 {
-  /* What the test makes of a product, of which nothing is computed; returns a cublasStatus_t. */
+  /* Stands in for a product, of which nothing is computed; returns a cublasStatus_t. */
   int (*multiply) (void *stream, unsigned algorithm);
   int compute;  /* cublasComputeType_t */
-  int epilogue; /* cublasLtEpilogue_t, 0: none was set */
+  int epilogue; /* cublasLtEpilogue_t; 0 if none was set */
   int refuses_epilogues;
-  unsigned n_plans;   /* descriptions of products made so far */
-  unsigned n_present; /* of these, not destroyed yet */
+  unsigned n_plans;   /* product descriptions created so far */
+  unsigned n_present; /* descriptions not destroyed yet */
   unsigned n_products;
-  unsigned n_homeless; /* of these, without the memory that they were to work in */
-  unsigned algorithm;  /* of the last one: there are 5 for each, 0 is proposed first */
+  unsigned n_homeless; /* products that ran without their workspace */
+  /* the algorithm of the last product: there are 5, number 0 is proposed first */
+  unsigned algorithm;
   struct
   {
     const void *a, *b, *bias;
     void *c, *workspace;
     double alpha, beta;
-  } last; /* of float32, as the library's matrices */
+  } last; /* for float32, the type of the library's matrices */
 } FakeCublasLt;
 
 extern FakeCublasLt fake_cublaslt;

@@ -34,31 +34,31 @@ enum
 struct CUctx_st
 {
   gint index;
-  guint physical; /* its number where CUDA_VISIBLE_DEVICES hides and turns none around */
+  guint physical; /* the index without CUDA_VISIBLE_DEVICES */
   gboolean retained;
   guint flags;
   guint32 peers;        /* bit i: may use the memory of device i */
-  guint32 pool_readers; /* bit i: device i may use what cuMemAllocAsync() gives */
+  guint32 pool_readers; /* bit i: device i may use memory of cuMemAllocAsync () */
   gsize memory, used;
   CUstream null_stream;
-  CUresult failure; /* sticky */
-  guint break_in;   /* work until it fails; 0: never */
+  CUresult failure; /* a persistent error */
+  guint break_in;   /* fails after so many works; 0: never */
   CUresult break_result;
 };
 
-/* All of the fake's state is under this lock. Host functions are called without it. */
+/* Protects the entire state of the fake. Host functions are called without it. */
 extern GMutex fake_lock;
 extern FakeDevice fake_devices[FAKE_MAX_DEVICES];
 extern guint fake_n_devices;
 extern gboolean fake_have_peers, fake_borrows, fake_multiplies;
 extern FakeCudaAccounts fake_accounts;
 
-/* Counts the call, lets planned faults happen and takes the lock; 0 to go on. */
+/* Counts the call, triggers planned faults and takes the lock. Returns 0 to continue. */
 CUresult fake_enter (guint function);
 CUresult fake_leave (CUresult result);
-/* The current context's device; NULL. */
+/* Returns the device of the current context, or NULL. */
 FakeDevice *fake_current (void);
-/* Prints and counts what a program must not do. */
+/* Prints and counts a violation of the driver's rules. */
 CUresult fake_misuse (CUresult result, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
 #define ENTER(name)                               \
@@ -70,7 +70,7 @@ CUresult fake_misuse (CUresult result, const gchar *format, ...) G_GNUC_PRINTF (
     }                                             \
   while (0)
 #define LEAVE(result) return fake_leave (result)
-/* … with a context that works. */
+/* Begins a call that needs a working current context. */
 #define ENTER_CURRENT(name, device)         \
   do                                        \
     {                                       \
@@ -84,11 +84,11 @@ CUresult fake_misuse (CUresult result, const gchar *format, ...) G_GNUC_PRINTF (
   while (0)
 
 /* --- memory --- */
-/* Where the host finds n bytes of a device address; NULL if not all of it is mapped, and, with a device,
- * if it must not use all of it. */
+/* Returns the host address of n bytes of a device address. Returns NULL if they are not all mapped, or,
+ * with a device, if it may not access all of them. */
 gpointer fake_memory_at (guint64 address, gsize n_bytes, const FakeDevice *user);
 gboolean fake_memory_is_pinned (gconstpointer address);
-/* What cuMemFreeAsync() has put into a queue. */
+/* Executes an enqueued cuMemFreeAsync (). */
 void fake_memory_free (guint64 address);
 
 /* --- kernels --- */
@@ -107,19 +107,19 @@ struct CUkern_st
                    const FakeDevice *device);
   gconstpointer op; /* GTorchOpClass */
   guint8 dtype, from;
-  gboolean only_reports; /* what it computes the fake cannot do */
-  guint loaded;          /* bit i: on device i */
+  gboolean only_reports; /* only checks for invalid numbers: the fake cannot compute it */
+  guint loaded;          /* bit i: loaded on device i */
   guint size;
-  void (*ref) (gpointer parameter); /* of what the parameter holds; NULL: nothing */
+  void (*ref) (gpointer parameter); /* references the objects in the parameter; NULL: it has none */
   void (*unref) (gpointer parameter);
 };
 
-/* NULL for one that the fake cannot run. */
+/* Returns NULL if the fake cannot run the kernel. */
 FakeKernel *fake_kernel_get (const gchar *name);
 guint fake_kernel_find_dtype (const gchar *suffix);
-/* Is it one of those that look for wrong numbers? The name is without "gt_". */
+/* Returns TRUE if the kernel is one that checks for invalid numbers. The name is without "gt_". */
 gboolean fake_report_parse (FakeKernel *kernel, const gchar *text);
-/* … of those of products? */
+/* Returns TRUE if the kernel is one of those of matrix products. */
 gboolean fake_multiply_parse (FakeKernel *kernel, const gchar *text);
 
 /* --- work --- */
@@ -136,22 +136,22 @@ typedef enum
   FAKE_BRANCH,
 } FakeKind;
 
-/* What decides whether a branch is done: the value that was given to its handle. */
+/* The condition of a branch: the value of its handle. */
 typedef struct
 {
   gint refs;
   gboolean has_node;
-  guint value; /* of the next run */
-  guint first; /* … without having been set; is set to this when a graph begins */
+  guint value; /* the value in the next run */
+  guint first; /* its default; `value` is set to this when a graph starts */
 } FakeCondition;
 
-/* In memory of several processes; atomically. */
+/* Lives in memory that several processes map; accessed atomically. */
 typedef struct
 {
-  guint64 recorded, passed; /* numbers of recordings */
+  guint64 recorded, passed; /* indices of recordings */
 } FakeCell;
 
-/* An event of several processes. */
+/* An event that is shared by several processes. */
 typedef struct
 {
   gint refs;
@@ -169,14 +169,14 @@ typedef struct
   gint refs;
   gboolean done;
   gint64 time_us;
-  FakeShared *shared; /* NULL, or: */
+  FakeShared *shared; /* or NULL */
   guint64 number;
 } FakeMark;
 
 struct _FakeOp
 {
   FakeKind kind;
-  guint64 number; /* addresses are used again */
+  guint64 number; /* identifies the recording, as addresses are reused */
   union
   {
     struct
@@ -184,18 +184,18 @@ struct _FakeOp
       const FakeKernel *kernel;
       FakeGrid grid;
       gpointer parameter;
-      gboolean is_packed; /* the parameter came as bytes: a node of a graph tells it so */
-      guint shared;       /* bytes */
-      guint cluster;      /* blocks next to each other, or 0 */
-      gboolean is_kept;   /* something of it, in the cache */
-      gpointer extra[5];  /* what a node tells */
+      gboolean is_packed; /* the parameter was passed as bytes: reported by graph nodes */
+      guint shared;       /* shared memory in bytes */
+      guint cluster;      /* the cluster size, or 0 */
+      gboolean is_kept;   /* has a cache policy */
+      gpointer extra[5];  /* the values of the node's `extra` */
     } launch;
     struct
     {
-      guint64 to, from; /* device addresses; 0: the host's instead */
+      guint64 to, from; /* device addresses; 0 if the host pointer is used */
       gpointer to_host;
       gconstpointer from_host;
-      gpointer staged; /* freed */
+      gpointer staged; /* owned copy of the data */
       gsize n_bytes;
       gboolean peer;
     } copy;
@@ -230,18 +230,18 @@ struct CUstream_st
 {
   FakeDevice *device;
   GQueue ops;
-  gint rank; /* drawn; higher ones go first in one of the orders */
+  gint rank; /* random; the RANKED order prefers higher ranks */
   gboolean destroyed, is_counted, is_default;
   FakeCapture *capture;
-  GPtrArray *before; /* nodes that the next one comes after */
+  GPtrArray *before; /* the nodes that the next node depends on */
 };
 
 struct CUevent_st
 {
   FakeDevice *device;
   guint flags;
-  FakeMark *mark;       /* the last recording; NULL: never, or */
-  FakeCapture *capture; /* in a capture */
+  FakeMark *mark;       /* the last recording; NULL if never, or */
+  FakeCapture *capture; /* if recorded in a capture */
   GPtrArray *before;
   FakeShared *shared; /* with CU_EVENT_INTERPROCESS */
   gboolean is_imported;
@@ -250,57 +250,59 @@ struct CUevent_st
 struct CUgraphNode_st
 {
   FakeOp op;
-  CUgraph child; /* instead of op */
+  CUgraph child; /* used instead of op */
   GPtrArray *before;
-  gboolean mark; /* while looking through the graph */
+  gboolean mark; /* for traversals of the graph */
 };
 
-/* A number below n, by lot. */
+/* Returns a random number below n. */
 guint fake_draw (guint n);
-/* Of other seeds, and of how much later things happen than they might, in microseconds. */
+/* Sets the shift of seeds, and the maximum additional delay in microseconds. */
 void fake_set_variation (guint shift, guint jitter);
 void fake_dawdle (void);
-/* What the op owns. */
+/* Frees the members of the op. */
 void fake_op_clear (FakeOp *op);
 void fake_op_copy (FakeOp *to, const FakeOp *from);
 CUstream fake_stream_new (FakeDevice *device, gboolean is_counted);
-/* The queue that a handle means, NULL being the current device's own; NULL: none. */
+/* Returns the queue of a handle, where NULL is the current device's default one. Returns NULL if there is
+ * none. */
 CUstream fake_stream_find (CUstream stream);
 FakeDevice *fake_stream_device (CUstream stream);
-/* Takes what the op owns. */
+/* Takes ownership of the op's members. */
 CUresult fake_stream_push (CUstream stream, const FakeOp *op);
 /* Waits for all work of the device. */
 CUresult fake_device_drain (FakeDevice *device);
-/* Drops the work of a device that failed. */
+/* Drops the pending work of a device that failed. */
 void fake_device_fail (FakeDevice *device, CUresult result);
 gboolean fake_in_host_function (void);
 
-/* The seed and counter that keys were made of (gtorch_cuda_random_keys () the other way round). */
+/* Recovers the seed and counter from the keys (the inverse of gtorch_cuda_random_keys ()). */
 void fake_kernel_find_numbers (gconstpointer random, GTorchOpCall *call);
 
 /* --- branches --- */
-/* Its kernel: TRUE if that is the name. */
+/* Returns TRUE if this is the name of the kernel of branches. */
 gboolean fake_branch_parse (FakeKernel *kernel, const gchar *text);
-/* Gives the value to what the handle means. */
+/* Sets the value of a condition by its handle. */
 CUresult fake_condition_set (guint64 handle, guint value);
 void fake_branch_clear (FakeOp *op);
 void fake_branch_copy (FakeOp *to, const FakeOp *from);
-/* Does the body, or not. */
+/* Runs the body, or skips it. */
 CUresult fake_branch_run (FakeOp *op, FakeDevice *device);
-/* Does one piece of work at once. */
+/* Executes one work item immediately. */
 CUresult fake_op_run (FakeOp *op, FakeDevice *device);
 
 /* --- captures --- */
 FakeCapture *fake_capture_ref (FakeCapture *capture);
 void fake_capture_unref (FakeCapture *capture);
 gboolean fake_capture_is_over (FakeCapture *capture);
-/* Nothing but its end is possible any more; gives the result back. */
+/* Invalidates a capture: it can only be ended now. Returns the result. */
 CUresult fake_capture_spoil (FakeCapture *capture, CUresult result);
-/* May a call that may wait for other work not be made by this thread? Spoils what forbids it. */
+/* Returns TRUE, and invalidates the capture, if this thread must not make a call that may wait for other
+ * work. */
 gboolean fake_capture_forbids (void);
-/* Does any stream of the device capture? Spoils it. */
+/* Returns TRUE, and invalidates the capture, if any stream of the device captures. */
 gboolean fake_capture_on_device (const FakeDevice *device);
-/* Takes what the op owns. */
+/* Takes ownership of the op's members. */
 CUresult fake_capture_push (CUstream stream, const FakeOp *op);
 CUresult fake_capture_record (CUstream stream, CUevent event);
 CUresult fake_capture_wait (CUstream stream, CUevent event);

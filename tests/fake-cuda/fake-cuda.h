@@ -3,18 +3,18 @@
 
 #pragma once
 
-/* A CUDA driver without a GPU, for tests: GTORCH_CUDA_DRIVER names the library. Memory of its devices
- * cannot be read through the addresses that the host is given; queues of work are run late and in any
- * order that streams and events allow, chosen by a seed; every call is counted and can be made to fail.
- * The environment variable GTORCH_FAKE_CUDA sets it up before the first call, as in
+/* A CUDA driver without a GPU, for tests: GTORCH_CUDA_DRIVER names the library. The host cannot read the
+ * memory of its devices through their addresses. Work is executed late and in any order that streams and
+ * events allow, chosen by a seed; every call is counted and can be made to fail. The environment variable
+ * GTORCH_FAKE_CUDA configures it before the first call, as in
  * "devices=2,memory=64,version=13000,seed=5,hide=cuMemCreate,vmm=0,capability=75,mode=2,peers=0" (memory
- * in MiB; mode is that of who may compute; peers: whether devices can use each other's memory; borrow=1: what
- * it has no loops for is computed by the program's own code for the CPU; multiply=1: it has the kernels of
- * products). As with NVIDIA's, CUDA_VISIBLE_DEVICES hides devices and puts them into another order.
+ * in MiB; mode: the compute mode; peers: whether devices have peer access; borrow=1: the program's own
+ * CPU code computes operations for which the fake has no loops; multiply=1: it has the kernels of matrix
+ * products). As with NVIDIA's driver, CUDA_VISIBLE_DEVICES hides and reorders devices.
  *
- * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" turns each seed into another one of the
- * same order, the fifth, and "jitter=500" makes calls and host functions take up to 500 microseconds more. No
- * test may depend on either. */
+ * GTORCH_FAKE_CUDA_MORE is read after it, for whole suites: "shift=5" replaces each seed by the fifth
+ * other one of the same kind of order, and "jitter=500" delays calls and host functions by up to 500
+ * microseconds. No test may depend on either. */
 
 #include <glib.h>
 
@@ -23,41 +23,42 @@ G_BEGIN_DECLS
 #define FAKE_CUDA_API __attribute__ ((visibility ("default")))
 
 /* --- the scheduler --- */
-/* 0: work is done as soon as possible. Others: late, each in its own order, always the same one as long as
- * one thread calls and no host function is launched. */
+/* 0: work is executed as soon as possible. Other seeds: late, each in its own order, which is
+ * reproducible as long as one thread calls and no host function is launched. */
 FAKE_CUDA_API void fake_cuda_set_seed (guint32 seed);
-/* While it is held no work is done at all. */
+/* Suspends the execution of work. */
 FAKE_CUDA_API void fake_cuda_hold (gboolean hold);
-/* From now on the devices' clocks stand still, but for a microsecond at each event and what is let pass. */
+/* Stops the devices' clocks, except for a microsecond at each event and the time that the test lets pass. */
 FAKE_CUDA_API void fake_cuda_stop_clock (void);
 FAKE_CUDA_API void fake_cuda_pass_time (gint64 us);
-/* How much work is queued and not done, on all devices. */
+/* Returns how many work items are pending, on all devices. */
 FAKE_CUDA_API guint fake_cuda_get_pending (void);
 
 /* --- calls --- */
-/* Of one function, or of all (NULL), since the last reset. */
+/* Returns the calls of one function, or of all (NULL), since the last reset. */
 FAKE_CUDA_API guint fake_cuda_get_calls (const gchar *name);
 FAKE_CUDA_API void fake_cuda_reset_calls (void);
-/* The names of all calls since the last reset, separated by blanks; free it. */
+/* Returns the names of all calls since the last reset, separated by blanks; free it. */
 FAKE_CUDA_API gchar *fake_cuda_dup_log (void);
-/* The functions that there are; the last is NULL. */
+/* Returns the functions of the driver; NULL ends the list. */
 FAKE_CUDA_API const gchar *const *fake_cuda_get_functions (void);
 
-/* No kernel is loaded on any device any more. */
+/* Unloads all kernels from all devices. */
 FAKE_CUDA_API void fake_cuda_unload_kernels (void);
 
 /* --- faults --- */
-/* The n-th call (1: the next) of a function (NULL: of any) gives the result and does nothing. */
+/* Lets the n-th call (1: the next) of a function (NULL: of any) return the result without doing anything. */
 FAKE_CUDA_API void fake_cuda_fail (const gchar *name, guint nth, gint result);
-/* Each call fails with this probability. */
+/* Lets each call fail with this probability. */
 FAKE_CUDA_API void fake_cuda_fail_randomly (gdouble probability, guint32 seed, gint result);
-/* The device fails for good when it does its n-th work from now on: that and all later calls give the
+/* Lets the device fail permanently at its n-th work item from now on: that and all later calls return the
  * result. */
 FAKE_CUDA_API void fake_cuda_break (guint device, guint nth, gint result);
-/* Ends all of the above, and heals broken devices. TRUE if a fault of fake_cuda_fail() has come up. */
+/* Ends all of the above, and repairs broken devices. Returns TRUE if a fault of fake_cuda_fail () has
+ * occurred. */
 FAKE_CUDA_API gboolean fake_cuda_clear_faults (void);
-/* Does this thread run the program's own code for the CPU in place of a kernel ("borrow=1")? What that code
- * allocates is no memory that the program has asked for. */
+/* Returns TRUE if this thread runs the program's own CPU code in place of a kernel ("borrow=1"). That
+ * code's allocations do not count as the program's. */
 FAKE_CUDA_API gboolean fake_cuda_is_borrowing (void);
 
 /* --- memory and accounts --- */
@@ -66,16 +67,16 @@ FAKE_CUDA_API void fake_cuda_set_memory (guint device, gsize n_bytes);
 typedef struct
 {
   guint handles, mappings, reservations, streams, events, libraries, graphs;
-  guint pinned, registered; /* pinned: both ways */
-  gsize n_bytes;            /* of memory in use */
-  guint misuses;            /* calls that break the driver's rules; each was printed */
-  guint clusters;           /* launches of blocks that stand next to each other, so far */
+  guint pinned, registered; /* pinned by either call */
+  gsize n_bytes;            /* device memory in use */
+  guint misuses;            /* violations of the driver's rules; each was printed */
+  guint clusters;           /* launches with clusters so far */
 } FakeCudaAccounts;
 
 FAKE_CUDA_API void fake_cuda_get_accounts (FakeCudaAccounts *accounts);
-/* May this device use all of the memory? */
+/* Returns TRUE if this device may access all of the memory. */
 FAKE_CUDA_API gboolean fake_cuda_can_access (guint device, gconstpointer address, gsize n_bytes);
-/* Copies what a device address holds right now, without regard to work under way. */
+/* Copies the present contents of a device address, regardless of pending work. */
 FAKE_CUDA_API gboolean fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes);
 
 G_END_DECLS

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Stands for NVIDIA's library, which needs a GPU: it keeps plans and notes what is asked, but says that it
- * does not support transforms, or (when told to) pretends to do them. */
+/* A stand-in for cuFFT, which needs a GPU: it keeps plans and records calls, but reports transforms as
+ * unsupported, or (if set) pretends to compute them. */
 
 #include "fake-cufft.h"
 
-/* They are declared in NVIDIA's header. */
+/* The functions are declared in NVIDIA's header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define EXPORT        __attribute__ ((visibility ("default")))
@@ -93,7 +93,7 @@ cufftXtMakePlanMany (int handle, int rank, long long *n, long long *in_embed, lo
     return INVALID_PLAN;
   if (fake_cufft.plan_status != 0)
     return fake_cufft.plan_status;
-  /* without sizes in memory strides would be ignored; it computes in complex numbers */
+  /* cuFFT would ignore the strides without embed sizes; the compute type must be complex */
   if (rank < 1 || rank > 3 || in_embed == NULL || out_embed == NULL || execution_type < 4
       || plans[handle].state != MADE)
     fake_cufft.n_misuses++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How the fake is found and set up; counting and failing of calls; devices and contexts. */
+/* Symbols and setup of the fake; counting and failing of calls; devices and contexts. */
 
 #include "config.h"
 
@@ -23,14 +23,14 @@ static gint driver_version = 13000;
 static gboolean has_vmm = TRUE;
 static gint capability = 90, compute_mode;
 static gboolean initialized;
-static pid_t process; /* that called cuInit() */
-static gchar *hidden; /* a function that the driver lacks */
+static pid_t process; /* the process that called cuInit () */
+static gchar *hidden; /* the name of a function that the driver lacks */
 static __thread FakeDevice *current;
 
 static guint calls[FAKE_N_FUNCTIONS];
-static GArray *call_log; /* of guint8 */
+static GArray *call_log; /* indices of functions */
 
-static gint fail_function = -1; /* FAKE_N_FUNCTIONS: any */
+static gint fail_function = -1; /* FAKE_N_FUNCTIONS stands for any */
 static guint fail_in;
 static CUresult fail_result, random_result;
 static gboolean has_failed;
@@ -48,10 +48,9 @@ static const struct
 #undef F
 };
 
-/* --- found by the loader --- */
+/* --- symbols for the loader --- */
 
-/* A program asks for this where its build has no kernels: kernels are known by name here, whatever the
- * image. */
+/* A program uses this if its build has no kernels: kernels are found by name here, whatever the image. */
 FAKE_CUDA_API extern const char gtorch_cuda_stand_in_image[];
 const char gtorch_cuda_stand_in_image[] = "fake";
 
@@ -82,7 +81,7 @@ device_uuid (guint physical, CUuuid *uuid)
   uuid->bytes[15] = physical;
 }
 
-/* -1: names none. The driver takes numbers and beginnings of UUIDs. */
+/* Returns the index of a visible device, or -1. The driver accepts numbers and prefixes of UUIDs. */
 static gint
 find_visible (const gchar *text, guint n_physical)
 {
@@ -121,12 +120,12 @@ hide_devices (const gchar *text)
       gint found = find_visible (g_strstrip (names[i]), fake_n_devices);
 
       if (found < 0)
-        break; /* what follows is not looked at */
+        break; /* the rest is ignored */
       for (j = 0; j < n; j++)
         if (fake_devices[j].physical == (guint) found)
           break;
       if (j < n)
-        { /* twice: none at all */
+        { /* a duplicate hides all devices */
           n = 0;
           break;
         }
@@ -211,7 +210,7 @@ fake_enter (guint function)
   if (call_log->len < 1 << 20)
     g_array_append_val (call_log, index);
   if ((function == FAKE_cuGetErrorName || function == FAKE_cuGetErrorString)
-      && fail_function != (gint) function) /* they work when nothing else does */
+      && fail_function != (gint) function) /* these work even if all others fail */
     return CUDA_SUCCESS;
   if (fail_in > 0 && (fail_function == FAKE_N_FUNCTIONS || fail_function == (gint) function)
       && --fail_in == 0)
@@ -221,7 +220,7 @@ fake_enter (guint function)
     }
   else if (random_faults != NULL && g_rand_double (random_faults) < random_probability)
     result = random_result;
-  else if (initialized && process != getpid ()) /* a forked child has nothing of the driver's */
+  else if (initialized && process != getpid ()) /* a forked child cannot use the driver */
     result = CUDA_ERROR_NOT_INITIALIZED;
   else if (!initialized && function != FAKE_cuInit && function != FAKE_cuDriverGetVersion)
     result = CUDA_ERROR_NOT_INITIALIZED;
@@ -574,7 +573,7 @@ cuDeviceGetAttribute (int *value, CUdevice_attribute attribute, CUdevice device)
       *value = 1000000;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      /* few, so that small tensors are cut into parts too; products are decided by it */
+      /* few, so that small tensors are split as well; the choice of product kernels depends on it */
       *value = fake_multiplies ? 132 : 4;
       break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
@@ -695,7 +694,7 @@ cuCtxSynchronize (void)
   if (fake_capture_on_device (device))
     LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   fake_device_drain (device);
-  if (fake_capture_on_device (device)) /* it began meanwhile */
+  if (fake_capture_on_device (device)) /* a capture began meanwhile */
     LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   LEAVE (device->failure);
 }

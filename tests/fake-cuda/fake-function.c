@@ -60,8 +60,8 @@ cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel
   LEAVE (CUDA_SUCCESS);
 }
 
-/* A function is the kernel's address with the number of its device, from 1, in the bits that are 0 there. The
- * kernel itself can stand for that of any device. */
+/* A function is the address of the kernel with the number of its device, from 1, in the low bits, which
+ * are 0 there. The kernel itself can stand for that of any device. */
 #define NUMBERS ((guintptr) 15)
 
 static FakeKernel *
@@ -140,7 +140,8 @@ cuFuncGetParamInfo (CUfunction function, size_t index, size_t *offset, size_t *s
   LEAVE (CUDA_SUCCESS);
 }
 
-/* In one of the two forms that a launch may have; NULL if they are not of the size that the kernel takes. */
+/* Returns the parameters, which a launch may pass in two forms; NULL if they do not have the size of the
+ * kernel's parameters. */
 static gconstpointer
 find_parameters (const FakeKernel *kernel, void **parameters, void **extra)
 {
@@ -159,7 +160,7 @@ find_parameters (const FakeKernel *kernel, void **parameters, void **extra)
   return parameters == NULL && size == kernel->n_bytes ? buffer : NULL;
 }
 
-/* Under the lock. */
+/* Call it with the lock held. */
 static CUresult
 launch_kernel (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {

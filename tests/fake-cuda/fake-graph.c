@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Captures and graphs. Work on a stream that captures becomes a node that comes after what the stream did
- * last; a stream takes part by waiting for an event that was recorded in the capture, and must be waited for
- * in turn before the end. A launch puts the nodes into a stream in an order drawn among those that their
- * dependencies allow, so that one that is missing shows. A call that the rules forbid spoils the capture: it
- * can then only be ended. */
+/* Captures and graphs. Work on a capturing stream becomes a node that depends on the previous work of the
+ * stream; another stream joins by waiting for an event that was recorded in the capture, and must be
+ * waited for before the end. A launch enqueues the nodes in a random order that their dependencies allow,
+ * so that a missing dependency shows. A forbidden call invalidates the capture: it can then only be
+ * ended. */
 
 #include "config.h"
 
@@ -17,7 +17,7 @@
 struct CUgraph_st
 {
   GPtrArray *nodes;
-  GPtrArray *conditions; /* that handles were made of; or NULL */
+  GPtrArray *conditions; /* the conditions of its handles; or NULL */
   gboolean has_exec;
 };
 
@@ -25,7 +25,7 @@ struct CUgraphExec_st
 {
   CUgraph graph;
   CUgraph made_from;
-  GHashTable *copies; /* of the nodes of that one */
+  GHashTable *copies; /* maps the nodes of the original to copies */
 };
 
 struct _FakeCapture
@@ -36,15 +36,15 @@ struct _FakeCapture
   GThread *thread;
   gboolean is_spoiled, is_over;
   CUgraph graph;
-  gboolean is_in_body; /* the graph is not its own */
-  GPtrArray *streams;  /* the first is where it began */
+  gboolean is_in_body; /* the graph belongs to a branch */
+  GPtrArray *streams;  /* the first is the one on which it began */
 };
 
-static GPtrArray *captures; /* under way */
+static GPtrArray *captures; /* the active captures */
 static guint64 last_id;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/* What the program may not have destroyed, or could not. */
+/* Handles that the program may have forgotten to destroy, or could not destroy. */
 static GHashTable *alive;
 
 static void
@@ -60,7 +60,7 @@ set_alive (gpointer thing, gboolean is_alive)
 
 /* --- graphs --- */
 
-/* Host functions are counted where they are queued. */
+/* Host functions are counted when they are enqueued. */
 static void
 clear_node_op (FakeOp *op)
 {
@@ -113,7 +113,7 @@ graph_free (CUgraph graph)
   fake_accounts.graphs--;
 }
 
-/* Takes op (or the child). */
+/* Takes ownership of the op (or the child). */
 static CUgraphNode
 graph_add (CUgraph graph, const FakeOp *op, CUgraph child, GPtrArray *before)
 {
@@ -145,7 +145,7 @@ is_branch (CUgraphNode node)
   return node->child == NULL && node->op.kind == FAKE_BRANCH;
 }
 
-/* copies: gets the copy of each node, with those in branches; or NULL. */
+/* copies: receives the copy of each node, including those in branches; or NULL. */
 static CUgraph
 graph_copy (CUgraph graph, GHashTable *copies)
 {
@@ -176,7 +176,7 @@ graph_copy (CUgraph graph, GHashTable *copies)
   return copy;
 }
 
-/* The next node that may be done, by lot. */
+/* Returns a random node among those that are ready. */
 static CUgraphNode
 choose_node (CUgraph graph)
 {
@@ -286,7 +286,7 @@ fake_branch_run (FakeOp *op, FakeDevice *device)
   return result;
 }
 
-/* As the driver: no host functions, no memory, no graphs that were added as a whole. */
+/* Like the driver, allows no host functions, no memory nodes and no child graphs. */
 static gboolean
 can_be_body (CUgraph graph)
 {
@@ -305,7 +305,8 @@ can_be_body (CUgraph graph)
   return TRUE;
 }
 
-/* Of a graph that is made ready: are their bodies, and all handles, used as they must be? */
+/* Checks a graph before instantiation: are the bodies of its branches valid, and is each handle used
+ * correctly? */
 static gboolean
 have_branches (CUgraph graph, gboolean *are_right)
 {
@@ -365,7 +366,7 @@ fake_capture_spoil (FakeCapture *capture, CUresult result)
   return result;
 }
 
-/* Calls that could wait for work of a capture are not for everybody while there is one. */
+/* Returns TRUE if captures forbid a call that could wait for captured work. */
 gboolean
 fake_capture_forbids (void)
 {
@@ -454,7 +455,7 @@ fake_capture_record (CUstream stream, CUevent event)
   return CUDA_SUCCESS;
 }
 
-/* One of both is in a capture. */
+/* One of the stream and the event is in a capture. */
 CUresult
 fake_capture_wait (CUstream stream, CUevent event)
 {
@@ -659,7 +660,7 @@ cuStreamIsCapturing (CUstream stream, CUstreamCaptureStatus *status)
 
   ENTER (cuStreamIsCapturing);
   found = fake_stream_find (stream);
-  if (found == NULL) /* the real one reads what is there now */
+  if (found == NULL) /* the real driver reads the current value */
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_HANDLE, "cuStreamIsCapturing of %p", (void *) stream));
   *status = capture_status (found);
   LEAVE (CUDA_SUCCESS);
@@ -686,7 +687,7 @@ cuStreamGetCaptureInfo (CUstream stream, CUstreamCaptureStatus *status, uint64_t
   LEAVE (CUDA_SUCCESS);
 }
 
-/* --- the graph's own calls --- */
+/* --- graph functions --- */
 
 CUresult
 cuGraphCreate (CUgraph *graph, unsigned int flags)
@@ -730,7 +731,7 @@ cuGraphConditionalHandleCreate (CUgraphConditionalHandle *handle, CUgraph graph,
     LEAVE (CUDA_ERROR_INVALID_VALUE);
   condition = g_new0 (FakeCondition, 1);
   condition->refs = 1;
-  /* Without a value for the beginning, what the last run has left would stand there: all is possible. */
+  /* Without a default, the condition keeps the value of the last run: any value is possible. */
   condition->value = condition->first = flags != 0 ? value : fake_draw (2);
   set_alive (condition, TRUE);
   if (graph->conditions == NULL)
@@ -740,7 +741,7 @@ cuGraphConditionalHandleCreate (CUgraphConditionalHandle *handle, CUgraph graph,
   LEAVE (CUDA_SUCCESS);
 }
 
-/* Only conditional ones, with one body. The handle goes to the node. */
+/* Supports only conditional nodes with one body. The node takes the handle. */
 CUresult
 cuGraphAddNode (CUgraphNode *node, CUgraph graph, const CUgraphNode *before,
                 const CUgraphEdgeData *edges, size_t n_before, CUgraphNodeParams *parameters)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Events that several processes have. How often one was recorded, and which recordings have passed, is in
- * memory that all of them see; the handle says where another process finds it. */
+/* Events that are shared by processes. The number of recordings, and of those that have completed, is in
+ * shared memory; the handle says where another process finds it. */
 
 #include "config.h"
 
@@ -94,7 +94,7 @@ cuIpcOpenEventHandle (CUevent *event, CUipcEventHandle handle)
   memcpy (&other, &handle, sizeof other);
   if (other.magic != MAGIC)
     LEAVE (CUDA_ERROR_INVALID_HANDLE);
-  if (other.process == getpid ()) /* the real one refuses that, too */
+  if (other.process == getpid ()) /* the real driver refuses that, too */
     LEAVE (CUDA_ERROR_INVALID_CONTEXT);
   path = g_strdup_printf ("/proc/%d/fd/%d", other.process, other.fd);
   fd = open (path, O_RDWR | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels, known by name and done by the loops of the CPU: what fills, copies and converts, the point-wise
- * operations and the reductions. They look at their launch as strictly as a GPU: too small a grid,
- * pointers that do not suit vectors or memory that is not there make the device fail. */
+/* Kernels, found by name and executed with the loops of the CPU: fill, copy and conversion, element-wise
+ * operations and reductions. They check their launch as strictly as a GPU: the device fails if the grid
+ * is too small, pointers are misaligned for vectors, or memory is not mapped. */
 
 #include "config.h"
 
@@ -12,12 +12,14 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
+#include "dispatch/gtorch-run-private.h"
 #include "fake-cuda-private.h"
-#include "kernels/gtorch-kernel-params.h"
+#include "kernels/gtorch-index-params.h"
+#include "kernels/gtorch-shape-ops-params.h"
 
-#define BLOCK 256 /* elements that go through a buffer together */
+#define BLOCK 256 /* elements that are buffered together */
 
-static GHashTable *kernels; /* by name */
+static GHashTable *kernels; /* maps the name to the kernel */
 
 static const gchar *const suffixes[GTORCH_N_DTYPES] = {
   [GTORCH_DTYPE_FLOAT32] = "f32",   [GTORCH_DTYPE_FLOAT64] = "f64",
@@ -48,7 +50,7 @@ is_aligned (const GtContiguous *p, guint k)
   return ((guintptr) p->data[k] & 15) == 0;
 }
 
-/* --- elements of any layout --- */
+/* --- elements in any layout --- */
 
 typedef struct
 {
@@ -57,9 +59,9 @@ typedef struct
   guint n_dims;
   gint64 shape[GT_MAX_DIMS];
   gint64 strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes, the inner dimension first */
-  char *data[GT_MAX_OPERANDS];                  /* of the device, then of the host */
+  char *data[GT_MAX_OPERANDS];                  /* first device addresses, then host addresses */
   guint sizes[GT_MAX_OPERANDS];
-  guint32 numbers; /* operands that are on the host already */
+  guint32 numbers; /* bit mask of operands that are numbers on the host */
 } Walk;
 
 typedef void (*WalkFunc) (char *const *data, const gint64 *strides, gint64 n, gpointer user_data);
@@ -126,15 +128,15 @@ walk_strided (const GtStrided *p, guint n_operands)
   return w;
 }
 
-/* --- point-wise --- */
+/* --- element-wise --- */
 
 typedef struct
 {
   GTorchLoop loop;
   guint n_operands;
   GTorchAttr attrs[GT_MAX_ATTRS];
-  GTorchCast casts[GT_MAX_OPERANDS]; /* NULL: a number in the dtype that is computed in */
-  guint sizes[GT_MAX_OPERANDS];      /* of what the loop takes and gives */
+  GTorchCast casts[GT_MAX_OPERANDS]; /* NULL: a number in the compute dtype */
+  guint sizes[GT_MAX_OPERANDS];      /* of the loop's inputs and outputs */
 } Pointwise;
 
 static void
@@ -187,7 +189,8 @@ run_pointwise (const FakeKernel *kernel, const GtContiguous *p, const guint8 *dt
   for (k = 0; k < class->n_attrs; k++)
     {
       op.attrs[k].i = p->attrs[k].i;
-      op.attrs[k].number.i = p->attrs[k].i; /* what a number is where it is computed in integers */
+      /* the value of a number if the computation uses integers */
+      op.attrs[k].number.i = p->attrs[k].i;
     }
   for (k = 0; k < w->n_operands; k++)
     {
@@ -441,7 +444,7 @@ run_transpose (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer par
 
 /* --- reductions --- */
 
-/* A column of n elements, `stride` elements apart, in the dtype that is computed in; free it. */
+/* Returns a column of n elements, `stride` elements apart, in the compute dtype; free it. */
 static char *
 gather (const char *x, guint64 n, guint64 stride, guint dtype, guint compute)
 {
@@ -558,22 +561,22 @@ run_reduce (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
-/* --- what shapes depend on: how many elements are true, and how large they are --- */
+/* --- values that shapes depend on: the number of true elements, and the maximum --- */
 
 static CUresult
 run_count_flags (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                  const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  gint64 n_parts = (p->n[0] + p->n[1] - 1) / p->n[1], i;
-  const guint8 *flags = fake_memory_at ((guintptr) p->in[0], p->n[0], device);
-  gint64 *counts = fake_memory_at ((guintptr) p->out[0], n_parts * 8, device);
+  const GtCountFlags *p = parameter;
+  gint64 n_parts = (p->n + p->part - 1) / p->part, i;
+  const guint8 *flags = fake_memory_at ((guintptr) p->flags, p->n, device);
+  gint64 *counts = fake_memory_at ((guintptr) p->counts, n_parts * 8, device);
 
   if (flags == NULL || counts == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   memset (counts, 0, n_parts * 8);
-  for (i = 0; i < p->n[0]; i++)
-    counts[i / p->n[1]] += flags[i] != 0;
+  for (i = 0; i < p->n; i++)
+    counts[i / p->part] += flags[i] != 0;
   return CUDA_SUCCESS;
 }
 
@@ -581,15 +584,15 @@ static CUresult
 run_sum_before (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                 const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  gint64 *x = fake_memory_at ((guintptr) p->out[0], (p->n[0] + 1) * 8, device);
+  const GtSumBefore *p = parameter;
+  gint64 *x = fake_memory_at ((guintptr) p->x, (p->n + 1) * 8, device);
   gint64 sum = 0, i;
 
   if (grid->grid[0] != 1)
     return refuse (kernel, "there must be one block");
   if (x == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (i = 0; i < p->n[0]; i++)
+  for (i = 0; i < p->n; i++)
     {
       gint64 own = x[i];
 
@@ -604,14 +607,14 @@ static CUresult
 run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
             const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
-  const gint64 *x = fake_memory_at ((guintptr) p->in[0], p->n[0] * 8, device);
-  gint64 *bounds = fake_memory_at ((guintptr) p->out[0], 16, device);
+  const GtBounds *p = parameter;
+  const gint64 *x = fake_memory_at ((guintptr) p->x, p->n * 8, device);
+  gint64 *bounds = fake_memory_at ((guintptr) p->bounds, 16, device);
   gint64 i;
 
   if (x == NULL || bounds == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (i = 0; i < p->n[0]; i++)
+  for (i = 0; i < p->n; i++)
     {
       bounds[0] = MAX (bounds[0], x[i] < G_MAXINT64 ? x[i] + 1 : x[i]);
       bounds[1] = MAX (bounds[1], x[i] == G_MININT64 ? G_MAXINT64 : -x[i]);
@@ -619,7 +622,7 @@ run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
-/* --- by name --- */
+/* --- lookup by name --- */
 
 guint
 fake_kernel_find_dtype (const gchar *suffix)
@@ -664,7 +667,7 @@ parse_copy (FakeKernel *kernel, const gchar *what, const gchar *first, const gch
   return FALSE;
 }
 
-/* x of factor * x modulo 2^32, by Newton's method. */
+/* Solves factor * x = product modulo 2^32 for x, with Newton's method. */
 static guint32
 divide (guint32 product, guint32 factor)
 {
@@ -692,7 +695,7 @@ keep (GTorchStorage *storage)
 {
 }
 
-/* Only uniform numbers of float64; what the CPU makes of the same seed. */
+/* Supports only uniform numbers of float64; computes the CPU's numbers for the same seed. */
 static CUresult
 run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
              const FakeDevice *device)
@@ -706,6 +709,7 @@ run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   GTorchOpCall call = { .op = gtorch_op_find ("uniform"),
                         .attrs = attrs,
                         .n_outputs = 1,
+                        .device = gtorch_device_cpu (),
                         .compute = GTORCH_DTYPE_FLOAT64 };
   GTorchStorage *storage;
   gboolean done;
@@ -716,7 +720,7 @@ run_uniform (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer param
   storage = gtorch_storage_new_foreign (NULL, out, n * sizeof (gdouble), keep, NULL);
   call.outputs[0] = gtorch_impl_new_strided (storage, GTORCH_DTYPE_FLOAT64, 0, &n, NULL, 1);
   gtorch_storage_unref (storage);
-  done = call.op->cpu (&call, NULL);
+  done = gtorch_call_run (&call, NULL, NULL);
   gtorch_impl_unref (call.outputs[0]);
   return done ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
@@ -738,21 +742,24 @@ parse_plain (FakeKernel *kernel, const gchar *text)
   {
     const gchar *name;
     CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
+    gsize n_bytes;
   } known[] = {
-    { "count_flags_bool", run_count_flags },
-    { "sum_before_i64", run_sum_before },
-    { "bounds_i64", run_bounds },
+    { "count_flags_bool", run_count_flags, sizeof (GtCountFlags) },
+    { "sum_before_i64", run_sum_before, sizeof (GtSumBefore) },
+    { "bounds_i64", run_bounds, sizeof (GtBounds) },
   };
   guint i;
 
-  kernel->n_bytes = sizeof (GtPlain);
   for (i = 0; i < G_N_ELEMENTS (known); i++)
     if (strcmp (known[i].name, text) == 0)
-      kernel->run = known[i].run;
+      {
+        kernel->run = known[i].run;
+        kernel->n_bytes = known[i].n_bytes;
+      }
   return kernel->run != NULL;
 }
 
-/* <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
+/* Parses <op>_<dtype>, with _r, _s, _rows, _columns or _parts. */
 static gboolean
 parse_op (FakeKernel *kernel, gchar *text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of the fake's devices. An address range that is reserved cannot be touched by the host; a second
- * range of the same size, its shadow, is where the fake itself finds what is mapped. */
+/* Memory of the fake's devices. The host cannot access a reserved address range; the fake itself accesses
+ * the mapped memory through a second range of the same size, its shadow. */
 
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #include "fake-cuda-private.h"
 
-#define FRESH 0xcd /* in memory that nobody has written to */
+#define FRESH 0xcd /* the value of memory that was never written */
 
 typedef struct
 {
@@ -26,7 +26,7 @@ typedef struct
 {
   gsize offset, size;
   Handle *handle;
-  guint32 access; /* bit i: device i may use it */
+  guint32 access; /* bit i: device i has access */
 } Mapping;
 
 typedef struct
@@ -34,14 +34,14 @@ typedef struct
   guint64 base;
   gsize size;
   char *shadow;
-  GArray *mappings;  /* Mapping, by offset */
-  gboolean is_plain; /* of cuMemAlloc() */
-  gboolean is_async; /* of cuMemAllocAsync() */
+  GArray *mappings;  /* of Mapping, by offset */
+  gboolean is_plain; /* from cuMemAlloc () */
+  gboolean is_async; /* from cuMemAllocAsync () */
 } Reservation;
 
 static GPtrArray *reservations;
-static GPtrArray *handles; /* index + 1 is what the program gets; NULL: released */
-static GHashTable *pinned; /* address to size */
+static GPtrArray *handles; /* the program's handle is the index + 1; NULL: released */
+static GHashTable *pinned; /* maps an address to its size */
 
 static Reservation *
 find_reservation (guint64 address, gsize size)
@@ -170,7 +170,7 @@ cuMemAddressFree (CUdeviceptr address, size_t n_bytes)
   LEAVE (CUDA_SUCCESS);
 }
 
-/* --- pieces of memory --- */
+/* --- physical memory --- */
 
 static Handle *
 handle_new (FakeDevice *device, gsize size)
@@ -217,7 +217,7 @@ is_free (const Reservation *r, gsize offset, gsize size, guint *position)
   return TRUE;
 }
 
-/* A page of fresh memory, of which a mapping has copies where it was written to. */
+/* Returns a page of fresh memory; a mapping gets a private copy of it on write. */
 static int
 fresh_page (void)
 {
@@ -235,7 +235,7 @@ fresh_page (void)
   return fd;
 }
 
-/* What was in the memory when it was mapped before is not kept; nobody may want it. */
+/* The contents from a former mapping are lost; no program may rely on them. */
 static void
 map (Reservation *r, gsize offset, Handle *handle, guint position)
 {
@@ -327,7 +327,7 @@ cuMemMap (CUdeviceptr address, size_t n_bytes, size_t offset, CUmemGenericAlloca
   LEAVE (CUDA_SUCCESS);
 }
 
-/* The mappings [*first, *end) that make up the range exactly. */
+/* Finds the mappings [*first, *end) that make up the range exactly. */
 static gboolean
 find_mappings (const Reservation *r, gsize offset, gsize size, guint *first, guint *end)
 {
@@ -416,7 +416,7 @@ cuMemGetInfo (size_t *available, size_t *total)
   LEAVE (CUDA_SUCCESS);
 }
 
-/* --- all in one --- */
+/* --- plain allocations --- */
 
 static Reservation *
 allocate (FakeDevice *device, gsize n_bytes)
@@ -431,7 +431,7 @@ allocate (FakeDevice *device, gsize n_bytes)
   handle = handle_new (device, size);
   map (r, 0, handle, 0);
   g_array_index (r->mappings, Mapping, 0).access = 1u << device->index;
-  handle->released = TRUE; /* goes with the mapping */
+  handle->released = TRUE; /* freed together with the mapping */
   fake_accounts.handles++;
   return r;
 }
@@ -478,7 +478,7 @@ cuMemFree (CUdeviceptr address)
   LEAVE (CUDA_SUCCESS);
 }
 
-/* --- in the order of a queue --- */
+/* --- stream-ordered allocations --- */
 
 CUresult
 cuMemAllocAsync (CUdeviceptr *address, size_t n_bytes, CUstream stream)
@@ -490,11 +490,11 @@ cuMemAllocAsync (CUdeviceptr *address, size_t n_bytes, CUstream stream)
   stream = fake_stream_find (stream);
   if (stream == NULL || n_bytes == 0)
     LEAVE (CUDA_ERROR_INVALID_VALUE);
-  if (stream->capture != NULL) /* there are no such nodes here */
+  if (stream->capture != NULL) /* the fake has no memory nodes */
     LEAVE (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   r = allocate (device, n_bytes);
   if (r == NULL)
-    { /* there may be some to come back */
+    { /* pending frees may return memory */
       fake_device_drain (device);
       r = allocate (device, n_bytes);
     }
@@ -527,7 +527,7 @@ cuMemFreeAsync (CUdeviceptr address, CUstream stream)
   r = find_reservation (address, 1);
   if (r == NULL || !r->is_async || r->base != address)
     LEAVE (fake_misuse (CUDA_ERROR_INVALID_VALUE, "cuMemFreeAsync of what was not allocated"));
-  r->is_async = FALSE; /* not twice */
+  r->is_async = FALSE; /* not freed twice */
   LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_FREE, .freed = address }));
 }
 
@@ -582,7 +582,7 @@ cuMemPoolSetAccess (CUmemoryPool pool, const CUmemAccessDesc *descriptions, size
   LEAVE (CUDA_SUCCESS);
 }
 
-/* --- the host's memory --- */
+/* --- host memory --- */
 
 gboolean
 fake_memory_is_pinned (gconstpointer address)
@@ -666,7 +666,7 @@ cuMemHostUnregister (void *address)
   LEAVE (CUDA_SUCCESS);
 }
 
-/* As the real one, it knows nothing of other addresses, but does not call them wrong. */
+/* Like the real driver, it does not know other addresses, but does not report them as errors. */
 CUresult
 cuPointerGetAttributes (unsigned int n, CUpointer_attribute *attributes, void **data,
                         CUdeviceptr address)

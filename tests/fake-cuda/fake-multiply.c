@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The kernels of products, of real dtypes, for programs that ask for them ("multiply=1"); others have the
- * library that stands in for cublasLt multiply. */
+/* The kernels of matrix products in real dtypes, for programs that enable them ("multiply=1"); in others
+ * the stand-in for cuBLASLt computes products. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define PLAIN(x) (x)
 
-/* A type of elements, and the one that is computed in, with the ways there and back. */
+/* Defines the product for a type of elements and the compute type, with the conversions between them. */
 #define MULTIPLY(name, T, U, FROM, TO)                                                         \
   static void multiply_##name (const GtMultiply *p, const void *from_a, const void *from_b,    \
                                void *to, const void *bias, void *sums)                         \
@@ -76,7 +76,7 @@ static const struct
   { "i16", multiply_i16, 2 }, { "i32", multiply_i32, 4 },   { "i64", multiply_i64, 8 },
 };
 
-/* The memory from the first element to the last one. */
+/* Returns the extent of the memory from the first element to the last one. */
 static gpointer
 reach (const void *address, gint64 rows, gint64 row, gint64 columns, gint64 column, gint64 batch,
        gint64 step, gsize size, const FakeDevice *device)
@@ -114,7 +114,7 @@ run_multiply (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer para
   return CUDA_SUCCESS;
 }
 
-/* multiply_<dtype>_<size>; another one is a mistake, which would be hidden by what else multiplies. */
+/* Parses multiply_<dtype>_<size>; another name is an error, which the fallbacks would hide. */
 gboolean
 fake_multiply_parse (FakeKernel *kernel, const gchar *text)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Stands for NVIDIA's library, of which only the version is asked: GTORCH_FAKE_NCCL is the number. */
+/* A stand-in for NCCL, which is only asked for its version: the number in GTORCH_FAKE_NCCL. */
 
 #include <stdlib.h>
 
-/* It is declared in NVIDIA's header. */
+/* The function is declared in NVIDIA's header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define EXPORT           __attribute__ ((visibility ("default")))

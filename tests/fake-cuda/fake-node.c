@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the nodes of graphs tell of themselves. */
+/* The attributes of graph nodes. */
 
 #include "config.h"
 

@@ -95,7 +95,7 @@ fake_nvml_hold (gboolean hold)
   FAKE_NVML_API gint name arguments; \
   gint name arguments
 
-/* A copy of what was set, so that no test changes it in between. */
+/* Returns a copy of the settings, so that no test changes them in between. */
 static FakeNvml
 get (Device device)
 {

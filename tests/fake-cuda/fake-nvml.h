@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* NVIDIA's management library without a GPU, for tests; found by GTORCH_CUDA_LIBRARY_PATH. It has the devices
- * that GTORCH_FAKE_CUDA gives the driver, unless that says otherwise by "nvml-devices=3" or "mig=1". */
+/* NVML without a GPU, for tests; found through GTORCH_CUDA_LIBRARY_PATH. It has the devices that
+ * GTORCH_FAKE_CUDA gives the driver, unless "nvml-devices=3" or "mig=1" there says otherwise. */
 
 #include <glib.h>
 
@@ -23,16 +23,16 @@ typedef struct
     guint pid;
     guint64 memory;
   } processes[FAKE_NVML_MAX_PROCESSES];
-  gint result;       /* of all calls */
-  gint power_result; /* of that for the power */
+  gint result;       /* the result of all calls */
+  gint power_result; /* the result of the call for the power */
 } FakeNvml;
 
 FAKE_NVML_API void fake_nvml_set (guint device, const FakeNvml *values);
-/* How often the device was asked for its memory. */
+/* Returns how often the memory of the device was queried. */
 FAKE_NVML_API guint fake_nvml_get_asked (guint device);
-/* The thread that asked last. */
+/* Returns the thread of the last query. */
 FAKE_NVML_API GThread *fake_nvml_get_thread (void);
-/* While it is held, who asks gets no answer and waits. */
+/* Suspends the answers: queries wait. */
 FAKE_NVML_API void fake_nvml_hold (gboolean hold);
 
 G_END_DECLS

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels that look whether the numbers in their operands are right. What they say of wrong ones is said
- * here, with what they are given for that; then the launch is refused, so that the program's own code does
- * the rest ("borrow=1"). */
+/* Kernels that check the numbers in their operands. The fake reports invalid ones in the same way, with
+ * the arguments of the kernel; then it refuses the launch, so that the program's own code does the rest
+ * ("borrow=1"). */
 
 #include "config.h"
 
@@ -12,9 +12,11 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "fake-cuda-private.h"
-#include "kernels/gtorch-kernel-params.h"
+#include "kernels/gtorch-nll-loss-params.h"
+#include "kernels/gtorch-pool-params.h"
+#include "kernels/gtorch-random-params.h"
 
-/* Only the first is noted, until the program has read it. */
+/* Stores only the first report, until the program has read it. */
 static void
 report (gpointer where, guint32 op, gint64 value, gint64 size)
 {
@@ -29,16 +31,17 @@ report (gpointer where, guint32 op, gint64 value, gint64 size)
 }
 
 static CUresult
-check_indices (const GtPlain *p, gint64 ignored, guint32 op, const FakeDevice *device)
+check_indices (const gint64 *indices, gint64 n, gint64 size, const gint64 *ignored, guint32 op,
+               gpointer where, const FakeDevice *device)
 {
-  const gint64 *indices = fake_memory_at ((guintptr) p->in[1], p->n[0] * sizeof *indices, device);
   gint64 i;
 
+  indices = fake_memory_at ((guintptr) indices, n * sizeof *indices, device);
   if (indices == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (i = 0; i < p->n[0]; i++)
-    if (indices[i] != ignored && (indices[i] < 0 || indices[i] >= p->n[1]))
-      report (p->report, op, indices[i], p->n[1]);
+  for (i = 0; i < n; i++)
+    if ((ignored == NULL || indices[i] != *ignored) && (indices[i] < 0 || indices[i] >= size))
+      report (where, op, indices[i], size);
   return CUDA_SUCCESS;
 }
 
@@ -46,45 +49,55 @@ static CUresult
 check_targets (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
+  const GtNll *p = parameter;
 
-  return check_indices (p, p->n[3], p->n[4], device);
+  return check_indices (p->target, p->n, p->classes, &p->ignored, p->op, p->report, device);
+}
+
+/* Of the gradient's parameters. Its kernel leaves what is wrong to the one before it. */
+static CUresult
+check_no_targets (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+                  const FakeDevice *device)
+{
+  const GtNllGrad *p = parameter;
+
+  return check_indices (p->target, p->n, p->classes, &p->ignored, 0, NULL, device);
 }
 
 static CUresult
 check_places (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
               const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
+  const GtPoolTake *p = parameter;
 
-  return check_indices (p, 0, p->n[3], device);
+  return check_indices (p->indices, p->n, p->big, NULL, p->op, p->report, device);
 }
 
 static CUresult
 check_weights (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                const FakeDevice *device)
 {
-  const GtPlain *p = parameter;
+  const GtMultinomialCheck *p = parameter;
   const gdouble *weights =
-      fake_memory_at ((guintptr) p->in[0], p->n[0] * p->n[1] * sizeof *weights, device);
+      fake_memory_at ((guintptr) p->weights, p->rows * p->n_weights * sizeof *weights, device);
   gint64 row, i;
 
   if (weights == NULL)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
-  for (row = 0; row < p->n[0]; row++)
+  for (row = 0; row < p->rows; row++)
     {
       gint64 n_found = 0;
       gdouble sum = 0;
 
-      for (i = 0; i < p->n[1]; i++)
+      for (i = 0; i < p->n_weights; i++)
         {
-          const gdouble x = weights[row * p->n[1] + i];
+          const gdouble x = weights[row * p->n_weights + i];
 
           n_found += x > 0;
           sum += x >= 0 ? x : INFINITY;
         }
-      if (isinf (sum) || n_found < p->n[2])
-        report (p->report, p->n[3], row, GT_REPORT_WEIGHTS);
+      if (isinf (sum) || n_found < p->least)
+        report (p->report, p->op, row, GT_REPORT_WEIGHTS);
     }
   return CUDA_SUCCESS;
 }
@@ -121,12 +134,12 @@ fake_report_parse (FakeKernel *kernel, const gchar *text)
     CUresult (*run) (const FakeKernel *, const FakeGrid *, gconstpointer, const FakeDevice *);
     gsize n_bytes;
   } known[] = {
-    { "multinomial_check_", "", check_weights, sizeof (GtPlain) },
-    { "nll_all_", "", check_targets, sizeof (GtPlain) },
-    { "nll_each_", "", check_targets, sizeof (GtPlain) },
-    { "nll_grad_", "", check_targets, sizeof (GtPlain) },
-    { "nll_total_", "", check_targets, sizeof (GtPlain) },
-    { "pool_take_", "", check_places, sizeof (GtPlain) },
+    { "multinomial_check_", "", check_weights, sizeof (GtMultinomialCheck) },
+    { "nll_all_", "", check_targets, sizeof (GtNll) },
+    { "nll_each_", "", check_targets, sizeof (GtNll) },
+    { "nll_grad_", "", check_no_targets, sizeof (GtNllGrad) },
+    { "nll_total_", "", check_targets, sizeof (GtNll) },
+    { "pool_take_", "", check_places, sizeof (GtPoolTake) },
     { "random_", "_bernoulli", check_chances, sizeof (GtRandom) },
   };
   guint i;

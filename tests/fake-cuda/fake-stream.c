@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Queues of work and the scheduler. Work is done by whichever thread waits for some, one piece at a time;
- * what comes next is drawn by lot among all that streams and events allow. Host functions are called by a
- * thread of the fake's own, as the real driver does. */
+/* Queues of work and the scheduler. Whichever thread waits for work executes it, one item at a time; the
+ * next item is random among those that streams and events allow. Host functions run on a thread of the
+ * fake, as in the real driver. */
 
 #include "config.h"
 
@@ -11,13 +11,13 @@
 
 #include "fake-cuda-private.h"
 
-/* How the next piece of work is found. */
+/* The choice of the next item. */
 typedef enum
 {
-  SOON,   /* everything at once */
-  RANDOM, /* any stream */
-  LATE,   /* only what is waited for */
-  RANKED, /* the stream of the highest rank, ranks changing now and then */
+  SOON,   /* everything immediately */
+  RANDOM, /* a random stream */
+  LATE,   /* only items that are waited for */
+  RANKED, /* the stream of the highest rank; ranks change now and then */
   N_ORDERS
 } Order;
 
@@ -25,13 +25,13 @@ static GPtrArray *streams;
 static GRand *lot;
 static Order order = SOON;
 static gboolean held;
-static guint n_calls; /* host functions queued */
+static guint n_calls; /* pending host functions */
 static gboolean calling;
 static GCond progress;
 static GThread *thread;
 static __thread gboolean is_driver_thread;
 static guint seed_shift, jitter;
-static gint64 stopped_clock = -1; /* -1: it runs */
+static gint64 stopped_clock = -1; /* -1 while the clock runs */
 
 gboolean
 fake_in_host_function (void)
@@ -58,7 +58,7 @@ fake_set_variation (guint shift, guint microseconds)
   jitter = microseconds;
 }
 
-/* Never with the lock held. */
+/* Must not be called with the lock held. */
 void
 fake_dawdle (void)
 {
@@ -111,7 +111,7 @@ fake_draw (guint n)
   return n > 1 ? g_rand_int_range (lot, 0, n) : 0;
 }
 
-/* --- pieces of work --- */
+/* --- work items --- */
 
 static void
 mark_unref (FakeMark *mark)
@@ -147,7 +147,7 @@ mark_pass (FakeMark *mark)
     __atomic_store_n (&mark->shared->cell->passed, mark->number, __ATOMIC_RELEASE);
 }
 
-/* Another process may have come to it. */
+/* Another process may have reached it. */
 static gboolean
 mark_is_done (FakeMark *mark)
 {
@@ -261,7 +261,7 @@ fake_op_run (FakeOp *op, FakeDevice *device)
     }
 }
 
-/* Host functions are not called any more, and events count as passed, so that nobody waits for ever. */
+/* Host functions are not called any more, and events count as complete, so that no thread waits for ever. */
 void
 fake_device_fail (FakeDevice *device, CUresult result)
 {
@@ -308,7 +308,7 @@ is_recording_of (const FakeOp *op, const FakeMark *mark)
                  && op->mark->number >= mark->number));
 }
 
-/* Where the recording is queued; NULL if it is done, or queued in another process. */
+/* Returns the queue of the recording; NULL if it is complete, or queued in another process. */
 static CUstream
 find_mark (FakeMark *mark)
 {
@@ -322,7 +322,7 @@ find_mark (FakeMark *mark)
   return NULL;
 }
 
-/* Nobody signals what other processes do. */
+/* Other processes do not signal progress. */
 static void
 wait_for_progress (void)
 {
@@ -332,7 +332,7 @@ wait_for_progress (void)
     g_cond_wait (&progress, &fake_lock);
 }
 
-/* The stream whose next piece of work must be done before that of the given one can be. */
+/* Returns the stream whose next item must be executed before that of the given one. */
 static CUstream
 find_needed (CUstream stream, gboolean may_call)
 {
@@ -372,8 +372,8 @@ choose (CUstream wanted, gboolean may_call)
   return best;
 }
 
-/* Does one piece of work, of `wanted` or what it needs where only that is to be done. FALSE if none can
- * be. */
+/* Executes one item, of `wanted` or of its dependencies if only those are to run. Returns FALSE if none
+ * can run. */
 static gboolean
 step (CUstream wanted, gboolean may_call)
 {
@@ -410,7 +410,7 @@ step (CUstream wanted, gboolean may_call)
     }
   result = fake_op_run (op, device);
   if (result != CUDA_SUCCESS)
-    fake_device_fail (device, result); /* drops it, too */
+    fake_device_fail (device, result); /* drops the op, too */
   else
     op_free (g_queue_pop_head (&stream->ops));
   g_cond_broadcast (&progress);
@@ -435,7 +435,7 @@ drive (gpointer data)
   return NULL;
 }
 
-/* Until the stream is empty, or the recording has passed. */
+/* Waits until the stream is empty, or the recording is complete. */
 static CUresult
 wait_for (FakeDevice *device, CUstream stream, FakeMark *mark)
 {
@@ -460,7 +460,7 @@ fake_device_drain (FakeDevice *device)
   return device->failure;
 }
 
-/* A program that only asks makes the work go on, too. */
+/* Polling advances the work, too. */
 static void
 go_on (CUstream wanted)
 {
@@ -565,7 +565,7 @@ cuStreamDestroy (CUstream stream)
   FIND (stream);
   if (stream->capture != NULL)
     LEAVE (fake_capture_spoil (stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
-  wait_for (stream->device, stream, NULL); /* the real one does it behind the program's back */
+  wait_for (stream->device, stream, NULL); /* the real driver executes it asynchronously */
   g_ptr_array_remove (streams, stream);
   g_clear_pointer (&stream->before, g_ptr_array_unref);
   g_free (stream);
@@ -802,7 +802,7 @@ cuMemcpyDtoHAsync (void *dst, CUdeviceptr src, size_t n_bytes, CUstream stream)
   result = push_copy (stream, &op, n_bytes);
   stream = fake_stream_find (stream);
   if (result == CUDA_SUCCESS && stream->capture == NULL
-      && !fake_memory_is_pinned (dst)) /* returns when it is done */
+      && !fake_memory_is_pinned (dst)) /* returns when the copy is complete */
     result = wait_for (stream->device, stream, NULL);
   LEAVE (result);
 }

@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 
-/* The input: flags of what is there, the plain members, then shape and strides. */
+/* The input: flags of the optional members, the plain members, then shape and strides. */
 typedef struct
 {
   guint8 versioned, has_data, has_shape, has_strides;
@@ -63,7 +63,7 @@ look (GTorchTensor *tensor)
   for (i = 0; i < n_dims; i++)
     reach += (shape[i] - 1) * strides[i];
   reach *= gtorch_dtype_get_size (gtorch_tensor_get_dtype (tensor));
-  /* Only the foreign library knows how much memory there is. */
+  /* only the foreign library knows the size of the memory */
   if (gtorch_tensor_get_data_ptr (tensor) >= (gsize) memory
       && gtorch_tensor_get_data_ptr (tensor) - (gsize) memory <= sizeof memory
       && reach <= sizeof memory - (gtorch_tensor_get_data_ptr (tensor) - (gsize) memory))

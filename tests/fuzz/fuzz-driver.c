@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Runs a target over inputs that are mutated from its seeds, always the same ones. The suite runs some
- * thousand of them, and does so under the sanitizers too; GTORCH_FUZZ_RUNS=n makes longer runs, and
- * with GTORCH_FUZZ_SEED=n other ones. Files named on the command line are run as they are. Built with
- * clang -fsanitize=fuzzer the targets work without this file. */
+/* Runs a target on inputs that are mutated from its seeds, always the same ones. The suite runs some
+ * thousand of them, also under the sanitizers; GTORCH_FUZZ_RUNS=n runs more, and GTORCH_FUZZ_SEED=n
+ * others. Files named on the command line are run unchanged. Built with clang -fsanitize=fuzzer the
+ * targets work without this file. */
 
 #include "config.h"
 
@@ -69,7 +69,7 @@ mutate (GByteArray *input, GPtrArray *pool, GRand *rand)
           if (length > 0)
             g_byte_array_remove_range (input, at, length);
           break;
-        case 3: /* a word over what is there, or into it */
+        case 3: /* overwrites with a word, or inserts it */
         case 4:
           {
             const gchar *word = words[g_rand_int_range (rand, 0, G_N_ELEMENTS (words))];
@@ -84,7 +84,7 @@ mutate (GByteArray *input, GPtrArray *pool, GRand *rand)
             memcpy (input->data + at, word, size);
           }
           break;
-        case 5: /* a piece twice */
+        case 5: /* duplicates a piece */
           if (length > 0)
             {
               g_autofree guint8 *piece = g_memdup2 (input->data + at, length);
@@ -92,7 +92,7 @@ mutate (GByteArray *input, GPtrArray *pool, GRand *rand)
               g_byte_array_append (input, piece, length);
             }
           break;
-        case 6: /* the end of another one */
+        case 6: /* appends the end of another input */
           {
             GByteArray *other = pool->pdata[g_rand_int_range (rand, 0, pool->len)];
             guint from = other->len > 0 ? g_rand_int_range (rand, 0, other->len) : 0;
@@ -103,7 +103,7 @@ mutate (GByteArray *input, GPtrArray *pool, GRand *rand)
               g_byte_array_append (input, piece, other->len - from);
           }
           break;
-        default: /* an extreme number of eight bytes */
+        default: /* writes an extreme number of eight bytes */
           if (rest >= 8)
             {
               static const guint64 extremes[] = { 0,           1,
@@ -146,7 +146,8 @@ mutated_inputs_are_survived (void)
 
       g_byte_array_append (input, parent->data, parent->len);
       mutate (input, pool, rand);
-      exact = g_memdup2 (input->data, input->len); /* its end is where the sanitizer watches */
+      /* its end is where the sanitizer detects overruns */
+      exact = g_memdup2 (input->data, input->len);
       LLVMFuzzerTestOneInput (exact, input->len);
       if (pool->len < POOL_SIZE)
         g_ptr_array_add (pool, input);

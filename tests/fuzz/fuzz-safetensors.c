@@ -35,7 +35,7 @@ check (GHashTable *tensors, GHashTable *metadata)
   g_hash_table_iter_init (&iter, tensors);
   while (g_hash_table_iter_next (&iter, NULL, &tensor))
     g_free (gtorch_tensor_to_string (tensor));
-  /* What was accepted can be written, and what was written be read. */
+  /* Accepted tensors can be saved, and the saved file can be loaded. */
   gtorch_safetensors_save (tensors, metadata, out, NULL, NULL, NULL, &error);
   g_assert_no_error (error);
   g_output_stream_close (out, NULL, NULL);

@@ -7,7 +7,7 @@
 
 G_BEGIN_DECLS
 
-/* A target defines these; fuzz-driver.c, or libFuzzer in its place, calls the first. */
+/* Each target defines these; fuzz-driver.c, or libFuzzer in its place, calls the first. */
 int LLVMFuzzerTestOneInput (const guint8 *data, gsize size);
 
 typedef struct
@@ -22,7 +22,7 @@ typedef struct
   }
 
 extern const gchar fuzz_name[];
-extern const FuzzSeed fuzz_seeds[]; /* ends with NULL */
-extern const guint fuzz_weight;     /* the runs of the suite are divided by it */
+extern const FuzzSeed fuzz_seeds[]; /* NULL ends the array */
+extern const guint fuzz_weight;     /* divides the number of runs in the suite */
 
 G_END_DECLS

@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* What the tests on a real GPU have in common. */
+/* Shared helpers of the tests on a real GPU. */
 
 #include <gtorch/gtorch.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 static GTorchDevice *gpu;
 
-/* FALSE, with the whole program skipped, where there is no GPU or no kernels. */
+/* Returns FALSE and skips the whole program if there is no GPU or no kernels. */
 static inline gboolean
 find_gpu (void)
 {
@@ -29,7 +29,7 @@ find_gpu (void)
   return FALSE;
 }
 
-/* As under memcheck each tensor is given back to the driver at once. */
+/* Under memcheck each tensor is returned to the driver at once. */
 static inline gboolean
 memory_is_cached (void)
 {
@@ -44,7 +44,7 @@ must (GTorchTensor *tensor, GError *error)
   return tensor;
 }
 
-/* The call, with `error` in it. */
+/* Evaluates the call, which uses `error`, and checks for success. */
 #define TRY(call)                   \
   ({                                \
     GError *error = NULL;           \
@@ -65,7 +65,7 @@ as (GTorchTensor *x, GTorchDType dtype)
   return TRY (gtorch_tensor_to_dtype (x, dtype, &error));
 }
 
-/* Every element of x, on the GPU, against the one of expected, float64 on the CPU. */
+/* Compares every element of x, on the GPU, with `expected`, float64 on the CPU. */
 static inline void
 agree (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble tolerance)
 {
@@ -83,7 +83,7 @@ agree (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble toler
                what, i, n, a[i], b[i]);
 }
 
-/* The same of their gradients. */
+/* Compares their gradients in the same way. */
 static inline void
 agree_in_gradients (const gchar *what, GTorchTensor *x, GTorchTensor *expected, gdouble tolerance)
 {
@@ -93,7 +93,7 @@ agree_in_gradients (const gchar *what, GTorchTensor *x, GTorchTensor *expected, 
   agree (what, grad, expected_grad, tolerance);
 }
 
-/* Under compute-sanitizer each size has its turn in one of the dtypes. */
+/* Under compute-sanitizer each size is tested with only one of the dtypes. */
 static inline gboolean
 is_one_too_many (guint dtype, guint n_dtypes, guint size)
 {

@@ -6,18 +6,19 @@
     sanitize.py BUILD memcheck|racecheck [--jobs N] [--tests N] [--limit S] [--seconds S] [--part I/N]
                 [PROGRAM[:TEST]...]
 
-memcheck looks at each access to memory of each kernel. There each tensor is an allocation of its own, so that what
-goes beyond its end is seen. The errors of calls are not reported: tests ask for some.
+memcheck checks each memory access of each kernel. Each tensor is a separate allocation, so that
+overruns are detected. Errors of driver calls are not reported: tests provoke some.
 
-racecheck looks at threads of a block that meet in shared memory without waiting for each other, in kernels of our
-own. Where the tool breaks off, as it does at kernels of cublasLt and cuDNN that it leaves as they are, the tests run
-once more with all kernels looked at, and what it says of others' does not count. What it says of KNOWN is wrong: it
-does not know that a barrier orders the copies of the copy engine.
+racecheck looks for threads of a block that access shared memory without synchronisation, in kernels
+of this library. Where the tool aborts, as it does at kernels of cuBLASLt and cuDNN that it does not
+instrument, the tests run once more with all kernels instrumented, and reports about foreign kernels
+do not count. Reports about KNOWN are wrong: the tool does not know that a barrier orders the copies
+of the copy engine.
 
-PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have wildcards. `--part 2/5'
-does the second of five parts, which together are all of it: each has some tests of each program. Prints what is not
-clean, at the end the tests that were not done in time, in the form that the command takes, and sums. Ends with 1 if
-there are any, or something was found.
+PROGRAM is a name of `meson test --list', TEST a path of GLib's test framework; both may have
+wildcards. `--part 2/5' runs the second of five parts, which together contain all tests: each has
+some tests of each program. Prints the reports, at the end the tests that did not finish in time, in
+the form that the command accepts, and totals. Exits with 1 if there are any of these.
 """
 
 import argparse
@@ -41,20 +42,20 @@ TOOLS = {
     'racecheck': (['--kernel-name=kns=gt_'], {'GTORCH_ALLOC': 'segments'}),
 }
 
-# A kernel's name stands where an access is told of.
+# The kernel's name is part of the line about the access.
 REPORT = re.compile(r'^=+ +(?:\w+: )?(?:Race reported between \w+ access )?at (?:void )?([\w:]+)', re.M)
-# What the tool says when it could not do its work; that a program failed is seen anyway.
+# Messages of a tool that could not do its work; failed programs are detected anyway.
 BROKEN = re.compile(r'^=+ (?:Internal Sanitizer )?Error: (?!Race reported|process didn.t terminate|Potential)', re.M)
 SUMMARY = re.compile(r'SUMMARY: (\d+) (?:error|hazard)')
 
 Part = collections.namedtuple('Part', 'program command environment paths')
-# words: what is to be said of a part; log: of the tool's; others: the reports that do not count
+# words: the lines to print for a part; log: the tool's output; others: reports that do not count
 Result = collections.namedtuple('Result', 'words log late n_done others all_kernels',
                                 defaults=([], [], [], 0, 0, False))
 
 
 def run(command, environment, seconds):
-    """What a program printed and its exit status, None if it had to be ended."""
+    """Returns the output of a program and its exit status, None if it had to be killed."""
     with tempfile.TemporaryFile('w+', errors='replace') as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT,
                                    start_new_session=True)
@@ -84,7 +85,7 @@ def list_parts(build, patterns, n_tests, environment):
                   if fnmatch.fnmatch(test['name'], name)]
         if 'cuda' not in suites or not program.is_relative_to(build) or (patterns and not wanted):
             continue
-        # The stand-ins for NVIDIA's libraries lie in the folder of the driver of the tests.
+        # The stand-ins for NVIDIA's libraries are in the folder of the fake driver.
         places = test['env'].get('LD_LIBRARY_PATH', '').split(':') + environment.get('LD_LIBRARY_PATH', '').split(':')
         places = ':'.join(place for place in places if place and pathlib.Path(place).name != 'fake-cuda')
         own = environment | test['env'] | {'LD_LIBRARY_PATH': places}
@@ -99,7 +100,7 @@ def list_parts(build, patterns, n_tests, environment):
 
 
 def read_logs(folder):
-    """How many reports there are for each kernel, whether the tool broke off, and what else it says."""
+    """Returns the number of reports for each kernel, whether the tool aborted, and its other messages."""
     kernels, broken, words = collections.Counter(), False, []
     for log in folder.iterdir():
         text = log.read_text(errors='replace')
@@ -117,7 +118,7 @@ def read_logs(folder):
 
 
 def check(part, tool, options, end):
-    """Runs a part; what is to be said of it, and what was not done of it."""
+    """Runs a part; returns the lines to print and the tests that did not run."""
     with tempfile.TemporaryDirectory() as folder:
         command = ['compute-sanitizer', '--tool=' + tool, '--target-processes=all', '--print-limit=10000',
                    f'--log-file={folder}/%p', *options, *part.command]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Attention on a GPU, by cuDNN and by products, values and gradients against float64 on the CPU. */
+/* Attention on a GPU, with cuDNN and with products; values and gradients are compared with float64 on the
+ * CPU. */
 
 #include "config.h"
 
@@ -12,13 +13,13 @@ typedef struct
   gint64 batch, heads, rows, columns, depth, width;
   gboolean is_causal, heads_behind_rows;
   guint mask;
-  gint64 group; /* heads of the query for each of key and value, 0 for 1 */
+  gint64 group; /* query heads for each head of key and value, 0 for 1 */
 } Case;
 
 enum
 {
   NO_MASK,
-  BOOL_MASK,    /* [rows, columns], one row masked as a whole */
+  BOOL_MASK,    /* [rows, columns], one row is masked entirely */
   PADDING_MASK, /* [batch, 1, 1, columns], bool */
   ADDED_MASK,   /* [batch, 1, rows, columns], of the query's dtype, with -infinity */
   WIDE_MASK,    /* [heads, 1, columns], float32 */
@@ -71,7 +72,7 @@ learn (GTorchTensor *x)
   g_assert_no_error (error);
 }
 
-/* On the CPU; NULL if the case has none. */
+/* Returns the mask on the CPU, or NULL if the case has none. */
 static GTorchTensor *
 make_mask (const Case *c, GTorchDType dtype)
 {
@@ -107,7 +108,7 @@ make_mask (const Case *c, GTorchDType dtype)
                                               NULL, &error));
 }
 
-/* The result; operands have their gradients then. */
+/* Returns the result; the operands get their gradients. */
 static GTorchTensor *
 attend (const Case *c, GTorchTensor **operands, GTorchTensor *mask, gdouble dropout_p,
         GTorchTensor *upper)
@@ -196,7 +197,7 @@ values_and_gradients_agree (gconstpointer data)
     }
 }
 
-/* The weights would be 4 GiB for each. */
+/* Each matrix of weights would have 4 GiB. */
 static void
 weights_are_not_kept (void)
 {
@@ -238,7 +239,7 @@ weights_are_not_kept (void)
     }
 }
 
-/* Attention with p = 0.25, seeded. */
+/* Computes attention with p = 0.25, seeded. */
 static GTorchTensor *
 drop (GTorchTensor *const *operands)
 {
@@ -250,10 +251,10 @@ drop (GTorchTensor *const *operands)
                                                    0.25, FALSE, 0, FALSE, &error));
 }
 
-/* Which weights are dropped is seen where the values are the identity and all weights are equal; with that
- * the CPU computes the same. */
+/* The dropped weights are visible if the values are the identity and all weights are equal; with them the
+ * CPU computes the reference. */
 static void
-what_is_dropped_is_dropped_backward_too (void)
+backward_drops_the_same_weights (void)
 {
   const gint64 n = 128, shape[] = { 2, 3, n, n };
   g_autoptr (GTorchTensor) zeros =
@@ -322,7 +323,7 @@ what_is_dropped_is_dropped_backward_too (void)
 }
 
 static void
-gradients_are_the_same_if_they_must (void)
+gradients_are_deterministic_on_request (void)
 {
   const Case c = { 4, 8, 1000, 1000, 64, 64 };
   const GTorchDType dtype = GTORCH_DTYPE_BFLOAT16;
@@ -373,7 +374,7 @@ main (int argc, char *argv[])
       g_test_add_data_func (path, &cases[i], values_and_gradients_agree);
     }
   TEST (weights_are_not_kept);
-  TEST (what_is_dropped_is_dropped_backward_too);
-  TEST (gradients_are_the_same_if_they_must);
+  TEST (backward_drops_the_same_weights);
+  TEST (gradients_are_deterministic_on_request);
   return g_test_run ();
 }

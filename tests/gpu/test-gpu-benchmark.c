@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products and convolutions whose algorithms are timed: values against float64 on the CPU, and what the
- * choice costs and gains. */
+/* Matrix products and convolutions in benchmark mode: values compared with float64 on the CPU, and the
+ * cost and gain of the search. */
 
 #include "config.h"
 
@@ -11,7 +11,7 @@
 static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT64, GTORCH_DTYPE_FLOAT32,
                                       GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
 
-/* On the CPU, small enough numbers for long sums of 16-bit ones. */
+/* Draws numbers on the CPU that are small enough for long sums in 16 bits. */
 static GTorchTensor *
 draw (const gint64 *shape, gsize n_dims, GTorchDType dtype)
 {
@@ -64,7 +64,7 @@ products_agree (gconstpointer data)
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
-/* Another tensor in any case: each learns by itself. */
+/* Returns a new tensor in any case: each has its own gradient. */
 static GTorchTensor *
 copy (GTorchTensor *x, GTorchDType dtype, GTorchDevice *device)
 {
@@ -87,7 +87,7 @@ linear_gradients_agree (gconstpointer data)
   guint i, k, turn;
 
   for (i = 0; i < G_N_ELEMENTS (sizes); i++)
-    for (turn = 0; turn < 3; turn++) /* as cublasLt likes, timed, and the quickest */
+    for (turn = 0; turn < 3; turn++) /* first cuBLASLt's choice, then timed, then the fastest */
       {
         const gint64 *n = sizes[i];
         GTorchTensor *host[] = { draw (GTORCH_SHAPE (2, n[0], n[1]), dtype),
@@ -206,7 +206,7 @@ convolutions_agree (gconstpointer data)
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
-/* The second call is not slower than the first by what timing takes. */
+/* The second call is faster than the first, which times the candidates. */
 static void
 the_choice_is_made_once (void)
 {
@@ -231,7 +231,7 @@ the_choice_is_made_once (void)
   gtorch_device_set_benchmark (gpu, FALSE);
 }
 
-/* Once for each dtype. */
+/* Registers the test for each dtype. */
 static void
 add (const gchar *name, GTestDataFunc test)
 {

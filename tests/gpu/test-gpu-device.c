@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What real GPUs say of themselves, watching one, two in each other's memory, children. */
+/* The properties of real GPUs, monitoring, peer access, and child processes. */
 
 #include "config.h"
 
@@ -10,9 +10,10 @@
 
 #include "gpu-test.h"
 
-static gint child_status = -1; /* of a child that was forked after counting; -1: there was none */
+/* exit status of a child that was forked after counting; -1: there was none */
+static gint child_status = -1;
 
-/* Before anything else: this process must not have initialised CUDA. */
+/* Must run first: this process must not have initialised CUDA. */
 static void
 count_and_fork (void)
 {
@@ -52,7 +53,7 @@ counting_harms_no_child (void)
 }
 
 static void
-a_child_is_told_that_it_was_forked (void)
+a_forked_child_gets_an_error (void)
 {
   gint status;
   pid_t child = fork ();
@@ -179,6 +180,6 @@ main (int argc, char *argv[])
   ADD (a_gpu_describes_itself);
   ADD (a_monitor_sees_memory_grow);
   ADD (copies_between_gpus_are_right);
-  ADD (a_child_is_told_that_it_was_forked);
+  ADD (a_forked_child_gets_an_error);
   return g_test_run ();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Events of two processes (the other is this program again), timers, streams that wait by themselves, and
- * elements that a main loop waits for. */
+/* Events that are shared by two processes (the other runs this program again), timers, auto-sync streams,
+ * and asynchronous reads. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 static const gchar *program;
 
-/* Some milliseconds of work, on the current stream. */
+/* Enqueues some milliseconds of work on the current stream. */
 static GTorchTensor *
 work (guint n_products)
 {
@@ -34,7 +34,7 @@ work (guint n_products)
 
 /* --- two processes --- */
 
-/* Prints what is done when, and records the event behind work of its own. */
+/* Prints each step when it is done, and records the event behind work of its own. */
 static int
 serve (const gchar *text)
 {
@@ -103,7 +103,8 @@ two_processes_have_one_event (void)
 
       g_assert_cmpstr (line, ==, round == 0 ? "open" : "recorded");
       if (round > 0)
-        g_assert_true (gtorch_event_synchronize (event, NULL, &error)); /* the other one's work */
+        /* the other process's work */
+        g_assert_true (gtorch_event_synchronize (event, NULL, &error));
       g_assert_true (gtorch_event_query (event));
       x = work (5);
       g_assert_true (gtorch_event_record (event, gtorch_device_get_default_stream (gpu), &error));

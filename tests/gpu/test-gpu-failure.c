@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A real GPU that is lost, in a process of its own: what the error says, and that nothing hangs. */
+/* A real GPU that is lost, in a separate process: the error message, and that nothing hangs. */
 
 #include "config.h"
 
@@ -51,7 +51,7 @@ lose_the_gpu (void)
   g_signal_connect (gpu, "error", G_CALLBACK (on_error), NULL);
   for (i = 0; i < ROUNDS; i++)
     g_assert_nonnull (gtorch_tensor_relu (x, NULL));
-  gtorch_op_mul_inplace (bad, bad, NULL); /* the one */
+  gtorch_op_mul_inplace (bad, bad, NULL); /* this is the failing operation */
   for (i = 0; i < ROUNDS; i++)
     gtorch_tensor_exp (x, NULL);
   g_assert_false (gtorch_device_synchronize (gpu, NULL, &error));
@@ -95,7 +95,7 @@ a_lost_gpu_is_reported_once_and_for_all (void)
 }
 
 static void
-asked_to_the_error_names_the_operation (void)
+error_checks_name_the_operation (void)
 {
   check_in_process ("errors");
 }
@@ -114,6 +114,6 @@ main (gint argc, gchar **argv)
       return 0;
     }
   TEST (a_lost_gpu_is_reported_once_and_for_all);
-  TEST (asked_to_the_error_names_the_operation);
+  TEST (error_checks_name_the_operation);
   return g_test_run ();
 }

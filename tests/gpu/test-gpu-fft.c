@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms on the GPU against those on the CPU, in all forms. */
+/* Fourier transforms on the GPU compared with those on the CPU, in all forms. */
 
 #include "config.h"
 
 #include "gpu-test.h"
 
-/* Normal numbers on the CPU, complex in complex dtypes. */
+/* Returns normally distributed numbers on the CPU, complex in complex dtypes. */
 static GTorchTensor *
 numbers (const gint64 *shape, gsize n_dims, GTorchDType dtype, guint64 seed)
 {
@@ -25,7 +25,8 @@ numbers (const gint64 *shape, gsize n_dims, GTorchDType dtype, guint64 seed)
   return TRY (gtorch_complex (x, y, &error));
 }
 
-/* The relative distance (root of squares) of found, on the GPU, from expected must be small. */
+/* Checks that the relative distance (in the Euclidean norm) of `found`, on the GPU, from `expected` is
+ * small. */
 static void
 near (const gchar *what, GTorchTensor *found, GTorchTensor *expected)
 {
@@ -55,7 +56,7 @@ near (const gchar *what, GTorchTensor *found, GTorchTensor *expected)
     }
 }
 
-/* Each call once with the tensor of the CPU and once with that of the GPU. */
+/* Makes each call once with the tensor of the CPU and once with that of the GPU. */
 #define BOTH(name, ...)                                                       \
   G_STMT_START                                                                \
   {                                                                           \
@@ -131,7 +132,7 @@ agrees_with_the_cpu (gconstpointer data)
           y = TRY (gtorch_tensor_transpose (away, 0, 2, &error));
         }
       else
-        { /* contiguous, at an odd address */
+        { /* contiguous, at a misaligned address */
           x = TRY (gtorch_tensor_slice (whole, 0, 1, 5, 1, &error));
           y = TRY (gtorch_tensor_slice (away, 0, 1, 5, 1, &error));
         }
@@ -168,7 +169,7 @@ four_dimensions_agree (void)
   BOTH (gtorch_fft_ifftn, NULL, 0, dims, 4, GTORCH_FFT_NORM_BACKWARD);
 }
 
-/* Neither does a transform to real numbers change its input. */
+/* A transform to real numbers does not change its input either. */
 static void
 inputs_stay (void)
 {
@@ -212,9 +213,9 @@ gradients_agree (void)
   g_clear_object (&leaves[1]);
 }
 
-/* What runs when its plan is dropped still ends well; one plan serves several streams. */
+/* A running transform completes if its plan is dropped; one plan serves several streams. */
 static void
-plans_may_go_at_any_time (void)
+plans_may_be_freed_at_any_time (void)
 {
   GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (gpu);
   g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (64, 4096), GTORCH_DTYPE_COMPLEX64, 1);
@@ -257,6 +258,6 @@ main (int argc, char *argv[])
   TEST (four_dimensions_agree);
   TEST (inputs_stay);
   TEST (gradients_agree);
-  TEST (plans_may_go_at_any_time);
+  TEST (plans_may_be_freed_at_any_time);
   return g_test_run ();
 }

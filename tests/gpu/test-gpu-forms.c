@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels have forms for short and long rows, for vectors and single elements: the samples of the rows
- * are too small to meet them all. Here they are held against the CPU's float64. */
+/* Kernels have variants for short and long rows, for vectors and single elements: the samples of the rows
+ * are too small to cover them all. Here they are compared with the CPU's float64. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@ static const gint64 widths[] = { 1,    5,    31,   32,   33,   64,    100,  128,
                                  129,  255,  256,  257,  512,  1000,  1024, 2048,
                                  2050, 4096, 5000, 8192, 8200, 16384, 20000 };
 
-/* The same numbers on the CPU in float64, and on the GPU in dtype. */
+/* Creates the same numbers on the CPU in float64, and on the GPU in dtype. */
 static void
 pair (const gint64 *shape, gsize n_dims, GTorchDType dtype, GTorchTensor **host,
       GTorchTensor **device)
@@ -71,7 +71,7 @@ rows_of_every_width (void)
             CHECK (what, gtorch_layer_norm (y, shape + 1, 1, wy, wy, 1e-5, &error),
                    gtorch_layer_norm (x, shape + 1, 1, wx, wx, 1e-5, &error), dtypes[t])
           }
-        /* rows that do not begin at a multiple of 16 bytes */
+        /* rows that are not aligned to 16 bytes */
         {
           g_autoptr (GTorchTensor) x1 =
               TRY (gtorch_tensor_slice (x, 1, 0, widths[w] - 1, 1, &error));
@@ -87,7 +87,7 @@ rows_of_every_width (void)
       }
 }
 
-/* Values and both gradients of f, summed with weights. */
+/* Checks the values and both gradients of f, summed with weights. */
 static void
 check_gradients (const gchar *what, GTorchTensor **x, GTorchTensor **y, guint n, GTorchDType dtype,
                  GTorchTensor *(*func) (GTorchTensor **inputs, gpointer data), gpointer data)
@@ -267,8 +267,8 @@ products_of_every_layout (void)
         }
 }
 
-/* Lines that many blocks share, lines that one block has, and what does not begin at multiples of
- * 16 bytes; the gradient goes the other way. Whole numbers, so that nothing is rounded. */
+/* Lines that several blocks share, lines of one block, and lines that are not aligned to 16 bytes; the
+ * gradient is a scan in the opposite direction. The numbers are integers, so that nothing is rounded. */
 static const gint64 line_shapes[][3] = { { 1, 3000000, 1 }, { 1, 3000001, 1 }, { 50, 100000, 1 },
                                          { 50, 100001, 1 }, { 3000, 1000, 1 }, { 1, 20000, 64 },
                                          { 1, 20000, 70 },  { 3, 5000, 128 },  { 2, 3001, 1000 },
@@ -316,7 +316,7 @@ running_sums (void)
       }
 }
 
-/* 1 and -1 in any order. */
+/* Returns 1 and -1 in random order. */
 static GTorchTensor *
 signs (const gint64 *shape)
 {
@@ -327,7 +327,7 @@ signs (const gint64 *shape)
   return TRY (gtorch_tensor_add_scalar (twice, -1, 1, &error));
 }
 
-/* x, on the GPU, has the numbers of expected, int64 on the CPU. */
+/* Checks that x, on the GPU, has the numbers of `expected`, int64 on the CPU. */
 static void
 same_numbers (const gchar *what, GTorchTensor *x, GTorchTensor *expected)
 {
@@ -341,7 +341,8 @@ same_numbers (const gchar *what, GTorchTensor *x, GTorchTensor *expected)
   agree (what, n, none, 0);
 }
 
-/* From element `start` of the lines on, which are longer by that. The gradient goes the other way. */
+/* Scans the lines from element `start` on; they are longer by that. The gradient is a scan in the
+ * opposite direction. */
 static void
 check_lines (GTorchDType dtype, gint64 outer, gint64 n, gint64 inner, gint64 start)
 {
@@ -386,10 +387,10 @@ check_lines (GTorchDType dtype, gint64 outer, gint64 n, gint64 inner, gint64 sta
     }
 }
 
-/* Sizes around the tiles of the forms for much memory, of as many lines as this GPU needs to take them: many
- * lines, few long ones, strips of columns. */
+/* Sizes around the tiles of the variants for much memory, with as many lines as this GPU needs to use
+ * them: many lines, few long ones, strips of columns. */
 static void
-running_sums_of_much (void)
+running_sums_of_large_tensors (void)
 {
   static const struct
   {
@@ -434,7 +435,7 @@ running_sums_of_much (void)
     }
 }
 
-/* What is added to what does not depend on who came first. */
+/* The order of additions does not depend on which block finishes first. */
 static void
 running_sums_are_repeatable (void)
 {
@@ -463,7 +464,7 @@ running_sums_are_repeatable (void)
     }
 }
 
-/* Few different values, so that equal ones meet, and a NaN that comes late. */
+/* Few different values, so that there are ties, and a NaN near the end. */
 static void
 running_extremes (void)
 {
@@ -545,7 +546,7 @@ main (int argc, char *argv[])
   ADD (gradients_of_norms_and_softmax);
   ADD (products_of_every_layout);
   ADD (running_sums);
-  ADD (running_sums_of_much);
+  ADD (running_sums_of_large_tensors);
   ADD (running_sums_are_repeatable);
   ADD (running_extremes);
   ADD (running_sums_of_exponentials);

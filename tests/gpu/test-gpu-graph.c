@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Graphs on a real GPU: what NVIDIA's libraries and lazily loaded kernels do in a capture, whole training
- * steps, and replays against eager code bit by bit. */
+/* Graphs on a real GPU: captures of NVIDIA's libraries and of lazily loaded kernels, whole training
+ * steps, and replays compared with eager code bit by bit. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@ assert_same (const gchar *what, GTorchTensor *x, GTorchTensor *expected)
     g_error ("%s: the replay gave other bits", what);
 }
 
-/* --- operations, each for the first time in this process --- */
+/* --- operations whose first call in this process is captured --- */
 
 typedef GTorchTensor *(*Function) (GTorchTensor *x, GError **error);
 
@@ -100,13 +100,13 @@ libraries_begin_in_a_capture (gconstpointer data)
   guint i;
 
   g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
-  gtorch_checks |=
-      GTORCH_CHECK_GRAPH; /* a node that is not known as the library's would be a warning */
+  /* a node that is not known as the library's would be a warning */
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
   g_assert_no_error (error);
   y = must (function (x, &error), error);
   gtorch_graph_capture_end (capture, &error);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   for (i = 0; i < 3; i++)
     {
@@ -120,9 +120,9 @@ libraries_begin_in_a_capture (gconstpointer data)
     }
 }
 
-/* --- the same in branches --- */
+/* --- in branches --- */
 
-/* The driver has rules for kernels in a branch, of which the libraries know nothing. */
+/* The driver restricts kernels in a branch; the libraries do not know these rules. */
 static void
 libraries_are_in_branches (gconstpointer data)
 {
@@ -139,7 +139,7 @@ libraries_are_in_branches (gconstpointer data)
   guint i;
 
   g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
-  gtorch_checks |= GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks | GTORCH_CHECK_GRAPH);
   capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
   g_assert_no_error (error);
   g_assert_true (gtorch_cuda_graph_begin_if (graph, flag, &error));
@@ -151,7 +151,7 @@ libraries_are_in_branches (gconstpointer data)
   gtorch_cuda_graph_end_if (graph, &error);
   g_assert_no_error (error);
   gtorch_graph_capture_end (capture, &error);
-  gtorch_checks &= ~GTORCH_CHECK_GRAPH;
+  gtorch_checks_set (gtorch_checks & ~GTORCH_CHECK_GRAPH);
   g_assert_no_error (error);
   for (i = 0; i < 6; i++)
     {
@@ -169,7 +169,7 @@ libraries_are_in_branches (gconstpointer data)
     }
 }
 
-/* --- kernels of the program's own --- */
+/* --- kernels of the program --- */
 
 static const gchar program[] = ".version 7.0\n"
                                ".target sm_75\n"
@@ -220,7 +220,7 @@ kernels_of_the_program_are_seen (void)
 {
   guint way;
 
-  /* What the driver has got back is nobody's memory. */
+  /* memory that went back to the driver has no owner */
   for (way = OPERAND; way < (memory_is_cached () ? N_WAYS : GONE); way++)
     {
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
@@ -234,7 +234,7 @@ kernels_of_the_program_are_seen (void)
       g_autoptr (GError) error = NULL;
       GTorchTensor *to;
 
-      write_seven (stream, other); /* loads it */
+      write_seven (stream, other); /* this loads the kernel */
       g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
       capture = gtorch_graph_capture_new (graph, stream, NULL, MODE, &error);
       g_assert_no_error (error);
@@ -319,7 +319,7 @@ replays_draw_as_eager_code (void)
     g_object_unref (results[i]);
 }
 
-/* In a branch the numbers are given to nodes of another graph than the one that is launched. */
+/* In a branch the numbers are passed to nodes of another graph than the launched one. */
 static void
 branches_draw_as_eager_code (void)
 {
@@ -370,7 +370,7 @@ branches_draw_as_eager_code (void)
     }
 }
 
-/* --- a whole step --- */
+/* --- a whole training step --- */
 
 typedef struct
 {
@@ -393,7 +393,7 @@ training_init (Training *self)
 
   gtorch_manual_seed (11);
   for (i = 0; i < 2; i++)
-    { /* drawn anew, for both trainings alike */
+    { /* drawn anew, equally for both trainings */
       g_object_unref (layers[3 * i]);
       layers[3 * i] = GTORCH_MODULE (i == 0 ? gtorch_linear_new (64, 128, NULL)
                                             : gtorch_linear_new (128, 10, NULL));
@@ -449,7 +449,7 @@ training_is_the_same_as_a_graph (void)
   training_init (&eager);
   training_init (&captured);
   g_assert_true (gtorch_device_synchronize (gpu, NULL, NULL));
-  /* The momentum is made in the first step, which is not captured. */
+  /* The momentum is created in the first step, which is not captured. */
   gtorch_manual_seed (5);
   g_assert_true (step (NULL, &eager, &error));
   gtorch_manual_seed (5);
@@ -504,8 +504,9 @@ main (gint argc, gchar **argv)
   g_test_add_func ("/GTorchGpuGraph/kernels_of_the_program_are_seen",
                    kernels_of_the_program_are_seen);
   g_test_add_func ("/GTorchGpuGraph/replays_draw_as_eager_code", replays_draw_as_eager_code);
-  /* What compute-sanitizer puts into these kernels breaks off in a branch, at no access of theirs: not where
-   * it leaves them as they are, not as initcheck or synccheck, not outside of branches. */
+  /* compute-sanitizer's instrumentation of these kernels aborts in a branch, without any access of theirs
+   * being wrong: neither without instrumentation, nor with initcheck or synccheck, nor outside of
+   * branches */
   if (!is_under_sanitizer ())
     g_test_add_func ("/GTorchGpuGraph/branches_draw_as_eager_code", branches_draw_as_eager_code);
   g_test_add_func ("/GTorchGpuGraph/training_is_the_same_as_a_graph",

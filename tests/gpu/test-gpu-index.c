@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements found by index, drawn or made from their position, at sizes and with repetitions that samples do
- * not have. What is added where several indices meet is the same in every run, to the bit. */
+/* Elements that are selected by index, drawn, or computed from their position, with sizes and repeated
+ * indices that samples do not have. Sums over repeated indices are bitwise reproducible. */
 
 #include "config.h"
 
@@ -99,7 +99,7 @@ same (const gchar *what, GTorchTensor *got, GTorchTensor *expected)
     g_error ("%s: not the same bytes", what);
 }
 
-/* Against the CPU's float64, and again against itself. */
+/* Compares with the CPU's float64, and with a second run. */
 static void
 check_change (const gchar *what, Change change, GTorchTensor *self, gint64 dim, GTorchTensor *index,
               GTorchTensor *source, gdouble tolerance)
@@ -125,7 +125,7 @@ check_change (const gchar *what, Change change, GTorchTensor *self, gint64 dim, 
 static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
                                       GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
 
-/* indices, blocks, elements of a block */
+/* numbers of indices, blocks, elements of a block */
 static const gint64 sizes[][3] = {
   { 1, 5, 3 },       { 7, 1, 1 },        { 9, 2, 1 },       { 1000, 3, 1 },
   { 5000, 40, 64 },  { 20000, 1, 1 },    { 300, 7, 257 },   { 20000, 50000, 2 },
@@ -133,7 +133,7 @@ static const gint64 sizes[][3] = {
 };
 
 static void
-many_indices_meet (void)
+repeated_indices_are_summed (void)
 {
   static const Change adds[] = { index_add, put_add }, puts[] = { index_copy, put };
   guint t, k, turned;
@@ -153,7 +153,7 @@ many_indices_meet (void)
               g_strdup_printf ("%s, size %u%s", gtorch_dtype_get_name (dtypes[t]), k,
                                turned ? ", turned" : "");
 
-          if ((t >= 2 && s[0] / s[1] > 50000) /* more than 16 bits have */
+          if ((t >= 2 && s[0] / s[1] > 50000) /* more than 16 bits can hold */
               || is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
             continue;
           x = random_of (shape, 2, dtypes[t]);
@@ -168,7 +168,7 @@ many_indices_meet (void)
 }
 
 static void
-many_indices_of_lines_meet (void)
+repeated_indices_of_rows_are_summed (void)
 {
   guint t, k, turned, shared;
 
@@ -200,9 +200,9 @@ many_indices_of_lines_meet (void)
           }
 }
 
-/* Products of what lies around 1: they stay far from the ends. */
+/* Products of factors near 1: they neither overflow nor underflow. */
 static void
-many_indices_are_reduced (void)
+repeated_indices_are_reduced (void)
 {
   static const struct
   {
@@ -239,7 +239,7 @@ many_indices_are_reduced (void)
                 || is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
               continue;
             if (t >= 2 && c == 1 && s[0] / s[1] > 100)
-              continue; /* sums that 16 bits do not have */
+              continue; /* sums that 16 bits cannot represent */
             x = random_of (shape, 2, dtypes[t]);
             y = random_of (part, 2, dtypes[t]);
             TRY (gtorch_tensor_uniform_inplace (x, 1 - width, 1 + width, NULL, &error));
@@ -270,9 +270,9 @@ extremes_know_nan_and_the_ends (void)
     check_change ("extremes", extremes[c], self, 0, index, source, 0);
 }
 
-/* Integers are added in any order. */
+/* Integers may be added in any order. */
 static void
-integers_meet (void)
+repeated_integers_are_summed (void)
 {
   static const GTorchDType whole[] = { GTORCH_DTYPE_INT8,  GTORCH_DTYPE_UINT8, GTORCH_DTYPE_INT16,
                                        GTORCH_DTYPE_INT32, GTORCH_DTYPE_INT64, GTORCH_DTYPE_BOOL };
@@ -402,9 +402,9 @@ expect_report (const gchar *start)
   g_assert_true (gtorch_device_synchronize (gpu, NULL, &problem));
 }
 
-/* The others are written as if it were not there. */
+/* The other elements are written as if the invalid index did not exist. */
 static void
-indices_out_of_range_are_left_out (void)
+indices_out_of_range_are_skipped (void)
 {
   static const struct
   {
@@ -455,7 +455,7 @@ indices_out_of_range_are_left_out (void)
 }
 
 static void
-nothing_is_done_with_nothing (void)
+empty_tensors_need_no_work (void)
 {
   static const Change changes[] = { index_add, index_copy };
   g_autoptr (GTorchTensor) x =
@@ -546,7 +546,7 @@ classes_are_counted (void)
   same ("one_hot", b, a);
 }
 
-/* --- drawn --- */
+/* --- random selections --- */
 
 static void
 permutations_are_the_cpus (void)
@@ -596,7 +596,7 @@ draws_are_the_cpus (void)
 }
 
 static void
-what_weighs_nothing_is_not_drawn (void)
+elements_of_zero_weight_are_not_drawn (void)
 {
   g_autoptr (GTorchTensor) x =
       TRY (gtorch_rand (GTORCH_SHAPE (50000), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
@@ -616,7 +616,7 @@ what_weighs_nothing_is_not_drawn (void)
 }
 
 static void
-weights_are_looked_at (void)
+weights_are_checked (void)
 {
   static const gdouble rows[][4] = { { 1, -1, 1, 1 }, { 0, 0, 0, 0 }, { 1, 0, 0, 0 } };
   guint k;
@@ -637,7 +637,7 @@ weights_are_looked_at (void)
     }
 }
 
-/* --- made, joined --- */
+/* --- triangles and joins --- */
 
 static void
 triangles_are_the_cpus (void)
@@ -757,7 +757,7 @@ gradient (GTorchTensor *(*func) (GTorchTensor *x, GTorchTensor *index), GTorchTe
 }
 
 static void
-gradients_of_what_was_taken_repeat (void)
+gradients_of_selections_are_reproducible (void)
 {
   static GTorchTensor *(*const funcs[]) (GTorchTensor *, GTorchTensor *) = { windows, selected,
                                                                              gathered, taken };
@@ -794,25 +794,25 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   gtorch_manual_seed (2);
 #define ADD(name) g_test_add_func ("/GTorch/gpu/" #name, name)
-  ADD (many_indices_meet);
-  ADD (many_indices_are_reduced);
+  ADD (repeated_indices_are_summed);
+  ADD (repeated_indices_are_reduced);
   ADD (extremes_know_nan_and_the_ends);
-  ADD (many_indices_of_lines_meet);
-  ADD (integers_meet);
+  ADD (repeated_indices_of_rows_are_summed);
+  ADD (repeated_integers_are_summed);
   ADD (views_are_changed_in_place);
   ADD (elements_are_taken);
-  ADD (indices_out_of_range_are_left_out);
-  ADD (nothing_is_done_with_nothing);
+  ADD (indices_out_of_range_are_skipped);
+  ADD (empty_tensors_need_no_work);
   ADD (values_are_counted);
   ADD (negative_values_are_not_counted);
   ADD (classes_are_counted);
   ADD (permutations_are_the_cpus);
   ADD (draws_are_the_cpus);
-  ADD (what_weighs_nothing_is_not_drawn);
-  ADD (weights_are_looked_at);
+  ADD (elements_of_zero_weight_are_not_drawn);
+  ADD (weights_are_checked);
   ADD (triangles_are_the_cpus);
   ADD (many_tensors_are_joined);
   ADD (long_tensors_are_joined);
-  ADD (gradients_of_what_was_taken_repeat);
+  ADD (gradients_of_selections_are_reproducible);
   return g_test_run ();
 }

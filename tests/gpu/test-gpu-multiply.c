@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Products of matrices in all sizes around those where another kernel, or another library, takes over, in all
- * layouts, against the CPU: integers exactly, floats in float64. */
+/* Matrix products in all sizes around those where another kernel, or a library, takes over, in all
+ * layouts, compared with the CPU: integers exactly, floats in float64. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@ any_size (void)
   return sizes[g_test_rand_int_range (0, G_N_ELEMENTS (sizes))];
 }
 
-/* What rounding may make of a sum of `depth` products of numbers about 1. */
+/* Returns the rounding error of a sum of `depth` products of numbers near 1. */
 static gdouble
 tolerance_of_sums (GTorchDType dtype, gint64 depth)
 {
@@ -35,12 +35,13 @@ is_exact (GTorchDType dtype)
   return !gtorch_dtype_is_floating_point (dtype) && !gtorch_dtype_is_complex (dtype);
 }
 
-/* Of the whole range, so that sums leave it. */
+/* Draws integers of the whole range, so that sums overflow. */
 static GTorchTensor *
 draw_integers (gint64 batch, gint64 rows, gint64 columns, GTorchDType dtype)
 {
   const guint n_bits = 8 * gtorch_dtype_get_size (dtype);
-  const gint64 half = G_GINT64_CONSTANT (1) << (n_bits - 2); /* the other half comes by doubling */
+  /* doubling gives the other half of the range */
+  const gint64 half = G_GINT64_CONSTANT (1) << (n_bits - 2);
   const gboolean has_sign = dtype != GTORCH_DTYPE_UINT8;
   g_autoptr (GTorchTensor) halves =
       TRY (gtorch_randint (has_sign ? -half : 0, has_sign ? half : 2 * half,
@@ -51,8 +52,8 @@ draw_integers (gint64 batch, gint64 rows, gint64 columns, GTorchDType dtype)
   return as (all, dtype);
 }
 
-/* [batch, rows, columns] on the CPU, perhaps turned, perhaps a part of something larger; floats as float64,
- * though such as dtype has. */
+/* Returns [batch, rows, columns] on the CPU, possibly transposed or a slice; floats as float64, with
+ * values that dtype can represent. */
 static GTorchTensor *
 draw (gint64 batch, gint64 rows, gint64 columns, GTorchDType dtype)
 {
@@ -79,7 +80,7 @@ draw (gint64 batch, gint64 rows, gint64 columns, GTorchDType dtype)
   return turned ? TRY (gtorch_tensor_transpose (x, 1, 2, &error)) : g_steal_pointer (&x);
 }
 
-/* With the strides that it has: a copy would have others. */
+/* Keeps the strides: a plain copy would have others. */
 static GTorchTensor *
 laid_out (GTorchTensor *x, GTorchDType dtype)
 {
@@ -117,7 +118,7 @@ products_are_the_cpus (void)
                                                                  : GTORCH_DTYPE_FLOAT64;
       const gint64 m = any_size (), n = any_size (), k = any_size ();
       const gint64 batch = g_test_rand_int_range (1, 4);
-      const gint64 a_batch = g_test_rand_int_range (0, 2) ? batch : 1; /* or one for all */
+      const gint64 a_batch = g_test_rand_int_range (0, 2) ? batch : 1; /* or one matrix for all */
       const gdouble unit = is_exact (dtype) ? 1 : 0.75;
       const gdouble alpha = g_test_rand_int_range (-2, 4) * unit;
       const gdouble beta = g_test_rand_int_range (0, 3) * unit;
@@ -155,7 +156,7 @@ products_are_the_cpus (void)
     }
 }
 
-/* Without the first n dimensions, which are 1; a leaf. */
+/* Removes the first n dimensions, which are 1; returns a leaf. */
 static GTorchTensor *
 leaf (GTorchTensor *x, guint n)
 {
@@ -183,7 +184,7 @@ through_layer (GTorchTensor *const operands[3], GTorchTensor *upper)
   return result;
 }
 
-/* The bias is added, and its gradient summed, by the same kernel. */
+/* The kernel of the product also adds the bias, and sums its gradient. */
 static void
 layers_and_their_gradients_are_the_cpus (void)
 {
@@ -228,7 +229,7 @@ layers_and_their_gradients_are_the_cpus (void)
     }
 }
 
-/* More than a block a multiprocessor, of 64 by 64. */
+/* More than one block of 64 by 64 per multiprocessor. */
 static void
 large_integers_are_exact (void)
 {
@@ -249,8 +250,8 @@ large_integers_are_exact (void)
     }
 }
 
-/* As the sums are kept in float32, little is lost but by the last rounding, half a unit in the last place,
- * also where cublasLt has several blocks sum parts of the depth. */
+/* As sums are accumulated in float32, the only relevant error is that of the last rounding, half a unit
+ * in the last place, even where cuBLASLt splits the depth among blocks. */
 static void
 products_of_16_bits_are_rounded_once (void)
 {
@@ -260,7 +261,7 @@ products_of_16_bits_are_rounded_once (void)
 
   for (d = 2; d < 4; d++)
     for (i = 0; i < G_N_ELEMENTS (shapes); i++)
-      for (turn = 0; turn < 8; turn++) /* of layouts that are drawn */
+      for (turn = 0; turn < 8; turn++) /* with random layouts */
         {
           const gint64 *n = shapes[i];
           g_autoptr (GTorchTensor) a = draw (1, n[0], n[1], dtypes[d]);
@@ -275,7 +276,7 @@ products_of_16_bits_are_rounded_once (void)
         }
 }
 
-/* Small products ask the device for nothing but their results. */
+/* Small products allocate only their results. */
 static void
 small_products_have_no_workspace (void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors without dimensions that stay on the CPU, in operations of a GPU: the same numbers as there. */
+/* Zero-dimensional tensors of the CPU as operands of a GPU: the results are those of the CPU. */
 
 #include "config.h"
 
@@ -22,7 +22,7 @@ ramp (GTorchDevice *device)
   return on (x, device);
 }
 
-/* All that takes a scalar; its results one behind the other. */
+/* Runs all operations that accept a scalar; returns the concatenated results. */
 static GTorchTensor *
 compute (GTorchDevice *device)
 {

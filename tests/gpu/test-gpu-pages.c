@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory that one stream has left goes to another when no more may be reserved, page by page; work that is
- * still under way on it does no harm. */
+/* Free memory of one stream moves to another page by page when no more may be reserved; pending work on
+ * it does no harm. */
 
 #include "config.h"
 
@@ -58,7 +58,7 @@ pages_move_between_streams (void)
   gint64 start, end;
   guint i;
 
-  fill_pages (pages, 1, 1); /* the kernel is there */
+  fill_pages (pages, 1, 1); /* loads the kernel */
   clear_pages (pages, 1);
   gtorch_allocator_trim (allocator);
   reserved = gtorch_allocator_get_reserved (allocator);

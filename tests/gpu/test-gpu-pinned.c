@@ -41,7 +41,7 @@ there_and_back (void)
 
       TRY (gtorch_tensor_copy_inplace (x, there, TRUE, &error));
       g_clear_object (&there);
-      there = pinned_full (1000); /* not in the same memory, as long as that is read */
+      there = pinned_full (1000); /* not in the same memory, as long as that is being read */
       y = TRY (gtorch_tensor_add (x, x, 1, &error));
       TRY (gtorch_tensor_copy_inplace (back, y, TRUE, &error));
       TRY (gtorch_tensor_copy_inplace (x, there, TRUE, &error));
@@ -53,7 +53,7 @@ there_and_back (void)
 
 /* Copies of 128 MiB take milliseconds. */
 static void
-the_host_goes_on (void)
+copies_do_not_block_the_host (void)
 {
   g_autoptr (GTorchTensor) host = pinned_full (3);
   g_autoptr (GTorchTensor) x =
@@ -106,7 +106,7 @@ main (gint argc, gchar **argv)
   if (!find_gpu ())
     return 0;
   TEST (there_and_back);
-  TEST (the_host_goes_on);
+  TEST (copies_do_not_block_the_host);
   TEST (memory_is_kept);
   return g_test_run ();
 }

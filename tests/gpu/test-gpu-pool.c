@@ -25,7 +25,7 @@ sum_of (GTorchTensor *x)
 }
 
 static void
-pools_come_and_go (void)
+pools_are_created_and_freed (void)
 {
   const guint64 before = gtorch_device_get_memory_reserved (gpu);
   guint i;
@@ -49,9 +49,9 @@ pools_come_and_go (void)
   g_assert_cmpuint (gtorch_device_get_memory_reserved (gpu), <=, before);
 }
 
-/* The pool goes while the GPU still works on what was in it. */
+/* The pool is freed while the GPU still works on its memory. */
 static void
-nobody_waits_for_a_pool (void)
+freeing_a_pool_does_not_wait (void)
 {
   g_autoptr (GTorchTensor) result = filled (1 << 24, 0);
   guint i;
@@ -88,7 +88,7 @@ blocks_can_be_used (void)
   g_assert_cmpuint (gtorch_allocator_get_allocated (allocator), ==, before);
 }
 
-/* What another stream still reads is not given to others. */
+/* Memory that another stream still reads is not reused. */
 static void
 streams_are_waited_for (void)
 {
@@ -122,8 +122,8 @@ main (int argc, char **argv)
   if (!find_gpu ())
     return 0;
 #define ADD(name) g_test_add_func ("/GPU/Pool/" #name, name)
-  ADD (pools_come_and_go);
-  ADD (nobody_waits_for_a_pool);
+  ADD (pools_are_created_and_freed);
+  ADD (freeing_a_pool_does_not_wait);
   ADD (blocks_can_be_used);
   ADD (streams_are_waited_for);
 #undef ADD

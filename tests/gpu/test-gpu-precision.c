@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What TF32 costs, and that nobody pays for it unasked. */
+/* The error of TF32, which is only used if it is enabled. */
 
 #include "config.h"
 
@@ -23,7 +23,7 @@ convolve (GTorchTensor *a, GTorchTensor *b)
   return TRY (gtorch_conv2d (a, b, NULL, ones, 2, ones, 2, ones, 2, 1, &error));
 }
 
-/* The root of the mean square of x - expected, against that of expected. */
+/* Returns the root mean square of x - expected, relative to that of expected. */
 static gdouble
 error_of (GTorchTensor *x, GTorchTensor *expected)
 {
@@ -121,10 +121,10 @@ bf16_matrices_are_less_exact_again (void)
   gtorch_device_set_matmul_precision (gpu, GTORCH_PRECISION_IEEE);
   off = error_of (rounded, expected);
   g_test_message ("mm: BF16 is off by %.3g", off);
-  g_assert_cmpfloat (off, <, 2e-2); /* more exact is allowed */
+  g_assert_cmpfloat (off, <, 2e-2); /* a smaller error is allowed */
 }
 
-/* The largest error against the mean of what is expected. */
+/* Returns the largest error relative to the mean of the expected values. */
 static gdouble
 greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
 {
@@ -139,9 +139,10 @@ greatest_error_of (GTorchTensor *x, GTorchTensor *expected)
   return gtorch_tensor_item_double (greatest, NULL) / gtorch_tensor_item_double (mean, NULL);
 }
 
-/* The example by which PyTorch's notes on CUDA explain TF32: there 0.0022, and 0.000039 without. */
+/* The example that explains TF32 in PyTorch's notes on CUDA: there the error is 0.0022, and 0.000039
+ * without TF32. */
 static void
-large_products_are_as_exact_as_elsewhere (void)
+large_products_are_as_exact_as_pytorchs (void)
 {
   const gint64 n = edge (10240);
   g_autoptr (GTorchTensor) wide_a =
@@ -168,7 +169,7 @@ large_products_are_as_exact_as_elsewhere (void)
 }
 
 static void
-so_are_tf32_convolutions (void)
+tf32_convolutions_are_less_exact_too (void)
 {
   g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (edge (16), 64, 56, 56));
   g_autoptr (GTorchTensor) b = draw (GTORCH_SHAPE (64, 64, 3, 3));
@@ -176,9 +177,9 @@ so_are_tf32_convolutions (void)
   check ("conv2d", convolve, a, b, gtorch_device_set_conv_precision);
 }
 
-/* One setting does not reach into the other's operations. */
+/* The setting for products does not affect convolutions, and vice versa. */
 static void
-the_two_are_apart (void)
+the_two_settings_are_independent (void)
 {
   g_autoptr (GTorchTensor) a = draw (GTORCH_SHAPE (512, 512));
   g_autoptr (GTorchTensor) exact = matmul (a, a);
@@ -203,8 +204,8 @@ main (int argc, char *argv[])
     return 0;
   TEST (tf32_matrices_are_a_hundred_times_less_exact);
   TEST (bf16_matrices_are_less_exact_again);
-  TEST (large_products_are_as_exact_as_elsewhere);
-  TEST (so_are_tf32_convolutions);
-  TEST (the_two_are_apart);
+  TEST (large_products_are_as_exact_as_pytorchs);
+  TEST (tf32_convolutions_are_less_exact_too);
+  TEST (the_two_settings_are_independent);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the library promises of GPUs beyond values: random numbers, errors, large tensors, training. */
+/* Guarantees of the library on GPUs besides values: random numbers, errors, large tensors, training. */
 
 #include "config.h"
 
@@ -56,7 +56,7 @@ draw_exponential (GTorchDType dtype, GTorchDevice *device, GTorchGenerator *gene
   return x;
 }
 
-/* Into memory that does not begin where a thread could write several elements at once. */
+/* Draws into memory that is misaligned for vector stores. */
 static GTorchTensor *
 draw_behind_one (GTorchDType dtype, GTorchDevice *device, GTorchGenerator *generator)
 {
@@ -110,7 +110,7 @@ indices_out_of_range_are_reported (void)
                                    "gather: index 7 is out of range for dimension 0 of size 5"));
   g_clear_error (&problem);
 
-  /* the device is as good as before */
+  /* the device still works */
   g_assert_true (gtorch_device_synchronize (gpu, NULL, &problem));
   sum = TRY (gtorch_tensor_sum (x, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error));
   g_assert_cmpfloat (gtorch_tensor_item_double (sum, NULL), ==, 10);
@@ -132,7 +132,7 @@ tensors_of_two_devices_do_not_meet (void)
 }
 
 static void
-positions_of_many (void)
+positions_of_many_elements (void)
 {
   g_autoptr (GTorchTensor) x =
       TRY (gtorch_rand (GTORCH_SHAPE (1000, 1003), GTORCH_DTYPE_FLOAT32, gpu, NULL, &error));
@@ -165,9 +165,9 @@ step (GTorchModule *network, GTorchOptimizer *optimizer, GTorchTensor *x, GTorch
   return loss;
 }
 
-/* The same program on both devices learns the same. */
+/* The same program gives the same results on both devices. */
 static void
-training_goes_as_on_the_cpu (void)
+training_equals_the_cpus (void)
 {
   GTorchDevice *devices[] = { gtorch_device_cpu (), gpu };
   gdouble losses[2][30];
@@ -215,7 +215,7 @@ main (int argc, char *argv[])
   ADD (random_numbers_are_the_cpus);
   ADD (indices_out_of_range_are_reported);
   ADD (tensors_of_two_devices_do_not_meet);
-  ADD (positions_of_many);
-  ADD (training_goes_as_on_the_cpu);
+  ADD (positions_of_many_elements);
+  ADD (training_equals_the_cpus);
   return g_test_run ();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers of float32 and shorter are those of the CPU to the bit, at every size and position; what
- * dropout keeps, and its gradient, too. Those of float64 are made with the GPU's own logarithms. */
+/* Random numbers of float32 and shorter dtypes are those of the CPU bit by bit, at every size and
+ * position; so are the elements that dropout keeps, and its gradient. Those of float64 use the GPU's own
+ * logarithms. */
 
 #include "config.h"
 
@@ -11,7 +12,7 @@
 static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT16,
                                       GTORCH_DTYPE_BFLOAT16, GTORCH_DTYPE_FLOAT64 };
 
-/* around what a thread, a warp, a block and a whole grid take */
+/* around the element counts of a thread, a warp, a block and a whole grid */
 static const gint64 sizes[] = { 1,     2,     3,     4,      5,       127,     128,    129,
                                 1023,  1025,  4095,  4096,   4097,    16383,   16384,  16385,
                                 16388, 49155, 65539, 999999, 1081344, 4325380, 9000001 };
@@ -91,7 +92,7 @@ dropout_keeps_what_the_cpu_keeps (void)
 
   for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
     for (k = 0; k < G_N_ELEMENTS (sizes); k++)
-      for (form = 0; form < 3; form++) /* plain; behind an element; turned */
+      for (form = 0; form < 3; form++) /* plain; behind an element; transposed */
         {
           const gint64 shape[] = { sizes[k] + (form == 1), form == 2 ? 2 : 1 };
           g_autoptr (GTorchTensor) whole =

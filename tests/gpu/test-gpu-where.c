@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Choices by conditions of any shape: the bytes that the CPU gives, whichever kernel it is that makes
+/* torch.where with conditions of any shape: the bytes are those of the CPU, whichever kernel computes
  * them. */
 
 #include "config.h"
@@ -12,7 +12,7 @@ static const GTorchDType dtypes[] = { GTORCH_DTYPE_UINT8, GTORCH_DTYPE_BFLOAT16,
                                       GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_INT64,
                                       GTORCH_DTYPE_COMPLEX128 };
 
-/* Sizes of the condition and of what is chosen from; 0 ends them. */
+/* Sizes of the condition and of the operands; 0 ends the list. */
 static const struct
 {
   gint64 shapes[3][4];
@@ -43,7 +43,7 @@ count (const gint64 *shape)
   return n;
 }
 
-/* On the CPU. */
+/* Returns numbers on the CPU. */
 static GTorchTensor *
 numbers (const gint64 *shape, GTorchDType dtype)
 {
@@ -53,7 +53,7 @@ numbers (const gint64 *shape, GTorchDType dtype)
   return as (x, dtype);
 }
 
-/* A share of them holds, of 10. */
+/* Returns a condition that is true for `share` tenths of the elements. */
 static GTorchTensor *
 condition (const gint64 *shape, gdouble share)
 {
@@ -99,7 +99,7 @@ choices_are_those_of_the_cpu (void)
       }
 }
 
-/* With none, some and all of them filled, and what is not to be touched. */
+/* None, some and all elements are filled; the memory around them must not change. */
 static void
 tensors_are_filled_in_place (void)
 {
@@ -126,7 +126,7 @@ tensors_are_filled_in_place (void)
         }
 }
 
-/* Rows that do not begin where vectors may: the columns from `from` on. */
+/* Misaligned rows: the columns from `from` on. */
 static void
 views_are_chosen_from (void)
 {

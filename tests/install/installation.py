@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Installations made of a build folder's files, below any prefix and without compiling anything."""
+"""Creates installations from the files of a build folder, below any prefix and without compiling."""
 
 import functools
 import json
@@ -11,12 +11,12 @@ import subprocess
 
 import tap
 
-# What is not installed, and would only take time.
+# Options that are disabled because their parts are not installed and would only take time.
 NOT_WANTED = {"tests": "false", "examples": "false", "bench": "false"}
 
 
 def run(*command, **options):
-    """What the command prints; one that fails is a failed test."""
+    """Returns the output of the command; if the command fails, so does the test."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -28,7 +28,7 @@ def introspect(folder, what):
 
 @functools.cache
 def user_options(build):
-    """The options of the project as the build folder has them."""
+    """Returns the project options of the build folder."""
     options = {}
     for option in introspect(build, "--buildoptions"):
         if option["section"] == "user" or option["name"] in ("buildtype", "werror"):
@@ -39,7 +39,7 @@ def user_options(build):
 
 
 def configure(build, folder, *arguments):
-    """A build folder beside the other one, with the same options but for @arguments."""
+    """Creates a build folder beside the other one, with the same options except for @arguments."""
     given = [f"-D{name}={value}" for name, value in user_options(build).items()]
     run("meson", "setup", folder, tap.SOURCE_ROOT, *given, *arguments)
     return folder
@@ -54,7 +54,7 @@ def _bring(source, target):
 
 
 def bring_outputs(build, folder):
-    """Puts what the build folder has into the other one, as if it had been built there."""
+    """Copies the outputs of the build folder into the other one, as if they had been built there."""
     for path in introspect(folder, "--install-plan").get("targets", {}):
         inside = pathlib.Path(path).relative_to(folder)
         assert (pathlib.Path(build) / inside).exists(), f"{inside} is not built: meson compile -C {build}"
@@ -70,13 +70,13 @@ def install(build, folder, prefix, *arguments, destdir=None):
 
 
 def files_below(folder):
-    """All files and links, relative to the folder."""
+    """Returns all files and links, relative to the folder."""
     return sorted(str(p.relative_to(folder)) for p in pathlib.Path(folder).rglob("*")
                   if p.is_symlink() or not p.is_dir())
 
 
 def pick_environment(**variables):
-    """Nothing of this one that could find GTorch by itself."""
+    """Returns the environment without variables through which GTorch could be found."""
     kept = ("PATH", "TMPDIR", "CC", "CXX")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GTorch is installed below a prefix of one's own and below /usr/local, and used there as README.md says.
+"""Installs GTorch below a user's prefix and below /usr/local, and uses it there as README.md
+describes.
 
 Arguments: the build folder, the Python that has gi.
 """
@@ -37,7 +38,7 @@ atexit.register(shutil.rmtree, HERE, ignore_errors=True)
 
 @functools.cache
 def own():
-    """The installation below a prefix of one's own, made with the options of README.md."""
+    """The installation below a user's prefix, made with the options of README.md."""
     HOME.mkdir()
     setup = next(line for line in OWN_COMMANDS.splitlines() if line.startswith("meson setup build"))
     setup = [word.replace("$HOME", str(HOME)) for word in shlex.split(setup)[3:]]
@@ -49,20 +50,21 @@ def own():
 
 @functools.cache
 def local():
-    """What lies below /usr/local, below a folder of ours."""
+    """The installation for /usr/local, in a folder of the test."""
     installation.install(BUILD, HERE / "local", "/usr/local", destdir=STAGE)
     return STAGE / "usr/local"
 
 
 def shell(script, **options):
-    """Runs a script with what README.md says for a prefix of one's own, and nothing else that helps."""
+    """Runs a script with the variables of README.md for a user's prefix, and nothing else that helps."""
     own()
     return installation.run("sh", "-euc", f"{OWN_VARIABLES}\n{script}", cwd=HERE,
                             env=installation.pick_environment(HOME=str(HOME)), **options)
 
 
 def in_usr_local(script):
-    """Runs a script with what README.md says for /usr/local, in a namespace where GTorch is there."""
+    """Runs a script with the variables of README.md for /usr/local, in a mount namespace where
+    GTorch is installed there."""
     local()
     private = HERE / "private"
     private.mkdir(exist_ok=True)
@@ -97,7 +99,7 @@ def headers():
 
 
 def plan():
-    """Folders that anything may be installed in, by what they are for; an item of each."""
+    """Installation folders by purpose, with an installed file of each."""
     modules = installation.run(PYTHON, os.path.join(tap.SOURCE_ROOT, "introspection/python/find_paths.py"),
                                OWN).splitlines()
     expected = {
@@ -141,7 +143,7 @@ def no_text_names_the_source_or_the_build():
     found = []
     for name in installation.files_below(own()):
         content = (OWN / name).read_bytes()
-        # Machine code has its debugging information.
+        # debugging information in machine code is allowed to
         if content[:4] != b"\x7fELF" and any(
                 os.fsencode(folder) in content for folder in (BUILD, tap.SOURCE_ROOT, str(HERE / "own"))):
             found.append(name)
@@ -160,7 +162,7 @@ def machine_code_looks_for_libraries_in_no_folder_of_its_own():
 
 
 @tap.case
-def what_headers_include_is_installed_there():
+def included_headers_are_installed():
     names = headers()
     found = []
     for name, text in names.items():
@@ -184,7 +186,7 @@ def headers_of_the_interface_are_installed_and_no_others():
 
 
 def check_headers(compiler, names, *flags):
-    """What the compiler says of a file that includes these."""
+    """Returns the messages of the compiler for a file that includes these."""
     source = "".join(f"#include <{name}>\n" for name in names) + "int a_number;\n"
     flags = [*shell("pkg-config --cflags gtorch-1").split(), "-Wall", "-Wextra", "-pedantic", *flags]
     return subprocess.run([compiler, *flags, "-fsyntax-only", "-"], input=source, text=True, check=False,
@@ -282,7 +284,7 @@ def every_variable_of_the_readme_is_needed():
 
 
 @tap.case
-def variables_of_before_are_kept():
+def existing_variables_are_kept():
     names = [name for name in readme.variables(OWN_VARIABLES)]
     before = "\n".join(f"export {name}=/before/{name}" for name in names)
     after = "\n".join(f'printf "%s\\n" "${name}"' for name in names)
@@ -299,7 +301,7 @@ def gtorch_info_runs():
 
 
 @tap.case
-def releases_are_what_people_are_told_to_build():
+def readme_describes_a_release_build():
     for block in (LOCAL_COMMANDS, OWN_COMMANDS):
         assert "--buildtype=release" in block, block
 
@@ -309,7 +311,7 @@ def releases_are_what_people_are_told_to_build():
 
 @tap.case
 def flags_for_static_linking_are_right():
-    """Only the shared library is installed, so what programs are linked with besides is GLib's."""
+    """Only the shared library is installed, so the other libraries to link with are GLib's."""
     (HERE / "static.c").write_text(readme.programs()["c"], "utf-8")
     shell("cc static.c -o static $(pkg-config --cflags --libs --static gtorch-1) && ./static")
     plain, static = (shell(f"pkg-config {option} gtorch-1").split() for option in ("--libs", "--libs --static"))
@@ -341,7 +343,7 @@ def a_tree_that_was_moved_is_used_where_it_is():
                      cwd=HERE, env=environment)
 
 
-# --- The end --------------------------------------------------------------------------------------
+# --- Removal --------------------------------------------------------------------------------------
 
 
 @tap.case

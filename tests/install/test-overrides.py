@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The Python module is where its Python looks, and says so where it is for another one.
+"""The Python module is installed where its Python finds it, and reports if it was built for another
+one.
 
 Arguments: the build folder, the Python that has gi.
 """
@@ -59,12 +60,12 @@ def the_folder_is_one_where_its_python_looks():
 
 
 @tap.case
-def so_it_is_for_the_python_of_the_build():
+def the_python_of_the_build_finds_it():
     is_found_below_its_own_prefixes(sys.executable)
 
 
 @tap.case
-def so_it_is_in_a_virtual_environment():
+def a_virtual_environment_finds_it():
     with tempfile.TemporaryDirectory() as folder:
         venv = os.path.join(folder, "venv")
         done = subprocess.run([PYTHON, "-m", "venv", "--without-pip", "--system-site-packages", venv],
@@ -73,7 +74,7 @@ def so_it_is_in_a_virtual_environment():
             raise tap.Skip("this Python has no module venv")
         python = os.path.join(venv, "bin/python")
         is_found_below_its_own_prefixes(python)
-        # where PyGObject is looked for overrides, too
+        # PyGObject searches for overrides there, too
         overrides = os.path.join(venv, find_paths(python, venv)[0], "gi/overrides")
         os.makedirs(overrides)
         found = ask(python, "import json, gi.overrides; print(json.dumps(list(gi.overrides.__path__)))")
@@ -100,7 +101,7 @@ def a_foreign_prefix_has_a_folder_for_each_python():
 
 
 class Copy:
-    """The overrides of the build folder, to be changed."""
+    """A copy of the overrides of the build folder, for changes."""
 
     def __init__(self, folder):
         self.modules = pathlib.Path(folder) / "python"
@@ -141,14 +142,14 @@ def the_accelerator_has_the_tag_of_its_python(copy):
 
 
 @on_a_copy
-def those_of_other_pythons_lie_beside_it(copy):
+def accelerators_of_other_pythons_coexist(copy):
     for tag in ("cpython-27-x86_64-linux-gnu", "cpython-399-x86_64-linux-gnu"):
         (copy.overrides / f"_gtorch.{tag}.so").write_bytes(b"not for this Python")
     copy.prints(copy.accelerator)
 
 
 @on_a_copy
-def one_for_another_python_alone_is_refused(copy):
+def an_accelerator_for_another_python_only_is_refused(copy):
     copy.accelerator.rename(copy.overrides / "_gtorch.cpython-399-x86_64-linux-gnu.so")
     done = copy.run()
     last = done.stderr.splitlines()[-1]
@@ -160,13 +161,13 @@ def one_for_another_python_alone_is_refused(copy):
 
 
 @on_a_copy
-def without_any_python_does_the_work(copy):
+def without_an_accelerator_python_does_the_work(copy):
     copy.accelerator.unlink()
     copy.prints(None)
 
 
 @on_a_copy
-def a_broken_one_is_an_error(copy):
+def a_broken_accelerator_is_an_error(copy):
     copy.accelerator.write_bytes(b"no library")
     done = copy.run()
     last = done.stderr.splitlines()[-1]

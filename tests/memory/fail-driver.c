@@ -18,7 +18,7 @@ static struct
   gboolean (*is_borrowing) (void);
 } driver;
 
-/* The library has opened it before main () if the program runs on it. */
+/* If the program runs on the driver, the library has opened it before main (). */
 static void
 find_driver (void)
 {

@@ -11,7 +11,7 @@
 #include <gtorch/memory/gtorch-memory-pool-private.h>
 #include <gtorch/device/gtorch-scratch-private.h>
 
-/* All atomically. */
+/* all of these are accessed atomically */
 static guint fails_at, n_so_far;
 static gboolean has_failed;
 static gsize most;
@@ -83,7 +83,7 @@ host_has (gint64 n, gsize size, GError **error)
   return FALSE;
 }
 
-/* --- as the linker calls them --- */
+/* --- entry points of the linker's --wrap --- */
 
 GTorchStorage *__real_gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 GTorchStorage *__wrap_gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);

@@ -7,18 +7,18 @@
 
 G_BEGIN_DECLS
 
-/* Memory that cannot be had. What devices give (gtorch_device_alloc (), gtorch_pool_alloc ()) and working
- * memory (gtorch_scratch_new ()) fail on demand. The linker puts other functions in front of the library's
- * (--wrap), so that the library has no trace of it. Small things come from GLib, which ends the program,
- * and are not meant. */
+/* Allocations that fail on demand: device memory (gtorch_device_alloc (), gtorch_pool_alloc ()) and
+ * scratch memory (gtorch_scratch_new ()). The linker wraps the library's functions (--wrap), so that the
+ * library has no code for it. Small allocations come from GLib, which aborts the program, and are not
+ * affected. */
 
-/* The nth from now on fails, in whichever thread, those after it do not; 0: none does. */
+/* Lets the nth allocation from now on fail, in any thread; later ones succeed. 0: none fails. */
 void fail_memory_at (guint nth);
-/* Has it? None will from now on. */
+/* Ends the faults. Returns TRUE if an allocation has failed. */
 gboolean fail_memory_stop (void);
-/* How many there were since fail_memory_at (), those that failed, too. */
+/* Returns the number of allocations since fail_memory_at (), including failed ones. */
 guint fail_memory_count (void);
-/* All that are larger fail; 0: none does for that. */
+/* Lets all allocations fail that are larger; 0: none. */
 void fail_memory_above (gsize n_bytes);
 
 G_END_DECLS

@@ -7,15 +7,15 @@
 
 G_BEGIN_DECLS
 
-/* What fails once, and nothing after it. */
+/* A fault that happens once. */
 typedef struct
 {
   const gchar *name;
-  void (*begin) (guint nth); /* the nth from now on */
-  gboolean (*end) (void);    /* has it? */
-  gboolean (*can) (void);    /* NULL: always */
-  gboolean is_memory;        /* and the error says so */
-  gboolean is_lost;          /* the device, with all that is on it */
+  void (*begin) (guint nth); /* arms the fault for the nth operation from now on */
+  gboolean (*end) (void);    /* disarms it; returns TRUE if it happened */
+  gboolean (*can) (void);    /* whether it is possible; NULL: always */
+  gboolean is_memory;        /* the error reports a lack of memory */
+  gboolean is_lost;          /* the device is lost, with all that is on it */
 } Fault;
 
 extern const Fault faults[];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Layers, optimizers, files, capsules, indices, text, streams and graphs, to be run while something fails. */
+/* Layers, optimizers, files, capsules, indexing, printing, streams and graphs: programs that run while
+ * something fails. */
 
 #include "config.h"
 
@@ -35,7 +36,7 @@ set (State *state, const gchar *name, gpointer object)
   g_hash_table_insert (state->objects, (gpointer) name, object);
 }
 
-/* Takes the tensor; FALSE if there is none. */
+/* Takes the tensor. Returns FALSE if it is NULL. */
 static gboolean
 give (State *state, gpointer tensor)
 {
@@ -79,7 +80,7 @@ prepare_layer (State *state, gpointer layer, const gint64 *shape, gsize n_dims)
   gtorch_tensor_set_requires_grad (get (state, "input"), TRUE, NULL);
 }
 
-/* Its output, and the gradients of the sum of that. */
+/* Computes the layer's output, and the gradients of its sum. */
 static gboolean
 run_layer (State *state, GError **error)
 {
@@ -193,7 +194,7 @@ run_loss (State *state, GError **error)
          && give (state, g_object_ref (grads->pdata[0]));
 }
 
-/* A layer is made with its parameters. */
+/* Constructs layers with their parameters. */
 static gboolean
 make_layers (State *state, GError **error)
 {
@@ -249,7 +250,7 @@ prepare_optimizer (State *state, guint n_steps, gpointer (*optimizer_new) (GList
   parameters = gtorch_module_get_parameters (GTORCH_MODULE (model), TRUE);
   optimizer = optimizer_new (parameters, &error);
   g_assert_no_error (error);
-  for (i = 0; i <= n_steps; i++) /* the last step is left to run () */
+  for (i = 0; i <= n_steps; i++) /* run () makes the last step */
     {
       g_autoptr (GTorchTensor) output =
           gtorch_module_forward (GTORCH_MODULE (model), input, &error);
@@ -337,7 +338,7 @@ zero_grad (State *state, GError **error)
   return gtorch_optimizer_zero_grad (get (state, "optimizer"), FALSE, error);
 }
 
-/* A state of its own, which later steps leave as it is. */
+/* Stores a copy of the state, which later steps do not change. */
 static void
 set_copy (State *state, const gchar *name, GHashTable *table)
 {
@@ -355,7 +356,7 @@ set_copy (State *state, const gchar *name, GHashTable *table)
                           (GDestroyNotify) g_hash_table_unref);
 }
 
-/* What is loaded is not what there is, so that half of it would show. */
+/* The loaded values differ from the present ones, so that a partial load would show. */
 static void
 prepare_load (State *state)
 {
@@ -386,7 +387,7 @@ load_module (State *state, GError **error)
                                         TRUE, error);
 }
 
-/* A step of training from the beginning to the end. */
+/* Runs a whole training step. */
 static gboolean
 train (State *state, GError **error)
 {
@@ -457,7 +458,7 @@ update (State *state, GError **error)
   return gtorch_grad_scaler_update (get (state, "scaler"), NULL, error);
 }
 
-/* --- from one form into another --- */
+/* --- conversions --- */
 
 static void
 prepare_matrix (State *state)
@@ -550,7 +551,7 @@ convert (State *state, GError **error)
                                                       GTORCH_DTYPE_INT8, NULL, error));
 }
 
-/* Text has no way to tell of an error: it has no elements then. */
+/* Printing cannot report an error: the text has no elements then. */
 static gboolean
 print (State *state, GError **error)
 {
@@ -674,7 +675,7 @@ body (GTorchStream *stream, gpointer data, GError **error)
   g_autoptr (GTorchTensor) product =
       twice != NULL ? gtorch_tensor_mul (twice, matrix, error) : NULL;
 
-  g_ptr_array_set_size (state->results, 0); /* of the rounds that warm it up */
+  g_ptr_array_set_size (state->results, 0); /* results of the warm-up */
   return product != NULL
          && give (state, gtorch_tensor_softmax (product, 0, GTORCH_DTYPE_NONE, error));
 }
@@ -721,7 +722,7 @@ can_capture (void)
   return test_can_capture ();
 }
 
-/* --- numbers of lower precision --- */
+/* --- lower precision --- */
 
 static gboolean
 cast_and_run (gpointer data, GError **error)

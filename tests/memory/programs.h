@@ -7,10 +7,10 @@
 
 G_BEGIN_DECLS
 
-/* One after the other: made ready without faults, run with one, looked at without. */
+/* The steps of a program: prepared without faults, run with one, inspected without. */
 typedef struct
 {
-  GHashTable *objects; /* what was made ready, by name */
+  GHashTable *objects; /* the prepared objects, by name */
   GPtrArray *results;  /* tensors */
 } State;
 
@@ -22,8 +22,8 @@ typedef struct
   const gchar *name;
   void (*prepare) (State *state);
   gboolean (*run) (State *state, GError **error);
-  const gchar *may_change;        /* what is another after a failure, or NULL: nothing */
-  gboolean is_parted;             /* changes tensors one by one, by launches */
+  const gchar *may_change;        /* the object that a failure may change, or NULL */
+  gboolean is_parted;             /* changes tensors one by one, with separate launches */
   gboolean (*is_possible) (void); /* NULL: always */
 } Program;
 

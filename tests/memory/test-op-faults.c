@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation over the samples of its row, forward, in place and backward, with each of its allocations
- * and each of its calls of the driver of the tests failing in turn: the error says which operation it was,
- * nothing is lost or changed, and the same call works afterwards. */
+/* Every operation on the samples of its row, forward, in place and backward, with each of its allocations
+ * and each of its calls of the fake driver failing in turn: the error names the operation, nothing leaks
+ * or changes, and the same call works afterwards. */
 
 #include "config.h"
 
@@ -42,7 +42,7 @@ typedef struct
   Way way;
   guint dtype;
   guint nth;
-  GTorchImpl *values[MAX_TENSORS]; /* what the inputs are made of */
+  GTorchImpl *values[MAX_TENSORS]; /* the values of the inputs */
   GTorchImpl *inputs[MAX_TENSORS];
 } Case;
 
@@ -64,7 +64,7 @@ is_wanted (const Case *self, guint i)
          && self->values[i] != NULL;
 }
 
-/* Fresh inputs, so that what a call does to them is not seen by the next. */
+/* Creates fresh inputs, so that a call does not see the effects of the previous one. */
 static void
 inputs_make (Case *self)
 {
@@ -95,7 +95,7 @@ run_forward (const Case *self, GPtrArray *results, GError **error)
   gboolean ok;
 
   if (self->op->shape != NULL)
-    gtorch_composite_end (former, TRUE, NULL); /* not one */
+    gtorch_composite_end (former, TRUE, NULL); /* none failed */
   ok = gtorch_op_invokers[self->op->id](self->inputs, self->sample->n_tensors, self->sample->attrs,
                                         results, error);
   if (self->op->shape == NULL)
@@ -147,7 +147,7 @@ run_backward (const Case *self, GPtrArray *results, GError **error)
   return ok;
 }
 
-/* NULL with an error. */
+/* Returns NULL with an error. */
 static GPtrArray *
 run (const Case *self, GError **error)
 {
@@ -216,14 +216,14 @@ check_error (const Case *self, const GError *error)
   fail (self, text);
 }
 
-/* The values of results may be chance, where nothing was computed. */
+/* Returns FALSE if the results are random or not initialised. */
 static gboolean
 has_values (const GTorchOpClass *op)
 {
   return (op->flags & GTORCH_OP_FLAG_UNSET) == 0;
 }
 
-/* One allocation fails; FALSE: there are not so many. */
+/* Lets one allocation fail. Returns FALSE if there are fewer allocations. */
 static gboolean
 run_fault (Case *self, GPtrArray *expected, GTorchImpl *const *after)
 {
@@ -239,7 +239,7 @@ run_fault (Case *self, GPtrArray *expected, GTorchImpl *const *after)
   results = run (self, &error);
   has_failed = self->fault->end ();
   if (results != NULL && has_values (self->op))
-    { /* it can do without, or there was no fault */
+    { /* it works without the allocation, or there was no fault */
       check_results (self, results, expected);
       check_inputs (self, after, "the inputs are other ones than without a fault");
     }
@@ -300,7 +300,7 @@ anything_may_fail (gconstpointer data)
 {
   const Test *test = data;
   const GTorchOpClass *op = test->op;
-  /* other layouts and dtypes take other memory, but no other calls than those of copies */
+  /* other layouts and dtypes need other memory, but no other driver calls than those of copies */
   const guint last_layout = test->fault->is_memory ? LAYOUT_STRIDED : LAYOUT_CONTIGUOUS;
   guint i, k, layout, half;
 
@@ -341,7 +341,7 @@ anything_may_fail (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_faults_occurred (void)
 {
   if (n_tests_done < n_tests)
     {
@@ -370,6 +370,6 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, next, anything_may_fail);
         n_tests++;
       }
-  g_test_add_func ("/GTorch/op-faults/all/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/op-faults/all/enough_faults_occurred", enough_faults_occurred);
   return g_test_run ();
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is more than one operation, with each of its allocations and each of its calls of the driver of the
- * tests failing in turn: layers, optimizers, files, capsules, indices, text, streams and graphs. A program
- * gives an error that says what it was, loses nothing, and works afterwards; what it had before is as it was.
+/* Code that consists of several operations, with each of its allocations and each of its calls of the
+ * fake driver failing in turn: layers, optimizers, files, capsules, indexing, printing, streams and
+ * graphs. A program gets an error that names the cause, leaks nothing, and works afterwards; its earlier
+ * objects are unchanged.
  *
- * A GPU that fails between the launches of what changes several tensors leaves some of them changed: each is
- * as it was or as it would be. */
+ * If a GPU fails between the launches of a function that changes several tensors, some of them have
+ * changed: each has either its old or its new value. */
 
 #include "config.h"
 
@@ -20,7 +21,7 @@
 
 static guint n_done, n_tests, n_tests_done;
 
-/* --- what there was --- */
+/* --- state before the fault --- */
 
 static void
 add_elements (GPtrArray *list, GTorchTensor *tensor)
@@ -41,7 +42,7 @@ add_states (GPtrArray *list, GHashTable *states)
     add_elements (list, g_hash_table_lookup (states, key->data));
 }
 
-/* The elements of all tensors, parameters, gradients, and of an optimizer's states. */
+/* Returns the elements of all tensors, parameters, gradients, and of an optimizer's states. */
 static GPtrArray *
 look (State *state, const gchar *but)
 {
@@ -124,7 +125,7 @@ compare (const Case *self, GPtrArray *is, GPtrArray *was, const gchar *text)
     complain (self, "%s", text);
 }
 
-/* Is each as it was, or as it would be? */
+/* Returns TRUE if each element has either its old or its new value. */
 static gboolean
 is_between (GPtrArray *is, GPtrArray *was, GPtrArray *would)
 {
@@ -155,7 +156,7 @@ live_bytes (void)
   return gtorch_device_get_memory_allocated (test_device ());
 }
 
-/* A thread gives memory back that came by DLPack, when the work that used it is done. */
+/* A thread frees memory that came through DLPack, when the work that used it is done. */
 static gboolean
 are_no_more_live (guint64 bytes)
 {
@@ -182,7 +183,7 @@ is_parted (const Case *self)
   return self->program->is_parted && !self->fault->is_memory && !self->fault->is_lost;
 }
 
-/* What was ready is as it was, and the program works now. */
+/* The prepared objects are unchanged, and the program works now. */
 static gboolean
 run_again (const Case *self, State *state, GPtrArray *before, GPtrArray *expected)
 {
@@ -210,7 +211,7 @@ run_again (const Case *self, State *state, GPtrArray *before, GPtrArray *expecte
   return FALSE;
 }
 
-/* FALSE: so much is not done at all. */
+/* Returns FALSE if the program has fewer operations of the kind. */
 static gboolean
 run_fault (const Case *self, GPtrArray *expected)
 {
@@ -281,7 +282,7 @@ anything_may_fail (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_faults_occurred (void)
 {
   if (n_tests_done < n_tests)
     {
@@ -310,6 +311,6 @@ main (int argc, char *argv[])
         g_test_add_data_func (path, next, anything_may_fail);
         n_tests++;
       }
-  g_test_add_func ("/GTorch/program-faults/all/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/program-faults/all/enough_faults_occurred", enough_faults_occurred);
   return g_test_run ();
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation over the samples of its row, with dimensions of as many elements as a number can count.
- * They have the stride 0, so that they take no memory; whatever is made of them would. A call gives an error,
- * or a result that fits, before it has looked at more elements than there is time for.
+/* Every operation on the samples of its row, with dimensions up to the largest number of elements. They
+ * have stride 0, so that they take no memory; their results would. A call gives an error, or a result
+ * that fits, before it has processed too many elements.
  *
- * A sum of 2^40 elements takes its time, and is right to do so. No list says which calls these are: a call
- * that comes to its loops (gtorch_launch ()) with so many elements goes on in a process of its own, and must
- * not crash there until a moment is over. A GPU cannot be interrupted: there such a call comes as far as its
- * first kernel, whose blocks must be so many as a launch can have, and which the driver is said to refuse.
+ * A sum of 2^40 elements is correct, but takes too long. No list names these calls: a call that reaches
+ * its loops (gtorch_launch ()) with so many elements continues in a child process, and must not crash
+ * there for a moment. A GPU cannot be interrupted: there such a call runs up to its first kernel, which
+ * must have a valid number of blocks, and whose launch is refused.
  *
- * Each case has one of the dtypes, another one each time; the argument is a number of rounds, each with
- * further dtypes: 15 rounds do all of them. */
+ * Each case uses one of the dtypes in turn; the argument is a number of rounds, each with further dtypes:
+ * 15 rounds cover all of them. */
 
 #include "config.h"
 
@@ -29,29 +29,29 @@
 #include "op-values.h"
 
 #define MAX_TENSORS 16
-#define MOST        ((gsize) 1 << 28) /* bytes that can be had at once */
-#define MANY        (1 << 26)         /* elements that take longer than a moment */
+#define MOST        ((gsize) 1 << 28) /* bytes that can be allocated at once */
+#define MANY        (1 << 26)         /* so many elements take longer than a moment */
 #ifdef __SANITIZE_ADDRESS__
-#define MOMENT 100000 /* microseconds */
+#define MOMENT 100000 /* in microseconds */
 #else
 #define MOMENT 20000
 #endif
-#define PATIENCE 60 /* seconds for a call that should have failed at once */
+#define PATIENCE 60 /* time limit in seconds for a call that should have failed at once */
 
 typedef struct
 {
   const GTorchOpClass *op;
   const GTorchSample *sample;
   guint dtype;
-  gint64 from, to; /* dimensions of this size get that one, … */
-  gint tensor;     /* … of one tensor, or (-1) of all, in the attributes, too */
+  gint64 from, to; /* dimensions of size `from` get the size `to` */
+  gint tensor;     /* in one tensor, or (-1) in all and in the attributes */
 } Case;
 
-static gchar current[512]; /* for whoever is interrupted */
+static gchar current[512]; /* the current call, for a debugger */
 static gboolean is_child;
 static guint n_rounds = 1, n_tests_done, n_cases, n_errors, n_long;
 
-/* --- what goes on in a process of its own --- */
+/* --- calls that continue in a child process --- */
 
 static gboolean
 is_large (const GTorchOpCall *call)
@@ -68,7 +68,7 @@ is_large (const GTorchOpCall *call)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* What was found is to be said, and ends the child, before the moment is over. */
+/* AddressSanitizer calls this at its report, which ends the child before the moment is over. */
 void __asan_on_error (void);
 
 void
@@ -78,7 +78,7 @@ __asan_on_error (void)
 }
 #endif
 
-/* TRUE in the child. */
+/* Forks. Returns TRUE in the child. */
 static gboolean
 goes_on (GError **error)
 {
@@ -109,9 +109,9 @@ goes_on (GError **error)
   return FALSE;
 }
 
-/* --- what a GPU is not asked to do --- */
+/* --- launches that a GPU does not execute --- */
 
-static __thread gboolean is_refusing; /* launches of this thread */
+static __thread gboolean is_refusing; /* set while launches of this thread are refused */
 static __thread guint n_refused;
 
 static gboolean
@@ -157,7 +157,7 @@ __wrap_gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDe
   return !is_refusing && __real_gtorch_cuda_driver_stand_in (call, queue, host, report, random);
 }
 
-/* Whether it comes to a kernel or not, it has no result. */
+/* The call has no result, whether or not it reaches a kernel. */
 static gboolean
 check_refused (const GTorchOpCall *call, gboolean ok, GError **error)
 {
@@ -201,7 +201,7 @@ __wrap_gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpoi
   return check_refused (call, __real_gtorch_cuda_run_early (call, func, data, error), error);
 }
 
-/* --- both --- */
+/* --- both devices --- */
 
 gboolean __real_gtorch_launch (GTorchOpCall *call, GError **error);
 gboolean __wrap_gtorch_launch (GTorchOpCall *call, GError **error);
@@ -219,7 +219,7 @@ __wrap_gtorch_launch (GTorchOpCall *call, GError **error)
   return (!is_large (call) || goes_on (error)) && __real_gtorch_launch (call, error);
 }
 
-/* Operations whose results' sizes are among the values look at those before they launch anything. */
+/* Operations whose result sizes are among the values read those before they launch anything. */
 gboolean
 __wrap_gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error)
 {
@@ -246,7 +246,8 @@ sample_dtype (const Case *self, const GTorchSampleTensor *spec)
   return spec->dtype != GTORCH_DTYPE_NONE ? spec->dtype : self->dtype;
 }
 
-/* The tensor of the sample, with the dimensions that the case makes longer. NULL if none can be so large. */
+/* Returns the tensor of the sample with the dimensions that the case enlarges, or NULL if none can be
+ * that large. */
 static GTorchImpl *
 input_large (const Case *self, guint index)
 {
@@ -276,7 +277,7 @@ input_large (const Case *self, guint index)
   return gtorch_impl_new_view (base, 0, shape, strides, spec->n_dims);
 }
 
-/* The attributes with the sizes that the tensors have; free the lists. */
+/* Returns the attributes with the sizes of the tensors; free the lists. */
 static GTorchAttr *
 attrs_large (const Case *self)
 {
@@ -367,7 +368,7 @@ run_case (const Case *self)
       fail_memory_above (MOST);
       former = gtorch_composite_begin (self->op->id);
       if (self->op->shape != NULL)
-        gtorch_composite_end (former, TRUE, NULL); /* not one */
+        gtorch_composite_end (former, TRUE, NULL); /* none failed */
       ok =
           gtorch_op_invokers[self->op->id](inputs, self->sample->n_tensors, attrs, results, &error);
       if (self->op->shape == NULL)
@@ -410,7 +411,8 @@ nth_dtype (guint32 dtypes, guint n)
   return dtype;
 }
 
-/* The largest dimension that a tensor of the case can have, and smaller ones. */
+/* Returns the nth of the sizes: the largest dimension that a tensor of the case can have, and smaller
+ * ones. */
 static gint64
 nth_size (guint n, gint64 others)
 {
@@ -447,7 +449,7 @@ run_sizes (Case *self, gint tensor, gint64 from, gint64 others, guint *counter)
 }
 
 static void
-sizes_have_ends (gconstpointer data)
+huge_sizes_are_errors_or_fit (gconstpointer data)
 {
   const GTorchOpClass *op = data;
   guint counter = op->id, s, t, d, e;
@@ -467,7 +469,7 @@ sizes_have_ends (gconstpointer data)
             for (e = 0; e < d && shape[e] != shape[d]; e++)
               ;
             if (e < d)
-              continue; /* done with the same size before */
+              continue; /* tested with the same size before */
             for (e = 0; e < sample->tensors[t].n_dims; e++)
               others *= shape[e] != shape[d] ? MAX (shape[e], 1) : 1;
             run_sizes (&self, t, shape[d], others, &counter);
@@ -477,7 +479,7 @@ sizes_have_ends (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_cases_ran (void)
 {
   if (n_tests_done < gtorch_n_ops)
     {
@@ -507,8 +509,8 @@ main (int argc, char *argv[])
     {
       g_autofree gchar *path = g_strdup_printf ("/GTorch/sizes/%s", gtorch_ops[i].name);
 
-      g_test_add_data_func (path, &gtorch_ops[i], sizes_have_ends);
+      g_test_add_data_func (path, &gtorch_ops[i], huge_sizes_are_errors_or_fit);
     }
-  g_test_add_func ("/GTorch/sizes/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/sizes/enough_cases_ran", enough_cases_ran);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The samples of the rows of layers, which the generator writes. */
+/* The samples of the rows of layers, written by the generator. */
 
 #pragma once
 
@@ -10,19 +10,20 @@
 typedef struct
 {
   const gchar *layer;
-  const gchar *arguments; /* as Python has them */
+  const gchar *arguments; /* in Python's form */
   gpointer (*make) (GError **error);
   gint64 shape[8];
   gsize n_dims;
-  gint64 target_shape[8]; /* of a loss */
+  gint64 target_shape[8]; /* for a loss */
   gsize n_target_dims;
-  gint64 n_integers; /* inputs of an embedding, targets of a loss: integers below this; 0: not */
+  /* inputs of an embedding, targets of a loss: integers below this; 0 for floats */
+  gint64 n_integers;
   gboolean is_loss;
   gboolean training;
-  const gchar *text; /* what PyTorch prints */
+  const gchar *text; /* PyTorch's text */
 } LayerSample;
 
-/* What the constructor refuses. */
+/* Arguments that the constructor refuses. */
 typedef struct
 {
   const gchar *layer;
@@ -35,5 +36,5 @@ extern const guint n_layer_samples;
 extern const LayerRefusal layer_refusals[];
 extern const guint n_layer_refusals;
 
-/* 0.5, 1, 2, 4 …, float64: what `tensor(n)` means among the arguments. */
+/* Returns 0.5, 1, 2, 4, … in float64: the value of `tensor(n)` among the arguments. */
 GTorchTensor *layer_sample_weights (gint64 n);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Prints the tables of test-layer-rows.c and test-losses.c: what PyTorch's modules give, in float64, for the samples of
-the layers' rows. A sample whose text is not PyTorch's is named.
+"""Prints the tables of test-layer-rows.c and test-losses.c: results of PyTorch's modules, in
+float64, for the samples of the layers' rows. Names each sample whose text is not PyTorch's.
 
-Element j of the input and of each parameter is sin (j + 1). The output is multiplied by cos (j) and summed; the table
-holds the layer and its arguments, the shape of the output, that sum, and the same sum of the input's gradient.
+Element j of the input and of each parameter is sin (j + 1). The output is multiplied by cos (j) and
+summed; the table contains the layer and its arguments, the shape of the output, that sum, and the
+same sum of the input's gradient.
 """
 
 import pathlib

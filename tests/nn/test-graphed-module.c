@@ -30,7 +30,7 @@ linear (gint64 n_in, gint64 n_out)
   return GTORCH_MODULE (module);
 }
 
-/* Linear, Dropout and, in use, no Dropout. */
+/* Returns Linear, Dropout and, in evaluation mode, no Dropout. */
 static GTorchModule *
 dropping (gint64 n_in, gint64 n_out)
 {
@@ -43,7 +43,7 @@ dropping (gint64 n_in, gint64 n_out)
   return GTORCH_MODULE (module);
 }
 
-/* What has the values of another. */
+/* Copies the values of another module. */
 static void
 take_values (GTorchModule *to, GTorchModule *from)
 {
@@ -150,9 +150,9 @@ assert_same_parameters (gpointer a, gpointer b, gboolean grads)
     }
 }
 
-/* --- what is computed --- */
+/* --- values --- */
 
-/* The first part and, as its values say, the second or the third. */
+/* Runs the first part and, depending on its values, the second or the third. */
 static gdouble
 branching_step (GTorchModule *const *parts, GTorchOptimizer *optimizer, GTorchTensor *x)
 {
@@ -261,7 +261,7 @@ gradients_are_added (void)
       assert_same_parameters (plain, graphed, TRUE);
       grad = gtorch_tensor_get_grad (GTORCH_TENSOR (weight));
       if (i > 0)
-        g_assert_true (kept == grad); /* the same tensor, added to */
+        g_assert_true (kept == grad); /* the grad is the same tensor, with the new gradient added */
       g_set_object (&kept, grad);
     }
 }
@@ -299,7 +299,7 @@ modes_have_their_own_graphs (void)
   guint round;
 
   g_assert_true (gtorch_module_get_training (GTORCH_MODULE (graphed)));
-  for (round = 0; round < 2; round++) /* without graphs in the other mode, then with */
+  for (round = 0; round < 2; round++) /* first without graphs in the other mode, then with them */
     {
       g_autoptr (GTorchTensor) expected = NULL;
       g_autoptr (GTorchTensor) used = NULL;
@@ -318,7 +318,7 @@ modes_have_their_own_graphs (void)
       used = call (graphed, x);
       assert_same (expected, used);
       gtorch_module_train (GTORCH_MODULE (graphed), TRUE);
-      backward (loss); /* use in between has not overwritten what training saved */
+      backward (loss); /* inference in between has not overwritten the values saved by training */
     }
   g_object_unref (graphed);
 }
@@ -382,7 +382,7 @@ functions_have_several_outputs_and_bring_parameters (void)
   g_assert_cmpuint (outputs->len, ==, 2);
   assert_same (outputs->pdata[0], product);
   loss = gtorch_tensor_sum (outputs->pdata[0], NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
-  backward (loss); /* nothing arrives for the second output */
+  backward (loss); /* the second output gets no gradient */
   grad = gtorch_tensor_get_grad (scale);
   assert_same (grad, inputs[0]);
   g_clear_object (&grad);
@@ -497,7 +497,7 @@ works_without_blocking (void)
     }
 }
 
-/* --- what is refused --- */
+/* --- errors --- */
 
 static void
 outputs_of_earlier_calls_are_stale (void)
@@ -522,7 +522,7 @@ outputs_of_earlier_calls_are_stale (void)
 }
 
 static void
-what_was_saved_is_used_once (void)
+saved_values_are_used_once (void)
 {
   g_autoptr (GTorchModule) module = linear (4, 3);
   g_autoptr (GTorchModule) next = linear (3, 3);
@@ -547,7 +547,7 @@ what_was_saved_is_used_once (void)
     g_autoptr (GTorchTensor) later = NULL;
 
     z = call (graphed[1], detached);
-    later = call (graphed[0], x); /* before the second went backward */
+    later = call (graphed[0], x); /* before the backward pass of the second */
     FAILS (gtorch_tensor_backward (z, ones, FALSE, FALSE, &fault), GTORCH_ERROR_AUTOGRAD,
            "a later replay of GraphedModule(Linear)");
   }
@@ -581,7 +581,7 @@ parameters_stay_where_they_are (void)
     g_assert_nonnull (gtorch_tensor_copy_inplace (GTORCH_TENSOR (weight), values, FALSE, NULL));
   }
   expected = call (module, x);
-  actual = call (graphed, x); /* changed in place is no harm */
+  actual = call (graphed, x); /* changing it in place is allowed */
   assert_same (expected, actual);
   {
     g_autoptr (GTorchTensor) loss = sum (actual);
@@ -745,7 +745,7 @@ give_nothing (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
 }
 
 static void
-what_cannot_be_captured_is_named (void)
+uncapturable_operations_are_named (void)
 {
   g_autoptr (GTorchTensor) x = random_tensor (2, 3, FALSE);
   g_autoptr (GTorchTensor) leaf = random_tensor (2, 3, TRUE);
@@ -777,7 +777,7 @@ what_cannot_be_captured_is_named (void)
 }
 
 static void
-a_capture_around_it_is_refused (void)
+an_enclosing_capture_is_refused (void)
 {
   g_autoptr (GTorchModule) module = linear (4, 3);
   g_autoptr (GTorchTensor) x = random_tensor (2, 4, FALSE);
@@ -799,12 +799,12 @@ a_capture_around_it_is_refused (void)
 }
 
 static void
-memory_goes_back (void)
+memory_is_freed (void)
 {
   GTorchAllocator *allocator = gtorch_device_get_allocator (test_device ());
   guint64 before;
 
-  gtorch_allocator_trim (allocator); /* of what earlier products worked in, too */
+  gtorch_allocator_trim (allocator); /* frees the workspaces of earlier products, too */
   before = gtorch_device_get_memory_allocated (test_device ());
   {
     g_autoptr (GTorchModule) module = dropping (40, 30);
@@ -819,7 +819,7 @@ memory_goes_back (void)
     }
     step (module, x);
     {
-      g_autoptr (GTorchTensor) loss = sum (y); /* what it was made by is gone */
+      g_autoptr (GTorchTensor) loss = sum (y); /* the module that computed it was freed */
 
       backward (loss);
     }
@@ -847,14 +847,14 @@ main (int argc, char *argv[])
   TEST (calls_on_several_streams_are_in_order);
   TEST (works_without_blocking);
   TEST (outputs_of_earlier_calls_are_stale);
-  TEST (what_was_saved_is_used_once);
+  TEST (saved_values_are_used_once);
   TEST (parameters_stay_where_they_are);
   TEST (inputs_must_be_like_the_samples);
   TEST (hooks_are_refused);
   TEST (gradients_of_gradients_are_refused);
   TEST (unused_inputs_are_named);
-  TEST (what_cannot_be_captured_is_named);
-  TEST (a_capture_around_it_is_refused);
-  TEST (memory_goes_back);
+  TEST (uncapturable_operations_are_named);
+  TEST (an_enclosing_capture_is_refused);
+  TEST (memory_is_freed);
   return g_test_run ();
 }

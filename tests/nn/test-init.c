@@ -38,7 +38,7 @@ weight_new (void)
   return gtorch_zeros (GTORCH_SHAPE (40, 100, 3, 3), GTORCH_DTYPE_FLOAT64, NULL, NULL);
 }
 
-/* 36,000 numbers: the deviation is known to 0.4 % at one standard deviation, the mean to std / 190. */
+/* 36,000 numbers: the standard error of the deviation is 0.4 %, that of the mean std / 190. */
 static void
 assert_spread (GTorchTensor *weight, gdouble std, gboolean uniform)
 {
@@ -98,7 +98,7 @@ layers_begin_as_pytorchs (void)
 }
 
 static void
-constants_fill_leaves_that_want_gradients (void)
+constants_fill_leaves_that_require_grad (void)
 {
   g_autoptr (GTorchTensor) w = weight_new ();
   g_autoptr (GError) error = NULL;
@@ -164,7 +164,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   ADD (spreads_follow_the_fans);
   ADD (layers_begin_as_pytorchs);
-  ADD (constants_fill_leaves_that_want_gradients);
+  ADD (constants_fill_leaves_that_require_grad);
   ADD (gains_are_pytorchs);
   ADD (vectors_have_no_fan);
   ADD (generators_can_be_given);

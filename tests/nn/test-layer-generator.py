@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests the generator of layers: its output for small rows against kept files, and what it says of mistakes.
+"""Tests the generator of layers: its output for small rows against golden files, and its messages
+for mistakes.
 
-After a wanted change of the output, and for a new layer, whose line in the manual's table is written by it:
-`test-layer-generator.py --update`, and read the difference.
+After an intended change of the output, and for a new layer, whose line in the manual's table it
+writes: `test-layer-generator.py --update`, and read the diff.
 """
 
 import pathlib
@@ -22,11 +23,12 @@ GENERATOR = ROOT / 'generator'
 GOLDEN = HERE / 'golden'
 PAGE = ROOT / 'docs' / 'modules.md'
 OPS = sorted((ROOT / 'gtorch' / 'ops').glob('*.toml'))
-SOME_OPS = [path for path in OPS if path.stem in ('activation', 'loss', 'nn')]  # of the rows here
+# used by the rows here
+SOME_OPS = [path for path in OPS if path.stem in ('activation', 'loss', 'nn')]
 FILES = ['gtorch-layers.h', 'gtorch-layers-golden-layers.c', 'gtorch-layer-samples.c', 'table.py', 'table.js']
 SAMPLE = 'sample = [{ shape = "2", text = "" }]\n'
 
-# A row's lines after its name, and what is said of it.
+# The lines of a row after its name, and the expected message.
 MISTAKES = [
     ('op = "relu"\n', 'wrong.toml:A.doc: is missing'),
     ('doc = "x"\n' + SAMPLE, 'wrong.toml:A.op: is missing'),
@@ -68,7 +70,7 @@ def generate(folder, rows):
 
 
 def generated():
-    """The folder with the output for the golden rows."""
+    """Returns the folder with the output for the golden rows."""
     result = generate(OUT, HERE / 'golden-layers.toml')
     assert result.returncode == 0, result.stderr
     for language, name in (('python', 'table.py'), ('gjs', 'table.js')):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every layer with the arguments of its row's samples: its text, values, gradients and state, and what it
- * refuses. */
+/* Every layer with the arguments of its row's samples: its text, values, gradients and state, and the
+ * arguments that it refuses. */
 
 #include "config.h"
 
@@ -85,7 +85,7 @@ integers (const gint64 *shape, gsize n_dims, gint64 limit)
   return gtorch_tensor_new_from_ints (values, n, shape, n_dims, GTORCH_DTYPE_INT64, NULL, NULL);
 }
 
-/* The sum of the elements, element j times cos (j). */
+/* Returns the sum of the elements, where element j is multiplied by cos (j). */
 static gdouble
 weighed (GTorchTensor *tensor)
 {
@@ -145,7 +145,7 @@ target_of (const LayerSample *sample)
   return gtorch_tensor_add_scalar (absolute, 0.125, 1, NULL);
 }
 
-/* The module's output. What works in place gets a copy. */
+/* Returns the module's output. In-place modules get a copy of the input. */
 static GTorchTensor *
 run (GTorchModule *module, GTorchTensor *input, GTorchTensor *target, GError **error)
 {
@@ -230,7 +230,7 @@ typedef struct
   GTorchTensor *target;
 } Subject;
 
-/* The first input is the layer's; the others are its parameters, which it has already. */
+/* The first input is the layer's; the others are its parameters, which it already has. */
 static GTorchTensor *
 forward (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
@@ -289,7 +289,7 @@ states_are_carried_over (void)
 
       say (sample);
       g_assert_true (gtorch_module_to (to, NULL, GTORCH_DTYPE_FLOAT64, NULL));
-      trained = run (from, x, target, &error); /* moves running statistics */
+      trained = run (from, x, target, &error); /* changes the running statistics */
       g_assert_no_error (error);
       state = gtorch_module_state_dict (from);
       g_assert_true (gtorch_module_load_state_dict (to, state, TRUE, &error));
@@ -324,7 +324,7 @@ bad_arguments_are_named (void)
 }
 
 static void
-parameters_are_made_of_the_dtype_that_was_asked_for (void)
+parameters_are_created_with_the_given_dtype (void)
 {
   guint n = 0;
 
@@ -363,7 +363,7 @@ parameters_are_made_of_the_dtype_that_was_asked_for (void)
   g_assert_cmpuint (n, >, 10);
 }
 
-/* What is written to the input is what the same layer gives otherwise. */
+/* The input then has the values that the layer returns when it is not in place. */
 static void
 layers_in_place_write_to_their_input (void)
 {
@@ -392,11 +392,11 @@ layers_in_place_write_to_their_input (void)
     }
 }
 
-/* A convolution with padding is one without, of an image that was padded by hand. */
+/* A convolution with padding equals one without padding on an image that was padded by hand. */
 static void
 padding_modes_repeat_the_image (void)
 {
-  /* Where each element of the padded image comes from, along 3 rows and 4 columns; -1: zero. */
+  /* The source of each element of the padded image, for 3 rows and 4 columns; -1: zero. */
   const struct
   {
     GTorchPaddingMode mode;
@@ -479,9 +479,9 @@ same_padding_keeps_the_size (void)
       }
 }
 
-/* Without a momentum the running mean is that of all batches. */
+/* Without a momentum the running mean is the mean over all batches. */
 static void
-batches_without_momentum_count_alike (void)
+batches_without_momentum_have_equal_weights (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchModule) norm =
@@ -517,10 +517,10 @@ main (int argc, char **argv)
   ADD (gradients_are_differences);
   ADD (states_are_carried_over);
   ADD (bad_arguments_are_named);
-  ADD (parameters_are_made_of_the_dtype_that_was_asked_for);
+  ADD (parameters_are_created_with_the_given_dtype);
   ADD (layers_in_place_write_to_their_input);
   ADD (padding_modes_repeat_the_image);
   ADD (same_padding_keeps_the_size);
-  ADD (batches_without_momentum_count_alike);
+  ADD (batches_without_momentum_have_equal_weights);
   return g_test_run ();
 }

@@ -22,7 +22,7 @@ waves (const gint64 *shape, gsize n_dims)
                                          NULL);
 }
 
-/* The sum of the elements, element j times cos (j). */
+/* Returns the sum of the elements, where element j is multiplied by cos (j). */
 static GTorchTensor *
 weigh (GTorchTensor *tensor)
 {
@@ -251,7 +251,7 @@ wrong_inputs_are_errors (void)
   g_assert_true (g_str_has_prefix (error->message, "linear: "));
 }
 
-/* Each of many small images becomes a larger one. */
+/* Many small images become larger ones. */
 static void
 pooling_may_enlarge (void)
 {
@@ -277,7 +277,7 @@ pooling_may_enlarge (void)
   g_assert_no_error (error);
   g_clear_object (&sum);
   sum = gtorch_tensor_sum (padded, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
-  /* four windows of which each has the image in a quarter of it */
+  /* four windows, each of which contains the image in one quarter */
   g_assert_cmpfloat (gtorch_tensor_item_double (sum, &error), ==, images * (images - 1) / 2);
   g_assert_no_error (error);
 }

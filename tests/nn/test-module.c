@@ -5,7 +5,7 @@
 
 #include <gtorch/gtorch.h>
 
-/* scale * (inner (x) + shift), with what can go wrong on demand */
+/* Computes scale * (inner (x) + shift), with faults on demand. */
 typedef enum
 {
   MODE_WORK,
@@ -458,7 +458,7 @@ to_string_is_a_tree (void)
 }
 
 static void
-frozen_modules_want_no_gradient (void)
+frozen_modules_require_no_grad (void)
 {
   g_autoptr (TestNet) net = net_new ();
   g_autoptr (GTorchTensor) x = full (3, 1);
@@ -507,9 +507,9 @@ fail_before (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpoint
   return user_data != NULL ? g_ptr_array_new () : NULL;
 }
 
-/* Each also with something given back all the same. */
+/* Each hook is also tried with a result that it returns nevertheless. */
 static void
-hooks_that_fail_let_the_call_fail (void)
+failing_hooks_fail_the_call (void)
 {
   GTorchModule *modules[] = { GTORCH_MODULE (gtorch_identity_new ()),
                               GTORCH_MODULE (gtorch_mse_loss_new ()) };
@@ -546,7 +546,7 @@ hooks_that_fail_let_the_call_fail (void)
     }
 }
 
-/* Once, whichever way the call comes. */
+/* The hook runs once, whichever function makes the call. */
 static void
 hooks_see_all_inputs (void)
 {
@@ -693,10 +693,10 @@ main (int argc, char **argv)
   ADD (zero_grad_drops_or_zeroes);
   ADD (apply_visits_inner_ones_first);
   ADD (to_string_is_a_tree);
-  ADD (frozen_modules_want_no_gradient);
+  ADD (frozen_modules_require_no_grad);
   ADD (hooks_see_and_replace);
   ADD (hooks_see_all_inputs);
-  ADD (hooks_that_fail_let_the_call_fail);
+  ADD (failing_hooks_fail_the_call);
   ADD (forward_async_gives_the_same);
   ADD (modules_are_freed_with_what_they_hold);
   ADD (parameters_refuse_integers_and_released_tensors);

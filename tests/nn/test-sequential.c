@@ -83,7 +83,7 @@ count_changes (GListModel *model, guint position, guint removed, guint added, gp
 }
 
 static void
-it_is_a_list_that_tells_of_changes (void)
+the_list_model_notifies_changes (void)
 {
   g_autoptr (GTorchSequential) row = row_new ();
   g_autoptr (GTorchModule) dropout = GTORCH_MODULE (gtorch_dropout_new (0.5, NULL));
@@ -186,7 +186,7 @@ a_row_cannot_contain_itself (void)
 }
 
 static void
-what_is_no_module_is_an_error (void)
+non_modules_are_errors (void)
 {
   GTorchModule *modules[] = { NULL };
   g_autoptr (GError) error = NULL;
@@ -294,10 +294,10 @@ main (int argc, char **argv)
   ADD (forward_is_a_chain);
   ADD (an_empty_row_is_the_identity);
   ADD (errors_tell_which_module);
-  ADD (it_is_a_list_that_tells_of_changes);
+  ADD (the_list_model_notifies_changes);
   ADD (names_that_the_program_gave_stay);
   ADD (a_row_cannot_contain_itself);
-  ADD (what_is_no_module_is_an_error);
+  ADD (non_modules_are_errors);
   ADD (a_small_network_learns);
   ADD (several_threads_may_infer);
   ADD (children_cannot_be_changed_from_outside);

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Makes data/autocast.txt: which dtypes PyTorch gives for the samples of the operation rows under autocast.
+"""Writes data/autocast.txt: the dtypes of PyTorch's results for the samples of the operation rows
+under autocast.
 
     python3 tests/ops/autocast-reference.py      with a Python that has torch; rewrite the file when rows change
 
-A line is <op> <sample> <device>, then <inputs>=<results> for what can be called. Inputs are one letter for each
-floating-point input in turn, the last one standing for the rest: l for the dtype of autocast, which is
-float16 as well as bfloat16, f for float32, d for float64. Results are such letters, or other dtypes' names,
-or "refused" for what is refused only under autocast. Tensors have no elements here, so no GPU is needed.
+A line is <op> <sample> <device>, then <inputs>=<results> for the valid calls. Inputs are one letter
+for each floating-point input in turn, the last one standing for the rest: l for the dtype of
+autocast, which is float16 as well as bfloat16, f for float32, d for float64. Results are such
+letters, or names of other dtypes, or "refused" if the call fails only under autocast. Tensors have
+no elements here, so no GPU is needed.
 """
 
 import sys
@@ -62,7 +64,8 @@ def attempt(row, sample, device, pattern, low):
 
 def result_of(row, sample, device, name, pattern):
     low = DTYPES[name]
-    half_transform = row.name.startswith('fft_') and device == 'cuda' and 'l' in pattern  # of complex32
+    # complex32 is not supported
+    half_transform = row.name.startswith('fft_') and device == 'cuda' and 'l' in pattern
     letters = {name: 'l', 'float32': 'f', 'float64': 'd'}
     try:
         dtypes = attempt(row, sample, device, pattern, low)

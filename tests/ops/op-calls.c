@@ -95,13 +95,13 @@ invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
 gboolean
 has_values (const GTorchOpClass *op)
 {
-  static const gchar *const random[] = { "dropout", NULL }; /* by their parts */
+  static const gchar *const random[] = { "dropout", NULL }; /* random because of their parts */
 
   return !(op->flags & (GTORCH_OP_FLAG_RANDOM | GTORCH_OP_FLAG_UNSET))
          && !g_strv_contains (random, op->name);
 }
 
-/* Numbers that are no integers, of a sample whose operation takes such where it computes in them. */
+/* Returns TRUE if a sample whose operation computes in integers has fractions as numbers. */
 static gboolean
 has_fraction (const GTorchSample *sample)
 {

@@ -20,16 +20,16 @@ void inputs_clear (Inputs *inputs);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Inputs, inputs_clear)
 
 void inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout layout);
-/* The same values in the widest dtype of the kind. */
+/* Copies the inputs to the widest dtype of their kind. */
 void inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample, Layout layout);
-/* To test_device (). */
+/* Moves the inputs to test_device (). */
 void inputs_move (Inputs *inputs);
 
-/* The results, or NULL. */
+/* Returns the results, or NULL. */
 GPtrArray *invoke (const GTorchSample *sample, const Inputs *inputs, GError **error);
-/* Gives the operation values to be held against others? Not if they are random, or not initialised. */
+/* Returns FALSE if the results are random, or not initialised. */
 gboolean has_values (const GTorchOpClass *op);
-/* Can what the row says of the sample be computed in the dtype? */
+/* Returns TRUE if the sample can be computed in the dtype. */
 gboolean is_for (const GTorchSample *sample, guint dtype);
 
 typedef struct
@@ -38,9 +38,9 @@ typedef struct
   GTorchSampleTensor tensors[MAX_TENSORS];
   GTorchAttr attrs[MAX_ATTRS];
   gint64 sizes[8];
-  gint64 most; /* elements of a tensor */
+  gint64 most; /* the maximum number of elements of a tensor */
 } Resized;
 
-/* The sample with `length` in the place of the size `old`. Of point-wise operations all else becomes 1, so
- * that their loops have that length. */
+/* Replaces the size `old` in the sample by `length`. In element-wise operations all other sizes become 1,
+ * so that their loops have that length. */
 void sample_resize (Resized *resized, const GTorchSample *sample, gint64 old, gint64 length);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The operation makes one real number of all its inputs: the sum of the products of its results with fixed
- * weights, of complex numbers Re (conj (weight) * result). Those weights are the gradients that arrive, so
- * that going backward gives the gradient of that number, and all inputs, moved a little along a random
- * direction d, must change it by Re (sum (conj (gradient) * d)). With complex numbers d is complex, and both
- * parts of the gradient are seen. The second order does the same with the sum of the products of the
- * gradients with weights, as a function of the inputs and of the gradients that arrive. */
+/* The operation becomes a real function of all its inputs: the sum of the products of its results with
+ * fixed weights, for complex numbers Re (conj (weight) * result). With those weights as incoming
+ * gradients, the backward pass returns the gradient of that function, and a small move of all inputs
+ * along a random direction d must change it by Re (sum (conj (gradient) * d)). For complex numbers d is
+ * complex, so that both parts of the gradient are tested. The second order does the same with the sum of
+ * the products of the gradients with weights, as a function of the inputs and of the incoming gradients. */
 
 #include "config.h"
 
@@ -22,10 +22,10 @@
 #define STEP          1e-5
 #define MAX_VARIABLES 24
 
-/* Something that is moved, or at least could be: an input, or a gradient that arrives. */
+/* A variable of the function: an input, or an incoming gradient. */
 typedef struct
 {
-  GTorchImpl *host; /* NULL: not given */
+  GTorchImpl *host; /* NULL if omitted */
   GTorchImpl *leaf; /* the same elements on the device under test */
   gint64 shape[GTORCH_MAX_DIMS];
   guint n_dims;
@@ -39,7 +39,7 @@ typedef struct
   Variable inputs[MAX_VARIABLES];
   guint n;
   Variable
-      uppers[MAX_VARIABLES]; /* one for each result; those of a differentiable one have a host */
+      uppers[MAX_VARIABLES]; /* one for each result; those of differentiable ones have a host */
   guint n_uppers;
   GRand *rand;
 } Case;
@@ -74,7 +74,7 @@ grads_free (GPtrArray *grads)
   g_ptr_array_unref (grads);
 }
 
-typedef GPtrArray GradArray; /* with holes */
+typedef GPtrArray GradArray; /* elements may be NULL */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GradArray, grads_free)
 
 static gboolean
@@ -93,7 +93,7 @@ random_number (GRand *rand, guint dtype)
              : re;
 }
 
-/* Puts values + distance * direction into the leaf. */
+/* Writes values + distance * direction to the leaf. */
 static void
 variable_move (Variable *self, gdouble distance)
 {
@@ -107,8 +107,8 @@ variable_move (Variable *self, gdouble distance)
     gtorch_autograd_ensure (self->leaf)->requires_grad = TRUE;
 }
 
-/* The variable takes `host`, which is in its layout. Where that has one part of the first dimension and the
- * shape has more, the part is repeated. */
+/* Takes ownership of `host`, which is in its layout. If that has size 1 in the first dimension and the
+ * shape has more, it is repeated. */
 static void
 variable_init (Variable *self, GTorchImpl *host, const gint64 *shape, guint n_dims, GRand *rand)
 {
@@ -202,7 +202,7 @@ case_init (Case *self, const Derivative *form)
       if (dtype == GTORCH_DTYPE_NONE)
         dtype = float_dtype (form->parts, n_floats++);
       else if (layout == LAYOUT_EXPANDED)
-        layout = LAYOUT_TRANSPOSED; /* indices stay different */
+        layout = LAYOUT_TRANSPOSED; /* the indices stay unique */
       if (layout == LAYOUT_EXPANDED)
         {
           if (spec.n_dims > 0)
@@ -216,7 +216,7 @@ case_init (Case *self, const Derivative *form)
     }
 }
 
-/* Makes a gradient for each result that has a history. */
+/* Creates a gradient for each result that has a history. */
 static void
 case_add_uppers (Case *self, GPtrArray *results)
 {
@@ -249,7 +249,7 @@ case_add_uppers (Case *self, GPtrArray *results)
     }
 }
 
-/* What is written to has memory of its own, in the layout of the inputs. */
+/* A tensor that is written to has its own memory, in the layout of the inputs. */
 static GTorchImpl *
 writable_copy (const Case *self, GTorchImpl *impl, GError **error)
 {
@@ -294,13 +294,14 @@ evaluate (const Case *self, GError **error)
       inputs->pdata[0] = copy;
       invokers = gtorch_op_in_place_invokers;
     }
-  gtorch_manual_seed (11); /* so that what is drawn is the same each time */
+  gtorch_manual_seed (11); /* so that random operations draw the same numbers each time */
   if (!invokers[sample->op]((GTorchImpl **) inputs->pdata, self->n, sample->attrs, results, error))
     return NULL;
   return g_steal_pointer (&results);
 }
 
-/* Goes backward from roots, at which `arriving` arrives. The result has the gradient of each wanted one. */
+/* Runs a backward pass from the roots with the incoming gradients `arriving`. Returns the gradient of
+ * each wanted tensor. */
 static GradArray *
 go_backward (GPtrArray *roots, GPtrArray *arriving, GPtrArray *wanted, gboolean create_graph,
              GError **error)
@@ -332,7 +333,7 @@ add_wanted (GPtrArray *wanted, const Variable *variables, guint n)
       g_ptr_array_add (wanted, variables[i].leaf);
 }
 
-/* The result has the gradient of each wanted input. */
+/* Returns the gradient of each wanted input. */
 static GradArray *
 first_gradients (const Case *self, gboolean create_graph, GError **error)
 {
@@ -359,7 +360,7 @@ first_gradients (const Case *self, gboolean create_graph, GError **error)
   return go_backward (roots, arriving, wanted, create_graph, error);
 }
 
-/* The weights are fixed and have no symmetry. */
+/* The weights are fixed and asymmetric. */
 static Number
 weight (guint nth, gint64 i, guint dtype)
 {
@@ -379,7 +380,8 @@ weights_new (const GTorchImpl *like, guint nth)
   return impl_to_test_device (host);
 }
 
-/* The weighted sum of the gradients is differentiated by each wanted input and by what arrives. */
+/* Differentiates the weighted sum of the gradients with respect to each wanted input and to the incoming
+ * gradients. */
 static GradArray *
 second_gradients (const Case *self, GError **error)
 {
@@ -403,7 +405,7 @@ second_gradients (const Case *self, GError **error)
   return go_backward (roots, arriving, wanted, FALSE, error);
 }
 
-/* The number that is differentiated; *size is the sum of the absolute values of its terms. */
+/* Computes the function; *size is the sum of the absolute values of its terms. */
 static gboolean
 number (const Case *self, gdouble *sum, gdouble *size, GError **error)
 {
@@ -440,8 +442,8 @@ number (const Case *self, gdouble *sum, gdouble *size, GError **error)
   return TRUE;
 }
 
-/* Moves one variable along its direction. `margin` is what rounding may make of the difference: some units in
- * the last place of the terms, over the step. */
+/* Moves one variable along its direction. `margin` bounds the rounding error of the difference: some
+ * units in the last place of the terms, divided by the step. */
 static gboolean
 difference_along (const Case *self, Variable *variable, gdouble *numeric, gdouble *margin,
                   GError **error)
@@ -478,12 +480,12 @@ agrees (const Case *self, Variable *variable, const GTorchImpl *grad, gdouble *a
     }
   if (!difference_along (self, variable, numeric, &margin, error))
     return FALSE;
-  /* The curve adds the square of the step times a sixth of the third derivative: 1e-10 times what is below
-   * 1e4 for the ranges of the samples. */
+  /* the truncation error is the square of the step times a sixth of the third derivative: 1e-10 times
+   * less than 1e4 for the ranges of the samples */
   return fabs (*numeric - *analytic) <= margin + 1e-6 * (1 + size);
 }
 
-/* Tells the first element that is to blame. */
+/* Reports the first element with a wrong gradient. */
 static gchar *
 find_culprit (const Case *self, Variable *variable, const gchar *name, const GTorchImpl *grad)
 {
@@ -506,7 +508,7 @@ find_culprit (const Case *self, Variable *variable, const gchar *name, const GTo
   return g_strdup_printf ("%s: the gradient is wrong in several elements", name);
 }
 
-/* An in-place call needs a result that has the shape and dtype of input 0. */
+/* An in-place call needs a result with the shape and dtype of input 0. */
 static gboolean
 can_be_in_place (Case *self)
 {
@@ -530,18 +532,18 @@ can_be_in_place (Case *self)
   return can;
 }
 
-/* Is the error that such inputs are not what the operation is for? */
+/* Returns TRUE if the error says that the operation does not support such inputs. */
 static gboolean
 is_no_form (const Derivative *form, const GError *error)
 {
   const GTorchOpClass *op = &gtorch_ops[form->sample->op];
 
   if (form->parts != PARTS_REAL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE))
-    return form->parts != PARTS_COMPLEX || op->cpu == NULL
+    return form->parts != PARTS_COMPLEX || !op_computes (op)
            || !(op->dtypes & GTORCH_DTYPES (COMPLEX128)) || op->promote == GTORCH_PROMOTE_NONE;
   if (form->parts == PARTS_REAL && g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE))
     return !(op->dtypes & GTORCH_DTYPES (FLOAT64));
-  /* what shows memory in another way may be refused by its layout */
+  /* views may be refused because of their layout */
   return form->layout != LAYOUT_CONTIGUOUS
          && (form->sample->op == GTORCH_OP_VIEW || form->sample->op == GTORCH_OP_VIEW_AS
              || form->sample->op == GTORCH_OP_VIEW_AS_COMPLEX)

@@ -5,9 +5,9 @@
 
 #include "op-values.h"
 
-/* Gradients of a sample of a row against differences, once in each form that its inputs may have. */
+/* Compares the gradients of a row's sample with differences, in each form that its inputs may have. */
 
-/* Which of the floating-point inputs are complex. */
+/* The floating-point inputs that are complex. */
 typedef enum
 {
   PARTS_REAL,
@@ -24,22 +24,23 @@ typedef struct
   gboolean in_place;
   Parts parts;
   Layout layout;       /* of the inputs */
-  Layout upper_layout; /* of the gradients that arrive */
-  guint round;         /* other numbers each time */
+  Layout upper_layout; /* of the incoming gradients */
+  guint round;         /* selects the random numbers */
 } Derivative;
 
 typedef enum
 {
   DERIVATIVE_AGREES,
-  DERIVATIVE_DIFFERS, /* the message tells where */
-  DERIVATIVE_NO_FORM, /* the operation is not defined for such inputs, or nothing can flow */
-  DERIVATIVE_FAILS,   /* with error set */
+  DERIVATIVE_DIFFERS, /* the message names the element */
+  DERIVATIVE_NO_FORM, /* the operation is not defined for such inputs, or no gradient can flow */
+  DERIVATIVE_FAILS,   /* with the error set */
 } DerivativeResult;
 
 DerivativeResult derivative_check (const Derivative *self, gchar **message, GError **error);
-/* Is there no derivative of the operation, or none with respect to this input? It is an error to want it. */
+/* Returns TRUE if the operation has no derivative, or none with respect to this input: computing it is an
+ * error. */
 gboolean derivative_is_undefined (const GTorchSample *sample, guint input);
-/* For the messages of tests. */
+/* Returns a description for the messages of tests. */
 gchar *derivative_str (const Derivative *self);
-/* How many inputs have no dtype of their own. */
+/* Returns how many inputs have no dtype of their own. */
 guint sample_count_floats (const GTorchSample *sample);

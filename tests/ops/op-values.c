@@ -28,7 +28,7 @@ element (const GTorchImpl *impl, gint64 index)
   return (char *) gtorch_impl_data (impl) + offset * (gint64) gtorch_dtype_size (impl->dtype);
 }
 
-/* Of the tensors of a device that were looked into last: what they are on the host. */
+/* A cache of host copies of the device tensors that were read last. */
 static struct
 {
   GTorchStorage *theirs;
@@ -171,7 +171,7 @@ input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble l
   impl = shaped (dtype, layout, spec->shape, spec->n_dims);
   if (spec->dtype != GTORCH_DTYPE_NONE && kind == GTORCH_KIND_INT)
     {
-      /* an index, a class: valid for every dimension of at least two */
+      /* an index or a class: valid for every dimension of size two or more */
       low = 0;
       high = 1;
     }
@@ -228,11 +228,11 @@ dtype_tolerance (guint dtype)
 {
   gdouble eps = gtorch_dtype_infos[gtorch_dtype_infos[dtype].real].eps;
 
-  /* what float64 is held against is float64 itself, computed in another order */
+  /* the reference of float64 is float64 itself, computed in another order */
   return eps * (eps < 1e-10 ? 128 : 32);
 }
 
-/* The margin is relative to the scale. */
+/* The tolerance is relative to the scale. */
 static gboolean
 same (gdouble a, gdouble b, gdouble tolerance, gdouble scale)
 {
@@ -256,7 +256,7 @@ difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble toleranc
                             gtorch_impl_shape_str (expected));
   if (kind < GTORCH_KIND_FLOAT)
     tolerance = 0;
-  else /* of integers, say */
+  else /* for integers */
     tolerance = MAX (tolerance, dtype_tolerance (impl->dtype));
   for (i = 0; i < impl->numel; i++)
     {
@@ -275,10 +275,10 @@ difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble toleranc
 
       if (kind == GTORCH_KIND_FLOAT && fabs (creal (b)) > max)
         b = copysign (INFINITY, creal (b));
-      /* beyond the range, infinities and NaN are in either part */
+      /* if out of range, infinities and NaN are in either part */
       if (kind == GTORCH_KIND_COMPLEX && cabs (b) > max && !(cabs (a) <= max))
         continue;
-      /* a part of a complex number is rounded as the whole */
+      /* a part of a complex number has the rounding error of the whole */
       scale = isfinite (cabs (b)) ? cabs (b) : 0;
       if (!same (creal (a), creal (b), tolerance, scale)
           || !same (cimag (a), cimag (b), tolerance, scale))

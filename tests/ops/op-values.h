@@ -8,9 +8,10 @@
 #include <gtorch/dispatch/gtorch-op-samples-private.h>
 #include <gtorch/gtorch.h>
 
+#include "gtorch-ops-private.h"
 #include "test-device.h"
 
-/* Inputs for operations in every dtype and layout, and reading what came out. */
+/* Inputs for operations in every dtype and layout, and access to results. */
 
 typedef enum
 {
@@ -26,17 +27,24 @@ extern const gchar *const layout_names[N_LAYOUTS];
 
 typedef double _Complex Number;
 
+/* Returns whether devices compute something: they do not for views and for composites. */
+static inline gboolean
+op_computes (const GTorchOpClass *op)
+{
+  return gtorch_cpu_runs[op->id] != NULL;
+}
+
 /* On any device, though slowly where each element is set on another than the CPU. */
 Number element_get (const GTorchImpl *impl, gint64 index);
 void element_set (const GTorchImpl *impl, gint64 index, Number value);
 /* Random values in [low, high]; integers are whole numbers, bool 0 or 1. */
 GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low,
                        gdouble high, GRand *rand);
-/* A copy of the values in another dtype, contiguous or not. */
+/* Returns a copy of the values in another dtype, contiguous or not. */
 GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
 GTorchImpl *input_copy_laid (const GTorchImpl *impl, guint dtype, Layout layout);
-/* Is it that the device does not have the operation? Skips the test then: what it lacks must be said. */
+/* Returns TRUE if the device does not support the operation, and then skips the test. */
 gboolean is_lacking (const GError *error);
 gdouble dtype_tolerance (guint dtype);
-/* NULL, or what differs. Integers and bool must be equal. */
+/* Returns NULL, or a description of the difference. Integers and bool must be equal. */
 gchar *difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance);

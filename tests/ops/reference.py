@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Makes data/reference.safetensors: what PyTorch gives for the samples of the operation rows.
+"""Writes data/reference.safetensors: PyTorch's results for the samples of the operation rows.
 
     python3 tests/ops/reference.py        with a Python that has torch; rewrite the file when rows change
 
-For each sample the inputs, the results and, in float64, the gradients of sum (result * weight) are kept,
-where the weight of element i of result j is cos (i + j). Names: <op>/<sample>/<dtype>/{in,out,grad}<n>; a
-complex tensor is stored with a last dimension of two. Rows without a reference are named with the reason.
+For each sample the file has the inputs, the results and, in float64, the gradients of sum (result *
+weight), where the weight of element i of result j is cos (i + j). Names:
+<op>/<sample>/<dtype>/{in,out,grad}<n>; a complex tensor is stored with a last dimension of two.
+Rows without a reference are named with the reason.
 """
 
 import json
@@ -99,7 +100,8 @@ def results_of(value):
 
 
 def reference(row, index, sample, dtype, store):
-    """Some arguments (the weights of classes) are not differentiable: then only the first is asked."""
+    """Some arguments (the weights of classes) are not differentiable: then only the gradient of
+    the first is computed."""
     try:
         attempt(row, index, sample, dtype, store, None)
     except RuntimeError as error:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Whatever adds many numbers up. All are equal, or of two kinds: then each addition to one accumulator is
- * rounded in the same direction, and the result is a number that is known. No way to it may have more than
- * CHAIN roundings one after the other, and one for each 256 elements, whose errors add up: millions of
- * additions to a float32 end some per cent off. The elements are GTORCH_TEST_ELEMENTS, or a million. */
+/* Operations that sum many numbers. All numbers are equal, or of two kinds: then each addition to one
+ * accumulator is rounded in the same direction, and the exact result is known. No result may have more
+ * than CHAIN consecutive roundings, and one for each 256 elements, whose errors add up: millions of
+ * additions to one float32 would be wrong by some per cent. The number of elements is
+ * GTORCH_TEST_ELEMENTS, or a million. */
 
 #include "config.h"
 
@@ -19,10 +20,10 @@ typedef struct
 {
   guint dtype;
   gint64 n;
-  gdouble c;         /* as the dtype has it */
-  gdouble chain;     /* roundings, if not as many as said above */
-  GTorchImpl *x;     /* n times c */
-  GTorchImpl *mixed; /* c and 2 c in turns */
+  gdouble c;         /* rounded to the dtype */
+  gdouble chain;     /* number of roundings, if not the default above */
+  GTorchImpl *x;     /* n elements c */
+  GTorchImpl *mixed; /* alternating c and 2 c */
   GTorchImpl *ones;
 } Data;
 
@@ -56,7 +57,7 @@ data_init (Data *data, guint dtype)
 
   data->dtype = dtype;
   data->n = n;
-  /* sums stay in the range of float16 */
+  /* keeps sums in the range of float16 */
   data->x = filled (&n, 1, dtype == GTORCH_DTYPE_FLOAT16 ? 0.0011 : 0.1, dtype);
   data->c = creal (element_get (data->x, 0));
   data->ones = filled (&n, 1, 1, dtype);
@@ -77,13 +78,13 @@ data_clear (Data *data)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Data, data_clear)
 
-/* Element i of what came out; takes the result. */
+/* Checks element i of the result; consumes the result. */
 static void
 check_at (const Data *data, const gchar *what, GTorchImpl *result, gint64 i, gdouble expected)
 {
   const guint dtype = result->dtype;
-  /* Products add those of blocks of at least 256 to the result, and scans of GPUs pass the sums of blocks
-   * on. */
+  /* Products add those of blocks of at least 256 to the result, and scans on GPUs pass on the sums of
+   * blocks. */
   const gdouble chain = data->chain > 0 ? data->chain : CHAIN + (gdouble) data->n / 256;
   const gdouble tolerance = gtorch_dtype_infos[dtype].eps
                             + chain * gtorch_dtype_infos[gtorch_dtype_infos[dtype].compute].eps / 2;
@@ -176,7 +177,7 @@ running_sums (gconstpointer dtype)
   if (data.dtype == GTORCH_DTYPE_FLOAT32)
     {
       near = filled (&data.n, 1, 1 + 0x1p-22, data.dtype);
-      /* each factor's rounding would count */
+      /* the rounding of each factor would count */
       if (test_device ()->type == GTORCH_DEVICE_TYPE_CPU)
         data.chain = 3;
       near_columns = shaped (near, rows, 2);
@@ -366,14 +367,14 @@ last (gint64 i, gint64 n)
   return n - 1;
 }
 
-/* Every second element comes to the last place, the others to as many others. */
+/* Every second element goes to the last index, the others to as many other indices. */
 static gint64
 half_last (gint64 i, gint64 n)
 {
   return i % 2 == 0 ? n - 1 : i / 2;
 }
 
-/* Every `period`-th element comes to the last place; with a negative one, about as many at random. */
+/* Every `period`-th element goes to the last index; if negative, about as many at random. */
 static gint64 period;
 
 static gint64
@@ -386,7 +387,7 @@ sometimes_last (gint64 i, gint64 n)
              : i / 2;
 }
 
-/* However small its part is, and wherever its elements lie: each sum of a crowd is rounded once. */
+/* Each sum of a crowd is rounded once, however small its share is, and wherever its elements are. */
 static void
 crowds_of_all_periods (void)
 {
@@ -431,7 +432,7 @@ crowds_of_all_periods (void)
     }
 }
 
-/* To which places the elements go, of how many. */
+/* The indices of the elements, and the number of indices. */
 static void
 crowds_of (Data data, const gchar *what, gint64 (*place) (gint64 i, gint64 n), gint64 n_places,
            gdouble part)

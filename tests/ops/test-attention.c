@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Attention on sizes of more than one block, held against the same made of products and softmax, which is
- * what a mask that learns asks for. */
+/* Attention on sizes of more than one block, compared with products and softmax, which the library uses
+ * if the mask requires grad. */
 
 #include "config.h"
 
@@ -38,7 +38,7 @@ assert_close (GTorchTensor *a, GTorchTensor *b)
     g_assert_cmpfloat_with_epsilon (x[i], y[i], 1e-11);
 }
 
-/* The result, and the gradients of its sum of squares in grads. */
+/* Returns the result, and in grads the gradients of its sum of squares. */
 static GTorchTensor *
 attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns, gboolean is_causal,
         gboolean enable_gqa, GTorchTensor **grads)
@@ -77,7 +77,7 @@ attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns,
   return result;
 }
 
-/* Additive: what a bool mask or the diagonal says, with a whole row masked unless it is causal. */
+/* Returns the additive form of a bool mask or of causality, with a whole row masked unless it is causal. */
 static GTorchTensor *
 mask_new (gint64 rows, gint64 columns, gboolean is_causal, gboolean holes)
 {
@@ -140,7 +140,7 @@ masked (void)
   compare (130, 90, 1, FALSE, TRUE);
 }
 
-/* Several heads of the query share one of key and value. */
+/* Several query heads share one head of key and value. */
 static void
 grouped (void)
 {
@@ -149,7 +149,7 @@ grouped (void)
   compare (130, 90, 3, FALSE, TRUE);
 }
 
-/* Through the gradient of the gradient, which is made of other operations. */
+/* Tests the gradient of the gradient, which is composed of other operations. */
 static void
 grouped_gradients_have_gradients (void)
 {
@@ -175,7 +175,7 @@ grouped_gradients_have_gradients (void)
       g_autoptr (GTorchTensor) sum = NULL;
       g_autoptr (GTorchTensor) all = NULL;
 
-      if (mask != NULL) /* one that learns is what products and softmax are for */
+      if (mask != NULL) /* products and softmax are used if the mask requires grad */
         gtorch_tensor_set_requires_grad (mask, TRUE, &error);
       result = must (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2],
                                                           mask, 0, FALSE, 0, TRUE, &error),
@@ -198,7 +198,7 @@ grouped_gradients_have_gradients (void)
           gtorch_tensor_set_grad (operands[i], NULL, &error);
           g_assert_no_error (error);
         }
-      if (mask != NULL) /* its gradient has a graph, and that has the mask */
+      if (mask != NULL) /* its gradient has a graph, which contains the mask */
         gtorch_tensor_set_grad (mask, NULL, &error);
       gtorch_tensor_backward (all, NULL, FALSE, FALSE, &error);
       g_assert_no_error (error);
@@ -218,7 +218,7 @@ grouped_gradients_have_gradients (void)
     }
 }
 
-/* No matrix of weights: that would be 800 MB. */
+/* Without a matrix of weights, which would have 800 MB. */
 static void
 long_rows_need_little_memory (void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Mixed precision: what each operation does with its inputs, and the regions. */
+/* Mixed precision: the dtype in which each operation computes, and the regions. */
 
 #include "config.h"
 
@@ -33,7 +33,7 @@ region (GTorchDType dtype)
   return guard;
 }
 
-/* --- each operation, as autocast-reference.py has found PyTorch to do --- */
+/* --- each operation, compared with PyTorch as recorded by autocast-reference.py --- */
 
 static const GTorchSample *
 find_sample (const gchar *op, guint index)
@@ -53,8 +53,8 @@ dtype_of_letter (gchar letter, guint low)
   return letter == 'l' ? low : (letter == 'f' ? GTORCH_DTYPE_FLOAT32 : GTORCH_DTYPE_FLOAT64);
 }
 
-/* What the sample gives for inputs of these dtypes, in the file's words; "none" if it cannot be called with
- * them, autocast or not. */
+/* Returns the dtypes of the sample's results for inputs of these dtypes, in the words of the file; "none"
+ * if it does not accept them, with or without autocast. */
 static gchar *
 results_of (const GTorchSample *sample, const gchar *pattern, guint low)
 {
@@ -170,7 +170,7 @@ square_matrix (GTorchDType dtype, gboolean requires_grad)
   return ones (GTORCH_SHAPE (2, 2), dtype, requires_grad);
 }
 
-/* The dtype of a product of float32 matrices, here and now. */
+/* Returns the dtype of a product of float32 matrices here. */
 static GTorchDType
 product_dtype (void)
 {
@@ -212,7 +212,7 @@ values_are_those_of_the_casts (void)
 }
 
 static void
-gradients_have_the_dtypes_of_what_was_differentiated (void)
+gradients_have_the_dtypes_of_their_inputs (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -313,7 +313,7 @@ product_in_thread (gpointer data)
   gtorch_autocast_guard_end (guard); /* does nothing here */
   guard = region (GTORCH_DTYPE_FLOAT16);
   g_assert_cmpint (product_dtype (), ==, GTORCH_DTYPE_FLOAT16);
-  return guard; /* which the end of the thread ends */
+  return guard; /* the end of the thread ends it */
 }
 
 static void
@@ -371,9 +371,9 @@ binary_cross_entropy_is_refused_on_gpus (void)
   g_assert_cmpint (gtorch_tensor_get_dtype (logits), ==, GTORCH_DTYPE_FLOAT32);
 }
 
-/* --- casts that are kept --- */
+/* --- cached casts --- */
 
-/* What mm would be called with for this tensor. */
+/* Returns the tensor with which mm would be called. */
 static GTorchImpl *
 cast_of (GTorchTensor *x)
 {
@@ -390,7 +390,7 @@ cast_of (GTorchTensor *x)
 }
 
 static void
-casts_of_parameters_are_kept (void)
+casts_of_parameters_are_cached (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -424,13 +424,13 @@ casts_of_parameters_are_kept (void)
   g_assert_cmpint (cast->dtype, ==, GTORCH_DTYPE_FLOAT16);
   gtorch_impl_unref (cast);
   gtorch_autocast_guard_unref (inner);
-  /* only parameters are */
+  /* only casts of parameters are cached */
   g_clear_pointer (&first, gtorch_impl_unref);
   first = cast_of (plain);
   cast = cast_of (plain);
   g_assert_true (cast != first);
   gtorch_impl_unref (cast);
-  /* the end of the outermost region ends it */
+  /* the cache ends with the outermost region */
   g_clear_pointer (&first, gtorch_impl_unref);
   first = cast_of (weight);
   gtorch_autocast_guard_unref (outer);
@@ -438,7 +438,7 @@ casts_of_parameters_are_kept (void)
 }
 
 static void
-casts_of_changed_parameters_are_made_anew (void)
+changed_parameters_are_cast_again (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -458,7 +458,7 @@ casts_of_changed_parameters_are_made_anew (void)
 }
 
 static void
-casts_without_a_history_are_not_taken_for_gradients (void)
+casts_under_no_grad_are_not_reused_for_gradients (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -480,7 +480,7 @@ casts_without_a_history_are_not_taken_for_gradients (void)
 }
 
 static void
-nothing_is_kept_while_a_graph_is_captured (void)
+casts_are_not_cached_during_captures (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchTensor) weight = square_matrix (GTORCH_DTYPE_FLOAT32, TRUE);
@@ -495,7 +495,7 @@ nothing_is_kept_while_a_graph_is_captured (void)
   if (!test_can_capture ())
     return;
   guard = region (GTORCH_DTYPE_BFLOAT16);
-  before = gtorch_tensor_mm (weight, weight, &error); /* keeps a cast */
+  before = gtorch_tensor_mm (weight, weight, &error); /* caches a cast */
   stream = gtorch_stream_new (test_device (), 0, &error);
   g_assert_no_error (error);
   g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
@@ -517,7 +517,7 @@ nothing_is_kept_while_a_graph_is_captured (void)
   g_assert_cmpfloat (test_element (y, 0), ==, 18);
 }
 
-/* --- going backward --- */
+/* --- backward --- */
 
 typedef struct
 {
@@ -548,7 +548,7 @@ backward_turns_autocast_off (void)
   g_assert_true (gtorch_is_autocast_enabled (device_type ()));
 }
 
-/* Second derivatives of what was computed in low precision. */
+/* Computes second derivatives of low-precision results. */
 static void
 gradients_can_be_differentiated (void)
 {
@@ -581,7 +581,8 @@ G_DECLARE_FINAL_TYPE (TestProduct, test_product, TEST, PRODUCT, GTorchFunction)
 struct _TestProduct
 {
   GTorchFunction parent_instance;
-  GTorchDType given, forward, backward; /* of the input, and of products there */
+  /* the dtypes of the input, and of products in forward and backward */
+  GTorchDType given, forward, backward;
 };
 
 G_DEFINE_TYPE (TestProduct, test_product, GTORCH_TYPE_FUNCTION)
@@ -629,7 +630,7 @@ test_product_init (TestProduct *self)
 {
 }
 
-/* Calls it in a region, or outside, and goes backward where it is the other way round. */
+/* Calls it in a region, or outside, and runs backward in the opposite case. */
 static void
 use (TestProduct *product, gboolean in_region)
 {
@@ -655,7 +656,7 @@ use (TestProduct *product, gboolean in_region)
 }
 
 static void
-functions_go_backward_as_they_went_forward (void)
+backward_uses_the_autocast_mode_of_forward (void)
 {
   g_autoptr (TestProduct) product = g_object_new (TEST_TYPE_PRODUCT, NULL);
 
@@ -669,7 +670,7 @@ functions_go_backward_as_they_went_forward (void)
 }
 
 static void
-functions_may_have_a_dtype_of_their_own (void)
+functions_may_set_their_own_dtype (void)
 {
   g_autoptr (TestProduct) product =
       g_object_new (TEST_TYPE_PRODUCT, "cast-inputs", GTORCH_DTYPE_FLOAT16, NULL);
@@ -704,7 +705,7 @@ network_new (GError **error)
   return GTORCH_MODULE (network);
 }
 
-/* Inside or outside of a circle: the last loss. */
+/* Learns which points are inside a circle; returns the last loss. */
 static gdouble
 train (GTorchDType dtype)
 {
@@ -771,21 +772,21 @@ main (int argc, char **argv)
 #define ADD(name) g_test_add_func ("/GTorchAutocast/" #name, name)
   ADD (dtypes_of_results_are_pytorchs);
   ADD (values_are_those_of_the_casts);
-  ADD (gradients_have_the_dtypes_of_what_was_differentiated);
+  ADD (gradients_have_the_dtypes_of_their_inputs);
   ADD (regions_nest);
   ADD (run_is_a_region);
   ADD (other_dtypes_are_refused);
   ADD (regions_belong_to_a_thread);
   ADD (in_place_operations_are_left_alone);
   ADD (binary_cross_entropy_is_refused_on_gpus);
-  ADD (casts_of_parameters_are_kept);
-  ADD (casts_of_changed_parameters_are_made_anew);
-  ADD (casts_without_a_history_are_not_taken_for_gradients);
-  ADD (nothing_is_kept_while_a_graph_is_captured);
+  ADD (casts_of_parameters_are_cached);
+  ADD (changed_parameters_are_cast_again);
+  ADD (casts_under_no_grad_are_not_reused_for_gradients);
+  ADD (casts_are_not_cached_during_captures);
   ADD (backward_turns_autocast_off);
   ADD (gradients_can_be_differentiated);
-  ADD (functions_go_backward_as_they_went_forward);
-  ADD (functions_may_have_a_dtype_of_their_own);
+  ADD (backward_uses_the_autocast_mode_of_forward);
+  ADD (functions_may_set_their_own_dtype);
   ADD (training_converges);
   return g_test_run ();
 }

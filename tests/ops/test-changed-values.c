@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A result may be changed in place after the operation, as in y = a / b; y += 1, unless the gradient needs
- * its values: the operations whose gradients do, in PyTorch too, are listed. With --list all that the
- * gradients need is printed, of the inputs, too. */
+/* A result may be changed in place after the operation, as in y = a / b; y += 1, unless the gradient
+ * needs its values: these operations are listed, and are the same in PyTorch. --list prints all results
+ * and inputs that gradients need. */
 
 #include "config.h"
 
@@ -107,12 +107,12 @@ fill_inputs (GPtrArray *inputs, const GTorchSample *sample, guint floating)
 
 typedef enum
 {
-  UNKNOWN, /* cannot be seen with this sample */
+  UNKNOWN, /* this sample cannot show it */
   NEEDED,
   NOT_NEEDED,
 } Need;
 
-/* Does the gradient of input `wanted` need result `changed`, or input `changed - 100`? */
+/* Returns whether the gradient of input `wanted` needs result `changed`, or input `changed - 100`. */
 static Need
 need (const GTorchSample *sample, guint wanted, guint changed, guint floating)
 {
@@ -209,7 +209,7 @@ needs_a_result (const GTorchOpClass *op, guint wanted)
   return FALSE;
 }
 
-/* That with the most tensors. */
+/* Returns the sample with the most tensors. */
 static const GTorchSample *
 find_sample (const GTorchOpClass *op)
 {
@@ -249,8 +249,8 @@ results_may_be_changed (gconstpointer data)
     }
 }
 
-/* The gradient of an input in which the operation is linear does not need that input: the weights of a layer
- * may be changed before its backward pass, if what it was given requires no grad. */
+/* The gradient of an input in which the operation is linear does not need that input: the weights of a
+ * layer may be changed before its backward pass, if its input requires no grad. */
 static void
 linear_inputs_may_be_changed (void)
 {

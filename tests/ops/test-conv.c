@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions large enough for what libraries choose among: held against float64 on the CPU in each dtype,
- * with the channels in both places; the same bits each time; more elements than 32 bits count. */
+/* Convolutions that are large enough for libraries to choose among algorithms: compared with float64 on
+ * the CPU in each dtype, with the channels first and last; reproducible bits; more than 2^32 elements. */
 
 #include "config.h"
 
@@ -73,7 +73,7 @@ random_impl (const gint64 *shape, guint n_dims, guint dtype, GRand *rand)
   return input_new (&spec, dtype, LAYOUT_CONTIGUOUS, -1, 1, rand);
 }
 
-/* The same elements, the channels in the innermost place. */
+/* Returns the same elements with the channels in the innermost position. */
 static GTorchImpl *
 with_channels_last (GTorchImpl *impl)
 {
@@ -103,7 +103,7 @@ largest_difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble 
   return result;
 }
 
-/* Of the largest result; what TF32 would lose is 30 times the limit of float32. */
+/* Relative to the largest result; the error of TF32 is 30 times the limit of float32. */
 static gdouble
 limit (guint dtype)
 {
@@ -198,7 +198,7 @@ each_dtype_and_layout (gconstpointer data)
     }
 }
 
-/* A NaN stays within the reach of the filter. */
+/* A NaN affects only the results whose filter covers it. */
 static void
 nan_stays_local (void)
 {
@@ -244,7 +244,7 @@ images (GTorchImpl *all, gint64 first, gint64 n)
   return gtorch_impl_new_view (all, all->offset + first * all->strides[0], shape, all->strides, 4);
 }
 
-/* More elements than 32 bits count; only where there is memory for them. */
+/* More than 2^32 elements; only if there is memory for them. */
 static void
 more_than_32_bits (void)
 {
@@ -306,7 +306,7 @@ more_than_32_bits (void)
       for (k = 0; k < 4; k++)
         g_clear_pointer (&copies[k], gtorch_impl_unref);
     }
-  /* The weight's gradient is the sum of those of the parts. */
+  /* the gradient of the weight is the sum of those of the parts */
   g_clear_pointer (&grad, gtorch_impl_unref);
   c.x[0] = n;
   whole = run (WEIGHT, &c, y, x, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* No operation cuts the graph without a word: each floating-point result of floating-point inputs has a
- * history, through which going backward gives a gradient or says that there is none. What does not depend on
- * the values of its inputs is listed. */
+/* No operation cuts the graph silently: each floating-point result of floating-point inputs has a
+ * history, through which the backward pass gives a gradient or an error. Operations whose results do not
+ * depend on the values of their inputs are listed. */
 
 #include "config.h"
 
@@ -13,20 +13,20 @@
 #include "gtorch/autograd/gtorch-autograd-private.h"
 #include "op-derivatives.h"
 
-/* Results that have shapes from an input, or are drawn. */
+/* Results that take only the shape from an input, or are random. */
 static const gchar *const without_history[] = {
   "bernoulli_p",  "empty_like", "exponential", "full_like",     "new_empty",  "new_full",
   "new_ones",     "new_zeros",  "normal",      "normal_around", "ones_like",  "rand_like",
   "randint_like", "randn_like", "random",      "uniform",       "zeros_like",
 };
 
-/* Inputs of which something else than values is taken, or that are not read in a sample. */
+/* Inputs of which only metadata is used, or whose values a sample does not read. */
 static const gchar *const unused[] = {
   "expand_as.other", "reshape_as.other", "type_as.other",
-  "view_as.other",   "meshgrid.tensors", /* each by one of the results */
+  "view_as.other",   "meshgrid.tensors", /* each of these by one of the results */
 };
 
-/* Further results of those that are parts of others: what is saved for going backward. */
+/* Results that are parts of others: saved for the backward pass. */
 static const gchar *const statistics[] = { "attention", "native_batch_norm", "native_layer_norm" };
 
 static gboolean
@@ -49,7 +49,7 @@ is_floating (const GTorchImpl *impl)
   return gtorch_dtype_kind (impl->dtype) >= GTORCH_KIND_FLOAT;
 }
 
-/* With input `wanted` as the only one that requires grad. */
+/* Checks the sample with input `wanted` as the only one that requires grad. */
 static void
 check (const GTorchSample *sample, guint wanted, guint floating)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation with each of its operands in turn as what a stream has left out: it is refused, or gives
- * what is refused, unless it writes to all of the operand without a look at it. */
+/* Every operation with each of its operands in turn as the skipped result of a failed stream: the
+ * operation is refused, or its result cannot be read, unless it overwrites the whole operand without
+ * reading it. */
 
 #include "config.h"
 
@@ -12,7 +13,7 @@
 
 #define MAX_TENSORS 16
 
-/* Whose shape or dtype is asked for, and nothing else. */
+/* Operands of which only the shape or dtype is read. */
 static const gchar *const unread[] = {
   "empty_like.0", "expand_as.1", "new_empty.0", "reshape_as.1", "type_as.1", "view_as.1", NULL,
 };
@@ -78,7 +79,7 @@ overwrites (const GTorchSample *sample, gboolean in_place, guint i)
   return in_place && i == 0 && (gtorch_ops[sample->op].flags & GTORCH_OP_FLAG_OVERWRITES);
 }
 
-/* Does a result that there is say why it cannot be read? */
+/* Returns TRUE if an existing result refuses to be read. */
 static gboolean
 is_refused (GPtrArray *results)
 {
@@ -117,7 +118,7 @@ check_operand (const GTorchSample *sample, gboolean in_place, guint i, GTorchStr
       g_autoptr (GTorchStreamGuard) guard = gtorch_stream_guard_new (stream);
 
       result = invoke (sample, in_place, inputs, results, &error);
-      /* parts of a composite that need not wait for the others are done */
+      /* independent parts of a composite may have been computed */
       gtorch_stream_synchronize (stream, NULL, NULL);
     }
   else
@@ -156,9 +157,9 @@ refuses (gconstpointer data)
       check_operand (sample, form & 1, i, form & 2 ? stream : NULL);
 }
 
-/* The same whatever was there? */
+/* Checks that the result does not depend on the operand's values. */
 static void
-looks_at_nothing (gconstpointer data)
+ignores_the_values (gconstpointer data)
 {
   const GTorchSample *sample = data;
   g_autofree gpointer bytes = NULL;
@@ -174,8 +175,7 @@ looks_at_nothing (gconstpointer data)
 
       inputs_new (sample, 1, inputs);
       n_bytes = gtorch_impl_n_bytes (inputs[0]);
-      memset (gtorch_impl_data (inputs[0]), seed == 0 ? 0 : 0xff,
-              n_bytes); /* zeros, and not numbers */
+      memset (gtorch_impl_data (inputs[0]), seed == 0 ? 0 : 0xff, n_bytes); /* zeros, and NaN */
       g_assert_true (invoke (sample, TRUE, inputs, results, &error));
       if (seed == 0)
         bytes = g_memdup2 (gtorch_impl_data (inputs[0]), n_bytes);
@@ -204,7 +204,7 @@ main (int argc, char *argv[])
         continue;
       g_test_add_data_func (path, sample, refuses);
       if (op->flags & GTORCH_OP_FLAG_OVERWRITES)
-        g_test_add_data_func (blind, sample, looks_at_nothing);
+        g_test_add_data_func (blind, sample, ignores_the_values);
     }
   return g_test_run ();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms against their definition in long double, in all ways that lengths and numbers of lines
- * can take; complex gradients against differences; what is refused. */
+/* Fourier transforms compared with their definition in long double, for all kinds of lengths and numbers
+ * of lines; complex gradients compared with differences; errors. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 #define PI 3.14159265358979323846264338327950288L
 
-/* Random complex numbers that float32 can hold, of the dtype. */
+/* Returns random complex numbers of the dtype that float32 can represent. */
 static GTorchTensor *
 random_complex (const gint64 *shape, gsize n_dims, GTorchDType dtype, guint seed)
 {
@@ -45,7 +45,7 @@ must (GTorchTensor *tensor, GError *error)
   return tensor;
 }
 
-/* The call, with `error` in it. */
+/* Evaluates the call, which uses `error`, and checks for success. */
 #define TRY(call)                   \
   ({                                \
     GError *error = NULL;           \
@@ -56,7 +56,7 @@ must (GTorchTensor *tensor, GError *error)
 
 typedef long double _Complex Exact;
 
-/* Element k of the transform of a line of impl, 2-d. */
+/* Returns element k of the transform of a line of the 2-D impl. */
 static Exact
 defined (const GTorchImpl *impl, gint64 line, gint64 k, const Exact *roots)
 {
@@ -69,8 +69,8 @@ defined (const GTorchImpl *impl, gint64 line, gint64 k, const Exact *roots)
   return sum;
 }
 
-/* The relative error (root of squares) of the transforms of some lines and elements; of real lines the
- * half. */
+/* Returns the relative error (in the Euclidean norm) of some elements of the transforms; real lines have
+ * half of them. */
 static gdouble
 error_of (GTorchTensor *x, GTorchTensor *y)
 {
@@ -93,7 +93,7 @@ error_of (GTorchTensor *x, GTorchTensor *y)
   return (gdouble) sqrtl (wrong / all);
 }
 
-/* The relative distance of all elements. */
+/* Returns the relative distance of all elements. */
 static gdouble
 distance (GTorchTensor *a, GTorchTensor *b)
 {
@@ -121,7 +121,7 @@ same_bits (GTorchTensor *a, GTorchTensor *b)
          && a->impl->is_contiguous && b->impl->is_contiguous && g_bytes_equal (x, y);
 }
 
-/* Each butterfly adds a rounding error of about eps / 2 at random; a convolution is three transforms. */
+/* Each butterfly adds a random rounding error of about eps / 2; a convolution is three transforms. */
 static gdouble
 allowed (GTorchDType dtype, gint64 n)
 {
@@ -234,9 +234,9 @@ threads_make_no_difference (void)
   gtorch_set_num_threads (before, NULL);
 }
 
-/* NaN in one line does not reach those that are transformed together with it. */
+/* A NaN in one line does not affect lines that are transformed together with it. */
 static void
-lines_do_not_touch_each_other (void)
+lines_are_independent (void)
 {
   g_autoptr (GTorchTensor) x = random_complex (GTORCH_SHAPE (16, 35), GTORCH_DTYPE_COMPLEX64, 3);
   g_autoptr (GTorchTensor) before =
@@ -253,9 +253,9 @@ lines_do_not_touch_each_other (void)
       g_assert_true (element_get (after->impl, i) == element_get (before->impl, i));
 }
 
-/* More lengths than plans are kept, each twice; then none. */
+/* Uses more lengths than the cache has plans, each twice; then disables the cache. */
 static void
-plans_come_and_go (void)
+plans_are_evicted (void)
 {
   GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (test_device ());
   const guint before = gtorch_fft_plan_cache_get_max_size (cache);
@@ -303,9 +303,9 @@ integers_and_short_floats_are_promoted (void)
   g_assert_true (element_get (d->impl, 0) == 6);
 }
 
-/* Neighbours of a real line are taken as pairs; here they are one element. */
+/* A real transform treats neighbouring elements as pairs; here they are one element. */
 static void
-repeated_elements_make_a_line (void)
+expanded_lines_are_transformed (void)
 {
   static const gint64 lengths[] = { 2, 5, 6, 64, 1000, 65536 };
   guint i;
@@ -341,7 +341,7 @@ parts_share_memory (void)
   g_assert_cmpuint (gtorch_tensor_get_version (x), ==, 1);
 }
 
-/* Writing to the imaginary part of what has a history changes that history. */
+/* A write to the imaginary part of a tensor with a history changes that history. */
 static void
 parts_are_written_in_place (void)
 {
@@ -432,7 +432,7 @@ complex_gradients_agree_with_differences (void)
     }
 }
 
-/* --- what is refused --- */
+/* --- errors --- */
 
 static void
 refuse (GTorchTensor *result, GError **error, GTorchError code, const gchar *message)
@@ -523,11 +523,11 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/fft/several_dimensions_are_one_after_the_other",
                    several_dimensions_are_one_after_the_other);
   g_test_add_func ("/GTorch/fft/threads_make_no_difference", threads_make_no_difference);
-  g_test_add_func ("/GTorch/fft/lines_do_not_touch_each_other", lines_do_not_touch_each_other);
-  g_test_add_func ("/GTorch/fft/plans_come_and_go", plans_come_and_go);
+  g_test_add_func ("/GTorch/fft/lines_are_independent", lines_are_independent);
+  g_test_add_func ("/GTorch/fft/plans_are_evicted", plans_are_evicted);
   g_test_add_func ("/GTorch/fft/integers_and_short_floats_are_promoted",
                    integers_and_short_floats_are_promoted);
-  g_test_add_func ("/GTorch/fft/repeated_elements_make_a_line", repeated_elements_make_a_line);
+  g_test_add_func ("/GTorch/fft/expanded_lines_are_transformed", expanded_lines_are_transformed);
   g_test_add_func ("/GTorch/fft/parts_share_memory", parts_share_memory);
   g_test_add_func ("/GTorch/fft/parts_are_written_in_place", parts_are_written_in_place);
   g_test_add_func ("/GTorch/fft/complex_gradients_agree_with_differences",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Gradients where differences tell nothing: ties, kinks, zeros of norms and products, infinities and NaN.
- * What is expected is PyTorch's convention, and where its formulas give NaN for no reason, the derivative.
- * Element i of a result has the weight i + 1; the second gradient is that of the sum of all first ones. */
+/* Gradients at points where differences do not work: ties, kinks, zeros of norms and products, infinities
+ * and NaN. The expected values follow PyTorch's convention, and are the derivative where its formulas
+ * give NaN without reason. Element i of a result has the weight i + 1; the second gradient is that of the
+ * sum of all first ones. */
 
 #include "config.h"
 
@@ -108,7 +109,7 @@ FIRST_OF_TWO (cummax, cummax (x[0], 0, &values, NULL, error))
 FIRST_OF_TWO (cummin, cummin (x[0], 0, &values, NULL, error))
 /* clang-format on */
 
-/* All elements of the second input go to the first element of the first one. */
+/* Sends all elements of the second input to the first element of the first one. */
 static GTorchImpl *
 scattered (GTorchImpl *const *x, GTorchIndexReduction reduce, GError **error)
 {
@@ -154,7 +155,7 @@ static const Point points[] = {
   { "mish", point_mish, 1, 2, { { 1000, -1000 } }, { { 1, 0 } }, TRUE, { { 0 } } },
   { "gelu", point_gelu, 1, 2, { { 1000, -1000 } }, { { 1, 0 } }, TRUE, { { 0 } } },
   { "gelu_tanh", point_gelu_tanh, 1, 2, { { 1000, -1000 } }, { { 1, 0 } }, TRUE, { { 0 } } },
-  /* where a formula has no value */
+  /* points where a formula is undefined */
   { "sqrt", point_sqrt, 1, 2, { { 0, 4 } }, { { INF, 0.5 } }, FALSE, { { 0 } } },
   { "sinc", point_sinc, 1, 2, { { 0, 1 } }, { { 0, -2 } }, TRUE, { { -G_PI * G_PI / 3, 4 } } },
   { "lgamma", point_lgamma, 1, 3, { { 1, -0.5, 2 } }, { { -0.57721566490153286, 0.07297994795715304, 1.2683530052954014 } },
@@ -187,13 +188,13 @@ static const Point points[] = {
   { "cummax", point_cummax, 1, 3, { { 1, 1, 0 } }, { { 1, 5, 0 } }, TRUE, { { 0 } } },
   { "cummin", point_cummin, 1, 3, { { 1, 1, 2 } }, { { 1, 5, 0 } }, TRUE, { { 0 } } },
   { "scatter_amax", point_scatter_amax, 2, 3, { { 2, 5, 5 }, { 2, 1, 2 } }, { { 1.0 / 3, 2, 3 }, { 1.0 / 3, 0, 1.0 / 3 } }, TRUE, { { 0 } } },
-  /* infinities that have no part in the result */
+  /* infinities that do not contribute to the result */
   { "logsumexp", point_logsumexp, 1, 3, { { -INF, 0, 0 } }, { { 0, 0.5, 0.5 } }, TRUE, { { 0 } } },
   { "logcumsumexp", point_logcumsumexp, 1, 3, { { -INF, 0, -INF } }, { { 0, 5, 0 } }, TRUE, { { 0 } } },
   { "softmax", point_softmax, 1, 3, { { -INF, 0, 0 } }, { { 0, -0.25, 0.25 } }, TRUE, { { 0 } } },
   { "log_softmax", point_log_softmax, 1, 3, { { -INF, 0, 0 } }, { { 1, -1, 0 } }, TRUE, { { 0 } } },
   { "nansum", point_nansum, 1, 3, { { NAN, 0, 1 } }, { { 0, 1, 1 } }, TRUE, { { 0 } } },
-  /* norms of nothing */
+  /* norms of zeros */
   { "norm_0", point_norm_0, 1, 3, { { 0, 1, NAN } }, { { 0, 0, 0 } }, TRUE, { { 0 } } },
   { "norm_1", point_norm_1, 1, 3, { { 0, -1, 2 } }, { { 0, -1, 1 } }, TRUE, { { 0 } } },
   { "norm_1_5", point_norm_1_5, 1, 2, { { 0, 0 } }, { { 0, 0 } }, TRUE, { { 0 } } },
@@ -205,7 +206,7 @@ static const Point points[] = {
   { "norm_minus_inf", point_norm_minus_inf, 1, 3, { { -2, 1, 2 } }, { { 0, 1, 0 } }, TRUE, { { 0 } } },
   { "std", point_std, 1, 3, { { 2, 2, 2 } }, { { 0, 0, 0 } }, TRUE, { { 0 } } },
   { "var", point_var, 1, 3, { { 2, 2, 2 } }, { { 0, 0, 0 } }, TRUE, { { 0 } } },
-  /* products of zeros */
+  /* products with zeros */
   { "prod_of_one_zero", point_prod, 1, 3, { { 2, 0, 3 } }, { { 0, 6, 0 } }, TRUE, { { 3, 5, 2 } } },
   { "prod_of_two_zeros", point_prod, 1, 3, { { 0, 0, 3 } }, { { 0, 0, 0 } }, TRUE, { { 3, 3, 0 } } },
   { "prod_of_three_zeros", point_prod, 1, 4, { { 0, 0, 3, 0 } }, { { 0, 0, 0 } }, TRUE, { { 0 } } },
@@ -349,7 +350,7 @@ static const ComplexPoint complex_points[] = {
 };
 /* clang-format on */
 
-/* The second order must have a value, too. */
+/* The second derivative must be defined, too. */
 static void
 has_complex_gradient (gconstpointer data)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The gradient of every operation against differences of its values, over the samples of its row, for real
- * and complex numbers, in all layouts of inputs and of the gradients that arrive, in place and not; and the
- * gradient of that gradient against differences of it. An argument, or GTORCH_GRADIENT_ROUNDS, asks for more
- * rounds, each with other numbers and other pairs of layouts. */
+/* Compares the gradient of every operation with differences of its values, on the samples of its row, for
+ * real and complex numbers, in all layouts of inputs and of incoming gradients, in place and out of
+ * place; and the gradient of that gradient with differences of it. An argument, or
+ * GTORCH_GRADIENT_ROUNDS, sets the number of rounds, each with other numbers and other pairs of layouts. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 static guint n_rounds, n_checked;
 
-/* Which layouts meet changes with the round, so that all do in the end. */
+/* The pairs of layouts change with the round, so that all occur in the end. */
 static Layout
 upper_layout (const Derivative *form)
 {
@@ -23,7 +23,7 @@ upper_layout (const Derivative *form)
          % N_LAYOUTS;
 }
 
-/* FALSE to go on no further. */
+/* Returns FALSE to stop. */
 static gboolean
 check (Derivative *form)
 {
@@ -87,7 +87,7 @@ check_all (const GTorchOpClass *op, guint order, gboolean in_place)
                 .round = round,
               };
 
-              /* mixed ones say nothing more about layouts */
+              /* mixed kinds add nothing to the test of layouts */
               if ((parts >= PARTS_REAL_FIRST || is_under_sanitizer ())
                   && layout != (sample->index + round) % N_LAYOUTS)
                 continue;
@@ -155,7 +155,7 @@ main (int argc, char *argv[])
         if (gtorch_op_samples[s].op == i && gtorch_op_samples[s].grad
             && has_floats (&gtorch_op_samples[s]))
           break;
-      if (s == gtorch_n_op_samples || (op->grad == NULL && op->cpu != NULL))
+      if (s == gtorch_n_op_samples || (op->grad == NULL && op_computes (op)))
         continue;
       add (op, "agree_with_differences", gradients_agree_with_differences);
       add (op, "second_agree", second_gradients_agree_with_differences);

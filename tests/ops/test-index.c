@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indexing, by items and in its written form: the rules of placement, errors and shared memory. */
+/* Indexing, by items and in its text form: the position of dimensions, errors and shared memory. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #define NEW_AXIS       GTORCH_INDEX_NEW_AXIS, 0, 0, 0
 #define TENSOR(i)      GTORCH_INDEX_TENSOR, (i), 0, 0
 
-/* 0, 1, 2, … in a shape */
+/* Returns 0, 1, 2, … in a shape. */
 static GTorchTensor *
 counting (GTorchDType dtype, const gint64 *shape, gsize n_dims)
 {
@@ -59,7 +59,8 @@ assert_error (GTorchTensor *result, GError **error, GTorchError code, const gcha
 {
   g_assert_true (test_fails (result, error));
   g_assert_error (*error, GTORCH_ERROR, code);
-  g_assert_true (g_str_has_prefix ((*error)->message, message)); /* GPUs add who found it */
+  /* GPUs append the function that reported it */
+  g_assert_true (g_str_has_prefix ((*error)->message, message));
   g_clear_error (error);
 }
 
@@ -154,7 +155,7 @@ errors_leave_the_tensor_alone (void)
   written = gtorch_tensor_index_put_inplace (x, items, 8, &bad, 1, ones, FALSE, &error);
   assert_error (written != NULL ? g_object_ref (written) : NULL, &error, GTORCH_ERROR_INDEX,
                 "index_put: index 3 is out of range for dimension 1 of size 3");
-  if (test_device () == gtorch_device_cpu ()) /* a GPU finds it out on the way */
+  if (test_device () == gtorch_device_cpu ()) /* a GPU detects it asynchronously */
     assert_values (x, "[2, 3]", GTORCH_SHAPE (0, 0, 0, 0, 0, 0));
   assert_error (gtorch_tensor_index (x, items, 8, &floats, 1, &error), &error, GTORCH_ERROR_DTYPE,
                 "index: an index tensor is of int64 or int32, not of float32");
@@ -172,9 +173,9 @@ errors_leave_the_tensor_alone (void)
                 "index: there is more than one ellipsis");
 }
 
-/* What a queue finds on its way, as what is found at once. */
+/* Errors of a stream have the same text as synchronous ones. */
 static void
-parts_speak_in_the_name_of_the_whole (void)
+errors_of_parts_name_the_whole_operation (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchStream) stream = gtorch_stream_new (test_device (), 0, &error);
@@ -222,7 +223,7 @@ parts_speak_in_the_name_of_the_whole (void)
 }
 
 static void
-written_form_is_checked (void)
+text_form_is_checked (void)
 {
   static const struct
   {
@@ -248,9 +249,9 @@ written_form_is_checked (void)
                   cases[i].message);
 }
 
-/* Whatever the text, there is a tensor or an error. */
+/* Any text gives a tensor or an error. */
 static void
-written_form_survives_noise (void)
+text_form_survives_noise (void)
 {
   static const gchar *const pieces[] = { "0",     "-1", ":",  "::", ",", "...", "None",  "True",
                                          "false", " ",  "\t", "9",  "-", "+",   "null",  "\xff",
@@ -294,9 +295,9 @@ many_equal_indices_are_added_in_order (void)
   assert_values (table, "[3, 2]", GTORCH_SHAPE (n / 4, n / 4, n / 4, n / 4, n / 2, n / 2));
 }
 
-/* What is written to through an address is not seen by versions. */
+/* A write through a pointer does not change the version counter. */
 static void
-indices_of_maxima_are_looked_at (void)
+indices_of_maxima_are_checked (void)
 {
   static const gint64 wrong[] = { -1, 16, G_MAXINT64, G_MININT64 };
   static const gint64 zero[] = { 0 }, one[] = { 1 }, two[] = { 2 };
@@ -339,12 +340,11 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/index/masks_cover_several_dimensions", masks_cover_several_dimensions);
   g_test_add_func ("/GTorch/index/writing_reaches_the_tensor", writing_reaches_the_tensor);
   g_test_add_func ("/GTorch/index/errors_leave_the_tensor_alone", errors_leave_the_tensor_alone);
-  g_test_add_func ("/GTorch/index/parts_speak_in_the_name_of_the_whole",
-                   parts_speak_in_the_name_of_the_whole);
-  g_test_add_func ("/GTorch/index/indices_of_maxima_are_looked_at",
-                   indices_of_maxima_are_looked_at);
-  g_test_add_func ("/GTorch/index/written_form_is_checked", written_form_is_checked);
-  g_test_add_func ("/GTorch/index/written_form_survives_noise", written_form_survives_noise);
+  g_test_add_func ("/GTorch/index/errors_of_parts_name_the_whole_operation",
+                   errors_of_parts_name_the_whole_operation);
+  g_test_add_func ("/GTorch/index/indices_of_maxima_are_checked", indices_of_maxima_are_checked);
+  g_test_add_func ("/GTorch/index/text_form_is_checked", text_form_is_checked);
+  g_test_add_func ("/GTorch/index/text_form_survives_noise", text_form_survives_noise);
   g_test_add_func ("/GTorch/index/many_equal_indices_are_added_in_order",
                    many_equal_indices_are_added_in_order);
   return g_test_run ();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation that can work in place, with the tensor that it changes as another operand, too: values,
- * gradients and second gradients are those of the same operation out of place. */
+/* Every in-place operation, with the tensor that it changes as another operand, too: values, gradients
+ * and second gradients are those of the out-of-place operation. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@ typedef enum
 {
   TARGET_WHOLE,
   TARGET_VIEW,     /* a row of a matrix */
-  TARGET_DETACHED, /* shows the memory of a leaf, which is the other operand */
+  TARGET_DETACHED, /* aliases a leaf, which is the other operand */
   N_TARGETS,
 } Target;
 
@@ -33,9 +33,9 @@ typedef struct
 {
   const GTorchOpClass *op;
   const GTorchSample *sample;
-  GTorchImpl *inputs[MAX_TENSORS]; /* values; the first is what is changed */
-  GTorchImpl *rows;                /* values of a matrix whose second row is what is changed */
-  guint mask;                      /* which inputs are to be the target */
+  GTorchImpl *inputs[MAX_TENSORS]; /* values; the first input is changed */
+  GTorchImpl *rows;                /* values of a matrix whose second row is changed */
+  guint mask;                      /* the inputs that are the target */
   Target target;
   Operand operand;
 } Case;
@@ -49,12 +49,13 @@ case_clear (Case *self)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Case, case_clear)
 
-/* What came of one way to compute it. */
+/* The results of one way to compute it. */
 typedef struct
 {
-  GTorchImpl *leaves[MAX_TENSORS]; /* NULL where there is no gradient; the first: of the start */
-  GTorchImpl *
-      values[3][MAX_TENSORS]; /* the result alone; gradients; second gradients; or NULL for zeros */
+  /* NULL where there is no gradient; the first belongs to the initial value */
+  GTorchImpl *leaves[MAX_TENSORS];
+  /* the result alone; gradients; second gradients; NULL stands for zeros */
+  GTorchImpl *values[3][MAX_TENSORS];
 } Outcome;
 
 static void
@@ -90,7 +91,7 @@ weights (const GTorchImpl *like)
   return impl_to_test_device (impl);
 }
 
-/* The tensor as it is after the call. */
+/* Returns the tensor after the call. */
 static GTorchImpl *
 compute (const Case *self, Outcome *outcome, gboolean in_place, GError **error)
 {
@@ -159,7 +160,7 @@ compute (const Case *self, Outcome *outcome, gboolean in_place, GError **error)
   return g_steal_pointer (&result);
 }
 
-/* The gradients of the weighted sum of the roots. */
+/* Computes the gradients of the weighted sum of the roots. */
 static gboolean
 differentiate (GTorchImpl *const *roots, Outcome *outcome, GTorchImpl **grads, gboolean again,
                GError **error)
@@ -236,7 +237,7 @@ compare (const Case *self, const Outcome *a, const Outcome *b)
       }
 }
 
-/* Gives FALSE where the sample is not one for in-place calls. */
+/* Returns FALSE if the sample has no in-place call. */
 static gboolean
 case_init (Case *self, const GTorchSample *sample, guint mask)
 {
@@ -249,7 +250,7 @@ case_init (Case *self, const GTorchSample *sample, guint mask)
   self->mask = mask;
   for (i = 0; i < sample->n_tensors; i++)
     {
-      /* broadcast operands get the shape of the target where the operation goes by elements */
+      /* in element-wise operations, broadcast operands get the shape of the target */
       spec =
           sample->tensors[self->mask & (1u << i) && self->op->shape == gtorch_shape_pointwise ? 0
                                                                                               : i];
@@ -329,7 +330,7 @@ main (int argc, char *argv[])
       g_autofree gchar *path =
           g_strdup_printf ("/GTorch/inplace-gradients/%s/operands_may_be_the_target", op->name);
 
-      if ((op->flags & GTORCH_OP_FLAG_INPLACE_OK) && op->cpu != NULL && op->n_outputs == 1
+      if ((op->flags & GTORCH_OP_FLAG_INPLACE_OK) && op_computes (op) && op->n_outputs == 1
           && !(op->flags & GTORCH_OP_FLAG_RANDOM) && (op->dtypes & GTORCH_DTYPES (FLOAT64)))
         g_test_add_data_func (path, op, operands_may_be_the_target);
     }

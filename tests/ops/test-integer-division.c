@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Quotients and remainders of integers: all pairs of 8 bits, and the edges of the wider dtypes, of two
- * tensors and with a number on either side. What is expected is computed here from the definitions, in 128
- * bits: no pair may trap, the quotient of the least number by -1 wraps, and a GPU, which cannot fail, gives
- * 0 for the quotient by zero and the dividend for the remainder. */
+/* Quotients and remainders of integers: all pairs of 8 bits, and the limits of the wider dtypes, with two
+ * tensors and with a number on either side. The expected values are computed here from the definitions,
+ * in 128 bits: no pair may trap, the quotient of the smallest number by -1 wraps, and a GPU, which cannot
+ * fail, gives 0 for the quotient by zero and the dividend for the remainder. */
 
 #include "config.h"
 
@@ -42,7 +42,7 @@ call (Operation operation, GTorchImpl *a, GTorchImpl *b, GError **error)
     }
 }
 
-/* As the dtype has it. */
+/* Wraps the value to the dtype. */
 static gint64
 wrap (__int128 value, guint dtype)
 {
@@ -98,7 +98,7 @@ get (const GTorchImpl *host, gint64 i)
     }
 }
 
-/* All of 8 bits, else the edges. */
+/* Returns all 8-bit integers, or the limits of wider dtypes. */
 static GArray *
 numbers_of (guint dtype)
 {
@@ -139,7 +139,7 @@ tensor_of (const GArray *numbers, guint dtype, const gint64 *shape, guint n_dims
   return gtorch_op_reshape (there, shape, n_dims, NULL);
 }
 
-/* Takes the result, of n_a times n_b elements; one of them is 1 where a number was given. */
+/* Consumes the result, of n_a times n_b elements; one of them is 1 if a number was passed. */
 static void
 compare (Operation operation, guint dtype, GTorchImpl *result, GError *error, const gint64 *a,
          gint64 n_a, const gint64 *b, gint64 n_b)
@@ -188,7 +188,7 @@ all_pairs (gconstpointer data)
   guint operation;
 
   n_pairs = 0;
-  /* a CPU says so instead */
+  /* the CPU reports an error instead */
   for (i = divisors->len; i-- > 0 && is_cpu;)
     if (b[i] == 0)
       g_array_remove_index (divisors, i);
@@ -223,7 +223,7 @@ all_pairs (gconstpointer data)
     g_assert_cmpuint (n_pairs, ==, N_OPERATIONS * 3 * n_a * n_b);
 }
 
-/* Where a number would wrap to another, the quotient would be that of the other. */
+/* If the number wrapped, the quotient would be that of another number. */
 static void
 numbers_must_be_of_the_dtype (void)
 {

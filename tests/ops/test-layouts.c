@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation over views whose elements share memory or lie apart, against the same operation over
- * contiguous copies of them. Point-wise results must be equal to the bit. Others may be computed in another
- * order, and differ by the rounding of as many terms as there are elements. */
+/* Every operation on views whose elements overlap or have gaps, compared with contiguous copies of them.
+ * Element-wise results must be bitwise equal. Others may be computed in another order, and differ by the
+ * rounding of as many terms as there are elements. */
 
 #include "config.h"
 
@@ -13,8 +13,9 @@
 #include "gtorch-ops-private.h"
 #include "op-calls.h"
 
-#define LONG  37   /* longer than the vectors of any dtype, and no multiple of them */
-#define LARGE 4096 /* elements of a tensor: what needs more has tests of its own */
+#define LONG 37 /* longer than the vectors of any dtype, and not a multiple of them */
+/* the maximum of elements of a tensor: operations that need more have their own tests */
+#define LARGE 4096
 
 typedef enum
 {
@@ -63,7 +64,7 @@ input_new_view (const GTorchSampleTensor *spec, guint dtype, View view, gint dim
   return gtorch_impl_new_view (base, offset, spec->shape, strides, spec->n_dims);
 }
 
-/* The inputs of which one, or each if that is -1, is a view, and copies of them. */
+/* Creates inputs one of which, or all if it is -1, are views, and copies of them. */
 static void
 make_views (Inputs *views, Inputs *copies, const GTorchSample *sample, guint dtype, View view,
             gint which, gint dim)
@@ -87,20 +88,20 @@ make_views (Inputs *views, Inputs *copies, const GTorchSample *sample, guint dty
   inputs_move (copies);
 }
 
-/* What a result may be off, relative to its size: as many rounding errors as there are terms. */
+/* Returns the tolerance relative to the size: as many rounding errors as there are terms. */
 static gdouble
 tolerance_of (const GTorchOpClass *op, guint dtype, gint64 most)
 {
   const gdouble each = dtype_tolerance (gtorch_dtype_infos[dtype].compute);
   gdouble tolerance = MAX (dtype_tolerance (dtype), each * (gdouble) (1 + most / 16));
 
-  /* Expanded rows have no deviation but for rounding, which is divided by the root of eps, 1e-5. */
+  /* the deviation of expanded rows is only a rounding error, which is divided by the root of eps, 1e-5 */
   if (op->id == GTORCH_OP_NORMALIZE_DIMS || op->id == GTORCH_OP_NORMALIZE_DIMS_GRAD)
     tolerance /= sqrt (1e-5);
   return tolerance;
 }
 
-/* Products of complex numbers are fused in the one loop as they are not in the other. */
+/* Only one of the two loops uses fused multiply-add for products of complex numbers. */
 static gboolean
 is_exact (const GTorchOpClass *op, guint dtype)
 {
@@ -127,7 +128,7 @@ bit_difference (const GTorchImpl *impl, const GTorchImpl *expected)
   return NULL;
 }
 
-/* Gives whether there is such a call. */
+/* Returns whether there is such a call. */
 static gboolean
 check_view (const GTorchSample *sample, gint64 most, guint dtype, View view, gint which, gint dim)
 {
@@ -149,7 +150,7 @@ check_view (const GTorchSample *sample, gint64 most, guint dtype, View view, gin
   gtorch_manual_seed (7);
   expected = invoke (sample, &copies, &other);
   if (results == NULL && expected == NULL)
-    return FALSE; /* attributes that want other sizes */
+    return FALSE; /* the attributes need other sizes */
   if (results == NULL || expected == NULL)
     text = g_strdup ((error != NULL ? error : other)->message);
   for (i = 0; text == NULL && i < results->len; i++)
@@ -224,9 +225,9 @@ views_give_what_copies_give (gconstpointer data)
     g_assert_true (n_checked > 0 || n_dims == 0);
 }
 
-/* --- tensors without elements, on another device --- */
+/* --- empty tensors on another device --- */
 
-/* Gives whether there is such a call. */
+/* Returns whether there is such a call. */
 static gboolean
 check_empty (const Resized *resized, guint dtype, gint64 old)
 {
@@ -247,12 +248,12 @@ check_empty (const Resized *resized, guint dtype, gint64 old)
   results = invoke (sample, &there, &error);
   if (error != NULL && is_lacking (error))
     return FALSE;
-  /* what kernels find out later, wrong indices say */
+  /* kernels report invalid indices asynchronously */
   if (results != NULL && !gtorch_device_synchronize (test_device (), NULL, &error))
     g_clear_pointer (&results, g_ptr_array_unref);
   expected = invoke (sample, &here, &other);
   if (results == NULL && expected == NULL)
-    return FALSE; /* attributes that want other sizes */
+    return FALSE; /* the attributes need other sizes */
   if (results == NULL || expected == NULL)
     text = g_strdup ((error != NULL ? error : other)->message);
   for (i = 0; text == NULL && i < results->len; i++)
@@ -295,7 +296,7 @@ empty_tensors_give_what_the_cpu_gives (gconstpointer data)
   g_test_message ("%u calls", n_checked);
 }
 
-/* view and the like exist to fail where a layout does not allow it, as_strided to show the layout. */
+/* view and the like fail for some layouts by definition, as_strided shows the layout. */
 static gboolean
 is_about_layout (const GTorchOpClass *op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Numbers beside tensors: integers arrive exactly, what a dtype does not have is refused, and so is what
- * integers cannot be divided by. */
+/* Numbers as operands: integers are exact, values that a dtype cannot represent are refused, and so is
+ * integer division by zero. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "op-values.h"
 #include "op-calls.h"
 
-#define WIDE (G_GINT64_CONSTANT (9007199254740993)) /* 2^53 + 1, no double */
+#define WIDE (G_GINT64_CONSTANT (9007199254740993)) /* 2^53 + 1, not a double */
 
 static const gint64 wide[] = {
   WIDE,       -WIDE,      WIDE + 2, G_MAXINT64 - 1, G_MININT64 + 1, 4611686018427387905, 12345,
@@ -51,7 +51,7 @@ element (GTorchTensor *tensor, gint64 i)
 
 static gint n_exact;
 
-/* Takes the result. */
+/* Consumes the result. */
 static void
 is (const gchar *what, GTorchTensor *made, GError *error, gint64 expected)
 {
@@ -170,7 +170,7 @@ arange_counts_as_python_does (void)
 
 static gint n_refused;
 
-/* Is the value one that the dtype has? Takes the result. */
+/* Checks whether the dtype can represent the value. Consumes the result. */
 static void
 fits (const gchar *what, GTorchDType dtype, gint64 value, gboolean expected, GTorchTensor *made,
       GError *error)
@@ -199,7 +199,7 @@ fits (const gchar *what, GTorchDType dtype, gint64 value, gboolean expected, GTo
   G_STMT_END
 
 static void
-what_does_not_fit_is_refused (void)
+integers_that_do_not_fit_are_refused (void)
 {
   const gint64 one = 1;
   guint i, k;
@@ -208,7 +208,7 @@ what_does_not_fit_is_refused (void)
     {
       const GTorchDType dtype = narrow[i];
       const gint64 max = gtorch_dtype_infos[dtype].max;
-      /* what an unsigned integer wraps to is taken, as PyTorch does */
+      /* unsigned dtypes accept negative integers and wrap them, as in PyTorch */
       const gint64 min = gtorch_dtype_infos[dtype].is_signed ? gtorch_dtype_infos[dtype].min : -max;
       const gint64 values[] = { max, max + 1, min, min - 1, 2 * max + 45, WIDE, G_MININT64 + 1, 0 };
       g_autoptr (GTorchTensor) x = whole (1, dtype);
@@ -426,7 +426,7 @@ probabilities_are_checked (void)
   g_assert_cmpuint (n, ==, 3);
 }
 
-/* Calls each row that has factors with the values of its first sample, but for one factor. */
+/* Calls each row that has factors with the values of its first sample, except for one factor. */
 static gboolean
 takes_factor (const GTorchOpClass *op, guint attr, gdouble value, guint dtype)
 {
@@ -470,7 +470,7 @@ takes_factor (const GTorchOpClass *op, guint attr, gdouble value, guint dtype)
 }
 
 static void
-factors_are_of_what_is_computed_in (void)
+factors_must_fit_the_compute_dtype (void)
 {
   static const gdouble values[] = { 0,    1,     -3,       0.5,       300,    65504,      1e5,
                                     -1e5, 3e9,   0x1p53,   -0x1p53,   0x1p62, 0x1.8p63,   3e38,
@@ -521,9 +521,9 @@ factors_are_of_what_is_computed_in (void)
   g_assert_cmpuint (n, >, 500);
 }
 
-/* Each way in which a number becomes an element: the dtype has it, or it is refused. */
+/* In each function that stores a number as an element, the dtype can represent it, or it is refused. */
 static void
-elements_are_of_their_dtype (void)
+elements_must_fit_their_dtype (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
                                         GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
@@ -575,7 +575,7 @@ elements_are_of_their_dtype (void)
   g_assert_cmpint (n_refused, ==, 12 * (5 * 8 + 4 * 3) + 2);
 }
 
-/* Those that numbers_count_as_they_are does not see: their wrong results are right ones of other numbers. */
+/* Calls that numbers_are_not_wrapped cannot check: their wrong results are right ones of other numbers. */
 static void
 numbers_beyond_the_result_are_refused (void)
 {
@@ -618,10 +618,10 @@ numbers_beyond_the_result_are_refused (void)
     }
 }
 
-/* Each tensor of each row that may come as a number, with numbers that narrow integers do not have: the
- * result is that of 64 bits, as far as the dtype goes, or the number is refused. */
+/* Passes numbers that narrow integers cannot represent as each tensor of each row that may be a number:
+ * the result is that of 64 bits, within the dtype, or the number is refused. */
 static void
-numbers_count_as_they_are (void)
+numbers_are_not_wrapped (void)
 {
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_INT8, GTORCH_DTYPE_UINT8, GTORCH_DTYPE_INT16 };
   static const gint64 numbers[] = { 300, -1, -300, 70000, 3 };
@@ -635,7 +635,7 @@ numbers_count_as_they_are (void)
 
         if (!is_for (sample, dtypes[d]) || !has_values (op))
           continue;
-        for (k = 1; k < sample->n_tensors; k++) /* the first is what is called */
+        for (k = 1; k < sample->n_tensors; k++) /* the first is the tensor */
           for (j = 0; j < G_N_ELEMENTS (numbers); j++)
             {
               g_auto (Inputs) inputs = { { NULL } };
@@ -648,7 +648,7 @@ numbers_count_as_they_are (void)
 
               if (sample->tensors[k].dtype != GTORCH_DTYPE_NONE || sample->tensors[k].n_dims < 0)
                 continue;
-              /* a negative source is what it wraps to */
+              /* a negative source counts as the value to which it wraps */
               if (numbers[j] < 0 && dtypes[d] == GTORCH_DTYPE_UINT8
                   && g_str_has_prefix (op->name, "scatter_"))
                 continue;
@@ -693,9 +693,9 @@ numbers_count_as_they_are (void)
   g_assert_cmpuint (n_not, >, 200);
 }
 
-/* What a row calls a double is no element of a tensor of integers, or is refused where it is no double. */
+/* An argument of kind double never becomes an element of a tensor of integers, or must be a double. */
 static void
-doubles_are_no_elements (void)
+doubles_do_not_become_integer_elements (void)
 {
   static const gchar *const known[] = {
     "bernoulli_p.p",  "dropout.p",     "fft_fftfreq.d", "fft_rfftfreq.d", "linspace.end",
@@ -711,7 +711,7 @@ doubles_are_no_elements (void)
         gboolean listed = FALSE;
         guint j;
 
-        n += op->args[k].kind == GTORCH_ARG_NUMBER; /* of the loop of clamp's gradient, too */
+        n += op->args[k].kind == GTORCH_ARG_NUMBER; /* including those of clamp's backward row */
         if (op->args[k].kind != GTORCH_ARG_DOUBLE || !(op->dtypes & (1u << GTORCH_DTYPE_INT64))
             || (op->flags & GTORCH_OP_FLAG_FACTORS))
           continue;
@@ -733,16 +733,16 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/numbers/" #name, name)
   TEST (integers_are_exact);
   TEST (arange_counts_as_python_does);
-  TEST (what_does_not_fit_is_refused);
+  TEST (integers_that_do_not_fit_are_refused);
   TEST (floats_that_do_not_fit_are_refused);
   TEST (integers_are_not_divided_by_zero);
   TEST (integers_have_no_negative_powers);
   TEST (clamp_follows_its_bounds);
   TEST (probabilities_are_checked);
-  TEST (factors_are_of_what_is_computed_in);
-  TEST (elements_are_of_their_dtype);
+  TEST (factors_must_fit_the_compute_dtype);
+  TEST (elements_must_fit_their_dtype);
   TEST (numbers_beyond_the_result_are_refused);
-  TEST (numbers_count_as_they_are);
-  TEST (doubles_are_no_elements);
+  TEST (numbers_are_not_wrapped);
+  TEST (doubles_do_not_become_integer_elements);
   return g_test_run ();
 }

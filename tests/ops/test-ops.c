@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation over the samples of its row, in every dtype and layout. What it gives is held against
- * the same operation on contiguous float64 (integers: int64, complex: complex128), which in turn
- * is held
- * against PyTorch's values by test-reference. */
+/* Every operation on the samples of its row, in every dtype and layout. The results are compared with
+ * those for contiguous float64 (integers: int64, complex: complex128), which test-reference in turn
+ * compares with PyTorch's. */
 
 #include "config.h"
 
@@ -89,9 +88,10 @@ values_agree_in_every_layout (gconstpointer data)
 
 /* --- lengths around those of vectors --- */
 
-#define LARGE 4096 /* elements of a tensor: what needs more for its lengths has tests of its own */
+/* the maximum of elements of a tensor: operations that need more for their lengths have their own tests */
+#define LARGE 4096
 
-/* The elements before and behind those of a tensor of LAYOUT_OFFSET. */
+/* Reads the elements before and behind a tensor of LAYOUT_OFFSET. */
 static void
 read_guards (const GTorchImpl *impl, gchar guards[2][16])
 {
@@ -119,7 +119,7 @@ in_place_difference (const GTorchSample *sample, Inputs *inputs, const GTorchImp
   return difference (self, expected, 0);
 }
 
-/* Gives whether there is such a call. */
+/* Returns whether there is such a call. */
 static gboolean
 check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
 {
@@ -139,14 +139,14 @@ check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
     tolerance = MAX (tolerance, dtype_tolerance (gtorch_dtype_infos[dtype].compute)
                                     * (gdouble) (1 + resized->most / 16));
   inputs_make (&inputs, sample, dtype, layout);
-  /* loops over strided elements and those of the baseline have no vectors, or shorter ones */
+  /* loops on strided elements and those of the baseline have no vectors, or shorter ones */
   inputs_widen (&wide, &inputs, sample, LAYOUT_STRIDED);
   results = invoke (sample, &inputs, NULL);
   gtorch_cpu_isa_choose ("baseline");
   expected = invoke (sample, &wide, &error);
   gtorch_cpu_isa_choose (g_getenv ("GTORCH_CPU_ISA"));
   if (results == NULL && expected == NULL)
-    return FALSE; /* attributes that want other sizes */
+    return FALSE; /* the attributes need other sizes */
   g_assert_true (results != NULL && expected != NULL);
   for (i = 0; i < results->len && text == NULL; i++)
     text = difference (results->pdata[i], expected->pdata[i], tolerance);
@@ -164,7 +164,7 @@ check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
   return TRUE;
 }
 
-/* Gives how many of the calls there are. */
+/* Returns the number of possible calls. */
 static guint
 check_lengths (const GTorchSample *sample, guint dtype)
 {
@@ -210,7 +210,7 @@ values_agree_at_every_length (gconstpointer data)
     g_assert_cmpuint (n_checked, >, 0);
 }
 
-/* In place gives what out of place gives, wherever the result has the shape and a fitting dtype. */
+/* The in-place result equals the out-of-place one, whenever that has the shape and a compatible dtype. */
 static void
 in_place_agrees (gconstpointer data)
 {
@@ -347,20 +347,19 @@ main (int argc, char *argv[])
         gboolean wanted;
       } aspects[] = {
         { "values_agree_in_every_dtype", values_agree_in_every_dtype, has_values (op) },
-        /* view and view_as_complex exist to fail where a layout does not allow it, as_strided to
-         * show the layout */
+        /* view and view_as_complex fail for some layouts by definition, as_strided shows the layout */
         { "values_agree_in_every_layout", values_agree_in_every_layout,
           has_values (op) && op->id != GTORCH_OP_VIEW && op->id != GTORCH_OP_VIEW_AS
               && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED
               && op->id != GTORCH_OP_VIEW_AS_COMPLEX },
         { "values_agree_at_every_length", values_agree_at_every_length,
-          has_values (op) && op->cpu != NULL && !(op->flags & GTORCH_OP_FLAG_VIEW)
+          has_values (op) && op_computes (op) && !(op->flags & GTORCH_OP_FLAG_VIEW)
               && test_device () == gtorch_device_cpu () },
         { "in_place_agrees", in_place_agrees,
           (op->flags & GTORCH_OP_FLAG_INPLACE_OK) && has_values (op)
               && op->promote != GTORCH_PROMOTE_BOOL },
         { "other_dtypes_are_errors", other_dtypes_are_errors,
-          op->dtypes != GTORCH_DTYPES_ALL && op->cpu != NULL },
+          op->dtypes != GTORCH_DTYPES_ALL && op_computes (op) },
         { "released_tensors_are_errors", released_tensors_are_errors, TRUE },
       };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Maxima of windows of many forms, against the definition: the last NaN, or the first of the largest. */
+/* Maxima of windows of many forms, compared with the definition: the last NaN, or the first of the
+ * largest. */
 
 #include "config.h"
 
@@ -126,7 +127,7 @@ maxima_are_those_of_the_definition (void)
   for (i = 0; i < N_FORMS; i++)
     {
       draw_form (&form);
-      /* a window must not be able to lie in the padding as a whole */
+      /* no window may lie entirely in the padding */
       if ((form.kernel[0] - 1) * form.dilation[0] >= form.in[0]
           || (form.kernel[1] - 1) * form.dilation[1] >= form.in[1])
         continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is added to products of matrices, where a factor is 0 or nothing is multiplied. */
+/* Matrix products with a factor 0 or an empty inner dimension. */
 
 #include "config.h"
 
@@ -11,9 +11,9 @@
 #include "op-values.h"
 
 #define ROWS    3
-#define COLUMNS 37 /* some vectors, and not whole ones */
+#define COLUMNS 37 /* several vectors and a remainder */
 
-/* Vectors, matrices without elements, and those that each of the CPU's ways multiplies. */
+/* Vectors, empty matrices, and sizes for each of the CPU's algorithms. */
 static const gint64 inner_sizes[] = { 0, 1, 5, 70, 300 };
 
 static GTorchImpl *
@@ -27,7 +27,7 @@ filled (guint dtype, const gint64 *shape, guint n_dims, gdouble value)
   return g_steal_pointer (&impl);
 }
 
-/* Holds beta * self + alpha * (a @ b) against a number, for matrices full of numbers. */
+/* Compares beta * self + alpha * (a @ b) with a number, for constant matrices. */
 static void
 check (guint dtype, gboolean batched, gint64 inner, gdouble self, gdouble a, gdouble b,
        gdouble beta, gdouble alpha, gdouble expected)
@@ -113,9 +113,9 @@ products_of_nothing_are_0 (void)
         }
 }
 
-/* self * beta + inner * alpha, with beta and alpha other than 0 and 1 */
+/* Checks self * beta + inner * alpha, with beta and alpha other than 0 and 1. */
 static void
-factors_count (void)
+factors_are_applied (void)
 {
   guint i;
 
@@ -134,6 +134,6 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/products/beta_of_0_ignores_self", beta_of_0_ignores_self);
   g_test_add_func ("/GTorch/products/alpha_of_0_ignores_products", alpha_of_0_ignores_products);
   g_test_add_func ("/GTorch/products/products_of_nothing_are_0", products_of_nothing_are_0);
-  g_test_add_func ("/GTorch/products/factors_count", factors_count);
+  g_test_add_func ("/GTorch/products/factors_are_applied", factors_are_applied);
   return g_test_run ();
 }

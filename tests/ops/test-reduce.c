@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the rows cannot say of reductions, products and convolutions: NaN, ties, no elements, extreme values,
- * and that results do not depend on the number of threads. The numbers are PyTorch's. */
+/* Properties of reductions, products and convolutions that rows cannot express: NaN, ties, empty inputs,
+ * extreme values, and independence of the number of threads. The numbers are PyTorch's. */
 
 #include "config.h"
 
@@ -33,7 +33,7 @@ make (gint64 rows, gint64 columns, const gdouble *values)
   make (-1, G_N_ELEMENTS (((const gdouble[]){ __VA_ARGS__ })), (const gdouble[]){ __VA_ARGS__ })
 #define EMPTY(rows, columns) make (rows, columns, (const gdouble[]){ 0 })
 
-/* Takes the tensor. */
+/* Consumes the tensor. */
 static void
 check_values (GTorchTensor *got, GError *error, const gdouble *expected, gsize n, const gchar *what)
 {
@@ -121,7 +121,7 @@ nan_wins_and_the_first_of_equals_counts (void)
   CHECK (gtorch_tensor_nansum (x, DIM (1), FALSE, NONE, &error), 4, 3);
 }
 
-/* The extreme of rows and columns that have NaN at one place each, except for the last. */
+/* Reduces rows and columns that contain one NaN each, except for the last. */
 static void
 check_extremes_beside_nan (gint64 n, GTorchDType dtype)
 {
@@ -191,7 +191,7 @@ places_are_found_in_long_rows (void)
 }
 
 static void
-no_elements_give_what_is_neutral_or_an_error (void)
+empty_inputs_give_the_neutral_element_or_an_error (void)
 {
   g_autoptr (GTorchTensor) x = EMPTY (0, 3);
 
@@ -215,7 +215,7 @@ no_elements_give_what_is_neutral_or_an_error (void)
 }
 
 static void
-variance_divides_by_what_is_left (void)
+variance_divides_by_the_corrected_count (void)
 {
   g_autoptr (GTorchTensor) one = ROW (3);
   g_autoptr (GTorchTensor) three = ROW (1, 2, 4);
@@ -357,8 +357,8 @@ main (int argc, char *argv[])
   TEST (nan_wins_and_the_first_of_equals_counts);
   TEST (nan_wins_wherever_it_is);
   TEST (places_are_found_in_long_rows);
-  TEST (no_elements_give_what_is_neutral_or_an_error);
-  TEST (variance_divides_by_what_is_left);
+  TEST (empty_inputs_give_the_neutral_element_or_an_error);
+  TEST (variance_divides_by_the_corrected_count);
   TEST (extreme_numbers_neither_overflow_nor_vanish);
   TEST (products_of_nothing_are_zero_and_beta_of_zero_reads_nothing);
   TEST (same_bits_from_any_number_of_threads);

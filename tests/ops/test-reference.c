@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Results and gradients against PyTorch's, which reference.py has written to data/. */
+/* Compares results and gradients with PyTorch's, which reference.py has written to data/. */
 
 #include "config.h"
 
@@ -16,9 +16,9 @@
 
 #define MAX_TENSORS 16
 
-static GHashTable *reference; /* name -> GTorchImpl */
+static GHashTable *reference; /* maps the name to a GTorchImpl */
 
-/* Reads the file that reference.py writes: its own tensors only, one line of JSON without blanks. */
+/* Parses the file that reference.py writes: one line of JSON without blanks, and only tensors. */
 static void
 load_reference (const gchar *path)
 {
@@ -65,7 +65,7 @@ load_reference (const gchar *path)
   g_assert_cmpuint (g_hash_table_size (reference), >, 100);
 }
 
-/* The stored tensor; a complex one was stored as pairs. */
+/* Returns the stored tensor; a complex one was stored as pairs. */
 static GTorchImpl *
 find (const GTorchSample *sample, guint dtype, const gchar *kind, guint index)
 {
@@ -164,7 +164,7 @@ check (const GTorchSample *sample, guint dtype)
   gtorch_op_invokers[sample->op](inputs, sample->n_tensors, sample->attrs, results, &error);
   if (error != NULL && is_lacking (error))
     return;
-  /* of a factor beside integers PyTorch cuts the fraction off */
+  /* PyTorch truncates a factor of integers */
   if (g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_INVALID) && !is_for (sample, dtype))
     return;
   complain (sample, dtype, "call", 0, error != NULL ? error->message : NULL);

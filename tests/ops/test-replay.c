@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation on a stream, and in a graph that is replayed with other inputs, against the same
- * operation run at once. Bit for bit: it is the same code on the same numbers. */
+/* Every operation on a stream, and in a graph that is replayed with other inputs, compared with a
+ * synchronous call, bit by bit. */
 
 #include "config.h"
 
@@ -124,7 +124,7 @@ a_stream_gives_the_same (gconstpointer data)
         results = invoke (sample, &inputs, &error);
         g_assert_no_error (error);
       }
-      /* Nothing but the results keeps the inputs alive from here on. */
+      /* From here on only the results keep the inputs alive. */
       inputs_clear (&inputs);
       gtorch_stream_synchronize (stream, NULL, &error);
       g_assert_no_error (error);
@@ -195,11 +195,11 @@ a_replay_gives_the_same (gconstpointer data)
     }
 }
 
-/* Values that can be foretold: not random, and initialised. */
+/* Returns FALSE if the results are random, or not initialised. */
 static gboolean
 has_values (const GTorchOpClass *op)
 {
-  static const gchar *const random[] = { "dropout", NULL }; /* by its parts */
+  static const gchar *const random[] = { "dropout", NULL }; /* random because of their parts */
 
   return !(op->flags & (GTORCH_OP_FLAG_RANDOM | GTORCH_OP_FLAG_UNSET))
          && !g_strv_contains (random, op->name);
@@ -211,7 +211,7 @@ main (int argc, char *argv[])
   guint i, j;
 
   g_test_init (&argc, &argv, NULL);
-  /* Views alone make an empty graph, of which the library warns. */
+  /* Views alone make an empty graph, about which the library warns. */
   g_log_set_always_fatal (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL);
   for (i = 0; i < gtorch_n_ops; i++)
     {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reductions by index against a plain loop in float64, and what the loop does not tell: neutral elements,
- * NaN, equal elements, zeros, errors. */
+/* Reductions by index, compared with a simple loop in float64, and cases that the loop does not cover:
+ * neutral elements, NaN, equal elements, zeros, errors. */
 
 #include "config.h"
 
@@ -57,7 +57,7 @@ assert_values (GTorchTensor *tensor, const gdouble *values, gsize n)
     }
 }
 
-/* The 2-dimensional case in the plainest form. */
+/* Computes the 2-D case in the simplest way. */
 static GTorchImpl *
 plain (GTorchImpl *self, guint dim, GTorchImpl *index, GTorchImpl *src, guint reduce,
        gboolean include_self)
@@ -136,7 +136,8 @@ values_are_those_of_a_plain_loop (void)
               src = input_new (&shapes[dim][2], dtype, layout, -2, 2, rand);
               index = input_new (&shapes[dim][1], GTORCH_DTYPE_INT64, layout, 0, 4, rand);
               for (i = 0; i < index->numel; i++)
-                element_set (index, i, g_rand_int_range (rand, 0, 4)); /* no index is 4 */
+                /* the index 4 does not occur */
+                element_set (index, i, g_rand_int_range (rand, 0, 4));
               before = input_copy (self, dtype);
               expected = plain (self, dim, index, src, reduce, include_self);
               x = gtorch_tensor_wrap (gtorch_impl_ref (self));
@@ -205,7 +206,7 @@ parts_are_reduced_as_elements_are (void)
 }
 
 static void
-extremes_begin_below_everything (void)
+maxima_start_below_all_values (void)
 {
   const gdouble x[] = { 1, 2, NAN, 4, 5 }, y[] = { -INFINITY, NAN, -7, -9, 3 };
   const gint64 at[] = { 0, 1, 2, 4, 4 };
@@ -232,7 +233,7 @@ extremes_begin_below_everything (void)
       const gint64 one = 0;
       guint reduce;
 
-      if (info->kind != GTORCH_KIND_INT || info->size == 8) /* which doubles do not tell apart */
+      if (info->kind != GTORCH_KIND_INT || info->size == 8) /* doubles cannot distinguish these */
         continue;
       for (reduce = GTORCH_INDEX_REDUCTION_AMAX; reduce <= GTORCH_INDEX_REDUCTION_AMIN; reduce++)
         {
@@ -266,7 +267,7 @@ extremes_begin_below_everything (void)
   }
 }
 
-/* The gradients of a sum of the results, each times weights[i]. */
+/* Checks the gradients of the weighted sum of the results. */
 static void
 assert_gradients (GTorchIndexReduction reduce, gboolean include_self, gboolean in_place,
                   const gdouble *x, gsize n, const gint64 *at, const gdouble *y, gsize m,
@@ -405,7 +406,7 @@ main (int argc, char *argv[])
 #define TEST(name) g_test_add_func ("/GTorch/scatter-reduce/" #name, name)
   TEST (values_are_those_of_a_plain_loop);
   TEST (parts_are_reduced_as_elements_are);
-  TEST (extremes_begin_below_everything);
+  TEST (maxima_start_below_all_values);
   TEST (gradients_of_products_with_zeros);
   TEST (equal_extremes_share_the_gradient);
   TEST (errors_leave_the_tensor_alone);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Numbers beside tensors that make no sense: each argument of kind double or number of each row, with what is
- * no number, infinite, negative or too large. Such a call is refused with a message that names the argument
- * or the number, or NaN comes out where NaN went in. */
+/* Invalid numbers as arguments: each argument of kind double or number of each row gets NaN, infinite,
+ * negative and too large values. Such a call is refused with a message that names the argument or the
+ * number, or NaN gives NaN. */
 
 #include "config.h"
 
@@ -14,13 +14,13 @@
 
 static const gdouble values[] = { NAN, INFINITY, -INFINITY, -1, 0, 2, 1e300 };
 
-/* NaN in these changes nothing, as in PyTorch: no element is above it, or the sample does not need it. */
+/* NaN in these has no effect, as in PyTorch: no element is above it, or the sample does not use it. */
 static const struct
 {
   const gchar *op, *arg;
 } ignored[] = {
   { "softplus", "threshold" },
-  { "linspace", "end" }, /* of one step */
+  { "linspace", "end" }, /* a single step */
   { "logspace", "end" },
   { "logspace", "base" },
   /* internal rows */
@@ -30,7 +30,7 @@ static const struct
 
 static guint n_calls, n_refused;
 
-/* Without elements there are sums of nothing, and nothing that a number could be multiplied with. */
+/* Sums of empty inputs multiply nothing with the number. */
 static gboolean
 has_empty (const Inputs *inputs)
 {
@@ -116,7 +116,7 @@ try_value (const GTorchSample *sample, const Inputs *inputs, guint attr, const G
 }
 
 static void
-settings_are_refused_or_seen (gconstpointer data)
+invalid_numbers_are_refused_or_give_nan (gconstpointer data)
 {
   const GTorchSample *sample = data;
   const GTorchOpClass *op = &gtorch_ops[sample->op];
@@ -146,7 +146,7 @@ settings_are_refused_or_seen (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_calls_ran (void)
 {
   g_test_message ("%u calls, %u refused", n_calls, n_refused);
   g_assert_cmpuint (n_calls, >, 1000);
@@ -171,9 +171,10 @@ main (int argc, char *argv[])
           g_autofree gchar *path =
               g_strdup_printf ("/GTorch/settings/%s_%u", op->name, gtorch_op_samples[i].index);
 
-          g_test_add_data_func (path, &gtorch_op_samples[i], settings_are_refused_or_seen);
+          g_test_add_data_func (path, &gtorch_op_samples[i],
+                                invalid_numbers_are_refused_or_give_nan);
         }
     }
-  g_test_add_func ("/GTorch/settings/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/settings/enough_calls_ran", enough_calls_ran);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Order: NaN, signed zeros, ties, long lines, and what is refused. */
+/* Sorting: NaN, signed zeros, ties, long rows, and errors. */
 
 #include "config.h"
 
@@ -234,8 +234,8 @@ check_doubles (GTorchTensor *x, const gdouble *expected, gsize n_expected)
       g_assert_cmpfloat_with_epsilon (seen[i], expected[i], 1e-7 * 1000);
 }
 
-/* The exponentials are far outside of float32, whose numbers near 1000 are what limits the gradient;
- * infinities and NaN are taken as they are. */
+/* The exponentials overflow float32, whose precision near 1000 limits the gradient; infinities and NaN
+ * are handled as they are. */
 static void
 running_sums_of_exponentials_stay_in_range (void)
 {

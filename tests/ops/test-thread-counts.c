@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation, on as many elements as are shared out, gives the same bits whatever the number of threads.
- * Which thread has which part is another matter each time. */
+/* Every operation, on enough elements for several threads, gives the same bits whatever the number of
+ * threads. The threads divide the work differently each time. */
 
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 #include "op-calls.h"
 
-#define LEAST 70000 /* elements: more than one thread takes by itself */
+#define LEAST 70000 /* elements: more than one thread processes alone */
 #define MOST  200000
 
 static void
@@ -33,7 +33,7 @@ are_equal (const GTorchImpl *a, const GTorchImpl *b)
   return of_a != NULL && of_b != NULL && g_bytes_equal (of_a, of_b);
 }
 
-/* FALSE if the sizes do not fit each other, or the results are too large to look at. */
+/* Returns FALSE if the sizes are incompatible, or the results are too large to check. */
 static gboolean
 check (const GTorchSample *sample, guint dtype)
 {
@@ -69,7 +69,7 @@ check (const GTorchSample *sample, guint dtype)
   return TRUE;
 }
 
-/* One size of the sample grows until the tensors are large enough. */
+/* Enlarges one size of the sample until the tensors are large enough. */
 static guint
 check_sizes (const GTorchSample *sample, guint dtype)
 {
@@ -137,7 +137,7 @@ main (int argc, char *argv[])
 {
   guint i;
 
-  /* It is about values, which sanitizers do not change; the loops run under them in test-ops. */
+  /* The test is about values, which sanitizers do not change; the loops run under them in test-ops. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   g_print ("1..0 # SKIP results are compared without sanitizers\n");
   return 0;

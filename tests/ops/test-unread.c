@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Whether the values of tensors have a part in an operation is what its row says: each is run with one seed
- * on two sets of values, of which the second has a special one, too. Rows that say too little are found as
- * well as rows that say too much. */
+/* A row says whether its operation reads the values of tensors: each operation runs with one seed on two
+ * sets of values, the second of which contains a special value, too. Rows that say too little are found
+ * as well as rows that say too much. */
 
 #include "config.h"
 
 #include "op-calls.h"
 
-/* Their samples have sequences without elements, since random ones are not in order. */
+/* Their samples have empty sequences, since random ones would not be sorted. */
 static const gchar *const of_order[] = { "bucketize", "searchsorted", NULL };
 
-/* What the first element of each input becomes. */
+/* Values for the first element of each input. */
 static const gdouble specials[] = { 0, NAN, -INFINITY };
 
 static void
@@ -39,7 +39,7 @@ make (Inputs *inputs, const GTorchSample *sample, guint seed, const gdouble *spe
   inputs_move (inputs);
 }
 
-/* Are all results the same, bit for bit? */
+/* Returns TRUE if all results are bitwise equal. */
 static gboolean
 are_same (GPtrArray *results, GPtrArray *others)
 {
@@ -58,7 +58,8 @@ are_same (GPtrArray *results, GPtrArray *others)
   return TRUE;
 }
 
-/* Does the sample give the same for other values? An error would be of the values. */
+/* Returns TRUE if the sample gives the same results for other values. An error would depend on the
+ * values. */
 static gboolean
 ignores_values (const GTorchSample *sample, const gdouble *special, gboolean *lacks)
 {
@@ -72,7 +73,7 @@ ignores_values (const GTorchSample *sample, const gdouble *special, gboolean *la
   results = invoke (sample, &first, &error);
   if (results == NULL && is_lacking (error))
     {
-      *lacks = TRUE; /* the device has no such operation */
+      *lacks = TRUE; /* the device does not support the operation */
       return TRUE;
     }
   g_assert_no_error (error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Views share memory and gradients, lists of views, joins, factories and copies: what is refused. */
+/* Views share memory and gradients; lists of views, joins, factories and copies; errors. */
 
 #include "config.h"
 
@@ -51,7 +51,7 @@ parts_share_memory (void)
 }
 
 static void
-what_needs_no_copy_is_the_same_tensor (void)
+unneeded_copies_return_the_tensor (void)
 {
   g_autoptr (GTorchTensor) x = zeros (2, 3);
   g_autoptr (GTorchTensor) a = gtorch_tensor_contiguous (x, NULL);
@@ -138,7 +138,8 @@ copies_convert_and_broadcast (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
 }
 
-/* Every path of the copy: rows, tiles, converted and broadcast operands of sizes that do not divide. */
+/* Covers every path of the copy: rows, tiles, converted and broadcast operands of sizes that are no
+ * multiples. */
 static void
 large_copies_agree_with_elements (void)
 {
@@ -169,10 +170,10 @@ large_copies_agree_with_elements (void)
       }
 }
 
-/* Random blocks of one tensor, of the same steps: those that share no element may be added, others not,
- * unless they are the same. */
+/* Random blocks of one tensor with equal strides: blocks without shared elements may be added, others
+ * only if they are identical. */
 static void
-parts_beside_each_other_may_be_written_and_read (void)
+disjoint_views_may_be_operands (void)
 {
   g_autoptr (GTorchTensor) x =
       gtorch_zeros (GTORCH_SHAPE (6, 8, 9), GTORCH_DTYPE_FLOAT32, NULL, NULL);
@@ -259,8 +260,8 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/view/parts_share_memory", parts_share_memory);
-  g_test_add_func ("/GTorch/view/what_needs_no_copy_is_the_same_tensor",
-                   what_needs_no_copy_is_the_same_tensor);
+  g_test_add_func ("/GTorch/view/unneeded_copies_return_the_tensor",
+                   unneeded_copies_return_the_tensor);
   g_test_add_func ("/GTorch/view/shapes_that_do_not_fit_are_errors",
                    shapes_that_do_not_fit_are_errors);
   g_test_add_func ("/GTorch/view/impossible_new_tensors_are_errors",
@@ -268,8 +269,7 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/view/copies_convert_and_broadcast", copies_convert_and_broadcast);
   g_test_add_func ("/GTorch/view/large_copies_agree_with_elements",
                    large_copies_agree_with_elements);
-  g_test_add_func ("/GTorch/view/parts_beside_each_other_may_be_written_and_read",
-                   parts_beside_each_other_may_be_written_and_read);
+  g_test_add_func ("/GTorch/view/disjoint_views_may_be_operands", disjoint_views_may_be_operands);
   g_test_add_func ("/GTorch/view/every_second_element_may_be_written_from_the_others",
                    every_second_element_may_be_written_from_the_others);
   return g_test_run ();

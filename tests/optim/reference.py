@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Prints the table of test-optim.c: where PyTorch's optimizers are after five steps.
+"""Prints the table of test-optim.c: the parameters of PyTorch's optimizers after five steps.
 
 The function is sum (w * p * p) / 2 with w = 1, 2, 3, from p = 1, -2, 3 in float64.
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What takes a state, and pictures of it. */
+/* Objects that load a state, and snapshots of them. */
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include "test-device.h"
 
-/* --- an optimizer of somebody else --- */
+/* --- an optimizer of a program --- */
 
 typedef GTorchOptimizer TestOptimizer;
 typedef GTorchOptimizerClass TestOptimizerClass;
@@ -21,7 +21,7 @@ static GType test_optimizer_get_type (void);
 
 G_DEFINE_TYPE (TestOptimizer, test_optimizer, GTORCH_TYPE_OPTIMIZER)
 
-/* It remembers numbers of another dtype than the parameter's. */
+/* Its state has another dtype than the parameter. */
 static gboolean
 test_optimizer_step_param (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
                            GTorchTensor *grad, GError **error)
@@ -48,7 +48,7 @@ test_optimizer_init (TestOptimizer *self)
 {
 }
 
-/* --- what takes a state --- */
+/* --- objects that load a state --- */
 
 typedef struct
 {
@@ -57,8 +57,9 @@ typedef struct
   guint variant;
   GHashTable *(*get) (gpointer self);
   gboolean (*load) (gpointer self, GHashTable *state, GError **error);
-  void (*shoot) (gpointer self, GByteArray *bits); /* its picture */
-  GPtrArray *(*list_targets) (gpointer self); /* borrowed tensors that are written to, or NULL */
+  void (*shoot) (gpointer self, GByteArray *bits); /* takes a snapshot */
+  /* returns borrowed tensors that a load writes to, or NULL */
+  GPtrArray *(*list_targets) (gpointer self);
 } Subject;
 
 static void
@@ -100,7 +101,7 @@ sorted_names (GHashTable *state)
   return names;
 }
 
-/* A state of its own memory. */
+/* Returns a copy of the state in its own memory. */
 static GHashTable *
 copy_state (GHashTable *state)
 {
@@ -324,7 +325,7 @@ make_scaler (guint variant, guint seed)
 
   g_object_set (self, "scale-factor", 256.0 * (1 + seed), "growth-interval", 10 + (gint) seed,
                 "growth-factor", 2.0 + seed, NULL);
-  if (variant > 0) /* its numbers are in memory */
+  if (variant > 0) /* its numbers are in device memory */
     gtorch_tensor_unref (gtorch_grad_scaler_scale (self, loss, NULL));
   return self;
 }

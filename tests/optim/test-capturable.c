@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Steps in graphs: a network is trained by replays as it is by calls, to the last bit. */
+/* Optimizer steps in graphs: training by replays gives the same bits as training by calls. */
 
 #include "config.h"
 
@@ -135,7 +135,7 @@ capture_training (Trainer *self)
   return graph;
 }
 
-/* The learning rate changes on the way. */
+/* Changes the learning rate during training. */
 static void
 change_rate (Trainer *self, guint step)
 {
@@ -145,7 +145,7 @@ change_rate (Trainer *self, guint step)
     g_object_set (self->optimizer, "learning-rate", 0.05, NULL);
 }
 
-/* `warm`: so many steps are done before the capture. */
+/* `warm`: the number of steps before the capture. */
 static void
 replays_train_as_calls_do (guint kind, guint warm)
 {
@@ -259,7 +259,7 @@ a_loaded_state_counts_in_replays (gconstpointer data)
   trainer_clear (&captured);
 }
 
-/* --- what would be frozen --- */
+/* --- values that a capture would freeze --- */
 
 static void
 a_step_that_is_not_capturable_is_refused (void)
@@ -286,7 +286,7 @@ a_step_that_is_not_capturable_is_refused (void)
       g_assert_true (g_str_has_prefix (error->message, expected));
       g_clear_error (&error);
       gtorch_optimizer_set_capturable (trainer.optimizer, TRUE);
-      g_assert_true (gtorch_optimizer_step (trainer.optimizer, &error)); /* the capture goes on */
+      g_assert_true (gtorch_optimizer_step (trainer.optimizer, &error)); /* the capture continues */
       g_assert_no_error (error);
       g_assert_true (gtorch_graph_capture_end (capture, NULL));
       gtorch_graph_capture_unref (capture);
@@ -312,7 +312,7 @@ changes_that_replays_do_not_see_are_warned_about (void)
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "*former weight-decay*");
   gtorch_param_group_set_weight_decay (group, 0.5);
   g_test_assert_expected_messages ();
-  gtorch_optimizer_set_learning_rate (trainer.optimizer, 0.5); /* it sees that */
+  gtorch_optimizer_set_learning_rate (trainer.optimizer, 0.5); /* replays read this one */
   trainer_clear (&trainer);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Steps over many parameters at once: as if each had an optimizer of its own, to the last bit, and as the CPU
- * does them. */
+/* Steps over many parameters at once: bitwise as if each had its own optimizer, and as on the CPU. */
 
 #include "config.h"
 
@@ -12,7 +11,7 @@
 #include "step-samples.h"
 #include "test-device.h"
 
-/* More of them than one launch takes, with more elements than a block, and none. */
+/* More of them than one launch processes, some larger than a block, some empty. */
 static const gint64 sizes[] = { 3, 0, 1, 64, 4096, 5000, 16, 7, 20001, 12, 33, 8192 };
 
 #define N_PARAMS 140
@@ -39,7 +38,7 @@ drawn (guint64 seed, gint64 n, GTorchDType dtype, GTorchDevice *device)
   return gtorch_tensor_to_device (there, device, FALSE, NULL);
 }
 
-/* Every fifth begins in the middle of memory, every seventh has gaps. */
+/* Every fifth starts inside its storage, every seventh is not contiguous. */
 static GTorchTensor *
 new_param (guint i, GTorchDType dtype, GTorchDevice *device)
 {
@@ -75,10 +74,10 @@ nth (GListStore *params, guint i)
 {
   g_autoptr (GTorchTensor) param = g_list_model_get_item (G_LIST_MODEL (params), i);
 
-  return param; /* the list keeps it */
+  return param; /* the list has a reference */
 }
 
-/* Parameter `first` + i gets the gradient of its own of that step; some get none in the first. */
+/* Sets the gradient of the step for parameter `first` + i; some get none in the first step. */
 static void
 set_grads (GListStore *params, guint first, guint step)
 {
@@ -132,7 +131,7 @@ assert_near (GTorchTensor *a, GTorchTensor *b, gdouble tolerance)
 static const struct
 {
   GTorchDType dtype;
-  gdouble tolerance; /* of sums that are put together in another way */
+  gdouble tolerance; /* for sums in another order */
 } dtypes[] = {
   { GTORCH_DTYPE_FLOAT32, 2e-6 },
   { GTORCH_DTYPE_FLOAT64, 1e-13 },
@@ -141,7 +140,7 @@ static const struct
 };
 
 static void
-many_are_as_each_by_itself (gconstpointer data)
+fused_steps_equal_single_steps (gconstpointer data)
 {
   guint kind = GPOINTER_TO_UINT (data), d, i, at;
 
@@ -176,7 +175,7 @@ many_are_as_each_by_itself (gconstpointer data)
     }
 }
 
-/* --- what they have in common --- */
+/* --- mixed lists of parameters --- */
 
 static void
 dtypes_and_devices_may_be_mixed (void)
@@ -205,7 +204,7 @@ dtypes_and_devices_may_be_mixed (void)
     }
 }
 
-/* Two parameters that show the same memory take their steps one after the other. */
+/* Two parameters that share memory are updated one after the other. */
 static void
 parameters_may_share_memory (void)
 {
@@ -243,7 +242,7 @@ parameters_may_share_memory (void)
 }
 
 static void
-memory_that_is_not_to_be_written_is_refused (void)
+read_only_memory_is_refused (void)
 {
   g_autoptr (GTorchTensor) row = drawn (5, 1, GTORCH_DTYPE_FLOAT32, test_device ());
   g_autoptr (GTorchTensor) wide = gtorch_tensor_expand (row, GTORCH_SHAPE (8), NULL);
@@ -262,7 +261,7 @@ memory_that_is_not_to_be_written_is_refused (void)
   g_assert_cmpfloat (test_element (nth (params, 0), 0), ==, before);
 }
 
-/* --- who waits for what a step writes --- */
+/* --- synchronisation with writes of a step --- */
 
 static void
 take_time (gpointer data)
@@ -271,7 +270,7 @@ take_time (gpointer data)
 }
 
 static void
-states_are_known_to_be_written (void)
+readers_wait_for_written_states (void)
 {
   g_autoptr (GListStore) params = new_params (3, 2, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu ());
   g_autoptr (GTorchOptimizer) optimizer = new_optimizer (step_sample_find ("Adam/0"), params);
@@ -300,14 +299,14 @@ main (int argc, char *argv[])
 #define ADD(name) g_test_add_func ("/GTorchFused/" #name, name)
   for (i = 0; i < N_STEP_SAMPLES; i++)
     {
-      g_autofree gchar *path = g_strdup_printf ("/GTorchFused/%s/many_are_as_each_by_itself",
+      g_autofree gchar *path = g_strdup_printf ("/GTorchFused/%s/fused_steps_equal_single_steps",
                                                 gtorch_step_samples[i].name);
 
-      g_test_add_data_func (path, GUINT_TO_POINTER (i), many_are_as_each_by_itself);
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), fused_steps_equal_single_steps);
     }
   ADD (dtypes_and_devices_may_be_mixed);
   ADD (parameters_may_share_memory);
-  ADD (memory_that_is_not_to_be_written_is_refused);
-  ADD (states_are_known_to_be_written);
+  ADD (read_only_memory_is_refused);
+  ADD (readers_wait_for_written_states);
   return g_test_run ();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The scale of losses. The sequences of scales and parameters are PyTorch 2.11's. */
+/* Gradient scaling. The sequences of scales and parameters are those of PyTorch 2.11. */
 
 #include "config.h"
 
@@ -58,7 +58,7 @@ scaler_new (gdouble scale, gdouble growth, gdouble backoff, gint interval)
                        "backoff-factor", backoff, "growth-interval", interval, NULL);
 }
 
-/* Backward of factor * sum (param), or of factor * sum (param²). */
+/* Runs backward for factor * sum (param), or for factor * sum (param²). */
 static void
 go_backward (GTorchGradScaler *scaler, Model *model, gdouble factor, gboolean square)
 {
@@ -136,7 +136,7 @@ the_sequence_of_scales_is_pytorchs (gconstpointer capturable)
     }
 }
 
-/* What Adam remembers is as it was, too. */
+/* Adam's state is unchanged, too. */
 static void
 a_step_left_out_leaves_no_trace (gconstpointer capturable)
 {
@@ -175,7 +175,7 @@ the_scale_stays_finite (void)
     }
 }
 
-/* 0.1 is no float32: the product is rounded once, from float64. */
+/* 0.1 is not a float32: the product is rounded once, from float64. */
 static void
 factors_are_not_rounded (void)
 {
@@ -210,7 +210,7 @@ small_gradients_survive (void)
       half = gtorch_tensor_to_dtype (model.param, GTORCH_DTYPE_FLOAT16, &error);
       product = gtorch_tensor_to_dtype (half, GTORCH_DTYPE_FLOAT32, &error);
       g_clear_object (&half);
-      half = gtorch_tensor_mul_scalar (product, 1e-9, &error); /* less than float16 has */
+      half = gtorch_tensor_mul_scalar (product, 1e-9, &error); /* too small for float16 */
       loss = gtorch_tensor_sum (half, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
       scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
       gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, &error);
@@ -284,7 +284,7 @@ optimizers_step_on_their_own (void)
   g_assert_cmpfloat (scale_of (scaler), ==, 32768);
 }
 
-/* An infinite gradient on one device stops the step of parameters on another. */
+/* An infinite gradient on one device skips the step of parameters on another. */
 static void
 parameters_may_be_on_several_devices (gconstpointer capturable)
 {
@@ -373,7 +373,7 @@ misuse_is_named (void)
 }
 
 static void
-without_being_enabled_it_does_nothing (void)
+a_disabled_scaler_does_nothing (void)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchGradScaler) scaler =
@@ -419,7 +419,7 @@ the_scale_can_be_set (void)
                   "of shape []");
 }
 
-/* What a property takes is refused by whatever uses it, and forgotten with the next number. */
+/* A property accepts any value; the function that uses it refuses it, and a new value resolves that. */
 static void
 settings_are_refused_where_they_are_used (void)
 {
@@ -591,7 +591,7 @@ hear_overflow (GTorchGradScaler *scaler, GTorchOptimizer *optimizer, gpointer da
 }
 
 static void
-overflows_are_told (void)
+overflows_are_signalled (void)
 {
   g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
   g_auto (Model) model = { NULL };
@@ -606,7 +606,7 @@ overflows_are_told (void)
   step_and_update (scaler, &model);
   g_assert_cmpuint (heard.n, ==, 1);
   g_assert_true (heard.optimizer == model.optimizer);
-  /* who reads nothing learns it later */
+  /* a scaler that does not read the device reports it later */
   g_object_set (scaler, "capturable", TRUE, NULL);
   go_backward (scaler, &model, 1, FALSE);
   step_and_update (scaler, &model);
@@ -632,7 +632,7 @@ overflow_in_thread (gpointer data)
 }
 
 static void
-overflows_are_told_to_the_owner (void)
+overflows_are_signalled_in_the_owners_context (void)
 {
   g_autoptr (GTorchGradScaler) scaler = gtorch_grad_scaler_new ();
   Heard heard = { 0 };
@@ -754,7 +754,7 @@ whole_iterations_are_captured (void)
     }
 }
 
-/* Made of ordinary operations, as a subclass in any language is. */
+/* A subclass made of ordinary operations, like those in other languages. */
 #define TYPE_PLAIN (plain_get_type ())
 G_DECLARE_FINAL_TYPE (Plain, plain, PLAIN, PLAIN, GTorchOptimizer)
 
@@ -765,7 +765,7 @@ struct _Plain
 
 G_DEFINE_TYPE (Plain, plain, GTORCH_TYPE_OPTIMIZER)
 
-/* With a momentum, so that a step that should not have been is seen later, too. */
+/* It has a momentum, so that a step that should have been skipped shows later, too. */
 static gboolean
 plain_step_param (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *param,
                   GTorchTensor *grad, GError **error)
@@ -869,7 +869,7 @@ steps_of_any_optimizer_are_captured (void)
   training_init (&eager);
   training_init (&captured);
   iterate (&eager);
-  iterate (&captured); /* makes the buffer */
+  iterate (&captured); /* creates the buffer */
   g_assert_true (gtorch_device_synchronize (test_device (), NULL, &error));
   stream = gtorch_stream_new (test_device (), 0, &error);
   capture =
@@ -896,9 +896,9 @@ steps_of_any_optimizer_are_captured (void)
   training_clear (&captured);
 }
 
-/* Who wants to hear of it at once would have to wait. */
+/* A handler that is notified at once would need a wait. */
 static void
-a_step_that_is_heard_of_is_not_captured (void)
+steps_with_an_overflow_handler_are_not_captured (void)
 {
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   g_autoptr (GTorchStream) stream = NULL;
@@ -943,17 +943,17 @@ main (int argc, char **argv)
   ADD (sixteen_bits_are_enough_for_bfloat16_only);
   ADD (optimizers_step_on_their_own);
   ADD (misuse_is_named);
-  ADD (without_being_enabled_it_does_nothing);
+  ADD (a_disabled_scaler_does_nothing);
   ADD (the_scale_can_be_set);
   ADD (settings_are_refused_where_they_are_used);
   ADD (a_new_scale_is_a_number);
   ADD (several_losses_are_scaled);
   ADD (state_goes_to_another_scaler);
-  ADD (overflows_are_told);
-  ADD (overflows_are_told_to_the_owner);
+  ADD (overflows_are_signalled);
+  ADD (overflows_are_signalled_in_the_owners_context);
   ADD (steps_can_be_awaited);
   ADD (whole_iterations_are_captured);
   ADD (steps_of_any_optimizer_are_captured);
-  ADD (a_step_that_is_heard_of_is_not_captured);
+  ADD (steps_with_an_overflow_handler_are_not_captured);
   return g_test_run ();
 }

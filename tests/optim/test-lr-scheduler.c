@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Schedules in C: what they change and when, also in graphs. Their values are compared with PyTorch's
- * formulas in
- * tests/bindings/test_optim.py. */
+/* Schedules in C: their changes and their timing, also in graphs. tests/bindings/test_optim.py compares
+ * their values with PyTorch's formulas. */
 
 #include "config.h"
 
@@ -130,7 +129,7 @@ a_learning_rate_that_is_not_finite_changes_nothing (void)
 }
 
 static void
-a_state_that_does_not_fit_changes_nothing (void)
+an_invalid_state_changes_nothing (void)
 {
   static const gchar *const names[] = { "last_epoch", "base_lrs", "step_size", "nonsense" };
   g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
@@ -170,6 +169,6 @@ main (int argc, char *argv[])
   ADD (replays_follow_a_schedule);
   ADD (wrong_settings_are_errors);
   ADD (a_learning_rate_that_is_not_finite_changes_nothing);
-  ADD (a_state_that_does_not_fit_changes_nothing);
+  ADD (an_invalid_state_changes_nothing);
   return g_test_run ();
 }

@@ -12,7 +12,7 @@
 typedef struct
 {
   GTorchModule *net;
-  GTorchTensor *weight; /* not owned */
+  GTorchTensor *weight; /* unowned */
   GTorchOptimizer *optimizer;
 } Subject;
 
@@ -92,7 +92,7 @@ convert (Subject *subject)
 static guint n_with_state;
 
 static void
-steps_say_what_to_do_and_go_on_after_that (gconstpointer data)
+steps_after_a_move_name_the_remedy (gconstpointer data)
 {
   g_auto (Subject) subject = { NULL };
   g_autoptr (GHashTable) state = NULL;
@@ -131,7 +131,7 @@ most_optimizers_have_a_state (void)
 }
 
 static void
-gradients_are_not_left_in_what_was_converted_since (void)
+backward_after_a_conversion_is_an_error (void)
 {
   g_auto (Subject) subject = { NULL };
   g_autoptr (GTorchTensor) loss = NULL;
@@ -173,14 +173,14 @@ main (int argc, char *argv[])
   for (i = 0; i < N_STEP_SAMPLES; i++)
     {
       g_autofree gchar *path =
-          g_strdup_printf ("/GTorch/moved/steps_say_what_to_do_and_go_on_after_that/%u", i);
+          g_strdup_printf ("/GTorch/moved/steps_after_a_move_name_the_remedy/%u", i);
 
-      g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_say_what_to_do_and_go_on_after_that);
+      g_test_add_data_func (path, GUINT_TO_POINTER (i), steps_after_a_move_name_the_remedy);
     }
-  g_test_add_func ("/GTorch/moved/steps_say_what_to_do_and_go_on_after_that/most",
+  g_test_add_func ("/GTorch/moved/steps_after_a_move_name_the_remedy/most",
                    most_optimizers_have_a_state);
-  g_test_add_func ("/GTorch/moved/gradients_are_not_left_in_what_was_converted_since",
-                   gradients_are_not_left_in_what_was_converted_since);
+  g_test_add_func ("/GTorch/moved/backward_after_a_conversion_is_an_error",
+                   backward_after_a_conversion_is_an_error);
   g_test_add_func ("/GTorch/moved/grads_go_with_their_parameters", grads_go_with_their_parameters);
   return g_test_run ();
 }

@@ -144,7 +144,7 @@ steps_are_pytorchs (gconstpointer data)
     }
 }
 
-/* Of all samples of all rows, and where the algorithm that the row gives beside its formula has come to. */
+/* Runs all samples of all rows, and compares with the algorithm that the row gives beside its formula. */
 static void
 steps_are_as_published (gconstpointer data)
 {
@@ -273,9 +273,9 @@ lists_of_the_state_load_like_its_table (void)
                      value (gtorch_optimizer_get_state (first, p, "exp_avg"), 0));
 }
 
-/* Each entry is put into the optimizer's own state, whose others are right. */
+/* Each entry is put into the optimizer's own state, whose other entries are valid. */
 static void
-a_state_that_does_not_fit_changes_nothing (void)
+an_invalid_state_changes_nothing (void)
 {
   static const struct
   {
@@ -325,7 +325,8 @@ add_one (guint *count)
   ++*count;
 }
 
-/* Whoever changes the rate of the first group: it, the optimizer, a schedule or a state. */
+/* The property notifies whoever changes the rate of the first group: a program, the optimizer, a schedule
+ * or a state. */
 static void
 learning_rate_notifies_with_its_first_group (void)
 {
@@ -355,7 +356,8 @@ learning_rate_notifies_with_its_first_group (void)
   g_assert_cmpuint (n, ==, 3);
   gtorch_optimizer_set_learning_rate (optimizer, 1);
   g_assert_cmpuint (n, ==, 4);
-  schedule = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.5, NULL)); /* sets 1 */
+  /* this sets the rate to 1 */
+  schedule = GTORCH_LR_SCHEDULER (gtorch_step_lr_new (optimizer, 2, 0.5, NULL));
   g_assert_cmpuint (n, ==, 4);
   g_assert_true (gtorch_lr_scheduler_step (schedule, NULL));
   g_assert_cmpuint (n, ==, 4);
@@ -367,7 +369,8 @@ learning_rate_notifies_with_its_first_group (void)
   g_assert_cmpuint (n, ==, 6);
   g_clear_object (&schedule);
   g_clear_object (&optimizer);
-  gtorch_param_group_set_learning_rate (first, 7); /* nobody hears that any more */
+  /* the property does not notify for this group any more */
+  gtorch_param_group_set_learning_rate (first, 7);
   g_assert_cmpuint (n, ==, 6);
 }
 
@@ -413,7 +416,7 @@ a_parameter_is_in_a_list_once (void)
   g_assert_nonnull (strstr (error->message, "item 1 is in the list already"));
 }
 
-/* What was shown as a GListStore could be emptied behind the optimizer's back. */
+/* A list that is exposed as a GListStore could be changed without the optimizer. */
 static void
 lists_cannot_be_changed_from_outside (void)
 {
@@ -454,8 +457,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/optim/state_goes_on_elsewhere", state_goes_on_elsewhere);
   g_test_add_func ("/GTorch/optim/lists_of_the_state_load_like_its_table",
                    lists_of_the_state_load_like_its_table);
-  g_test_add_func ("/GTorch/optim/a_state_that_does_not_fit_changes_nothing",
-                   a_state_that_does_not_fit_changes_nothing);
+  g_test_add_func ("/GTorch/optim/an_invalid_state_changes_nothing",
+                   an_invalid_state_changes_nothing);
   g_test_add_func ("/GTorch/optim/learning_rate_notifies_with_its_first_group",
                    learning_rate_notifies_with_its_first_group);
   g_test_add_func ("/GTorch/optim/wrong_settings_are_errors", wrong_settings_are_errors);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A call that fails changes nothing: whatever takes a state is given one with each kind of fault at each of
- * its entries, and compared bit by bit with what it was. Then come rounds of several faults at random;
- * GTORCH_FUZZ_RUNS says how many. */
+/* A call that fails changes nothing: each object that loads a state gets one with each kind of fault at
+ * each of its entries, and is compared bit by bit with its former value. Then follow rounds of several
+ * random faults; GTORCH_FUZZ_RUNS sets their number. */
 
 #include "config.h"
 
@@ -68,7 +68,8 @@ put_fault (GHashTable *state, const gchar *name, Fault fault)
       break;
     default:
       if (gtorch_tensor_get_dtype (tensor) == GTORCH_DTYPE_INT64)
-        dtype = GTORCH_DTYPE_FLOAT64; /* what there is of them in int64 is none */
+        /* int64 values would be valid, so float64 is the wrong dtype */
+        dtype = GTORCH_DTYPE_FLOAT64;
       spoilt = gtorch_tensor_full_like (tensor, numbers[fault], dtype, NULL);
     }
   g_assert_nonnull (spoilt);
@@ -95,9 +96,10 @@ must_fail (const Subject *subject, const gchar *name, Fault fault)
     case RELEASED:
     case SHAPE:
       return TRUE;
-    case COMPLEX: /* somebody else's optimizer may remember complex numbers */
+    case COMPLEX: /* a program's optimizer may have complex numbers in its state */
       return subject->variant != OWN || is_group || is_scaler;
-    case MISSING: /* what depends on a setting begins anew, and so does all of somebody else's optimizer */
+    /* entries that depend on a setting are optional, and so are all of a program's optimizer */
+    case MISSING:
       if (subject->load == load_optimizer && !is_group)
         return subject->variant != OWN && !g_str_has_suffix (name, ".momentum_buffer")
                && !g_str_has_suffix (name, ".max_exp_avg_sq")
@@ -125,7 +127,7 @@ shoot (const Subject *subject, gpointer self)
   return bits;
 }
 
-/* Loads; TRUE if it failed, and then nothing has changed. */
+/* Loads the state. Returns TRUE if that failed, and checks that nothing has changed then. */
 static gboolean
 fails (const Subject *subject, gpointer self, GHashTable *state, gchar **message)
 {
@@ -176,7 +178,7 @@ a_whole_state_is_loaded (gconstpointer data)
 
   g_assert_false (fails (subject, self, state, NULL));
   assert_loaded (subject, self, state);
-  /* its own, which shares its memory */
+  /* its own state, which shares its memory */
   g_assert_false (fails (subject, self, state, NULL));
   assert_loaded (subject, self, state);
 }
@@ -256,7 +258,7 @@ faults_at_random_change_nothing (gconstpointer data)
     }
 }
 
-/* --- targets that cannot be written to --- */
+/* --- targets that cannot be written --- */
 
 typedef enum
 {
@@ -327,7 +329,7 @@ linear_weight (GTorchModule *net, const gchar *path, GHashTable **state)
   return g_hash_table_lookup (*state, path);
 }
 
-/* Each is read before the other is written, although they are the module's own memory. */
+/* Each parameter is read before the other is written, although the state shares the module's memory. */
 static void
 parameters_may_change_places (void)
 {
@@ -345,7 +347,7 @@ parameters_may_change_places (void)
   for (i = 0; i < 3; i++)
     g_hash_table_insert (swapped, (gpointer) names[i],
                          g_hash_table_lookup (shared, names[(i + 1) % 3]));
-  g_hash_table_insert (swapped, (gpointer) "0.0.weight", turned); /* of itself */
+  g_hash_table_insert (swapped, (gpointer) "0.0.weight", turned); /* a view of the same parameter */
   g_assert_true (gtorch_module_load_state_dict (net, swapped, FALSE, &error));
   g_assert_no_error (error);
   after = get_module (net);
@@ -412,7 +414,7 @@ list_params (gpointer self)
   return list;
 }
 
-/* Spoils parameter i, or its gradient, for the call; FALSE if that cannot be. */
+/* Makes parameter i, or its gradient, invalid for the call. Returns FALSE if that is impossible. */
 static gboolean
 spoil_param (GTorchTensor *param, gboolean (*call) (gpointer, GError **), TargetFault fault)
 {
@@ -435,7 +437,7 @@ spoil_param (GTorchTensor *param, gboolean (*call) (gpointer, GError **), Target
       g_autoptr (GTorchTensor) loss = gtorch_tensor_requires_grad_inplace (param, FALSE, NULL);
       g_autoptr (GTorchTensor) wanted = gtorch_tensor_ones_like (param, GTORCH_DTYPE_NONE, NULL);
 
-      /* what an operation has written to is no leaf any more */
+      /* a tensor that an operation has written to is not a leaf any more */
       g_object_ref (loss);
       gtorch_tensor_set_requires_grad (wanted, TRUE, NULL);
       return gtorch_tensor_mul_inplace (param, wanted, NULL) != NULL
@@ -496,7 +498,7 @@ calls_for_all_parameters_change_all_or_none (void)
   g_assert_cmpuint (n_failed, >, 40);
 }
 
-/* --- what is no table --- */
+/* --- states that are no tables --- */
 
 static void
 a_generator_keeps_its_state (void)
@@ -552,7 +554,7 @@ a_wrong_setting_anywhere_configures_nothing (void)
         g_autoptr (GError) error = NULL;
         GTorchAllocatorConfig former, config;
 
-        memset (&former, 0, sizeof former); /* padding, too */
+        memset (&former, 0, sizeof former); /* clears the padding, too */
         gtorch_allocator_config_init (&former);
         config = former;
         memcpy (&config, &former, sizeof config);
@@ -569,7 +571,7 @@ a_wrong_setting_anywhere_configures_nothing (void)
       }
 }
 
-/* Cut short at any length, or with any byte changed: then nothing is given back. */
+/* Truncates the file at any length, and changes any byte: then the load returns nothing. */
 static void
 a_damaged_file_gives_nothing (void)
 {
@@ -663,10 +665,10 @@ a_group_with_a_wrong_parameter_is_not_added (void)
       }
 }
 
-/* --- what a load makes of a state --- */
+/* --- results of a load --- */
 
 static void
-a_state_comes_in_the_dtype_of_the_steps (void)
+a_loaded_state_has_the_dtype_of_the_steps (void)
 {
   g_autoptr (GTorchOptimizer) source = make_optimizer (ADAM, 2);
   g_autoptr (GTorchOptimizer) self = make_optimizer (ADAM, 0);
@@ -694,7 +696,7 @@ a_state_comes_in_the_dtype_of_the_steps (void)
 }
 
 static void
-a_load_forgets_what_was_before (void)
+a_load_drops_the_old_state (void)
 {
   static const guint variants[] = { ADAM, ADAM | CAPTURABLE };
   guint i, k;
@@ -763,7 +765,7 @@ main (int argc, char **argv)
   ADD (a_wrong_setting_anywhere_configures_nothing);
   ADD (a_damaged_file_gives_nothing);
   ADD (a_group_with_a_wrong_parameter_is_not_added);
-  ADD (a_state_comes_in_the_dtype_of_the_steps);
-  ADD (a_load_forgets_what_was_before);
+  ADD (a_loaded_state_has_the_dtype_of_the_steps);
+  ADD (a_load_drops_the_old_state);
   return g_test_run ();
 }

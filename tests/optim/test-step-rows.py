@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Tests generator/steps: its output for small rows against kept files, and what it says of mistakes.
+"""Tests generator/steps: its output for small rows against golden files, and its messages for
+mistakes.
 
-After a wanted change of the output: `test-step-rows.py --update`, and read the difference.
+After an intended change of the output: `test-step-rows.py --update`, and read the diff.
 """
 
 import copy
@@ -72,7 +73,7 @@ def load(step_table, schedule_table):
 
 
 def try_change(path, value):
-    """What the generator says of the golden rows with a change."""
+    """Returns the generator's messages for the golden rows with a change."""
     steps, plans = rows.read(STEPS), rows.read(SCHEDULES)
     place = plans if path.startswith('FadeLR') else steps
     *parents, last = path.split('.')
@@ -100,7 +101,7 @@ def check_file(name, found):
 
 
 def places(table, path=()):
-    """The ways to all values of a table."""
+    """Yields the paths to all values of a table."""
     for key, value in table.items():
         yield (*path, key)
         if isinstance(value, dict):
@@ -112,7 +113,8 @@ WRONG = (None, 5, -0.5, True, '', 'x y', 'lr', [], ['lr'], {}, {'default': 1.0})
 
 @tap.case
 def no_value_of_a_row_makes_it_crash():
-    """Each value of each real row is left out, or changed to another kind: this works, or names the row."""
+    """Each value of each real row is removed, or changed to another type: the generator works,
+    or names the row."""
     n = 0
     for which, file in enumerate(('steps.toml', 'schedules.toml')):
         table = rows.read(REAL / file)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""Writes a table of all public functions in C: how each is called, and what its documentation promises.
+"""Writes a table of all public C functions: the arguments of each, and the guarantees of its
+documentation.
 
     functions.py OUTPUT FILE…      the public headers, and the sources with the documentation
 
-What this cannot read is an error, so that no function can be missing from the table.
+Declarations that this script cannot parse are errors, so that no function can be missing from the
+table.
 """
 
 import pathlib
@@ -25,9 +27,9 @@ NUMBERS = {
     'guint64': ('0', 'G_MAXINT64'),
     'gsize': ('0', 'G_MAXINT64'),
 }
-# What is pointed to by an argument that is a list.
+# The kinds of list arguments, by element type.
 LISTS = {'gint64': 'INTS', 'gdouble': 'DOUBLES', 'gfloat': 'FLOATS', 'gboolean': 'BOOLS'}
-# The foreign types, and what frees them.
+# The foreign types, and the functions that free them.
 FOREIGN = {
     'GApplication': 'g_object_unref',
     'GAsyncResult': 'g_object_unref',
@@ -49,11 +51,11 @@ FUNCTIONS = {'GAsyncReadyCallback', 'GDestroyNotify', 'GFileProgressCallback'}
 
 class Interface:
     def __init__(self):
-        self.prototypes = []  # header, returns, name, [(type, name)]
-        self.get_types = {}  # GTorchTensor: gtorch_tensor_get_type
+        self.prototypes = []  # (header, returns, name, [(type, name)])
+        self.get_types = {}  # maps GTorchTensor to gtorch_tensor_get_type
         self.enums = set()
         self.callbacks = set(FUNCTIONS)
-        self.docs = {}  # function: {parameter or '': annotations}
+        self.docs = {}  # maps a function to {parameter or '': annotations}
 
     def read_header(self, path):
         text = re.sub(r'/\*.*?\*/', '', path.read_text(encoding='utf-8'), flags=re.S)
@@ -71,7 +73,7 @@ class Interface:
                 continue
             declaration = re.sub(r' G_GNUC_\w+$', '', declaration)
             if declaration.endswith(', ...)'):
-                continue  # sugar for C; its types cannot be told
+                continue  # macros for C; their types are unknown
             match = re.fullmatch(r'(.+?[ *])(\w+) \((.*)\)', declaration)
             if match is None:
                 sys.exit(f'{path.name}: cannot read “{declaration}”')
@@ -102,7 +104,7 @@ class Interface:
         return self.get_types.get(cls) or self.get_types.get(cls.lower()) or 'NULL'
 
     def drop(self, ctype):
-        """What frees a value of this type; NULL: that depends on its GType."""
+        """Returns the function that frees a value of this type, or NULL if that depends on its GType."""
         base = ctype.removeprefix('const ').replace('*', '').strip()
         if ctype.count('*') == 2 and base == 'gchar':
             return 'g_strfreev'
@@ -114,7 +116,8 @@ class Interface:
 
 
 def parameters(interface, name, params):
-    """(kind, name, C type, nullable, get_type, low, high, drop) of each but the GError."""
+    """Returns (kind, name, C type, nullable, get_type, low, high, drop) of each parameter except
+    the GError."""
     notes = interface.docs.get(name, {})
     out = []
     lengths = set(re.findall(r'array[^)]*length=(\w+)', ' '.join(notes.values())))
@@ -123,7 +126,7 @@ def parameters(interface, name, params):
         base = ctype.removeprefix('const ').rstrip('* ').removesuffix('*const').strip()
         stars = ctype.count('*')
         get_type, low, high, drop = 'NULL', '0', '0', 'NULL'
-        # The scanner of introspection takes these for nullable, too.
+        # The introspection scanner treats these as nullable, too.
         nullable = bool(re.search(r'\((nullable|optional|allow-none)', note))
         nullable |= base in ('GAsyncReadyCallback', 'GCancellable', 'GDestroyNotify')
         out_param = re.search(r'\((out|inout)\b', note)
@@ -173,7 +176,8 @@ def parameters(interface, name, params):
     return out
 
 
-# No GType: nothing but NULL can be told from what it should be. What frees them.
+# Types without a GType: only NULL can be told from a valid value. Maps them to the functions that
+# free them.
 OPAQUE = {
     'GTorchImpl': 'NULL',
     'GTorchReferences': 'gtorch_references_free',
@@ -181,7 +185,7 @@ OPAQUE = {
 
 
 def returned(interface, name, returns):
-    """(kind, drop, get_type) of what is returned."""
+    """Returns (kind, drop, get_type) of the return value."""
     if returns == 'void':
         return 'VOID', 'NULL', 'NULL'
     if '*' not in returns and returns != 'gpointer':

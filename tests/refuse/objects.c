@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Objects to call functions with: good ones, and such as nobody expects. */
+/* Objects to pass to functions: valid ones, and unusual ones. */
 
 #include "config.h"
 
@@ -104,7 +104,7 @@ refused_source_init (RefusedSource *self)
 {
 }
 
-/* --- good objects --- */
+/* --- valid objects --- */
 static gpointer
 make_tensor (void)
 {
@@ -419,7 +419,7 @@ static const struct
   { "GTorchDeviceGuard", make_device_guard },
   { "GTorchDeviceManager", make_manager },
   { "GTorchDeviceMonitor", make_monitor },
-  { "GTorchDeviceProcess", make_nothing }, /* none but the monitor of a GPU has one */
+  { "GTorchDeviceProcess", make_nothing }, /* only the monitor of a GPU creates these */
   { "GTorchEvent", make_event },
   { "GTorchFFTPlanCache", make_plan_cache },
   { "GTorchFunction", make_function },
@@ -450,7 +450,7 @@ static const struct
   { "GTorchTimer", make_timer },
 };
 
-/* Tables of texts: nobody can tell these from others. */
+/* Tables of strings cannot be told from other tables. */
 static gboolean
 is_metadata (const Param *param)
 {
@@ -496,7 +496,7 @@ refuse_drop (const Param *param, gpointer object)
     g_object_unref (object);
 }
 
-/* --- odd ones --- */
+/* --- unusual objects --- */
 static gpointer
 make_odd_tensor (guint m, const gchar **what)
 {

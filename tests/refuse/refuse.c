@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Many failures of one kind are no news. */
+/* The number of reports of one kind is limited. */
 #define MAX_REPORTS 400
 
 static guint n_criticals, n_warnings, n_reports;
@@ -17,7 +17,7 @@ static gchar *logged;
 static GObject *stranger;
 
 #ifdef __SANITIZE_ADDRESS__
-/* Sizes that no memory has are refused by malloc () as they are elsewhere. */
+/* malloc () refuses impossible sizes under AddressSanitizer, as it does elsewhere. */
 const char *__asan_default_options (void);
 
 const char *
@@ -149,7 +149,7 @@ drop (gpointer pointer, GDestroyNotify destroy, GType (*get_type) (void))
     g_boxed_free (get_type (), pointer);
 }
 
-/* What is wrong with the text of an error, or NULL. */
+/* Returns the fault in an error message, or NULL. */
 static const gchar *
 find_fault (const GError *error, const Refusal *refusal)
 {
@@ -172,11 +172,11 @@ find_fault (const GError *error, const Refusal *refusal)
     return "the error has a code that there is not";
   if (refusal->is_state && error->domain == GTORCH_ERROR && strchr (message, ':') == NULL)
     return "the message does not say who";
-  /* what a launch says begins with the name of the kernel */
+  /* the message of a launch begins with the name of the kernel */
   if (refusal->begin != NULL && !g_str_has_prefix (message, "gt_")
       && (!g_str_has_prefix (message, refusal->begin) || message[strlen (refusal->begin)] != ':'))
     return "the message does not begin with the name of the operation";
-  /* what a size comes to may be named instead of it */
+  /* the message may name a value computed from the argument instead */
   if (refusal->mention != NULL && strstr (message, refusal->mention) == NULL
       && (error->code == GTORCH_ERROR_INDEX || error->code == GTORCH_ERROR_INVALID))
     return "the message does not name the value";
@@ -217,7 +217,7 @@ says_so (const Function *function)
          || function->returns == RETURN_FULL;
 }
 
-/* One critical, and one of ours: those of GObject come too late. */
+/* Expects one critical message of this library: those of GObject come too late. */
 static void
 check_complaint (const Function *function, const Refusal *refusal, const Value *result,
                  const GError *error)
@@ -247,7 +247,7 @@ check_ending (const Function *function, const Refusal *refusal, const Value *res
     report (function, refusal, "is taken, without an error");
   else if (refusal->expect == MUST_NOT_WORK && !failed && (wants_error || says_so (function)))
     report (function, refusal, "is taken");
-  /* an empty graph is worth a warning */
+  /* an empty graph may cause a warning */
   if (n_warnings > 0 && !complained && !g_str_equal (function->header, "gtorch-cuda-graph.h"))
     report (function, refusal, logged);
   if (error != NULL)

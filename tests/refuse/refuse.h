@@ -5,9 +5,9 @@
 
 #include <gtorch/gtorch.h>
 
-/* Calls of public functions with what they must refuse. Whatever it is given, a function does what it was
- * asked, or sets an error and returns NULL or FALSE, or, for what only a mistake in C can bring about,
- * logs one critical of ours. functions.py writes the table of all of them. */
+/* Calls of public functions with invalid arguments. Whatever the arguments, a function succeeds, or sets
+ * an error and returns NULL or FALSE, or, for faults that only C programs can cause, logs one critical
+ * message of this library. functions.py writes the table of all functions. */
 
 typedef enum
 {
@@ -17,7 +17,7 @@ typedef enum
   PARAM_DOUBLES,
   PARAM_ENUM,
   PARAM_FLOATS,
-  PARAM_FOREIGN, /* an object or a structure of GLib's */
+  PARAM_FOREIGN, /* an object or a structure of GLib */
   PARAM_FUNC,
   PARAM_INT,
   PARAM_INTS,
@@ -37,7 +37,7 @@ typedef enum
   RETURN_BOOL,
   RETURN_INT,
   RETURN_DOUBLE,
-  RETURN_NONE, /* a pointer that stays the callee's */
+  RETURN_NONE, /* a pointer that the function keeps */
   RETURN_FULL,
 } ReturnKind;
 
@@ -55,8 +55,8 @@ typedef struct
   const gchar *type;
   gboolean nullable;
   GType (*get_type) (void);
-  gint64 low, high;    /* INT */
-  GDestroyNotify drop; /* OUT_FULL; NULL: by get_type */
+  gint64 low, high;    /* for INT */
+  GDestroyNotify drop; /* for OUT_FULL; NULL: by get_type */
 } Param;
 
 typedef struct
@@ -66,7 +66,7 @@ typedef struct
   guint n_params;
   const Param *params;
   ReturnKind returns;
-  GDestroyNotify drop; /* FULL; NULL: by get_type */
+  GDestroyNotify drop; /* for FULL; NULL: by get_type */
   GType (*get_type) (void);
   gboolean throws;
   void (*call) (const Value *args, Value *result, GError **error);
@@ -77,55 +77,56 @@ extern const guint n_functions;
 
 #define MAX_PARAMS 24
 
-/* The only operation without a sample: what it gives has no values. */
+/* The only operation without a sample: its results are not initialised. */
 #define WITHOUT_SAMPLE "gtorch_empty"
 
 typedef enum
 {
   MAY_FAIL,
   MUST_FAIL,     /* with an error */
-  MUST_COMPLAIN, /* with a critical */
-  MUST_NOT_WORK, /* one of both */
-  MAY_COMPLAIN,  /* anything */
+  MUST_COMPLAIN, /* with a critical message */
+  MUST_NOT_WORK, /* with either */
+  MAY_COMPLAIN,  /* any outcome is allowed */
 } Expectation;
 
 typedef struct
 {
   Expectation expect;
-  gchar *what;           /* is wrong with the call */
-  gchar *mention;        /* what an error must name, or NULL */
-  gboolean is_state;     /* what is wrong is no mistake in C */
-  gboolean no_place;     /* results that must have one are given none */
-  gboolean is_cancelled; /* an error must say that, and nothing else */
-  const gchar *begin;    /* what an error must begin with, before a colon, or NULL */
+  gchar *what;           /* describes the fault */
+  gchar *mention;        /* a word that the error must contain, or NULL */
+  gboolean is_state;     /* the fault is not a mistake in C */
+  gboolean no_place;     /* the pointers for mandatory results are NULL */
+  gboolean is_cancelled; /* the error must report cancellation */
+  const gchar *begin;    /* the prefix of the error before a colon, or NULL */
 } Refusal;
 
 void refusal_clear (Refusal *refusal);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Refusal, refusal_clear)
 
-/* From now on criticals and warnings are counted; nothing is fatal. */
+/* Makes criticals and warnings counted instead of fatal. */
 void refuse_init (void);
-/* The first of them since this was asked last, or NULL; borrowed. */
+/* Returns the first of them since the last call, or NULL; borrowed. */
 const gchar *refuse_take_log (void);
-/* The same, but NULL where there were warnings alone. */
+/* Like refuse_take_log (), but returns NULL if there were only warnings. */
 const gchar *refuse_take_critical (void);
-/* What is set for the whole program or thread is as at the beginning. */
+/* Restores the settings of the program and of the thread. */
 void refuse_restore (void);
 const Function *refuse_find (const gchar *name);
-/* Calls twice, the second time without places for the error and the results; says what is not as it should
- * be. Was the first a success? */
+/* Calls the function twice, the second time without pointers for the error and the results; reports
+ * deviations. Returns TRUE if the first call succeeded. */
 gboolean refuse_call (const Function *function, const Value *args, const Refusal *refusal);
 gboolean refuse_call_once (const Function *function, const Value *args, const Refusal *refusal,
                            gboolean wants_error);
-/* A new object or structure for an argument, in working order; NULL: nobody knows how to make one. */
+/* Creates a valid object or structure for an argument. Returns NULL if the test does not know the type. */
 gpointer refuse_make (const Param *param);
-/* The m-th other one, which the function will hardly like, and what is odd about it. */
+/* Returns the m-th unusual value for the argument, which the function will probably refuse, and a
+ * description. */
 gpointer refuse_make_odd (const Param *param, guint m, const gchar **what);
-/* The m-th one that is disposed, or has lost what it works with: whatever is called with it, nothing is a
- * mistake of the caller's (states.c). */
+/* Returns the m-th object that is disposed, or has lost an object that it needs: calls with it are never
+ * mistakes of the caller (states.c). */
 gpointer refuse_make_state (const Param *param, guint m, const gchar **what);
 void refuse_drop (const Param *param, gpointer object);
-/* What a function is called back by. It works, fails with an error, or fails without one. */
+/* Returns a callback for a function. It succeeds, fails with an error, or fails without one. */
 gpointer refuse_func (const Param *param);
 typedef enum
 {
@@ -134,5 +135,5 @@ typedef enum
   CALLBACK_IS_SILENT,
 } CallbackMode;
 extern CallbackMode callback_mode;
-/* An object that is no tensor, device or anything else of GTorch's. */
+/* Returns an object that has no type of GTorch. */
 gpointer refuse_stranger (void);

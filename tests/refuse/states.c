@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Objects that have come to their end, or that have lost what they work with: a binding keeps them as long as
- * it likes, and calls them. None of that is a mistake that only C can make. */
+/* Objects that are disposed, or that have lost objects that they need: a binding keeps them as long as it
+ * likes, and calls them. So these are not mistakes that only C programs can make. */
 
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #define SHAPE GTORCH_SHAPE (2, 3)
 
-/* There is one of each for the whole program. */
+/* These are singletons. */
 static const gchar *const shared[] = {
   "GTorchAllocator",    "GTorchDevice",        "GTorchDeviceManager",
   "GTorchFFTPlanCache", "GTorchHostAllocator", NULL,
@@ -512,7 +512,7 @@ refuse_make_state (const Param *param, guint m, const gchar **what)
   guint i;
 
   if (probe == NULL)
-    return NULL; /* nothing can be made */
+    return NULL; /* no such object can be created */
   if (is_object (param) && m-- == 0)
     {
       *what = "is disposed";

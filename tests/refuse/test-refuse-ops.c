@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every operation in all its public forms, over the samples of its row, with one argument at a time that is
- * not what it should be. */
+/* Calls every operation in all its public forms, on the samples of its row, with one invalid argument at
+ * a time. */
 
 #include "config.h"
 
@@ -21,16 +21,16 @@ typedef struct
   const GTorchSample *sample;
   const Function *function;
   gboolean in_place;
-  gboolean is_scalar;       /* the tensor argument that may be one is a number */
-  guint places[MAX_PARAMS]; /* of the arguments of the row among those of the function */
-  guint inputs[MAX_PARAMS]; /* of the tensor arguments: which of the tensors they are */
+  gboolean is_scalar;       /* the optional number in place of a tensor is used */
+  guint places[MAX_PARAMS]; /* maps arguments of the row to those of the function */
+  guint inputs[MAX_PARAMS]; /* maps tensor arguments to tensors */
   Value args[MAX_PARAMS];
   GTorchTensor *tensors[MAX_TENSORS];
   guint n_tensors;
   gint64 ints[MAX_PARAMS][MAX_INTS];
 } Call;
 
-static gchar **covered; /* a name for each function, NULL if it was not called */
+static gchar **covered; /* the name of each function, NULL if it was not called */
 
 static void
 call_clear (Call *call)
@@ -67,7 +67,7 @@ sample_dtype (const Call *call, guint input)
   return dtype != GTORCH_DTYPE_NONE ? dtype : main_dtype (call->op);
 }
 
-/* What the row's sample says, for a form of the operation. */
+/* Sets the arguments from the row's sample, for a form of the operation. */
 static void
 call_init (Call *call)
 {
@@ -143,7 +143,7 @@ static const gint64 whole[] = {
 static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
                                 4e-320, 0.0,      -1.0,      0.5,         1e19 };
 
-/* Shapes that are seldom the right ones. */
+/* Shapes that are seldom valid. */
 static const GTorchSampleTensor shapes[] = {
   { "shape []", 0, { 0 }, 0 },
   { "shape [0]", 1, { 0 }, 0 },
@@ -168,7 +168,7 @@ replace_tensor (Call *call, guint arg, guint input, GTorchTensor *tensor)
     call->args[call->places[arg]].p = tensor;
 }
 
-/* The m-th way to spoil a tensor; FALSE: there are no more. */
+/* Makes a tensor invalid in the m-th way. Returns FALSE if there are no more ways. */
 static gboolean
 spoil_tensor (Call *call, guint arg, guint input, guint m, Refusal *refusal)
 {
@@ -388,14 +388,14 @@ spoil (Call *call, guint arg, guint m, Refusal *refusal)
     case GTORCH_ARG_DEVICE:
     case GTORCH_ARG_GENERATOR:
       return spoil_object (value, m, refusal);
-    default: /* BOOL: everything is FALSE or TRUE */
+    default: /* BOOL: any value is valid */
       value->i = m == 0 ? -1 : 0x100;
       refusal->what = g_strdup ("is neither FALSE nor TRUE");
       return m < 2;
     }
 }
 
-/* One call with one thing wrong; FALSE: there are no more. */
+/* Makes one call with one fault. Returns FALSE if there are no more faults. */
 static gboolean
 refuse_one (const Call *form, guint arg, guint m)
 {
@@ -452,13 +452,14 @@ refuses (gconstpointer data)
 
           form.function = refuse_find (name);
           if (k > 0 && gtorch_op_find (name + strlen (stems[j])) != NULL)
-            continue; /* full_int is an operation of its own */
+            continue; /* full_int is a separate operation */
           if (form.function != NULL && g_str_equal (form.function->header, "gtorch-tensor-ops.h"))
             refuse_form (&form);
         }
 }
 
-/* A public operation that has no sample, or whose arguments are not those of its row, is not tested above. */
+/* Fails if a public operation is not tested above, because it has no sample or its arguments are not
+ * those of its row. */
 static void
 test_all_are_called (void)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every writable property of every class that the functions of the headers know, with numbers, choices and
- * texts that its type has. A property has no place for an error. Either it keeps what it is given, logs
- * nothing, and the object works or says in a later call what is wrong; or it stays as it was, and a warning
- * names it. It notifies once where its value has changed, and not where it has not. */
+/* Every property of every class that the functions of the headers know. It is read without a word, and has
+ * the value that its function in C gives. What is writable is given numbers, choices and texts that its type
+ * has, and its default. A property has no place for an error. Either it keeps what it is given, logs nothing,
+ * and the object works or says in a later call what is wrong; or it stays as it was, and a warning names it.
+ * It notifies once where its value has changed, and not where it has not. */
 
 #include "config.h"
 
@@ -15,17 +16,17 @@
 
 static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
                                 4e-320, 0.0,      -1.0,      1.0,         1e19 };
-/* None is a size that a machine could have, and that takes long to fill. */
+/* None is a size that a machine could allocate but would take long to fill. */
 static const gint64 whole[] = { G_MININT64, -1, 0, 1, 7, (G_GINT64_CONSTANT (1) << 46) + 1,
                                 G_MAXINT64 };
 static const gint few[G_N_ELEMENTS (whole)] = { G_MININT, -1, 0, 1, 7, 9999, G_MAXINT };
 static const gchar *const texts[] = { NULL, "", " ", "%s%n", "\xff\xfe", "a\nb" };
 
-static guint n_values, n_kept, n_refused, n_watched;
+static guint n_values, n_kept, n_refused, n_watched, n_read, n_compared;
 
 /* --- values --- */
 
-/* The m-th value of the property; FALSE: there are no more. */
+/* Returns the m-th value of the property. Returns FALSE if there are no more. */
 static gboolean
 nth_value (GParamSpec *pspec, guint m, GValue *value)
 {
@@ -47,7 +48,7 @@ nth_value (GParamSpec *pspec, guint m, GValue *value)
       return m < 2;
     case G_TYPE_OBJECT:
     case G_TYPE_INTERFACE:
-      return m == 0; /* NULL; GObject takes none of another class */
+      return m == 0; /* NULL; GObject refuses objects of another class */
     case G_TYPE_BOXED:
       return m == 0;
     default:
@@ -111,7 +112,7 @@ is_made_without_more (GType type)
              || type == GTORCH_TYPE_TIMER);
 }
 
-/* What there is one of, or needs what it is made with, comes from objects.c. */
+/* Singletons, and objects that need arguments, come from objects.c. */
 static gpointer
 object_new (GType type)
 {
@@ -137,7 +138,7 @@ object_new (GType type)
   return refuse_make (&param);
 }
 
-/* Whatever comes of it: an error, or a result. */
+/* Any outcome is allowed: an error, or a result. */
 static void
 use (gpointer object)
 {
@@ -171,7 +172,7 @@ use (gpointer object)
     }
 }
 
-/* What is set for the whole program, as it was. */
+/* Restores a setting of the whole program. */
 static void
 restore (gpointer object, GParamSpec *pspec, const GValue *former)
 {
@@ -197,8 +198,8 @@ are_equal (GParamSpec *pspec, const GValue *a, const GValue *b)
   return g_param_values_cmp (pspec, a, b) == 0;
 }
 
-/* NULL is the current device, and -1 the height of a kernel whose width is wanted: the values that such
- * properties have at first. */
+/* NULL stands for the current device, and -1 for a kernel height equal to the width: the initial values
+ * of such properties. */
 static gboolean
 stands_for_another (GParamSpec *pspec, const GValue *value)
 {
@@ -207,7 +208,7 @@ stands_for_another (GParamSpec *pspec, const GValue *value)
              || g_param_value_defaults (pspec, value));
 }
 
-/* The property has the value, or a warning says that it does not. */
+/* The property has the value, or a warning reports that it does not. */
 static void
 check_outcome (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
                const gchar *doing)
@@ -236,7 +237,7 @@ check_outcome (gpointer object, GParamSpec *pspec, const GValue *value, const GV
     n_refused++;
 }
 
-/* The same when the object is made. */
+/* Sets the property at construction. */
 static void
 make_with_value (GType type, GParamSpec *pspec, const GValue *value)
 {
@@ -263,7 +264,7 @@ count_call (GObject *object, GParamSpec *pspec, gpointer count)
   (*(guint *) count)++;
 }
 
-/* One notification if the value is another one than before, none if not. */
+/* Expects one notification if the value has changed, none otherwise. */
 static void
 check_notification (gpointer object, GParamSpec *pspec, const GValue *value, const GValue *former,
                     const gchar *doing, guint count)
@@ -298,7 +299,7 @@ set_watched (gpointer object, GParamSpec *pspec, const GValue *value, const GVal
   g_signal_handler_disconnect (object, id);
 }
 
-/* To what it is. */
+/* Sets the property to its current value. */
 static void
 set_again (gpointer object, GParamSpec *pspec)
 {
@@ -325,7 +326,7 @@ set_value (GType type, GParamSpec *pspec, const GValue *value)
     return;
   object = object_new (type);
   if (object == NULL)
-    return; /* there is none here */
+    return; /* there is no such object here */
   if (pspec->flags & G_PARAM_READABLE)
     {
       g_value_init (&former, pspec->value_type);
@@ -353,27 +354,135 @@ properties_take_all_values (gconstpointer data)
 
   specs = g_object_class_list_properties (G_OBJECT_CLASS (klass), &n);
   for (i = 0; i < n; i++)
-    for (m = 0; specs[i]->flags & G_PARAM_WRITABLE; m++)
-      {
-        g_auto (GValue) value = G_VALUE_INIT;
+    {
+      g_auto (GValue) initial = G_VALUE_INIT;
 
-        if (!nth_value (specs[i], m, &value))
-          break;
-        set_value (type, specs[i], &value);
-      }
+      if (!(specs[i]->flags & G_PARAM_WRITABLE))
+        continue;
+      for (m = 0;; m++)
+        {
+          g_auto (GValue) value = G_VALUE_INIT;
+
+          if (!nth_value (specs[i], m, &value))
+            break;
+          set_value (type, specs[i], &value);
+        }
+      g_value_init (&initial, specs[i]->value_type);
+      g_param_value_set_default (specs[i], &initial);
+      set_value (type, specs[i], &initial);
+    }
+}
+
+/* --- reading --- */
+
+/* gtorch_device_get_warp_size() of GTorchDevice:warp-size; NULL: there is none that needs no more than the
+ * object. */
+static const Function *
+find_getter (GParamSpec *pspec)
+{
+  g_autofree gchar *word = g_strdelimit (g_strdup (pspec->name), "-", '_');
+  const gchar *bare = word + (g_str_has_prefix (word, "is_") ? 3 : 0);
+  g_autofree gchar *get = g_strconcat ("_get_", word, NULL);
+  g_autofree gchar *is = g_strconcat ("_is_", bare, NULL);
+  guint i;
+
+  for (i = 0; i < n_functions; i++)
+    if (functions[i].n_params == 1 && !functions[i].throws
+        && functions[i].params[0].kind == PARAM_OBJECT
+        && g_strcmp0 (functions[i].params[0].type, g_type_name (pspec->owner_type)) == 0
+        && (g_str_has_suffix (functions[i].name, get) || g_str_has_suffix (functions[i].name, is)))
+      return &functions[i];
+  return NULL;
+}
+
+static gboolean
+is_same (const GValue *value, const Value *other)
+{
+  switch (G_TYPE_FUNDAMENTAL (G_VALUE_TYPE (value)))
+    {
+    case G_TYPE_BOOLEAN:
+      return g_value_get_boolean (value) == (gboolean) other->i;
+    case G_TYPE_INT:
+      return g_value_get_int (value) == (gint) other->i;
+    case G_TYPE_UINT:
+      return g_value_get_uint (value) == (guint) other->i;
+    case G_TYPE_INT64:
+      return g_value_get_int64 (value) == other->i;
+    case G_TYPE_UINT64:
+      return g_value_get_uint64 (value) == (guint64) other->i;
+    case G_TYPE_ENUM:
+      return g_value_get_enum (value) == (gint) other->i;
+    case G_TYPE_FLAGS:
+      return g_value_get_flags (value) == (guint) other->i;
+    case G_TYPE_DOUBLE:
+      return g_value_get_double (value) == other->d
+             || (isnan (g_value_get_double (value)) && isnan (other->d));
+    case G_TYPE_STRING:
+      return g_strcmp0 (g_value_get_string (value), other->p) == 0;
+    case G_TYPE_BOXED: /* a copy */
+      return (g_value_get_boxed (value) != NULL) == (other->p != NULL);
+    default:
+      return g_value_get_object (value) == other->p;
+    }
 }
 
 static void
-there_were_many (void)
+properties_are_what_functions_give (gconstpointer data)
+{
+  const GType type = (GType) data;
+  g_autoptr (GTypeClass) klass = g_type_class_ref (type);
+  g_autoptr (GObject) object = object_new (type);
+  g_autofree GParamSpec **specs = NULL;
+  guint i, n;
+
+  if (object == NULL)
+    {
+      g_test_skip ("there is none here");
+      return;
+    }
+  specs = g_object_class_list_properties (G_OBJECT_CLASS (klass), &n);
+  for (i = 0; i < n; i++)
+    {
+      const Function *getter = find_getter (specs[i]);
+      g_auto (GValue) value = G_VALUE_INIT;
+
+      if (!(specs[i]->flags & G_PARAM_READABLE))
+        continue;
+      refuse_take_log ();
+      g_value_init (&value, specs[i]->value_type);
+      g_object_get_property (object, specs[i]->name, &value);
+      if (refuse_take_log () != NULL)
+        complain (type, specs[i], &value, "read as", "it logs something");
+      n_read++;
+      if (getter != NULL)
+        {
+          const Value self = { .p = object };
+          Value given = { 0 };
+
+          getter->call (&self, &given, NULL);
+          if (!is_same (&value, &given))
+            complain (type, specs[i], &value, "read as", getter->name);
+          if (getter->returns == RETURN_FULL && given.p != NULL)
+            g_object_unref ((gpointer) given.p);
+          n_compared++;
+        }
+    }
+}
+
+static void
+enough_values_were_set (void)
 {
   g_test_message ("%u values: %u kept, %u refused", n_values, n_kept, n_refused);
+  g_test_message ("%u values read, %u compared with those of functions", n_read, n_compared);
   g_assert_cmpuint (n_values, >, 300);
   g_assert_cmpuint (n_kept, >, 300);
   g_assert_cmpuint (n_watched, >, 600);
   g_assert_cmpuint (n_refused, >, 20);
+  g_assert_cmpuint (n_read, >, 250);
+  g_assert_cmpuint (n_compared, >, 100);
 }
 
-/* What a property takes is refused where it counts. */
+/* The function that uses an invalid value refuses it. */
 static void
 settings_are_refused_by_the_step (void)
 {
@@ -426,10 +535,12 @@ main (int argc, char *argv[])
       {
         g_autofree gchar *path =
             g_strdup_printf ("/GTorch/properties/%s", g_type_name (GPOINTER_TO_SIZE (type)));
+        g_autofree gchar *read_path = g_strconcat (path, "_is_read", NULL);
 
         g_test_add_data_func (path, type, properties_take_all_values);
+        g_test_add_data_func (read_path, type, properties_are_what_functions_give);
       }
   g_test_add_func ("/GTorch/properties/refused_by_the_step", settings_are_refused_by_the_step);
-  g_test_add_func ("/GTorch/properties/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/properties/enough_values_were_set", enough_values_were_set);
   return g_test_run ();
 }

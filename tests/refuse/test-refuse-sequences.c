@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Public functions by lot, one after the other, on objects that earlier ones have made, changed, released and
- * disposed: each gives a result or an error that says who it is from. Nothing is of a wrong class and nothing
- * NULL that may not be, so that no critical is in order.
+/* Calls random public functions on objects that earlier calls have created, changed, released and
+ * disposed: each returns a result or an error that names its function. All arguments have the right class
+ * and are NULL only where that is allowed, so critical messages are failures.
  *
  *     test-refuse-sequences [SEED [SEQUENCES]]
  *
- * does so many, by hand; with GTORCH_TEST_SEQUENCE=N only the Nth of them, saying what it calls.
- */
+ * runs so many sequences; with GTORCH_TEST_SEQUENCE=N only the Nth of them, printing its calls. */
 
 #include "config.h"
 
@@ -25,21 +24,21 @@
 #define N_CALLS     60
 #define N_PER_TEST  50
 #define MAX_LIST    3
-#define PATIENCE    60 /* seconds for a call */
+#define PATIENCE    60 /* time limit in seconds for a call */
 
 static guint32 first_seed = 1;
 static guint n_sequences = 400, n_calls, n_errors, n_kept;
-static gchar current[8192]; /* what was called, and with what: for whoever is interrupted */
+static gchar current[8192]; /* the current call with its arguments, for a debugger */
 
 typedef struct
 {
   GRand *random;
   GPtrArray *objects; /* GObjects of any class, owned */
-  GPtrArray *theme;   /* the functions of some headers, which most calls are from */
+  GPtrArray *theme;   /* the functions of some headers, from which most calls are chosen */
   const Function *function;
   Value args[MAX_PARAMS];
   Value places[MAX_PARAMS];
-  gpointer made[MAX_PARAMS]; /* for this call alone: no GObject */
+  gpointer made[MAX_PARAMS]; /* arguments of this call that are not GObjects */
   gpointer lists[MAX_PARAMS][MAX_LIST];
   gint64 ints[MAX_PARAMS][4];
   gdouble doubles[MAX_PARAMS][4];
@@ -48,10 +47,10 @@ typedef struct
   const gchar *strings[MAX_PARAMS][4];
 } Sequence;
 
-/* --- which --- */
+/* --- choice of functions --- */
 
-/* Guards end in the order in which they began, which only their users can see to. Addresses and what frees
- * memory by hand are beyond all checks; what is asynchronous has tests of its own. */
+/* Excludes guards, which their users must end in the right order, addresses and manual memory management,
+ * which cannot be checked, and asynchronous functions, which have their own tests. */
 static gboolean
 is_left_out (const Function *function)
 {
@@ -102,7 +101,7 @@ one_in (Sequence *self, guint n)
   return below (self, n) == 0;
 }
 
-/* Three of four calls are of a few headers, so that they have to do with each other. */
+/* Three of four calls are from a few headers, so that they are related. */
 static GPtrArray *
 choose_theme (Sequence *self)
 {
@@ -156,7 +155,7 @@ find (Sequence *self, GType type)
   return NULL;
 }
 
-/* Borrowed from those there are, most often; NULL: none can be had. */
+/* Chooses an existing object most of the time; borrowed. Returns NULL if none can be created. */
 static gpointer
 choose (Sequence *self, const Param *param)
 {
@@ -176,7 +175,7 @@ choose (Sequence *self, const Param *param)
   return object;
 }
 
-/* What a file of tensors has. */
+/* Creates a file of tensors. */
 static GBytes *
 make_file (void)
 {
@@ -191,7 +190,7 @@ make_file (void)
   return g_memory_output_stream_steal_as_bytes (G_MEMORY_OUTPUT_STREAM (stream));
 }
 
-/* A state of the object that it is to be loaded into, or of another one. */
+/* Creates a state of the object that loads it, or of another one. */
 static GHashTable *
 make_table (gpointer object)
 {
@@ -202,7 +201,7 @@ make_table (gpointer object)
   return GTORCH_IS_GRAD_SCALER (object) ? gtorch_grad_scaler_state_dict (object, NULL) : NULL;
 }
 
-/* Something that the function understands; NULL: nothing is known. */
+/* Creates a value that the function accepts; NULL if unknown. */
 static gpointer
 make_fitting (Sequence *self, const Param *param)
 {
@@ -227,7 +226,7 @@ make_fitting (Sequence *self, const Param *param)
   return g_memory_input_stream_new_from_bytes (bytes);
 }
 
-/* What happens to objects between calls. */
+/* Changes objects between calls. */
 static void
 wear (Sequence *self)
 {
@@ -325,7 +324,7 @@ choose_list (Sequence *self, guint i)
 
           if (object == NULL)
             return FALSE;
-          self->lists[i][k] = g_object_ref (object); /* the next may take its place */
+          self->lists[i][k] = g_object_ref (object); /* the next object may replace it */
           self->args[i + 1].i = k + 1;
         }
     }
@@ -340,7 +339,7 @@ choose_argument (Sequence *self, guint i)
 
   switch (param->kind)
     {
-    case PARAM_BOOL: /* a leaf whose gradient has a graph of it is a cycle, which its user has to break */
+    case PARAM_BOOL: /* a leaf whose gradient has a graph is a cycle, which its user must break */
       self->args[i].i = !g_str_equal (param->name, "create_graph") && one_in (self, 2);
       return TRUE;
     case PARAM_DOUBLE:
@@ -359,7 +358,7 @@ choose_argument (Sequence *self, guint i)
       self->args[i].p = refuse_func (param);
       return self->args[i].p != NULL;
     case PARAM_OBJECT:
-      if (param->get_type == NULL) /* of no type that could be told from another */
+      if (param->get_type == NULL) /* types that cannot be told from others */
         return param->nullable;
       if (param->nullable && one_in (self, 3))
         return TRUE;
@@ -501,7 +500,7 @@ call (Sequence *self, guint sequence)
     take_result (self, (gpointer) result.p, function->get_type, function->drop);
 }
 
-/* Tensors for all arguments that are no plain matrix. */
+/* Creates tensors for all arguments, not only plain matrices. */
 static void
 add_tensors (Sequence *self)
 {
@@ -535,7 +534,7 @@ add_tensors (Sequence *self)
       k = below (self, G_N_ELEMENTS (kinds));
       tensor = gtorch_ones (kinds[k].shape, kinds[k].n_dims, kinds[k].dtype, NULL, NULL);
       if (tensor == NULL)
-        continue; /* there is no memory, for example */
+        continue; /* for example if there is no memory */
       gtorch_tensor_set_requires_grad (tensor, kinds[k].is_leaf, NULL);
       keep (self, tensor);
       if (kinds[k].is_leaf)
@@ -543,7 +542,7 @@ add_tensors (Sequence *self)
     }
 }
 
-/* Half of the sequences begin with what is on a GPU, where there is one. */
+/* Half of the sequences start with objects on a GPU, if there is one. */
 static void
 add_elsewhere (Sequence *self)
 {
@@ -602,7 +601,8 @@ run_sequence (guint sequence)
   g_rand_free (self->random);
   g_free (self);
   refuse_restore ();
-  gtorch_device_synchronize (test_device (), NULL, NULL); /* what a GPU found out late */
+  /* reports errors that a GPU detects asynchronously */
+  gtorch_device_synchronize (test_device (), NULL, NULL);
   result = gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error);
   if (result == NULL || !gtorch_device_synchronize (test_device (), NULL, &error))
     fail ("nothing works afterwards", error->message);
@@ -634,7 +634,7 @@ sequences_end_well (gconstpointer data)
 }
 
 static void
-there_were_many (void)
+enough_calls_ran (void)
 {
   g_test_message ("%u calls, %u errors, %u objects", n_calls, n_errors, n_kept);
   g_assert_cmpuint (n_kept, >, n_calls / 4);
@@ -660,6 +660,6 @@ main (int argc, char *argv[])
 
       g_test_add_data_func (path, GUINT_TO_POINTER (i), sequences_end_well);
     }
-  g_test_add_func ("/GTorch/refuse/sequences/there_were_many", there_were_many);
+  g_test_add_func ("/GTorch/refuse/sequences/enough_calls_ran", enough_calls_ran);
   return g_test_run ();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Every public function that is no operation, with one argument at a time that is not what it should be. The
- * functions are those of the headers; who adds one finds it here, and has to add only what is not known yet:
- * how to make an object of a new class. */
+/* Calls every public function that is not an operation, with one invalid argument at a time. The
+ * functions are read from the headers: a new function is tested automatically, unless it needs an object
+ * of a new class. */
 
 #include "config.h"
 
@@ -16,10 +16,10 @@
 typedef struct
 {
   const Function *function;
-  gboolean no_place; /* for a result that must have one */
+  gboolean no_place; /* for a mandatory result */
   gboolean is_called;
   Value args[MAX_PARAMS];
-  gpointer objects[MAX_PARAMS]; /* to be dropped */
+  gpointer objects[MAX_PARAMS]; /* unreferenced at the end */
   gpointer lists[MAX_PARAMS][3];
   union
   {
@@ -40,7 +40,7 @@ typedef struct
 
 static Waiting waiting;
 
-/* What an argument is if its kind alone does not say it. Numbers are 1, or 0.5; texts are “weight”. */
+/* Values of arguments that do not follow from their kinds. Numbers are 1, or 0.5; texts are “weight”. */
 static const struct
 {
   const gchar *function; /* NULL: any */
@@ -62,7 +62,7 @@ static const struct
   { "gtorch_sequential_remove", "position", 0, NULL },
 };
 
-/* Addresses: whether they are right is beyond all checks. */
+/* Addresses cannot be checked. */
 static const struct
 {
   const gchar *function;
@@ -85,7 +85,7 @@ is_address (const Function *function, const Param *param)
   return FALSE;
 }
 
-/* Does it take the reference to its first argument? */
+/* Returns TRUE if the function takes ownership of its first argument. */
 static gboolean
 consumes (const Function *function)
 {
@@ -154,7 +154,7 @@ is_finish (const Function *function)
          || g_str_has_suffix (function->name, "_finish_lists");
 }
 
-/* --- arguments in order --- */
+/* --- valid arguments --- */
 static void
 set_list (Call *call, guint i)
 {
@@ -258,8 +258,8 @@ call_clear (Call *call)
     }
 }
 
-/* --- arguments out of order --- */
-/* None of them is a size that a machine could have, and that takes long to fill. */
+/* --- invalid arguments --- */
+/* None is a size that a machine could allocate but would take long to fill. */
 static const gint64 whole[] = {
   G_MININT64, -1, 0, 2, 7, 63, (G_GINT64_CONSTANT (1) << 46) + 1, G_MAXINT64 - 1, G_MAXINT64,
 };
@@ -357,7 +357,7 @@ replace (Call *call, guint i, gpointer object)
   call->args[i].p = call->objects[i] = object;
 }
 
-/* Can the class of an argument be told at all? */
+/* Returns TRUE if the class of an argument can be checked. */
 static gboolean
 is_object (const Param *param)
 {
@@ -379,7 +379,7 @@ spoil_object (Call *call, guint i, guint m, Refusal *refusal)
       replace (call, i, NULL);
       refusal->what = g_strdup ("is NULL");
       refusal->expect = param->nullable ? MAY_FAIL : MUST_COMPLAIN;
-      /* those that free, do nothing to nothing */
+      /* functions that free accept NULL */
       if (consumes (call->function))
         refusal->expect = MAY_COMPLAIN;
       return TRUE;
@@ -399,7 +399,7 @@ spoil_object (Call *call, guint i, guint m, Refusal *refusal)
   return TRUE;
 }
 
-/* The m-th object at its end in the place of the argument, or in each place of a list. */
+/* Passes the m-th disposed or broken object as the argument, or as each element of a list. */
 static gboolean
 wear_out (Call *call, guint i, guint m, Refusal *refusal)
 {
@@ -441,10 +441,10 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
     case 0:
       call->args[i].p = NULL;
       refusal->what = g_strdup ("is NULL");
-      /* that a list with a length may be NULL means one without elements */
+      /* NULL for a list with a length means an empty list */
       if (param->nullable && param->kind == PARAM_STRINGS)
         refusal->expect = MAY_FAIL;
-      else /* what is asynchronous says so at its end */
+      else /* asynchronous functions report the error at the end */
         refusal->expect = call->function->throws ? MUST_NOT_WORK : MAY_COMPLAIN;
       return TRUE;
     case 1:
@@ -562,7 +562,7 @@ spoil (Call *call, guint i, guint m, Refusal *refusal)
       return spoil_text (call, i, m, refusal);
     case PARAM_OUT:
     case PARAM_OUT_FULL:
-      /* those that need not be given are left out of every second call */
+      /* optional results are omitted in every second call */
       call->no_place = TRUE;
       refusal->what = g_strdup ("is NULL");
       refusal->expect = MUST_COMPLAIN;
@@ -575,8 +575,8 @@ spoil (Call *call, guint i, guint m, Refusal *refusal)
     }
 }
 
-/* Numbers come from data, and nothing is logged because of those: a function without a place for an error
- * takes them all, and what uses them says what is wrong. */
+/* Numbers come from data, so they cause no log messages: a function without a GError accepts all numbers,
+ * and the function that uses them reports the fault. */
 static gboolean
 is_number (const Param *param)
 {
@@ -598,7 +598,7 @@ lacks_object (const Call *call)
 
 typedef gboolean (*Spoiler) (Call *call, guint i, guint m, Refusal *refusal);
 
-/* One call with one thing wrong, or none; FALSE: there are no more. */
+/* Makes one call with one fault, or none. Returns FALSE if there are no more faults. */
 static gboolean
 refuse_one (const Function *function, Spoiler spoiler, gint arg, guint m, gboolean wants_error)
 {
@@ -621,14 +621,14 @@ refuse_one (const Function *function, Spoiler spoiler, gint arg, guint m, gboole
   if (more)
     {
       if (lacks_object (&call))
-        refusal.expect = MUST_COMPLAIN; /* there is none of its class here */
+        refusal.expect = MUST_COMPLAIN; /* there is no object of its class here */
       else if (is_finish (function) && refusal.expect == MAY_FAIL)
-        refusal.expect = MUST_FAIL; /* it is not this function's result */
+        refusal.expect = MUST_FAIL; /* the result is not this function's */
       else if (arg >= 0 && refusal.expect == MAY_FAIL && !function->throws && !refusal.is_state
                && !is_number (&function->params[arg]))
         refusal.expect = MAY_COMPLAIN;
       if (g_str_equal (function->header, "gtorch-function-context.h"))
-        refusal.expect = MAY_COMPLAIN; /* what it is for is over */
+        refusal.expect = MAY_COMPLAIN; /* the object is finished */
       if (is_async)
         find_finish (function);
       call.is_called = TRUE;
@@ -677,7 +677,8 @@ refuses (gconstpointer data)
 
 /* --- results of asynchronous calls --- */
 
-/* The name without its ending, and without what tells lists from tables: those share their results. */
+/* Returns the name without its ending, and without the distinction of lists and tables: these share their
+ * results. */
 static gchar *
 get_stem (const gchar *name)
 {
@@ -701,7 +702,7 @@ takes_results_of (const Function *finish, const Function *function)
   return g_str_equal (wanted, given);
 }
 
-/* FALSE: there is no object of its class here. */
+/* Returns FALSE if there is no object of its class here. */
 static gboolean
 call_finish (const Function *finish, gpointer source, GAsyncResult *result, const gchar *what,
              const gchar *mention)
@@ -736,9 +737,10 @@ call_finish (const Function *finish, gpointer source, GAsyncResult *result, cons
   return TRUE;
 }
 
-/* Starts the function, and ends it by every other one, for another object, as it should be, and once more. */
+/* Starts the function, and ends it with every other finish function, with another object, correctly, and
+ * once more. */
 static void
-keeps_its_result (gconstpointer data)
+finishes_with_its_own_function_only (gconstpointer data)
 {
   const Function *function = data;
   Call call = { .function = function };
@@ -766,12 +768,12 @@ keeps_its_result (gconstpointer data)
   result = g_steal_pointer (&waiting.result);
   g_assert_nonnull (result);
 
-  /* lists are tables to the function that does the work */
+  /* the function that does the work treats lists as tables */
   stem = get_stem (function->name);
   for (i = 0; i < n_functions; i++)
     if (is_finish (&functions[i]) && !takes_results_of (&functions[i], function))
       call_finish (&functions[i], NULL, result, "the result of another function", stem);
-  if (source != NULL && !GTORCH_IS_DEVICE (source)) /* there is but one CPU */
+  if (source != NULL && !GTORCH_IS_DEVICE (source)) /* there is only one CPU */
     call_finish (own, NULL, result, "the result of another object", stem);
   call_finish (own, source, result, "its own result", NULL);
   call_finish (own, source, result, "its own result for the second time", stem);
@@ -792,7 +794,7 @@ find_cancellable (const Function *function)
   return -1;
 }
 
-/* It is ready at once then. */
+/* A cancelled source is ready at once. */
 static gboolean
 gives_a_source (const Function *function)
 {
@@ -917,7 +919,7 @@ main (int argc, char *argv[])
       if (find_cancellable (&functions[i]) >= 0 && !gives_a_source (&functions[i]))
         g_test_add_data_func (cancelled, &functions[i], obeys_a_cancelled_cancellable);
       if (g_str_has_suffix (functions[i].name, "_async"))
-        g_test_add_data_func (results, &functions[i], keeps_its_result);
+        g_test_add_data_func (results, &functions[i], finishes_with_its_own_function_only);
       else if (is_finish (&functions[i]))
         g_test_add_data_func (results, &functions[i], refuses_foreign_results);
     }

@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-/* A library that takes as much of the static memory for variables of threads as GTorch leaves to others. */
+/* A library that uses as much of the static thread-local storage as GTorch leaves to others. */
 
 static __thread char taken[CROWD_BYTES] __attribute__ ((tls_model ("initial-exec")));
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What README.md tells people to type: programs, and the commands that install and run them."""
+"""The parts of README.md that people type: programs, and the commands that install and run them."""
 
 import re
 
@@ -22,7 +22,7 @@ def programs():
 
 
 def command_for(language, python):
-    """The line that builds or runs the program in that language."""
+    """Returns the line that builds or runs the program in that language."""
     body = "".join(body for kind, body in section("A first program") if kind == "sh")
     lines = [line for line in body.splitlines() if FILES[language] in line]
     assert len(lines) == 1, f"README.md has {lines} for {FILES[language]}"
@@ -30,7 +30,7 @@ def command_for(language, python):
 
 
 def installing():
-    """The commands for /usr/local, what is set there, and both for a prefix of one's own."""
+    """Returns the commands for /usr/local, the variables to set there, and both for a user's prefix."""
     blocks = [body for kind, body in section("Installing") if kind == "sh"]
     assert len(blocks) == 4, f"README.md has {len(blocks)} pieces in sh about installing"
     return blocks

@@ -16,7 +16,7 @@ class Skip(Exception):
 
 
 def case(function):
-    """Registers @function as a test case; its name says the fact that it checks."""
+    """Registers @function as a test case; its name states the fact that it checks."""
     add(function.__name__, function)
     return function
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""bootstrap's dealings with packages and with NVIDIA's wheels, on machines made of a few fake commands."""
+"""Tests how bootstrap installs packages and NVIDIA's wheels, on simulated machines with a few
+fake commands."""
 
 import contextlib
 import os
@@ -14,7 +15,7 @@ import readme
 import tap
 
 BOOTSTRAP = os.path.join(tap.SOURCE_ROOT, "bootstrap")
-# What bootstrap may take for granted on a machine with nothing on it.
+# Commands that bootstrap may use on a machine without any packages.
 ESSENTIAL = ("cat", "dirname", "env", "grep", "id", "printf", "mkdir", "mv", "rm", "sed", "sh")
 
 DPKG_QUERY = """
@@ -28,12 +29,12 @@ LOG_CALL = 'echo "$(basename "$0") $*" >>"$LOG"\n'
 
 @contextlib.contextmanager
 def machine(**commands):
-    """A folder for PATH with the essentials and @commands, which are scripts by name."""
+    """Creates a folder for PATH with the essentials and @commands, which are scripts by name."""
     with tempfile.TemporaryDirectory() as folder:
         for name in (*ESSENTIAL, "basename"):
             os.symlink(shutil.which(name), os.path.join(folder, name))
         for name, script in commands.items():
-            if script is None:  # the real one
+            if script is None:  # the real command
                 os.symlink(shutil.which(name), os.path.join(folder, name))
                 continue
             path = os.path.join(folder, name.replace("_", "-"))
@@ -68,7 +69,7 @@ def nothing_is_fetched_when_all_is_there():
 
 
 @tap.case
-def what_is_missing_is_installed_without_questions():
+def missing_packages_are_installed_without_questions():
     with machine(dpkg_query=DPKG_QUERY, apt_get=LOG_CALL, id="echo 0\n") as folder:
         done, calls = deps(folder, MISSING="gjs python3")
     assert done.returncode == 0, done
@@ -78,7 +79,7 @@ def what_is_missing_is_installed_without_questions():
 
 
 @tap.case
-def sudo_is_used_by_those_who_are_not_root():
+def sudo_is_used_without_root():
     sudo = LOG_CALL + 'exec "$@"\n'
     with machine(dpkg_query=DPKG_QUERY, apt_get=LOG_CALL, id="echo 1000\n", sudo=sudo) as folder:
         done, calls = deps(folder, MISSING="meson")
@@ -120,7 +121,7 @@ def packages_can_be_left_to_the_user():
 
 # --- --cuda ---------------------------------------------------------------------------------------
 
-# Makes what the wheels hold in the folder that is named.
+# Creates the contents of the wheels in the named folder.
 PIP = LOG_CALL + """
 case "$*" in
   *--version*) [ -n "$PIP" ] && exit 0; exit 1 ;;
@@ -138,7 +139,7 @@ GPU = {"nvidia_smi": "echo 'GPU 0: a fake one'\n", "id": "echo 0\n", "python3": 
 
 
 def cuda(folder, **environment):
-    """Runs `bootstrap --cuda deps`; of the calls those of pip's installation are given."""
+    """Runs `bootstrap --cuda deps`; returns only those logged calls that are pip's installations."""
     settings = {"GTORCH_DEPS": "skip", "CUDA_HOME": "/nonexistent", "PIP": "good", "PYTHON": "python3",
                 "GTORCH_BUILDDIR": os.path.join(folder, "b"), **environment}
     done, calls = deps(folder, "--cuda", **settings)
@@ -146,7 +147,7 @@ def cuda(folder, **environment):
 
 
 @tap.case
-def cuda_is_brought_once():
+def cuda_is_installed_once():
     with machine(**GPU) as folder:
         first, calls, tree = cuda(folder)
         assert first.returncode == 0 and len(calls) == 1, (first, calls)
@@ -160,7 +161,7 @@ def cuda_is_brought_once():
 
 
 @tap.case
-def nothing_is_brought_without_a_gpu():
+def nothing_is_installed_without_a_gpu():
     if os.path.exists("/dev/nvidia0"):
         raise tap.Skip("this machine has a GPU")
     with machine(**{**GPU, "nvidia_smi": "exit 9\n"}) as folder:
@@ -193,12 +194,12 @@ def without_the_option_nothing_of_cuda_is_fetched():
     assert done.returncode == 0 and calls == [], (done, calls)
 
 
-# Enough of meson to see what it was told.
+# A fake meson that logs its arguments.
 MESON = LOG_CALL + "[ \"$1\" != setup ] || { mkdir -p \"$2\"; echo >\"$2/build.ninja\"; }\n"
 
 
 @tap.case
-def the_build_is_told_of_the_wheels():
+def the_build_uses_the_wheels():
     for smi, option in (("case $1 in -L) ;; *) echo 9.0; echo 12.0 ;; esac\n", "-Dcuda-archs=120,90"),
                         ("[ $1 = -L ]\n", "-Dcuda-kernels=auto")):
         with machine(**{**GPU, "nvidia_smi": smi}, meson=MESON, tr=None, sort=None, paste=None) as folder:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What Meson says where NVIDIA's compiler is missing."""
+"""Meson's messages where NVIDIA's compiler is missing."""
 
 import os
 import shutil
@@ -39,18 +39,18 @@ def without_nvcc_the_library_has_no_kernels_and_says_so():
         with open(os.path.join(folder, "build.ninja"), encoding="utf-8") as file:
             text = file.read()
         assert "gtorch-fatbin-" not in text
-        assert "gtorch-cuda-device.c" in text  # GPUs are found all the same
+        assert "gtorch-cuda-device.c" in text  # GPUs are still detected
 
 
 @tap.case
-def who_asks_for_kernels_is_told_that_nvcc_is_missing():
+def requested_kernels_without_nvcc_are_an_error():
     with tempfile.TemporaryDirectory() as folder:
         done = setup(folder, "-Dnvcc=/nonexistent/nvcc", "-Dcuda-kernels=enabled")
     assert done.returncode != 0 and "/nonexistent/nvcc" in done.stdout + done.stderr, done.stdout
 
 
 @tap.case
-def kernels_that_are_not_wanted_are_not_missed():
+def disabled_kernels_need_no_nvcc():
     with tempfile.TemporaryDirectory() as folder:
         done = setup(folder, "-Dcuda-kernels=disabled")
     assert done.returncode == 0, done.stdout + done.stderr

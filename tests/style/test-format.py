@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""C files are laid out as clang-format does it, one case for each folder; --fix rewrites them."""
+"""C files have clang-format's layout, one case for each folder; --fix rewrites them."""
 
 import collections
 import os
@@ -13,7 +13,7 @@ import sys
 import tap
 import tree
 
-# Each release lays a few things out in its own way; the tree is held to Debian 12's.
+# Releases of clang-format differ in details; the tree uses that of Debian 12.
 VERSION = 14
 
 PROGRAM = os.environ.get("CLANG_FORMAT") or shutil.which("clang-format")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The public headers, and a use of each of their macros, in all standards of C and C++ without a warning.
+"""Compiles the public headers, and a use of each of their macros, in all standards of C and C++
+without warnings.
 
     test-headers.py BUILD      the build folder, for the headers that are generated
 """
@@ -21,7 +22,7 @@ C = ('c99', 'c11', 'c17', 'c2x', 'gnu11')
 CPLUSPLUS = ('c++11', 'c++14', 'c++17', 'c++20')
 WARNINGS = ('-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Wshadow', '-Wcast-qual', '-Werror')
 
-# Uses of macros that take something else than an object.
+# Uses of macros whose argument is not an object.
 USES = {
     'GTORCH_SHAPE': [
         'take_list (GTORCH_SHAPE (2));',
@@ -30,12 +31,12 @@ USES = {
     ],
     'GTORCH_SIZE': ['take_size (GTORCH_SIZE (2));', 'take_size (GTORCH_SIZE (number, 3));'],
 }
-# Parts of declarations, whose use is the headers themselves.
+# Macros that are parts of declarations: the headers themselves use them.
 DECLARATIVE = {'GTORCH_EXTERN', 'GTORCH_AVAILABLE_IN_0_1', '_GTORCH_DEFINE_GUARD_AUTOPTR'}
 
 
 def headers():
-    """The text of each, by its name in an #include."""
+    """Returns the text of each header, by its name in an #include."""
     found = {p: tree.read(p) for p in tree.files()
              if p.startswith('gtorch/') and p.endswith('.h') and not tree.is_private_header(p)}
     text = {name: found[name] for name in sorted(found)
@@ -50,7 +51,7 @@ def headers():
 
 
 def uses():
-    """Statements; of each macro that the headers define, and of those that GLib's define in them."""
+    """Returns statements that use each macro that the headers define, including those of GLib's macros."""
     lines = []
     for name, text in headers().items():
         for macro, params in re.findall(r'^#define (\w+)(\([^)]*\))?', text, flags=re.M):
@@ -97,7 +98,7 @@ def flags():
 
 def compile_all(text, compiler, language, standards):
     def one(standard):
-        # the typedefs are in one header, and GLib's macros repeat them, which clang alone tells of
+        # GLib's macros repeat typedefs of another header; only clang warns about that
         own = ['-Wno-typedef-redefinition'] if 'clang' in compiler and standard == 'c99' else []
         command = [compiler, f'-std={standard}', *WARNINGS, *own, *flags(), '-fsyntax-only', f'-x{language}', '-']
         done = subprocess.run(command, input=text, text=True, capture_output=True, check=False)

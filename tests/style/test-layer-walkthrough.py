@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""HACKING.md's section "Adding a layer" works as it stands there, as that on operations does.
+"""The example of HACKING.md's section "Adding a layer" works verbatim, like the one on operations.
 
-Argument: the Python that has gi; without it the layer is made in C only.
+Argument: the Python that has gi; without it the layer is created in C only.
 """
 
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The shared library is one that any program can load late, and shows nothing but its interface.
+"""Any program can open the shared library with dlopen (), and it exports only its interface.
 
-Arguments: the library, one that takes half of the static memory of threads, and how many bytes that is.
+Arguments: the library, one that uses half of the static TLS surplus, and the size of that in bytes.
 """
 
 import platform
@@ -16,8 +16,9 @@ import tap
 
 LIBRARY, CROWD = sys.argv[1:3]
 
-# dlopen() takes the memory of initial-exec variables from a surplus: 1664 bytes in glibc 2.36. Half of it is
-# for others; that of libgomp, 136 bytes, which OpenBLAS brings along, is in ours.
+# dlopen () takes the memory of initial-exec variables from a surplus: 1664 bytes in glibc 2.36.
+# Half of it is for other libraries; this library's half includes that of libgomp, 136 bytes, which
+# OpenBLAS loads.
 STATIC_TLS_MAX = int(sys.argv[3])
 LIBGOMP = 136
 
@@ -57,8 +58,8 @@ def variables_of_threads_leave_static_memory_to_others():
 
 
 @tap.case
-def it_can_be_loaded_late():
-    """By a process where others have taken their half already."""
+def the_library_can_be_opened_late():
+    """In a process where other libraries have taken their half already."""
     machine = re.search(r"Machine: *(.+)", readelf("--file-header"))[1]
     if platform.machine().replace("_", "-").lower() not in machine.lower():
         raise tap.Skip(f"it is for {machine}")
@@ -72,7 +73,7 @@ def it_can_be_loaded_late():
 
 
 @tap.case
-def it_needs_no_more_than_it_should():
+def the_library_has_no_unneeded_dependencies():
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("--dynamic"))
     extra = [name for name in needed if not ALLOWED_LIBRARIES.match(name)]
     assert not extra, f"linked with {extra}: what is NVIDIA's, or C++'s, is opened when it is needed"

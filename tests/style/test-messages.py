@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Advice in messages names what there is: variables that are asked for, settings that are read, functions and
-properties that exist. Functions are named by no prefix of C, which other languages do not have."""
+"""Advice in messages names existing things: environment variables that are read, settings that
+are parsed, functions and properties that exist. Functions are named without the C prefix, which
+other languages do not have."""
 
 import re
 
@@ -42,7 +43,7 @@ def variables_of_the_environment_are_asked_for():
 
 
 def variables():
-    """(name, kind, words, limit) of the library's own ones."""
+    """The library's own variables, as (name, kind, words, limit)."""
     table = re.findall(r'\{ "(GTORCH_\w+)",\s*GTORCH_ENV_(\w+),\s*(?:"([^"]*)"|NULL),\s*(\w+) \}', ALL)
     assert len(table) >= 12, f'only {len(table)} were found'
     return table
@@ -74,7 +75,7 @@ def variables_are_in_the_manual_with_their_values():
     prose += tree.read('README.md') + tree.read('NEWS')
     said = set(re.findall(r'`?\b(GTORCH_\w+)(?:=|` in the environment)', prose))
     tests = '\n'.join(tree.read(p) for p in tree.files() if p.startswith('tests/') and p.endswith('.c'))
-    said -= set(re.findall(r'g_getenv \("(\w+)"\)', tests))  # how long tests run, and where
+    said -= set(re.findall(r'g_getenv \("(\w+)"\)', tests))  # variables that configure tests
     assert said <= set(rows), said - set(rows)
 
 
@@ -91,8 +92,7 @@ def settings_of_the_allocator_are_read():
 
 @tap.case
 def properties_exist():
-    known = set(re.findall(r'g_param_spec_\w+ \(\s*"([a-z0-9-]+)"', ALL))
-    known |= set(re.findall(r'\{\s*"([a-z0-9-]+)",\s*GTORCH_FIELD_', ALL))
+    known = set(re.findall(r'\{\s*"([a-z0-9-]+)",\s*GTORCH_(?:FIELD|PROPERTY)_', ALL))
     check(names(r'“([a-z]+(?:-[a-z]+)*)”') + names(r'\(([a-z]+(?:-[a-z]+)+)\)'), lambda name: name in known, 3)
 
 

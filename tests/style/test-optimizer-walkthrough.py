@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The row of docs/writing-an-optimizer.md works as it stands there, as that of HACKING.md on operations does."""
+"""The example row of docs/writing-an-optimizer.md works verbatim, like that of HACKING.md on operations."""
 
 import re
 import tempfile

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The examples of the manual's pages run.
 
-Those in Python and in JavaScript run one after the other, as a reader would type them; each one in C or
-Vala is a function of its own, or stands outside of functions if it defines a type or a function. What
-programs in JavaScript and Vala print is what stands in the comments behind it.
+Examples in Python and JavaScript run one after the other, as a reader would type them; each in C or
+Vala is a separate function, or is placed outside of functions if it defines a type or a function.
+The output of programs in JavaScript and Vala must be that in the comments behind it.
 
-Arguments: the build folder, the Python that has gi, and pages if not all are wanted. GTORCH_TEST_DEVICE
-names the default device of those programs that compute on it.
+Arguments: the build folder, the Python that has gi, and pages to run only those. GTORCH_TEST_DEVICE
+names the default device of programs that compute on it.
 """
 
 import os
@@ -43,7 +43,7 @@ ENVIRONMENT = {
     "devices-and-streams": "CUDA_VISIBLE_DEVICES=",
 }
 C_START = "#include <gtorch/gtorch.h>\n"
-# What the parts of programs on a page take for granted.
+# Declarations that the examples of a page assume.
 C_GIVEN = {
     "devices-and-streams": """
 static int argc = 1;
@@ -72,7 +72,7 @@ give (void)
 }
 """,
 }
-# What cannot be without a GPU: the CPU has no sensors, and no memory is pinned for it.
+# Functions that fail without a GPU: the CPU has no sensors and no pinned memory.
 FAILS = ["gtorch_device_monitor_new", "gtorch_tensor_pin_memory"]
 PYTHON_START = """import gi
 gi.require_version('GTorch', '1')
@@ -86,7 +86,7 @@ def blocks(page, language):
 
 
 def choose_device(page, how):
-    """What a program begins with; how says it for a device."""
+    """Returns the first lines of a program; `how` formats them for a device."""
     return how.format(DEVICE) if DEVICE and page in ON_DEVICE else ""
 
 
@@ -135,7 +135,7 @@ def c_program(page):
 
 
 def has_headers():
-    """Not where only the built programs are."""
+    """Skipped where there is only the build folder."""
     command = ["pkg-config", "--exists", "gio-2.0"]
     return shutil.which(command[0]) and subprocess.run(command, check=False).returncode == 0
 
@@ -152,14 +152,14 @@ def check_c(page):
 
 
 def printed(page, language):
-    """What the comments behind print() say, and behind what makes it be printed."""
+    """Returns the comments behind print(), and behind other statements that print."""
     lines = "\n".join(blocks(page, language)).splitlines()
     said = [re.search(r";\s*// (true|false|overflow|[-\d., ]+|add: .*)$", line) for line in lines]
     return [match.group(1) for match in said if match]
 
 
 def says(lines, expected):
-    """Whether lines are the expected ones, of which … is any end."""
+    """Compares lines with the expected ones, where … matches any rest of a line."""
     return len(lines) == len(expected) and all(
         line.startswith(text[:-1]) if text.endswith("…") else line == text
         for line, text in zip(lines, expected)
@@ -219,10 +219,10 @@ for name in PAGES:
 
 @tap.case
 def every_page_is_run():
-    """But for those that are about the inside of the library."""
+    """Except for pages about the internals of the library."""
     for path in tree.files():
         match = re.fullmatch(r"docs/([-\w]+)\.md", path)
-        if match and match[1] not in ("writing-an-op", "writing-a-layer", "writing-an-optimizer"):
+        if match and match[1] not in ("writing-an-op", "writing-a-layer", "writing-an-optimizer", "writing-a-backend"):
             found = [name for name in CHECKS if blocks(match[1], name)]
             assert sorted(found) == sorted(LANGUAGES.get(match[1], [])), f"{path}: {found}"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The first programs of README.md run as they stand there, and all languages print the same.
+"""The first programs of README.md run verbatim, and all languages print the same.
 
 Arguments: the build folder, the Python that has gi.
 """

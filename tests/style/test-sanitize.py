@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/gpu/sanitize.py makes of compute-sanitizer's reports, of one that is made up here."""
+"""Tests how tests/gpu/sanitize.py interprets the reports of compute-sanitizer, with a fake tool."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import tap
 
 SANITIZE = os.path.join(tap.SOURCE_ROOT, "tests", "gpu", "sanitize.py")
 
-# Two tests, of which `-l' tells and `-p' chooses, as GLib's programs do it.
+# Two tests; like programs with GLib's framework, it lists them with `-l' and selects with `-p'.
 PROGRAM = """#!/bin/sh
 case "$*" in
 -l) echo /a; echo /b ;;
@@ -24,7 +24,7 @@ case "$*" in
 esac
 """
 
-# Writes $REPORT to its log if /b is among the tests, $UNFILTERED if it was not told which kernels to look at.
+# Writes $REPORT to its log if /b is among the tests, $UNFILTERED if no kernels were selected.
 TOOL = """#!/bin/sh
 while :; do case $1 in
 --log-file=*) log=${1#--log-file=}; shift ;;
@@ -44,7 +44,7 @@ RACE = (
 
 
 def run(tool, *arguments, **environment):
-    """Runs the two tests, each by itself; returns what was printed and the exit status."""
+    """Runs each of the two tests separately; returns the output and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         build = pathlib.Path(folder).resolve()
         for name, text in (("compute-sanitizer", TOOL), ("test-two", PROGRAM)):
@@ -85,13 +85,13 @@ def races_in_kernels_of_ours_are_found():
 
 
 @tap.case
-def races_that_are_not_are_not_counted():
+def false_races_are_not_counted():
     report = RACE % ("gt_sum_rows_bulk_f32", "gt_sum_rows_bulk_f32")
     check(["1 reports that do not count, nothing found"], 0, "racecheck", REPORT=report)
 
 
 @tap.case
-def where_the_tool_breaks_off_it_looks_at_all_kernels():
+def aborted_runs_repeat_with_all_kernels():
     report = "========= Internal Sanitizer Error: hardware exception\\n"
     check(["the tool broke off", "something found"], 1, "racecheck", REPORT=report)
     others = RACE % ("cudnn_kernel", "cudnn_kernel")
@@ -127,7 +127,7 @@ def tests_that_fail_are_found():
 
 
 @tap.case
-def parts_are_all_of_it_together():
+def parts_cover_all_tests():
     report = RACE % ("gt_add", "gt_add")
     check(["1 tests done", "nothing found"], 0, "racecheck", "--part", "1/2", REPORT=report)
     check(["1 tests done", "two, /b", "something found"], 1, "racecheck", "--part", "2/2", REPORT=report)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The rules of HACKING.md that a machine can check without building anything.
 
-A rule is one case; what breaks it is listed below its line. Exceptions are named here, each with
-its reason, so that a new one is a change that somebody reviews.
+A rule is one case; violations are listed below its line. Exceptions are named here, each with its
+reason, so that a new one is a reviewed change.
 """
 
 import ast
@@ -17,7 +17,7 @@ import tree
 
 LICENCE = "SPDX-License-Identifier: LGPL-2.1-or-later"
 
-# Longest file of a kind, in lines. The first pattern that matches decides.
+# The maximum length of a file of a kind, in lines. The first matching pattern decides.
 CAPS = [
     (r"^meson\.build$", 250),
     (r"^HACKING\.md$", 400),
@@ -33,7 +33,7 @@ CAPS = [
     (r"\.(py|js|vala|in)$", 1000),
 ]
 
-# Longest function of the generator, in lines.
+# The maximum length of a function of the generator, in lines.
 FUNCTION_CAP = 60
 
 # Path -> (cap, reason).
@@ -55,7 +55,7 @@ def report(lines):
 
 
 def sources():
-    """Every file that is written in a language with comments."""
+    """Returns every file in a language that has comments."""
     for path in tree.files():
         if tree.is_source(path):
             yield path
@@ -94,7 +94,7 @@ def no_source_has_tabs_or_blanks_at_line_ends():
 
 @tap.case
 def no_line_is_too_long():
-    """Code in C ends at 100, says the formatter; comments and texts may hang over a little."""
+    """The formatter limits code in C to 100; comments and strings may be slightly longer."""
     found = []
     for path in sources():
         if not path.endswith((".c", ".h", ".cu", ".cuh", ".py", ".py.in", ".js", ".js.in", ".vala")):
@@ -182,7 +182,7 @@ def every_header_is_included_once():
 
 @tap.case
 def public_headers_export_nothing_by_accident():
-    """A prototype follows its availability macro, or the symbol stays hidden."""
+    """A prototype follows its availability macro, otherwise the symbol is hidden."""
     prototype = re.compile(r"^(?!typedef|static|#|struct|enum|union)\w[\w ]*[ *]+(gtorch_\w+) \(")
     found = []
     for path in public_headers():
@@ -236,7 +236,7 @@ def core_knows_no_backend():
 
 @tap.case
 def the_formatter_has_left_names_of_quarks_alone():
-    """G_DEFINE_QUARK makes a string of its argument; clang-format takes it for a subtraction."""
+    """G_DEFINE_QUARK stringifies its argument; clang-format takes it for a subtraction."""
     report(
         f"{path}:{number}: {line}"
         for path in tree.files()
@@ -248,7 +248,7 @@ def the_formatter_has_left_names_of_quarks_alone():
 
 @tap.case
 def nothing_a_user_passes_aborts():
-    """g_error() and abort() are not for the library; g_assert() guards our own invariants only."""
+    """The library must not call g_error() or abort(); g_assert() checks internal invariants only."""
     word = re.compile(r"(?<![\w>.])(g_error|abort|exit|_exit) \(")
     report(
         f"{path}:{number}: {line.strip()}"
@@ -261,7 +261,7 @@ def nothing_a_user_passes_aborts():
 
 @tap.case
 def errors_are_lower_case_without_full_stop():
-    """Only messages given right in the call, `op: values, rule`; names may be upper case."""
+    """Checks only messages that are literals in the call, `op: values, rule`; names may be upper case."""
     call = re.compile(
         r'g_set_error(?:_literal)? \((?:[^;"]*?)_ ?\("((?:[^"\\]|\\.)*)"\s*\)', re.DOTALL
     )
@@ -275,7 +275,7 @@ def errors_are_lower_case_without_full_stop():
 
 
 def calls_outside(functions, home, folders):
-    """Where @functions, a pattern of names, are called in C other than in @home."""
+    """Returns the places where @functions, a pattern of names, are called in C outside @home."""
     word = re.compile(rf"(?<![\w>.`])(?:{functions}) ?\(")
     return (
         f"{path}:{number}: {line.strip()}"
@@ -288,7 +288,7 @@ def calls_outside(functions, home, folders):
 
 @tap.case
 def the_environment_is_asked_in_one_place():
-    """There it does not count in a process with rights that its user lacks."""
+    """There the environment is ignored in a process with more rights than its user has."""
     report(
         calls_outside(
             r"(?:g_|secure_|__secure_)?getenv|g_get_environ|g_environ_getenv|g_listenv",
@@ -298,8 +298,8 @@ def the_environment_is_asked_in_one_place():
 
 
 @tap.case
-def functions_of_any_type_are_those_of_one_header():
-    """What <tgmath.h> makes of a call, and how long that takes, each C library decides for itself."""
+def generic_function_types_come_from_one_header():
+    """The C library decides what <tgmath.h> expands to, and how slow that is."""
     found = (p for p in tree.files() if re.search(r"\.(c|h|cu|cuh|py|in)$", p))
     report(p for p in found if re.search(r"^\s*#\s*include\s*<tgmath\.h>", tree.read(p), re.MULTILINE))
 
@@ -316,13 +316,14 @@ def libraries_are_opened_in_one_place():
 
 @tap.case
 def files_are_written_in_one_place():
-    """There a failure, or a loss of power, leaves the former file as it was. What is only read may be opened."""
+    """There a failure, or a loss of power, leaves the former file unchanged. Other code may only
+    open files for reading."""
     found = [
         line
         for line in calls_outside(
             r"f?open(?:at)?|g_f?open|g?_?creat|mkstemp|g_mkstemp(?:_full)?|fdopen|freopen|truncate|ftruncate"
             r"|g_file_(?:replace|create|append_to|set_contents|open_tmp|new_tmp|open_readwrite|copy|move)\w*",
-            "gtorch/io/gtorch-file-save.c", "gtorch|tools|introspection",
+            "gtorch/base/gtorch-file-save.c", "gtorch|tools|introspection",
         )
         if "O_RDONLY" not in line
     ]
@@ -347,8 +348,8 @@ def every_c_file_is_built():
     text = "\n".join(map(tree.read, build_files()))
     found = []
     for path in tree.files():
-        # The generator lists its own folder.
-        if re.search(r"\.(c|vala)$", path) and not path.startswith("gtorch/ops/"):
+        # The generator lists these folders.
+        if re.search(r"\.(c|vala)$", path) and not path.startswith(("gtorch/ops/", "gtorch/cuda/ops/")):
             stem = os.path.splitext(os.path.basename(path))[0]
             names = {stem, re.sub(r"^test-", "", stem)}
             if not any(re.search(rf"\b{re.escape(name)}\b", text) for name in names):
@@ -391,7 +392,7 @@ def listed(name):
 
 
 def fix_potfiles():
-    """Writes the list that potfiles_lists_every_translated_file() wants."""
+    """Writes the list that potfiles_lists_every_translated_file() expects."""
     comments = [line for line in tree.lines("po/POTFILES.in") if line.startswith("#")]
     with open(tree.full("po/POTFILES.in"), "w", encoding="utf-8") as file:
         file.write("\n".join([*comments, *translated_files()]) + "\n")
@@ -415,7 +416,7 @@ def potfiles_is_sorted():
 
 @tap.case
 def generated_c_has_no_translatable_text():
-    """xgettext reads files, not what the generator prints."""
+    """xgettext reads files, not the generator's output."""
     paths = [path for path in tree.files() if re.search(r"^generator/.*\.(py|in)$", path)]
     assert paths, "there is no generator"
     report(
@@ -497,7 +498,7 @@ def news_begins_with_the_version_of_the_build():
 
 @tap.case
 def every_page_of_the_manual_is_in_its_contents():
-    """Except for the plan, which is for those who write GTorch."""
+    """Except for the plan, which is for the authors of GTorch."""
     text = tree.read("docs/meson.build")
     pages = [path for path in tree.files() if re.match(r"docs/(?!plan)[^/]*\.md$", path)]
     report(
@@ -507,8 +508,8 @@ def every_page_of_the_manual_is_in_its_contents():
 
 
 @tap.case
-def what_is_printed_again_and_again_in_its_place_asks_for_a_terminal():
-    """In a pipe or a file, a line that goes back to its beginning is one long line."""
+def redrawn_lines_need_a_terminal():
+    """In a pipe or a file, lines that use carriage returns become one long line."""
     report(
         f"{path}: moves the cursor, and does not ask whether there is a terminal"
         for path in tree.files()
@@ -528,7 +529,7 @@ def links_between_documents_lead_somewhere():
             text = re.sub(r"```.*?```", "", tree.read(path), flags=re.DOTALL)
             for target in link.findall(text):
                 base = os.path.join(os.path.dirname(tree.full(path)), target)
-                # The manual's pages refer to each other by their names in HTML.
+                # The manual's pages refer to each other by their HTML names.
                 if not any(os.path.exists(b) for b in (base, re.sub(r"\.html$", ".md", base))):
                     found.append(f"{path}: {target}")
     report(found)

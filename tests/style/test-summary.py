@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The counts at the end of `./bootstrap test` are right, whatever a program prints."""
+"""The totals at the end of `./bootstrap test` are right, whatever a program prints."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def an_unfinished_stage_and_an_empty_log_fail():
 
 
 @tap.case
-def what_failed_is_said_at_the_end():
+def failures_are_repeated_at_the_end():
     lines = "".join(f"line {i}\n" for i in range(100))
     bad = {"result": "FAIL", "stdout": f"1..1\n{lines}not ok 1 /c\n", "stderr": "why\n"}
     good = [{"result": "OK", "stdout": "1..1\nok 1 /a\n"}] * 200

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""HACKING.md's section "Adding an operation" works as it stands there.
+"""The example of HACKING.md's section "Adding an operation" works verbatim.
 
-The tree is copied, the row of that section is added to the file that it names, as little as possible
-is built, and the tests that came with the row are run.
+The tree is copied, the row of that section is added to the file that it names, as little as
+possible is built, and the tests of the row are run.
 """
 
 import re

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The files of the source tree, from git where there is git, else from the disk."""
+"""The files of the source tree, from git if there is a repository, otherwise from the disk."""
 
 import functools
 import os
@@ -22,7 +22,7 @@ def full(path):
 
 def _walk():
     for folder, names, files in os.walk(SOURCE_ROOT):
-        # A folder with this file in it is a build folder.
+        # a folder that contains this file is a build folder
         names[:] = [
             name
             for name in names
@@ -35,7 +35,7 @@ def _walk():
 
 @functools.cache
 def files():
-    """Paths below the top, sorted: what git knows and what it would add."""
+    """Returns paths below the top, sorted: files that git tracks or would add."""
     try:
         listing = subprocess.run(
             ["git", "-C", SOURCE_ROOT, "ls-files", "-z", "--cached", "--others",
@@ -72,7 +72,8 @@ def is_source(path):
 
 
 def is_private_header(path):
-    """Headers that are not installed: by name, or because their folder has no public class."""
+    """Returns TRUE for headers that are not installed: by name, or because their folder has no
+    public class."""
     return bool(
         re.search(r"-(private|loops|simd|kernels|internal)\.h$", path) or "/stub/" in path
         or re.search(r"^gtorch/(cpu|ops)/", path)

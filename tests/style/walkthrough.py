@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests of HACKING.md's walk-throughs share: the row of a section, and a copy of the tree with it."""
+"""Shared code for tests of HACKING.md's walk-throughs: the row of a section, and a copy of the
+tree with it."""
 
 import os
 import re
@@ -11,7 +12,7 @@ import tree
 
 
 def section(heading, folder):
-    """The file in @folder named by the section of HACKING.md, the row, and its name."""
+    """Returns the file in @folder named by the section of HACKING.md, the row, and its name."""
     return find_row(tree.read("HACKING.md").split(f"## {heading}\n")[1].split("\n## ")[0], folder)
 
 
@@ -24,17 +25,17 @@ def find_row(text, folder):
 
 
 def check_name_is_free(folder, name):
-    """A toy that became a row of its own would test nothing."""
+    """If the toy already existed as a row, the test would prove nothing."""
     for path in tree.files():
         if path.startswith(f"{folder}/") and path.endswith(".toml"):
             assert f"\n[{name}]" not in tree.read(path), f"{path} has a row {name}"
 
 
 class Copy:
-    """A copy of the tree with the row at the end of the file."""
+    """A copy of the tree with the row appended to the file."""
 
     def __init__(self, folder, path, row):
-        # The compiler gives its cache keys without this folder: a second run finds everything.
+        # The compiler cache gets keys without this folder: a second run finds everything.
         self.folder = folder
         self.env = {**os.environ, "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"}
         for source in tree.files():
@@ -45,7 +46,7 @@ class Copy:
             rows.write("\n" + row)
 
     def setup(self, *options):
-        """As little as is possible, and @options."""
+        """Configures with as little as possible, and @options."""
         self.run(
             "meson", "setup", "build", "-Dbuildtype=plain", "-Dwerror=true", "-Dcpu-isa=baseline", "-Ddocs=false",
             "-Dexamples=false", "-Dbench=false", "-Dcuda-kernels=disabled", *options,

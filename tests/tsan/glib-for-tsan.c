@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What ThreadSanitizer cannot see of GLib, told to it. It is not built with it, and waits with futexes and
- * counts with atomic instructions of its own, so that all that it puts into an order would look like a
- * race. The functions here have the names of its own, are linked into each test program, and say what the
- * real ones then do: a lock is taken, or whatever was done before the one call was done before the other
- * ("release" and "acquire" of an address that both know).
+/* Tells ThreadSanitizer about GLib's synchronisation. GLib is not instrumented; it waits with futexes and
+ * uses its own atomic instructions, so that everything that it synchronises would look like a race. The
+ * functions here override GLib's of the same name in each test program, and annotate the happens-before
+ * edges of the real ones ("release" and "acquire" of an address that both threads know).
  *
- * GLib's calls of its own functions do not come through here, GObject's and GIO's do. What GLib waits for
- * inside (the lock of a main context, the queue of a pool of threads) is therefore told where it begins and
- * where it ends: g_source_attach() and dispatching, g_thread_pool_push() and the function of the pool.
- * Starting and joining threads needs nothing.
+ * GLib's calls of its own functions do not come through here, GObject's and GIO's do. Internal waits of
+ * GLib (the lock of a main context, the queue of a thread pool) are therefore annotated where they begin
+ * and end: g_source_attach () and dispatching, g_thread_pool_push () and the function of the pool.
+ * Creating and joining threads needs no annotation.
  *
- * No edge is drawn that the real function does not make: it would hide races. */
+ * No edge is added that the real function does not guarantee: it would hide races. */
 
 #include "config.h"
 
@@ -40,7 +39,7 @@ find_real (const gchar *name)
   return function;
 }
 
-/* Of something that is counted: who drops the last reference comes after all who dropped one before. */
+/* Drops a reference: the thread that drops the last one comes after all that dropped one before. */
 static void
 drop (gpointer counted)
 {
@@ -48,7 +47,7 @@ drop (gpointer counted)
   __tsan_acquire (counted);
 }
 
-/* --- options; TSAN_OPTIONS goes before --- */
+/* --- options, which TSAN_OPTIONS overrides --- */
 
 const char *__tsan_default_options (void);
 const char *__tsan_default_suppressions (void);
@@ -63,12 +62,13 @@ const char *
 __tsan_default_suppressions (void)
 {
   return
-      /* They copy, compare and free what is theirs under locks and counts that nobody sees. (g_free()
-       * jumps to free(), which is thus called by whoever called g_free(): that is looked at.) */
+      /* These libraries copy, compare and free their data under locks and counts that ThreadSanitizer
+       * does not see. (g_free () jumps to free (), which therefore has the caller of g_free () as its
+       * caller: it is checked.) */
       "called_from_lib:libglib-2.0.so.0\n"
       "called_from_lib:libgobject-2.0.so.0\n"
       "called_from_lib:libgio-2.0.so.0\n"
-      /* It hands its buffers from thread to thread, under a lock that it makes of atomic instructions. */
+      /* OpenBLAS passes its buffers between threads, under a lock made of atomic instructions. */
       "race:libopenblas.so\n";
 }
 
@@ -116,7 +116,7 @@ g_mutex_unlock (GMutex *mutex)
   __tsan_mutex_post_unlock (mutex, 0);
 }
 
-/* What a condition orders, its lock does. */
+/* The mutex of a condition provides the ordering. */
 
 static void
 before_waiting (GMutex *mutex)
@@ -151,7 +151,8 @@ g_cond_wait_until (GCond *cond, GMutex *mutex, gint64 end_time)
   return signalled;
 }
 
-/* GLib makes these two of POSIX's, which would be seen if they were not called from GLib. */
+/* GLib implements these two with POSIX's, which ThreadSanitizer would see if the callers were not in
+ * GLib. */
 
 static gpointer
 allocate_once (gpointer *place, gsize size, void (*init) (gpointer), void (*clear) (gpointer))
@@ -266,7 +267,7 @@ g_main_context_unref (GMainContext *context)
 
 typedef struct
 {
-  GSourceFuncs funcs; /* first: what a source points to */
+  GSourceFuncs funcs; /* must be the first: a source points to it */
   const GSourceFuncs *real;
 } Funcs;
 
@@ -304,7 +305,7 @@ finalize (GSource *source)
     real->finalize (source);
 }
 
-/* Once for each kind of source, for good. */
+/* Returns the wrapper of a kind of source; it is created once and never freed. */
 static GSourceFuncs *
 told_funcs (const GSourceFuncs *real)
 {
@@ -351,7 +352,7 @@ g_timeout_source_new (guint interval)
   return source;
 }
 
-/* What GSubprocess learns of the end of a process by, in a thread of GLib's. */
+/* GSubprocess uses it on a thread of GLib to learn of the end of a process. */
 GSource *
 g_child_watch_source_new (GPid pid)
 {
@@ -389,7 +390,7 @@ g_source_destroy (GSource *source)
   REAL (g_source_destroy) (source);
 }
 
-/* Made of sources inside GLib. */
+/* Creates a source like those inside GLib. */
 
 static guint
 add (GSource *source, gint priority, GSourceFunc func, gpointer data, GDestroyNotify notify,
@@ -472,7 +473,7 @@ g_main_context_invoke (GMainContext *context, GSourceFunc func, gpointer data)
   g_main_context_invoke_full (context, G_PRIORITY_DEFAULT, func, data, NULL);
 }
 
-/* One thread after the other has a context. */
+/* The owners of a context follow each other. */
 gboolean
 g_main_context_iteration (GMainContext *context, gboolean may_block)
 {
@@ -504,7 +505,7 @@ g_main_loop_quit (GMainLoop *loop)
   REAL (g_main_loop_quit) (loop);
 }
 
-/* --- pools of threads, of which GTask's is one; queues --- */
+/* --- thread pools, including GTask's; queues --- */
 
 typedef struct
 {
@@ -524,7 +525,7 @@ run_in_pool (gpointer data, gpointer user_data)
 GThreadPool *
 g_thread_pool_new (GFunc func, gpointer data, gint max_threads, gboolean exclusive, GError **error)
 {
-  PoolFunc *self = malloc (sizeof *self); /* for good: there is no word of a pool's end */
+  PoolFunc *self = malloc (sizeof *self); /* never freed: the end of a pool is not known */
 
   *self = (PoolFunc){ func, data };
   return REAL (g_thread_pool_new) (run_in_pool, self, max_threads, exclusive, error);

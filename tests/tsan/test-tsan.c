@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The detector of races finds those that are planted here, and has nothing to say where GLib or the
- * threads of loops put things into an order. Each case runs in a process of its own. */
+/* ThreadSanitizer finds planted races, and reports nothing where GLib or the threads of loops
+ * synchronise. Each case runs in its own process. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@ static GMutex lock, other_lock;
 static GCond cond;
 static gint value, flag;
 
-/* Two writes at the very same time may be missed, so many times two are not. */
+/* Two simultaneous writes may be missed, so they are repeated. */
 static gint values[64];
 
 static void
@@ -32,7 +32,7 @@ let_pass (void)
   g_usleep (50 * 1000);
 }
 
-/* --- planted --- */
+/* --- planted races --- */
 
 static gpointer
 write_bare (gpointer data)
@@ -131,7 +131,7 @@ written_after_attaching (void)
   g_thread_join (thread);
 }
 
-/* A thread for each of two ranges: neither ends before both have begun. */
+/* Each of two ranges gets a thread: neither ends before both have begun. */
 static void
 meet (gint *n_there)
 {
@@ -173,7 +173,7 @@ loop_and_thread (void)
   g_thread_join (thread);
 }
 
-/* A queue of the CPU works on a tensor, and nobody waits for it. */
+/* A CPU stream writes to a tensor, and the reader does not wait for it. */
 static void
 queue_and_reader (void)
 {
@@ -190,7 +190,7 @@ queue_and_reader (void)
   g_assert_true (gtorch_stream_synchronize (stream, NULL, NULL));
 }
 
-/* --- in order --- */
+/* --- synchronised --- */
 
 static gpointer
 write_and_signal (gpointer data)
@@ -276,7 +276,7 @@ sources (void)
   value++;
   g_thread_join (thread);
 
-  g_main_context_acquire (NULL); /* or it would be done over there */
+  g_main_context_acquire (NULL); /* otherwise the other thread would run it */
   thread = g_thread_new (NULL, write_and_invoke, NULL);
   while (!flag)
     g_main_context_iteration (NULL, TRUE);
@@ -381,7 +381,7 @@ typedef struct
 {
   const gchar *name;
   void (*run) (void);
-  const gchar *report; /* NULL: there must be none */
+  const gchar *report; /* NULL: no report is expected */
 } Case;
 
 #define RACE "*ThreadSanitizer: data race*"

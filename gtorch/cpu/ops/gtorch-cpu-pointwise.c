@@ -139,7 +139,7 @@ check_values (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_pointwise (GTorchOpCall *call, GError **error)
+gtorch_cpu_pointwise (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = gtorch_dtype_infos[call->compute].compute;
   guint out_dtype = dtype;

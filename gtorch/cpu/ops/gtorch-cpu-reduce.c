@@ -380,7 +380,7 @@ accumulated_in (const GTorchOpCall *call)
 }
 
 gboolean
-gtorch_cpu_reduce (GTorchOpCall *call, GError **error)
+gtorch_cpu_reduce (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   guint dtype = accumulated_in (call);
   gboolean keepdim;

@@ -14,6 +14,8 @@
 #include "cuda/memory/gtorch-cuda-pool-private.h"
 #include "base/gtorch-build-info-private.h"
 #include "base/gtorch-fork-private.h"
+#include "gtorch-ops-private.h"
+#include "tensor/gtorch-dlpack-private.h"
 
 typedef GTorchDeviceClass GTorchCudaDeviceClass;
 
@@ -22,12 +24,6 @@ G_DEFINE_TYPE (GTorchCudaDevice, gtorch_cuda_device, GTORCH_TYPE_DEVICE)
 static GMutex devices_lock;
 GTORCH_FORK_LOCK (devices_lock);
 static GTorchCudaDevice *devices[GTORCH_CUDA_MAX_DEVICES];
-
-static const gchar *
-gtorch_cuda_device_get_name (GTorchDevice *device)
-{
-  return GTORCH_CUDA_DEVICE (device)->name;
-}
 
 static const GTorchDeviceInfo *
 gtorch_cuda_device_get_info (GTorchDevice *device)
@@ -83,18 +79,15 @@ gtorch_cuda_device_activate (GTorchCudaDevice *self, GError **error)
                                error);
 }
 
-static guint64
-gtorch_cuda_device_get_total_memory (GTorchDevice *device)
-{
-  return GTORCH_CUDA_DEVICE (device)->total_memory;
-}
-
 static gboolean
 gtorch_cuda_device_get_memory_info (GTorchDevice *device, guint64 *available, guint64 *total,
                                     GError **error)
 {
   gsize left = 0, all = 0;
 
+  *total = GTORCH_CUDA_DEVICE (device)->total_memory;
+  if (available == NULL)
+    return TRUE;
   if (!gtorch_device_works (device, error)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), error)
       || !gtorch_cuda_check (gtorch_cuda.cuMemGetInfo (&left, &all), "cuMemGetInfo", error))
@@ -102,12 +95,6 @@ gtorch_cuda_device_get_memory_info (GTorchDevice *device, guint64 *available, gu
   *available = left;
   *total = all;
   return TRUE;
-}
-
-static gboolean
-gtorch_cuda_device_make_current (GTorchDevice *device, GError **error)
-{
-  return gtorch_cuda_driver_load (error);
 }
 
 CUevent
@@ -142,35 +129,25 @@ gtorch_cuda_event_put (GTorchCudaDevice *self, CUevent event, gboolean timing)
 static void
 gtorch_cuda_device_class_init (GTorchCudaDeviceClass *klass)
 {
-  klass->get_name = gtorch_cuda_device_get_name;
   klass->get_info = gtorch_cuda_device_get_info;
-  klass->make_current = gtorch_cuda_device_make_current;
   klass->alloc = gtorch_cuda_alloc;
-  klass->alloc_in = gtorch_cuda_alloc_in;
-  klass->get_pool = gtorch_cuda_get_pool;
-  klass->trim_pool = gtorch_cuda_trim_pool;
-  klass->drop_pool = gtorch_cuda_drop_pool;
+  klass->pools = &gtorch_cuda_pools;
   klass->free = gtorch_cuda_free;
-  klass->get_total_memory = gtorch_cuda_device_get_total_memory;
   klass->get_memory_info = gtorch_cuda_device_get_memory_info;
   klass->sync_stats = gtorch_cuda_magazines_sync;
-  klass->reset_peak = gtorch_cuda_magazines_recall;
   klass->empty_cache = gtorch_cuda_empty_cache;
   klass->copy = gtorch_cuda_copy;
   klass->read = gtorch_cuda_read_tensor;
   klass->launch = gtorch_cuda_launch;
   klass->new_stream = gtorch_cuda_stream_new;
   klass->adopt = gtorch_cuda_adopt;
-  klass->new_external_stream = gtorch_cuda_stream_new_external;
   klass->get_priorities = gtorch_cuda_stream_get_priorities;
   klass->record_stream = gtorch_cuda_record_stream;
   klass->shared_events = &gtorch_cuda_shared_events;
   klass->graphs = &gtorch_cuda_graphs;
   klass->order_storage = gtorch_cuda_order_storage;
-  klass->wait_storage = gtorch_cuda_wait_storage;
   klass->synchronize = gtorch_cuda_synchronize;
-  klass->can_access_peer = gtorch_cuda_can_access_peer;
-  klass->enable_peer = gtorch_cuda_enable_peer;
+  klass->access_peer = gtorch_cuda_access_peer;
   klass->take_sample = gtorch_cuda_take_sample;
 }
 
@@ -259,9 +236,11 @@ device_new (guint index, GError **error)
       return NULL;
   self = g_object_new (gtorch_cuda_device_get_type (), NULL);
   self->handle = handle;
-  self->parent_instance.index = index;
-  self->parent_instance.slot = 1 + index;
-  self->parent_instance.string = g_strdup_printf ("cuda:%u", index);
+  if (!gtorch_device_set_backend ((GTorchDevice *) self, &gtorch_backend_cuda, index, error))
+    {
+      g_object_unref (self);
+      return NULL;
+    }
   self->total_memory = total;
   gtorch_cuda.cuDeviceGetName (self->name, sizeof self->name, handle);
   gtorch_cuda.cuDeviceGetPCIBusId (self->pci_id, sizeof self->pci_id, handle);
@@ -271,6 +250,7 @@ device_new (guint index, GError **error)
     g_once_init_leave (&driver, (gsize) gtorch_cuda_driver_dup_version ());
   self->n_multiprocessors = facts[MULTIPROCESSORS];
   self->info = (GTorchDeviceInfo){
+    .name = self->name,
     .major = facts[MAJOR],
     .minor = facts[MINOR],
     .n_multiprocessors = facts[MULTIPROCESSORS],
@@ -304,10 +284,27 @@ count_with_driver (void)
   return n;
 }
 
+/* Returns why there are no GPUs. */
+static const gchar *
+find_reason (void)
+{
+  static gsize text;
+
+  if (g_once_init_enter (&text))
+    {
+      g_autoptr (GError) error = NULL;
+
+      gtorch_cuda_driver_load (&error);
+      g_once_init_leave (&text, (gsize) g_strdup (error != NULL ? error->message + strlen ("cuda: ")
+                                                                : _ ("there is no CUDA device")));
+    }
+  return (const gchar *) text;
+}
+
 /* Counts the GPUs. A process that has initialised the driver cannot fork children that use it. Until
  * something else needs the driver, the management library is therefore asked for the number. */
 static guint
-cuda_count (void)
+count (void)
 {
   static gsize once;
   static gint guess;
@@ -322,6 +319,16 @@ cuda_count (void)
       g_once_init_leave (&once, 1);
     }
   return guess >= 0 ? (guint) guess : count_with_driver ();
+}
+
+static guint
+cuda_count (const gchar **reason)
+{
+  guint n = count ();
+
+  if (n == 0 && reason != NULL)
+    *reason = find_reason ();
+  return n;
 }
 
 static GTorchDevice *
@@ -343,22 +350,6 @@ cuda_get (guint index, GError **error)
   device = (GTorchDevice *) devices[index];
   g_mutex_unlock (&devices_lock);
   return device;
-}
-
-static const gchar *
-cuda_reason (void)
-{
-  static gsize text;
-
-  if (g_once_init_enter (&text))
-    {
-      g_autoptr (GError) error = NULL;
-
-      gtorch_cuda_driver_load (&error);
-      g_once_init_leave (&text, (gsize) g_strdup (error != NULL ? error->message + strlen ("cuda: ")
-                                                                : _ ("there is no CUDA device")));
-    }
-  return (const gchar *) text;
 }
 
 /* Whether the GPU can be used: its compute mode allows it, and there are kernels for it, from the build or
@@ -397,8 +388,38 @@ cuda_is_usable (GTorchDevice *device, GError **error)
 const GTorchBackend gtorch_backend_cuda = {
   .prefix = "cuda",
   .type = GTORCH_DEVICE_TYPE_CUDA,
+  .runs = gtorch_cuda_runs,
+  .autocast_dtype = GTORCH_DTYPE_FLOAT16,
+  .dlpack_type = GTORCH_DL_CUDA,
   .count = cuda_count,
   .get = cuda_get,
-  .reason = cuda_reason,
   .is_usable = cuda_is_usable,
 };
+
+/**
+ * gtorch_device_cuda:
+ * @index: which GPU, from 0; -1 for whichever is current when the device is used
+ * @error: return location for an error
+ *
+ * Gets a GPU by number.
+ *
+ * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_cuda (gint index, GError **error)
+{
+  g_autofree gchar *string = NULL;
+
+  if (index < -1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: %d is not the number of a CUDA device"), index);
+      return NULL;
+    }
+  if (index == -1)
+    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
+  string = g_strdup_printf ("cuda:%d", index);
+  return gtorch_backend_find (&gtorch_backend_cuda, index, string, error);
+}

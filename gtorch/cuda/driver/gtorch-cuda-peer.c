@@ -21,8 +21,8 @@ device_bit (GTorchCudaDevice *device)
   return 1u << device->parent_instance.index;
 }
 
-gboolean
-gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer)
+static gboolean
+can_access_peer (GTorchDevice *device, GTorchDevice *peer)
 {
   int can = 0;
 
@@ -80,14 +80,16 @@ enable (GTorchCudaDevice *self, GTorchCudaDevice *peer, GError **error)
 }
 
 gboolean
-gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error)
+gtorch_cuda_access_peer (GTorchDevice *device, GTorchDevice *peer, gboolean enables, GError **error)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
   gboolean result;
 
+  if (!enables)
+    return can_access_peer (device, peer);
   if (!gtorch_cuda_driver_load (error))
     return FALSE;
-  if (!gtorch_cuda_can_access_peer (device, peer))
+  if (!can_access_peer (device, peer))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("enable_peer: %s cannot use the memory of %s"), gtorch_device_name (device),
@@ -112,6 +114,6 @@ gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer)
   if (g_atomic_int_get (done))
     return;
   g_atomic_int_set (done, TRUE);
-  if (gtorch_cuda_can_access_peer ((GTorchDevice *) device, (GTorchDevice *) peer))
-    gtorch_cuda_enable_peer ((GTorchDevice *) device, (GTorchDevice *) peer, NULL);
+  if (can_access_peer ((GTorchDevice *) device, (GTorchDevice *) peer))
+    gtorch_cuda_access_peer ((GTorchDevice *) device, (GTorchDevice *) peer, TRUE, NULL);
 }

@@ -72,8 +72,8 @@ gchar *gtorch_cuda_nvml_dup_version (GError **error);
 gint gtorch_cuda_nvml_count (void);
 
 /* --- the memory of other GPUs (gtorch-cuda-peer.c) --- */
-gboolean gtorch_cuda_can_access_peer (GTorchDevice *device, GTorchDevice *peer);
-gboolean gtorch_cuda_enable_peer (GTorchDevice *device, GTorchDevice *peer, GError **error);
+gboolean gtorch_cuda_access_peer (GTorchDevice *device, GTorchDevice *peer, gboolean enables,
+                                  GError **error);
 /* Enables peer access if copies gain by it; tries only once. */
 void gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer);
 
@@ -240,7 +240,7 @@ void gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number);
 
 /* A driver's queue with its memory. It is never destroyed, as the driver may be gone by then; a stream
  * takes one, and a later stream reuses it. */
-struct _GTorchCudaLane
+struct _GTorchQueue
 {
   CUstream handle;
   GTorchCudaDevice *device;
@@ -274,11 +274,9 @@ struct _GTorchCudaStream
   (G_TYPE_CHECK_INSTANCE_TYPE ((stream), gtorch_cuda_stream_get_type ()))
 
 GType gtorch_cuda_stream_get_type (void);
-GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error);
-GTorchStream *gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle,
-                                               GError **error);
+GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, const gpointer *handle,
+                                      GError **error);
 void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
-gboolean gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error);
 gboolean gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
@@ -346,8 +344,11 @@ typedef struct
   GTorchCudaFamily *family;
 } GTorchCudaLoop;
 
-extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[];
-extern const GTorchCudaLoop gtorch_cuda_reduce_kernels[];
+extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[], gtorch_cuda_reduce_kernels[];
+/* Those that were found, by loop, dtype and form; generated with as many places as there are rows. */
+#define GTORCH_CUDA_N_LOOP_FORMS 3
+extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS],
+    gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
 /* Suffixes of kernel names by dtype, such as "f32". */
 extern const gchar *const gtorch_cuda_dtype_suffixes[];
 
@@ -360,14 +361,11 @@ gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane
                                     const GTorchCudaLaunch *launch, gconstpointer parameters,
                                     GError **error);
 
-/* Finds the kernel if necessary, and launches it along one dimension. The name is only used on the first
- * call. */
+/* Finds the kernel if necessary, by its name, and launches it along one dimension. */
 gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
 
-/* Returns one of the families in gtorch-cuda-plain.c. */
-GTorchCudaFamily *gtorch_cuda_plain_family (guint family);
 /* Runs a kernel that takes a GtStrided over the whole iterator. */
 gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
                                   const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,

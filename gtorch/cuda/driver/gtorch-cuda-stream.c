@@ -13,7 +13,6 @@
 #include "cuda/ops/gtorch-cuda-recording-private.h"
 #include "stream/gtorch-event.h"
 #include "base/gtorch-fork-private.h"
-#include "check/gtorch-race-private.h"
 
 typedef GTorchStreamClass GTorchCudaStreamClass;
 
@@ -344,6 +343,20 @@ join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joi
   return gtorch_cuda_lane_join (lane, other, error);
 }
 
+/* Orders further work of the stream after the current work of the lane if possible. is_needed: FALSE if that
+ * is so without doing anything. The device's lock must be held. */
+static gboolean
+come_after (GTorchStream *stream, GTorchCudaLane *other, gboolean is_needed, gboolean *has_joined,
+            GError **error)
+{
+  *has_joined = TRUE;
+  if (is_needed && !join_if_possible (GTORCH_CUDA_STREAM (stream)->lane, other, has_joined, error))
+    return FALSE;
+  if (*has_joined)
+    gtorch_observe_join (stream, other);
+  return TRUE;
+}
+
 static gboolean
 gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
 {
@@ -362,25 +375,17 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
   for (other = g_atomic_pointer_get (&device->newest); result && other != NULL; other = other->next)
     {
       guint64 enqueued = gtorch_cuda_lane_enqueued (other);
-      gboolean has_joined = TRUE;
+      gboolean has_joined, is_needed;
 
       if (self->joined->len <= other->index)
         g_array_set_size (self->joined, other->index + 1);
       if (other == self->lane)
         continue;
-      if (enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
-          && enqueued > g_array_index (self->joined, guint64, other->index))
-        result = join_if_possible (self->lane, other, &has_joined, error);
-      if (!result || !has_joined)
-        continue;
-      g_array_index (self->joined, guint64, other->index) = enqueued;
-      if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-        {
-          GTorchRaceOrder *order = gtorch_race_order_new (other);
-
-          gtorch_race_wait (stream, order);
-          gtorch_race_order_free (order);
-        }
+      is_needed = enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
+                  && enqueued > g_array_index (self->joined, guint64, other->index);
+      result = come_after (stream, other, is_needed, &has_joined, error);
+      if (result && has_joined)
+        g_array_index (self->joined, guint64, other->index) = enqueued;
     }
   g_mutex_unlock (&device->lock);
   return result;
@@ -414,18 +419,13 @@ gboolean
 gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error)
 {
   guint64 number = gtorch_cuda_lane_enqueued (lane);
-  GTorchRaceOrder *order =
-      gtorch_is_checking (GTORCH_CHECK_STREAMS) ? gtorch_race_order_new (lane) : NULL;
+  g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (&lane->device->parent_instance, lane);
 
   if (!gtorch_cuda_allow_wait (lane, what, error) || !find_default_queue (lane, error)
       || !gtorch_cuda_check (gtorch_cuda_lane_wait (lane), what, error))
-    {
-      gtorch_race_order_free (order);
-      return FALSE;
-    }
+    return FALSE;
   gtorch_cuda_note_done (lane, number);
-  gtorch_race_reached (order);
-  gtorch_race_order_free (order);
+  wait.is_over = TRUE;
   return gtorch_cuda_check_report (lane->device, error);
 }
 
@@ -573,28 +573,9 @@ gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *grea
     gtorch_cuda.cuCtxGetStreamPriorityRange (least, greatest);
 }
 
-GTorchStream *
-gtorch_cuda_stream_new (GTorchDevice *device, gint priority, GError **error)
-{
-  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane;
-  int least = 0, greatest = 0;
-  GTORCH_CUDA_APART;
-
-  if (!gtorch_cuda_device_activate (cuda, error))
-    return NULL;
-  gtorch_cuda.cuCtxGetStreamPriorityRange (&least, &greatest);
-  priority = CLAMP (priority, greatest, least);
-  g_mutex_lock (&cuda->lock);
-  lane = find_lane (cuda, priority, error);
-  if (lane != NULL)
-    __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
-  g_mutex_unlock (&cuda->lock);
-  return lane != NULL ? stream_of_lane (device, lane) : NULL;
-}
-
-GTorchStream *
-gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle, GError **error)
+/* A stream of a queue that the program has made. */
+static GTorchStream *
+new_external (GTorchDevice *device, gpointer handle, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane = NULL;
@@ -629,6 +610,28 @@ gtorch_cuda_stream_new_external (GTorchDevice *device, gpointer handle, GError *
   return stream_of_lane (device, lane);
 }
 
+GTorchStream *
+gtorch_cuda_stream_new (GTorchDevice *device, gint priority, const gpointer *handle, GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane;
+  int least = 0, greatest = 0;
+  GTORCH_CUDA_APART;
+
+  if (handle != NULL)
+    return new_external (device, *handle, error);
+  if (!gtorch_cuda_device_activate (cuda, error))
+    return NULL;
+  gtorch_cuda.cuCtxGetStreamPriorityRange (&least, &greatest);
+  priority = CLAMP (priority, greatest, least);
+  g_mutex_lock (&cuda->lock);
+  lane = find_lane (cuda, priority, error);
+  if (lane != NULL)
+    __atomic_add_fetch (&lane->n_users, 1, __ATOMIC_RELAXED);
+  g_mutex_unlock (&cuda->lock);
+  return lane != NULL ? stream_of_lane (device, lane) : NULL;
+}
+
 gboolean
 gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                            GError **error)
@@ -639,38 +642,9 @@ gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchS
   return TRUE;
 }
 
-gboolean
-gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                           GError **error)
-{
-  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
-  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (stream)->lane, *other;
-  gboolean result = TRUE, has_joined;
-
-  if (!gtorch_cuda_stream_prepare (stream, error))
-    return FALSE;
-  g_mutex_lock (&cuda->lock);
-  for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
-    {
-      if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
-        continue;
-      result = join_if_possible (lane, other, &has_joined, error);
-      if (result && has_joined && gtorch_is_checking (GTORCH_CHECK_STREAMS))
-        {
-          GTorchRaceOrder *order = gtorch_race_order_new (other);
-
-          gtorch_race_wait (stream, order);
-          gtorch_race_order_free (order);
-        }
-    }
-  g_mutex_unlock (&cuda->lock);
-  if (result)
-    gtorch_cuda_use_storage (storage, lane);
-  return result;
-}
-
-gboolean
-gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
+/* Lets the host wait for other lanes than the current one that use the storage. */
+static gboolean
+wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *current = gtorch_cuda_current_lane (device, error), *lane;
@@ -694,6 +668,32 @@ gtorch_cuda_wait_storage (GTorchDevice *device, GTorchStorage *storage, GError *
         && !gtorch_cuda_lane_synchronize (lane, "stream", error))
       return FALSE;
   return TRUE;
+}
+
+gboolean
+gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
+                           GError **error)
+{
+  GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
+  GTorchCudaLane *lane, *other;
+  gboolean result = TRUE, has_joined;
+
+  if (stream == NULL)
+    return wait_storage (device, storage, error);
+  if (!gtorch_cuda_stream_prepare (stream, error))
+    return FALSE;
+  lane = GTORCH_CUDA_STREAM (stream)->lane;
+  g_mutex_lock (&cuda->lock);
+  for (other = g_atomic_pointer_get (&cuda->newest); result && other != NULL; other = other->next)
+    {
+      if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
+        continue;
+      result = come_after (stream, other, TRUE, &has_joined, error);
+    }
+  g_mutex_unlock (&cuda->lock);
+  if (result)
+    gtorch_cuda_use_storage (storage, lane);
+  return result;
 }
 
 gboolean
@@ -726,8 +726,7 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *newest = g_atomic_pointer_get (&cuda->newest), *lane;
   g_autofree guint64 *numbers = NULL;
-  g_autoptr (GPtrArray) orders = NULL;
-  guint i;
+  g_auto (GTorchHostWait) wait = { NULL };
   GTORCH_CUDA_APART;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
@@ -737,15 +736,12 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   numbers = g_new (guint64, newest != NULL ? newest->index + 1 : 1);
   for (lane = newest; lane != NULL; lane = lane->next)
     numbers[lane->index] = gtorch_cuda_lane_enqueued (lane);
-  orders = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_race_order_free);
-  for (lane = newest; gtorch_is_checking (GTORCH_CHECK_STREAMS) && lane != NULL; lane = lane->next)
-    g_ptr_array_add (orders, gtorch_race_order_new (lane));
+  wait = gtorch_observe_host_wait (device, GTORCH_ALL_QUEUES);
   if (!gtorch_cuda_device_activate (cuda, error)
       || !gtorch_cuda_check (gtorch_cuda_device_settle (cuda), gtorch_device_name (device), error))
     return FALSE;
   for (lane = newest; lane != NULL; lane = lane->next)
     gtorch_cuda_note_done (lane, numbers[lane->index]);
-  for (i = 0; i < orders->len; i++)
-    gtorch_race_reached (orders->pdata[i]);
+  wait.is_over = TRUE;
   return gtorch_cuda_check_report (cuda, error);
 }

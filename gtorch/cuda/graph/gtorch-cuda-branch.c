@@ -8,12 +8,9 @@
 #include "config.h"
 
 #include "cuda/graph/gtorch-cuda-capture-private.h"
+#include "gtorch-cuda-kernels.h"
 
 #include <glib/gi18n-lib.h>
-
-GTORCH_CUDA_IMAGE (branch)
-
-static GTorchCudaFamily family = { .name = "branch", .image = gtorch_fatbin_branch };
 
 static gboolean
 make_handle (GTorchCudaDevice *device, CUgraph graph, CUgraphConditionalHandle *handle,
@@ -45,7 +42,7 @@ add_node (GTorchCudaBranch *self, const void *predicate, GError **error)
 
   /* Load the kernel first, as a graph that has a conditional handle but no node cannot be instantiated. */
   if (g_atomic_pointer_get (&kernel.kernel) == NULL
-      && !gtorch_cuda_kernel_get (&kernel, &family, "gt_branch", error))
+      && !gtorch_cuda_kernel_get (&kernel, &gtorch_cuda_family_branch, "gt_branch", error))
     return FALSE;
   if (!gtorch_cuda_check (gtorch_cuda.cuStreamGetCaptureInfo (self->outer, &status, NULL, &graph,
                                                               NULL, NULL),
@@ -55,7 +52,8 @@ add_node (GTorchCudaBranch *self, const void *predicate, GError **error)
                                  : CUDA_SUCCESS,
                              "graph", error)
       || !make_handle (device, graph, &branch.handle, error)
-      || !gtorch_cuda_kernel_run (&kernel, &family, "gt_branch", self->lane, 1, 1, &branch, error)
+      || !gtorch_cuda_kernel_run (&kernel, &gtorch_cuda_family_branch, "gt_branch", self->lane, 1,
+                                  1, &branch, error)
       || !gtorch_cuda_check (gtorch_cuda.cuStreamGetCaptureInfo (self->outer, &status, NULL, NULL,
                                                                  &before, &n_before),
                              "graph: cuStreamGetCaptureInfo", error))

@@ -27,10 +27,11 @@ gsize gtorch_cuda_magazines_size (GTorchCudaDevice *device);
 /* Lock all counters, to read numbers and blocks that are consistent with each other. */
 void gtorch_cuda_lock_counts (GTorchCudaDevice *device);
 void gtorch_cuda_unlock_counts (GTorchCudaDevice *device);
-/* Counts one more block; the statistics must be locked. The others implement GTorchDeviceClass.sync_stats
- * and reset_peak. */
+/* Counts one more block; the statistics must be locked. Magazines_sync implements GTorchDeviceClass.sync_stats,
+ * and magazines_recall starts the peaks again. */
 void gtorch_cuda_count_block (GTorchCudaDevice *device, guint pool, gsize size, gsize requested);
-void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats);
+void gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats,
+                                 gboolean restart_peaks);
 void gtorch_cuda_magazines_recall (GTorchDevice *device);
 
 G_END_DECLS

@@ -115,19 +115,6 @@ fold (GTorchCudaMagazine *self)
 }
 
 void
-gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats)
-{
-  GTorchCudaMagazine *self;
-
-  for (self = GTORCH_CUDA_DEVICE (device)->magazines; self != NULL; self = self->next)
-    {
-      gtorch_spin_lock (&self->lock);
-      fold (self);
-      gtorch_spin_unlock (&self->lock);
-    }
-}
-
-void
 gtorch_cuda_magazines_recall (GTorchDevice *device)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
@@ -141,6 +128,21 @@ gtorch_cuda_magazines_recall (GTorchDevice *device)
       gtorch_spin_unlock (&self->lock);
     }
   memset (cuda->rooms, 0, sizeof cuda->rooms);
+}
+
+void
+gtorch_cuda_magazines_sync (GTorchDevice *device, GTorchMemoryStats *stats, gboolean restart_peaks)
+{
+  GTorchCudaMagazine *self;
+
+  if (restart_peaks)
+    gtorch_cuda_magazines_recall (device);
+  for (self = GTORCH_CUDA_DEVICE (device)->magazines; self != NULL; self = self->next)
+    {
+      gtorch_spin_lock (&self->lock);
+      fold (self);
+      gtorch_spin_unlock (&self->lock);
+    }
 }
 
 void

@@ -34,8 +34,7 @@ gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
 GTorchStorage *gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes,
                                      gboolean captured, GError **error);
 GTorchPool *gtorch_cuda_get_pool (GTorchStorage *storage);
-void gtorch_cuda_trim_pool (GTorchDevice *device, GTorchPool *pool);
-void gtorch_cuda_drop_pool (GTorchDevice *device, GTorchPool *pool);
+extern const GTorchPoolBackend gtorch_cuda_pools;
 /* Frees the memory of pools that are gone. settled: the device has been waited for; otherwise only memory
  * that needs no waiting is freed. */
 void gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled);

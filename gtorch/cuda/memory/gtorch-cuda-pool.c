@@ -105,7 +105,7 @@ trim_arena (GTorchCudaArena *arena)
   g_mutex_unlock (gtorch_cuda_arena_get_lock (arena));
 }
 
-void
+static void
 gtorch_cuda_trim_pool (GTorchDevice *device, GTorchPool *pool)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
@@ -250,7 +250,7 @@ gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled)
   gtorch_cuda_send_back (device);
 }
 
-void
+static void
 gtorch_cuda_drop_pool (GTorchDevice *device, GTorchPool *pool)
 {
   GTorchCudaDevice *self = GTORCH_CUDA_DEVICE (device);
@@ -265,3 +265,10 @@ gtorch_cuda_drop_pool (GTorchDevice *device, GTorchPool *pool)
   g_mutex_unlock (&self->lock);
   gtorch_cuda_collect_pools (self, FALSE);
 }
+
+const GTorchPoolBackend gtorch_cuda_pools = {
+  .alloc = gtorch_cuda_alloc_in,
+  .get_pool = gtorch_cuda_get_pool,
+  .trim = gtorch_cuda_trim_pool,
+  .drop = gtorch_cuda_drop_pool,
+};

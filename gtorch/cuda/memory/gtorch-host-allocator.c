@@ -12,11 +12,12 @@
 #include <sys/mman.h>
 
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
-#include "check/gtorch-race-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "memory/gtorch-pinned-private.h"
 
 /**
  * GTorchHostAllocator:
@@ -85,67 +86,11 @@ struct _GTorchHostAllocator
   gboolean watches_memory;
 };
 
-enum
-{
-  PROP_0,
-  PROP_LIMIT,
-  PROP_ALLOCATED,
-  PROP_RESERVED,
-  PROP_NUM_ALLOCS,
-  N_PROPS
-};
-
-static GParamSpec *props[N_PROPS];
-
 G_DEFINE_TYPE (GTorchHostAllocator, gtorch_host_allocator, G_TYPE_OBJECT)
 
-static void
-gtorch_host_allocator_get_property (GObject *object, guint prop_id, GValue *value,
-                                    GParamSpec *pspec)
-{
-  GTorchHostAllocator *self = GTORCH_HOST_ALLOCATOR (object);
+typedef GTorchHostAllocator Self;
 
-  switch (prop_id)
-    {
-    case PROP_LIMIT:
-      g_value_set_uint64 (value, gtorch_host_allocator_get_limit (self));
-      break;
-    case PROP_ALLOCATED:
-      g_value_set_uint64 (value, gtorch_host_allocator_get_allocated (self));
-      break;
-    case PROP_RESERVED:
-      g_value_set_uint64 (value, gtorch_host_allocator_get_reserved (self));
-      break;
-    case PROP_NUM_ALLOCS:
-      g_value_set_uint64 (value, gtorch_host_allocator_get_num_allocs (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_host_allocator_set_property (GObject *object, guint prop_id, const GValue *value,
-                                    GParamSpec *pspec)
-{
-  switch (prop_id)
-    {
-    case PROP_LIMIT:
-      gtorch_host_allocator_set_limit (GTORCH_HOST_ALLOCATOR (object), g_value_get_uint64 (value));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-    }
-}
-
-static void
-gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
-{
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  const GParamFlags read_only = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
-
-  object_class->get_property = gtorch_host_allocator_get_property;
-  object_class->set_property = gtorch_host_allocator_set_property;
+static const GTorchField fields[] = {
   /**
    * GTorchHostAllocator:limit: (getter get_limit) (setter set_limit)
    *
@@ -153,9 +98,8 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_LIMIT] =
-      g_param_spec_uint64 ("limit", NULL, NULL, 0, G_MAXUINT64, 0,
-                           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY);
+  { "limit",
+    GTORCH_PROPERTY_UINT64 (gtorch_host_allocator_get_limit, gtorch_host_allocator_set_limit) },
   /**
    * GTorchHostAllocator:allocated: (getter get_allocated)
    *
@@ -163,8 +107,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_ALLOCATED] =
-      g_param_spec_uint64 ("allocated", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "allocated", GTORCH_PROPERTY_UINT64 (gtorch_host_allocator_get_allocated, NULL) },
   /**
    * GTorchHostAllocator:reserved: (getter get_reserved)
    *
@@ -172,7 +115,7 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_RESERVED] = g_param_spec_uint64 ("reserved", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
+  { "reserved", GTORCH_PROPERTY_UINT64 (gtorch_host_allocator_get_reserved, NULL) },
   /**
    * GTorchHostAllocator:num-allocs: (getter get_num_allocs)
    *
@@ -180,9 +123,13 @@ gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
    *
    * Since: 0.1
    */
-  props[PROP_NUM_ALLOCS] =
-      g_param_spec_uint64 ("num-allocs", NULL, NULL, 0, G_MAXUINT64, 0, read_only);
-  g_object_class_install_properties (object_class, N_PROPS, props);
+  { "num-allocs", GTORCH_PROPERTY_UINT64 (gtorch_host_allocator_get_num_allocs, NULL) },
+};
+
+static void
+gtorch_host_allocator_class_init (GTorchHostAllocatorClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
 }
 
 static void
@@ -600,8 +547,6 @@ wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellabl
       gtorch_fence_unref (fence);
     }
   g_mutex_unlock (&self->lock);
-  if (result && gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_copies_waited (timeline);
   return result;
 }
 
@@ -669,8 +614,7 @@ gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **er
   use->seq = timeline->submitted + 1;
   __atomic_store_n (&timeline->submitted, use->seq, __ATOMIC_RELEASE);
   g_mutex_unlock (&timeline->lock);
-  if (gtorch_is_checking (GTORCH_CHECK_STREAMS))
-    gtorch_race_note_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
+  gtorch_observe_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
   g_queue_push_tail (&block->uses, use);
   gtorch_storage_set_writer (storage, timeline, use->seq);
   g_mutex_unlock (&self->lock);
@@ -748,7 +692,7 @@ gtorch_host_allocator_set_limit (GTorchHostAllocator *self, guint64 n_bytes)
   self->limit = n_bytes;
   g_mutex_unlock (&self->lock);
   if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LIMIT]);
+    g_object_notify (G_OBJECT (self), "limit");
 }
 
 /**

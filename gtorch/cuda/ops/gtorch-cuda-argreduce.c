@@ -6,17 +6,15 @@
 
 #include "config.h"
 
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
-#include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
 #define SHORT_ROW 16384 /* bytes of a row that one warp reduces */
 #define PART      65536 /* minimum bytes of a row per block */
 #define FEW       2048  /* minimum elements of a tile of columns per block */
 #define AT_ONCE   5     /* resident blocks per multiprocessor: with more, a few would run last */
-
-GTORCH_CUDA_IMAGE (argreduce)
 
 enum
 {
@@ -27,7 +25,6 @@ enum
   N_FORMS
 };
 
-static GTorchCudaFamily family = { .name = "argreduce", .image = gtorch_fatbin_argreduce };
 static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 
 static gboolean
@@ -43,7 +40,7 @@ launch (guint form, guint dtype, GTorchCudaLane *lane, guint64 blocks, guint spl
     {
       g_snprintf (name, sizeof name, "gt_extreme_%s_%s", forms[form],
                   gtorch_cuda_dtype_suffixes[dtype]);
-      if (!gtorch_cuda_kernel_get (kernel, &family, name, error))
+      if (!gtorch_cuda_kernel_get (kernel, &gtorch_cuda_family_argreduce, name, error))
         return FALSE;
     }
   return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
@@ -141,26 +138,22 @@ extreme (GTorchOpCall *call, GTorchCudaLane *lane, gint dim, GTorchImpl *values,
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) x = NULL;
-  GtExtreme p = { .inner = 1 };
-  guint i;
+  GTorchRows rows = { 1, self->numel, 1 };
+  GtExtreme p = { NULL };
 
   if (indices->numel == 0)
     return TRUE;
-  if (self->is_contiguous)
-    x = gtorch_impl_ref (self);
-  else
-    {
-      x = gtorch_impl_new (self->storage->device, self->dtype, self->shape, self->n_dims, error);
-      if (x == NULL || !gtorch_cuda_copy_here (x, self, lane, error))
-        return FALSE;
-    }
+  x = gtorch_cuda_pack (self, self->dtype, lane, error);
+  if (x == NULL)
+    return FALSE;
   p.src = gtorch_impl_data (x);
   p.values = values != NULL ? gtorch_impl_data (values) : NULL;
   p.indices = gtorch_impl_data (indices);
-  p.n = dim < 0 ? self->numel : (self->n_dims == 0 ? 1 : self->shape[dim]);
-  for (i = dim + 1; dim >= 0 && i < self->n_dims; i++)
-    p.inner *= self->shape[i];
-  p.outer = self->numel / (p.n * p.inner);
+  if (dim >= 0)
+    rows = gtorch_rows_along (self->shape, self->n_dims, dim);
+  p.outer = rows.outer;
+  p.n = rows.n;
+  p.inner = rows.inner;
   if (least)
     choose_flip (self->dtype, &p);
   return run (x, &p, lane, error);

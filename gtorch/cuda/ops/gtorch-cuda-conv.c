@@ -103,14 +103,16 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
           GError **error)
 {
   gint64 vector = 16 / (gint64) gtorch_dtype_size (y->dtype);
-  GtPlain p = {
-    .out = { gtorch_impl_data (y) },
-    .in = { gtorch_impl_data (bias) },
-    .n = { y->numel, channels_last ? 1 : y->shape[2] * y->shape[3], y->shape[1] },
+  const GtBias p = {
+    .bias = gtorch_impl_data (bias),
+    .y = gtorch_impl_data (y),
+    .n = y->numel,
+    .pixels = channels_last ? 1 : y->shape[2] * y->shape[3],
+    .channels = y->shape[1],
   };
 
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, "convolve_bias", y->dtype, lane,
-                                (y->numel + vector - 1) / vector, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_convolve_bias, y->dtype, lane,
+                          (y->numel + vector - 1) / vector, &p, error);
 }
 
 /* Converts from channels last to contiguous and adds the bias on the way. */
@@ -119,14 +121,16 @@ turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, 
 {
   gint64 pixels = to->shape[2] * to->shape[3], channels = to->shape[1];
   gint64 tiles = to->shape[0] * ((pixels + 63) / 64) * ((channels + 63) / 64);
-  GtPlain p = {
-    .out = { gtorch_impl_data (to) },
-    .in = { gtorch_impl_data (from), gtorch_impl_data (bias) },
-    .n = { to->shape[0], pixels, channels },
+  const GtTurn p = {
+    .x = gtorch_impl_data (from),
+    .bias = gtorch_impl_data (bias),
+    .y = gtorch_impl_data (to),
+    .images = to->shape[0],
+    .pixels = pixels,
+    .channels = channels,
   };
 
-  return gtorch_cuda_plain_run (GTORCH_CUDA_FAMILY_CONVOLVE, "convolve_turn", to->dtype, lane,
-                                tiles * 256, &p, error);
+  return gtorch_cuda_run (&gtorch_kernels_convolve_turn, to->dtype, lane, tiles * 256, &p, error);
 }
 
 /* Runs the convolution in the form's layout, for which cuDNN is known to have an engine. */

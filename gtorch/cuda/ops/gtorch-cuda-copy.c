@@ -11,14 +11,12 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cuda/memory/gtorch-cuda-adopt-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
+#include "gtorch-cuda-kernels.h"
 #include "gtorch-ops-private.h"
-#include "kernels/gtorch-kernel-params.h"
+#include "memory/gtorch-pinned-private.h"
 
 #define TILE 64
 
-GTORCH_CUDA_IMAGE (copy)
-
-static GTorchCudaFamily family = { .name = "copy", .image = gtorch_fatbin_copy };
 static GTorchCudaKernel casts[GTORCH_N_DTYPES][GTORCH_N_DTYPES];
 static GTorchCudaKernel moves[5], converts[3], transposes[4], fills[5], spreads[5];
 
@@ -153,8 +151,8 @@ run_transpose (GTorchCudaLane *lane, const GTorchIter *iter, guint row_dim, gint
   p.tiles_across = gt_divider (across);
   *done = TRUE;
   g_snprintf (name, sizeof name, "gt_transpose_%d", (int) size);
-  return gtorch_cuda_kernel_run (&transposes[size_index (size)], &family, name, lane,
-                                 n_batches * across * down, 256, &p, error);
+  return gtorch_cuda_kernel_run (&transposes[size_index (size)], &gtorch_cuda_family_copy, name,
+                                 lane, n_batches * across * down, 256, &p, error);
 }
 
 /* --- on one GPU --- */
@@ -165,7 +163,7 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
   GTorchImpl *operands[] = { dst, src };
   gsize size = gtorch_dtype_size (dst->dtype);
   gboolean same = dst->dtype == src->dtype, done = FALSE;
-  Strided s = { .lane = lane, .family = &family };
+  Strided s = { .lane = lane, .family = &gtorch_cuda_family_copy };
   gchar name[32];
   GTorchIter iter;
   guint row_dim;
@@ -191,9 +189,9 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
 
           g_snprintf (name, sizeof name, "gt_cast_%s_%s", gtorch_cuda_dtype_suffixes[dst->dtype],
                       gtorch_cuda_dtype_suffixes[src->dtype]);
-          return gtorch_cuda_kernel_run (&casts[dst->dtype][src->dtype], &family, name, lane,
-                                         n_blocks (p.n / vector, GT_VECTORS), GT_THREADS, &p,
-                                         error);
+          return gtorch_cuda_kernel_run (&casts[dst->dtype][src->dtype], &gtorch_cuda_family_copy,
+                                         name, lane, n_blocks (p.n / vector, GT_VECTORS),
+                                         GT_THREADS, &p, error);
         }
     }
 
@@ -228,7 +226,7 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
                        GError **error)
 {
   gsize size = gtorch_dtype_size (dst->dtype);
-  Strided s = { .lane = lane, .family = &family };
+  Strided s = { .lane = lane, .family = &gtorch_cuda_family_copy };
   GtContiguous *p = &s.p.base;
   gchar name[32];
   GTorchIter iter;
@@ -250,9 +248,9 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
           p->data[0] = gtorch_impl_data (dst);
           p->n = dst->numel;
           g_snprintf (name, sizeof name, "gt_fill_%d", (int) size);
-          return gtorch_cuda_kernel_run (&fills[size_index (size)], &family, name, lane,
-                                         n_blocks (p->n * size / 16, GT_VECTORS), GT_THREADS, p,
-                                         error);
+          return gtorch_cuda_kernel_run (&fills[size_index (size)], &gtorch_cuda_family_copy, name,
+                                         lane, n_blocks (p->n * size / 16, GT_VECTORS), GT_THREADS,
+                                         p, error);
         }
     }
   gtorch_iter_init (&iter, &dst, 1, dst->shape, dst->n_dims);

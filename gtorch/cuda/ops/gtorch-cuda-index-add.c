@@ -6,11 +6,11 @@
 
 #include "config.h"
 
+#include "dispatch/gtorch-run-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
 
-#define FAMILY     GTORCH_CUDA_FAMILY_INDEX
 #define MIN_TILE   8
 #define MAX_TILE   1024
 #define MANY_TILES (1 << 20) /* tiles with their columns; enough to fill any GPU */
@@ -38,7 +38,7 @@ gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *key
     .compute = keys->dtype,
   };
 
-  if (indices == NULL || !sort.op->cuda (&sort, lane, error))
+  if (indices == NULL || !gtorch_call_run (&sort, lane, error))
     return FALSE;
   if (sorted != NULL)
     *sorted = g_steal_pointer (&values);
@@ -51,7 +51,7 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
                         GTorchImpl **keys, GTorchImpl **at, gboolean *wide, GError **error)
 {
   const gint64 one = 1;
-  GtPlain p = { .in = { gtorch_impl_data (slots) }, .n = { slots->numel } };
+  GtKeys p = { .slots = gtorch_impl_data (slots), .n = slots->numel };
   g_autoptr (GTorchImpl) unsorted = NULL;
 
   *wide = n_slots > G_MAXINT32;
@@ -62,8 +62,8 @@ gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *sl
       unsorted = gtorch_impl_new (call->device, GTORCH_DTYPE_INT32, &slots->numel, 1, error);
       if (unsorted == NULL)
         return FALSE;
-      p.out[0] = gtorch_impl_data (unsorted);
-      if (!gtorch_cuda_plain_run (FAMILY, "keys", GTORCH_DTYPE_INT32, lane, p.n[0], &p, error))
+      p.keys = gtorch_impl_data (unsorted);
+      if (!gtorch_cuda_run (&gtorch_kernels_keys, GTORCH_DTYPE_INT32, lane, p.n, &p, error))
         return FALSE;
     }
   return gtorch_cuda_sort_line (call, lane, unsorted, keys, at, error);
@@ -76,12 +76,12 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
 {
   static const struct
   {
-    const gchar *each, *join;
+    const GtSegmentsKernels *each, *join;
   } kernels[] = {
-    [GTORCH_CUDA_FOLD_SUM] = { "segments_sum", "segments_join_sum" },
-    [GTORCH_CUDA_FOLD_PROD] = { "segments_prod", "segments_join_prod" },
-    [GTORCH_CUDA_FOLD_AMAX] = { "segments_amax", "segments_join_amax" },
-    [GTORCH_CUDA_FOLD_AMIN] = { "segments_amin", "segments_join_amin" },
+    [GTORCH_CUDA_FOLD_SUM] = { &gtorch_kernels_segments_sum, &gtorch_kernels_segments_join_sum },
+    [GTORCH_CUDA_FOLD_PROD] = { &gtorch_kernels_segments_prod, &gtorch_kernels_segments_join_prod },
+    [GTORCH_CUDA_FOLD_AMAX] = { &gtorch_kernels_segments_amax, &gtorch_kernels_segments_join_amax },
+    [GTORCH_CUDA_FOLD_AMIN] = { &gtorch_kernels_segments_amin, &gtorch_kernels_segments_join_amin },
   };
   GtSegments s = { .b = *blocks, .tile = MIN_TILE };
   gint64 n = blocks->n_index, columns = blocks->total / n, sum_size;
@@ -118,11 +118,9 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
       s.first = gtorch_impl_data (sums);
       s.last = (char *) s.first + sum_size;
     }
-  return gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].each, dtype, lane,
-                                 s.tiles * columns, &s, error)
+  return gtorch_cuda_run (kernels[fold].each, dtype, lane, s.tiles * columns, &s, error)
          && (s.tiles == 1
-             || gtorch_cuda_run_struct (GTORCH_CUDA_FAMILY_SEGMENTS, kernels[fold].join, dtype,
-                                        lane, s.tiles * columns, &s, error));
+             || gtorch_cuda_run (kernels[fold].join, dtype, lane, s.tiles * columns, &s, error));
 }
 
 /* Adds values to the elements of a row at the indices. */
@@ -144,7 +142,7 @@ add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImp
     .compute = row->dtype,
   };
 
-  return put.op->cuda (&put, lane, error);
+  return gtorch_call_run (&put, lane, error);
 }
 
 /* --- bincount --- */
@@ -161,15 +159,15 @@ find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
   const Bounds *b = data;
   g_autoptr (GTorchImpl) plain = gtorch_cuda_pack (b->self, GTORCH_DTYPE_INT64, lane, error);
   g_autoptr (GTorchImpl) found = plain != NULL ? gtorch_cuda_scratch (lane, 16, error) : NULL;
-  GtPlain p = { .n = { b->self->numel } };
+  GtBounds p = { .n = b->self->numel };
 
   if (found == NULL || !gtorch_cuda_clear (found, lane, error))
     return FALSE;
-  p.in[0] = gtorch_impl_data (plain);
-  p.out[0] = gtorch_impl_data (found);
-  return gtorch_cuda_plain_run_blocks (FAMILY, "bounds", GTORCH_DTYPE_INT64, lane,
-                                       MIN ((p.n[0] + 255) / 256, 1024), &p, error)
-         && gtorch_cuda_read (lane, b->bounds, p.out[0], 16, error);
+  p.x = gtorch_impl_data (plain);
+  p.bounds = gtorch_impl_data (found);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_bounds, GTORCH_DTYPE_INT64, lane,
+                                 MIN ((p.n + 255) / 256, 1024), &p, error)
+         && gtorch_cuda_read (lane, b->bounds, p.bounds, 16, error);
 }
 
 gboolean
@@ -186,11 +184,11 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0], *weights = call->inputs[1];
   g_autoptr (GTorchImpl) values = NULL;
   g_autoptr (GTorchImpl) added = NULL;
-  GtPlain p = { .n = { call->inputs[0]->numel, output->numel } };
+  GtCount p = { .n = call->inputs[0]->numel, .bins = output->numel };
 
   if (!gtorch_cuda_clear (output, lane, error))
     return FALSE;
-  if (p.n[0] == 0)
+  if (p.n == 0)
     return TRUE;
   values = gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_INT64, lane, error);
   if (values == NULL)
@@ -200,10 +198,10 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
       added = gtorch_cuda_pack (weights, output->dtype, lane, error);
       return added != NULL && add_to_row (call, lane, output, values, added, error);
     }
-  p.in[0] = gtorch_impl_data (values);
-  p.out[0] = gtorch_impl_data (output);
-  return gtorch_cuda_plain_run_blocks (FAMILY, "count", GTORCH_DTYPE_INT64, lane,
-                                       MIN ((p.n[0] + 1023) / 1024, 1024), &p, error);
+  p.x = gtorch_impl_data (values);
+  p.counts = gtorch_impl_data (output);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_count, GTORCH_DTYPE_INT64, lane,
+                                 MIN ((p.n + 1023) / 1024, 1024), &p, error);
 }
 
 /* --- gradients of views --- */
@@ -260,13 +258,13 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
           gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
       g_autoptr (GTorchImpl) seen = NULL;
       g_autoptr (GTorchImpl) index = NULL;
-      GtPlain p = { .n = { n }, .d = { 0, 1 } };
+      GtProgression p = { .n = n, .step = 1 };
 
       if (ramp == NULL)
         return FALSE;
-      p.out[0] = gtorch_impl_data (ramp);
+      p.y = gtorch_impl_data (ramp);
       seen = gtorch_impl_new_view (ramp, offset, source->shape, stride, source->n_dims);
-      if (!gtorch_cuda_plain_run (FAMILY, "progression", GTORCH_DTYPE_INT64, lane, n, &p, error))
+      if (!gtorch_cuda_run (&gtorch_kernels_progression, GTORCH_DTYPE_INT64, lane, n, &p, error))
         return FALSE;
       index = gtorch_cuda_pack (seen, GTORCH_DTYPE_INT64, lane, error);
       if (index == NULL || !add_to_row (call, lane, row, index, source, error))

@@ -8,11 +8,10 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
-
-#define FAMILY GTORCH_CUDA_FAMILY_INDEX
 
 typedef enum
 {
@@ -51,13 +50,11 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
   };
   g_autoptr (GTorchImpl) plain =
       p.report != NULL ? gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error) : NULL;
-  guint i;
 
   if (plain == NULL)
     return FALSE;
   p.index = gtorch_impl_data (plain);
-  for (i = dim + 1; i < from->n_dims; i++)
-    inner *= from->shape[i];
+  inner *= gtorch_rows_along (from->shape, from->n_dims, dim).inner;
   if (!each)
     { /* copy with the widest words that the blocks allow */
       bits = (guintptr) p.dst | (guintptr) p.src | inner | 16;
@@ -66,8 +63,8 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
   p.n = to->numel * (guint64) gtorch_dtype_size (to->dtype) / size;
   p.inner = gt_divider (inner / size);
   p.n_index = gt_divider (each ? (to->n_dims > 0 ? to->shape[dim] : 1) : plain->numel);
-  return gtorch_cuda_run_struct_blocks (GTORCH_CUDA_FAMILY_PICK, "pick", size, lane,
-                                        ((guint64) p.n + 1023) / 1024, &p, error);
+  return gtorch_cuda_run_sized_blocks (&gtorch_kernels_pick, size, lane,
+                                       ((guint64) p.n + 1023) / 1024, &p, error);
 }
 
 /* --- blocks --- */
@@ -112,9 +109,17 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
 {
   GTorchImpl *offsets = blocks->offsets, *index = along->index;
   g_autoptr (GTorchImpl) plain = NULL;
-  GtPlain p = { .n = { offsets->numel, along->stride, along->size, along->wrap, along->first,
-                       along->op, along->left_out != NULL ? *along->left_out : 0,
-                       along->left_out != NULL } };
+  GtOffsets p = {
+    .offsets = gtorch_impl_data (offsets),
+    .n = offsets->numel,
+    .stride = along->stride,
+    .size = along->size,
+    .wrap = along->wrap,
+    .is_first = along->first,
+    .left_out = along->left_out != NULL ? *along->left_out : 0,
+    .leaves_out = along->left_out != NULL,
+    .op = along->op,
+  };
 
   if (index->numel == offsets->numel)
     plain = gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error);
@@ -128,18 +133,17 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
   p.report = plain != NULL ? gtorch_cuda_report (lane, error) : NULL;
   if (p.report == NULL)
     return FALSE;
-  p.out[0] = gtorch_impl_data (offsets);
-  p.in[0] = gtorch_impl_data (plain);
-  if (!gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
-                              error))
+  p.index = gtorch_impl_data (plain);
+  if (!gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
+                        error))
     return FALSE;
   if (blocks->slots == NULL)
     return TRUE;
-  p.n[1] = along->slot_stride;
-  p.out[0] = gtorch_impl_data (blocks->slots);
+  p.stride = along->slot_stride;
+  p.offsets = gtorch_impl_data (blocks->slots);
   p.report = NULL;
-  return gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, offsets->numel, &p,
+                          error);
 }
 
 static gboolean
@@ -270,37 +274,40 @@ static gboolean
 keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   gint64 n = blocks->b.n_index;
-  GtPlain p = { .n = { n, n > G_MAXINT32 } };
 
   if (few_slots (blocks->n_slots, n))
     {
       g_autoptr (GTorchImpl) owners = new_owners (call, lane, blocks->n_slots, n, error);
+      GtClaim c = { .slots = gtorch_impl_data (blocks->slots), .n = n, .wide = n > G_MAXINT32 };
+      GtKeepLast k = {
+        .slots = c.slots,
+        .offsets = gtorch_impl_data (blocks->offsets),
+        .n = n,
+        .wide = c.wide,
+      };
 
       if (owners == NULL)
         return FALSE;
-      p.in[0] = gtorch_impl_data (blocks->slots);
-      p.out[0] = gtorch_impl_data (owners);
-      if (!gtorch_cuda_plain_run (FAMILY, "claim", GTORCH_DTYPE_INT64, lane, n, &p, error))
+      k.owners = c.owners = gtorch_impl_data (owners);
+      if (!gtorch_cuda_run (&gtorch_kernels_claim, GTORCH_DTYPE_INT64, lane, n, &c, error))
         return FALSE;
-      p.in[1] = p.out[0];
-      p.out[0] = gtorch_impl_data (blocks->offsets);
-      return gtorch_cuda_plain_run (FAMILY, "keep_last", GTORCH_DTYPE_INT64, lane, n, &p, error);
+      return gtorch_cuda_run (&gtorch_kernels_keep_last, GTORCH_DTYPE_INT64, lane, n, &k, error);
     }
   else
     {
       g_autoptr (GTorchImpl) keys = NULL;
       g_autoptr (GTorchImpl) at = NULL;
+      GtDropEarlier p = { .offsets = gtorch_impl_data (blocks->offsets), .n = n };
       gboolean wide;
 
       if (!gtorch_cuda_sort_slots (call, lane, blocks->slots, blocks->n_slots, &keys, &at, &wide,
                                    error))
         return FALSE;
-      p.n[1] = wide;
-      p.in[0] = gtorch_impl_data (keys);
-      p.in[1] = gtorch_impl_data (at);
-      p.out[0] = gtorch_impl_data (blocks->offsets);
-      return gtorch_cuda_plain_run (FAMILY, "drop_earlier", GTORCH_DTYPE_INT64, lane, n - 1, &p,
-                                    error);
+      p.wide = wide;
+      p.keys = gtorch_impl_data (keys);
+      p.at = gtorch_impl_data (at);
+      return gtorch_cuda_run (&gtorch_kernels_drop_earlier, GTORCH_DTYPE_INT64, lane, n - 1, &p,
+                              error);
     }
 }
 
@@ -320,13 +327,14 @@ blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl
     return gtorch_cuda_segments_fold (call, lane, b, GTORCH_CUDA_FOLD_SUM + (mode - ADD),
                                       blocks->dtype, blocks->slots, blocks->n_slots, error);
   if (mode == ADD)
-    return gtorch_cuda_run_struct (FAMILY, "blocks_add", blocks->dtype, lane, b->total, b, error);
+    return gtorch_cuda_run (&gtorch_kernels_blocks_add, blocks->dtype, lane, b->total, b, error);
   if (mode == PUT && b->step != 0 && b->n_index > 1 && !keep_last (blocks, call, lane, error))
     return FALSE;
   if (block_stride % 16 == 0 && b->step != 0)
     size = widen (b, size);
-  return gtorch_cuda_run_struct_sized (FAMILY, mode == GET ? "blocks_get" : "blocks_put", size,
-                                       lane, b->total, b, error);
+  return gtorch_cuda_run_sized (mode == GET ? &gtorch_kernels_blocks_get
+                                            : &gtorch_kernels_blocks_put,
+                                size, lane, b->total, b, error);
 }
 
 /* Returns all strides of indexed dimensions, or'ed: they tell whether blocks begin at multiples of 16
@@ -487,7 +495,7 @@ gtorch_cuda_index_write (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
 
       dense = gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
       mul.outputs[0] = dense;
-      if (dense == NULL || !mul.op->cuda (&mul, lane, error))
+      if (dense == NULL || !gtorch_call_run (&mul, lane, error))
         return FALSE;
     }
   else
@@ -638,7 +646,7 @@ gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return pick (call, lane, self, dim, call->inputs[1], TRUE, FALSE, output, error);
   index = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
   return index != NULL && gather_init (&g, call, lane, self, index, output, dim, error)
-         && gtorch_cuda_run_struct_sized (FAMILY, "gather", g.element, lane, g.n, &g, error);
+         && gtorch_cuda_run_sized (&gtorch_kernels_gather, g.element, lane, g.n, &g, error);
 }
 
 /* Returns a view of the part that has as many lines as the index. */
@@ -689,7 +697,7 @@ static gboolean
 scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
                   GTorchImpl *dense, Mode mode, GError **error)
 {
-  GtPlain p = { .n = { g->n, g->element, whole->numel, FALSE, TRUE } };
+  GtOffsets p = { .n = g->n, .stride = g->element, .size = whole->numel, .is_first = TRUE };
   g_auto (Blocks) blocks = { { NULL } };
 
   blocks.dtype = whole->dtype;
@@ -701,14 +709,14 @@ scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, G
   if (blocks.offsets == NULL)
     return FALSE;
   g->slots = gtorch_impl_data (blocks.slots);
-  p.in[0] = g->slots;
-  p.out[0] = gtorch_impl_data (blocks.offsets);
+  p.index = g->slots;
+  p.offsets = gtorch_impl_data (blocks.offsets);
   blocks.b.indexed = g->indexed;
-  blocks.b.offsets = p.out[0];
+  blocks.b.offsets = p.offsets;
   blocks.b.total = blocks.b.n_index = g->n;
   blocks.b.inner = 1;
-  return gtorch_cuda_run_struct (FAMILY, "scatter_slots", GTORCH_DTYPE_INT64, lane, g->n, g, error)
-         && gtorch_cuda_plain_run (FAMILY, "offsets", GTORCH_DTYPE_INT64, lane, g->n, &p, error)
+  return gtorch_cuda_run (&gtorch_kernels_scatter_slots, GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_run (&gtorch_kernels_offsets, GTORCH_DTYPE_INT64, lane, g->n, &p, error)
          && blocks_run (&blocks, call, lane, dense, mode, 1, error);
 }
 
@@ -723,8 +731,8 @@ scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGat
     return FALSE;
   g->owner = gtorch_impl_data (owners);
   g->wide = owners->dtype == GTORCH_DTYPE_INT64;
-  return gtorch_cuda_run_struct (FAMILY, "scatter_claim", GTORCH_DTYPE_INT64, lane, g->n, g, error)
-         && gtorch_cuda_run_struct_sized (FAMILY, "scatter_last", g->element, lane, g->n, g, error);
+  return gtorch_cuda_run (&gtorch_kernels_scatter_claim, GTORCH_DTYPE_INT64, lane, g->n, g, error)
+         && gtorch_cuda_run_sized (&gtorch_kernels_scatter_last, g->element, lane, g->n, g, error);
 }
 
 static Mode
@@ -790,10 +798,10 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
           || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))
           || !gather_init (&g, call, lane, output, index, values, dim, error))
         return FALSE;
-      return mode == ADD ? gtorch_cuda_run_struct (FAMILY, "scatter_add", output->dtype, lane, g.n,
-                                                   &g, error)
-                         : gtorch_cuda_run_struct_sized (FAMILY, "scatter", g.element, lane, g.n,
-                                                         &g, error);
+      return mode == ADD
+                 ? gtorch_cuda_run (&gtorch_kernels_scatter_add, output->dtype, lane, g.n, &g,
+                                    error)
+                 : gtorch_cuda_run_sized (&gtorch_kernels_scatter, g.element, lane, g.n, &g, error);
     }
 
   whole = begin_whole (call, lane, error);
@@ -826,25 +834,25 @@ move (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *big, gboolean place,
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) index =
       x != NULL ? gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error) : NULL;
-  GtPlain p = { .n = { 0, 1, 1 } };
-  guint dim, i;
+  GtAt p = { NULL };
+  GTorchRows rows;
+  guint dim;
 
   if (index == NULL || !gtorch_normalize_dim (call->op->name, raw_dim, big->n_dims, &dim, error)
       || (place && !gtorch_cuda_clear (output, lane, error)))
     return FALSE;
-  p.n[0] = index->numel;
-  p.n[3] = gtorch_cuda_report_op (call, dim);
-  if (big->n_dims > 0)
-    p.n[1] = big->shape[dim];
-  for (i = dim + 1; i < big->n_dims; i++)
-    p.n[2] *= big->shape[i];
-  p.in[0] = gtorch_impl_data (x);
-  p.in[1] = gtorch_impl_data (index);
-  p.out[0] = gtorch_impl_data (output);
+  p.n = index->numel;
+  p.op = gtorch_cuda_report_op (call, dim);
+  rows = gtorch_rows_along (big->shape, big->n_dims, dim);
+  p.size = rows.n;
+  p.inner = rows.inner;
+  p.x = gtorch_impl_data (x);
+  p.index = gtorch_impl_data (index);
+  p.y = gtorch_impl_data (output);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
-         && gtorch_cuda_plain_run_sized (FAMILY, place ? "place_at" : "take_at", output->dtype,
-                                         lane, p.n[0], &p, error);
+         && gtorch_cuda_run_sized (place ? &gtorch_kernels_place_at : &gtorch_kernels_take_at,
+                                   gtorch_dtype_size (output->dtype), lane, p.n, &p, error);
 }
 
 gboolean

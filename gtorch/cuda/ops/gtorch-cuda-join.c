@@ -43,8 +43,8 @@ join_flush (Join *join, GError **error)
       blocks += (in->n + PER_BLOCK - 1) / PER_BLOCK;
     }
   if (blocks > 0)
-    result = gtorch_cuda_run_struct_blocks (GTORCH_CUDA_FAMILY_PICK, "join", size, join->lane,
-                                            blocks, &join->p, error);
+    result = gtorch_cuda_run_sized_blocks (&gtorch_kernels_join, size, join->lane, blocks, &join->p,
+                                           error);
   gtorch_impl_clear (join->packed, join->p.n_inputs);
   join->p.n_inputs = 0;
   return result;

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 
@@ -45,7 +46,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GError *reason = NULL;
   GTORCH_CUDA_APART;
 
-  return G_LIKELY (call->op->cuda (call, lane, &reason)) || fall_back (call, lane, reason, error);
+  return G_LIKELY (gtorch_call_run (call, lane, &reason)) || fall_back (call, lane, reason, error);
 }
 
 /* Prefixes the operation's name: the driver's errors begin with the function or the kernel. */

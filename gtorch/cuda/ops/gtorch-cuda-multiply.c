@@ -11,9 +11,6 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-GTORCH_CUDA_IMAGE (matmul)
-
-static GTorchCudaFamily family = { .name = "matmul", .image = gtorch_fatbin_matmul };
 static GTorchCudaKernel kernels[2][GTORCH_N_DTYPES]; /* [1]: for large matrices */
 
 #define THREADS    256 /* as in the kernels */
@@ -90,8 +87,8 @@ gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
     g_snprintf (name, sizeof name, "gt_multiply_%s_%s", gtorch_cuda_dtype_suffixes[dtype],
                 is_large ? "large" : "small");
-  *done =
-      gtorch_cuda_kernel_run (kernel, &family, name, lane, n_blocks (m, side), THREADS, m, &local);
+  *done = gtorch_cuda_kernel_run (kernel, &gtorch_cuda_family_matmul, name, lane,
+                                  n_blocks (m, side), THREADS, m, &local);
   if (*done || (is_float && g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED)))
     return TRUE; /* without kernels in the build, cuBLASLt computes it */
   g_propagate_error (error, g_steal_pointer (&local));

@@ -4,57 +4,61 @@
 #pragma once
 
 #include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/tensor/gtorch-rows-private.h>
 
-#include "kernels/gtorch-kernel-params.h"
+#include "gtorch-cuda-kernels.h"
 
 G_BEGIN_DECLS
 
-/* Helpers for the CUDA implementations of structured operations, which stand beside the CPU ones in ops/.
- * Operands are packed (made contiguous, in the kernel's dtype), then a kernel of kernels/<family>.cu runs. */
-
-enum
-{
-  GTORCH_CUDA_FAMILY_SOFTMAX,
-  GTORCH_CUDA_FAMILY_NORM,
-  GTORCH_CUDA_FAMILY_NN,
-  GTORCH_CUDA_FAMILY_OPTIM,
-  GTORCH_CUDA_FAMILY_INDEX,
-  GTORCH_CUDA_FAMILY_ORDER,
-  GTORCH_CUDA_FAMILY_RANDOM,
-  GTORCH_CUDA_FAMILY_CONVOLVE,
-  GTORCH_CUDA_FAMILY_PICK,
-  GTORCH_CUDA_FAMILY_SEGMENTS,
-};
+/* Helpers for the CUDA implementations of structured operations. Operands are packed (made contiguous, in
+ * the kernel's dtype), then kernels of kernels/<file>.cu are launched. gtorch_kernels_<name>, for each
+ * GT_KERNEL (gt_<name>_…), are in the generated header, and launches check that the parameters have the
+ * struct that the kernels take. */
+#define GTORCH_CUDA_SET(kernels, p)                                                    \
+  ({                                                                                   \
+    _Static_assert(__builtin_types_compatible_p (__typeof__ (*(p)),                    \
+                                                 __typeof__ (*(kernels)->parameters)), \
+                   "the kernels take another struct");                                 \
+    &(kernels)->set;                                                                   \
+  })
 
 /* Launches gt_<name>_<dtype> over n elements. */
-gboolean gtorch_cuda_plain_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                                gint64 n, GtPlain *p, GError **error);
+#define gtorch_cuda_run(kernels, dtype, lane, n, p, error) \
+  gtorch_cuda_run_form (kernels, dtype, NULL, lane, n, p, error)
 /* Launches gt_<name>_<dtype>_<form> over n elements. */
-gboolean gtorch_cuda_plain_run_form (guint family, const gchar *name, guint dtype,
-                                     const gchar *form, GTorchCudaLane *lane, gint64 n, GtPlain *p,
-                                     GError **error);
-/* Launches gt_<name>_<dtype> in n blocks, each of which processes several elements. */
-gboolean gtorch_cuda_plain_run_blocks (guint family, const gchar *name, guint dtype,
-                                       GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
-/* Launches gt_<name>_<size of the dtype> over n elements. */
-gboolean gtorch_cuda_plain_run_sized (guint family, const gchar *name, guint dtype,
-                                      GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error);
+#define gtorch_cuda_run_form(kernels, dtype, form, lane, n, p, error)                             \
+  gtorch_cuda_launch_over (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], form, \
+                           lane, n, p, error)
+/* Launches gt_<name>_<size> over n elements of so many bytes. */
+#define gtorch_cuda_run_sized(kernels, size, lane, n, p, error)                                \
+  gtorch_cuda_launch_over (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_size_suffix (size), NULL, \
+                           lane, n, p, error)
+/* Launches gt_<name>_<size> in this many blocks of 256 threads, each of which processes its own part. */
+#define gtorch_cuda_run_sized_blocks(kernels, size, lane, blocks, p, error)                      \
+  gtorch_cuda_launch_blocks (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_size_suffix (size), lane, \
+                             blocks, p, error)
+/* Launches gt_<name>_<dtype> in n blocks, or fewer, each of which then processes several elements. */
+#define gtorch_cuda_run_blocks(kernels, dtype, lane, n, p, error)                                 \
+  gtorch_cuda_launch_each (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], lane, \
+                           n, p, error)
 /* Processes whole rows of n elements with the kernels of gtorch-rows.cuh. aligned: all rows' addresses,
  * or'ed. */
-gboolean gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                               gint64 rows, gint64 n, gconstpointer aligned, GtPlain *p,
-                               GError **error);
+#define gtorch_cuda_run_rows(kernels, dtype, lane, rows, n, aligned, p, error) \
+  gtorch_cuda_launch_rows (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, aligned, p, error)
 
-/* Launch kernels with a parameter struct of their own over n elements. */
-gboolean gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                                 gint64 n, gconstpointer p, GError **error);
-gboolean gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size,
-                                       GTorchCudaLane *lane, gint64 n, gconstpointer p,
-                                       GError **error);
-/* Launches the kernel in this many blocks of 256 threads, each of which processes its own part. */
-gboolean gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size,
-                                        GTorchCudaLane *lane, guint64 blocks, gconstpointer p,
-                                        GError **error);
+/* Implement these. */
+const gchar *gtorch_cuda_size_suffix (gsize size);
+gboolean gtorch_cuda_launch_over (const GTorchCudaKernelSet *set, const gchar *suffix,
+                                  const gchar *form, GTorchCudaLane *lane, gint64 n,
+                                  gconstpointer p, GError **error);
+gboolean gtorch_cuda_launch_blocks (const GTorchCudaKernelSet *set, const gchar *suffix,
+                                    GTorchCudaLane *lane, guint64 blocks, gconstpointer p,
+                                    GError **error);
+gboolean gtorch_cuda_launch_each (const GTorchCudaKernelSet *set, const gchar *suffix,
+                                  GTorchCudaLane *lane, gint64 n, gconstpointer p, GError **error);
+gboolean gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
+                                  gint64 rows, gint64 n, guintptr aligned, gconstpointer p,
+                                  GError **error);
 
 /* Fills in the kernel's parameters other than operands, sizes and strides (gtorch-cuda-multiply.c). *done
  * is FALSE, without an error, if a library is faster; is_exact: float32 must not be rounded first. */
@@ -75,6 +79,11 @@ GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lan
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
 gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
                              GError **error);
+/* Packs the input of a reduction with the dimensions that are reduced last, and its output: rows of n
+ * elements give one each. */
+gboolean gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane,
+                                     GTorchImpl **x, GTorchImpl **y, GTorchRows *rows,
+                                     GError **error);
 GTorchImpl *gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error);
 gboolean gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
 gboolean gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error);

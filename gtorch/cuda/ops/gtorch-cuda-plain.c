@@ -9,39 +9,16 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-fork-private.h"
 
 #define THREADS    256
 #define MAX_BLOCKS (1 << 20)
-
-GTORCH_CUDA_IMAGE (softmax)
-GTORCH_CUDA_IMAGE (norm)
-GTORCH_CUDA_IMAGE (nn)
-GTORCH_CUDA_IMAGE (optim)
-GTORCH_CUDA_IMAGE (index)
-GTORCH_CUDA_IMAGE (order)
-GTORCH_CUDA_IMAGE (random)
-GTORCH_CUDA_IMAGE (convolve)
-GTORCH_CUDA_IMAGE (pick)
-GTORCH_CUDA_IMAGE (segments)
-
-#define FAMILY(n) [GTORCH_CUDA_FAMILY_##n]
-
-static GTorchCudaFamily families[] = {
-  FAMILY (SOFTMAX) = { .name = "softmax", .image = gtorch_fatbin_softmax },
-  FAMILY (NORM) = { .name = "norm", .image = gtorch_fatbin_norm },
-  FAMILY (NN) = { .name = "nn", .image = gtorch_fatbin_nn },
-  FAMILY (OPTIM) = { .name = "optim", .image = gtorch_fatbin_optim },
-  FAMILY (INDEX) = { .name = "index", .image = gtorch_fatbin_index },
-  FAMILY (ORDER) = { .name = "order", .image = gtorch_fatbin_order },
-  FAMILY (RANDOM) = { .name = "random", .image = gtorch_fatbin_random },
-  FAMILY (CONVOLVE) = { .name = "convolve", .image = gtorch_fatbin_convolve },
-  FAMILY (PICK) = { .name = "pick", .image = gtorch_fatbin_pick },
-  FAMILY (SEGMENTS) = { .name = "segments", .image = gtorch_fatbin_segments },
-};
 
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
@@ -49,7 +26,7 @@ static GHashTable *kernels; /* GTorchCudaKernel by name, of all families */
 
 /* Finds a kernel by name. Kernels are few and never freed; frequently used ones are static elsewhere. */
 static GTorchCudaKernel *
-find (guint family, const gchar *name, GError **error)
+find (GTorchCudaFamily *family, const gchar *name, GError **error)
 {
   GTorchCudaKernel *kernel;
 
@@ -60,7 +37,7 @@ find (guint family, const gchar *name, GError **error)
   if (kernel == NULL)
     {
       kernel = g_new0 (GTorchCudaKernel, 1);
-      if (gtorch_cuda_kernel_get (kernel, &families[family], name, error))
+      if (gtorch_cuda_kernel_get (kernel, family, name, error))
         g_hash_table_insert (kernels, g_strdup (name), kernel);
       else
         g_clear_pointer (&kernel, g_free);
@@ -70,106 +47,69 @@ find (guint family, const gchar *name, GError **error)
 }
 
 static gboolean
-launch (guint family, const gchar *name, const gchar *suffix, const gchar *form,
+launch (const GTorchCudaKernelSet *set, const gchar *suffix, const gchar *form,
         GTorchCudaLane *lane, const GTorchCudaLaunch *shape, gconstpointer p, GError **error)
 {
   gchar full[64];
   GTorchCudaKernel *kernel;
 
-  g_snprintf (full, sizeof full, "gt_%s_%s%s%s", name, suffix, form[0] != '\0' ? "_" : "", form);
-  kernel = find (family, full, error);
+  g_snprintf (full, sizeof full, "gt_%s_%s%s%s", set->name, suffix, form != NULL ? "_" : "",
+              form != NULL ? form : "");
+  kernel = find (set->family, full, error);
   return kernel != NULL && gtorch_cuda_kernel_launch (kernel, lane, shape, p, error);
 }
 
-static gboolean
-launch_over (guint family, const gchar *name, const gchar *suffix, const gchar *form,
-             GTorchCudaLane *lane, gint64 n, gconstpointer p, GError **error)
+const gchar *
+gtorch_cuda_size_suffix (gsize size)
+{
+  static const gchar *const names[] = { "1", "2", "4", "8", "16" };
+
+  return names[g_bit_storage (size) - 1];
+}
+
+gboolean
+gtorch_cuda_launch_over (const GTorchCudaKernelSet *set, const gchar *suffix, const gchar *form,
+                         GTorchCudaLane *lane, gint64 n, gconstpointer p, GError **error)
 {
   const GTorchCudaLaunch shape = {
     .grid = { CLAMP ((n + THREADS - 1) / THREADS, 1, MAX_BLOCKS) },
     .block = { THREADS },
   };
 
-  return n == 0 || launch (family, name, suffix, form, lane, &shape, p, error);
+  return n == 0 || launch (set, suffix, form, lane, &shape, p, error);
 }
 
 gboolean
-gtorch_cuda_plain_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane, gint64 n,
-                       GtPlain *p, GError **error)
-{
-  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, n, p, error);
-}
-
-gboolean
-gtorch_cuda_plain_run_form (guint family, const gchar *name, guint dtype, const gchar *form,
-                            GTorchCudaLane *lane, gint64 n, GtPlain *p, GError **error)
-{
-  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], form, lane, n, p, error);
-}
-
-gboolean
-gtorch_cuda_run_struct (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                        gint64 n, gconstpointer p, GError **error)
-{
-  return launch_over (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, n, p, error);
-}
-
-gboolean
-gtorch_cuda_run_struct_sized (guint family, const gchar *name, guint size, GTorchCudaLane *lane,
-                              gint64 n, gconstpointer p, GError **error)
-{
-  gchar text[4];
-
-  g_snprintf (text, sizeof text, "%u", size);
-  return launch_over (family, name, text, "", lane, n, p, error);
-}
-
-gboolean
-gtorch_cuda_run_struct_blocks (guint family, const gchar *name, guint size, GTorchCudaLane *lane,
-                               guint64 blocks, gconstpointer p, GError **error)
+gtorch_cuda_launch_blocks (const GTorchCudaKernelSet *set, const gchar *suffix,
+                           GTorchCudaLane *lane, guint64 blocks, gconstpointer p, GError **error)
 {
   const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { THREADS } };
-  gchar text[4];
 
-  g_snprintf (text, sizeof text, "%u", size);
-  return blocks == 0 || launch (family, name, text, "", lane, &shape, p, error);
-}
-
-GTorchCudaFamily *
-gtorch_cuda_plain_family (guint family)
-{
-  return &families[family];
+  return blocks == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
 }
 
 gboolean
-gtorch_cuda_plain_run_sized (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                             gint64 n, GtPlain *p, GError **error)
-{
-  return gtorch_cuda_run_struct_sized (family, name, gtorch_dtype_size (dtype), lane, n, p, error);
-}
-
-gboolean
-gtorch_cuda_plain_run_blocks (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                              gint64 n, GtPlain *p, GError **error)
+gtorch_cuda_launch_each (const GTorchCudaKernelSet *set, const gchar *suffix, GTorchCudaLane *lane,
+                         gint64 n, gconstpointer p, GError **error)
 {
   const GTorchCudaLaunch shape = { .grid = { MIN (n, MAX_BLOCKS) },
                                    .block = { n < 64 ? 1024 : THREADS } };
 
-  return n == 0
-         || launch (family, name, gtorch_cuda_dtype_suffixes[dtype], "", lane, &shape, p, error);
+  return n == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
 }
 
 gboolean
-gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLane *lane,
-                      gint64 rows, gint64 n, gconstpointer aligned, GtPlain *p, GError **error)
+gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
+                         gint64 rows, gint64 n, guintptr aligned, gconstpointer p, GError **error)
 {
   gint64 v = 16 / (gint64) gtorch_dtype_size (dtype), k, width;
   GTorchCudaLaunch shape = { .grid = { 1 }, .block = { 32, 1 } };
+  const gchar *suffix = gtorch_cuda_dtype_suffixes[dtype];
   gchar form[8], kind = 's';
 
   if (rows == 0 || n == 0)
     return TRUE;
-  if (n % v == 0 && ((guintptr) aligned & 15) == 0 && n / v <= 4096)
+  if (n % v == 0 && (aligned & 15) == 0 && n / v <= 4096)
     {
       kind = 'v';
       width = n / v;
@@ -184,15 +124,14 @@ gtorch_cuda_rows_run (guint family, const gchar *name, guint dtype, GTorchCudaLa
     {
       shape.grid[0] = MIN (rows, G_MAXINT32);
       shape.block[0] = 1024;
-      return launch (family, name, gtorch_cuda_dtype_suffixes[dtype], "long", lane, &shape, p,
-                     error);
+      return launch (set, suffix, "long", lane, &shape, p, error);
     }
   shape.block[0] = (width + 32 * k - 1) / (32 * k) * 32;
   if (shape.block[0] == 32)
     shape.block[1] = 4;
   shape.grid[0] = (rows + shape.block[1] - 1) / shape.block[1];
   g_snprintf (form, sizeof form, "%c%d", kind, (int) k);
-  return launch (family, name, gtorch_cuda_dtype_suffixes[dtype], form, lane, &shape, p, error);
+  return launch (set, suffix, form, lane, &shape, p, error);
 }
 
 /* --- operands --- */
@@ -236,6 +175,27 @@ gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane
   return packed == output || gtorch_cuda_copy_here (output, packed, lane, error);
 }
 
+gboolean
+gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane, GTorchImpl **x,
+                            GTorchImpl **y, GTorchRows *rows, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) moved = NULL;
+  gboolean keepdim;
+  guint64 mask;
+  guint ignored;
+
+  if (!gtorch_reduce_parse (call, &mask, &keepdim, &ignored, error))
+    return FALSE;
+  moved = gtorch_cpu_move_last (call->inputs[0], mask);
+  *x = gtorch_cuda_pack (moved, dtype, lane, error);
+  *y = *x != NULL ? gtorch_cuda_pack_output (output, dtype, error) : NULL;
+  if (*y == NULL)
+    return FALSE;
+  *rows = (GTorchRows){ output->numel, (*x)->numel / output->numel, 1 };
+  return TRUE;
+}
+
 GTorchImpl *
 gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **error)
 {
@@ -267,5 +227,5 @@ gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GErro
     .compute = impl->dtype,
   };
 
-  return factor == 1 || mul.op->cuda (&mul, lane, error);
+  return factor == 1 || gtorch_call_run (&mul, lane, error);
 }

@@ -24,10 +24,9 @@ enum
   N_FORMS
 };
 
-#define MAX_POINTWISE    256
 #define DIVIDED_UP(n, d) (((n) + (d) -1) / (d)) /* d must be constant, to avoid a division */
 
-static GTorchCudaKernel kernels[MAX_POINTWISE][GTORCH_N_DTYPES][N_FORMS];
+G_STATIC_ASSERT (N_FORMS == GTORCH_CUDA_N_LOOP_FORMS);
 
 const gchar *const gtorch_cuda_dtype_suffixes[GTORCH_N_DTYPES] = {
   [GTORCH_DTYPE_NONE] = "",           [GTORCH_DTYPE_FLOAT32] = "f32",
@@ -45,7 +44,7 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
 {
   static const gchar *const ends[] = { "", "_r", "_s" };
   const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
-  GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
+  GTorchCudaKernel *kernel = &gtorch_cuda_pointwise_loaded[call->op->loop][dtype][form];
   guint64 blocks = form == STRIDED ? DIVIDED_UP (n, GT_THREADS * GT_STEPS)
                                    : DIVIDED_UP (n, GT_THREADS * GT_VECTORS);
   gchar name[64];
@@ -172,8 +171,6 @@ run_any (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
   if (output->numel == 0)
     return TRUE;
-  g_assert (n_operands <= GT_MAX_OPERANDS && call->op->n_attrs <= GT_MAX_ATTRS
-            && call->op->loop < MAX_POINTWISE);
   if (call->op->promote == GTORCH_PROMOTE_BOOL)
     stored = GTORCH_DTYPE_BOOL;
   else if (call->op->promote == GTORCH_PROMOTE_REAL)

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-philox.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
@@ -17,7 +18,6 @@
 
 #define THREADS 256
 #define UNROLL  4 /* blocks of Philox that a thread computes, except for dropout */
-#define FAMILY  GTORCH_CUDA_FAMILY_RANDOM
 /* table look-up of normal numbers; the table's halves are 65536 bytes apart */
 #define NORMAL_THREADS 512
 #define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
@@ -76,7 +76,7 @@ run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, 
   GTorchCudaLaunch launch = { .block = { NORMAL_THREADS }, .shared = TABLE_BYTES };
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL)
-      && !gtorch_cuda_kernel_get (kernel, gtorch_cuda_plain_family (FAMILY), name, error))
+      && !gtorch_cuda_kernel_get (kernel, &gtorch_cuda_family_random, name, error))
     return FALSE;
   if (G_UNLIKELY ((g_atomic_int_get (is_ready) & bit) == 0))
     {
@@ -131,8 +131,8 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Form form, GtRandom *p, GTorchImp
   if (by_table)
     done = run_normal (call->device, lane, form, dtype, name, p, error);
   else
-    done = gtorch_cuda_kernel_run (&kernels[form][dtype], gtorch_cuda_plain_family (FAMILY), name,
-                                   lane, (output->numel + per_thread_block - 1) / per_thread_block,
+    done = gtorch_cuda_kernel_run (&kernels[form][dtype], &gtorch_cuda_family_random, name, lane,
+                                   (output->numel + per_thread_block - 1) / per_thread_block,
                                    THREADS, p, error);
   return done
          && (form == DROPOUT_BACKWARD
@@ -260,21 +260,18 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 
 /* --- indices, by sorting random keys --- */
 
-static gboolean
-run_draw (GTorchOpCall *call, GTorchCudaLane *lane, const gchar *name, guint dtype, gint64 threads,
-          const GtDraw *p, GError **error)
-{
-  return gtorch_cuda_run_struct (FAMILY, name, dtype, lane, threads, p, error)
-         && gtorch_cuda_note_random (lane, call->counter, sizeof *p, offsetof (GtDraw, random),
-                                     error);
-}
+/* Launches kernels whose parameters begin with a GtRandom, which replays change. */
+#define run_draw(call, lane, kernels, dtype, threads, p, error)    \
+  (gtorch_cuda_run (kernels, dtype, lane, threads, p, error)       \
+   && gtorch_cuda_note_random (lane, (call)->counter, sizeof *(p), \
+                               offsetof (__typeof__ (*(p)), random), error))
 
 gboolean
 gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   gint64 n = output->numel;
-  GtDraw p = { .plain.n = { n } };
+  GtRandomKeys p = { .n = n };
   g_autoptr (GTorchImpl) keys = NULL;
   g_autoptr (GTorchImpl) at = NULL;
 
@@ -284,16 +281,16 @@ gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (keys == NULL)
     return FALSE;
   gtorch_cuda_random_keys (&p.random, call->seed, call->counter);
-  p.plain.out[0] = gtorch_impl_data (keys);
-  return run_draw (call, lane, "random_keys", GTORCH_DTYPE_INT64, MIN ((n + 1) / 2, MAX_THREADS),
-                   &p, error)
+  p.keys = gtorch_impl_data (keys);
+  return run_draw (call, lane, &gtorch_kernels_random_keys, GTORCH_DTYPE_INT64,
+                   MIN ((n + 1) / 2, MAX_THREADS), &p, error)
          && gtorch_cuda_sort_line (call, lane, keys, NULL, &at, error)
          && gtorch_cuda_copy_here (output, at, lane, error);
 }
 
 /* Draws with replacement: finds where the running sums of the weights first exceed random numbers. */
 static gboolean
-draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p,
+draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const GtRandom *random,
             GError **error)
 {
   const GTorchAttr attrs[] = { { .i = -1 }, { .i = GTORCH_DTYPE_NONE } };
@@ -309,21 +306,27 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDra
     .device = call->device,
     .compute = GTORCH_DTYPE_FLOAT64,
   };
+  GtMultinomialFind p = {
+    .random = *random,
+    .weights = gtorch_impl_data (weights),
+    .y = gtorch_impl_data (call->outputs[0]),
+    .n = call->outputs[0]->numel,
+    .n_weights = weights->shape[weights->n_dims - 1],
+    .n_samples = call->attrs[0].i,
+  };
 
-  if (sums == NULL || !cumsum.op->cuda (&cumsum, lane, error))
+  if (sums == NULL || !gtorch_call_run (&cumsum, lane, error))
     return FALSE;
-  p->plain.n[0] = call->outputs[0]->numel;
-  p->plain.in[0] = gtorch_impl_data (sums);
-  p->plain.in[1] = gtorch_impl_data (weights);
-  p->plain.out[0] = gtorch_impl_data (call->outputs[0]);
-  return run_draw (call, lane, "multinomial_find", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
-                   error);
+  p.sums = gtorch_impl_data (sums);
+  return run_draw (call, lane, &gtorch_kernels_multinomial_find, GTORCH_DTYPE_FLOAT64,
+                   (p.n + 1) / 2, &p, error);
 }
 
 /* Draws without replacement: the indices whose exponential clocks with these rates ring first (Efraimidis
  * and Spirakis, 2006). */
 static gboolean
-draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw *p, GError **error)
+draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const GtRandom *random,
+           GError **error)
 {
   const GTorchAttr attrs[] = { call->attrs[0], { .i = -1 }, { .i = FALSE }, { .i = TRUE } };
   GTorchImpl *output = call->outputs[0];
@@ -343,15 +346,18 @@ draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, GtDraw
     .device = call->device,
     .compute = GTORCH_DTYPE_FLOAT64,
   };
+  GtMultinomialKeys p = {
+    .random = *random,
+    .rates = gtorch_impl_data (weights),
+    .n = weights->numel,
+  };
 
   if (first == NULL)
     return FALSE;
-  p->plain.n[0] = weights->numel;
-  p->plain.in[0] = gtorch_impl_data (weights);
-  p->plain.out[0] = gtorch_impl_data (keys);
-  return run_draw (call, lane, "multinomial_keys", GTORCH_DTYPE_FLOAT64, (p->plain.n[0] + 1) / 2, p,
-                   error)
-         && topk.op->cuda (&topk, lane, error);
+  p.keys = gtorch_impl_data (keys);
+  return run_draw (call, lane, &gtorch_kernels_multinomial_keys, GTORCH_DTYPE_FLOAT64,
+                   (p.n + 1) / 2, &p, error)
+         && gtorch_call_run (&topk, lane, error);
 }
 
 gboolean
@@ -361,25 +367,22 @@ gtorch_cuda_multinomial (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   gboolean again = call->attrs[1].i != 0;
   g_autoptr (GTorchImpl) weights =
       gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_FLOAT64, lane, error);
-  GtDraw draw = { .plain.report = weights != NULL ? gtorch_cuda_report (lane, error) : NULL };
-  GtPlain *p = &draw.plain;
-  gint64 n;
+  GtMultinomialCheck p = { .report = weights != NULL ? gtorch_cuda_report (lane, error) : NULL };
+  GtRandom random = { NULL };
 
-  if (p->report == NULL)
+  if (p.report == NULL)
     return FALSE;
   if (call->outputs[0]->numel == 0)
     return TRUE;
-  n = weights->shape[weights->n_dims - 1];
-  p->in[0] = gtorch_impl_data (weights);
-  p->n[0] = weights->numel / n;
-  p->n[1] = n;
-  p->n[2] = again ? 1 : n_samples;
-  p->n[3] = gtorch_cuda_report_op (call, -1);
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "multinomial_check", GTORCH_DTYPE_FLOAT64, lane,
-                                     p->n[0], p, error))
+  p.weights = gtorch_impl_data (weights);
+  p.n_weights = weights->shape[weights->n_dims - 1];
+  p.rows = weights->numel / p.n_weights;
+  p.least = again ? 1 : n_samples;
+  p.op = gtorch_cuda_report_op (call, -1);
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_multinomial_check, GTORCH_DTYPE_FLOAT64, lane,
+                               p.rows, &p, error))
     return FALSE;
-  gtorch_cuda_random_keys (&draw.random, call->seed, call->counter);
-  p->n[4] = n_samples;
-  return again ? draw_again (call, lane, weights, &draw, error)
-               : draw_once (call, lane, weights, &draw, error);
+  gtorch_cuda_random_keys (&random, call->seed, call->counter);
+  return again ? draw_again (call, lane, weights, &random, error)
+               : draw_once (call, lane, weights, &random, error);
 }

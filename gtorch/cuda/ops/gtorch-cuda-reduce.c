@@ -5,8 +5,10 @@
 
 #include "config.h"
 
+#include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
@@ -24,9 +26,7 @@ enum
   N_FORMS
 };
 
-#define MAX_REDUCE 32
-
-static GTorchCudaKernel kernels[MAX_REDUCE][GTORCH_N_DTYPES][N_FORMS];
+G_STATIC_ASSERT (N_FORMS == GTORCH_CUDA_N_LOOP_FORMS);
 
 static gboolean
 launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint64 blocks,
@@ -34,7 +34,7 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
 {
   static const gchar *const ends[] = { "rows", "columns", "parts" };
   const GTorchCudaLoop *op = &gtorch_cuda_reduce_kernels[call->op->loop];
-  GTorchCudaKernel *kernel = &kernels[call->op->loop][dtype][form];
+  GTorchCudaKernel *kernel = &gtorch_cuda_reduce_loaded[call->op->loop][dtype][form];
   const GTorchCudaLaunch shape = { .grid = { blocks, splits }, .block = { THREADS } };
   gchar name[64];
 
@@ -70,32 +70,6 @@ as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
   return TRUE;
 }
 
-/* Makes a contiguous, converted copy, with the reduced dimensions last. */
-static GTorchImpl *
-rearrange (GTorchImpl *x, guint64 mask, guint dtype, GtReduce *p, GTorchCudaLane *lane,
-           GError **error)
-{
-  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
-  g_autoptr (GTorchImpl) view = NULL;
-  g_autoptr (GTorchImpl) copy = NULL;
-  guint reduced, i, n = 0;
-
-  p->outer = p->n = p->inner = 1;
-  for (reduced = 0; reduced < 2; reduced++)
-    for (i = 0; i < x->n_dims; i++)
-      if (((mask >> i) & 1) == reduced)
-        {
-          shape[n] = x->shape[i];
-          strides[n++] = x->strides[i];
-          *(reduced ? &p->n : &p->outer) *= x->shape[i];
-        }
-  view = gtorch_impl_new_view (x, x->offset, shape, strides, n);
-  copy = gtorch_impl_new (x->storage->device, dtype, shape, n, error);
-  if (copy == NULL || !gtorch_cuda_copy_here (copy, view, lane, error))
-    return NULL;
-  return g_steal_pointer (&copy);
-}
-
 static guint
 choose_splits (const GtReduce *p, GTorchDevice *device)
 {
@@ -128,19 +102,22 @@ gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return FALSE;
   if (output->numel == 0)
     return TRUE;
-  g_assert (call->op->loop < MAX_REDUCE);
 
   /* The kernels read call->compute, and accumulate in it or in a wider dtype. */
   if (x->dtype == call->compute && as_block (x, mask, &p))
     ready = gtorch_impl_ref (x);
   else
-    ready = rearrange (x, mask, call->compute, &p, lane, error);
+    {
+      g_autoptr (GTorchImpl) moved = gtorch_cpu_move_last (x, mask);
+
+      ready = gtorch_cuda_pack (moved, call->compute, lane, error);
+      p.outer = output->numel;
+      p.n = x->numel / output->numel;
+      p.inner = 1;
+    }
   if (ready == NULL)
     return FALSE;
-  result =
-      output->dtype == stored && output->is_contiguous
-          ? gtorch_impl_ref (output)
-          : gtorch_impl_new (output->storage->device, stored, output->shape, output->n_dims, error);
+  result = gtorch_cuda_pack_output (output, stored, error);
   if (result == NULL)
     return FALSE;
   p.src = gtorch_impl_data (ready);
@@ -183,5 +160,5 @@ gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
                    error))
         return FALSE;
     }
-  return result == output || gtorch_cuda_copy_here (output, result, lane, error);
+  return gtorch_cuda_unpack (result, output, lane, error);
 }

@@ -8,18 +8,16 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
-#include "kernels/gtorch-kernel-params.h"
 
 #define THREADS   256
 #define SHORT_ROW 2048 /* bytes of a row that one warp scans */
 
 #define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
-
-GTORCH_CUDA_IMAGE (running)
-GTORCH_CUDA_IMAGE (scan)
 
 /* Forms of kernels: ROWS and COLUMNS for any operands, the others for operands that suit vectors. */
 enum
@@ -70,26 +68,10 @@ typedef enum
 static const gchar *const kinds[] = { "sum",     "product",          "greatest",       "least",
                                       "log_sum", "log_sum_backward", "log_sum_tangent" };
 
-static GTorchCudaFamily family = { .name = "scan", .image = gtorch_fatbin_scan };
-static GTorchCudaFamily pair_family = { .name = "running", .image = gtorch_fatbin_running };
 static GTorchCudaKernel kernels[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 /* Bit i: CUDA device i lets the kernel use its dynamic shared memory. */
 static guint may_share[N_KINDS][N_FORMS][GTORCH_N_DTYPES];
 static GTorchCudaKernel line_kernels[2][GTORCH_N_DTYPES];
-
-/* Returns x itself if it is contiguous and of the dtype, else a copy. */
-static GTorchImpl *
-ready (GTorchImpl *x, guint dtype, GTorchCudaLane *lane, GError **error)
-{
-  g_autoptr (GTorchImpl) copy = NULL;
-
-  if (x->is_contiguous && x->dtype == dtype)
-    return gtorch_impl_ref (x);
-  copy = gtorch_impl_new (x->storage->device, dtype, x->shape, x->n_dims, error);
-  if (copy == NULL || !gtorch_cuda_copy_here (copy, x, lane, error))
-    return NULL;
-  return g_steal_pointer (&copy);
-}
 
 static gboolean
 launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCudaLane *lane,
@@ -107,7 +89,10 @@ launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCuda
 
       g_snprintf (name, sizeof name, "gt_%s_%s_%s", kinds[kind], forms[form].name,
                   gtorch_cuda_dtype_suffixes[dtype]);
-      if (!gtorch_cuda_kernel_get (kernel, kind > PRODUCT ? &pair_family : &family, name, error))
+      if (!gtorch_cuda_kernel_get (kernel,
+                                   kind > PRODUCT ? &gtorch_cuda_family_running
+                                                  : &gtorch_cuda_family_scan,
+                                   name, error))
         return FALSE;
     }
   if (G_UNLIKELY (launch.shared > EVERYWHERE_SHARED && (g_atomic_int_get (shares) & bit) == 0))
@@ -250,11 +235,13 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl 
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) y = NULL;
-  guint dim, i;
+  GTorchRows rows;
+  guint dim;
 
   if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, x->n_dims, &dim, error))
     return FALSE;
-  p->n = x->n_dims == 0 ? 1 : x->shape[dim];
+  rows = gtorch_rows_along (x->shape, x->n_dims, dim);
+  p->n = rows.n;
   if (p->positions != NULL && p->n > G_MAXUINT32)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
@@ -263,20 +250,16 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl 
                          dim, (guint64) p->n, G_MAXUINT32);
       return FALSE;
     }
-  y = output->is_contiguous && output->dtype == x->dtype
-          ? gtorch_impl_ref (output)
-          : gtorch_impl_new (output->storage->device, x->dtype, x->shape, x->n_dims, error);
+  y = gtorch_cuda_pack_output (output, x->dtype, error);
   if (y == NULL)
     return FALSE;
   p->src = gtorch_impl_data (x);
   p->dst = gtorch_impl_data (y);
   p->group = 1;
-  p->inner = 1;
-  for (i = dim + 1; i < x->n_dims; i++)
-    p->inner *= x->shape[i];
-  p->outer = x->numel / (p->n * p->inner);
+  p->outer = rows.outer;
+  p->inner = rows.inner;
   return scan (p, kind, x->dtype, GTORCH_CUDA_DEVICE (output->storage->device), lane, error)
-         && (y == output || gtorch_cuda_copy_here (output, y, lane, error));
+         && gtorch_cuda_unpack (y, output, lane, error);
 }
 
 static gboolean
@@ -291,7 +274,7 @@ sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, gboolean reverse, GEr
     return TRUE;
   if (self->dtype == call->outputs[0]->dtype && has_kernel (self->dtype))
     dtype = self->dtype;
-  x = ready (self, dtype, lane, error);
+  x = gtorch_cuda_pack (self, dtype, lane, error);
   return x != NULL && run (call, lane, kind, &p, x, error);
 }
 
@@ -322,7 +305,8 @@ extremes (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
 
   if (self->numel == 0)
     return TRUE;
-  x = ready (self, has_kernel (self->dtype) ? self->dtype : GTORCH_DTYPE_INT32, lane, error);
+  x = gtorch_cuda_pack (self, has_kernel (self->dtype) ? self->dtype : GTORCH_DTYPE_INT32, lane,
+                        error);
   return x != NULL && run (call, lane, kind, &p, x, error);
 }
 
@@ -347,7 +331,7 @@ gtorch_cuda_logcumsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **err
 
   if (self->numel == 0)
     return TRUE;
-  x = ready (self, call->outputs[0]->dtype, lane, error);
+  x = gtorch_cuda_pack (self, call->outputs[0]->dtype, lane, error);
   return x != NULL && run (call, lane, LOG_SUM, &p, x, error);
 }
 
@@ -364,9 +348,9 @@ log_sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
 
   if (call->inputs[0]->numel == 0)
     return TRUE;
-  numbers = ready (call->inputs[0], dtype, lane, error);
-  x = numbers != NULL ? ready (call->inputs[1], dtype, lane, error) : NULL;
-  totals = x != NULL ? ready (call->inputs[2], dtype, lane, error) : NULL;
+  numbers = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
+  x = numbers != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
+  totals = x != NULL ? gtorch_cuda_pack (call->inputs[2], dtype, lane, error) : NULL;
   if (totals == NULL)
     return FALSE;
   p.also = gtorch_impl_data (numbers);
@@ -388,23 +372,6 @@ gtorch_cuda_logcumsumexp_tangent (GTorchOpCall *call, GTorchCudaLane *lane, GErr
 
 /* --- gradients --- */
 
-/* Moves the dimensions in mask behind the others. */
-static GTorchImpl *
-move_last (GTorchImpl *x, guint64 mask)
-{
-  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
-  guint last, i, n = 0;
-
-  for (last = 0; last < 2; last++)
-    for (i = 0; i < x->n_dims; i++)
-      if (((mask >> i) & 1) == last)
-        {
-          shape[n] = x->shape[i];
-          strides[n++] = x->strides[i];
-        }
-  return gtorch_impl_new_view (x, x->offset, shape, strides, n);
-}
-
 /* Runs a kernel over lines along the dimensions in mask: from x, and g if it is not NULL, to the output. */
 static gboolean
 lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GTorchImpl *x,
@@ -412,24 +379,24 @@ lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GT
 {
   GTorchImpl *output = call->outputs[0];
   guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) near_x = move_last (x, mask);
-  g_autoptr (GTorchImpl) near_g = g != NULL ? move_last (g, mask) : NULL;
-  g_autoptr (GTorchImpl) target = move_last (output, mask);
-  g_autoptr (GTorchImpl) ready_x = ready (near_x, dtype, lane, error);
+  g_autoptr (GTorchImpl) near_x = gtorch_cpu_move_last (x, mask);
+  g_autoptr (GTorchImpl) near_g = g != NULL ? gtorch_cpu_move_last (g, mask) : NULL;
+  g_autoptr (GTorchImpl) target = gtorch_cpu_move_last (output, mask);
+  g_autoptr (GTorchImpl) ready_x = gtorch_cuda_pack (near_x, dtype, lane, error);
   g_autoptr (GTorchImpl) ready_g = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   GtLines p = { .n = 1 };
   gchar name[64];
   guint i;
 
-  if (ready_x == NULL || (g != NULL && (ready_g = ready (near_g, dtype, lane, error)) == NULL))
+  if (ready_x == NULL
+      || (g != NULL && (ready_g = gtorch_cuda_pack (near_g, dtype, lane, error)) == NULL))
     return FALSE;
   for (i = 0; i < x->n_dims; i++)
     if ((mask >> i) & 1)
       p.n *= x->shape[i];
-  y = target->is_contiguous && target->dtype == dtype && output->storage != x->storage
-              && (g == NULL || output->storage != g->storage)
-          ? gtorch_impl_ref (target)
+  y = output->storage != x->storage && (g == NULL || output->storage != g->storage)
+          ? gtorch_cuda_pack_output (target, dtype, error)
           : gtorch_impl_new (output->storage->device, dtype, target->shape, target->n_dims, error);
   if (y == NULL)
     return FALSE;
@@ -437,9 +404,9 @@ lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GT
   p.g = ready_g != NULL ? gtorch_impl_data (ready_g) : NULL;
   p.y = gtorch_impl_data (y);
   g_snprintf (name, sizeof name, "gt_%s_%s", call->op->name, gtorch_cuda_dtype_suffixes[dtype]);
-  return gtorch_cuda_kernel_run (&line_kernels[g != NULL][dtype], &family, name, lane,
-                                 x->numel / p.n, THREADS, &p, error)
-         && (y == target || gtorch_cuda_copy_here (target, y, lane, error));
+  return gtorch_cuda_kernel_run (&line_kernels[g != NULL][dtype], &gtorch_cuda_family_scan, name,
+                                 lane, x->numel / p.n, THREADS, &p, error)
+         && gtorch_cuda_unpack (y, target, lane, error);
 }
 
 gboolean

@@ -9,12 +9,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
-
-#define FAMILY GTORCH_CUDA_FAMILY_INDEX
 
 /* --- copies through views --- */
 
@@ -124,7 +123,7 @@ gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **
         .compute = to->dtype,
       };
 
-      if (!add.op->cuda (&add, lane, error))
+      if (!gtorch_call_run (&add, lane, error))
         return FALSE;
     }
   return TRUE;
@@ -189,10 +188,9 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
       for (i = 0; i < 4; i++)
         p.data[i] = gtorch_impl_data (operands[i]);
       g_snprintf (name, sizeof name, "gt_where_flat_%u", size);
-      return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1],
-                                     gtorch_cuda_plain_family (FAMILY), name, lane,
-                                     (pieces + 2 * GT_THREADS - 1) / (2 * GT_THREADS), GT_THREADS,
-                                     &p, error);
+      return gtorch_cuda_kernel_run (&flat[g_bit_storage (size) - 1], &gtorch_cuda_family_shape_ops,
+                                     name, lane, (pieces + 2 * GT_THREADS - 1) / (2 * GT_THREADS),
+                                     GT_THREADS, &p, error);
     }
   gtorch_iter_init (&iter, operands, 4, output->shape, output->n_dims);
   if (size < 16 && gtorch_cuda_as_rows (&iter, sizes, 16 / size, &in_rows))
@@ -201,14 +199,14 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
         in_rows.base.data[i] = iter.data[i];
       in_rows.base.numbers = (x == output ? 4 : 0) | (y == output ? 8 : 0);
       g_snprintf (name, sizeof name, "gt_where_rows_%u", size);
-      return gtorch_cuda_kernel_run (&rows[g_bit_storage (size) - 1],
-                                     gtorch_cuda_plain_family (FAMILY), name, lane,
+      return gtorch_cuda_kernel_run (&rows[g_bit_storage (size) - 1], &gtorch_cuda_family_shape_ops,
+                                     name, lane,
                                      (in_rows.base.n + 2 * GT_THREADS - 1) / (2 * GT_THREADS),
                                      GT_THREADS, &in_rows, error);
     }
   g_snprintf (name, sizeof name, "gt_where_%u", size);
-  return gtorch_cuda_run_strided (gtorch_cuda_plain_family (FAMILY),
-                                  &kernels[g_bit_storage (size) - 1], name, &iter, lane, error);
+  return gtorch_cuda_run_strided (&gtorch_cuda_family_shape_ops, &kernels[g_bit_storage (size) - 1],
+                                  name, &iter, lane, error);
 }
 
 gboolean
@@ -239,29 +237,37 @@ progression (GTorchOpCall *call, GTorchCudaLane *lane, gdouble start, gdouble st
              const gdouble *last, const gdouble *base, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  GtPlain p = {
-    .out = { gtorch_impl_data (output) },
-    .n = { output->numel, last != NULL, base != NULL },
-    .d = { start, step, last != NULL ? *last : 0, base != NULL ? *base : 0 },
+  const GtProgression p = {
+    .y = gtorch_impl_data (output),
+    .n = output->numel,
+    .has_last = last != NULL,
+    .has_base = base != NULL,
+    .start = start,
+    .step = step,
+    .last = last != NULL ? *last : 0,
+    .base = base != NULL ? *base : 0,
   };
 
-  return gtorch_cuda_plain_run (FAMILY, "progression", output->dtype, lane, output->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_progression, output->dtype, lane, output->numel, &p,
+                          error);
 }
 
 gboolean
 gtorch_cuda_arange (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  GtPlain p = {
-    .out = { gtorch_impl_data (output) },
-    .n = { output->numel, 0, 0, TRUE, call->attrs[0].number.i, call->attrs[2].number.i },
+  const GtProgression p = {
+    .y = gtorch_impl_data (output),
+    .n = output->numel,
+    .is_integer = TRUE,
+    .first = call->attrs[0].number.i,
+    .by = call->attrs[2].number.i,
   };
 
   if (!gtorch_call_has_ints (call, 3))
     return progression (call, lane, call->attrs[0].d, call->attrs[2].d, NULL, NULL, error);
-  return gtorch_cuda_plain_run (FAMILY, "progression", output->dtype, lane, output->numel, &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_progression, output->dtype, lane, output->numel, &p,
+                          error);
 }
 
 static gdouble
@@ -289,13 +295,14 @@ gboolean
 gtorch_cuda_eye (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  GtPlain p = {
-    .out = { gtorch_impl_data (output) },
-    .n = { MIN (output->shape[0], output->shape[1]), output->shape[1] },
+  const GtEye p = {
+    .y = gtorch_impl_data (output),
+    .n = MIN (output->shape[0], output->shape[1]),
+    .columns = output->shape[1],
   };
 
   return gtorch_cuda_clear (output, lane, error)
-         && gtorch_cuda_plain_run (FAMILY, "eye", output->dtype, lane, p.n[0], &p, error);
+         && gtorch_cuda_run (&gtorch_kernels_eye, output->dtype, lane, p.n, &p, error);
 }
 
 gboolean
@@ -306,17 +313,20 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) y =
       x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
-  GtPlain p = {
-    .n = { output->numel, output->shape[n - 2], output->shape[n - 1], call->attrs[0].i,
-           call->op->id == GTORCH_OP_TRIL },
+  GtTriangle p = {
+    .n = output->numel,
+    .rows = output->shape[n - 2],
+    .columns = output->shape[n - 1],
+    .diagonal = call->attrs[0].i,
+    .is_lower = call->op->id == GTORCH_OP_TRIL,
   };
 
   if (y == NULL)
     return FALSE;
-  p.in[0] = gtorch_impl_data (x);
-  p.out[0] = gtorch_impl_data (y);
-  return gtorch_cuda_plain_run_sized (FAMILY, "triangle", output->dtype, lane, output->numel, &p,
-                                      error)
+  p.x = gtorch_impl_data (x);
+  p.y = gtorch_impl_data (y);
+  return gtorch_cuda_run_sized (&gtorch_kernels_triangle, gtorch_dtype_size (output->dtype), lane,
+                                output->numel, &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
@@ -326,17 +336,19 @@ gtorch_cuda_one_hot (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) index =
       gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_INT64, lane, error);
-  GtPlain p = { .n = { 0, output->shape[output->n_dims - 1],
-                       gtorch_cuda_report_op (call, output->n_dims - 1) } };
+  GtOneHot p = {
+    .y = gtorch_impl_data (output),
+    .classes = output->shape[output->n_dims - 1],
+    .op = gtorch_cuda_report_op (call, output->n_dims - 1),
+  };
 
   if (index == NULL || !gtorch_cuda_clear (output, lane, error))
     return FALSE;
-  p.n[0] = index->numel;
-  p.in[0] = gtorch_impl_data (index);
-  p.out[0] = gtorch_impl_data (output);
+  p.n = index->numel;
+  p.index = gtorch_impl_data (index);
   p.report = gtorch_cuda_report (lane, error);
   return p.report != NULL
-         && gtorch_cuda_plain_run (FAMILY, "one_hot", GTORCH_DTYPE_INT64, lane, p.n[0], &p, error);
+         && gtorch_cuda_run (&gtorch_kernels_one_hot, GTORCH_DTYPE_INT64, lane, p.n, &p, error);
 }
 
 gboolean
@@ -344,14 +356,17 @@ gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 {
   GTorchImpl *output = call->outputs[0];
   gint64 rows = call->attrs[0].i, columns = call->attrs[1].i;
-  GtPlain p = {
-    .out = { gtorch_impl_data (output) },
-    .n = { output->shape[1], rows, columns, CLAMP (call->attrs[2].i, -rows - 1, columns + 1),
-           call->op->id == GTORCH_OP_TRIL_INDICES },
+  const GtTriangleIndices p = {
+    .y = gtorch_impl_data (output),
+    .n = output->shape[1],
+    .rows = rows,
+    .columns = columns,
+    .diagonal = CLAMP (call->attrs[2].i, -rows - 1, columns + 1),
+    .is_lower = call->op->id == GTORCH_OP_TRIL_INDICES,
   };
 
-  return gtorch_cuda_plain_run (FAMILY, "triangle_indices", GTORCH_DTYPE_INT64, lane, p.n[0], &p,
-                                error);
+  return gtorch_cuda_run (&gtorch_kernels_triangle_indices, GTORCH_DTYPE_INT64, lane, p.n, &p,
+                          error);
 }
 
 /* --- nonzero --- */
@@ -365,20 +380,18 @@ count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 
 {
   gint64 n_parts = (flags->numel + PART - 1) / PART;
   g_autoptr (GTorchImpl) before = gtorch_cuda_scratch (lane, (n_parts + 1) * 8, error);
-  GtPlain p = { .n = { flags->numel, PART } };
-  gint64 *data;
+  GtCountFlags c = { .n = flags->numel, .part = PART };
+  GtSumBefore s = { .n = n_parts };
 
   if (before == NULL)
     return FALSE;
-  data = gtorch_impl_data (before);
-  p.in[0] = gtorch_impl_data (flags);
-  p.out[0] = data;
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "count_flags", GTORCH_DTYPE_BOOL, lane, n_parts, &p,
-                                     error))
+  c.flags = gtorch_impl_data (flags);
+  c.counts = s.x = gtorch_impl_data (before);
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_count_flags, GTORCH_DTYPE_BOOL, lane, n_parts, &c,
+                               error))
     return FALSE;
-  p.n[0] = n_parts;
-  if (!gtorch_cuda_plain_run_blocks (FAMILY, "sum_before", GTORCH_DTYPE_INT64, lane, 1, &p, error)
-      || (count != NULL && !gtorch_cuda_read (lane, count, data + n_parts, 8, error)))
+  if (!gtorch_cuda_run_blocks (&gtorch_kernels_sum_before, GTORCH_DTYPE_INT64, lane, 1, &s, error)
+      || (count != NULL && !gtorch_cuda_read (lane, count, s.x + n_parts, 8, error)))
     return FALSE;
   if (sums != NULL)
     *sums = g_steal_pointer (&before);
@@ -417,26 +430,19 @@ gtorch_cuda_nonzero (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) flags = NULL;
   g_autoptr (GTorchImpl) sums = NULL;
-  GtPlain p = { .n = { self->numel, PART, self->n_dims } };
+  GtFindFlags p = { .n = self->numel, .part = PART, .n_dims = self->n_dims };
   guint d;
 
   if (call->outputs[0]->numel == 0)
     return TRUE;
-  if (self->n_dims > 13)
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("%u dimensions are more than the 13 that %s takes"), self->n_dims,
-                         gtorch_device_name (call->device));
-      return FALSE;
-    }
   flags = gtorch_cuda_pack (self, GTORCH_DTYPE_BOOL, lane, error);
   if (flags == NULL || !count_flags (lane, flags, &sums, NULL, error))
     return FALSE;
   for (d = 0; d < self->n_dims; d++)
-    p.n[3 + d] = self->shape[d];
-  p.in[0] = gtorch_impl_data (flags);
-  p.in[1] = gtorch_impl_data (sums);
-  p.out[0] = gtorch_impl_data (call->outputs[0]);
-  return gtorch_cuda_plain_run (FAMILY, "find_flags", GTORCH_DTYPE_BOOL, lane,
-                                (self->numel + PART - 1) / PART * 32, &p, error);
+    p.shape[d] = self->shape[d];
+  p.flags = gtorch_impl_data (flags);
+  p.before = gtorch_impl_data (sums);
+  p.y = gtorch_impl_data (call->outputs[0]);
+  return gtorch_cuda_run (&gtorch_kernels_find_flags, GTORCH_DTYPE_BOOL, lane,
+                          (self->numel + PART - 1) / PART * 32, &p, error);
 }

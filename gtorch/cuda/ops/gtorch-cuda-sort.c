@@ -9,14 +9,13 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "cpu/gtorch-cpu-pack.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
 #define CHUNK 4096 /* elements per block of select_mark and unique_count */
-
-GTORCH_CUDA_IMAGE (sort)
 
 enum
 {
@@ -57,7 +56,6 @@ several_clear (Several *self)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Several, several_clear)
 
-static GTorchCudaFamily family = { .name = "sort", .image = gtorch_fatbin_sort };
 static GTorchCudaKernel kernels[N_FORMS][4], offsets, choose, sums, unique_sums, unique_lengths,
     searches[GTORCH_N_DTYPES];
 
@@ -76,7 +74,7 @@ launch (const Order *o, guint form, guint64 across, guint64 down, guint threads,
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
     {
       g_snprintf (name, sizeof name, "gt_order_%s_%u", forms[form], 8 * o->size);
-      if (!gtorch_cuda_kernel_get (kernel, &family, name, error))
+      if (!gtorch_cuda_kernel_get (kernel, &gtorch_cuda_family_sort, name, error))
         return FALSE;
     }
   return gtorch_cuda_kernel_launch (kernel, o->lane, &shape, p, error);
@@ -153,7 +151,7 @@ sort_long (const Order *o, GtOrder p, GTorchImpl **keys, GTorchImpl **at, GError
 
   choose_grid (o, &p, 4096, &across, &down);
   if (!launch (o, HISTOGRAM, across, down, 256, &p, error)
-      || !gtorch_cuda_kernel_run (&offsets, &family, "gt_order_offsets", o->lane,
+      || !gtorch_cuda_kernel_run (&offsets, &gtorch_cuda_family_sort, "gt_order_offsets", o->lane,
                                   p.lines * p.passes, 256, &p, error))
     return FALSE;
   for (p.pass = 0; p.pass < p.passes; p.pass++)
@@ -226,8 +224,8 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
   choose_grid (o, p, 8192, &across, &down);
   for (p->pass = p->passes; p->pass-- > 0;)
     if (!launch (o, COUNT, across, down, 256, p, error)
-        || !gtorch_cuda_kernel_run (&choose, &family, "gt_order_choose", o->lane, p->lines, 256, p,
-                                    error))
+        || !gtorch_cuda_kernel_run (&choose, &gtorch_cuda_family_sort, "gt_order_choose", o->lane,
+                                    p->lines, 256, p, error))
       return FALSE;
   if (!only_kth)
     {
@@ -240,8 +238,8 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
       p->values = NULL;
     }
   if (!launch (o, MARK, p->lines * p->tiles, 1, 256, p, error)
-      || !gtorch_cuda_kernel_run (&sums, &family, "gt_order_sums", o->lane, p->lines, 1024, p,
-                                  error)
+      || !gtorch_cuda_kernel_run (&sums, &gtorch_cuda_family_sort, "gt_order_sums", o->lane,
+                                  p->lines, 1024, p, error)
       || !launch (o, TAKE, p->lines * p->tiles, 1, 256, p, error))
     return FALSE;
   if (only_kth)
@@ -251,27 +249,6 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
   p->n = p->k;
   p->values = values;
   return sort_lines (o, p, error);
-}
-
-/* Returns a view with dim behind the others. */
-static GTorchImpl *
-move_last (GTorchImpl *x, guint dim)
-{
-  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
-  guint i, n = 0;
-
-  for (i = 0; i < x->n_dims; i++)
-    if (i != dim)
-      {
-        shape[n] = x->shape[i];
-        strides[n++] = x->strides[i];
-      }
-  if (x->n_dims > 0)
-    {
-      shape[n] = x->shape[dim];
-      strides[n] = x->strides[dim];
-    }
-  return gtorch_impl_new_view (x, x->offset, shape, strides, x->n_dims);
 }
 
 /* Orders each line and returns its elements from skip to k; k 0: to the end. */
@@ -294,7 +271,7 @@ order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint6
     return TRUE;
   if (!gtorch_normalize_dim (call->op->name, raw_dim, self->n_dims, &dim, error))
     return FALSE;
-  turned = move_last (self, dim);
+  turned = gtorch_cpu_move_last (self, G_GUINT64_CONSTANT (1) << dim);
   x = gtorch_cuda_pack (turned, self->dtype, lane, error);
   if (x == NULL)
     return FALSE;
@@ -302,8 +279,9 @@ order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint6
     {
       GTorchImpl *output = call->outputs[i];
 
-      targets.impls[i] =
-          output->n_dims == self->n_dims ? move_last (output, dim) : gtorch_impl_ref (output);
+      targets.impls[i] = output->n_dims == self->n_dims
+                             ? gtorch_cpu_move_last (output, G_GUINT64_CONSTANT (1) << dim)
+                             : gtorch_impl_ref (output);
       outputs.impls[i] =
           targets.impls[i]->is_contiguous && output->storage != x->storage
               ? gtorch_impl_ref (targets.impls[i])
@@ -388,8 +366,8 @@ find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
       u.sums = gtorch_impl_data (before);
       u.nan = p.kind == 2;
       if (!launch (&o, UNIQUE_COUNT, u.tiles, 1, 256, &u, error)
-          || !gtorch_cuda_kernel_run (&unique_sums, &family, "gt_order_unique_sums", lane, 1, 1024,
-                                      &u, error)
+          || !gtorch_cuda_kernel_run (&unique_sums, &gtorch_cuda_family_sort,
+                                      "gt_order_unique_sums", lane, 1, 1024, &u, error)
           || !gtorch_cuda_read (lane, &n, u.sums + u.tiles, 8, error))
         return FALSE;
       gtorch_cuda_note_next (lane);
@@ -409,8 +387,9 @@ find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
   u.inverse = gtorch_impl_data (call->outputs[1]);
   u.counts = gtorch_impl_data (call->outputs[2]);
   return launch (&o, UNIQUE_WRITE, u.tiles, 1, 256, &u, error)
-         && gtorch_cuda_kernel_run (&unique_lengths, &family, "gt_order_unique_lengths", lane,
-                                    (u.n_values + 255) / 256, 256, &u, error);
+         && gtorch_cuda_kernel_run (&unique_lengths, &gtorch_cuda_family_sort,
+                                    "gt_order_unique_lengths", lane, (u.n_values + 255) / 256, 256,
+                                    &u, error);
 }
 
 gboolean
@@ -454,6 +433,6 @@ gtorch_cuda_searchsorted (GTorchOpCall *call, GTorchCudaLane *lane, GError **err
   p.n = sequence->shape[sequence->n_dims - 1];
   p.per_line = sequence->n_dims == 1 ? output->numel : output->shape[output->n_dims - 1];
   g_snprintf (name, sizeof name, "gt_order_search_%s", gtorch_cuda_dtype_suffixes[dtype]);
-  return gtorch_cuda_kernel_run (&searches[dtype], &family, name, lane, (p.numel + 255) / 256, 256,
-                                 &p, error);
+  return gtorch_cuda_kernel_run (&searches[dtype], &gtorch_cuda_family_sort, name, lane,
+                                 (p.numel + 255) / 256, 256, &p, error);
 }

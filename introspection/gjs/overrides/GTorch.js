@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// GTorch in JavaScript: defaults, options objects, numbers where tensors are wanted, and help for a
-// garbage collector that cannot see how large a tensor is.
+// GTorch for JavaScript: defaults, options objects, numbers as operands, and help for a garbage collector
+// that does not know how large a tensor is.
 //
 //     const x = GTorch.zeros([2, 3], {dtype: GTorch.float64});
 //     const y = x.add(1).sum({dim: 1, keepdim: true});
@@ -21,7 +21,8 @@ const properties = imports.overrides._gtorch_properties;
 
 let GTorch;
 
-// The values of one call in the order of the row: positional ones, then members of an options object.
+// Returns the values of one call in the order of the row: positional ones, then members of an options
+// object.
 function gather(name, args, given) {
     let options = null;
     let count = given.length;
@@ -50,7 +51,7 @@ function gather(name, args, given) {
     });
 }
 
-// reshape(2, 3) for reshape([2, 3])
+// Converts the arguments of reshape(2, 3) to those of reshape([2, 3]).
 function collectSizes(given, first) {
     let end = first;
     while (end < given.length && isPlainNumber(given[end]))
@@ -70,7 +71,7 @@ function isPlainNumber(value) {
     return typeof value === 'number' || typeof value === 'bigint';
 }
 
-// x.add_scalar(2), as it is in C, takes what its arguments can hold: gjs would make NaN of anything.
+// x.add_scalar(2), as in C, checks its arguments: gjs would convert anything else to NaN.
 function makeForm(name, operation, owner, form, tail) {
     const whole = `${name}${form}${tail}`;
     const raw = owner[whole];
@@ -113,7 +114,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
     let rawScalar = null;
     let rawInt = null;
 
-    // Looking a method up costs more than calling it: only what is used is.
+    // Looking up a method costs more than calling it, so only methods that are used are resolved.
     function resolve() {
         raw ??= owner[`${name}${tail}`].raw;
         rawScalar = owner[`${name}_scalar${tail}`]?.raw ?? null;
@@ -137,7 +138,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
         if (forms && isPlainNumber(values[scalar]))
             callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
         if (callee === rawScalar && typeof values[scalar] === 'bigint')
-            values[scalar] = Number(values[scalar]); // computed in floats
+            values[scalar] = Number(values[scalar]); // computed in doubles
         for (const i of tensors) {
             if (isPlainNumber(values[i]) && (callee === raw || i !== scalar))
                 values[i] = convert.tensor(values[i], values.find(v => v instanceof GTorch.Tensor));
@@ -175,7 +176,7 @@ function collect() {
     System.gc();
 }
 
-// Making a wrapper takes time in proportion to the number of those alive.
+// Creating a wrapper takes time proportional to the number of live ones.
 function countWrapper() {
     if (++wrappersMade >= WRAPPERS_BETWEEN_COLLECTIONS)
         collect();
@@ -189,7 +190,7 @@ function listTensors(value, found, depth) {
     return found;
 }
 
-// Runs func; of the tensors that it made only those in its result stay.
+// Runs func; of the tensors that it creates, only those in its result survive.
 function tidy(func) {
     convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
@@ -206,7 +207,7 @@ function tidy(func) {
     }
 }
 
-// A number beside a tensor: exact, and without a say in the dtype of the result.
+// A number beside a tensor: exact, and without influence on the dtype of the result.
 function parameter(name, value, other) {
     if (value instanceof GTorch.Tensor)
         return value;
@@ -214,8 +215,8 @@ function parameter(name, value, other) {
     return convert.make(convert.number('normal', name, value), {dtype, device: other.get_device()});
 }
 
-// Numbers from normal distributions: normal(means, stds), of which one may be a number, or
-// normal(0, 1, [2, 3], {dtype: GTorch.float64}).
+// Draws normally distributed numbers: normal(means, stds), one of which may be a number, or normal(0, 1,
+// [2, 3], {dtype: GTorch.float64}).
 function normal(mean, std, ...rest) {
     const sized = !(mean instanceof GTorch.Tensor) && !(std instanceof GTorch.Tensor);
     const size = sized ? rest.shift() : null;
@@ -232,7 +233,7 @@ function normal(mean, std, ...rest) {
     return GTorch.empty(size, where).normal_(mean, std, {generator});
 }
 
-// Runs func while the guard, which makeGuard makes, is in force.
+// Runs func while the guard, which makeGuard creates, is active.
 function within(name, func, makeGuard, ...values) {
     convert.plainFunction(name, func);
     const guard = makeGuard();
@@ -243,7 +244,8 @@ function within(name, func, makeGuard, ...values) {
     }
 }
 
-// func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () => model.forward(x)).
+// Runs func in a region of mixed precision: autocast('cuda', {dtype: GTorch.bfloat16}, () =>
+// model.forward(x)).
 function withAutocast(deviceType, ...rest) {
     const func = rest.pop();
     const {dtype: wanted, enabled, cache_enabled: caches} = convert.options('autocast', rest[0] ?? {},
@@ -312,7 +314,7 @@ function overrideTensor(prototype) {
             const code = convert.encodeIndex(Array.isArray(items) ? items : [items]);
             return raw.index_put_inplace.call(this, ...code, convert.element(this, value), false);
         },
-        // GObject's own set ({property: value}) stays.
+        // GObject's own set ({property: value}) still works.
         set(...given) {
             if (given.length === 1 && convert.isOptions(given[0]))
                 return setProperties.call(this, ...given);
@@ -389,9 +391,9 @@ function overrideFunctions() {
     }
 }
 
-// They give what their functions give, or throw what those throw. gjs up to at least 1.74 frees a
-// function too often that is given to C in a function that the same function of C calls, so that these do
-// without.
+// The overrides return what their functions return, or throw what those throw. gjs up to at least 1.74
+// frees a callback too often if it calls the same C function with another callback, so these do not use
+// it.
 function overrideRun() {
     GTorch.Device.prototype.run = function (func) {
         return within('run', func, () => GTorch.DeviceGuard.new(this), this);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What gives a promise when it is called without a callback. gjs puts its own behind the arguments that it is
-// given, and only warns of one too many: the callback is then none, and the promise is never settled.
+// Asynchronous functions that return a promise when they are called without a callback. gjs appends its
+// own callback to the given arguments, and only warns of one too many: then there is no callback, and the
+// promise is never settled.
 
 /* exported setup */
 
@@ -20,7 +21,7 @@ const AWAITED = {
     Timer: ['stop'],
 };
 
-// func, which takes as many arguments as the callback has before it, and then the callback or none.
+// Wraps func, which takes `count` arguments before the optional callback.
 function counted(name, func, count) {
     return function (...given) {
         const hasCallback = given.some(value => typeof value === 'function');
@@ -44,7 +45,7 @@ function setup(namespace) {
         for (const name of names)
             promisify(GTorch[owner].prototype, `${name}_async`);
     }
-    // A function for progress would be taken for the callback: with one, the callback is needed too.
+    // A progress function would be mistaken for the callback: with one, the callback is mandatory.
     for (const name of ['load', 'load_file'])
         promisify(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Functions that are no operations take what their arguments can hold, and nothing else. gjs makes true of
-// any object, 0 of null, NaN of a text and the first member of an enumeration of what is none. The table
-// comes from the GIR. Everything else that overrides a function calls the checked one.
+// Functions that are not operations accept valid arguments only. gjs converts any object to true, null to
+// 0, a string to NaN, and invalid enum values to the first member. The table comes from the GIR. All
+// other overrides of a function call the checked one.
 
 /* exported setup */
 
@@ -26,7 +26,8 @@ function one(name, argName, kind, value) {
     }
 }
 
-// Lists of integers take what sizes take. gjs itself refuses what is no array, and knows which may be null.
+// Lists of integers accept the same values as sizes. gjs itself refuses values that are no arrays, and
+// knows which may be null.
 function many(name, argName, kind, value) {
     if (value === null || typeof value === 'string' || ArrayBuffer.isView(value))
         return value;
@@ -40,7 +41,8 @@ function checked(name, raw, {args = [], returns = null}) {
         ? {position, argName, kind: kind.slice(0, -'[]'.length), check: many}
         : {position, argName, kind, check: one});
     const func = function (...given) {
-        for (let i = 0; i < list.length; i++) { // without an iterator, which costs more than the call
+        // without an iterator, which costs more than the call
+        for (let i = 0; i < list.length; i++) {
             const {position, argName, kind, check} = list[i];
             if (position < given.length)
                 given[position] = check(name, argName, kind, given[position]);

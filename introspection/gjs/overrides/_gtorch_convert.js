@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// From JavaScript's values to what the introspected functions take. gjs takes 1.5 for an integer, a
-// string for an enum (as 0) and undefined for anything: here they are errors.
+// Conversions of JavaScript values to arguments of the introspected functions. gjs accepts 1.5 for an
+// integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
 /* exported argument bounded describe device dtype element encodeIndex enumeration fallback flag integer
    integers isInteger isOptions item make number options plainFunction setup target tensor toArray
@@ -11,14 +11,14 @@
 const {GLib} = imports.gi;
 
 
-// The greatest Number that gjs takes for a gint64: enough for "to the end".
+// The largest Number that gjs accepts for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
 
 const MAX_DIMS = 16; // GTORCH_MAX_DIMS
 
 let GTorch = null;
 let typedArrays = null;
-let isFloating = null; // of a dtype, and not checked
+let isFloating = null; // a function of a dtype, which does not check it
 let isComplex = null;
 
 function setup(namespace) {
@@ -50,7 +50,7 @@ function describe(value) {
     return `${typeof value} ${String(value)}`;
 }
 
-// The members of an options object, with defaults; one that is not known is an error.
+// Returns the members of an options object, with defaults; an unknown one is an error.
 function options(name, given, defaults) {
     if (!isOptions(given))
         throw new TypeError(`${name}: an object with options is wanted, not ${describe(given)}`);
@@ -86,7 +86,7 @@ function integer(name, argName, value) {
 
 const BITS = {int32: 32, uint8: 8, uint32: 32, int64: 64, uint64: 64};
 
-// An integer of one of C's types. A BigInt stays one where gjs takes it, which is for 64 bits.
+// Converts to an integer of one of C's types. A BigInt is kept where gjs accepts it, for 64 bits.
 function bounded(name, argName, kind, value) {
     if (!isInteger(value))
         throw new TypeError(`${name}: ${argName} must be an integer, not ${describe(value)}`);
@@ -111,7 +111,7 @@ function number(name, argName, value) {
     return value;
 }
 
-// A number of the tensor's dtype: a BigInt stays one, and calls the form for integers.
+// Converts to a number of the tensor's dtype: a BigInt is kept, and selects the form for integers.
 function wholeOrNumber(name, argName, value) {
     if (typeof value !== 'bigint')
         return number(name, argName, value);
@@ -120,7 +120,7 @@ function wholeOrNumber(name, argName, value) {
     return value;
 }
 
-// The same for that form: a bound that is none is the end of the range.
+// Converts to a number of that form: an absent bound is the end of the range.
 function whole(name, argName, value) {
     if (value === Infinity || value === -Infinity)
         return value > 0 ? 2n ** 63n - 1n : -(2n ** 63n);
@@ -140,11 +140,11 @@ function integers(name, argName, value) {
         throw new TypeError(`${name}: ${argName} must be an array of integers, not ${describe(value)}`);
     const found = value.map(v =>
         typeof v === 'bigint' ? wholeOrNumber(name, argName, v) : integer(name, argName, v));
-    // gjs makes a Number of a BigInt in an array, but not of one in a typed array.
+    // gjs converts a BigInt in an array to a Number, but not one in a typed array.
     return found.some(v => typeof v === 'bigint') ? BigInt64Array.from(found, BigInt) : found;
 }
 
-const numbersOf = new Map(); // of an enumeration
+const numbersOf = new Map(); // for each enumeration
 
 function enumeration(name, argName, type, value) {
     const members = GTorch[type];
@@ -174,7 +174,8 @@ function device(name, value) {
     return value;
 }
 
-// Where something goes: a device, a dtype, both, a tensor to be like, or options with them.
+// Converts the target of a conversion: a device, a dtype, both, a tensor to be like, or options with
+// them.
 function target(name, given) {
     const found = {device: null, dtype: GTorch.DType.NONE};
     for (const value of given) {
@@ -195,19 +196,20 @@ function target(name, given) {
     return found;
 }
 
-// A number as a tensor without dimensions, which takes part in type promotion by its kind only.
+// Returns a number as a zero-dimensional tensor, which takes part in type promotion by its kind only.
 function tensor(value, like = null) {
     return value instanceof GTorch.Tensor ? value : make(value, {device: like?.get_device() ?? null});
 }
 
-// What is written into a tensor: a number that its dtype has not is an error, as in fill_().
+// Returns a value that is written into a tensor: a number that its dtype cannot represent is an error, as
+// in fill_().
 function element(target, value) {
     if (typeof value !== 'number' && typeof value !== 'bigint')
         return tensor(value, target);
     return GTorch.empty([], {dtype: target.get_dtype(), device: target.get_device()}).fill_(value);
 }
 
-// The default of a row: JSON has no infinity, and no integer beyond 2^53 exactly.
+// Parses the default of a row: JSON has no infinity, and integers beyond 2^53 are inexact.
 function fallback(kind, text) {
     if (typeof text !== 'string' || !['int', 'double', 'number'].includes(kind))
         return text;
@@ -215,7 +217,7 @@ function fallback(kind, text) {
     return kind === 'int' ? Math.max(-MAX_NUMBER, Math.min(MAX_NUMBER, value)) : value;
 }
 
-// What runs func and then undoes something: a function that goes on later would go on without it.
+// Checks a function that runs inside a guard: a generator or async function would continue after its end.
 function plainFunction(name, func) {
     if (typeof func !== 'function')
         throw new TypeError(`${name}: a function is wanted, not ${describe(func)}`);
@@ -227,7 +229,8 @@ function plainFunction(name, func) {
     return func;
 }
 
-// One argument of a call. A number for a tensor stays one: the wrapper knows whether it has a form.
+// Converts one argument of a call. A number for a tensor is kept: the wrapper knows whether there is a
+// form for it.
 function argument(name, argName, kind, value) {
     switch (kind) {
     case 'Tensor':
@@ -276,7 +279,7 @@ function argument(name, argName, kind, value) {
 const Kind = {INT: 0, SLICE: 1, ELLIPSIS: 2, NEW_AXIS: 3, TENSOR: 4, BOOL: 5}; // GTorchIndexKind
 
 // t.at(0, [1, 3], '...', null, mask): an integer; a range as [start, stop, step] or {start, stop, step};
-// '...' and ':' as in Python; null for a new dimension; a tensor of positions or of truth values.
+// '...' and ':' as in Python; null for a new dimension; a tensor of indices or booleans.
 function encodeIndex(given) {
     const items = [];
     const tensors = [];
@@ -339,12 +342,12 @@ function fromTypedArray(data, shape) {
     return GTorch.Tensor.new_from_bytes(bytes, entry[1], shape ?? [data.length]).clone();
 }
 
-// Beyond 64 bits a Number is one for doubles, and a BigInt an error.
+// Beyond 64 bits a Number counts as a double, and a BigInt is an error.
 function isWhole(value) {
     return typeof value !== 'number' || Number.isInteger(value) && Math.abs(value) <= MAX_NUMBER;
 }
 
-// JavaScript has one kind of number: [1, 2] is of int64 as in Python, [1, 2.5] of the default dtype.
+// JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the default dtype.
 function fromNumbers(data, wanted, where) {
     const {DType, Tensor} = GTorch;
     const shape = shapeOf(data);
@@ -428,7 +431,7 @@ function toArray(self) {
     return nest(values, self.get_shape());
 }
 
-// The library's memory itself: what is written to the array is in the tensor.
+// Returns the library's memory itself: writes to the array change the tensor.
 function toTypedArray(self) {
     const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
     if (!entry)

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Exceptions on their way through C. A function in JavaScript that C calls can only fail with an error of
-// GLib's, which gjs makes of any exception. noting() remembers the exception itself; restoring() is
-// around the calls into C that may call such functions, and throws what was remembered: the same object.
+// Exceptions that pass through C. A JavaScript function that C calls can only fail with a GError, to
+// which gjs converts any exception. noting() stores the exception itself; restoring() wraps the calls
+// into C that may run such functions, and throws the stored exception: the same object.
 //
-// What C calls later, from a main loop (a handler of a signal, the progress of something asynchronous), has
-// nobody to throw to: gjs logs its exceptions.
+// Functions that C calls later, from a main loop (a signal handler, the progress of an asynchronous
+// operation), have no caller to throw to: gjs logs their exceptions.
 
 /* exported noteVfuncs noting restore restoring withProgress */
 
@@ -15,7 +15,7 @@ const {Gio, GLib} = imports.gi;
 const pending = []; // the last one is the innermost
 let depth = 0;
 
-// Calls func, for C.
+// Wraps func for calls from C.
 function noting(func) {
     try {
         return func();
@@ -26,7 +26,7 @@ function noting(func) {
     }
 }
 
-// Calls into C.
+// Runs a call into C.
 function restoring(func) {
     const before = pending.length;
     let found = null;
@@ -34,7 +34,7 @@ function restoring(func) {
     try {
         return func();
     } catch (error) {
-        // The message may have been added to on its way; then one of the library's says more.
+        // The library may have added to the message; then its own error says more.
         found = pending.slice(before).reverse().find(one => error.message?.includes(one?.message ?? one));
         if (found instanceof GLib.Error && found.message !== error.message)
             found = null;
@@ -45,7 +45,7 @@ function restoring(func) {
     }
 }
 
-// The function of C with restoring() around it.
+// Wraps a C function in restoring().
 function restores(raw) {
     return function (...given) {
         return restoring(() => raw.apply(this, given));
@@ -57,7 +57,7 @@ function restore(owner, ...names) {
         owner[name] = restores(owner[name]);
 }
 
-// Lets exceptions out of virtual functions that the class itself defines.
+// Lets exceptions propagate from virtual functions that the class itself defines.
 function noteVfuncs(prototype, ...names) {
     for (const name of names.map(one => `vfunc_${one}`)) {
         if (!Object.hasOwn(prototype, name))
@@ -69,7 +69,7 @@ function noteVfuncs(prototype, ...names) {
     }
 }
 
-// raw, which ends with what its function for progress throws. The cancellable comes before that.
+// Wraps raw, which ends when its progress function throws. The cancellable comes before that function.
 function withProgress(raw, position) {
     return function (...given) {
         const progress = given[position] ?? null;

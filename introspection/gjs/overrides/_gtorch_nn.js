@@ -26,7 +26,7 @@ const state = imports.overrides._gtorch_state;
 
 let GTorch;
 
-// The arguments in order, and the options that are left over.
+// Returns the arguments in order, and the remaining options.
 function bind(name, spec, given) {
     const positional = [...given];
     const hasOptions = positional.length > 0 && convert.isOptions(positional.at(-1));
@@ -51,7 +51,7 @@ function refuse(name, options) {
         throw new TypeError(`${name}: there is no option ${key}`);
 }
 
-// What the arguments are as properties.
+// Converts the arguments to properties.
 function toProperties(name, args, values) {
     const found = {};
     for (const arg of args) {
@@ -108,14 +108,14 @@ function items(model) {
 
 // --- modules --------------------------------------------------------------------------------------
 
-// What each module holds in properties that are members: names to values.
+// The members that each module holds in properties: names to values.
 const adopted = new WeakMap();
 
 function isMember(value) {
     return value instanceof GTorch.Parameter || value instanceof GTorch.Module;
 }
 
-// Takes a member out. A parameter that a layer is made of stays its own, without a value.
+// Removes a member. A parameter that a layer computes with remains registered, without a value.
 function forget(module, name) {
     const kind = module.get_member_kind(name);
     if (kind === GTorch.MemberKind.NONE)
@@ -129,9 +129,9 @@ function forget(module, name) {
     }
 }
 
-// Members that were assigned to a module belong to it, and no longer when the property is deleted or holds
-// something else. That cannot be seen when it happens, so everything that looks into a module looks for it
-// first.
+// Members that were assigned to a property belong to the module until the property is deleted or holds
+// something else. gjs cannot observe that, so every function that reads the members of a module
+// synchronises them first.
 function adopt(module) {
     const known = adopted.get(module) ?? new Map();
 
@@ -156,7 +156,7 @@ function adopt(module) {
     forEachItem(module.get_children.raw.call(module), adopt);
 }
 
-// After a member was registered or taken out by a method: the property of its name, if there is one, follows.
+// After a method has registered or removed a member, updates the property of its name, if there is one.
 function follow(module, name, value) {
     if (!Object.hasOwn(module, name))
         return;
@@ -177,7 +177,7 @@ const LOOKING = [
     'load_state_lists', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
     'set_buffer', 'state_lists', 'to', 'to_string', 'train', 'unregister', 'zero_grad',
 ];
-// What a property of the name holds after them.
+// The value of the property after each of these methods.
 const CHANGING = {
     register_buffer: (_name, buffer) => buffer,
     register_module: (_name, module) => module,
@@ -186,7 +186,7 @@ const CHANGING = {
     unregister: () => undefined,
 };
 
-// What a hook that gave value gives to C. (An array that is null arrives as one without elements.)
+// Converts the value that a hook returns for C. (An array that is null arrives as an empty one.)
 const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
@@ -204,10 +204,10 @@ function tensorOrNothing(name, value) {
     return value;
 }
 
-// gjs keeps what a method is given with the object of the method, where the collector sees both, and lets go
-// of it with that object. A module that C has lives on with its object, and so do its hooks. The hooks of a
-// tensor belong to what was computed, which may outlive that object. What functions of the namespace are
-// given stays until C lets go of it.
+// gjs keeps callbacks with the object whose method they are passed to, where the garbage collector sees
+// both, and frees them with that object. A module that C refers to outlives its object, and so do its
+// hooks. The hooks of a tensor belong to its computation, which may outlive that object. Callbacks of
+// functions in the namespace are kept until C frees them.
 const FUNCTIONS = {
     register_hook: 'register_tensor_hook',
     register_post_accumulate_grad_hook: 'register_tensor_post_accumulate_grad_hook',
@@ -250,7 +250,7 @@ function overrideModule(Module) {
     }
 
     Object.assign(prototype, {
-        // Calls the hooks, too. super.forward(x) only computes what the class above does.
+        // Runs the hooks, too. super.forward(x) only runs the forward of the parent class.
         forward(x) {
             const above = this.forward === prototype.forward ? null : parentOf(this);
             return restoring(() => above === null
@@ -259,7 +259,7 @@ function overrideModule(Module) {
         forward_many(inputs) {
             return restoring(() => raw.forward_many.call(this, inputs));
         },
-        // The same, with hooks, for modules whose forward() is written in JavaScript.
+        // Does the same, with hooks, for modules whose forward() is written in JavaScript.
         call(...inputs) {
             adopt(this);
             if (inputs.length === 1)
@@ -268,7 +268,7 @@ function overrideModule(Module) {
                 return computeOf(this).apply(this, inputs);
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
-        // Calls func with each module inside, and last with this one.
+        // Calls func with each descendant, and last with this module.
         apply(func) {
             convert.plainFunction('apply', func);
             this.children().forEach(child => child.apply(func));
@@ -342,7 +342,7 @@ function overrideModule(Module) {
     };
 }
 
-// The class above those that have a forward() in JavaScript.
+// Returns the first parent class without a forward() in JavaScript.
 function parentOf(module) {
     let prototype = Object.getPrototypeOf(module);
     let found = prototype;
@@ -353,12 +353,12 @@ function parentOf(module) {
     return found;
 }
 
-// What a module computes, without hooks.
+// Returns the forward of a module, without hooks.
 function computeOf(module) {
     return module.forward.compute ?? module.forward;
 }
 
-// forward() of a class as others call it, where it runs hooks; C and super.forward() only compute.
+// forward() of a class runs hooks when others call it; C and super.forward() run it without.
 function withHooks(compute) {
     const forward = function (...inputs) {
         const isOutermost = this.forward === forward;
@@ -383,7 +383,7 @@ function mustBeTensor(what, value) {
 function overrideFunction(Function) {
     const apply = Function.prototype.apply;
 
-    // One output as it is, several in an array.
+    // Returns one output as it is, several in an array.
     Function.prototype.call = function (...inputs) {
         const outputs = restoring(() => apply.call(this, inputs));
         return outputs.length === 1 ? outputs[0] : outputs;
@@ -414,7 +414,7 @@ function overrideFunction(Function) {
         const raw = GTorch[name];
         const rawFunction = GTorch[`${name}_function`];
 
-        // function: a GTorch.Function, or what takes tensors and gives one.
+        // function: a GTorch.Function, or a function that takes tensors and returns one.
         GTorch[name] = function (func, inputs, options = {}) {
             if (!(func instanceof Function))
                 convert.plainFunction(name, func);
@@ -477,7 +477,7 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
-    // The namespace looks for every name in the typelib first, where these are not.
+    // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});
     Object.defineProperty(GTorch, 'optim', {value: optim.setup(GTorch)});
 }

@@ -19,7 +19,7 @@ const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null
 
 let GTorch;
 
-// The values of the arguments of a row by their names.
+// Returns the values of a row's arguments by name.
 function bind(row, given) {
     const positional = [...given];
     const {name, args} = row;
@@ -43,7 +43,8 @@ function bind(row, given) {
     return values;
 }
 
-// Arguments that choose how a step is computed: here there is one way, which has the results of all.
+// Arguments that select an implementation of the step: here there is only one, which gives the same
+// results.
 function checkForms({name, args}, values) {
     const chosen = [];
     for (const {name: key, form} of args) {
@@ -64,7 +65,7 @@ function checkForms({name, args}, values) {
         throw new TypeError(`${name}: ${chosen.join(' and ')} cannot both be true`);
 }
 
-// The values of the arguments as those of properties: an argument may be several numbers.
+// Converts the values of the arguments to those of properties: an argument may be several numbers.
 function toProperties({name, args}, values) {
     const found = {...values};
     for (const {name: key, names} of args) {
@@ -79,7 +80,7 @@ function toProperties({name, args}, values) {
     return found;
 }
 
-// A number, or a tensor without dimensions that has one.
+// Returns a number, or the value of a zero-dimensional tensor.
 function setting(name, key, value) {
     return convert.number(name, key, value instanceof GTorch.Tensor ? value.item() : value);
 }
@@ -152,7 +153,7 @@ function overrideOptimizer(Optimizer) {
     });
 }
 
-// A class of one's own has vfunc_compute(group, baseLr), which gives the learning rate of that group.
+// A subclass defines vfunc_compute(group, baseLr), which returns the learning rate of that group.
 function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');

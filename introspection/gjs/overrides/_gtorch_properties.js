@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Properties that take what they can hold, and nothing else. gjs makes NaN of a text for a number, 0 of a
-// text for an enumeration, true of any object for a flag, and only warns where a property cannot be set.
+// Properties accept valid values only. gjs converts a string to NaN for a number and to 0 for an
+// enumeration, any object to true for a flag, and only warns where a property is read-only.
 
 /* exported checked construction protectPrivate set setup */
 
@@ -17,8 +17,8 @@ const WHOLE = {
     guchar: 'uint8', gint: 'int32', guint: 'uint32', gint64: 'int64', guint64: 'uint64',
 };
 
-// What a property of the type takes, from what a program gives. An argument that is optional may be null, for
-// which the property has a number.
+// Converts a value that a program assigns to a property of the type. An optional argument may be null,
+// for which the property has a number.
 function checked(what, spec, value, arg = {}) {
     const type = spec.value_type;
     const name = GObject.type_name(type);
@@ -53,7 +53,7 @@ function checked(what, spec, value, arg = {}) {
     return value;
 }
 
-// The properties of an object of the class, checked.
+// Returns the checked properties of a new object of the class.
 function construction(name, values) {
     const specs = new Map(GTorch[name].list_properties().map(spec => [spec.name.replace(/-/g, '_'), spec]));
     const entries = Object.entries(values).map(([key, value]) =>
@@ -67,7 +67,8 @@ function sizes(what, value) {
     return convert.integers(what, 'the value', value);
 }
 
-// What a program sees of a value. A size of all dimensions that was given as one number stays one.
+// Returns a value as programs see it. A size that was given as one number for all dimensions stays one
+// number.
 function shown(value, arg) {
     if (value instanceof GTorch.Size) {
         const values = value.get_values();
@@ -113,7 +114,7 @@ function protectPrototype(prototype, className, specs) {
     }
 }
 
-// Checks what is assigned to the properties that a class adds to its base.
+// Checks assignments to the properties that a class adds to its parent's.
 function protect(name) {
     const specs = GTorch[name].list_properties();
     const own = specs.filter(spec => GObject.type_name(spec.owner_type) === `GTorch${name}`);
@@ -124,7 +125,7 @@ function protect(name) {
 const PRIVATE = ['Device', 'Stream'];
 const seen = new Set();
 
-// Devices and streams are of classes that are not in the typelib, which gjs gives properties of their own.
+// The classes of devices and streams are not in the typelib; gjs creates their properties itself.
 function protectPrivate(object, name) {
     if (object === null)
         return null;
@@ -137,14 +138,14 @@ function protectPrivate(object, name) {
     return object;
 }
 
-// The property of a class that a program names in one of the ways that gjs knows, or null.
+// Returns the property of a class that a program names in one of the forms that gjs accepts, or null.
 function find(klass, key) {
     const name = key.replace(/_/g, '-').replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`);
     return klass.find_property(name);
 }
 
 function nameOf(klass) {
-    return klass.name.replace(/^GTorch_/, ''); // which gjs puts in front
+    return klass.name.replace(/^GTorch_/, ''); // gjs adds this prefix
 }
 
 function mustBeProperties(name, given) {
@@ -155,7 +156,8 @@ function mustBeProperties(name, given) {
     return given[0];
 }
 
-// What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
+// Checks the arguments of new: new GTorch.Dropout({p: 0.1}). Properties of a program's own classes are
+// not checked.
 function protectConstruction(prototype) {
     const init = prototype._init;
 
@@ -182,7 +184,7 @@ function protectConstruction(prototype) {
         prototype.set = set;
 }
 
-// GObject's own set() makes an attribute of what is no property.
+// GObject's own set() turns unknown properties into attributes.
 function set(...given) {
     const name = nameOf(this.constructor);
     const values = mustBeProperties(`${name}.set`, given);
@@ -193,7 +195,8 @@ function set(...given) {
     Object.assign(this, values);
 }
 
-// C makes the CPU of a bare device, which is of another class. new GTorch.Device('cuda:0') gives that device.
+// A bare device would be the CPU, which has another class. new GTorch.Device('cuda:0') returns that
+// device.
 function overrideDevice(prototype) {
     prototype._init = function (...given) {
         const [where = 'cpu', ...rest] = given;
@@ -205,7 +208,7 @@ function overrideDevice(prototype) {
     };
 }
 
-// What C makes of a class derived from these is the CPU's allocator, or a device without functions.
+// Objects of classes derived from these would be the CPU's allocator, or a device without functions.
 const FINAL = {Allocator: 'each device has one', Device: 'they are those of the machine'};
 
 function forbidDerived(name) {

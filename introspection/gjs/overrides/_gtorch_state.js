@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Tensors by their names. gjs leaks what is in a table that a function returns, and a little of each
-// table that it is given: here the names and the tensors go in two arrays.
+// Tensors by name. gjs leaks the contents of a table that a function returns, and a part of each table
+// that is passed to one: here names and tensors are passed in two arrays.
 
 /* exported lists object setup */
 
 const {withProgress} = imports.overrides._gtorch_errors;
 
-// Where the function for progress is among the arguments.
+// The position of the progress function among the arguments.
 const PROGRESS = {load: 3, load_file: 4, save: 5, save_file: 5};
 
 let GTorch = null;
 
-// The tensors come first, as the functions return them. A file may call a tensor __proto__.
+// The tensors come first, as the functions return them. A file may name a tensor __proto__.
 function object(tensors, names) {
     const table = {};
     names.forEach((name, i) => {
@@ -23,7 +23,7 @@ function object(tensors, names) {
     return table;
 }
 
-// C would read up to the first null, and take two names for one.
+// C would read up to the first null character, and confuse two names.
 function check(func, found) {
     const cut = found.find(text => text.includes('\0'));
     if (cut !== undefined)
@@ -40,7 +40,7 @@ function lists(func, table) {
     return [names, tensors];
 }
 
-// Keys and values by turns.
+// Returns alternating keys and values.
 function texts(func, table) {
     const found = Object.entries(table ?? {}).flat();
     const wrong = found.find(text => typeof text !== 'string');

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Stands for NVIDIA's library, which needs a GPU: it takes any graph and has as many engines for it as the
- * test says, none of which computes anything. */
+/* A stand-in for cuDNN, which needs a GPU: it accepts any graph and has as many engines for it as the
+ * test sets, none of which computes anything. */
 
 #include "fake-cudnn.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* They are declared in NVIDIA's header. */
+/* The functions are declared in NVIDIA's header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define EXPORT        __attribute__ ((visibility ("default")))
@@ -38,8 +38,8 @@ enum
 typedef struct
 {
   int type;
-  unsigned engine; /* of an engine, its configuration, a plan of it */
-  void *workspace; /* of a variant pack */
+  unsigned engine; /* for an engine, its configuration, a plan of it */
+  void *workspace; /* for a variant pack */
 } Descriptor;
 
 EXPORT FakeCudnn fake_cudnn;

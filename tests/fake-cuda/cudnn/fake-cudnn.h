@@ -5,20 +5,20 @@
 
 #define FAKE_CUDNN_MAX_ENGINES 16
 
-/* What the test says, and what the library was asked for. */
+/* The settings of the test, and the calls of the library. */
 typedef struct
 {
-  unsigned n_engines; /* at first none: there is nothing that cuDNN can do */
+  unsigned n_engines; /* 0 at first: cuDNN supports nothing */
   struct
   {
     long long workspace;
     int note;  /* cudnnBackendNumericalNote_t, or -1 */
-    int fails; /* when it is executed */
+    int fails; /* execution fails */
   } engines[FAKE_CUDNN_MAX_ENGINES];
-  void (*execute) (void *stream, unsigned engine); /* what it enqueues, or NULL */
+  void (*execute) (void *stream, unsigned engine); /* enqueues work; or NULL */
 
-  unsigned n_plans;   /* made so far */
-  unsigned n_present; /* descriptors of all kinds, not destroyed yet */
+  unsigned n_plans;   /* the number created so far */
+  unsigned n_present; /* descriptors of all kinds that were not destroyed yet */
   unsigned n_executed;
   unsigned last; /* the engine that was executed last */
   void *workspace;

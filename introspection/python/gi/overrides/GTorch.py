@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GTorch in Python: what introspection cannot say, in the words of PyTorch.
+"""GTorch for Python: the parts that introspection cannot express, in PyTorch's terms.
 
 The library is bound by introspection; this adds operators, indexing, defaults, keyword arguments and
-protocols. Where the C accelerator was built, it serves the same names faster; GTORCH_NO_MIXIN=1 in the
-environment leaves it out.
+protocols. The C accelerator, if it was built, implements the same names faster; GTORCH_NO_MIXIN=1 in the
+environment disables it.
 """
 
 import sys
@@ -29,7 +29,7 @@ def export(name, value):
 
 
 def submodule(name, doc, members):
-    """Makes GTorch.name, which can be imported too."""
+    """Creates GTorch.name, which can be imported, too."""
     module = types.ModuleType(f'gi.repository.GTorch.{name}', doc)
     module.__dict__.update(members)
     sys.modules[module.__name__] = module
@@ -81,7 +81,7 @@ def _tensor_class():
     return type(RawTensor)('Tensor', bases, members)
 
 
-# What takes more kinds of arguments than the operation of the name.
+# These accept more kinds of arguments than the operation of the name.
 REPLACED = (
     'clamp',
     'imag',
@@ -125,7 +125,8 @@ for _name, _function in ops.FUNCTIONS.items():
     if _name in ops.NUMBER_FIRST:
         _method = _number_first(_name, _method)
     export(_name, _function if isinstance(_method, property) else _method)
-# The methods as functions, for languages that free with an object what its methods were given.
+# The methods as functions, for languages that free callbacks together with the object whose method got
+# them.
 for _name in ('hook', 'post_accumulate_grad_hook'):
     export(f'register_tensor_{_name}', getattr(Tensor, f'register_{_name}'))
 for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal'):
@@ -216,7 +217,7 @@ for _value in (TensorMethods, PythonMethods):
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch
 
-    # Whose objects refer to others in C.
+    # The classes whose objects refer to others in C.
     finds_cycles = mixin.collect_cycles(
         tuple(
             globals().get(name) or getattr(_GTorch, name)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Mixed precision, in the words of torch.amp."""
+"""Mixed precision, in the terms of torch.amp."""
 
 import types
 
@@ -32,9 +32,9 @@ def _device_type(value):
 
 
 class autocast(Decorator):  # noqa: N801, the name is PyTorch's
-    """with GTorch.autocast('cuda'): each operation takes the dtype that suits it; a decorator as well.
+    """with GTorch.autocast('cuda'): each operation uses the dtype that suits it; also a decorator.
 
-    @dtype is float16 or bfloat16; by itself float16 on GPUs and bfloat16 on the CPU."""
+    @dtype is float16 or bfloat16; the default is float16 on GPUs and bfloat16 on the CPU."""
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self._region = (_device_type(device_type), convert_dtype(dtype), convert_bool(enabled))
@@ -51,17 +51,17 @@ class autocast(Decorator):  # noqa: N801, the name is PyTorch's
 
 
 def is_autocast_enabled(device_type='cuda'):
-    """Whether operations of this thread on such devices are cast now."""
+    """Tells whether operations of this thread on such devices are cast now."""
     return RAW['is_autocast_enabled'](_device_type(device_type))
 
 
 def get_autocast_dtype(device_type='cuda'):
-    """The dtype to which they are cast."""
+    """Returns the dtype to which they are cast."""
     return RAW['get_autocast_dtype'](_device_type(device_type))
 
 
 RawScaler = GTorch.GradScaler
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
 
 UNSCALED, STEPPED = range(2)
@@ -82,7 +82,7 @@ def _gradients(optimizer):
 
 
 def _are_finite(grads):
-    """Are they all? Each device is waited for once."""
+    """True if all flags are set. Waits for each device once."""
     flags = {}
     for grad in grads:
         flags.setdefault(grad.device.to_string(), []).append(ops.FUNCTIONS['isfinite'](grad).all())
@@ -96,7 +96,8 @@ def _has_own_step(optimizer):
 class GradScaler(RawScaler):
     """GradScaler(init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True)
 
-    A device may come first, as in PyTorch; the scale goes to where the first loss is anyway."""
+    A device may come first, as in PyTorch, but has no effect: the scale is on the device of the first
+    loss."""
 
     __module__ = OVERRIDES
 
@@ -111,7 +112,7 @@ class GradScaler(RawScaler):
         self.check()
 
     def scale(self, outputs):
-        """The product of a loss and the scale; a list of several losses gives a list."""
+        """Multiplies a loss by the scale; a list of losses gives a list."""
         if isinstance(outputs, RawTensor):
             return RawScaler.scale(self, outputs)
         return type(outputs)(RawScaler.scale_list(self, convert_tensors(outputs, 'outputs')))
@@ -124,7 +125,8 @@ class GradScaler(RawScaler):
     unscale_ = unscale
 
     def step(self, optimizer, *args, **options):
-        """Makes a step if all gradients are finite; @args are for a step() that the class has in Python."""
+        """Makes a step if all gradients are finite; @args are passed to a step() that the class defines
+        in Python."""
         step = optimizer.step
         if not _has_own_step(optimizer) and not args and not options:
             return RawScaler.step(self, optimizer)
@@ -132,7 +134,7 @@ class GradScaler(RawScaler):
             return step(*args, **options)
         grads = _gradients(optimizer)
         if not grads:
-            return RawScaler.step(self, optimizer)  # says why not
+            return RawScaler.step(self, optimizer)  # reports the error
         if self._stages().get(optimizer) == STEPPED:
             name = type(optimizer).__name__
             text = f'step: this {name} has made its step already since the last update'
@@ -148,33 +150,35 @@ class GradScaler(RawScaler):
         return result
 
     def step_async(self, optimizer, *args):
-        """Does so in the main loop, for an optimizer whose class has no step() of its own: C makes the step."""
+        """Makes the step asynchronously, for an optimizer whose class has no step() of its own: C makes
+        the step."""
         if _has_own_step(optimizer):
             text = f'step_async: {type(optimizer).__name__} has a step() of its own in Python: use step()'
             raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.NOT_SUPPORTED)
         RawScaler.step_async(self, optimizer, *args)
 
-    step_async.__wrapped__ = RawScaler.step_async  # whose arguments awaitable() counts
+    step_async.__wrapped__ = RawScaler.step_async  # awaitable() counts its arguments
 
     def _stages(self):
-        """How far each optimizer is since the last update(), of those that C does not know to be so far."""
+        """Returns the progress of each optimizer since the last update(), for those that C does not
+        track."""
         return self.__dict__.setdefault('_stages_of', {})
 
     def update(self, new_scale=None):
-        """Makes the scale smaller or larger, or what is given."""
+        """Increases or reduces the scale, or sets it to the given one."""
         if new_scale is not None and not isinstance(new_scale, RawTensor):
             new_scale = make_number(convert_double(new_scale), GTorch.DType.FLOAT32)
         RawScaler.update(self, new_scale)
         self._stages().clear()
 
     def state_dict(self):
-        """What the scaler remembers, as numbers."""
+        """Returns the scaler's state, as numbers."""
         state = {name: value.item() for name, value in pairs(self.state_lists()).items()}
         whole = ('growth_interval', '_growth_tracker')
         return {name: int(value) if name in whole else value for name, value in state.items()}
 
     def load_state_dict(self, state):
-        """Goes on where another scaler was."""
+        """Continues from the state of another scaler."""
         tensors = {
             name: value if isinstance(value, RawTensor) else make_number(value, GTorch.DType.FLOAT64)
             for name, value in state.items()
@@ -182,7 +186,7 @@ class GradScaler(RawScaler):
         self.load_state_lists(*lists('load_state_dict', 'state', tensors))
 
     def is_enabled(self):
-        """Whether it does anything."""
+        """Tells whether the scaler is enabled."""
         return RawScaler.is_enabled(self)
 
 
@@ -192,7 +196,7 @@ def _devices():
 
 
 def _of_all_devices(name):
-    """A setting of PyTorch's that all devices share: a property of each of them here."""
+    """A setting that all devices share in PyTorch: here it is a property of each device."""
 
     def get(self):
         return getattr(_devices()[-1], name)
@@ -218,7 +222,7 @@ def _precision(name):
 
 
 class _Settings(types.ModuleType):
-    """A module in which only what is there can be set."""
+    """A module that only allows assignments to existing attributes."""
 
     @property
     def allow_tf32(self):

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Functions that C calls before it returns: what they raise comes out again.
+"""Functions that C calls before it returns: their exceptions propagate.
 
-An exception of a function that C calls later, from a main loop (a handler of a signal, the progress of something
-asynchronous), has nobody to go to: PyGObject prints it."""
+An exception of a function that C calls later, from a main loop (a signal handler, the progress of an
+asynchronous operation), has no caller to propagate to: PyGObject prints it."""
 
 from gi.repository import Gio, GLib
 
@@ -11,7 +11,7 @@ from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_errors import passes, restores, restoring
 from gi.overrides._gtorch_hooks import describe
 
-# Where the function is among the arguments.
+# The position of the function among the arguments.
 RUNNERS = {
     ('Device', 'run'): 1,
     ('Device', 'run_as_default'): 1,
@@ -20,7 +20,7 @@ RUNNERS = {
     ('CUDAGraph', 'capture'): 3,
     (None, 'autocast_run'): 4,
 }
-# What calls virtual functions that a class in Python may have.
+# Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
     'GradScaler': ('step',),
     'LRScheduler': ('step',),
@@ -55,7 +55,8 @@ def runner(name, raw, position, is_method):
 
 
 def with_progress(raw, position):
-    """@raw, which ends with what its function for progress raises. The cancellable comes before that."""
+    """Wraps @raw, which ends when its progress function raises. The cancellable comes before that
+    function."""
 
     def call(*args):
         args, data = list(args[: position + 1]), args[position + 1 :]

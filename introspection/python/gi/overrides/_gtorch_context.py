@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Gradients on and off, autograd's functions, and operations to await."""
+"""Gradient modes, autograd functions, and awaitable operations."""
 
 import functools
 import inspect
@@ -18,7 +18,7 @@ from gi.overrides._gtorch_errors import restoring
 
 
 def enter(owner, guard):
-    """Begins a block: `with owner`, which several threads may do with one object at a time."""
+    """Begins a block: `with owner`, which several threads may use with one object at a time."""
     guards = owner.__dict__.setdefault('_guards', {})
     guards.setdefault(threading.get_ident(), []).append(guard)
     return owner
@@ -28,7 +28,7 @@ def leave(owner):
     """Ends the last such block of this thread."""
     guards = owner.__dict__.get('_guards', {})
     own = guards.get(threading.get_ident())
-    if not own:  # a generator that goes on, or is closed, in another thread than it began in
+    if not own:  # a generator may continue, or be closed, in another thread than it began in
         own = next((others for others in list(guards.values()) if others), None)
     if own is None:
         raise RuntimeError(f'{type(owner).__name__}: the block has ended, or was never begun')
@@ -39,7 +39,7 @@ def leave(owner):
 
 
 def _steps(block, generator):
-    """Runs a generator, each of its steps within the block: what the caller does between them is not."""
+    """Runs a generator with each of its steps inside the block; its caller's code in between is outside."""
     step, given = generator.send, None
     while True:
         try:
@@ -58,8 +58,8 @@ def _steps(block, generator):
 
 
 class Decorator(ContextDecorator):
-    """A block that a function can be decorated with: all that the function does is in such a block, also where it is
-    a generator or a coroutine."""
+    """A block that is also a decorator: everything that the function does is in such a block, even if it
+    is a generator or a coroutine."""
 
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):
@@ -81,8 +81,8 @@ class Decorator(ContextDecorator):
 
 
 class Block(Decorator):
-    """with block: …, as often as wanted, in several threads too, and one within the other. @begin gives the guard that
-    each begins with, or None; `as` gives @value."""
+    """with block: …, any number of times, in several threads, and nested. @begin returns the guard that
+    each begins with, or None; `as` gets @value."""
 
     def __init__(self, begin, value=None):
         self._begin, self._value = begin, value
@@ -118,7 +118,7 @@ class _GradMode(Decorator):
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
-    """Turns the recording of gradients on or off, for good or for a block."""
+    """Turns the recording of gradients on or off, permanently or for a block."""
 
     def __init__(self, enabled):
         super().__init__(enabled)
@@ -145,7 +145,7 @@ def no_grad():
 
 
 def enable_grad():
-    """with GTorch.enable_grad(): gradients are recorded again, within no_grad()."""
+    """with GTorch.enable_grad(): gradients are recorded again, inside no_grad()."""
     return _GradMode(True)
 
 
@@ -168,8 +168,8 @@ def grad(
     allow_unused=None,
     materialize_grads=False,
 ):
-    """The gradients of @outputs with respect to @inputs, which keep their own grad. With @allow_unused there is
-    None for an input that they do not depend on, with @materialize_grads zeros."""
+    """Returns the gradients of @outputs with respect to @inputs, without changing their grad. With
+    @allow_unused an input that they do not depend on gets None, with @materialize_grads zeros."""
     if allow_unused is False and materialize_grads:
         raise ValueError('grad(): materialize_grads needs allow_unused')
     create_graph = convert_bool(create_graph)
@@ -191,7 +191,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
 
 
 class _Loop:
-    """A main loop in a thread of its own, for the operations that asyncio waits for."""
+    """A main loop in its own thread, for operations that asyncio waits for."""
 
     _lock = threading.Lock()
     _context = None
@@ -229,26 +229,28 @@ def on_streams(begin, *values):
 
 
 def _is_bound(info):
-    """Does a method of the typelib have its object already? One that has not is the class's own."""
+    """Tells whether a method of the typelib is bound to its object. If not, it belongs to the class."""
     owner = getattr(get_introspection_module(info.get_namespace()), info.get_container().get_name(), None)
     return getattr(owner, info.get_name(), None) is not info
 
 
 def arrange(begin, args, cancellable, done):
-    """The arguments with which @begin is called: PyGObject takes what is too much for the data of the
-    callback, and a callback that is one place too early for another argument, and then nothing ever ends."""
+    """Returns the checked arguments of @begin: PyGObject takes surplus arguments for the data of the
+    callback, and a callback that is one position too early for another argument, and then the operation
+    never completes."""
     info = inspect.unwrap(begin)
     if not hasattr(info, 'get_arguments'):
         given = (*args, cancellable, done)
         try:
             signature = inspect.signature(begin)
         except (TypeError, ValueError):
-            return given  # nobody says what it takes
+            return given  # its arguments are not known
         signature.bind(*given)
         return given
     arguments = info.get_arguments()
     names = [argument.get_name() for argument in arguments]
-    kinds, hidden = {}, set()  # what PyGObject does not ask for: lengths of arrays, and how data is freed
+    # arguments that PyGObject hides: lengths of arrays, and functions that free data
+    kinds, hidden = {}, set()
     for name, argument in zip(names, arguments):
         kind = argument.get_type().get_interface()
         kinds[name] = None if kind is None else kind.get_name()
@@ -278,12 +280,13 @@ def arrange(begin, args, cancellable, done):
 
 
 def awaitable(begin, finish, *args, cancellable=None, at_once=False):
-    """A future of asyncio's for a pair of GLib's: await GTorch.awaitable(s.synchronize_async, s.synchronize_finish).
+    """Returns an asyncio future for a pair of GLib functions: await GTorch.awaitable(s.synchronize_async,
+    s.synchronize_finish).
 
     @args are those before the cancellable: another number of them raises. Cancelling the future cancels the
-    operation if @cancellable was given. With @at_once it has begun, in another thread, when this returns.
+    operation if @cancellable was given. With @at_once it has started, in another thread, when this returns.
     """
-    import asyncio  # 20 ms that most programs need not wait for
+    import asyncio  # takes 20 ms, which most programs need not spend
 
     aio = asyncio.get_running_loop()
     begun = threading.Event()
@@ -297,7 +300,7 @@ def awaitable(begin, finish, *args, cancellable=None, at_once=False):
         try:
             aio.call_soon_threadsafe(settle, function, value)
         except RuntimeError:
-            pass  # the loop was closed meanwhile: nobody waits
+            pass  # the loop was closed meanwhile: nothing waits
 
     def done(_source, result, *_data):
         try:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""From Python's values to what the introspected functions take."""
+"""Conversions of Python values to arguments of the introspected functions."""
 
 import numbers
 from operator import index
@@ -23,7 +23,7 @@ WIDE = (DType.FLOAT64, DType.COMPLEX128)
 
 
 def convert_dtype(value):
-    """A dtype from None, a dtype, its name, a type of Python's, or numpy's dtype."""
+    """Converts None, a dtype, its name, a Python type, or numpy's dtype to a dtype."""
     if value is None:
         return DType.NONE
     if isinstance(value, DType):
@@ -39,7 +39,7 @@ def convert_dtype(value):
 
 
 def convert_device(value):
-    """A device from None, a device, its name or the number of a GPU."""
+    """Converts None, a device, its name or the index of a GPU to a device."""
     if isinstance(value, str):
         return GTorch.Device.new_from_string(value)
     if value is None or isinstance(value, GTorch.Device):
@@ -66,7 +66,7 @@ def for_gpus(value):
 
 
 def convert_enum(enum, value):
-    """A member of @enum from itself or from its name in any case."""
+    """Converts a member of @enum, or its name in any case, to the member."""
     if isinstance(value, str):
         member = getattr(enum, value.upper().replace('-', '_'), None)
         if not isinstance(member, enum):
@@ -78,8 +78,8 @@ def convert_enum(enum, value):
 
 
 def convert_whole(value):
-    """A whole number; a float is an error, never cut off. To Python a dtype and a bool are integers, too: the
-    one is no number, the other stands for another argument that was meant."""
+    """Converts to an integer; a float is an error, never truncated. Python treats dtypes and bools as
+    integers, too: here a dtype is no number, and a bool was probably meant for another argument."""
     if isinstance(value, DType):
         raise TypeError(f'a whole number was expected, not the dtype {value}')
     if isinstance(value, bool):
@@ -88,8 +88,8 @@ def convert_whole(value):
 
 
 def plain_number(value):
-    """@value; of a tensor of one element or a scalar of numpy's, the number of Python's that has its kind and all of
-    its bits. A dtype is none, though those are ints to Python."""
+    """Returns @value; for a tensor of one element or a numpy scalar, the Python number of the same kind
+    with all of its bits. A dtype is no number, although Python treats it as an int."""
     if isinstance(value, DType):
         raise TypeError(f'a number was expected, not the dtype {value}')
     if isinstance(value, RawTensor):
@@ -100,7 +100,7 @@ def plain_number(value):
 
 
 def convert_double(value):
-    """A real number; an integer that a double does not hold exactly is an error, never rounded."""
+    """Converts to a real number; an integer that a double cannot represent is an error, never rounded."""
     if type(value) is float:
         return value
     value = plain_number(value)
@@ -115,7 +115,7 @@ def convert_double(value):
 
 
 def convert_bool(value):
-    """True or False; a dtype, a text or another number is none."""
+    """Accepts True or False; a dtype, a string or another number is an error."""
     if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
         return bool(value)
     if type(value) is int and value in (0, 1):
@@ -124,12 +124,12 @@ def convert_bool(value):
 
 
 def _is_one(value):
-    """Is it an integer, and not several? Arrays and tensors have an __index__ whatever they hold."""
+    """Tells whether it is a single integer. Arrays and tensors have an __index__ whatever they contain."""
     return hasattr(value, '__index__') and not getattr(value, 'ndim', 0)
 
 
 def convert_ints(value):
-    """Whole numbers from one, several or None."""
+    """Converts one, several or None to a list of integers."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
@@ -157,7 +157,7 @@ def convert_seed(value):
 
 
 def convert_variadic(name, values, *rest):
-    """The sizes of f(2, 3) or of f((2, 3)), and what else was given by position after the latter."""
+    """Returns the sizes of f(2, 3) or of f((2, 3)), and further positional arguments after the latter."""
     if not values or _is_one(values[0]):
         return [convert_whole(v) for v in values], *rest
     given = values[1:]
@@ -170,7 +170,7 @@ INFINITY = float('inf')
 
 
 def is_number(value):
-    """Is it something that may stand where the row has a scalar form?"""
+    """Tells whether it is a number for which the row has a scalar form."""
     if isinstance(value, DType):
         return False
     return isinstance(value, (int, float, complex)) or (
@@ -179,12 +179,12 @@ def is_number(value):
 
 
 def is_complex_number(value):
-    """Is it a number with an imaginary part? Real numbers are complex ones, too, to Python."""
+    """Tells whether it has an imaginary part. Python treats real numbers as complex ones, too."""
     return isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
 
 
 def make_number(value, dtype, device=None):
-    """A tensor without dimensions."""
+    """Returns a zero-dimensional tensor."""
     if dtype == DType.INT64:
         return RawTensor.new_from_ints([value], [], dtype, device)
     if dtype == DType.BOOL:
@@ -210,7 +210,8 @@ def number_tensor(value, like=None):
 
 
 def convert_integers(*values):
-    """The numbers as integers, if all are such; an infinite bound beside them is the end of the range."""
+    """Returns the numbers as integers, if all are such; an infinite bound beside them is the end of the
+    range."""
     found, any_whole = [], False
     for value in map(plain_number, values):
         if isinstance(value, numbers.Integral):
@@ -227,7 +228,7 @@ def convert_integers(*values):
 
 
 def convert_number(value, like, name):
-    """(float, x), (int, x), or (None, tensor) for what has no form of its own in C."""
+    """Returns (float, x), (int, x), or (None, tensor) for values without a form in C."""
     kind = type(value)
     if kind is float or kind is int:
         return kind, value
@@ -241,7 +242,7 @@ def convert_number(value, like, name):
 
 
 def convert_tensor(value, name, like=None):
-    """A tensor from a tensor or a number."""
+    """Converts a tensor or a number to a tensor."""
     if isinstance(value, RawTensor):
         return value
     if is_number(value):
@@ -250,7 +251,7 @@ def convert_tensor(value, name, like=None):
 
 
 def convert_array(value):
-    """A tensor from an array of numpy's or of another library's, or None."""
+    """Converts an array of numpy or of another library to a tensor, or returns None."""
     if not hasattr(value, '__array_interface__'):
         return None
     from gi.overrides._gtorch_create import as_tensor
@@ -259,12 +260,12 @@ def convert_array(value):
 
 
 def convert_optional(value, name):
-    """The same, or None."""
+    """Does the same, or returns None."""
     return None if value is None else convert_tensor(value, name)
 
 
 def convert_tensors(values, name):
-    """A list of tensors from anything that can be iterated over."""
+    """Converts an iterable to a list of tensors."""
     if isinstance(values, RawTensor):
         raise TypeError(f'{name} must be a list of tensors, not a tensor')
     values = list(values)

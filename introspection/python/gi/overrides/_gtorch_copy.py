@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Copies and pickles, of what PyTorch has them of.
+"""Copies and pickles, for the same types as in PyTorch.
 
-What belongs to a device's queues (streams, events, graphs, memory) and to one pass (contexts) has none: PyGObject and
-pickle raise TypeError of it. An object is made without its __init__(), from its properties; then it gets its state.
-Making a layer draws its weights, which here is undone: a copy takes no random numbers."""
+Objects that belong to a device's queues (streams, events, graphs, memory) and to one pass (contexts)
+cannot be copied: PyGObject and pickle raise TypeError for them. An object is created without its
+__init__(), from its properties; then its state is restored. Creating a layer draws its weights, which is
+undone here: a copy consumes no random numbers."""
 
 import copy
 
@@ -15,40 +16,41 @@ from gi.overrides import _gtorch_state as tables
 from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_properties import FLAGS, OWN
 
-# In the dictionary of an object, but no part of its state.
+# In the dictionary of an object, but not part of its state.
 PASSING = (hooks.Kept.ATTRIBUTE, '_guards', '_stages_of')
 KINDS = ('parameter', 'buffer', 'module')
 
 
 def unpickle():
-    from gi.overrides import _gtorch_unpickle  # which needs all of this
+    from gi.overrides import _gtorch_unpickle  # it needs all of this
 
     return _gtorch_unpickle
 
 
-# --- what is common ---
+# --- common parts ---
 
 
 def plain(value):
-    """A property's value as something that can be pickled."""
+    """Returns a property's value in a form that can be pickled."""
     if isinstance(value, GTorch.Size):
         return tuple(value.get_values())
     return value.value_nick if isinstance(value, GObject.GEnum) and not isinstance(value, GTorch.DType) else value
 
 
 def properties(owner):
-    """Those that make it what it is."""
+    """Returns the properties that define the object."""
     found = {}
     for spec in GObject.list_properties(type(owner)):
         if spec.flags & FLAGS.READABLE and spec.flags & (FLAGS.WRITABLE | FLAGS.CONSTRUCT_ONLY):
             found[spec.name] = plain(owner.get_property(spec.name))
     if isinstance(owner, GTorch.Optimizer):
-        found.pop('learning-rate')  # the groups have it
+        found.pop('learning-rate')  # the groups contain it
     return found
 
 
 def named(cls):
-    """A class as pickles have it: the library's by name, since they may be read before it is imported."""
+    """Returns a class in the form for pickles: the library's by name, since a pickle may be read before
+    the library is imported."""
     return cls.__name__ if cls.__module__ in OWN else cls
 
 
@@ -76,7 +78,7 @@ def shallow_copy(self):
 
 
 def copyable(cls, get, set_, reducer=reduce):
-    """Lets the objects of a class be copied and pickled; @get gives the state beside the properties."""
+    """Enables copies and pickles of the objects of a class; @get returns the state beside the properties."""
     cls._get_copied, cls.__setstate__ = get, set_
     cls.__reduce_ex__, cls.__copy__, cls.__deepcopy__ = reducer, shallow_copy, deep_copy
 
@@ -93,7 +95,7 @@ def set_attributes(self, state):
 
 
 def members(module, kind):
-    """The names of a kind that the module itself has: those of members, and of what is None."""
+    """Returns the names of a kind in the module itself: those of members, and of those that are None."""
     names = list(module.get_child_names() if kind == 'module' else getattr(module, f'get_{kind}_names')(False))
     others = [name for name in module.__dict__ if name not in names]
     return names + [name for name in others if name not in PASSING and module._own_kind(name) == kind]

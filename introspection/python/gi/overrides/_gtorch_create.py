@@ -124,7 +124,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
 
 
 def as_tensor(data, dtype=None, device=None):
-    """Like tensor(), but shares the memory of a tensor or an array where it can."""
+    """Does the same as tensor(), but shares the memory of a tensor or an array if possible."""
     if isinstance(data, RawTensor):
         return data.to(device=device, dtype=dtype)
     if hasattr(data, '__dlpack__'):
@@ -136,22 +136,23 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def from_dlpack(source):
-    """Shows the memory of another library's array, without a copy; of one on a GPU on the same GPU, in order with
-    the work of this thread's current stream there."""
+    """Aliases the memory of another library's array, without a copy; for an array on a GPU, on the same
+    GPU, and ordered with the current stream of this thread there."""
     from gi.overrides._gtorch_dlpack import ask, import_capsule
 
     return import_capsule(ask(source) if hasattr(source, '__dlpack__') else source)
 
 
 def from_numpy(array):
-    """Shows the memory of an array of numpy's, without a copy."""
+    """Aliases the memory of a numpy array, without a copy."""
     if not hasattr(array, '__array_interface__'):
         raise TypeError(f'from_numpy takes an array of numpy, not {type(array).__name__}')
     return from_dlpack(array)
 
 
 def _parameter(value, other):
-    """One of a distribution's, a number beside a tensor: exact, and without a say in the dtype of the result."""
+    """Returns a parameter of a distribution, a number beside a tensor: exact, and without influence on
+    the dtype of the result."""
     if isinstance(value, RawTensor):
         return value
     kind = DType.FLOAT64 if other.ndim else other.dtype
@@ -159,8 +160,8 @@ def _parameter(value, other):
 
 
 def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None):
-    """Numbers from normal distributions: of the means and standard deviations in two tensors, or in a tensor and a
-    number, whose shapes are broadcast; or from one distribution, normal(mean, std, size)."""
+    """Draws normally distributed numbers: with the means and standard deviations in two tensors, or in a
+    tensor and a number, whose shapes are broadcast; or from one distribution, normal(mean, std, size)."""
     one = mean if isinstance(mean, RawTensor) else std
     if isinstance(one, RawTensor):
         if (size, dtype, device) != (None, None, None):
@@ -175,7 +176,8 @@ def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None
 
 
 def arange(start, end=None, step=1, dtype=None, device=None):
-    """The numbers from start (0 if one number is given) up to before end, step apart."""
+    """Returns the numbers from start (0 if one number is given) to end (exclusive), with a distance of
+    step."""
     if end is None:
         start, end = 0, start
     start, end, step = map(plain_number, (start, end, step))
@@ -189,7 +191,7 @@ def arange(start, end=None, step=1, dtype=None, device=None):
 
 
 def full(shape, value, dtype=None, device=None):
-    """A tensor in which every element is value."""
+    """Returns a tensor in which every element is value."""
     dtype, value = convert_dtype(dtype), plain_number(value)
     if dtype == DType.NONE and isinstance(value, bool):
         dtype = DType.BOOL

@@ -21,15 +21,15 @@ from gi.overrides._gtorch_convert import (
 )
 from gi.overrides._gtorch_properties import final
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
 
 @final
 class Device(GTorch.Device):
     """GTorch.Device('cpu'), GTorch.Device('cuda:0'), GTorch.Device('cuda', 0)
 
-    GTorch.Device('cuda') is whichever GPU is current when it is used. In a block, `with device:`, tensors
-    are made on the device when none is named."""
+    GTorch.Device('cuda') is the GPU that is current when it is used. In a block, `with device:`, tensors
+    are created on the device by default."""
 
     __module__ = OVERRIDES
 
@@ -82,7 +82,7 @@ class Stream(GTorch.Stream):
         return GTorch.Stream.synchronize(self, cancellable)
 
     def wait(self, cancellable=None):
-        """To await in asyncio: all work is done."""
+        """Waits in asyncio until all work is done."""
         return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
 
     def query(self):
@@ -97,7 +97,7 @@ class Stream(GTorch.Stream):
 
 @final
 class Event(GTorch.Event):
-    """A mark in a stream: GTorch.Event(enable_timing=True)."""
+    """A position in a stream: GTorch.Event(enable_timing=True)."""
 
     __module__ = OVERRIDES
 
@@ -129,28 +129,29 @@ class Event(GTorch.Event):
         return GTorch.Event.synchronize(self, cancellable)
 
     def wait_async(self, cancellable=None):
-        """To await in asyncio: the event happened."""
+        """Waits in asyncio until the event is complete."""
         return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
 
     def elapsed_time(self, end):
-        """Milliseconds between two events with timing."""
+        """Returns the milliseconds between two events with timing."""
         return self.get_elapsed_ms(end)
 
     def ipc_handle(self, device=None):
-        """Bytes by which another process gets the event: Event.from_ipc_handle(device, handle)."""
+        """Returns the bytes with which another process opens the event: Event.from_ipc_handle(device,
+        handle)."""
         if device is None and is_for_gpus(self):
             device = cuda_device()
         return self.get_ipc_handle(convert_device(device)).get_data()
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
-        """The event of another process."""
+        """Opens the event of another process."""
         return GTorch.Event.new_from_ipc_handle(cuda_device(device), GLib.Bytes.new(handle))
 
 
 @final
 class Timer(GTorch.Timer):
-    """How long work takes: with GTorch.Timer() as timer: ...; then timer.elapsed_ms."""
+    """Measures the time of work: with GTorch.Timer() as timer: ...; then timer.elapsed_ms."""
 
     __module__ = OVERRIDES
 
@@ -163,18 +164,18 @@ class Timer(GTorch.Timer):
     elapsed_ms = property(lambda self: self.get_elapsed_ms())
 
     def start(self):
-        """Begins behind what is in the stream's queue now."""
+        """Starts behind the work that is now in the stream's queue."""
         if not is_for_gpus(self):
             return GTorch.Timer.start(self)
         with device(None if self.get_stream() else cuda_device()):
             return GTorch.Timer.start(self)
 
     def stop(self, cancellable=None):
-        """Milliseconds since the start; waits for the work."""
+        """The milliseconds since the start; waits for the work."""
         return GTorch.Timer.stop(self, cancellable)
 
     def wait(self, cancellable=None):
-        """To await in asyncio: milliseconds since the start."""
+        """Waits in asyncio; returns the milliseconds since the start."""
         return awaitable(self.stop_async, self.stop_finish, cancellable=cancellable)
 
     def __enter__(self):
@@ -188,7 +189,7 @@ class Timer(GTorch.Timer):
 
 
 class CUDAGraph(GTorch.CUDAGraph):
-    """Work recorded once and replayed; use with GTorch.cuda.graph()."""
+    """Work that is recorded once and replayed; use it with GTorch.cuda.graph()."""
 
     __module__ = OVERRIDES
 
@@ -198,7 +199,7 @@ class CUDAGraph(GTorch.CUDAGraph):
         return GTorch.CUDAGraph.replay(self)
 
 
-# What GTorch.cuda makes of a class that is for all devices.
+# The attribute with GTorch.cuda's version of a class that works on all devices.
 FOR_GPUS = '_for_gpus'
 
 
@@ -207,7 +208,8 @@ def is_for_gpus(made):
 
 
 class _ForGpus(type):
-    """A class of GTorch.cuda: what it makes is on the current GPU, or an error, and never on the CPU."""
+    """A class of GTorch.cuda: its objects are on the current GPU and never on the CPU; without a GPU it
+    raises."""
 
     def __init__(cls, name, bases, members):
         if bases:
@@ -230,7 +232,7 @@ def _for_gpus(cls, make, has):
 
 
 def _marked(cls):
-    """Its objects belong to no device, but those that this makes use the current GPU's current stream."""
+    """Its objects belong to no device, but those created here use the current GPU's current stream."""
 
     def make(*args, **kwargs):
         cuda_device()
@@ -242,7 +244,7 @@ def _marked(cls):
 
 
 def _placed(cls):
-    """Its objects are made on the device that comes first among the arguments."""
+    """Its objects are created on the device that is the first argument."""
 
     def make(device=None, *args, **kwargs):
         return cls(cuda_device(device), *args, **kwargs)
@@ -259,14 +261,14 @@ def stream(value):
 
 @contextmanager
 def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.graph(g): the work of the block is recorded, not done; after an exception in it the graph is empty
-    again."""
+    """with GTorch.graph(g): the work of the block is recorded, not executed; after an exception in it the
+    graph is empty again."""
     mode = convert_enum(GTorch.CaptureMode, capture_error_mode)
     capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
     try:
         yield cuda_graph
     except BaseException:
-        del capture  # which abandons what it has not ended
+        del capture  # abandons the capture unless it has ended
         raise
     capture.end()
 
@@ -286,7 +288,7 @@ def _changes_nothing(value):
 
 
 def set_device(value):
-    """Makes a GPU the one that is called `cuda` in this thread; a negative number changes nothing."""
+    """Makes a GPU the one that `cuda` means in this thread; a negative number changes nothing."""
     if not _changes_nothing(value):
         GTorch.Device.set_current(cuda_device(value))
 
@@ -335,16 +337,16 @@ def synchronize(device=None, cancellable=None):
 
 
 def init():
-    """Makes the current GPU ready, which otherwise the first operation does; an error if there is none."""
+    """Initialises the current GPU, which otherwise the first operation does; raises if there is none."""
     cuda_device()
     GTorch.init()
 
 
-DOMAIN = 'gtorch-1'  # of translations
+DOMAIN = 'gtorch-1'  # of the translations
 
 
 def get_option_group():
-    """The options --device, --disable-cuda and --threads, for GLib.OptionContext.add_group().
+    """Returns the options --device, --disable-cuda and --threads, for GLib.OptionContext.add_group().
 
     GTorch.parse_options() does the same for other parsers, GTorch.add_options() for a Gio.Application.
     """
@@ -358,7 +360,7 @@ def get_option_group():
         return GLib.dgettext(DOMAIN, message)
 
     GTorch.parse_options([])  # a device is chosen in any case
-    # The class of PyGObject's own context: it has no hook for the end, and no other class will do.
+    # The class of PyGObject's own context: it has no hook for the end, and no other class works.
     group = GLib.OptionGroup('gtorch', text('GTorch Options:'), text('Show GTorch options'), take)
     group.add_entries(
         [
@@ -423,5 +425,5 @@ def install(export, submodule, _ops):
     del members['Device']
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)
-    # Only objects in cycles wait for Python's collector, but those may hold large tensors.
+    # Only objects in cycles wait for Python's garbage collector, but those may hold large tensors.
     _manager().connect('memory-pressure', _collect)

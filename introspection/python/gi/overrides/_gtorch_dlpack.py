@@ -14,7 +14,7 @@ _api = ctypes.pythonapi
 
 
 def _function(name, result, *arguments):
-    """Of our own: those of ctypes.pythonapi are shared with everybody in the process."""
+    """Private copies: those of ctypes.pythonapi are shared with everything in the process."""
     return ctypes.PYFUNCTYPE(result, *arguments)((name, _api))
 
 
@@ -23,18 +23,18 @@ _is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.py_object, ctype
 _pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _function('PyCapsule_SetName', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 
-# Python keeps only the address of a capsule's name: these must live on.
+# Python stores only the address of a capsule's name: these must stay alive.
 NAMES = {v: GTorch.dlpack_get_capsule_name(v, False).encode() for v in (False, True)}
 USED = {v: GTorch.dlpack_get_capsule_name(v, True).encode() for v in (False, True)}
 
 
 class _Given:
-    """The capsules that others were given, of which some are never taken.
+    """The capsules that were passed to others, some of which are never consumed.
 
-    A capsule has no destructor in Python: where a library refuses what is in a capsule, it drops that with its
-    exception set, and no code of Python's can run then without the exception being lost. So the capsules are kept
-    here until nobody else has them, which is looked for when another is made and when Python's collector runs, as it
-    does under memory pressure too."""
+    A capsule has no destructor in Python: a library that refuses the contents of a capsule drops it with
+    its exception set, and no Python code can run then without losing the exception. So the capsules are
+    kept here until there is no other reference, which is checked when another is created and when
+    Python's garbage collector runs, as it also does under memory pressure."""
 
     def __init__(self):
         self.capsules = collections.deque()
@@ -61,21 +61,23 @@ class _Given:
     @staticmethod
     def drop(capsule):
         for versioned, name in NAMES.items():
-            if _is_valid(capsule, name):  # nobody took it
+            if _is_valid(capsule, name):  # it was not consumed
                 GTorch.dlpack_delete(_pointer(capsule, name), versioned)
 
 
-ALONE = 2  # references to an object that only a variable has: that, and the argument of getrefcount()
+# reference count of an object that only a variable refers to: the variable, and the argument of
+# getrefcount()
+ALONE = 2
 _given = _Given()
 
 
-# How DLPack counts devices, and what it calls streams.
+# DLPack's device types and names of streams.
 GPU_KINDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 ANY, ITS_DEFAULT, PER_THREAD = -1, 1, 2
 
 
 def _consumer(self, stream):
-    """The stream on which the memory will be used; None if that is not known, and the host waits."""
+    """Returns the stream on which the memory will be used; None if that is unknown, and the host waits."""
     if stream is None or stream == PER_THREAD or self.device.type != 'cuda':
         return None  # each thread has another queue under the name of PER_THREAD
     stream = index(stream)
@@ -87,8 +89,8 @@ def _consumer(self, stream):
 
 
 def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """The capsule that another library's from_dlpack() takes. @stream is the address of a queue whose further work
-    finds the elements as they are now; with -1 the library sees to the order itself."""
+    """Returns the capsule that another library's from_dlpack() takes. @stream is the address of a queue
+    whose later work sees the present elements; with -1 the library synchronises itself."""
     if dl_device is not None and tuple(dl_device) != device(self):
         raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}')
     versioned = max_version is not None and max_version[0] >= 1
@@ -97,12 +99,13 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def device(self):
-    """The kind and the number of the device, as DLPack counts them."""
+    """Returns the type and the index of the device in DLPack."""
     return tuple(int(v) for v in self.get_dlpack_device())
 
 
 def ask(source):
-    """The capsule of an object, made for this thread's current stream of the GPU that has the memory."""
+    """Returns the capsule of an object, created for this thread's current stream of the GPU that has the
+    memory."""
     options = {}
     kind, number = getattr(source, '__dlpack_device__', lambda: (1, 0))()
     if int(kind) in GPU_KINDS:
@@ -115,7 +118,7 @@ def ask(source):
 
 
 def import_capsule(capsule):
-    """A tensor that shows what the capsule holds, which is used up by it."""
+    """Returns a tensor that aliases the memory of the capsule, and consumes the capsule."""
     for versioned, name in NAMES.items():
         if _is_valid(capsule, name):
             made = RawTensor.import_dlpack(_pointer(capsule, name), versioned)

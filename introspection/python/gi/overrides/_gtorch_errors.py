@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Exceptions on their way through C.
+"""Exceptions that pass through C.
 
-A function in Python that C calls can only fail with an error of GLib's. passing() makes one of any
-exception and remembers the exception itself; restoring() is around the calls into C that may call such
-functions, and raises what was remembered: the same object, with its traceback. If the exception is an error
-of the library's and C has said where it happened, that is raised, with the former one as its cause. Where
-nobody waits for the call in this thread, as in the callback of a main loop, the error of GLib's arrives
-with the text of the exception."""
+A Python function that C calls can only fail with a GError. passing() converts any exception to one and
+stores the exception itself; restoring() wraps the calls into C that may run such functions, and raises
+the stored exception: the same object, with its traceback. If the exception is an error of the library and
+C has added its own location, that error is raised, with the original as its cause. If no call in this
+thread waits, as in the callback of a main loop, the GError arrives with the text of the exception."""
 
 import atexit
 import functools
@@ -39,8 +38,9 @@ class _Thread(threading.local):
 _states = weakref.WeakSet()
 _thread = _Thread()
 Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark()), int(GTorch.Error.FAILED)
-MANY = 16  # calls of C within another; more of them may be a recursion without an end
-SPARE = 40  # calls of Python that are left when C is called, enough for passing() to tell of an error
+MANY = 16  # nested calls into C; more of them may be an infinite recursion
+# Python calls that remain possible when C is called, enough for passing() to report an error
+SPARE = 40
 
 
 # --- the end of the program ---
@@ -119,7 +119,7 @@ def passing(what, call, *args):
             state.pending.append((error, message))
         if is_ours and message == error.message:
             raise
-        # No function of Python's is called for it: where the stack is at its end none can be.
+        # created without any Python function: at the end of the stack none can be called
         told = Failure.__new__(Failure)
         told.domain, told.code = (error.domain, error.code) if is_ours else (DOMAIN, FAILED)
         told.message = message
@@ -131,7 +131,7 @@ def passing(what, call, *args):
 
 
 def passes(what, function):
-    """The function, for C."""
+    """Wraps the function for C."""
     return functools.partial(passing, what, function)
 
 
@@ -172,7 +172,7 @@ def restoring(call, *args, **options):
 
 
 def restores(function):
-    """The function of C with restoring () around it."""
+    """Wraps the C function in restoring ()."""
 
     def call(*args, **options):
         return restoring(function, *args, **options)
@@ -183,7 +183,8 @@ def restores(function):
 
 
 def own_vfunc(cls, name):
-    """The virtual function that @cls itself defines, with do_ before its name or without; or None."""
+    """Returns the virtual function that @cls itself defines, with or without do_ before its name; or
+    None."""
     own = vars(cls)
     if f'do_{name}' in own or not callable(own.get(name)) or cls.__module__ in OWN:
         return own.get(f'do_{name}')
@@ -195,7 +196,7 @@ def own_vfunc(cls, name):
 
 
 def guard_vfuncs(cls, names):
-    """Lets exceptions out of the virtual functions that @cls itself defines."""
+    """Lets exceptions propagate from the virtual functions that @cls itself defines."""
     for name in names:
         function = own_vfunc(cls, name)
         if function is None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Differentiable functions written in Python, and the check that their gradients are right."""
+"""Differentiable functions written in Python, and a check of their gradients."""
 
 from gi.overrides import override
 from gi.repository import GObject
@@ -8,7 +8,7 @@ from gi.repository import GObject
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restores, restoring
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawFunction = GTorch.Function
 
 
@@ -25,7 +25,7 @@ def guarded(self, what, call, with_none=False):
     return passing(type(self).__name__, lambda: tensor_list(call(), name, with_none))
 
 
-# A vfunc is given the length of the list as well.
+# A virtual function gets the length of the list as well.
 def _do_forward(self, context, inputs, *_length):
     return guarded(self, 'forward', lambda: self.forward(context, *inputs))
 
@@ -37,7 +37,8 @@ def _do_backward(self, context, grads, *_length):
 class Function(RawFunction):
     """class Double(GTorch.Function): def forward(self, context, x): …; def backward(self, context, grad): …
 
-    Double()(x) computes and records. backward() gives a gradient for each input, None where there is none."""
+    Double()(x) computes and records. backward() returns a gradient for each input, None where there is
+    none."""
 
     __module__ = OVERRIDES
 
@@ -58,19 +59,21 @@ class Function(RawFunction):
 
 class FunctionContext(GTorch.FunctionContext):
     __module__ = OVERRIDES
-    __setattr__ = GObject.Object.__setattr__  # what forward() keeps for backward() has any name
+    # forward() may store attributes of any name for backward()
+    __setattr__ = GObject.Object.__setattr__
 
     def save_for_backward(self, *tensors):
-        """Keeps tensors for backward(), which finds them in saved_tensors, with None where that was given."""
+        """Saves tensors for backward(), which finds them in saved_tensors, with None where that was
+        given."""
         GTorch.FunctionContext.save_for_backward(self, [t for t in tensors if t is not None])
         self._absent = [t is None for t in tensors]
 
     def mark_dirty(self, *tensors):
-        """Declares inputs that forward() has changed in place; each is an output, too."""
+        """Declares inputs that forward() has changed in place; each must also be an output."""
         GTorch.FunctionContext.mark_dirty(self, list(tensors))
 
     def mark_non_differentiable(self, *tensors):
-        """Declares outputs to be without gradient."""
+        """Declares outputs without gradients."""
         GTorch.FunctionContext.mark_non_differentiable(self, list(tensors))
 
     def _get_saved(self):
@@ -104,7 +107,8 @@ def _output(result, position):
 
 def _check(raw, raw_function):
     def check(function, inputs, eps=1e-6, atol=1e-5, rtol=1e-3):
-        """Are the gradients those that differences show? True, or an error that says where not.
+        """Compares the gradients with finite differences. Returns True, or raises an error that names the
+        difference.
 
         Inputs of float64 that want gradients; @function takes them and gives a tensor, or several of which each that
         depends on the inputs is checked."""

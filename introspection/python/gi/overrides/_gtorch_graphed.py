@@ -13,7 +13,7 @@ from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_function import guarded, tensor_list
 from gi.overrides._gtorch_properties import final
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawGraphed = GTorch.GraphedModule
 raw_make = GTorch.make_graphed_callables
 
@@ -44,7 +44,7 @@ class GraphedModule(RawGraphed):
         pass
 
     def __call__(self, *inputs):
-        """The output, or a tuple of outputs; the next call overwrites them."""
+        """Returns the output, or a tuple of outputs; the next call overwrites them."""
         if len(inputs) == 1 and self.props.wrapped is not None:
             return super().__call__(*inputs)
         outputs = restoring(self.run, list(inputs))
@@ -59,9 +59,9 @@ def make_graphed_callables(
     pool=None,
     both_modes=False,
 ):
-    """Captures modules and functions, forward and backward; what it gives takes their places.
+    """Captures modules and functions, forward and backward; the results replace them.
 
-    For several give tuples, in the order of the calls: of callables, and of the samples of each."""
+    For several, pass tuples in the order of the calls: of callables, and of the samples of each."""
     several = isinstance(callables, (tuple, list))
     targets = callables if several else (callables,)
     samples = sample_args if several else (sample_args,)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Functions that C keeps.
 
-Python's collector cannot look into C: a function there that leads back to what keeps it would stay for ever. So
-C is given a function that leads nowhere, and the real one is in the dictionary of the object, where the collector
-sees it. PyGObject keeps that dictionary for as long as the object lives.
+Python's garbage collector cannot look into C: a function there that refers to its owner would leak. So C
+gets a function without references, and the real one is in the dictionary of the object, where the collector
+sees it. PyGObject keeps that dictionary as long as the object lives.
 
 The hooks of tensors belong to the graph, which is no object. The C accelerator registers them so that the
-collector sees them; without it, a hook that leads back to its tensor keeps it until the hook is removed."""
+collector sees them; without it, a hook that refers to its tensor keeps it alive until the hook is
+removed."""
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import passes, passing
@@ -16,7 +17,8 @@ from gi.overrides._gtorch_properties import refuse_attribute
 
 
 class HookHandle(int):
-    """The number of a hook, for remove_hook(), which can take the hook away itself: at the end of a `with`, too."""
+    """The id of a hook, for remove_hook(), which can remove the hook itself: also at the end of a `with`
+    block."""
 
     @classmethod
     def of(cls, owner, number):
@@ -30,7 +32,7 @@ class HookHandle(int):
         super().__setattr__(name, value)
 
     def remove(self):
-        """Takes the hook away; a second time changes nothing."""
+        """Removes the hook; the second call has no effect."""
         owner, self._owner = self._owner, None
         if owner is not None:
             owner.remove_hook(int(self))
@@ -42,17 +44,17 @@ class HookHandle(int):
         self.remove()
 
     def __reduce_ex__(self, _protocol):
-        return int, (int(self),)  # the hooks of a copy have other numbers
+        return int, (int(self),)  # the hooks of a copy have other ids
 
 
 class Kept:
-    """The functions that an object keeps, by their numbers."""
+    """The functions that an object keeps, by their ids."""
 
     ATTRIBUTE = '_kept_functions'
 
     def __init__(self, owner):
         self.functions = {}
-        self.made = {}  # of what: the arguments of register_forward() but for the owner
+        self.made = {}  # the arguments of register_forward() except for the owner
         owner.__dict__[Kept.ATTRIBUTE] = self
 
     def call(self, number, *args):
@@ -113,7 +115,7 @@ def register(name, owner, function, data=()):
 
 
 def inputs_from(name, function, result):
-    """What a hook gave in place of the inputs, as a list; None if nothing."""
+    """Returns the inputs that a hook has returned, as a list; None if it returned None."""
     if result is None or isinstance(result, RawTensor):
         return None if result is None else [result]
     if isinstance(result, (tuple, list)) and all(isinstance(one, RawTensor) for one in result):
@@ -122,7 +124,8 @@ def inputs_from(name, function, result):
 
 
 def register_forward(name, owner, function, data):
-    """Registers a hook of a module, which is called with the module, its inputs and, after forward, the output."""
+    """Registers a hook of a module, which is called with the module, its inputs and, after forward, the
+    output."""
     check(name, function)
     what, number = describe(name, function), None
     after = name == 'register_forward_hook'
@@ -131,7 +134,7 @@ def register_forward(name, owner, function, data):
         return passing(what, kept(module).call, number, module, inputs, *rest)
 
     def run(module, inputs, *rest):
-        # the length of the list may come with it
+        # the length of the list may be passed with it
         outputs = [one for one in rest if isinstance(one, RawTensor)][:1] if after else []
         result = function(module, tuple(inputs), *outputs, *data)
         if not after:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What stands between the brackets of t[…], as one list of integers and the tensors among it."""
+"""The contents of the brackets of t[…], as one list of integers and the tensors in it."""
 
 from gi.overrides._gtorch_convert import RawTensor, convert_whole as index
 
@@ -15,7 +15,8 @@ def _slice(item):
 
 
 def encode(key, device):
-    """Four integers for each item (GTorchIndexKind and its numbers), and the index tensors, new ones on @device."""
+    """Returns four integers for each item (GTorchIndexKind and its numbers), and the index tensors, new
+    ones on @device."""
     items, tensors = [], []
     for item in key if isinstance(key, tuple) else (key,):
         kind = type(item)
@@ -48,5 +49,5 @@ def encode(key, device):
 
 
 def _as_index(tensor):
-    """An empty list is a list of positions, though its dtype would be a floating-point one."""
+    """an empty list is a list of indices, although its dtype would be a floating-point one"""
     return tensor if tensor.numel() else tensor.long()

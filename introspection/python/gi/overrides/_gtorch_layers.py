@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The ready-made layers: classes that take PyTorch's arguments, and that others may derive from. The arguments come
-from the layers' rows, by _gtorch_layer_table."""
+"""The layers of the library: classes that take PyTorch's arguments and can be derived from. The arguments
+come from the rows of layers, through _gtorch_layer_table."""
 
 import math
 
@@ -13,13 +13,13 @@ from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
 from gi.overrides._gtorch_properties import attribute, initialize
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 REQUIRED = object()
 ABSENT = object()  # the property has the default
 
 
 def bind(name, spec, args, options):
-    """The values of the arguments by their names; @spec has their defaults, in order."""
+    """Returns the values of the arguments by name; @spec has their defaults, in order."""
     if len(args) > len(spec):
         raise TypeError(f'{name}() takes {len(spec)} arguments by position; {len(args)} were given')
     values = dict(zip(spec, args))
@@ -36,7 +36,7 @@ def bind(name, spec, args, options):
 
 
 def _refuse(name, arg, value):
-    """Raises for an argument that has no property, unless its value asks for nothing."""
+    """Raises for an argument without a property, unless its value is the default."""
     default = arg['default']
     if value is default or (isinstance(value, (bool, int, float)) and value == default):
         return
@@ -44,7 +44,7 @@ def _refuse(name, arg, value):
 
 
 def _present(name, arg, value):
-    """A number for None, where the property has one that says so."""
+    """Returns a number for None, if the property has one that stands for it."""
     if value is None:
         return GTorch.NONE if arg['kind'] == 'int' else math.nan
     if arg['kind'] == 'double' and math.isnan(convert_double(value)):
@@ -53,7 +53,7 @@ def _present(name, arg, value):
 
 
 def _properties(name, args, values):
-    """What the arguments are as properties."""
+    """Converts the arguments to properties."""
     found = {}
     for arg in args:
         key = arg['name']
@@ -91,7 +91,7 @@ def is_made(self):
 
 
 def construct(self, properties):
-    """Makes the object of C for @self, whatever class is derived from the layer's."""
+    """Creates the C object for @self, whatever class is derived from that of the layer."""
     cls = type(self)
     if is_made(self):
         raise RuntimeError(f'{cls.__name__}.__init__(): the object has been made already')
@@ -99,7 +99,7 @@ def construct(self, properties):
 
 
 def _nick(plain):
-    """A member of an enum as PyTorch's text for it."""
+    """Returns a member of an enum as PyTorch's string for it."""
     return property(lambda self: plain.fget(self).value_nick, plain.fset)
 
 
@@ -124,7 +124,7 @@ def _size(plain):
 
 
 def _padding(plain):
-    """Numbers, or the text of the rule that stands for them."""
+    """Numbers, or the string of the rule that replaces them."""
 
     def get(self):
         rule = self.get_property('padding-rule')
@@ -134,7 +134,7 @@ def _padding(plain):
 
 
 def _attributes(raw, args):
-    """The attributes that are not plainly what GObject has."""
+    """Returns the attributes that differ from the GObject properties."""
     found = {}
     for arg in args:
         spec = raw.find_property(arg['property'].replace('_', '-')) if arg['kind'] != 'refused' else None
@@ -152,7 +152,8 @@ def _attributes(raw, args):
 
 
 def forward_of(raw):
-    """forward() of a class of C as PyTorch has it: without hooks, and what derived classes call by super()."""
+    """Returns forward() of a C class in PyTorch's form: without hooks; derived classes call it through
+    super()."""
     compute = restores(raw.do_compute if issubclass(raw, GTorch.Loss) else raw.do_forward)
 
     def forward(self, *values):
@@ -162,7 +163,7 @@ def forward_of(raw):
 
 
 def extra_repr_of(raw):
-    """extra_repr() of a class of C, which derived classes call by super()."""
+    """Returns extra_repr() of a C class, which derived classes call."""
 
     def extra_repr(self):
         try:
@@ -174,7 +175,7 @@ def extra_repr_of(raw):
 
 
 def layer(name):
-    """The class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear)."""
+    """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear)."""
     raw, row = getattr(GTorch, name), LAYERS[name]
     args = row['args']
     spec = {arg['name']: REQUIRED if arg['required'] else ABSENT for arg in args}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The memory of devices, in the words of torch.cuda.memory."""
+"""The memory of devices, in the terms of torch.cuda.memory."""
 
 import os
 import pickle
@@ -21,7 +21,7 @@ from gi.overrides._gtorch_convert import (
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
 
 def _allocator(device):
@@ -29,7 +29,7 @@ def _allocator(device):
 
 
 class MemorySource(GTorch.MemorySource):
-    """Where memory comes from: a subclass has allocate() and release()."""
+    """A source of memory: a subclass defines allocate() and release()."""
 
     __module__ = OVERRIDES
 
@@ -43,7 +43,7 @@ class MemorySource(GTorch.MemorySource):
 
 @final
 class MemoryPool(GTorch.MemoryPool):
-    """Memory apart from that of everybody else: with pool: ... or GTorch.cuda.use_mem_pool(pool)."""
+    """A private memory pool: with pool: ... or GTorch.cuda.use_mem_pool(pool)."""
 
     __module__ = OVERRIDES
 
@@ -69,7 +69,7 @@ class MemoryPool(GTorch.MemoryPool):
         return leave(self)
 
     def snapshot(self):
-        """What is in the pool, as a list of segments."""
+        """Returns the contents of the pool, as a list of segments."""
         return pickle.loads(GTorch.MemoryPool.snapshot(self).get_data())['segments']
 
 
@@ -86,7 +86,7 @@ def use_mem_pool(pool, device=None):
 
 
 def _mem_pool(allocator=None, use_on_oom=False, device=None):
-    """A private pool of the current GPU; allocator: where it has its memory from."""
+    """A private pool of the current GPU; allocator: its source of memory."""
     return MemoryPool(cuda_device(device), allocator, use_on_oom)
 
 
@@ -96,7 +96,8 @@ def _pluggable(path_to_so_file, alloc_fn_name, free_fn_name):
 
 
 def change_current_allocator(allocator, device=None):
-    """Lets all memory of a device, else of all GPUs, come from there; before anything was allocated."""
+    """Makes it the source of all memory of a device, or of all GPUs; must be called before anything was
+    allocated."""
     if device is not None:
         return _allocator(device).set_source(allocator)
     changed = []
@@ -114,12 +115,12 @@ def change_current_allocator(allocator, device=None):
 
 
 def _has_none(device):
-    """Does the call mean the current GPU where there is none? It has no memory, then."""
+    """Tells whether the call means the current GPU although there is none: then there is no memory."""
     return device is None and not GTorch.DeviceManager.get_default().is_available()
 
 
 def memory_stats(device=None):
-    """All that is counted, by the names of PyTorch; nothing without a GPU."""
+    """Returns all statistics, under PyTorch's names; empty without a GPU."""
     if _has_none(device):
         return {}
     allocator = _allocator(device)
@@ -127,21 +128,21 @@ def memory_stats(device=None):
 
 
 def memory_summary(device=None, abbreviated=False):
-    """A table of all that is counted."""
+    """Returns a table of all statistics."""
     return _allocator(device).to_summary(abbreviated)
 
 
 def memory_snapshot(device=None):
-    """All segments of memory, with the blocks in them."""
+    """Returns all segments of memory, with the blocks in them."""
     return pickle.loads(_allocator(device).snapshot().get_data())['segments']
 
 
-# What caching_allocator_alloc() has given, by device and address.
+# The results of caching_allocator_alloc(), by device and address.
 _blocks = {}
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Memory without a tensor; its address."""
+    """Allocates memory without a tensor; returns its address."""
     block = _allocator(device).alloc(size, stream)
     _blocks[block.get_address()] = block
     return block.get_address()
@@ -156,7 +157,7 @@ def caching_allocator_delete(mem_ptr):
 
 
 def _record_history(enabled='all', max_entries=100000, device=None):
-    """Begins, or with None ends, to remember where memory is allocated."""
+    """Starts, or with None ends, recording where memory is allocated."""
     level = convert_enum(GTorch.HistoryLevel, enabled if enabled is not None else 'never')
     return _allocator(device).record_history(level, max_entries if enabled is not None else 0)
 
@@ -174,7 +175,7 @@ def _count(name):
 
 
 def empty_cache(device=None):
-    """Gives memory back that no tensor holds; does nothing without a GPU."""
+    """Frees cached memory that no tensor uses; does nothing without a GPU."""
     if not _has_none(device):
         _allocator(device).trim()
 

@@ -10,8 +10,8 @@ import sys
 
 
 def _load():
-    """The module, or None where there is none for any Python. One that is there and does not work, and one that
-    is there for another Python only, are errors: without it calls take several times as long."""
+    """Returns the module, or None if there is none for any Python. A broken module, or one for another
+    Python only, is an error: without it calls take several times as long."""
     if os.environ.get('GTORCH_NO_MIXIN'):
         return None
     try:

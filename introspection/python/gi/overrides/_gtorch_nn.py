@@ -23,7 +23,7 @@ from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 MEMBERS = (RawTensor, RawModule)
 _embedding = ops.FUNCTIONS['embedding']
@@ -36,7 +36,7 @@ def _forward(self, *inputs):
     return result
 
 
-# What C calls.
+# The function that C calls.
 def _do_forward(self, *inputs):
     return passing(type(self).__name__, _forward, self, *inputs)
 
@@ -101,7 +101,7 @@ class Module(RawModule):
             raise error.__cause__ or error
 
     def _own_kind(self, name):
-        """What this module has by the name: 'parameter', 'buffer', 'module' or None."""
+        """Returns the kind of the member with this name: 'parameter', 'buffer', 'module' or None."""
         try:
             kind = self.get_member_kind(name)
         except RuntimeError:  # before Module.__init__()
@@ -117,7 +117,7 @@ class Module(RawModule):
             raise KeyError(f'{type(self).__name__}.{name} is an attribute already, and no member can have its name')
 
     def _take(self, name, value):
-        """Assigns to a parameter, buffer or module; False if the name is something else's."""
+        """Assigns to a parameter, buffer or module; returns False if the name is none of these."""
         own = kind = self._own_kind(name)
         if isinstance(value, GTorch.Parameter):
             kind = 'parameter'
@@ -141,7 +141,7 @@ class Module(RawModule):
         return True
 
     def _may_be_member(self, name, value=None):
-        """Is it worth asking C? What begins with _ is mostly something else, and often asked for."""
+        """Tells whether to ask C. Names that begin with _ are mostly something else, and are read often."""
         if not name.startswith('_'):
             return True
         former = self.__dict__.get(name, False)
@@ -165,7 +165,7 @@ class Module(RawModule):
             super().__delattr__(name)
 
     def __getattr__(self, name):
-        # only what is not found otherwise comes here
+        # called only for names that are not found otherwise
         if not name.startswith('__'):
             kind = self._own_kind(name)
             if kind == 'module':
@@ -182,7 +182,7 @@ class Module(RawModule):
         self._show(name, parameter)
 
     def register_module(self, name, module):
-        """Puts a module into this one, or with None takes out the one of the name."""
+        """Adds a child module, or with None removes the one of the name."""
         if module is not None:
             self._check_free(name)
             RawModule.register_module(self, name, module)
@@ -191,7 +191,7 @@ class Module(RawModule):
         self._show(name, module)
 
     def unregister(self, name):
-        """Takes a member out."""
+        """Removes a member."""
         RawModule.unregister(self, name)
         self.__dict__.pop(name, None)
         return True
@@ -229,14 +229,15 @@ class Module(RawModule):
         return True
 
     def train(self, mode=True):
-        """Prepares the module and all inside for training, those with a train() of their own by that."""
+        """Sets the module and all descendants to training mode, those with a train() of their own through
+        that."""
         mode = convert_bool(mode)
         RawModule.train(self, mode)
         _train_inside(self, mode)
         return self
 
     def eval(self):
-        """The same as train(False)."""
+        """Does the same as train(False)."""
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
@@ -261,7 +262,7 @@ class Module(RawModule):
         return hooks.HookHandle.of(self, number)
 
     def apply(self, function, *data):
-        """Calls @function with each module inside, and last with this one; gives the module."""
+        """Calls @function with each descendant, and last with this module; returns the module."""
 
         def call(module, *_data):
             function(module, *data)
@@ -321,7 +322,7 @@ def _sequential():
         return row
 
     class Sequential(GTorch.Sequential):
-        """One module after the other: GTorch.nn.Sequential(a, b, c)."""
+        """A chain of modules: GTorch.nn.Sequential(a, b, c)."""
 
         __module__ = OVERRIDES
 
@@ -382,12 +383,12 @@ def _sequential():
             return self
 
         def insert(self, position, module):
-            """Puts a module before the one at a position."""
+            """Inserts a module before the one at a position."""
             GTorch.Sequential.insert(self, self._position(position, 1), module)
             return self
 
         def pop(self, position=-1):
-            """Takes a module out, and gives it."""
+            """Removes a module, and returns it."""
             found = self[position]
             del self[position]
             return found

@@ -15,7 +15,7 @@ from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawOptimizer = GTorch.Optimizer
 RawGroup = GTorch.ParamGroup
 
@@ -28,7 +28,8 @@ GROUP = {
 
 
 def _check_forms(name, row, values):
-    """Arguments that choose how a step is computed: here there is one way, which has the results of all."""
+    """Arguments that select an implementation of the step: here there is only one, which gives the same
+    results."""
     chosen = []
     for arg in row['args']:
         key, form = arg['name'], arg['form']
@@ -47,7 +48,7 @@ def _check_forms(name, row, values):
 
 
 def list_model(params):
-    """A list model of what is one, or of parameters."""
+    """Returns a list model itself, or one of the parameters."""
     if isinstance(params, Gio.ListModel):
         return params
     if isinstance(params, RawTensor):
@@ -64,7 +65,7 @@ WHOLE = {arg['name'] for row in OPTIMIZERS for arg in row['args']}
 
 
 def _group(name, given, defaults):
-    """A group from PyTorch's dictionary."""
+    """Creates a group from PyTorch's dictionary."""
     settings = {**defaults, **given}
     params = settings.pop('params')
     for key in settings:
@@ -86,7 +87,7 @@ def _setting(name, key, value):
 
 
 def _groups(name, params):
-    """The parameters as groups: one, or one for each of PyTorch's dictionaries."""
+    """Returns the parameters as groups: one, or one for each of PyTorch's dictionaries."""
     if isinstance(params, (Gio.ListModel, RawTensor)):
         return [{'params': params}]
     params = list(params)
@@ -101,7 +102,7 @@ def _groups(name, params):
 
 
 class ParamGroup(RawGroup):
-    """Parameters with settings of their own; group['lr'] and group.lr are the same."""
+    """Parameters with their own settings; group['lr'] and group.lr are the same."""
 
     __module__ = OVERRIDES
 
@@ -121,7 +122,7 @@ class ParamGroup(RawGroup):
 
     def __getitem__(self, key):
         if key == 'params':
-            return tuple(self.get_params())  # add_param_group() adds some
+            return tuple(self.get_params())  # add_param_group() adds further ones
         if key not in GROUP or (key == 'initial_lr' and key not in self.keys()):
             raise KeyError(key)
         return getattr(self, GROUP[key])
@@ -133,7 +134,8 @@ class ParamGroup(RawGroup):
 
 
 def _succeeds(function):
-    """step_param() for C, which wants to know whether it was successful: it was if it gives nothing."""
+    """Wraps step_param() for C, which needs to know whether it succeeded: returning None counts as
+    success."""
 
     def step_param(self, *args):
         return function(self, *args) is not False
@@ -142,7 +144,7 @@ def _succeeds(function):
 
 
 class Optimizer(RawOptimizer):
-    """What optimizers are derived from."""
+    """The base class of optimizers."""
 
     __module__ = OVERRIDES
 
@@ -163,7 +165,7 @@ class Optimizer(RawOptimizer):
         RawOptimizer.zero_grad(self, convert_bool(set_to_none))
 
     def add_param_group(self, group):
-        """A group, or PyTorch's dictionary: {'params': …, 'lr': …}."""
+        """Adds a group, or PyTorch's dictionary: {'params': …, 'lr': …}."""
         if isinstance(group, dict):
             defaults = {'learning_rate': self.get_learning_rate(), 'weight_decay': 0.0}
             group = _group('add_param_group()', group, defaults)
@@ -176,7 +178,7 @@ class Optimizer(RawOptimizer):
 
 
 def _optimizer(row):
-    """The class of a row."""
+    """Creates the class of a row."""
     raw = getattr(GTorch, row['name'])
 
     def init(self, params, *args, **options):
@@ -196,7 +198,7 @@ def _optimizer(row):
 
 
 def install(export, submodule):
-    """The base class comes first: PyGObject looks bases up only once."""
+    """The base class comes first: PyGObject looks up bases only once."""
     export('ParamGroup', override(ParamGroup))
     optim = {'Optimizer': export('Optimizer', override(Optimizer))}
     for row in OPTIMIZERS:

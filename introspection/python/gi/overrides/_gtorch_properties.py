@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The properties of the library's objects as attributes, of every class when it is first used.
+"""The properties of the library's objects as attributes, added to each class when it is first used.
 
-PyGObject lets any name be set on an object and keeps it in the object's dictionary: optimizer.learning_rate
-would be such a name, and a misspelled one would be no error. Here a property is read and set by its name, what
-cannot be set raises, and so does a name that the class does not have. Classes that a program derives take further
-names, as classes of Python do."""
+PyGObject allows any attribute on an object and stores it in the object's dictionary:
+optimizer.learning_rate would be such an attribute, and a misspelled one would be no error. Here a
+property is read and set under its name; assigning to a read-only or unknown name raises. Classes that a
+program derives allow further names, like other Python classes."""
 
 from gi.module import IntrospectionModule, get_introspection_module
 from gi.repository import GObject
@@ -16,14 +16,14 @@ WHOLE = tuple(GObject.GType.from_name(f'g{name}') for name in ('int', 'uint', 'i
 
 
 def python_class(kind):
-    """The class for a GType, which is made when it is first needed."""
+    """Returns the class for a GType, which is created on first use."""
     if kind.pytype is None and kind.name.startswith('GTorch'):
         getattr(get_introspection_module('GTorch'), kind.name[len('GTorch') :])
     return kind.pytype
 
 
 def convert(owner, spec, value):
-    """What the property takes, from what a program gives: PyGObject takes any object for a bool."""
+    """Converts a value that a program assigns to a property: PyGObject accepts any object for a bool."""
     from gi.overrides import _gtorch_convert as conversions
 
     kind = spec.value_type
@@ -60,7 +60,7 @@ def convert(owner, spec, value):
 
 
 def attribute(spec, function=None):
-    """A Python property for one of GObject's; @function sets it, and can tell of an error."""
+    """A Python property for one of GObject's; @function sets it, and can report an error."""
     name = spec.name
     is_size = spec.value_type.name == 'GTorchSize'
 
@@ -88,7 +88,7 @@ def attribute(spec, function=None):
 
 
 def check_name(self, name):
-    """An error if @name cannot be set on an object of a class of the library's."""
+    """Raises if @name cannot be set on an object of a class of the library."""
     cls = type(self)
     if name.startswith('_') or cls.__module__ not in OWN:
         return
@@ -125,12 +125,13 @@ def initialize(self, *args, **properties):
 
 
 def is_place(cls, name):
-    """Is it where a layer is made? PyTorch's layers have no such attribute, and those derived from them often do."""
+    """Tells whether it sets where a layer is created. PyTorch's layers have no such attribute, and those
+    derived from them often do."""
     return name in ('device', 'dtype') and any(base.__name__ == 'Module' for base in cls.__mro__)
 
 
 def prepare(cls):
-    """Gives @cls the properties that it adds to its base."""
+    """Adds to @cls the properties that it adds to its parent's."""
     for spec in GObject.list_properties(cls):
         name = spec.name.replace('-', '_')
         if spec.owner_type == cls.__gtype__ and not hasattr(cls, name) and not is_place(cls, name):
@@ -140,11 +141,12 @@ def prepare(cls):
 
 
 def final(cls):
-    """A class whose objects only C can make: what is derived from it would be of this class all the same."""
+    """A class whose objects only C can create: objects of a derived class would be of this class
+    nevertheless."""
 
     def refuse(derived, **_options):
         if derived.__module__ == '__gi__':
-            return  # a class of C's that is not in the typelib, such as that of the CPU
+            return  # a C class that is not in the typelib, such as that of the CPU
         raise TypeError(f'{derived.__name__}: {cls.__name__} cannot be derived from')
 
     cls.__init_subclass__ = classmethod(refuse)
@@ -152,7 +154,7 @@ def final(cls):
 
 
 class Module(IntrospectionModule):
-    """The namespace, which prepares classes when they are made."""
+    """The namespace, which prepares classes when they are created."""
 
     def __getattr__(self, name):
         made = IntrospectionModule.__getattr__(self, name)

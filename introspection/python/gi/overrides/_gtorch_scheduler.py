@@ -10,13 +10,13 @@ from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_steps import SCHEDULES
 
-OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace by it
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawScheduler = GTorch.LRScheduler
 LAST_EPOCH = {'name': 'last_epoch', 'required': False, 'default': -1, 'form': None, 'names': ['last_epoch']}
 
 
 def bind(name, row, first, args, options):
-    """The values of the arguments of a row by their names; @first is the one before them."""
+    """Returns the values of a row's arguments by name; @first is the one before them."""
     specs = {first: {'required': True, 'default': None}, **{arg['name']: arg for arg in row['args']}}
     names, n = list(specs), row['positional'] + 1
     if len(args) > n:
@@ -37,7 +37,7 @@ def bind(name, row, first, args, options):
 
 
 def _spread(name, arg, value):
-    """The properties of an argument, which may be several numbers."""
+    """Returns the properties of an argument, which may be several numbers."""
     if len(arg['names']) == 1:
         return {arg['names'][0]: value}
     found = list(value) if isinstance(value, (tuple, list)) else []
@@ -47,7 +47,7 @@ def _spread(name, arg, value):
 
 
 def to_properties(name, row, values):
-    """The values of the arguments as those of properties."""
+    """Converts the values of the arguments to those of properties."""
     found = dict(values)
     for arg in row['args']:
         if arg['name'] in found and arg['names'] not in ([], [arg['name']]):
@@ -68,12 +68,13 @@ def _attribute(arg):
 
 
 def attributes(row):
-    """The arguments that have not the names of properties."""
+    """Returns the arguments that are not named like their properties."""
     return {arg['name']: _attribute(arg) for arg in row['args'] if arg['names'] not in ([], [arg['name']])}
 
 
 def _compute(self, group, base_lr):
-    """compute() of a class that has PyTorch's get_lr(), which gives the learning rates of all groups."""
+    """Returns compute() for a class with PyTorch's get_lr(), which returns the learning rates of all
+    groups."""
     groups = list(self.optimizer.get_param_groups())
     found = list(self.get_lr())
     if len(found) != len(groups):
@@ -82,7 +83,7 @@ def _compute(self, group, base_lr):
 
 
 def _returns(function):
-    """compute() for C, which wants to know whether it was successful, too."""
+    """Wraps compute() for C, which needs to know whether it succeeded, too."""
 
     def compute(self, group, base_lr):
         return True, convert_double(function(self, group, base_lr))
@@ -91,7 +92,7 @@ def _returns(function):
 
 
 class LRScheduler(RawScheduler):
-    """What schedules are derived from: get_lr() gives the learning rates of all groups, or compute (group,
+    """The base class of schedules: get_lr() returns the learning rates of all groups, or compute (group,
     base_lr) that of one."""
 
     __module__ = OVERRIDES
@@ -120,7 +121,7 @@ class LRScheduler(RawScheduler):
 
 
 def _schedule(row):
-    """The class of a row."""
+    """Creates the class of a row."""
     raw = getattr(GTorch, row['name'])
     row = {**row, 'args': [*row['args'], LAST_EPOCH], 'positional': row['positional'] + 1}
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tensors by their names. PyGObject never lets go of the values of a table that C is given: here names and
-tensors go in two lists."""
+"""Tensors by name. PyGObject leaks the values of a table that is passed to C: here names and tensors are
+passed in two lists."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from gi.overrides._gtorch_convert import GTorch, RawTensor
 
 
 def check_text(function, argument, text):
-    """C would read up to the first null, and take two names for one."""
+    """C would read up to the first null character, and confuse two names."""
     if '\0' in text:
         raise ValueError(f'{function}(): {text!r} in {argument} has a null character')
 
@@ -31,7 +31,7 @@ def lists(function, argument, table):
 
 
 def texts(function, argument, table):
-    """Keys and values by turns."""
+    """Returns alternating keys and values."""
     if table is None:
         return None
     found = [text for pair in table.items() for text in pair]
@@ -43,7 +43,7 @@ def texts(function, argument, table):
 
 
 def pairs(found):
-    """What the C functions return, as a dictionary."""
+    """Converts the results of the C functions to a dictionary."""
     tensors, names = found
     return dict(zip(names, tensors))
 
@@ -64,7 +64,7 @@ def _load(raw):
     return load
 
 
-# Where the function for progress is among the arguments.
+# The position of the progress function among the arguments.
 PROGRESS = {'load': 3, 'load_file': 4, 'save': 5, 'save_file': 5}
 
 
@@ -83,5 +83,5 @@ def install(export, _submodule, _ops):
             raw = getattr(GTorch, f'safetensors_{name}_lists{how}')
             made = _save(whole, raw if how else with_progress(raw, PROGRESS[name]))
             made.__doc__ = getattr(GTorch, whole).__doc__
-            made.__wrapped__ = getattr(GTorch, whole)  # which takes the same
+            made.__wrapped__ = getattr(GTorch, whole)  # it takes the same arguments
             export(whole, made)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a tensor has in Python beside the operations: values, attributes, protocols."""
+"""The parts of a tensor that Python adds to the operations: values, attributes, protocols."""
 
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_ops as ops
@@ -41,7 +41,7 @@ TYPE_STRINGS = {
 
 
 class Shown:
-    """A tensor's memory for numpy, which keeps this object for as long as an array shows it."""
+    """A tensor's memory for numpy, which keeps this object as long as an array aliases the memory."""
 
     def __init__(self, tensor):
         interface = tensor._interface()
@@ -54,7 +54,7 @@ class Shown:
 
 
 def nest(values, shape):
-    """A flat list as lists in lists."""
+    """Converts a flat list to nested lists."""
     if not shape:
         return values[0]
     for size in reversed(shape[1:]):
@@ -69,7 +69,7 @@ def _empty(shape):
 
 
 def _names_device(value):
-    """Is it a device, its name or number, and not what stands for a dtype?"""
+    """Tells whether it is a device, its name or index, and not a dtype."""
     if isinstance(value, str):
         return value.partition(':')[0] in ('cpu', 'cuda')
     return isinstance(value, GTorch.Device) or (
@@ -78,7 +78,7 @@ def _names_device(value):
 
 
 def _awaitable(name):
-    """A method that gives a future of asyncio's; its work is that of the caller's current streams."""
+    """A method that returns an asyncio future; its work is on the caller's current streams."""
 
     def method(self, *args, cancellable=None):
         from gi.overrides._gtorch_context import awaitable, on_streams
@@ -125,24 +125,24 @@ class TensorMethods:
     nbytes = property(lambda self: self.numel() * self.itemsize)
 
     def item_async(self, cancellable=None):
-        """To await in asyncio: the one element as a number of Python's."""
+        """Reads the only element in asyncio, as a Python number."""
         whole = self.get_dtype() not in FLOATS + COMPLEX
         return (_item_int if whole else _item_double)(self, cancellable=cancellable)
 
     def to_async(self, device, cancellable=None):
-        """To await in asyncio: the tensor on a device."""
+        """Copies the tensor to a device in asyncio."""
         return _to_device(self, convert_device(device), cancellable=cancellable)
 
     def copy_async(self, src, cancellable=None):
-        """To await in asyncio: the elements of @src are written into this one."""
+        """Copies the elements of @src into this tensor in asyncio."""
         return _copy(self, src, cancellable=cancellable)
 
     def size(self, dim=None):
-        """The shape, or the size of one dimension."""
+        """Returns the shape, or the size of one dimension."""
         return self.shape if dim is None else self.get_size(index(dim))
 
     def stride(self, dim=None):
-        """How many elements lie between neighbours, of all dimensions or of one."""
+        """Returns the strides of all dimensions, or of one."""
         strides = tuple(self.get_strides())
         return strides if dim is None else strides[index(dim)]
 
@@ -160,7 +160,7 @@ class TensorMethods:
         return self.get_storage_offset()
 
     def requires_grad_(self, requires_grad=True):
-        """Sets whether gradients are wanted; gives the tensor."""
+        """Sets whether gradients are computed; returns the tensor."""
         self.set_requires_grad(convert_bool(requires_grad))
         return self
 
@@ -180,14 +180,15 @@ class TensorMethods:
         return hooks.HookHandle.of(self, hooks.register('register_hook', self, hook))
 
     def register_post_accumulate_grad_hook(self, hook, *data):
-        """Calls @hook with the tensor when backward() has added to its gradient; gives a number for remove_hook()."""
+        """Calls @hook with the tensor when backward() has added to its gradient; returns an id for
+        remove_hook()."""
         number = hooks.register('register_post_accumulate_grad_hook', self, hook, data)
         return hooks.HookHandle.of(self, number)
 
-    # Values
+    # --- values ---
 
     def tolist(self):
-        """The elements as numbers in lists."""
+        """Returns the elements as numbers in nested lists."""
         dtype, shape = self.dtype, self.shape
         if dtype in FLOATS:
             values = self.to_doubles()
@@ -245,10 +246,10 @@ class TensorMethods:
     def __format__(self, spec):
         return format(self.item() if spec and not self.ndim else repr(self), spec)
 
-    # Names of PyTorch's that stand for several functions
+    # --- methods of PyTorch that combine several functions ---
 
     def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False):
-        """The tensor in another dtype, on another device, or as another tensor is."""
+        """Returns the tensor with another dtype, on another device, or with both of another tensor."""
         flags = [arg for arg in args if isinstance(arg, bool)]
         if flags:
             non_blocking, copy = (flags + [copy])[:2]
@@ -287,19 +288,19 @@ class TensorMethods:
         return self.to(other.dtype)
 
     def split(self, split_size, dim=0):
-        """Cuts a dimension into parts of a size, or of the sizes in a list."""
+        """Splits a dimension into parts of one size, or of the sizes in a list."""
         if isinstance(split_size, (list, tuple)):
             return ops.METHODS['split_with_sizes'](self, split_size, dim=dim)
         return ops.METHODS['split'](self, split_size, dim)
 
     def numpy(self):
-        """An array that shows the same memory, which must be the CPU's."""
+        """Returns an array that aliases the memory, which must be the CPU's."""
         import numpy
 
         return numpy.asarray(self)
 
     def __array__(self, dtype=None, copy=None):
-        """For numpy. A way of looking at the memory that release() takes nothing away from."""
+        """Used by numpy. The array keeps the memory even after release()."""
         import numpy
 
         array = numpy.asarray(Shown(self))
@@ -321,7 +322,7 @@ class TensorMethods:
         return {
             'shape': self.shape,
             'typestr': ('|' if size == 1 else '<') + TYPE_STRINGS[self.dtype],
-            # numpy takes no null, which is where tensors without elements are
+            # numpy accepts no null pointer, which tensors without elements have
             'data': (self.get_data_ptr() or size, self.is_read_only()),
             'strides': tuple(s * size for s in self.get_strides()),
             'version': 3,
@@ -362,7 +363,7 @@ class TensorMethods:
 
 
 class PythonMethods:
-    """What the C accelerator has too, faster."""
+    """The methods that the C accelerator replaces by faster ones."""
 
     shape = property(lambda self: tuple(self.get_shape()))
     dtype = property(lambda self: self.get_dtype())
@@ -375,7 +376,7 @@ class PythonMethods:
         return self.get_numel()
 
     def item(self):
-        """The one element as a number of Python's."""
+        """Returns the only element as a Python number."""
         dtype = self.get_dtype()
         if dtype in FLOATS:
             return self.item_double()
@@ -401,7 +402,8 @@ class PythonMethods:
 
 
 def value_for(target, value):
-    """What is written into @target, as a tensor; a number that its dtype has not is an error, as in fill_()."""
+    """Converts a value that is written into @target to a tensor; a number that its dtype cannot represent
+    is an error, as in fill_()."""
     dtype, device = target.dtype, target.device
     if not is_number(value):
         from gi.overrides._gtorch_create import tensor
@@ -453,7 +455,7 @@ def clamp(self, min=None, max=None):
     if isinstance(max, RawTensor):
         self, max = self.minimum(max), None
     if self.dtype not in FLOATS and (isinstance(min, float) or isinstance(max, float)):
-        self = self.to(GTorch.get_default_dtype())  # as whole floats are floats too
+        self = self.to(GTorch.get_default_dtype())  # like floats without a fraction
     low, high = (float('-inf') if min is None else min), (float('inf') if max is None else max)
     return _clamp_between(self, low, high)
 
@@ -462,14 +464,14 @@ _squeeze_those = ops.METHODS['squeeze'] if mixin is None else mixin.TensorMixin.
 
 
 def squeeze(self, dim=None):
-    """Takes away dimensions of size 1: those in dim, of which () has none, or all."""
+    """Removes dimensions of size 1: those in dim, where () is none, or all."""
     if isinstance(dim, (list, tuple)) and not dim:
         return self.expand(self.shape)
     return _squeeze_those(self, dim)
 
 
 def var(name):
-    """var and std, whose first argument may say unbiased, as in PyTorch, for a correction of 1 or 0."""
+    """var and std, whose first argument may be unbiased, as in PyTorch, for a correction of 1 or 0."""
     plain = ops.METHODS[name] if mixin is None else getattr(mixin.TensorMixin, name)
 
     def method(self, *given, **options):
@@ -512,7 +514,7 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
 
 
 def repeat_interleave(self, repeats, dim=None):
-    """Repeats elements along dim: each as often, or as a tensor of integers says."""
+    """Repeats elements along dim: each the same number of times, or as a tensor of integers says."""
     name = 'repeat_interleave_tensor' if isinstance(repeats, RawTensor) else 'repeat_interleave'
     return ops.METHODS[name](self, repeats, [] if dim is None else [dim])
 
@@ -537,7 +539,7 @@ def conversions():
 
 
 def extra_methods():
-    """Methods by name that come after the operations, and may replace them."""
+    """Methods by name that are added after the operations, and may replace them."""
     return {
         **conversions(),
         'clamp': clamp,

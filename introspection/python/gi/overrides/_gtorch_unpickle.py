@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What pickles call. A process that reads one may not have the library yet: this loads it before all else."""
+"""The functions that pickles call. A process that reads one may not have loaded the library: this does so
+first."""
 
 from contextlib import contextmanager
 
@@ -12,7 +13,7 @@ from gi.overrides._gtorch_properties import convert
 
 @contextmanager
 def same_random_numbers():
-    """Whatever is drawn in the block was not."""
+    """Restores the random number generators after the block."""
     generator = GTorch.get_default_device().get_default_generator()
     before = generator.get_state()
     try:
@@ -22,7 +23,7 @@ def same_random_numbers():
 
 
 def make(cls, values):
-    """An object of a class, or of the library's class of the name, without its __init__()."""
+    """Creates an object of a class, or of the library's class of the name, without its __init__()."""
     if isinstance(cls, str):
         cls = getattr(GTorch, cls)
     specs = {spec.name: spec for spec in GObject.list_properties(cls)}
@@ -37,7 +38,7 @@ def make(cls, values):
 
 
 def tensor(data, dtype, shape, requires_grad, device):
-    """Raises where there is no such device."""
+    """Raises if there is no such device."""
     made = RawTensor.new_from_bytes(GLib.Bytes.new(data), GTorch.DType.from_name(dtype), shape)
     made = made.clone() if device == 'cpu' else made.to(device=device)
     return made.requires_grad_() if requires_grad else made

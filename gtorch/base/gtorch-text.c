@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Texts for messages. */
+
+#include "config.h"
+
+#include "base/gtorch-text-private.h"
+
+#include <string.h>
+
+#define TEXT  256
+#define SHOWN 60 /* bytes of a name */
+
+typedef struct
+{
+  gchar texts[8][TEXT];
+  guint next;
+} Texts;
+
+static gchar *
+next_text (void)
+{
+  /* Not __thread: a library that is loaded late gets no more than about 1 kB of static TLS. */
+  static GPrivate private = G_PRIVATE_INIT (g_free);
+  Texts *ring = g_private_get (&private);
+
+  if (ring == NULL)
+    {
+      ring = g_new0 (Texts, 1);
+      g_private_set (&private, ring);
+    }
+  return ring->texts[ring->next++ % G_N_ELEMENTS (ring->texts)];
+}
+
+const gchar *
+gtorch_name_str (const gchar *name)
+{
+  gsize length = strnlen (name, SHOWN + 1);
+  gchar *buffer = next_text (), *end;
+  g_autofree gchar *valid = NULL;
+
+  if (length > SHOWN)
+    for (length = SHOWN; length > SHOWN - 4 && (name[length] & 0xc0) == 0x80; length--)
+      ;
+  valid = g_utf8_make_valid (name, length); /* no byte becomes more than three */
+  end = g_stpcpy (buffer, valid);
+  if (name[length] != '\0')
+    g_stpcpy (end, "…");
+  return buffer;
+}
+
+const gchar *
+gtorch_shape_str (const gint64 *shape, gsize n_dims)
+{
+  gchar *buffer = next_text ();
+  gsize i, length = 0;
+
+  buffer[length++] = '[';
+  for (i = 0; i < n_dims && length < 220; i++)
+    length += g_snprintf (buffer + length, TEXT - length,
+                          i == 0 ? "%" G_GINT64_FORMAT : ", %" G_GINT64_FORMAT, shape[i]);
+  g_snprintf (buffer + length, TEXT - length, i < n_dims ? ", …]" : "]");
+  return buffer;
+}

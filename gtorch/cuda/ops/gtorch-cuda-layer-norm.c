@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Layer norm. */
+
+#include "config.h"
+
+#include <math.h>
+
+#include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+
+#define PART 64 /* rows per partial sum of the gradients of weight and bias, at least */
+
+gboolean
+gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  guint dtype = call->compute, i;
+  g_autoptr (GTorchImpl) y = NULL;
+  GTorchImpl *packed[3] = { NULL };
+  GtLayerNorm p = { .eps = call->attrs[1].d };
+  gboolean ok = FALSE;
+
+  if (call->inputs[0]->numel == 0)
+    { /* rows without elements have NaN as their mean */
+      const gdouble nan = NAN;
+
+      return gtorch_cuda_fill_with (call->outputs[1], GTORCH_DTYPE_FLOAT64, &nan, lane, error)
+             && gtorch_cuda_fill_with (call->outputs[2], GTORCH_DTYPE_FLOAT64, &nan, lane, error);
+    }
+  for (i = 0; i < 3; i++)
+    if (call->inputs[i] != NULL)
+      {
+        packed[i] = gtorch_cuda_pack (call->inputs[i], dtype, lane, error);
+        if (packed[i] == NULL)
+          goto done;
+      }
+  y = gtorch_cuda_pack_output (call->outputs[0], dtype, error);
+  if (y == NULL)
+    goto done;
+  p.rows = call->outputs[1]->numel;
+  p.n = packed[0]->numel / p.rows;
+  p.x = gtorch_impl_data (packed[0]);
+  p.weight = packed[1] != NULL ? gtorch_impl_data (packed[1]) : NULL;
+  p.bias = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
+  p.y = gtorch_impl_data (y);
+  p.mean = gtorch_impl_data (call->outputs[1]);
+  p.rstd = gtorch_impl_data (call->outputs[2]);
+  ok = gtorch_cuda_run_rows (&gtorch_kernels_layer_norm, dtype, lane, p.rows, p.n,
+                             (guintptr) p.y | (guintptr) p.x | (guintptr) p.weight
+                                 | (guintptr) p.bias,
+                             &p, error)
+       && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
+done:
+  gtorch_impl_clear (packed, 3);
+  return ok;
+}
+
+gboolean
+gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  guint dtype = call->compute, compute = gtorch_dtype_infos[dtype].compute, i;
+  GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
+  g_autoptr (GTorchImpl) sums = NULL;
+  GtLayerNormGrad p = { NULL };
+  GtLayerNormSums s = { NULL };
+  GtAddParts a = { NULL };
+  gboolean ok = FALSE;
+
+  for (i = 0; i < 5; i++)
+    if (call->inputs[i] != NULL
+        && (packed[i] = gtorch_cuda_pack (call->inputs[i], dtype, lane, error)) == NULL)
+      goto done;
+  for (i = 0; i < 3; i++)
+    if ((out[i] = gtorch_cuda_pack_output (call->outputs[i], dtype, error)) == NULL)
+      goto done;
+  if (packed[1]->numel == 0)
+    {
+      ok = gtorch_cuda_clear (call->outputs[1], lane, error)
+           && gtorch_cuda_clear (call->outputs[2], lane, error);
+      goto done;
+    }
+  p.g = s.g = gtorch_impl_data (packed[0]);
+  p.x = s.x = gtorch_impl_data (packed[1]);
+  p.weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
+  p.mean = s.mean = gtorch_impl_data (packed[3]);
+  p.rstd = s.rstd = gtorch_impl_data (packed[4]);
+  p.grad = gtorch_impl_data (out[0]);
+  p.rows = s.rows = packed[3]->numel;
+  p.n = s.n = a.n = packed[1]->numel / p.rows;
+  s.part = MAX (PART, (p.rows + 511) / 512);
+  a.parts = (p.rows + s.part - 1) / s.part;
+  sums =
+      gtorch_cuda_scratch (lane, a.parts * 2 * p.n * (gint64) gtorch_dtype_size (compute), error);
+  if (sums == NULL)
+    goto done;
+  a.sums = s.sums = gtorch_impl_data (sums);
+  a.grads[0] = gtorch_impl_data (out[1]);
+  a.grads[1] = gtorch_impl_data (out[2]);
+  ok = gtorch_cuda_run_blocks (&gtorch_kernels_layer_norm_grad, dtype, lane, p.rows, &p, error)
+       && gtorch_cuda_run (&gtorch_kernels_layer_norm_sums, dtype, lane, a.parts * p.n, &s, error)
+       && gtorch_cuda_run (&gtorch_kernels_add_parts, dtype, lane, 2 * p.n, &a, error);
+  for (i = 0; ok && i < 3; i++)
+    ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
+done:
+  gtorch_impl_clear (packed, 5);
+  gtorch_impl_clear (out, 3);
+  return ok;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "dispatch/gtorch-grad-mode.h"
+
+#include "stream/gtorch-stream-private.h"
+
+struct _GTorchGradGuard
+{
+  GTorchGuard parent;
+};
+
+G_DEFINE_BOXED_TYPE (GTorchGradGuard, gtorch_grad_guard, gtorch_grad_guard_ref,
+                     gtorch_grad_guard_unref)
+
+/**
+ * gtorch_is_grad_enabled:
+ *
+ * Tells whether operations of this thread are recorded for gradients.
+ *
+ * Returns: %TRUE unless it was turned off
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_is_grad_enabled (void)
+{
+  gtorch_guards_settle ();
+  return !gtorch_thread.no_grad;
+}
+
+/**
+ * gtorch_set_grad_enabled:
+ * @enabled: whether to record
+ *
+ * Turns the recording of gradients in this thread on or off, within a [struct@GradGuard] until that
+ * ends. The guards of [func@no_grad] and [func@enable_grad] restore the former state by themselves.
+ *
+ * Returns: the former state
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_set_grad_enabled (gboolean enabled)
+{
+  gboolean before;
+
+  gtorch_guards_settle ();
+  before = !gtorch_thread.no_grad;
+  gtorch_thread.no_grad = !enabled;
+  return before;
+}
+
+static GTorchGradGuard *
+guard_new (gboolean enabled)
+{
+  GTorchGradGuard *self = gtorch_guard_new (sizeof *self, NULL);
+
+  gtorch_change_byte (&self->parent.change, &gtorch_thread.no_grad, !enabled);
+  return self;
+}
+
+/**
+ * gtorch_no_grad:
+ *
+ * Turns the recording of gradients off until the guard ends.
+ *
+ * Returns: (transfer full): a guard
+ *
+ * Since: 0.1
+ */
+GTorchGradGuard *
+gtorch_no_grad (void)
+{
+  return guard_new (FALSE);
+}
+
+/**
+ * gtorch_enable_grad:
+ *
+ * Turns the recording of gradients on until the guard ends.
+ *
+ * Returns: (transfer full): a guard
+ *
+ * Since: 0.1
+ */
+GTorchGradGuard *
+gtorch_enable_grad (void)
+{
+  return guard_new (TRUE);
+}
+
+/**
+ * gtorch_grad_guard_end:
+ * @guard: a guard
+ *
+ * Restores the state from before the guard, or leaves that to a younger guard that lasts. Does nothing the
+ * second time. In another thread than its own it ends the guard when that thread next begins or ends a guard,
+ * or runs an operation.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_grad_guard_end (GTorchGradGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  gtorch_guard_end (guard);
+}
+
+/**
+ * gtorch_grad_guard_ref:
+ * @guard: a guard
+ *
+ * Adds a reference.
+ *
+ * Returns: (transfer full): @guard
+ *
+ * Since: 0.1
+ */
+GTorchGradGuard *
+gtorch_grad_guard_ref (GTorchGradGuard *guard)
+{
+  g_return_val_if_fail (guard != NULL, NULL);
+  return gtorch_guard_ref (guard);
+}
+
+/**
+ * gtorch_grad_guard_unref:
+ * @guard: (transfer full): a guard
+ *
+ * Drops a reference; the last one ends the guard.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_grad_guard_unref (GTorchGradGuard *guard)
+{
+  g_return_if_fail (guard != NULL);
+  gtorch_guard_unref (guard);
+}

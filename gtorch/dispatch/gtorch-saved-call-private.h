@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/dispatch/gtorch-op-private.h>
+
+G_BEGIN_DECLS
+
+/* A call that outlives its caller. */
+typedef struct
+{
+  GTorchOpCall call;
+  GTorchImpl *
+      *inputs; /* aliases of the operands, so that release () and set_data () do not reach them */
+  GTorchAttr *attrs;
+} GTorchSavedCall;
+
+/* Gives the alias for an operand; NULL: gtorch_impl_alias (). */
+typedef GTorchImpl *(*GTorchAliasFunc) (GTorchImpl *impl, gpointer data);
+
+GTorchSavedCall *gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias,
+                                        gpointer data);
+void gtorch_saved_call_free (GTorchSavedCall *saved);
+/* Runs the kernel in this thread, with the default stream current. */
+gboolean gtorch_saved_call_run (GTorchSavedCall *saved, GError **error);
+
+G_END_DECLS

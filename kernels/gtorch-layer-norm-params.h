@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include "gtorch-kernel-params.h"
+
+/* Layer norm of rows of n elements; weight and bias may be NULL. */
+typedef struct
+{
+  const void *x, *weight, *bias;
+  void *y, *mean, *rstd;
+  int64_t rows, n;
+  double eps;
+} GtLayerNorm;
+GT_SIZE (GtLayerNorm, 72);
+
+/* The gradient of x; mean and rstd as they were stored. */
+typedef struct
+{
+  const void *g, *x, *weight, *mean, *rstd;
+  void *grad;
+  int64_t rows, n;
+} GtLayerNormGrad;
+GT_SIZE (GtLayerNormGrad, 64);
+
+/* Partial gradients of weight and bias, over `part` rows each: sums is [parts, 2, n], of accumulators. */
+typedef struct
+{
+  const void *g, *x, *mean, *rstd;
+  void *sums;
+  int64_t rows, n, part;
+} GtLayerNormSums;
+GT_SIZE (GtLayerNormSums, 64);
+
+/* Adds the parts of sums [parts, 2, n] in order: grads[0] of the weight, grads[1] of the bias. */
+typedef struct
+{
+  const void *sums;
+  void *grads[2];
+  int64_t parts, n;
+} GtAddParts;
+GT_SIZE (GtAddParts, 40);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Layer norm. */
+
+#include "gtorch-layer-norm-params.h"
+#include "gtorch-rows.cuh"
+
+template <typename T, typename C, int V, int K>
+static __device__ __forceinline__ void
+layer_norm (const GtLayerNorm &p)
+{
+  __shared__ C shared[32];
+  const int64_t row = (int64_t) blockIdx.x * blockDim.y + threadIdx.y, n = p.n;
+  gt_row<T, C, V, K> r;
+  C sum = 0, mean, rstd;
+
+  if (row >= p.rows)
+    return;
+  r.load ((const T *) p.x + row * n, n, 0);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    sum += r.x[i];
+  mean = gt_row_reduce (sum, gt_sum_of (), shared) / n;
+  sum = 0;
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    if ((threadIdx.x + i / V * blockDim.x) * V < n)
+      sum += (r.x[i] - mean) * (r.x[i] - mean);
+  rstd = 1 / sqrt (gt_row_reduce (sum, gt_sum_of (), shared) / n + (C) p.eps);
+#pragma unroll
+  for (int i = 0; i < V * K; i++)
+    r.x[i] = (r.x[i] - mean) * rstd;
+  if (p.weight != NULL)
+    {
+      r.combine (p.weight, n, [] (C x, C w) { return x * w; });
+    }
+  if (p.bias != NULL)
+    {
+      r.combine (p.bias, n, [] (C x, C w) { return x + w; });
+    }
+  r.store ((T *) p.y + row * n, n);
+  if (threadIdx.x == 0)
+    {
+      gt_put<T> (p.mean, row, mean);
+      gt_put<T> (p.rstd, row, rstd);
+    }
+}
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+layer_norm_long (const GtLayerNorm &p)
+{
+  __shared__ C shared[32];
+  const int64_t n = p.n;
+
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
+    {
+      const int64_t base = row * n;
+      C sum = 0, mean, rstd;
+
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        sum += gt_get<C, T> (p.x, base + i);
+      mean = gt_row_reduce (sum, gt_sum_of (), shared) / n;
+      sum = 0;
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C d = gt_get<C, T> (p.x, base + i) - mean;
+
+          sum += d * d;
+        }
+      rstd = 1 / sqrt (gt_row_reduce (sum, gt_sum_of (), shared) / n + (C) p.eps);
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          C y = (gt_get<C, T> (p.x, base + i) - mean) * rstd;
+
+          if (p.weight != NULL)
+            y *= gt_get<C, T> (p.weight, i);
+          if (p.bias != NULL)
+            y += gt_get<C, T> (p.bias, i);
+          gt_put<T> (p.y, base + i, y);
+        }
+      if (threadIdx.x == 0)
+        {
+          gt_put<T> (p.mean, row, mean);
+          gt_put<T> (p.rstd, row, rstd);
+        }
+    }
+}
+
+#define LAYER_NORM(dtype, T, C, form, V, K) \
+  GT_KERNEL (gt_layer_norm_##dtype##_##form, GtLayerNorm, 1024) { layer_norm<T, C, V, K> (p); }
+GT_EACH_ROW (LAYER_NORM)
+
+/* Computes the gradient of x, with a block for each row. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+layer_norm_grad (const GtLayerNormGrad &p)
+{
+  __shared__ C shared[32];
+  const int64_t n = p.n;
+
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
+    {
+      const int64_t base = row * n;
+      const C mean = gt_get<C, T> (p.mean, row), rstd = gt_get<C, T> (p.rstd, row);
+      C sum = 0, dot = 0;
+
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C w = p.weight != NULL ? gt_get<C, T> (p.weight, i) : (C) 1;
+          const C g = gt_get<C, T> (p.g, base + i) * w;
+
+          sum += g;
+          dot += g * (gt_get<C, T> (p.x, base + i) - mean);
+        }
+      sum = gt_row_reduce (sum, gt_sum_of (), shared) / n;
+      dot = gt_row_reduce (dot, gt_sum_of (), shared) * rstd * rstd / n;
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        {
+          const C w = p.weight != NULL ? gt_get<C, T> (p.weight, i) : (C) 1;
+          const C g = gt_get<C, T> (p.g, base + i) * w;
+          const C d = gt_get<C, T> (p.x, base + i) - mean;
+
+          gt_put<T> (p.grad, base + i, rstd * (g - sum - d * dot));
+        }
+    }
+}
+
+/* Computes partial gradients of weight and bias. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+layer_norm_sums (const GtLayerNormSums &p)
+{
+  const int64_t n = p.n, parts = (p.rows + p.part - 1) / p.part;
+
+  for (GT_LOOP (i, parts * n))
+    {
+      int64_t at, part = gt_split (i, n, &at), end = min ((part + 1) * p.part, p.rows);
+      C dw = 0, db = 0;
+
+      for (int64_t row = part * p.part; row < end; row++)
+        {
+          const C g = gt_get<C, T> (p.g, row * n + at);
+
+          dw += g * (gt_get<C, T> (p.x, row * n + at) - gt_get<C, T> (p.mean, row))
+                * gt_get<C, T> (p.rstd, row);
+          db += g;
+        }
+      ((C *) p.sums)[part * 2 * n + at] = dw;
+      ((C *) p.sums)[part * 2 * n + n + at] = db;
+    }
+}
+
+/* Adds the parts in order. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+add_parts (const GtAddParts &p)
+{
+  for (GT_LOOP (i, 2 * p.n))
+    {
+      C sum = 0;
+
+      for (int64_t part = 0; part < p.parts; part++)
+        sum += ((const C *) p.sums)[part * 2 * p.n + i];
+      gt_put<T> (p.grads[i / p.n], i % p.n, sum);
+    }
+}
+
+#define OTHERS(dtype, T, C)                                                                    \
+  GT_KERNEL (gt_layer_norm_##dtype##_long, GtLayerNorm, 1024) { layer_norm_long<T, C> (p); }   \
+  GT_KERNEL (gt_layer_norm_grad_##dtype, GtLayerNormGrad, 1024) { layer_norm_grad<T, C> (p); } \
+  GT_KERNEL (gt_layer_norm_sums_##dtype, GtLayerNormSums, 1024) { layer_norm_sums<T, C> (p); } \
+  GT_KERNEL (gt_add_parts_##dtype, GtAddParts, 1024) { add_parts<T, C> (p); }
+GT_EACH_FLOAT (OTHERS)
