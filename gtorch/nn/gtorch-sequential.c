@@ -205,8 +205,8 @@ normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
  * @module: a module
  * @error: return location for an error
  *
- * Inserts a module before the one at @position. Those behind it that are named by their positions get the names
- * of their new ones; other names stay.
+ * Inserts a module before the one at @position. Those behind it that are named by their positions get the
+ * names of their new ones; other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX or, if @self is inside @module,
  *   %GTORCH_ERROR_INVALID

@@ -6,7 +6,7 @@ come from the rows of layers, through _gtorch_layer_table."""
 import math
 
 from gi.overrides import override
-from gi.repository import GLib, GObject
+from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_double
 from gi.overrides._gtorch_errors import restores
