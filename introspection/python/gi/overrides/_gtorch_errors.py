@@ -125,9 +125,10 @@ def passing(what, call, *args):
         told.message = message
         raise told from error
     finally:
+        # Told first and asked afterwards: the program may begin to end in between.
+        state.is_in_c = was_in_c
         if _last is not None and state is not _last:
             _stop(state)
-        state.is_in_c = was_in_c
 
 
 def passes(what, function):
@@ -143,9 +144,9 @@ def restoring(call, *args, **options):
     depth, found, longer = len(state.pending), None, None
     was_in_c = state.is_in_c
     state.depth += 1
+    state.is_in_c = True
     if _last is not None and state is not _last:
         _stop(state)
-    state.is_in_c = True
     try:
         return call(*args, **options)
     except Failure as error:
