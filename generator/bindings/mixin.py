@@ -41,7 +41,8 @@ def variable(arg):
     if arg.kind == 'int[]':
         values = [] if default is None else json.loads(default)
         text = f'{{ {len(values)}, {{ {", ".join(map(str, values)) or "0"} }} }}'
-        return f'Ints {name} = {text}', f'gt_ints ({{}}, &{name})', f'{name}.data, {name}.n'
+        test = 'gt_sizes' if arg.required else 'gt_ints'
+        return f'Ints {name} = {text}', f'{test} ({{}}, &{name})', f'{name}.data, {name}.n'
     if arg.kind == 'DType':
         return f'gint {name} = GTORCH_DTYPE_NONE', f'gt_dtype ({{}}, &{name})', name
     if arg.kind == 'enum':

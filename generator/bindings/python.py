@@ -42,7 +42,7 @@ def value(arg, bare=False):
         'double': f'_double({name})',
         'number': f'_double({name})',
         'bool': f'_bool({name})',
-        'int[]': f'_ints({name})',
+        'int[]': f'_sizes({name})' if arg.required else f'_ints({name})',
         'DType': f'_dtype({name})',
         'Device?': f'_device({name})',
         'Generator?': name,
@@ -160,4 +160,5 @@ def emit(rows):
             wrapper = Wrapper(row, in_place)
             text += wrapper.emit() + wrapper.entries()
         text += operator(row) if row.operator else ''
-    return fill('ops.py.in', 'file', functions=text)
+    first = [row.name for row in rows if row.scalar and row.operator and row.method]
+    return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)))

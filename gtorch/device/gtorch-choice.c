@@ -134,6 +134,9 @@ enum
   OVER,
 };
 
+/* Those of this thread that last. */
+static __thread GPtrArray *guards;
+
 static void
 let_go (GTorchGuard *self)
 {
@@ -155,6 +158,9 @@ gtorch_guard_new (gsize size, void (*ended) (void))
   self->ended = ended;
   gtorch_change_begin (&self->change);
   self->change.guard = self;
+  if (guards == NULL)
+    guards = g_ptr_array_new ();
+  g_ptr_array_add (guards, self);
   return self;
 }
 
@@ -176,20 +182,33 @@ gtorch_guard_unref (gpointer guard)
   let_go (self);
 }
 
+/* Is the caller the one that takes it from its last state to OVER? */
 static gboolean
-end_here (GTorchGuard *self)
+take_over (GTorchGuard *self)
 {
   gint former = __atomic_exchange_n (&self->state, OVER, __ATOMIC_ACQ_REL);
 
-  if (former == OVER)
-    return FALSE;
   if (former == STRAY)
     g_atomic_int_add (&gtorch_n_strays, -1);
-  gtorch_change_end (&self->change);
+  return former != OVER;
+}
+
+static void
+has_ended (GTorchGuard *self)
+{
   if (self->ended != NULL)
     self->ended ();
   let_go (self);
-  return TRUE;
+}
+
+static void
+end_here (GTorchGuard *self)
+{
+  if (!take_over (self))
+    return;
+  g_ptr_array_remove (guards, self);
+  gtorch_change_end (&self->change);
+  has_ended (self);
 }
 
 void
@@ -240,16 +259,32 @@ gtorch_thread_add_cleanup (void (*func) (void))
   cleanups[n_cleanups++] = func;
 }
 
+/* Only guards give back what they have changed. Any other change is on the stack of its thread. If one is
+ * left, the thread has ended inside of a call, as Python's daemon threads do at the end of the program, and
+ * that part of the stack is no longer there. */
+static void
+end_guards (void)
+{
+  gtorch_thread.changes = NULL;
+  while (guards != NULL && guards->len > 0)
+    {
+      GTorchGuard *self = g_ptr_array_steal_index (guards, guards->len - 1);
+
+      take_over (self);
+      self->change.older = NULL;
+      gtorch_thread.changes = &self->change;
+      gtorch_change_end (&self->change);
+      has_ended (self);
+    }
+  g_clear_pointer (&guards, g_ptr_array_unref);
+}
+
 static void
 drop_thread (gpointer data)
 {
   guint i;
 
-  while (gtorch_thread.changes != NULL)
-    if (gtorch_thread.changes->guard != NULL)
-      end_here (gtorch_thread.changes->guard);
-    else
-      gtorch_change_end (gtorch_thread.changes);
+  end_guards ();
   for (i = 0; i < GTORCH_MAX_DEVICES; i++)
     g_clear_object ((GObject **) &gtorch_thread.streams[i]);
   for (i = 0; i < n_cleanups; i++)

@@ -82,6 +82,14 @@ dup_input_name (const GTorchOpClass *op, guint i)
 }
 
 static void
+set_missing (GTorchOpCall *call, guint i, GError **error)
+{
+  g_autofree gchar *name = dup_input_name (call->op, i);
+
+  gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("“%s” is not a tensor"), name);
+}
+
+static void
 set_mismatch (GTorchOpCall *call, guint a, guint b, GError **error)
 {
   const GTorchImpl *x = call->inputs[a], *y = call->inputs[b];
@@ -189,7 +197,7 @@ find_device (GTorchOpCall *call, GError **error)
           if (i < call->op->n_inputs
               && gtorch_op_find_arg (call->op, TRUE, i)->kind == GTORCH_ARG_OPTIONAL_TENSOR)
             continue;
-          gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("tensor %u is not one"), i);
+          set_missing (call, i, error);
           return FALSE;
         }
       if (!check_alive (call, i, error))

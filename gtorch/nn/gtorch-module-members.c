@@ -342,9 +342,9 @@ remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **
  * @name: the name of a parameter, buffer or module of this module
  * @error: return location for an error
  *
- * Removes a parameter, a buffer or a module. Members that a layer computes with, such as the weight of
- * [class@Linear], cannot be removed: [method@Module.register_parameter] can set them to %NULL. The
- * modules in a [class@Sequential] are removed with its own functions.
+ * Removes a parameter, a buffer or a module. What a layer computes with, such as the weight of
+ * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] the
+ * modules behind a removed one move up, as [method@Sequential.remove] says.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no member of this name or it cannot be
  *   removed
@@ -365,7 +365,12 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
     return remove_tensor (self, priv->parameters, name, error);
   if (find_member (priv->buffers, name) != NULL)
     return remove_tensor (self, priv->buffers, name, error);
-  if (find_child (priv, name, &position) && !GTORCH_IS_SEQUENTIAL (self))
+  if (find_child (priv, name, &position) && GTORCH_IS_SEQUENTIAL (self))
+    {
+      gtorch_module_remove_child (self, position);
+      return TRUE;
+    }
+  if (find_child (priv, name, &position))
     {
       g_ptr_array_remove_index (priv->child_names, position);
       gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
@@ -378,24 +383,54 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
   return FALSE;
 }
 
-static void
-number_children (GTorchModulePrivate *priv, guint n)
+static gboolean
+has_child (GTorchModulePrivate *priv, const gchar *name)
 {
-  guint i;
+  guint position;
 
-  g_ptr_array_set_size (priv->child_names, 0);
-  for (i = 0; i < n; i++)
-    g_ptr_array_add (priv->child_names, g_strdup_printf ("%u", i));
+  return find_child (priv, name, &position);
+}
+
+/* The child at @i moves. If it is called by its former position its name becomes the new one; a name that
+ * the program gave stays, and so does a number whose successor is such a name. */
+static void
+rename_child (GTorchModulePrivate *priv, guint i, guint former, guint position)
+{
+  g_autofree gchar *number = g_strdup_printf ("%u", former);
+  g_autofree gchar *moved = g_strdup_printf ("%u", position);
+
+  if (strcmp (priv->child_names->pdata[i], number) != 0 || has_child (priv, moved))
+    return;
+  g_free (priv->child_names->pdata[i]);
+  priv->child_names->pdata[i] = g_steal_pointer (&moved);
+}
+
+/* The position, or the next number that is no name yet. */
+static gchar *
+free_number (GTorchModulePrivate *priv, guint number)
+{
+  gchar *name = g_strdup_printf ("%u", number);
+
+  while (has_child (priv, name) || find_member (priv->parameters, name) != NULL
+         || find_member (priv->buffers, name) != NULL)
+    {
+      g_free (name);
+      name = g_strdup_printf ("%u", ++number);
+    }
+  return name;
 }
 
 gboolean
 gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *child, GError **error)
 {
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  guint i;
 
   if (!check_child (self, child, error))
     return FALSE;
-  number_children (priv, priv->child_names->len + 1);
+  for (i = priv->child_names->len; i-- > position;)
+    rename_child (priv, i, i, i + 1);
+  g_ptr_array_insert (priv->child_names, (gint) position, free_number (priv, position));
   gtorch_object_list_splice (priv->children, position, 0, (gpointer *) &child, 1);
   g_atomic_int_inc (&gtorch_module_changes);
   return TRUE;
@@ -405,8 +440,11 @@ void
 gtorch_module_remove_child (GTorchModule *self, guint position)
 {
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  guint i;
 
-  number_children (priv, priv->child_names->len - 1);
+  g_ptr_array_remove_index (priv->child_names, position);
+  for (i = position; i < priv->child_names->len; i++)
+    rename_child (priv, i, i + 1, i);
   gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
   g_atomic_int_inc (&gtorch_module_changes);
 }

@@ -14,7 +14,8 @@
  *
  * A chain of modules: the output of each is the input of the next.
  *
- * It is a [iface@Gio.ListModel] of its modules, which are named `0`, `1` and so on.
+ * It is a [iface@Gio.ListModel] of its modules. Those that are put into it by position are named `0`, `1`
+ * and so on, and such names change with the position. A name that [method@Module.register_module] gave stays.
  *
  * ```c
  * g_autoptr (GTorchSequential) net = gtorch_sequential_new ();
@@ -165,7 +166,7 @@ gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GEr
  * @module: a module
  * @error: return location for an error
  *
- * Appends a module.
+ * Appends a module. Its name is its position, or the next number that is no name yet.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @self is inside @module
  *
@@ -204,7 +205,8 @@ normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
  * @module: a module
  * @error: return location for an error
  *
- * Inserts a module before the one at @position. The names of those behind it change.
+ * Inserts a module before the one at @position. Those behind it that are named by their positions get the
+ * names of their new ones; other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX or, if @self is inside @module,
  *   %GTORCH_ERROR_INVALID
@@ -227,7 +229,8 @@ gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *m
  * @position: the position; negative ones count from the end
  * @error: return location for an error
  *
- * Removes a module. The names of those behind it change.
+ * Removes a module. Those behind it that are named by their positions get the names of their new ones;
+ * other names stay.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INDEX
  *

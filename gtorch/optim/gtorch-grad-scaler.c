@@ -369,8 +369,13 @@ gtorch_grad_scaler_scale_list (GTorchGradScaler *self, GTorchTensor **outputs, g
   result = g_ptr_array_new_with_free_func (g_object_unref);
   for (i = 0; i < n_outputs; i++)
     {
-      GTorchTensor *scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
+      GTorchTensor *scaled = NULL;
 
+      if (GTORCH_IS_TENSOR (outputs[i]))
+        scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
+      else
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
+                     "scale_list", (guint) i);
       if (scaled == NULL)
         return NULL;
       g_ptr_array_add (result, scaled);

@@ -90,6 +90,7 @@ gtorch_holds_unregister (void)
 
   if (holds == NULL)
     return;
+  gtorch_unhold (0); /* what a call held in which the thread has ended */
   g_mutex_lock (&lock);
   for (link = &all_holds; *link != holds; link = &(*link)->next)
     ;

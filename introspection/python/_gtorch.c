@@ -186,6 +186,13 @@ gt_ints (PyObject *object, Ints *ints)
   return TRUE;
 }
 
+/* The same for those that have no default: None is left to Python, which refuses it. */
+static gboolean
+gt_sizes (PyObject *object, Ints *ints)
+{
+  return object != Py_None && gt_ints (object, ints);
+}
+
 static gboolean
 gt_dtype (PyObject *object, gint *value)
 {

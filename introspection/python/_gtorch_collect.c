@@ -87,18 +87,13 @@ hook_unref (gpointer data)
   PyGILState_Release (state);
 }
 
-/* Calls the hook with the tensor. Returns NULL with an error. */
+/* Takes the arguments; NULL with the error. */
 static PyObject *
-hook_call (gpointer data, GTorchTensor *tensor, GError **error)
+call (PyObject *function, PyObject *arguments, GError **error)
 {
-  PyObject *function = Py_XNewRef (((Hook *) data)->function);
-  PyObject *argument, *result;
+  PyObject *result = arguments != NULL ? PyObject_CallObject (function, arguments) : NULL;
 
-  if (function == NULL) /* the collector has cleared it */
-    Py_RETURN_NONE;
-  argument = pygobject_new ((GObject *) tensor);
-  result = argument != NULL ? PyObject_CallOneArg (function, argument) : NULL;
-  Py_XDECREF (argument);
+  Py_XDECREF (arguments);
   if (result == NULL)
     {
       if (PyErr_ExceptionMatches (PyExc_Exception))
@@ -108,8 +103,31 @@ hook_call (gpointer data, GTorchTensor *tensor, GError **error)
       if (error != NULL && *error == NULL)
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "a hook raised an exception");
     }
+  return result;
+}
+
+/* Calls it with the tensor; NULL with the error. */
+static PyObject *
+hook_call (gpointer data, GTorchTensor *tensor, GError **error)
+{
+  PyObject *function = Py_XNewRef (((Hook *) data)->function);
+  PyObject *result;
+
+  if (function == NULL) /* the collector has cleared it */
+    Py_RETURN_NONE;
+  result = call (function, Py_BuildValue ("(N)", pygobject_new ((GObject *) tensor)), error);
   Py_DECREF (function);
   return result;
+}
+
+/* A new reference, or NULL if the value is no tensor. */
+static GTorchTensor *
+dup_tensor (PyObject *value)
+{
+  if (value == NULL || !PyObject_TypeCheck (value, pygobject_lookup_class (G_TYPE_OBJECT))
+      || !GTORCH_IS_TENSOR (pygobject_get (value)))
+    return NULL;
+  return (GTorchTensor *) g_object_ref (pygobject_get (value));
 }
 
 static GTorchTensor *
@@ -117,11 +135,8 @@ call_gradient (GTorchTensor *grad, gpointer data, GError **error)
 {
   PyGILState_STATE state = PyGILState_Ensure ();
   PyObject *result = hook_call (data, grad, error);
-  GTorchTensor *changed = NULL;
+  GTorchTensor *changed = dup_tensor (result);
 
-  if (result != NULL && PyObject_TypeCheck (result, pygobject_lookup_class (G_TYPE_OBJECT))
-      && GTORCH_IS_TENSOR (pygobject_get (result)))
-    changed = (GTorchTensor *) g_object_ref (pygobject_get (result));
   Py_XDECREF (result);
   PyGILState_Release (state);
   return changed;
@@ -172,6 +187,137 @@ add_hook (PyObject *module, PyObject *args)
   if (pyg_error_check (&error))
     return NULL;
   return PyLong_FromUnsignedLongLong (id);
+}
+
+/* --- hooks of modules --- */
+
+/* PyGObject would keep some memory for each of them, and for each call. What they lead to is in the
+ * dictionary of the module, see _gtorch_hooks.py. */
+
+static GObject *
+get_module (PyObject *wrapper)
+{
+  GObject *object = PyObject_TypeCheck (wrapper, pygobject_lookup_class (G_TYPE_OBJECT))
+                        ? pygobject_get (wrapper)
+                        : NULL;
+
+  if (GTORCH_IS_MODULE (object))
+    return object;
+  PyErr_SetString (PyExc_TypeError, "the module is not initialized");
+  return NULL;
+}
+
+static PyObject *
+inputs_to_tuple (GTorchTensor **inputs, gsize n)
+{
+  PyObject *tuple = PyTuple_New (n);
+  gsize i;
+
+  for (i = 0; tuple != NULL && i < n; i++)
+    {
+      PyObject *input = pygobject_new ((GObject *) inputs[i]);
+
+      if (input == NULL)
+        Py_CLEAR (tuple);
+      else
+        PyTuple_SET_ITEM (tuple, i, input);
+    }
+  return tuple;
+}
+
+static GPtrArray *
+call_before (GTorchModule *module, GTorchTensor **inputs, gsize n, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      call (data,
+            Py_BuildValue ("(NN)", pygobject_new ((GObject *) module), inputs_to_tuple (inputs, n)),
+            error);
+  GPtrArray *others = NULL;
+  Py_ssize_t i;
+
+  if (result != NULL && PyList_Check (result))
+    {
+      others = g_ptr_array_new_with_free_func (g_object_unref);
+      for (i = 0; i < PyList_GET_SIZE (result); i++)
+        {
+          GTorchTensor *other = dup_tensor (PyList_GET_ITEM (result, i));
+
+          if (other != NULL)
+            g_ptr_array_add (others, other);
+        }
+    }
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return others;
+}
+
+static GTorchTensor *
+call_after (GTorchModule *module, GTorchTensor **inputs, gsize n, GTorchTensor *output,
+            gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      call (data,
+            Py_BuildValue ("(NNN)", pygobject_new ((GObject *) module), inputs_to_tuple (inputs, n),
+                           pygobject_new ((GObject *) output)),
+            error);
+  GTorchTensor *other = dup_tensor (result);
+
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return other;
+}
+
+static PyObject *
+add_module_hook (PyObject *self, PyObject *args)
+{
+  PyObject *wrapper, *function;
+  GTorchModule *module;
+  int after;
+  guint64 id;
+
+  if (!PyArg_ParseTuple (args, "OOp", &wrapper, &function, &after))
+    return NULL;
+  module = (GTorchModule *) get_module (wrapper);
+  if (module == NULL)
+    return NULL;
+  Py_INCREF (function);
+  id = after ? gtorch_module_register_forward_hook (module, call_after, function, hook_unref)
+             : gtorch_module_register_forward_pre_hook (module, call_before, function, hook_unref);
+  return PyLong_FromUnsignedLongLong (id);
+}
+
+static gboolean
+call_module (GTorchModule *module, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = call (data, Py_BuildValue ("(N)", pygobject_new ((GObject *) module)), error);
+  gboolean success = result != NULL;
+
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return success;
+}
+
+static PyObject *
+apply (PyObject *self, PyObject *args)
+{
+  PyObject *wrapper, *function;
+  GError *error = NULL;
+  GObject *module;
+
+  if (!PyArg_ParseTuple (args, "OO", &wrapper, &function))
+    return NULL;
+  module = get_module (wrapper);
+  if (module == NULL)
+    return NULL;
+  if (!gtorch_module_apply ((GTorchModule *) module, call_module, function, &error))
+    {
+      pyg_error_check (&error);
+      return NULL;
+    }
+  Py_RETURN_NONE;
 }
 
 /* --- collections --- */
@@ -409,6 +555,9 @@ collect_cycles (PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
   { "add_hook", add_hook, METH_VARARGS,
     "add_hook(tensor, function, accumulated): a hook that the collector sees; its number." },
+  { "add_module_hook", add_module_hook, METH_VARARGS,
+    "add_module_hook(module, function, after): a hook of a module; its number." },
+  { "apply", apply, METH_VARARGS, "apply(module, function): for each module inside, and it." },
   { "collect_cycles", collect_cycles, METH_VARARGS,
     "collect_cycles(classes, object): lets the collector see what their objects lead to." },
   { NULL, NULL, 0, NULL },

@@ -255,7 +255,7 @@ def members_are_replaced():
     assert isinstance(net.get_module('fc'), nn.Identity)
     assert net(ones(1, 2)).tolist() == [[9, 9]] and net.count == 1
     net.fc = None
-    assert net.fc is None and net.children() == []
+    assert net.fc is None and list(net.children()) == []
     del net.fc
     raises(AttributeError, lambda: net.fc, 'fc')
     net.scale = nn.Linear(1, 1)  # a module replaces a parameter

@@ -383,5 +383,19 @@ def a_block_that_was_not_begun_cannot_end():
                 pass
 
 
+@tap.case
+def functions_with_several_outputs_are_checked():
+    x = GTorch.ones([3], dtype=GTorch.float64).requires_grad_()
+    for check in (GTorch.gradcheck, GTorch.gradgradcheck):
+        assert check(lambda x: (x * x, x.detach(), x.exp()), x) and check(lambda x: [x * x * x], [x])
+    wrong = lambda x: (x * x, x * x.detach())  # noqa: E731
+    try:
+        GTorch.gradcheck(wrong, x)
+    except GLib.Error:
+        pass
+    else:
+        raise AssertionError('the second output is wrong')
+
+
 if __name__ == '__main__':
     tap.main()

@@ -33,6 +33,11 @@ class Stop(BaseException):
     """An exception that, like KeyboardInterrupt, is not derived from Exception."""
 
 
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError('no text')
+
+
 def leaf():
     return GTorch.ones([3], dtype=GTorch.float64).requires_grad_()
 
@@ -40,7 +45,8 @@ def leaf():
 def kinds(*errors):
     """Selects the exceptions that a way is tried with."""
     library = GLib.Error.new_literal(GTorch.error_quark(), 'an error of the library', GTorch.Error.SHAPE)
-    return (Boom('boom'), Stop('stop'), KeyError('key'), library)
+    texts = (Boom('not UTF-8: \udcff'), Boom('one\0two'), Silent())
+    return (Boom('boom'), Stop('stop'), KeyError('key'), library, *texts)
 
 
 # Each way wraps a given function in a callback of the kind, and makes a call that runs it.
@@ -170,6 +176,29 @@ def forward_in_a_container(func):
 @way('Module.forward')
 def forward_by_name(func):
     nn.Sequential(Add(func)).forward(GTorch.ones(2))
+
+
+@way('Module.forward')
+def forward_by_its_name_in_c(func):
+    class Named(nn.Module):
+        def do_forward(self, x):
+            func()
+            return x
+
+    nn.Sequential(Named())(GTorch.ones(2))
+
+
+@way('Function.forward', 'Function.backward')
+def function_by_its_names_in_c(func):
+    class Named(GTorch.Function):
+        def do_forward(self, context, inputs, *_length):
+            return [inputs[0] * 2]
+
+        def do_backward(self, context, grads, *_length):
+            func()
+            return [grads[0] * 2]
+
+    Named()(leaf()).sum().backward()
 
 
 @way('Module.forward_many')

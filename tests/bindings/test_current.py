@@ -761,7 +761,31 @@ def grad_mode_is_set_for_good_or_for_a_block():
 def the_cpu_is_no_gpu():
     for function in (cuda.set_device, lambda d: cuda.device(d).__enter__()):
         raises(ValueError, 'not cpu', function, 'cpu')
-    assert cuda.memory_allocated('cpu') >= 0
+    # Whatever takes a device.
+    needed = {'set_per_process_memory_fraction': (0.5,), 'caching_allocator_alloc': (512,), 'set_rng_state': (None,)}
+    tried = 0
+    for names in (vars(cuda), vars(cuda.memory)):
+        for name, function in names.items():
+            code = getattr(function, '__code__', None)
+            if name.startswith('__') or code is None or 'device' not in code.co_varnames[: code.co_argcount]:
+                continue
+            if name in ('use_mem_pool', 'change_current_allocator', 'can_device_access_peer'):
+                continue
+            raises(ValueError, 'not cpu', lambda: function(*needed.get(name, ()), device='cpu'))
+            tried += 1
+    assert tried > 20, tried
+    raises(ValueError, 'not cpu', cuda.can_device_access_peer, 0, 'cpu')
+    raises(ValueError, 'not cpu', cuda.can_device_access_peer, 'cpu', 0)
+    raises(ValueError, 'not cpu', lambda: cuda.change_current_allocator(None, 'cpu'))
+    for cls in (cuda.Stream, cuda.MemoryPool):
+        raises(ValueError, 'not cpu', lambda: cls('cpu'))
+        raises(ValueError, 'not cpu', lambda: cls(device='cpu'))
+    stream = GTorch.Stream('cpu')
+    for function in (cuda.stream, cuda.set_stream, cuda.Event().record, cuda.Event().wait):
+        raises(ValueError, 'one of cpu', function, stream)
+    raises(ValueError, 'one of cpu', lambda: cuda.graph(cuda.CUDAGraph(), stream=stream).__enter__())
+    with GTorch.Stream('cpu') as other:
+        GTorch.Event().record(other)  # which is for all devices
 
 
 NOTHING = """

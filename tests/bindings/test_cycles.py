@@ -137,13 +137,13 @@ def hook_of_a_child(w):
 @kind
 def hook_of_a_child_of_a_child(w):
     net = Net()
-    net.second.children()[0].register_forward_hook(lambda *_args: (net, w) and None)
+    list(net.second.children())[0].register_forward_hook(lambda *_args: (net, w) and None)
 
 
 @kind
 def hook_of_a_child_of_a_container(w):
     outer = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    outer.children()[1].register_forward_pre_hook(lambda *_args: (outer, w) and None)
+    list(outer.children())[1].register_forward_pre_hook(lambda *_args: (outer, w) and None)
 
 
 @kind
@@ -164,7 +164,7 @@ def hook_of_a_parameter(w):
 @kind
 def hook_of_a_parameter_far_below(w):
     net = Net()
-    net.second.children()[0].get_parameter('weight').register_hook(lambda grad: (net, w) and None)
+    list(net.second.children())[0].get_parameter('weight').register_hook(lambda grad: (net, w) and None)
     net(GTorch.ones(1, 2)).sum().backward()
 
 
@@ -237,7 +237,7 @@ def attribute_of_a_child(w):
 @kind
 def attribute_of_a_parameter(w):
     net = Net()
-    net.scale.up = lambda: (net, w)
+    net.scale._up = lambda: (net, w)
 
 
 @kind
@@ -281,7 +281,7 @@ def several_at_once(w):
     x = leaf()
     net.first.register_forward_hook(lambda *_args: (x, w) and None)
     x.register_hook(lambda grad: (net, w) and None)
-    net.scale.up = lambda: (x, net)
+    net.scale._up = lambda: (x, net)
     net.optimizer = GTorch.optim.SGD(net.parameters(), momentum=0.5)
 
 
@@ -595,7 +595,7 @@ def random_programs_lose_nothing():
                 rng.choice(tensors).register_hook(to(log, led))
             else:
                 net = rng.choice(nets)
-                where = rng.choice((net, net.first, net.second, net.second.children()[0]))
+                where = rng.choice((net, net.first, net.second, list(net.second.children())[0]))
                 where.register_forward_hook(to(log, led))
             expected += 1
         loss = sum((t.sum() for t in tensors), GTorch.tensor(0.0))

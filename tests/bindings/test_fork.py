@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Children of os.fork () and multiprocessing compute. A child that hangs is killed."""
+"""Processes end as they should: children of fork () compute, os.fork () and multiprocessing's, and threads may be in
+the middle of a call when the program ends. What hangs is killed."""
 
 import multiprocessing
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
@@ -86,6 +88,56 @@ def a_child_draws_the_same_numbers():
     read, write = os.pipe()
     in_child(lambda: os.write(write, repr(GTorch.randn([3]).tolist()).encode()))
     assert os.read(read, 1000).decode() == repr(GTorch.randn([3]).tolist())
+
+
+# Python ends such threads where they next need its lock: within a function that the library has called.
+ENDS_WITHIN = """
+import threading, time, gi
+gi.require_version('GTorch', '1')
+from gi.repository import GTorch
+
+class Twice(GTorch.Function):
+    def forward(self, context, x):
+        with GTorch.no_grad():
+            return x * 2
+
+    def backward(self, context, grad):
+        return grad * 2
+
+def hooks():
+    p = GTorch.ones(3).requires_grad_()
+    p.register_hook(lambda grad: grad * 2)
+    (p * 2).sum().backward()
+
+def functions():
+    p = GTorch.ones(3).requires_grad_()
+    Twice()(p).sum().backward()
+
+def streams():
+    GTorch.Stream('cpu').run(lambda _stream: GTorch.ones(3) + 1)
+
+def for_ever(step):
+    while True:
+        step()
+
+for step in {steps}:
+    threading.Thread(target=for_ever, args=(step,), daemon=True).start()
+time.sleep(0.15)
+"""
+N_ENDS = int(os.environ.get('GTORCH_FUZZ_RUNS', '8'))
+
+
+def programs_end_within(steps):
+    for _ in range(N_ENDS):
+        done = subprocess.run(
+            [sys.executable, '-c', ENDS_WITHIN.replace('{steps}', steps)], capture_output=True, timeout=LIMIT
+        )
+        assert done.returncode == 0, f'{steps}: {done.returncode}: {done.stderr.decode()[-2000:]}'
+
+
+tap.add('a_program_ends_while_threads_are_in_hooks', programs_end_within, '3 * (hooks,)')
+tap.add('a_program_ends_while_threads_are_in_functions', programs_end_within, '3 * (functions,)')
+tap.add('a_program_ends_while_threads_are_in_streams', programs_end_within, '(streams, hooks, functions)')
 
 
 if __name__ == '__main__':

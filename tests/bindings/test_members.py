@@ -169,7 +169,7 @@ def attributes_show_converted_members():
     net.norm = nn.BatchNorm1d(2)
     net.to(GTorch.float64)
     assert net.w.dtype == net.b.dtype == net.norm.running_mean.dtype == GTorch.float64
-    assert net.b is net.get_buffer('b') and net.w is net.parameters()[0]
+    assert net.b is net.get_buffer('b') and net.w is list(net.parameters())[0]
     net.load_state_dict({name: value + 3 for name, value in net.state_dict().items()})
     assert net.w.tolist() == [4, 4] and net.b.tolist() == [4, 4]
     assert net.norm.running_mean.tolist() == [3, 3]
@@ -203,11 +203,11 @@ def sequences_change_as_lists_do():
             else:
                 got = calls[way](net)
                 assert way != 'pop' or got is given
-            assert list(net) == expected == net.children(), way
+            assert list(net) == expected == list(net.children()), way
             assert len(net) == len(expected)
             assert [name for name, _ in net.named_children()] == [str(i) for i in range(len(expected))]
-            n_parameters = sum(len(one.parameters()) for one in expected)
-            assert len(net.parameters()) == len(net.state_dict()) == n_parameters
+            n_parameters = sum(len(list(one.parameters())) for one in expected)
+            assert len(list(net.parameters())) == len(net.state_dict()) == n_parameters
     net = nn.Sequential(nn.ReLU(), nn.Linear(1, 1), nn.Tanh())
     part = net[1:]
     assert isinstance(part, nn.Sequential) and list(part) == list(net)[1:]
@@ -223,7 +223,7 @@ def layers_keep_their_own_members():
     layer.bias = None
     assert list(layer.state_dict()) == ['weight'] and layer(GTorch.ones(1, 2)).tolist() == [[0, 0]]
     raises(GLib.Error, 'part of the layer', delattr, layer, 'weight')
-    assert layer.weight is layer.parameters()[0]
+    assert layer.weight is list(layer.parameters())[0]
 
 
 @tap.case

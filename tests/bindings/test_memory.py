@@ -85,7 +85,9 @@ def pools_serve_allocations_in_their_block():
     everything = cuda.memory_snapshot(0)
     assert {segment['segment_pool_id'] for segment in everything} == {(0, 0), pool.id}
     assert x.sum().item() + y.sum().item() + z.sum().item() == 0
-    raises(ValueError, 'the pool is of cuda:0', cuda.use_mem_pool(pool, 'cpu').__enter__)
+    raises(ValueError, 'the pool is of cuda:0', cuda.use_mem_pool(pool, 'cuda:1').__enter__)
+    raises(ValueError, 'not cpu', cuda.use_mem_pool(pool, 'cpu').__enter__)
+    raises(ValueError, 'one of cpu', cuda.use_mem_pool, GTorch.MemoryPool('cpu'))
 
 
 @tap.case

@@ -89,8 +89,24 @@ def exceptions_propagate_unchanged():
 
 
 @tap.case
-def a_wrong_result_of_forward_is_a_type_error():
-    raises(TypeError, lambda: NoTensor()(GTorch.ones(1)), 'not a tensor')
+def forward_gives_anything_to_python_and_a_tensor_to_c():
+    class Several(GTorch.Module):
+        def forward(self, x, h=None):
+            return x, x * 2, h
+
+    x, net, seen = GTorch.ones(1), Several(), []
+    for _ in range(2):
+        for result in (net(x), net(x, None), net(x, h=None)):
+            assert result[0] is x and result[1].item() == 2 and result[2] is None
+        assert net(x, x)[2] is x
+        net.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    assert len(seen) == 4 and seen[0][0] is x
+    wrong = NoTensor()(x)
+    assert not isinstance(wrong, GTorch.Tensor)
+    for inner in (net, NoTensor()):
+        raises(TypeError, lambda inner=inner: nn.Sequential(inner)(x), 'to C, which takes one tensor')
+    net.register_forward_hook(lambda _module, _inputs, output: output[1])
+    assert net(x).item() == 2
 
 
 @tap.case

@@ -117,7 +117,7 @@ def every_layer_is_restored():
             where = f'{how} of {name}: {made}, not {layer}'
             assert type(made) is type(layer) and text(made) == text(layer), where
             assert values_of(made) == values_of(layer) and same_state(made, layer), where
-            assert [p.requires_grad for p in made.parameters()] == [False] * len(layer.parameters()), where
+            assert [p.requires_grad for p in made.parameters()] == [False] * len(list(layer.parameters())), where
             assert all(type(p) is nn.Parameter for p in made.parameters()), where
             if shape is not None:
                 x = GTorch.rand(shape)
@@ -236,7 +236,7 @@ def optimizers_continue():
         lambda p: GTorch.optim.AdamW(p, weight_decay=0.5),
     ):
         net = nn.Linear(2, 3)
-        optimizer = make(net.parameters())
+        optimizer = make(list(net.parameters()))
         for n in (0, 3):
             train(net, optimizer, n)
             for how, way in DEEP.items():

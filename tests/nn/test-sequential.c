@@ -122,6 +122,54 @@ the_list_model_notifies_changes (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
 }
 
+/* The names of the children with spaces between them. */
+static gchar *
+names_of (GTorchSequential *row)
+{
+  g_auto (GStrv) names = gtorch_module_get_child_names (GTORCH_MODULE (row));
+
+  return g_strjoinv (" ", names);
+}
+
+#define assert_names(row, expected)           \
+  G_STMT_START                                \
+  {                                           \
+    g_autofree gchar *found = names_of (row); \
+                                              \
+    g_assert_cmpstr (found, ==, expected);    \
+  }                                           \
+  G_STMT_END
+
+static void
+names_that_the_program_gave_stay (void)
+{
+  g_autoptr (GTorchSequential) row = gtorch_sequential_new ();
+  g_autoptr (GTorchModule) relu = GTORCH_MODULE (gtorch_relu_new ());
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_sequential_append (row, relu, &error));
+  g_assert_true (gtorch_module_register_module (GTORCH_MODULE (row), "head", relu, &error));
+  g_assert_true (gtorch_sequential_append (row, relu, &error));
+  assert_names (row, "0 head 2");
+  g_assert_true (gtorch_sequential_insert (row, 0, relu, &error));
+  assert_names (row, "0 1 head 3");
+  g_assert_true (gtorch_sequential_remove (row, 0, &error));
+  assert_names (row, "0 head 2");
+  g_assert_true (gtorch_module_unregister (GTORCH_MODULE (row), "head", &error));
+  assert_names (row, "0 1");
+  g_assert_true (gtorch_module_unregister (GTORCH_MODULE (row), "0", &error));
+  assert_names (row, "0");
+  /* A number that is no position is a name, too, which no other child takes. */
+  g_assert_true (gtorch_module_register_module (GTORCH_MODULE (row), "2", relu, &error));
+  g_assert_true (gtorch_sequential_append (row, relu, &error));
+  assert_names (row, "0 2 3");
+  g_assert_true (gtorch_sequential_insert (row, 0, relu, &error));
+  assert_names (row, "0 1 2 3");
+  g_assert_no_error (error);
+  g_assert_false (gtorch_module_unregister (GTORCH_MODULE (row), "head", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
 static void
 a_row_cannot_contain_itself (void)
 {
@@ -247,6 +295,7 @@ main (int argc, char **argv)
   ADD (an_empty_row_is_the_identity);
   ADD (errors_tell_which_module);
   ADD (the_list_model_notifies_changes);
+  ADD (names_that_the_program_gave_stay);
   ADD (a_row_cannot_contain_itself);
   ADD (non_modules_are_errors);
   ADD (a_small_network_learns);

@@ -14,7 +14,7 @@ from gi.overrides import override
 
 from gi.overrides import _gtorch_create as create
 from gi.overrides import _gtorch_ops as ops
-from gi.overrides._gtorch_convert import DType, GTorch, RawTensor
+from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype, is_number, number_tensor
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
@@ -95,6 +95,7 @@ REPLACED = (
     'squeeze',
     'std',
     'to',
+    'unique',
     'var',
 )
 
@@ -104,8 +105,25 @@ if mixin is not None:
     _fallbacks = {**ops.METHODS, **vars(PythonMethods)}
     has_hook = mixin.set_up(Tensor, _fallbacks, _members, RawTensor.new_from_ints([0], [], 0, None))
 
+
+
+def _number_first(name, method):
+    """The method as a function, whose first argument may be a number."""
+
+    def call(*args, **options):
+        if args and not isinstance(args[0], RawTensor) and isinstance(args[-1], RawTensor) and is_number(args[0]):
+            args = (number_tensor(args[0], args[-1]), *args[1:])
+        return method(*args, **options)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = method.__doc__
+    return call
+
+
 for _name, _function in ops.FUNCTIONS.items():
     _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
+    if _name in ops.NUMBER_FIRST:
+        _method = _number_first(_name, _method)
     export(_name, _function if isinstance(_method, property) else _method)
 # The methods as functions, for languages that free callbacks together with the object whose method got
 # them.
@@ -131,6 +149,41 @@ def _import_parts():
 _import_parts()
 
 
+def _taking_dtypes(raw, *positions):
+    """@raw, in which PyGObject would take any int for a dtype."""
+
+    def call(*args):
+        return raw(*(convert_dtype(arg) if i in positions else arg for i, arg in enumerate(args)))
+
+    call.__name__ = call.__qualname__ = raw.__name__
+    call.__doc__ = raw.__doc__
+    return call
+
+
+# What takes dtypes beside the operations, and where.
+TAKING_DTYPES = {
+    'autocast_run': (1,),
+    'dtype_get_name': (0,),
+    'dtype_get_size': (0,),
+    'dtype_is_complex': (0,),
+    'dtype_is_floating_point': (0,),
+    'dtype_is_signed': (0,),
+    'dtype_promote': (0, 1),
+    'set_default_dtype': (0,),
+}
+for _name, _positions in TAKING_DTYPES.items():
+    export(_name, _taking_dtypes(globals().get(_name) or getattr(GTorch, _name), *_positions))
+for _name in ('get_name', 'get_size', 'is_complex', 'is_floating_point', 'is_signed', 'promote'):
+    if _name in vars(DType) and not isinstance(vars(DType)[_name], property):
+        _positions = TAKING_DTYPES[f'dtype_{_name}']
+        setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *_positions))
+for _name in ('new_from_bytes', 'new_from_doubles', 'new_from_floats', 'new_from_ints'):
+    _position = 1 if _name == 'new_from_bytes' else 2
+    setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), _position)))
+GTorch.AutocastGuard.new = staticmethod(_taking_dtypes(GTorch.AutocastGuard.new, 1))
+GTorch.Function.set_cast_inputs = _taking_dtypes(GTorch.Function.set_cast_inputs, 1)
+
+
 def _copies():
     from gi.overrides import _gtorch_copy
 
@@ -138,6 +191,28 @@ def _copies():
 
 
 _copies()
+
+
+
+def _name(owner, prefix=''):
+    """Gives functions the names that they are called by, which errors about their arguments have."""
+    for name, function in list(vars(owner).items()):
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        if name.startswith('_') or not isinstance(function, types.FunctionType):
+            continue
+        if '<' in function.__qualname__ or function.__name__ == name or function.__name__[0] == '_':
+            function.__name__, function.__qualname__ = name, f'{prefix}{name}'
+
+
+for _value in [*globals().values()]:
+    if isinstance(_value, types.ModuleType) and _value.__name__.startswith('gi.repository.GTorch'):
+        _name(_value)
+    elif isinstance(_value, type) and _value.__module__ == __name__:
+        _name(_value, f'{_value.__name__}.')
+_name(sys.modules[__name__])
+for _value in (TensorMethods, PythonMethods):
+    _name(_value, 'Tensor.')
 
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch

@@ -19,6 +19,7 @@ from gi.overrides._gtorch_convert import (
     convert_tensors,
     make_number,
 )
+from gi.overrides._gtorch_layers import ABSENT, bind, construct
 from gi.overrides._gtorch_state import lists, pairs
 
 
@@ -64,6 +65,15 @@ OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
 
 UNSCALED, STEPPED = range(2)
+# By position, with their properties.
+ARGUMENTS = {
+    'device': None,
+    'init_scale': 'scale_factor',
+    'growth_factor': 'growth_factor',
+    'backoff_factor': 'backoff_factor',
+    'growth_interval': 'growth_interval',
+    'enabled': 'enabled',
+}
 
 
 def _gradients(optimizer):
@@ -91,10 +101,14 @@ class GradScaler(RawScaler):
 
     __module__ = OVERRIDES
 
-    def __init__(self, device=None, init_scale=None, **options):
-        if init_scale is not None:
-            options['scale_factor'] = init_scale
-        super().__init__(**options)
+    def __init__(self, *args, **options):
+        own = {key: options.pop(key) for key in list(options) if key not in ARGUMENTS}
+        values = bind(type(self).__name__, dict.fromkeys(ARGUMENTS, ABSENT), args, options)
+        device = values.pop('device')
+        if device not in (None, ABSENT):
+            _device_type(device)
+        given = {ARGUMENTS[key]: value for key, value in values.items() if value is not ABSENT}
+        construct(self, {**own, **given})
         self.check()
 
     def scale(self, outputs):

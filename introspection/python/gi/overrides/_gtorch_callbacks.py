@@ -31,10 +31,12 @@ CALLERS = {
 }
 
 
-def runner(name, raw, position):
-    """Wraps @raw, which returns what its function returns, or raises what that raises."""
+def runner(name, raw, position, is_method):
+    """@raw, which gives what its function gives, or raises what that raises."""
 
     def run(*args):
+        if len(args) <= position:
+            raise TypeError(f'{name}() needs {position + 1 - is_method} arguments; {len(args) - is_method} were given')
         given, function, data = args[:position], args[position], args[position + 1 :]
         if not callable(function):
             raise TypeError(f'{name}(): {function!r} cannot be called')
@@ -47,7 +49,8 @@ def runner(name, raw, position):
         restoring(raw, *given, passes(describe(name, function), call))
         return results[-1]
 
-    run.__name__, run.__doc__ = name, raw.__doc__
+    run.__name__ = run.__qualname__ = name
+    run.__doc__ = raw.__doc__
     return run
 
 
@@ -96,10 +99,10 @@ def with_progress(raw, position):
 def install(export, _submodule, _ops):
     for (owner, name), position in RUNNERS.items():
         if owner is None:
-            export(name, runner(name, getattr(GTorch, name), position))
+            export(name, runner(name, getattr(GTorch, name), position, False))
         else:
             cls = getattr(GTorch, owner)
-            setattr(cls, name, runner(name, getattr(cls, name), position))
+            setattr(cls, name, runner(name, getattr(cls, name), position, True))
     for owner, names in CALLERS.items():
         cls = getattr(GTorch, owner)
         for name in names:

@@ -149,10 +149,14 @@ def enable_grad():
     return _GradMode(True)
 
 
-def _list(value):
+def _list(value, name):
     if value is None:
-        return []
-    return [value] if isinstance(value, GTorch.Tensor) else convert_tensors(value, 'tensors')
+        raise TypeError(f'{name} must be a tensor or several, not None')
+    return [value] if isinstance(value, GTorch.Tensor) else convert_tensors(value, name)
+
+
+def _gradients(value, name):
+    return [] if value is None else _list(value, name)
 
 
 def grad(
@@ -170,7 +174,7 @@ def grad(
         raise ValueError('grad(): materialize_grads needs allow_unused')
     create_graph = convert_bool(create_graph)
     keep = create_graph if retain_graph is None else convert_bool(retain_graph)
-    lists = _list(outputs), _list(inputs), _list(grad_outputs)
+    lists = _list(outputs, 'outputs'), _list(inputs, 'inputs'), _gradients(grad_outputs, 'grad_outputs')
     unused = convert_bool(materialize_grads) or (allow_unused is not None and convert_bool(allow_unused))
     found = restoring(GTorch.autograd_grad, *lists, keep, create_graph, unused)
     if materialize_grads:
@@ -182,7 +186,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
     """Adds the gradients of several tensors to the leaves."""
     create_graph = convert_bool(create_graph)
     keep = create_graph if retain_graph is None else convert_bool(retain_graph)
-    lists = _list(tensors), _list(grad_tensors)
+    lists = _list(tensors, 'tensors'), _gradients(grad_tensors, 'grad_tensors')
     restoring(GTorch.autograd_backward, *lists, keep, create_graph)
 
 
@@ -207,9 +211,8 @@ class _Loop:
 
 
 def on_streams(begin, *values):
-    """Wraps @begin for another thread, with this thread's current streams for the tensors and devices
-    among @values."""
-    devices = [v.get_device() if isinstance(v, GTorch.Tensor) else v for v in values]
+    """@begin, for another thread, with this one's current streams for the tensors and devices among @values."""
+    devices = [v.device if isinstance(v, GTorch.Tensor) else v for v in values]
     devices = {d.resolve() for d in devices if isinstance(d, GTorch.Device)}
     streams = [GTorch.Stream.get_current(device) for device in devices]
 

@@ -52,8 +52,17 @@ def convert_device(value):
 
 
 def cuda_device(value=None):
-    """Does the same; None is the current GPU, and an error without one. The device has an index."""
-    return convert_device('cuda' if value is None else value).resolve()
+    """The same, but no CPU; None is the current GPU, and an error where there is none. The device has a number."""
+    return for_gpus(convert_device('cuda' if value is None else value).resolve())
+
+
+def for_gpus(value):
+    """The device, or the stream or pool of one; an error if it is the CPU's."""
+    device = value if isinstance(value, GTorch.Device) else value.get_device()
+    if device.get_device_type() != GTorch.DeviceType.CUDA:
+        what = 'a GPU' if value is device else f'a {type(value).__name__} of a GPU'
+        raise ValueError(f'{what} was expected, not {"" if value is device else "one of "}{device.to_string()}')
+    return value
 
 
 def convert_enum(enum, value):
@@ -132,6 +141,21 @@ def convert_ints(value):
     return [convert_whole(v) for v in value]
 
 
+def convert_sizes(value):
+    """Whole numbers from one or several: what there is no None for."""
+    if value is None:
+        raise TypeError('whole numbers were expected, not None')
+    return convert_ints(value)
+
+
+def convert_seed(value):
+    """A seed of 64 bits; a negative one is that with the same bits."""
+    value = convert_whole(value)
+    if not -(2**63) <= value < 2**64:
+        raise OverflowError(f'a seed is from {-(2**63)} to {2**64 - 1}, not {value}')
+    return value % 2**64
+
+
 def convert_variadic(name, values, *rest):
     """Returns the sizes of f(2, 3) or of f((2, 3)), and further positional arguments after the latter."""
     if not values or _is_one(values[0]):
@@ -139,7 +163,7 @@ def convert_variadic(name, values, *rest):
     given = values[1:]
     if len(given) > len(rest):
         raise TypeError(f'{name}() takes the sizes as numbers or as one list')
-    return convert_ints(values[0]), *given, *rest[len(given) :]
+    return convert_sizes(values[0]), *given, *rest[len(given) :]
 
 
 INFINITY = float('inf')
@@ -171,8 +195,8 @@ def make_number(value, dtype, device=None):
 
 
 def number_tensor(value, like=None):
-    """Returns a number as a tensor that takes part in type promotion by its kind only."""
-    device = like.get_device() if like is not None else None
+    """A number as a tensor that takes part in type promotion by its kind only."""
+    device = like.device if like is not None else None
     if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
         return make_number(bool(value), DType.BOOL, device)
     if isinstance(value, numbers.Integral):

@@ -128,9 +128,7 @@ def set_module(self, state):
     for name, buffer in found['buffer'].items():
         raw.register_buffer(self, name, buffer, name not in state['passing'])
     for name, module in found['module'].items():
-        if isinstance(self, GTorch.Sequential):
-            self.append(module)
-        elif module is not None:
+        if module is not None:
             raw.register_module(self, name, module)
     every = {name: value for kind in KINDS for name, value in found[kind].items()}
     self.__dict__.update(state['attributes'], **{name: every[name] for name in state['shown']})

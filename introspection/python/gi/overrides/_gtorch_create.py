@@ -15,7 +15,7 @@ from gi.overrides._gtorch_convert import (
     convert_double,
     convert_dtype,
     convert_integers,
-    convert_ints,
+    convert_sizes,
     is_complex_number,
     make_number,
     plain_number,
@@ -63,7 +63,7 @@ def _from_list(data, dtype, device):
         if not inner:
             break
         inner = inner[0]
-    if isinstance(inner, RawTensor) and inner.ndim and shape:
+    if (isinstance(inner, RawTensor) or hasattr(inner, '__array_interface__')) and inner.ndim and shape:
         return GTorch.stack([tensor(d, dtype or None, device) for d in data], 0)
     values = []
     _flatten(data, shape, 0, values)
@@ -92,7 +92,11 @@ def _from_list(data, dtype, device):
 
 
 def _from_buffer(data, dtype, device):
-    view = memoryview(data)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        kind = type(data).__name__
+        raise TypeError(f'a tensor is made of numbers, lists of them or an array, not of {kind}') from None
     name = view.format.lstrip('@=<')
     if name not in BUFFER_FORMATS:
         raise TypeError(f'no dtype has the elements of a buffer of format {view.format!r}')
@@ -152,7 +156,7 @@ def _parameter(value, other):
     if isinstance(value, RawTensor):
         return value
     kind = DType.FLOAT64 if other.ndim else other.dtype
-    return make_number(convert_double(value), kind, other.get_device())
+    return make_number(convert_double(value), kind, other.device)
 
 
 def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None):
@@ -167,7 +171,7 @@ def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None
         return GTorch.normal_around(*((other, one) if one is std else (one, other)), generator)
     if std is None or size is None:
         raise TypeError('normal() takes a mean, a std and a size, or tensors of means or stds')
-    made = GTorch.empty(convert_ints(size), convert_dtype(dtype), convert_device(device))
+    made = GTorch.empty(convert_sizes(size), convert_dtype(dtype), convert_device(device))
     return made.normal_(mean, std, generator)
 
 
@@ -193,7 +197,7 @@ def full(shape, value, dtype=None, device=None):
         dtype = DType.BOOL
     elif dtype == DType.NONE and isinstance(value, numbers.Integral):
         dtype = DType.INT64
-    shape = convert_ints(shape)
+    shape = convert_sizes(shape)
     if is_complex_number(value):
         return tensor(complex(value), dtype or DType.COMPLEX64, device).expand(shape).clone()
     whole = convert_integers(value)

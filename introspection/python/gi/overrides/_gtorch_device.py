@@ -14,8 +14,10 @@ from gi.overrides._gtorch_convert import (
     convert_bool,
     convert_device,
     convert_enum,
+    convert_seed,
     convert_whole,
     cuda_device,
+    for_gpus,
 )
 from gi.overrides._gtorch_properties import final
 
@@ -113,7 +115,9 @@ class Event(GTorch.Event):
         pass
 
     def _stream(self, stream):
-        return current_stream() if stream is None and is_for_gpus(self) else stream
+        if not is_for_gpus(self):
+            return stream
+        return current_stream() if stream is None else for_gpus(stream)
 
     def record(self, stream=None):
         return GTorch.Event.record(self, self._stream(stream))
@@ -249,7 +253,9 @@ def _placed(cls):
 
 
 def stream(value):
-    """with GTorch.cuda.stream(s): the work of the block is enqueued on the stream."""
+    """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
+    if value is not None:
+        for_gpus(value)
     return Block(lambda: None if value is None else GTorch.StreamGuard.new(value), value)
 
 
@@ -268,8 +274,9 @@ def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local')
 
 
 def cuda_graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.cuda.graph(g): the work of the block on the current GPU is recorded, not executed."""
-    return graph(cuda_graph, pool, stream or Stream(cuda_device()), capture_error_mode)
+    """with GTorch.cuda.graph(g): the work of the block on the current GPU is recorded, not done."""
+    stream = Stream(cuda_device()) if stream is None else for_gpus(stream)
+    return graph(cuda_graph, pool, stream, capture_error_mode)
 
 
 def _manager():
@@ -280,33 +287,26 @@ def _changes_nothing(value):
     return value is None or (isinstance(value, int) and not isinstance(value, GTorch.DType) and value < 0)
 
 
-def _gpu(value):
-    found = cuda_device(value)
-    if found.type != 'cuda':
-        raise ValueError(f'a GPU was expected, not {found}')
-    return found
-
-
 def set_device(value):
     """Makes a GPU the one that `cuda` means in this thread; a negative number changes nothing."""
     if not _changes_nothing(value):
-        GTorch.Device.set_current(_gpu(value))
+        GTorch.Device.set_current(cuda_device(value))
 
 
 def device(value):
-    """with GTorch.cuda.device(1): `cuda` means that GPU in the block, in this thread."""
-    return Block(lambda: None if _changes_nothing(value) else GTorch.DeviceGuard.new(_gpu(value)))
+    """with GTorch.cuda.device(1): what is called `cuda` in the block, in this thread, is that GPU."""
+    return Block(lambda: None if _changes_nothing(value) else GTorch.DeviceGuard.new(cuda_device(value)))
 
 
 def current_stream(device=None):
-    """Returns this thread's current stream of the current GPU, or of another device."""
+    """The stream to which this thread's work on the current GPU, or another one, goes."""
     return GTorch.Stream.get_current(cuda_device(device))
 
 
 def set_stream(value):
     """Makes a stream the current one of its device, and its device the current one."""
     if value is not None:
-        GTorch.Stream.set_current(value)
+        GTorch.Stream.set_current(for_gpus(value))
 
 
 def _generator(device=None):
@@ -319,18 +319,20 @@ def _all_gpus():
 
 def manual_seed(seed):
     """Seeds random operations on the current GPU; does nothing without one."""
+    seed = convert_seed(seed)
     if _all_gpus():
-        _generator().set_seed(convert_whole(seed) % 2**64)
+        _generator().set_seed(seed)
 
 
 def manual_seed_all(seed):
     """Seeds random operations on all GPUs; does nothing without one."""
+    seed = convert_seed(seed)
     for index in _all_gpus():
-        _generator(index).set_seed(convert_whole(seed) % 2**64)
+        _generator(index).set_seed(seed)
 
 
 def synchronize(device=None, cancellable=None):
-    """Waits until all work of the current GPU, or of another device, is done."""
+    """Waits until all work of the current GPU, or another one, is done."""
     return cuda_device(device).synchronize(cancellable)
 
 
@@ -417,7 +419,9 @@ def install(export, submodule, _ops):
     export('get_option_group', get_option_group)
     export('set_default_device', lambda device: GTorch.set_default_device(convert_device(device)))
     export('set_num_threads', lambda n_threads: GTorch.set_num_threads(convert_whole(n_threads)))
-    export('manual_seed', lambda seed: GTorch.manual_seed(convert_whole(seed) % 2**64))
+    export('manual_seed', lambda seed: GTorch.manual_seed(convert_seed(seed)))
+    set_seed = GTorch.Generator.set_seed
+    GTorch.Generator.set_seed = lambda self, seed: set_seed(self, convert_seed(seed))
     del members['Device']
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)

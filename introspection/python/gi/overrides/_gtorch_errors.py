@@ -8,8 +8,12 @@ the stored exception: the same object, with its traceback. If the exception is a
 C has added its own location, that error is raised, with the original as its cause. If no call in this
 thread waits, as in the callback of a main loop, the GError arrives with the text of the exception."""
 
+import atexit
 import functools
+import os
 import threading
+import time
+import weakref
 
 from gi.repository import GLib
 
@@ -17,18 +21,82 @@ from gi.overrides._gtorch_convert import GTorch
 from gi.overrides._gtorch_properties import OWN
 
 
-class _Thread(threading.local):
-    """The exceptions, with the messages of their errors; the last one is the innermost."""
+class _State:
+    """The exceptions of a thread, with the messages of their errors; the last is the innermost."""
 
     def __init__(self):
         self.pending, self.depth = [], 0
+        self.is_in_c = False  # where a function of Python's may be called
 
 
+class _Thread(threading.local):
+    def __init__(self):
+        self.state = _State()
+        _states.add(self.state)
+
+
+_states = weakref.WeakSet()
 _thread = _Thread()
 Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark()), int(GTorch.Error.FAILED)
 MANY = 16  # nested calls into C; more of them may be an infinite recursion
 # Python calls that remain possible when C is called, enough for passing() to report an error
 SPARE = 40
+
+
+# --- the end of the program ---
+
+ENOUGH = 10.0  # seconds for the calls of other threads to come to a function of Python's
+_last = None  # the state of the thread that ends the program, once it does
+
+
+def _stop(state):
+    """A daemon thread that comes back from C after Python's end would find nothing there: it stays here."""
+    state.is_in_c = False
+    while True:
+        time.sleep(3600)
+
+
+def _forget_others():
+    """A child of fork() has none of the other threads."""
+    _states.clear()
+    _states.add(_thread.state)
+
+
+os.register_at_fork(after_in_child=_forget_others)
+
+
+def _is_any_in_c():
+    try:
+        return any(one.is_in_c for one in _states if one is not _last)
+    except RuntimeError:  # a thread has come meanwhile
+        return True
+
+
+@atexit.register
+def _end():
+    """Lets the calls of daemon threads into C come to a function of Python's, and stops them there: without the
+    interpreter PyGObject leaves the result of such a function as it finds it."""
+    global _last
+    _last = _thread.state
+    until = time.monotonic() + ENOUGH
+    while time.monotonic() < until:
+        if not _is_any_in_c():
+            return
+        time.sleep(0.001)
+
+
+# --- exceptions ---
+
+
+def _text(what, error):
+    """What the error of GLib's says: UTF-8 without nulls."""
+    try:
+        text = str(error.message if isinstance(error, Failure) else error)
+    except Exception:
+        text = 'an exception without a text'
+    if not isinstance(error, Failure):
+        text = f'{what}: {type(error).__name__}: {text}'
+    return text.encode('utf-8', 'backslashreplace').decode().replace('\0', '\\0')
 
 
 def _descend(n):
@@ -37,20 +105,30 @@ def _descend(n):
 
 
 def passing(what, call, *args):
-    """Runs call (…) for C: an exception becomes a GError. @what is named in its message."""
+    """call (…), for C: an exception becomes an error of GLib's. @what is named in its message."""
+    state = _thread.state
+    was_in_c, state.is_in_c = state.is_in_c, False
+    if _last is not None and state is not _last:
+        _stop(state)
     try:
         return call(*args)
     except BaseException as error:
-        is_ours = isinstance(error, GLib.Error)
-        message = error.message if is_ours else f'{what}: {type(error).__name__}: {error}'
-        if _thread.depth > 0:
-            _thread.pending.append((error, message))
-        if is_ours:
+        is_ours = isinstance(error, Failure)
+        message = _text(what, error)
+        if state.depth > 0:
+            state.pending.append((error, message))
+        if is_ours and message == error.message:
             raise
         # created without any Python function: at the end of the stack none can be called
         told = Failure.__new__(Failure)
-        told.domain, told.code, told.message = DOMAIN, FAILED, message
+        told.domain, told.code = (error.domain, error.code) if is_ours else (DOMAIN, FAILED)
+        told.message = message
         raise told from error
+    finally:
+        # Told first and asked afterwards: the program may begin to end in between.
+        state.is_in_c = was_in_c
+        if _last is not None and state is not _last:
+            _stop(state)
 
 
 def passes(what, function):
@@ -59,26 +137,32 @@ def passes(what, function):
 
 
 def restoring(call, *args, **options):
-    """Calls into C, and raises what Python code has raised there, unchanged."""
-    if _thread.depth > MANY:
+    """Calls into C, and raises what Python code has raised there as it was."""
+    state = _thread.state
+    if state.depth > MANY:
         _descend(SPARE)
-    depth, found, longer = len(_thread.pending), None, None
-    _thread.depth += 1
+    depth, found, longer = len(state.pending), None, None
+    was_in_c = state.is_in_c
+    state.depth += 1
+    state.is_in_c = True
+    if _last is not None and state is not _last:
+        _stop(state)
     try:
         return call(*args, **options)
-    except GLib.Error as error:
-        # the library may have added to the message
-        for exception, message in reversed(_thread.pending[depth:]):
+    except Failure as error:
+        # The message may have been added to on its way.
+        for exception, message in reversed(state.pending[depth:]):
             if message in error.message:
                 found = exception
                 break
         if found is None:
             raise
-        if isinstance(found, GLib.Error) and error.message != message:
-            longer = error  # the library's error says more
+        if isinstance(found, Failure) and error.message != message:
+            longer = error  # the library tells more
     finally:
-        _thread.depth -= 1
-        del _thread.pending[depth:]
+        state.is_in_c = was_in_c
+        state.depth -= 1
+        del state.pending[depth:]
     try:
         if longer is not None:
             longer.__context__ = None
@@ -94,7 +178,7 @@ def restores(function):
     def call(*args, **options):
         return restoring(function, *args, **options)
 
-    call.__name__ = getattr(function, '__name__', 'call')
+    call.__name__ = call.__qualname__ = getattr(function, '__name__', 'call')
     call.__doc__ = function.__doc__
     return call
 

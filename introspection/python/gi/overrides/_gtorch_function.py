@@ -6,7 +6,7 @@ from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
-from gi.overrides._gtorch_errors import passes, passing, restores, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restores, restoring
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawFunction = GTorch.Function
@@ -44,10 +44,11 @@ class Function(RawFunction):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if 'forward' in vars(cls):
-            cls.do_forward = _do_forward
-        if 'backward' in vars(cls):
-            cls.do_backward = _do_backward
+        for name, own in (('forward', _do_forward), ('backward', _do_backward)):
+            if name in vars(cls):
+                setattr(cls, f'do_{name}', own)
+            else:
+                guard_vfuncs(cls, (name,))
 
     def __call__(self, *inputs):
         outputs = self.apply(list(inputs))
@@ -85,24 +86,49 @@ class FunctionContext(GTorch.FunctionContext):
     )
 
 
+class _Several(Exception):
+    """The function gave more than one tensor."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.outputs = outputs
+
+
+def _output(result, position):
+    """The one that is checked."""
+    if isinstance(result, (tuple, list)) and result and all(isinstance(one, RawTensor) for one in result):
+        if position is None:
+            raise _Several(result)
+        return result[position]
+    if not isinstance(result, RawTensor):
+        raise TypeError(f'the function gave {type(result).__name__}, not a tensor or several')
+    return result
+
+
 def _check(raw, raw_function):
     def check(function, inputs, eps=1e-6, atol=1e-5, rtol=1e-3):
         """Compares the gradients with finite differences. Returns True, or raises an error that names the
         difference.
 
-        Inputs are float64 and require grad; @function takes them and returns a tensor."""
+        Inputs of float64 that want gradients; @function takes them and gives a tensor, or several of which each that
+        depends on the inputs is checked."""
         inputs = [inputs] if isinstance(inputs, RawTensor) else list(inputs)
         if isinstance(function, RawFunction):
             return restoring(raw_function, function, inputs, eps, atol, rtol)
 
-        def call(tensors, *_):
-            result = function(*tensors)
-            if not isinstance(result, RawTensor):
-                raise TypeError(f'the function gave {type(result).__name__}, not a tensor')
-            return result
+        def run(position):
+            def call(tensors, *_):
+                return _output(function(*tensors), position)
 
-        return restoring(raw, passes(raw.__name__, call), None, inputs, eps, atol, rtol)
+            return restoring(raw, passes(raw.__name__, call), None, inputs, eps, atol, rtol)
 
+        try:
+            return run(None)
+        except _Several as several:
+            positions = [i for i, output in enumerate(several.outputs) if output.requires_grad]
+        return all([run(position) for position in positions or [0]])
+
+    check.__name__ = check.__qualname__ = raw.__name__
     return check
 
 

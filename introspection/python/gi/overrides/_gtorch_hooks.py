@@ -13,6 +13,7 @@ removed."""
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import passes, passing
 from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_properties import refuse_attribute
 
 
 class HookHandle(int):
@@ -24,6 +25,11 @@ class HookHandle(int):
         made = cls(number)
         made._owner = owner
         return made
+
+    def __setattr__(self, name, value):
+        if name != '_owner':
+            refuse_attribute(self, name, value)
+        super().__setattr__(name, value)
 
     def remove(self):
         """Removes the hook; the second call has no effect."""
@@ -137,24 +143,34 @@ def register_forward(name, owner, function, data):
             return result
         refuse(name, function, result, 'a tensor or None')
 
-    number = getattr(GTorch.Module, name)(owner, call)
+    if mixin is not None:
+        number = mixin.add_module_hook(owner, call, after)
+    else:
+        number = getattr(GTorch.Module, name)(owner, call)
     kept(owner).functions[number] = run
     kept(owner).made[number] = name, function, data
     return number
 
 
 def run_forward(owner, inputs, options):
-    """Runs forward() between the hooks that Python has registered, with any arguments and results."""
-    registered = list(kept(owner).made.values())
-    for name, function, data in registered:
-        if name == 'register_forward_pre_hook':
+    """forward() between the hooks that Python has registered. They may replace tensors by tensors, and anything else
+    by anything."""
+    made = kept(owner).made
+    registered = list(made.items())
+    for number, (name, function, data) in registered:
+        if name == 'register_forward_pre_hook' and number in made:
             result = function(owner, inputs, *data)
+            if not options and all(isinstance(one, RawTensor) for one in inputs):
+                result = inputs_from(name, function, result)
+                result = None if result is None else tuple(result)
             if result is not None:
                 inputs = result if isinstance(result, tuple) else (result,)
     output = owner.forward(*inputs, **options)
-    for name, function, data in registered:
-        if name == 'register_forward_hook':
+    for number, (name, function, data) in registered:
+        if name == 'register_forward_hook' and number in made:
             result = function(owner, inputs, output, *data)
+            if isinstance(output, RawTensor) and not (result is None or isinstance(result, RawTensor)):
+                refuse(name, function, result, 'a tensor or None')
             output = output if result is None else result
     return output
 

@@ -6,12 +6,12 @@ come from the rows of layers, through _gtorch_layer_table."""
 import math
 
 from gi.overrides import override
-from gi.repository import GLib, GObject
+from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch, convert_device, convert_double
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
-from gi.overrides._gtorch_properties import attribute, convert
+from gi.overrides._gtorch_properties import attribute, initialize
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 REQUIRED = object()
@@ -82,12 +82,20 @@ def _rule(name, key, value):
     return getattr(GTorch.PaddingRule, value.upper())
 
 
+def is_made(self):
+    """Has the object of C been made?"""
+    try:
+        return self.__grefcount__ > 0
+    except TypeError:
+        return False
+
+
 def construct(self, properties):
     """Creates the C object for @self, whatever class is derived from that of the layer."""
     cls = type(self)
-    specs = {spec.name.replace('-', '_'): spec for spec in GObject.list_properties(cls)}
-    given = {key: convert(cls, specs[key], value) for key, value in properties.items()}
-    GObject.Object.__init__(self, **given)
+    if is_made(self):
+        raise RuntimeError(f'{cls.__name__}.__init__(): the object has been made already')
+    initialize(self, **properties)
 
 
 def _nick(plain):

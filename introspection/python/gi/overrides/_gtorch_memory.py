@@ -9,7 +9,15 @@ import warnings
 from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_context import Block, enter, leave
-from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_device, convert_enum, cuda_device
+from gi.overrides._gtorch_convert import (
+    GTorch,
+    convert_bool,
+    convert_device,
+    convert_enum,
+    convert_whole,
+    cuda_device,
+    for_gpus,
+)
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
 
@@ -66,7 +74,8 @@ class MemoryPool(GTorch.MemoryPool):
 
 
 def use_mem_pool(pool, device=None):
-    """with GTorch.cuda.use_mem_pool(pool): this thread allocates from the pool."""
+    """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
+    for_gpus(pool)
 
     def begin():
         if device is not None and cuda_device(device) != pool.get_device():
@@ -140,8 +149,8 @@ def caching_allocator_alloc(size, device=None, stream=None):
 
 
 def caching_allocator_delete(mem_ptr):
-    """Frees memory of caching_allocator_alloc()."""
-    block = _blocks.pop(mem_ptr, None)
+    """Gives back what caching_allocator_alloc() gave."""
+    block = _blocks.pop(convert_whole(mem_ptr), None)
     if block is None:
         raise ValueError(f'there is no memory of caching_allocator_alloc() at {mem_ptr:#x}')
     block.release()

@@ -7,6 +7,7 @@ from gi.repository import GObject
 
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
+from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import (
@@ -19,17 +20,19 @@ from gi.overrides._gtorch_convert import (
     convert_whole,
 )
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 MEMBERS = (RawTensor, RawModule)
+_embedding = ops.FUNCTIONS['embedding']
 
 
 def _forward(self, *inputs):
     result = self.forward(*inputs)
     if not isinstance(result, RawTensor):
-        raise TypeError(f'forward() gave {type(result).__name__}, not a tensor')
+        raise TypeError(f'forward() gave {type(result).__name__} to C, which takes one tensor')
     return result
 
 
@@ -44,12 +47,14 @@ def _do_forward_many(self, inputs, *_length):
 
 
 def _train_inside(module, mode):
-    """C has set the mode of all descendants, but does not know train() in Python."""
-    for child in module.get_children():
-        if getattr(child.train, '__func__', None) is Module.train:
-            _train_inside(child, mode)
-        else:
-            child.train(mode)
+    """C has prepared them all, and knows of no train() in Python."""
+    inside = [module]
+    while inside:
+        for child in inside.pop().get_children():
+            if getattr(child.train, '__func__', None) is Module.train:
+                inside.append(child)
+            else:
+                child.train(mode)
 
 
 class Module(RawModule):
@@ -57,17 +62,19 @@ class Module(RawModule):
     assigned to it belong to it."""
 
     __module__ = OVERRIDES
+    _is_python = False  # is forward() a function of the program's?
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if cls.__module__ in OWN:
             return
         if 'forward' in vars(cls):
+            cls._is_python = True
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
             cls.do_forward_many = _do_forward_many
-        elif issubclass(cls, GTorch.Loss):
-            guard_vfuncs(cls, ('compute',))
+        else:
+            guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = extra_repr
@@ -78,14 +85,20 @@ class Module(RawModule):
             )
 
     def __call__(self, *inputs, **options):
-        """Runs the module, with its hooks. C gets tensors only: other arguments go to forward() directly."""
-        if len(inputs) == 1 and not options and isinstance(inputs[0], RawTensor):
+        """Runs the module, with its hooks. C takes tensors only, and gives one: all else stays in Python."""
+        if len(inputs) == 1 and not (options or self._is_python) and isinstance(inputs[0], RawTensor):
             return RawModule.forward(self, inputs[0])
-        if not self.has_hooks():
+        if not self._is_hooked():
             return self.forward(*inputs, **options)
-        if options or not all(isinstance(value, RawTensor) for value in inputs):
+        if options or self._is_python or not all(isinstance(value, RawTensor) for value in inputs):
             return hooks.run_forward(self, inputs, options)
         return RawModule.forward_many(self, list(inputs))
+
+    def _is_hooked(self):
+        try:
+            return self.has_hooks()
+        except SystemError as error:  # how PyGObject tells of the end of the stack
+            raise error.__cause__ or error
 
     def _own_kind(self, name):
         """Returns the kind of the member with this name: 'parameter', 'buffer', 'module' or None."""
@@ -94,6 +107,14 @@ class Module(RawModule):
         except RuntimeError:  # before Module.__init__()
             return None
         return None if kind == GTorch.MemberKind.NONE else kind.value_nick
+
+    def _check_free(self, name, here=True):
+        """Raises where a new member would be hidden by what has the name."""
+        if self._own_kind(name) is not None:
+            return
+        found = getattr(type(self), name, None)
+        if found is not None or (here and self.__dict__.get(name) is not None):
+            raise KeyError(f'{type(self).__name__}.{name} is an attribute already, and no member can have its name')
 
     def _take(self, name, value):
         """Assigns to a parameter, buffer or module; returns False if the name is none of these."""
@@ -110,6 +131,7 @@ class Module(RawModule):
                 f'{type(self).__name__}.{name} is a {kind}: a {type(value).__name__} cannot be '
                 f'assigned to it, only a {expected.__name__} or None'
             )
+        self._check_free(name, here=False)
         if own not in (None, kind) or (kind == 'module' and value is None):
             self.unregister(name)
         if kind == 'buffer':
@@ -126,8 +148,8 @@ class Module(RawModule):
         return former is None or isinstance(value, MEMBERS) or isinstance(former, MEMBERS)
 
     def _show(self, name, value):
-        """Makes a member faster to find than through __getattr__(); a property of the class is kept."""
-        if not hasattr(type(self), name):
+        """Lets a member be found sooner than by __getattr__(); a property of the class stays one."""
+        if getattr(type(self), name, None) is None:
             GObject.Object.__setattr__(self, name, value)
 
     def __setattr__(self, name, value):
@@ -154,13 +176,15 @@ class Module(RawModule):
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
     def register_parameter(self, name, parameter):
-        """Adds a parameter, or None for an absent one."""
+        """Adds a parameter, or None for one that this module does not have."""
+        self._check_free(name)
         RawModule.register_parameter(self, name, parameter)
         self._show(name, parameter)
 
     def register_module(self, name, module):
         """Adds a child module, or with None removes the one of the name."""
         if module is not None:
+            self._check_free(name)
             RawModule.register_module(self, name, module)
         elif self._own_kind(name) == 'module':
             RawModule.unregister(self, name)
@@ -175,25 +199,26 @@ class Module(RawModule):
     add_module = register_module
 
     def parameters(self, recurse=True):
-        """Returns the parameters, including those of descendants."""
-        return list(self.get_parameters(recurse))
+        """An iterator over the parameters, those of children too."""
+        return iter(list(self.get_parameters(recurse)))
 
     def named_parameters(self, recurse=True):
-        return list(zip(self.get_parameter_names(recurse), self.get_parameters(recurse)))
+        return zip(self.get_parameter_names(recurse), list(self.get_parameters(recurse)))
 
     def children(self):
-        return list(self.get_children())
+        return iter(list(self.get_children()))
 
     def named_children(self):
-        return list(zip(self.get_child_names(), self.get_children()))
+        return zip(self.get_child_names(), list(self.get_children()))
 
     def modules(self):
-        return list(self.get_modules())
+        return iter(list(self.get_modules()))
 
     def buffers(self, recurse=True):
-        return list(self.get_buffers(recurse))
+        return iter(list(self.get_buffers(recurse)))
 
     def register_buffer(self, name, buffer, persistent=True):
+        self._check_free(name)
         RawModule.register_buffer(self, name, buffer, convert_bool(persistent))
         self._show(name, buffer)
 
@@ -243,7 +268,8 @@ class Module(RawModule):
             function(module, *data)
             return True
 
-        restoring(RawModule.apply, self, passes(hooks.describe('apply', function), call))
+        raw = RawModule.apply if mixin is None else mixin.apply
+        restoring(raw, self, passes(hooks.describe('apply', function), call))
         return self
 
     def remove_hook(self, number):
@@ -251,6 +277,8 @@ class Module(RawModule):
 
     def to(self, device=None, dtype=None):
         if isinstance(device, DType):
+            if dtype is not None:
+                raise TypeError(f'to(): two dtypes, {device} and {dtype}')
             device, dtype = None, device
         RawModule.to(self, convert_device(device), convert_dtype(dtype))
         return self
@@ -261,11 +289,37 @@ class Module(RawModule):
         return self.to_string()
 
 
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """The rows of @weight at the indices in @input. The row @padding_idx, which counts from the end if it is negative,
+    gets no gradient."""
+    given = {'max_norm': max_norm is not None, 'scale_grad_by_freq': scale_grad_by_freq, 'sparse': sparse}
+    for name, value in given.items():
+        if convert_bool(value):
+            raise TypeError(f'embedding(): {name} is not supported')
+    if not (isinstance(input, RawTensor) and isinstance(weight, RawTensor)):
+        raise TypeError('embedding() takes the indices and the weight, two tensors')
+    if weight.is_floating_point() < input.is_floating_point():
+        raise TypeError('embedding() takes the indices first and then the weight')
+    options = {}
+    if padding_idx is not None:
+        given, n = convert_whole(padding_idx), len(weight)
+        if not -n <= given < n:
+            raise ValueError(f'embedding(): padding_idx {given} is not one of {n} rows')
+        options['padding_idx'] = given + n if given < 0 else given
+    return _embedding(weight, input, **options)
+
+
 def _sequential():
-    def made(*modules):
+    def made(named):
         from gi.repository import GTorch as found
 
-        return found.Sequential(*modules)
+        row = found.Sequential()
+        for name, module in named:
+            if name.isdecimal():
+                row.append(module)
+            else:
+                row.register_module(name, module)
+        return row
 
     class Sequential(GTorch.Sequential):
         """A chain of modules: GTorch.nn.Sequential(a, b, c)."""
@@ -277,7 +331,7 @@ def _sequential():
                 if not isinstance(module, RawModule):
                     kind = type(module).__name__
                     raise TypeError(f'{type(self).__name__}() takes modules, not {kind}')
-            GObject.Object.__init__(self)
+            layers.construct(self, {})
             for module in modules:
                 self.append(module)
 
@@ -289,11 +343,13 @@ def _sequential():
                 raise IndexError(f'{type(self).__name__}: position {given} is not one of {n} modules')
             return given + n if given < 0 else given
 
-        def unregister(self, name):
-            """Removes a module by its position; the later ones move up."""
-            if not name.isdecimal():
-                return Module.unregister(self, name)
-            del self[int(name)]
+        def _show(self, name, value):
+            """Names change with positions: the module of a name is asked for each time."""
+            self.__dict__.pop(name, None)
+            if not isinstance(value, RawModule) and not name.isdecimal():
+                super()._show(name, value)
+
+        def _may_be_member(self, name, value=None):
             return True
 
         def __len__(self):
@@ -301,15 +357,13 @@ def _sequential():
 
         def __getitem__(self, position):
             if isinstance(position, slice):
-                return made(*self.children()[position])
-            return self.children()[self._position(position)]
+                return made(list(self.named_children())[position])
+            return self.get_children()[self._position(position)]
 
         def __setitem__(self, position, module):
             if not isinstance(module, RawModule):
                 raise TypeError(f'{type(self).__name__} takes modules, not {type(module).__name__}')
-            position = self._position(position)
-            self.remove(position)
-            self.insert(position, module)
+            self.register_module(self.get_child_names()[self._position(position)], module)
 
         def __delitem__(self, position):
             found = range(len(self))[position] if isinstance(position, slice) else [self._position(position)]
@@ -317,7 +371,7 @@ def _sequential():
                 self.remove(one)
 
         def __iter__(self):
-            return iter(self.children())
+            return self.children()
 
         def append(self, module):
             GTorch.Sequential.append(self, module)
@@ -367,14 +421,17 @@ class Parameter(GTorch.Parameter):
         return unpickle.parameter, (self.detach(), self.requires_grad)
 
 
-def install(export, submodule, ops):
-    """Base classes come first: PyGObject looks up bases only once."""
+def install(export, submodule, _ops):
+    """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
     nn = {'Module': Module}
     for cls in (_sequential(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
     for name in layers.LAYERS:
         nn[name] = export(name, layers.layer(name))
-    nn['functional'] = submodule('nn.functional', 'Operations as functions.', ops.FUNCTIONS)
+    # PyTorch's unfold() there is another one than that of tensors.
+    functional = {name: function for name, function in ops.FUNCTIONS.items() if name != 'unfold'}
+    functional['embedding'] = embedding
+    nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

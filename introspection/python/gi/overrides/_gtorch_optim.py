@@ -61,13 +61,17 @@ def list_model(params):
     return store
 
 
+WHOLE = {arg['name'] for row in OPTIMIZERS for arg in row['args']}
+
+
 def _group(name, given, defaults):
     """Creates a group from PyTorch's dictionary."""
     settings = {**defaults, **given}
     params = settings.pop('params')
     for key in settings:
         if key not in GROUP:
-            raise TypeError(f'{name}: {key!r} is a setting of the whole optimizer, not of a group')
+            what = 'a setting of the whole optimizer, not of a group' if key in WHOLE else 'no setting of a group'
+            raise TypeError(f'{name}: {key!r} is {what}')
     settings = {GROUP[key]: _setting(name, key, value) for key, value in settings.items()}
     made = RawGroup.new(list_model(params), settings['learning_rate'], settings['weight_decay'])
     if 'initial_learning_rate' in settings:

@@ -51,6 +51,8 @@ def convert(owner, spec, value):
                 return function(value)
             except TypeError as error:
                 raise TypeError(f'{name}: {error}') from None
+    if kind.name == 'GTorchDevice':
+        return conversions.convert_device(value)
     if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
         if not isinstance(value, python_class(kind) or GObject.Object):
             raise TypeError(f'{name} must be a {kind.name} or None, not {type(value).__name__}')
@@ -97,9 +99,29 @@ def check_name(self, name):
         raise AttributeError(f'{cls.__name__}.{name} cannot be set: it belongs to the class')
 
 
+def refuse_attribute(self, name, _value):
+    raise AttributeError(f'{type(self).__name__} has no attribute {name!r} that could be set')
+
+
 def set_attribute(self, name, value):
     check_name(self, name)
     GObject.Object.__setattr__(self, name, value)
+
+
+def initialize(self, *args, **properties):
+    """Makes the object of C with properties, which are checked as those that are set later."""
+    cls = type(self)
+    if args:
+        raise TypeError(f'{cls.__name__}() takes nothing by position, but {len(args)} were given')
+    if properties:
+        specs = {spec.name.replace('-', '_'): spec for spec in GObject.list_properties(cls)}
+        for key in properties:
+            if key.replace('-', '_') not in specs:
+                raise TypeError(f'{cls.__name__}() has no argument {key!r}')
+        properties = {
+            key: convert(cls, specs[key.replace('-', '_')], value) for key, value in properties.items()
+        }
+    GObject.Object.__init__(self, **properties)
 
 
 def is_place(cls, name):
@@ -115,7 +137,7 @@ def prepare(cls):
         if spec.owner_type == cls.__gtype__ and not hasattr(cls, name) and not is_place(cls, name):
             setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None)))
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
-        cls.__setattr__ = set_attribute
+        cls.__setattr__, cls.__init__ = set_attribute, initialize
 
 
 def final(cls):
@@ -138,6 +160,8 @@ class Module(IntrospectionModule):
         made = IntrospectionModule.__getattr__(self, name)
         if isinstance(made, type) and issubclass(made, GObject.Object) and '__info__' in vars(made):
             prepare(made)
+        elif isinstance(made, type) and issubclass(made, GObject.GBoxed):
+            made.__setattr__ = refuse_attribute
         return made
 
 

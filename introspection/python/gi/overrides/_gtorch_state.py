@@ -3,6 +3,8 @@
 """Tensors by name. PyGObject leaks the values of a table that is passed to C: here names and tensors are
 passed in two lists."""
 
+from collections.abc import Mapping
+
 from gi.overrides._gtorch_callbacks import with_progress
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 
@@ -14,7 +16,9 @@ def check_text(function, argument, text):
 
 
 def lists(function, argument, table):
-    """Returns the names, and the tensors."""
+    """The names, and the tensors."""
+    if not isinstance(table, Mapping):
+        raise TypeError(f'{function}(): {argument} must be a dictionary of tensors, not {type(table).__name__}')
     names, tensors = list(table), list(table.values())
     for name, tensor in zip(names, tensors):
         if not isinstance(name, str):

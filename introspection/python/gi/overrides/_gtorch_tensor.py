@@ -17,7 +17,9 @@ from gi.overrides._gtorch_convert import (
 )
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_index import encode
+from gi.overrides._gtorch_layers import bind
 from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_properties import set_attribute
 
 FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
 COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
@@ -96,6 +98,7 @@ class TensorMethods:
     """The part of Tensor that is the same with and without the C accelerator."""
 
     __array_priority__ = 1000
+    __setattr__ = set_attribute
 
     def _get_grad(self):
         return self.get_grad()
@@ -110,7 +113,7 @@ class TensorMethods:
     requires_grad = property(lambda self: self.get_requires_grad(), _set_requires_grad)
     is_leaf = property(lambda self: RawTensor.is_leaf(self))
     grad_fn = property(lambda self: self.get_grad_fn_name())
-    device = property(lambda self: self.get_device())
+    device = property(RawTensor.get_device)
     data = property(lambda self: self.detach())
     T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
     mT = property(lambda self: self.transpose(-2, -1))
@@ -142,6 +145,10 @@ class TensorMethods:
         """Returns the strides of all dimensions, or of one."""
         strides = tuple(self.get_strides())
         return strides if dim is None else strides[index(dim)]
+
+    def get_device(self):
+        """The number of the GPU that has the elements, or -1 for the CPU."""
+        return RawTensor.get_device(self).get_index()
 
     def element_size(self):
         return self.itemsize
@@ -252,11 +259,14 @@ class TensorMethods:
         non_blocking, copy = convert_bool(non_blocking), convert_bool(copy)
         for arg in args:
             if isinstance(arg, RawTensor):
-                dtype, device = arg.dtype, arg.device
-            elif _names_device(arg):
-                device = arg
+                found = {'dtype': arg.dtype, 'device': arg.device}
+            elif arg is None:
+                found = {}
             else:
-                dtype = arg
+                found = {'device' if _names_device(arg) else 'dtype': arg}
+            if ('dtype' in found and dtype is not None) or ('device' in found and device is not None):
+                raise TypeError('to(): there is one dtype and one device, or one tensor that has both')
+            dtype, device = found.get('dtype', dtype), found.get('device', device)
         dtype, device = convert_dtype(dtype), convert_device(device)
         device = device and device.resolve()
         if non_blocking:
@@ -414,14 +424,22 @@ def _with_dim(name, pair):
     plain, two = ops.METHODS[name], ops.METHODS.get(name + 'imum')
     along = ops.METHODS.get(f'{name}_dim')
 
-    def method(self, dim=None, keepdim=False):
-        if dim is None:
+    def method(self, *given, **options):
+        if two is not None and given and isinstance(given[0], RawTensor):
+            options['other'], given = given[0], given[1:]
+        if 'other' in options and two is not None:
+            if given or len(options) > 1:
+                raise TypeError(f'{name}() takes another tensor alone, without dim and keepdim')
+            return two(self, options['other'])
+        values = bind(name, {'dim': None, 'keepdim': False}, given, options)
+        if values['dim'] is None:
+            if 'keepdim' in options or len(given) > 1:
+                raise TypeError(f'{name}() needs dim for keepdim')
             return plain(self)
-        if isinstance(dim, RawTensor) and two is not None:
-            return two(self, dim)
-        return along(self, dim, keepdim)
+        return along(self, values['dim'], values['keepdim'])
 
-    method.__name__, method.__doc__ = name, pair
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = pair
     return method
 
 
@@ -430,6 +448,8 @@ _clamp_between = ops.METHODS['clamp'] if mixin is None else mixin.TensorMixin.cl
 
 def clamp(self, min=None, max=None):
     """Limits every element to the range from min to max: numbers, tensors or None."""
+    if min is None and max is None:
+        raise ValueError('clamp() needs a min, a max or both')
     if isinstance(min, RawTensor):
         self, min = self.maximum(min), None
     if isinstance(max, RawTensor):
@@ -454,12 +474,18 @@ def var(name):
     """var and std, whose first argument may be unbiased, as in PyTorch, for a correction of 1 or 0."""
     plain = ops.METHODS[name] if mixin is None else getattr(mixin.TensorMixin, name)
 
-    def method(self, dim=None, correction=1.0, keepdim=False):
-        if isinstance(dim, bool):
-            dim, correction = None, float(dim)
-        return plain(self, dim, correction, keepdim)
+    def method(self, *given, **options):
+        if given and isinstance(given[0], bool):
+            options = {'unbiased': given[0], **options}
+            given = given[1:]
+        if 'unbiased' in options:
+            if given or 'correction' in options:
+                raise TypeError(f'{name}() takes unbiased first, and not beside a correction')
+            options['correction'] = float(convert_bool(options.pop('unbiased')))
+        return plain(self, *given, **options)
 
-    method.__name__, method.__doc__ = name, ops.METHODS[name].__doc__
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = ops.METHODS[name].__doc__
     return method
 
 
@@ -471,6 +497,20 @@ def lerp(self, end, weight):
 
 
 _lerp_number = ops.METHODS['lerp'] if mixin is None else mixin.TensorMixin.lerp
+
+
+def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The elements that differ, in order; with them where each element is among those, and how often there is each."""
+    convert_bool(sorted)
+    if dim is not None:
+        raise TypeError('unique(): dim is not supported')
+    values, inverse, counts = ops.METHODS['unique'](self)
+    found = [values]
+    if convert_bool(return_inverse):
+        found.append(inverse)
+    if convert_bool(return_counts):
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
 
 
 def repeat_interleave(self, repeats, dim=None):
@@ -510,6 +550,7 @@ def extra_methods():
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
         'median': _with_dim('median', 'The middle element, of all or along a dimension.'),
         'repeat_interleave': repeat_interleave,
+        'unique': unique,
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
         'view_as': lambda self, other: self.view(other.shape),
