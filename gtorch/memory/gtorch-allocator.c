@@ -8,6 +8,7 @@
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-text-private.h"
 
 /* PyTorch's bound: smaller requests share segments of this size. */
 #define MAX_UNSPLIT (G_GUINT64_CONSTANT (20) << 20)

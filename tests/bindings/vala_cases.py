@@ -130,6 +130,8 @@ def default(arg, function):
         return f'{{ {values} }}' if values else 'null'
     if text == 'max':
         return 'int64.MAX'
+    if text == 'none':
+        return 'GTorch.NONE' if kind == 'int' else 'double.NAN'
     if text in ('inf', '-inf'):
         return text.replace('inf', 'double.INFINITY')
     return text
