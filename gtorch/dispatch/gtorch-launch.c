@@ -110,7 +110,7 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
   stream = gtorch_current_stream (storage->device);
   if (G_LIKELY (stream == NULL && storage->free_func == NULL
                 && __atomic_load_n (&storage->writer, __ATOMIC_RELAXED) == NULL
-                && !gtorch_captures_exist ()))
+                && !gtorch_captures_exist () && !gtorch_promises_exist ()))
     return TRUE;
   if (gtorch_storage_get_stale (storage) != NULL)
     {

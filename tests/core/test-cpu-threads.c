@@ -677,7 +677,7 @@ environment_sets_the_number (void)
     guint n; /* 0: the number without a quota */
   } cases[] = {
     { "3", NULL, 3 },         { "3", "5", 3 },     { NULL, "5", 5 },
-    { NULL, "5,2", 5 },       { "0", NULL, 0 },    { "0", "6", 6 },
+    { NULL, "5,2", 5 },       { "0", NULL, 0 },    { "00", "6", 6 },
     { "-2", "", 0 },          { "many", "x", 0 },  { "4x", NULL, 0 },
     { "65536", NULL, 65536 }, { "65537", "2", 2 }, { "99999999999999999999", NULL, 0 },
   };
