@@ -69,8 +69,9 @@ const BY_NAME = {
 const MAY_BE_NULL = ['retain_graph'];
 const MAY_BE_LEFT_OUT = [
     'Tensor.as_strided.storage_offset', 'Tensor.avg_pool2d.divisor_override', 'Tensor.std.correction',
-    'Tensor.var.correction', 'Tensor.var_mean.correction', 'embedding.padding_idx', 'eye.m', 'fft_fft.n', 'fft_hfft.n',
-    'fft_ifft.n', 'fft_ihfft.n', 'fft_irfft.n', 'fft_rfft.n', 'scaled_dot_product_attention.scale',
+    'Tensor.var.correction', 'Tensor.var_mean.correction', 'embedding.padding_idx', 'eye.m', 'fft_fft.n',
+    'fft_hfft.n', 'fft_ifft.n', 'fft_ihfft.n', 'fft_irfft.n', 'fft_rfft.n',
+    'scaled_dot_product_attention.scale',
 ];
 
 function isOption(func, object, before) {
