@@ -124,6 +124,7 @@ const GTorchBackend gtorch_backend_cpu = {
   .prefix = "cpu",
   .type = GTORCH_DEVICE_TYPE_CPU,
   .runs = gtorch_cpu_runs,
+  .in_caller = TRUE,
   .autocast_dtype = GTORCH_DTYPE_BFLOAT16,
   .dlpack_type = GTORCH_DL_CPU,
   .count = cpu_count,

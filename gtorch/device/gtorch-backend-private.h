@@ -35,6 +35,7 @@ typedef struct
   const gchar *prefix; /* "cuda": a device is called "cuda:1", the CPU is called "cpu" */
   GTorchDeviceType type;
   const GTorchRun *runs; /* by the id of the operation */
+  gboolean in_caller;    /* work on the default stream is done by the thread that calls */
   guint8 autocast_dtype; /* to which regions of mixed precision cast unless they say otherwise */
   guint8 dlpack_type;    /* the number that DLPack has for the type; 0: none */
 

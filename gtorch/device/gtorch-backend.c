@@ -33,6 +33,7 @@ gtorch_device_set_backend (GTorchDevice *device, const GTorchBackend *backend, g
   device->backend = backend;
   device->type = backend->type;
   device->runs = backend->runs;
+  device->in_caller = backend->in_caller;
   device->index = index;
   if (backend->type == GTORCH_DEVICE_TYPE_CPU)
     {

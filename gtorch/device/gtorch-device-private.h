@@ -13,7 +13,8 @@ G_BEGIN_DECLS
 struct _GTorchDevice
 {
   GObject parent_instance;
-  guint8 type; /* GTorchDeviceType */
+  guint8 type;      /* GTorchDeviceType */
+  guint8 in_caller; /* that of the backend */
   gint16 index;
   guint16 slot;
   const gchar *string; /* "cpu", "cuda:1" */

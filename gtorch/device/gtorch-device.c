@@ -266,7 +266,7 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
   stream = self->default_stream;
   if (stream == NULL)
     {
-      if (gtorch_device_is_host (self))
+      if (self->in_caller)
         stream = g_object_new (GTORCH_TYPE_STREAM, NULL);
       else
         {

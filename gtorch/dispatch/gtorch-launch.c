@@ -301,7 +301,7 @@ launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 
   if (G_UNLIKELY (stream != NULL))
     return launch_on_stream (stream, call, error);
-  if (!gtorch_device_is_host (call->device))
+  if (!call->device->in_caller)
     return launch_on_device (NULL, call, error);
 
   for (i = 0; i < call->n_inputs; i++)

@@ -34,6 +34,13 @@ typedef GTorchDeviceClass PlainDeviceClass;
 GType plain_device_get_type (void);
 G_DEFINE_TYPE (PlainDevice, plain_device, GTORCH_TYPE_DEVICE)
 
+/* The storage has the address itself, too, which tools that look for lost memory have to find. */
+typedef struct
+{
+  GTorchStorage parent;
+  gpointer host;
+} PlainStorage;
+
 static GMutex lock; /* of what follows */
 static gint64 n_allocated, n_storages, n_made, peak, n_peak;
 
@@ -71,7 +78,8 @@ plain_alloc (GTorchDevice *device, gsize n_bytes, GError **error)
       return NULL;
     }
   memset (data, 0xa5, n_bytes); /* nobody is to count on zeros */
-  storage = g_new0 (GTorchStorage, 1);
+  storage = (GTorchStorage *) g_new0 (PlainStorage, 1);
+  ((PlainStorage *) storage)->host = data;
   storage->ref_count = 1;
   storage->device = device;
   storage->data = (char *) data + DISTANCE;
@@ -276,6 +284,7 @@ GTorchBackend plain_backend = {
   .prefix = "plain",
   .type = GTORCH_DEVICE_TYPE_PRIVATE,
   .runs = runs,
+  .in_caller = TRUE,
   .autocast_dtype = GTORCH_DTYPE_BFLOAT16,
   .count = plain_count,
   .get = plain_get,
