@@ -48,7 +48,7 @@ def a_gpu_is_chosen(command):
 def without_one_the_reason_is_said(command):
     says(command, "; no GPU: NVIDIA's CUDA driver was not found (/nowhere/libcuda.so.1", **MISSING)
     says(command, 'CUDA_ERROR_NO_DEVICE', GTORCH_FAKE_CUDA='devices=0')
-    says(command, '; no GPU: the compute mode of cuda:0 keeps', GTORCH_FAKE_CUDA='devices=1,mode=2')
+    says(command, '; no GPU: the compute mode of cuda:0 prohibits', GTORCH_FAKE_CUDA='devices=1,mode=2')
 
 
 if __name__ == '__main__':

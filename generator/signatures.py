@@ -20,6 +20,7 @@ CLASSES = {
     'floatc': FLOAT + COMPLEX,
     'complex': COMPLEX,
     'wide': ['float32', 'float64'],
+    'widec': ['float32', 'float64', *COMPLEX],
     'realb': FLOAT + INT + ['bool'],
     'intb': INT + ['bool'],
     'bool': ['bool'],

@@ -2,16 +2,16 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The greatest element and its index: NaN counts as greatest, and of equal elements the first is taken. For
- * the least element the bits are transformed to reverse the order (the sign of a float, all bits of an
- * integer). A thread keeps the greatest value and which group of its loads had it; the element is looked up
- * at the end. */
+ * the least element, the bits are transformed to reverse the order (the sign of a float, all bits of an
+ * integer). A thread keeps the greatest value and the vector that had it; the element is looked up at the
+ * end. */
 
 #include "gtorch-pointwise.cuh"
 
 #define NONE  0xffffffffu
-#define GROUP 4 /* vectors that a thread has in flight */
+#define GROUP 4 /* number of vectors that a thread has in flight */
 
-/* The type that elements are compared as, and its lowest value. */
+/* The type as which elements of type M are compared, and its lowest value. */
 template <typename M> struct gt_order;
 #define ORDER(M, C_, LOWEST, FLOATING)         \
   template <> struct gt_order<M>               \
@@ -58,7 +58,7 @@ greater (gint64 a, gint64 b)
   return a > b ? a : b;
 }
 
-/* Whether a comes before b, whatever their indices. */
+/* Returns whether a is greater than b, where NaN is greater than all numbers. */
 template <typename C>
 GT_DEVICE bool
 beats (C a, C b)
@@ -93,7 +93,7 @@ turn (gt_vector<M, V> *x, const GtExtreme &p)
 template <typename C> struct Best
 {
   C value;
-  uint32_t at; /* NONE: no element */
+  uint32_t at; /* NONE if there is no element */
 };
 
 template <typename C>
@@ -122,8 +122,8 @@ of_lanes (Best<C> best, int width)
   return best;
 }
 
-/* Finds the extreme of n elements with `width` threads, of which this one is `lane`. It keeps the greatest
- * value and the first vector that had it, in which the element is looked up at the end. */
+/* Finds the extreme of n elements with `width` threads, of which this one is `lane`. The thread keeps the
+ * greatest value and the first vector that had it, in which the element is looked up at the end. */
 template <typename M>
 GT_DEVICE Best<typename gt_order<M>::C>
 of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &p)
@@ -154,7 +154,8 @@ of_row (const M *x, uint32_t n, uint32_t lane, uint32_t width, const GtExtreme &
 #pragma unroll
           for (int u = 0; u < GROUP; u++)
             {
-              from[u] = min (j + u * width, n_vectors - 1); /* the last one again past the end */
+              /* beyond the end, the last vector again */
+              from[u] = min (j + u * width, n_vectors - 1);
               in[u] = v[from[u]];
             }
 #pragma unroll
@@ -255,7 +256,8 @@ rows (const GtExtreme &p)
     }
 }
 
-/* Reduces columns: `width` adjacent threads have V columns each, the others of the block have other rows. */
+/* Reduces columns: `width` adjacent threads have V columns each; other threads of the block have other
+ * rows. */
 template <typename M>
 GT_DEVICE void
 columns (const GtExtreme &p)
@@ -341,7 +343,7 @@ columns (const GtExtreme &p)
     }
 }
 
-/* Reduces with one thread for each result. */
+/* Reduces columns with one thread for each result. */
 template <typename M>
 GT_DEVICE void
 items (const GtExtreme &p)
@@ -368,8 +370,8 @@ items (const GtExtreme &p)
   write<M> (p, to, first + at * p.inner, at);
 }
 
-/* Combines the extremes of the splits, which are outer * inner apart: `width` results per block, several
- * threads each. */
+/* Combines the extremes of the splits, which are outer * inner apart. A block has `width` results, and
+ * several threads for each. */
 template <typename M>
 GT_DEVICE void
 parts (const GtExtreme &p)

@@ -19,7 +19,7 @@ channel_moments (const GtChannelMoments &p)
       const C first = gt_get<C, T> (p.x, c * inner);
       C sum = 0, mean, square = 0;
 
-      /* relative to the first element: the moments of equal elements are exact */
+      /* subtract the first element, so that the moments of equal elements are exact */
       for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
         {
           int64_t in, b = gt_split (i, inner, &in);
@@ -43,7 +43,7 @@ channel_moments (const GtChannelMoments &p)
     }
 }
 
-/* Normalises. */
+/* Normalises x, and applies weight and bias. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 channel_scale (const GtChannelScale &p)

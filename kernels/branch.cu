@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Sets the condition of a branch of a graph. The function that the kernel calls belongs to the driver, and
- * is linked when this is loaded. */
+/* Sets the condition of a branch of a graph. The driver provides the function that the kernel calls, and
+ * links it when this file is loaded. */
 
 #include "gtorch-kernel-params.h"
 

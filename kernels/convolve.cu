@@ -158,7 +158,7 @@ bias (const GtBias &p)
     }
 }
 
-/* Transposes and adds the bias, in tiles of 64 by 64; 256 threads */
+/* Transposes and adds the bias, in tiles of 64 by 64 with 256 threads. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 turn (const GtTurn &p)

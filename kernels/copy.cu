@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies (converting, between any strides, transposing) and fills. */
+/* Copies (with conversion, between any strides, or transposing) and fills. */
 
 #include "gtorch-pointwise.cuh"
 
-/* --- contiguous, with conversion: operand 0 from operand 1 --- */
+/* --- contiguous, with conversion: from operand 1 to operand 0 --- */
 template <typename D, typename S>
 static __device__ __forceinline__ void
 cast (const GtContiguous &p)
@@ -123,16 +123,17 @@ CONVERT (i64, gint64)
 CONVERT (f64, double)
 CONVERT (c128, GTorchComplex128)
 
-/* --- transposed: a tile at a time goes through shared memory --- */
+/* --- transposed, one tile at a time through shared memory --- */
 #define TILE 64
 
-/* Transposes. rows: along the source's contiguous dimension; columns: along the destination's. */
+/* Transposes matrices: p.rows and p.columns are the sizes along the contiguous dimensions of the source and
+ * of the destination. */
 template <typename T>
 static __device__ __forceinline__ void
 transpose (const GtTranspose &p)
 {
   __shared__ T tile[TILE][TILE + (sizeof (T) >= 4 ? 1 : 4 / sizeof (T))];
-  const uint32_t n = gt_divide (blockIdx.x, p.tiles); /* index of the matrix */
+  const uint32_t n = gt_divide (blockIdx.x, p.tiles); /* index of the matrix in the batch */
   const uint32_t in = blockIdx.x - n * p.tiles.divisor;
   const uint32_t down = gt_divide (in, p.tiles_across), across = in - down * p.tiles_across.divisor;
   const uint32_t r0 = across * TILE, c0 = down * TILE;
@@ -190,7 +191,7 @@ TRANSPOSE (2, uint16_t)
 TRANSPOSE (4, uint32_t)
 TRANSPOSE (8, uint64_t)
 
-/* --- filling: number[0] is already of the dtype --- */
+/* --- filling with number[0], which has the output's dtype --- */
 #define FILL(size, T)                                                                           \
   extern "C" __global__ void __launch_bounds__ (GT_THREADS)                                     \
       gt_fill_##size (const __grid_constant__ GtContiguous p)                                   \

@@ -5,8 +5,10 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Batch norm of [batch, channels, inner]; statistics, weights and sums are of float64, one for each
- * channel. */
+/* Batch norm of [batch, channels, inner]. Statistics, weights and sums are float64, with one for each
+ * channel.
+ *
+ * The mean and variance of each channel. */
 
 typedef struct
 {
@@ -16,7 +18,7 @@ typedef struct
 } GtChannelMoments;
 GT_SIZE (GtChannelMoments, 48);
 
-/* weight and bias may be NULL. */
+/* The normalised output; weight and bias may be NULL. */
 typedef struct
 {
   const void *x;
@@ -27,7 +29,7 @@ typedef struct
 } GtChannelScale;
 GT_SIZE (GtChannelScale, 80);
 
-/* The sums of the backward pass: of g, and of g (x - mean). */
+/* The sums that the backward pass needs: of g, and of g (x - mean). */
 typedef struct
 {
   const void *g, *x;
@@ -37,7 +39,8 @@ typedef struct
 } GtChannelDots;
 GT_SIZE (GtChannelDots, 64);
 
-/* The gradient of x; sums: sum and dot of all channels, one behind the other; weight may be NULL. */
+/* The gradient of x. `sums` has the sum of every channel, then the dot of every channel; weight may be
+ * NULL. */
 typedef struct
 {
   const void *g, *x;

@@ -9,7 +9,7 @@
 
 #define GT_NOWHERE INT64_MIN
 
-/* Returns the address of element e of the dense tensor; NULL if the block is skipped. */
+/* Returns the address in the indexed tensor of element e of the dense one; NULL if its block is skipped. */
 GT_DEVICE char *
 gt_find_block (const GtBlocks &p, int64_t e)
 {
@@ -36,7 +36,7 @@ gt_find_block (const GtBlocks &p, int64_t e)
   return where;
 }
 
-/* Notes that write i goes to the slot; the owner is the last write. */
+/* Notes that write i goes to the slot, whose owner is the last write to it. */
 GT_DEVICE void
 gt_claim (void *owner, bool wide, int64_t slot, int64_t i)
 {

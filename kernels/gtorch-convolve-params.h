@@ -5,20 +5,20 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Direct convolutions. */
+/* Direct convolutions and their gradients. */
 typedef struct
 {
-  const void *a;    /* the input; of gradients: the gradient of the output */
-  const void *b;    /* the weight; of the weight's gradient: the input */
+  const void *a;    /* the input; for gradients, the gradient of the output */
+  const void *b;    /* the weight; for the weight's gradient, the input */
   const void *bias; /* or NULL */
   void *y;
   int64_t batch, groups;
-  int64_t channels, filters; /* of a group */
+  int64_t channels, filters; /* of one group */
   int64_t in[2], kernel[2], out[2], stride[2], padding[2], dilation[2];
 } GtConvolve;
 GT_SIZE (GtConvolve, 160);
 
-/* Adds the bias to y, n elements, in `channels` channels of `pixels` elements each. */
+/* The addition of a bias to y, which has n elements in channels of `pixels` elements each. */
 typedef struct
 {
   const void *bias;
@@ -27,7 +27,8 @@ typedef struct
 } GtBias;
 GT_SIZE (GtBias, 40);
 
-/* Transposes and adds the bias: y [images, channels, pixels] of x [images, pixels, channels]. */
+/* Transposition with the addition of a bias: y [images, channels, pixels] from x [images, pixels,
+ * channels]. */
 typedef struct
 {
   const void *x, *bias;

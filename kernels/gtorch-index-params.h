@@ -5,31 +5,31 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Offsets of n indices into a dimension. */
+/* The offsets of n indices into a dimension. */
 typedef struct
 {
   const int64_t *index;
-  int64_t *offsets; /* to which, unless this is the first dimension, they are added */
+  int64_t *offsets; /* receives the offsets, which are added unless is_first */
   int64_t n, stride, size;
-  int64_t wrap; /* do negative indices count from the end? */
+  int64_t wrap; /* whether negative indices count from the end */
   int64_t is_first;
-  int64_t left_out,
-      leaves_out; /* an index that is skipped; 0: none, 1: it, 2: it, without a report */
+  /* left_out: an index that is skipped if leaves_out is 1, and also not reported if that is 2 */
+  int64_t left_out, leaves_out;
   int64_t op;
   void *report; /* GtReport, or NULL */
 } GtOffsets;
 GT_SIZE (GtOffsets, 88);
 
-/* Finds the last of n writes to each slot; owners are int64 if wide, else int32. */
+/* The search for the last of n writes to each slot; owners are int64 if wide, else int32. */
 typedef struct
 {
-  const int64_t *slots; /* numbers of the blocks; negative: none */
+  const int64_t *slots; /* numbers of the blocks; negative ones are skipped */
   void *owners;
   int64_t n, wide;
 } GtClaim;
 GT_SIZE (GtClaim, 32);
 
-/* Marks all writes but the last to each slot as skipped. */
+/* The marking of all writes but the last to each slot as skipped. */
 typedef struct
 {
   const int64_t *slots;
@@ -39,7 +39,8 @@ typedef struct
 } GtKeepLast;
 GT_SIZE (GtKeepLast, 40);
 
-/* The same by sorted numbers of blocks, int64 if wide, else int32, and their former positions. */
+/* The same marking with the sorted numbers of the blocks (`keys`, int64 if wide, else int32) and their
+ * positions before sorting (`at`). */
 typedef struct
 {
   const void *keys;
@@ -49,7 +50,7 @@ typedef struct
 } GtDropEarlier;
 GT_SIZE (GtDropEarlier, 40);
 
-/* Copies numbers of blocks, to be sorted. */
+/* Conversion of the numbers of blocks to int32, to be sorted. */
 typedef struct
 {
   const int64_t *slots;
@@ -58,7 +59,7 @@ typedef struct
 } GtKeys;
 GT_SIZE (GtKeys, 24);
 
-/* Takes from x [outer, size, inner] at n positions [outer, inner], or places n elements there. */
+/* The elements of x [outer, size, inner] at n positions [outer, inner], which are read, or written to y. */
 typedef struct
 {
   const void *x;
@@ -70,7 +71,8 @@ typedef struct
 } GtAt;
 GT_SIZE (GtAt, 64);
 
-/* The bounds of n integers: the largest plus 1, and how far the smallest is below 0; zeros at first. */
+/* The bounds of n integers: the largest plus 1, and how far the smallest is below 0. Both are 0
+ * initially. */
 typedef struct
 {
   const int64_t *x;
@@ -79,7 +81,7 @@ typedef struct
 } GtBounds;
 GT_SIZE (GtBounds, 24);
 
-/* Counts n integers, which are in range. */
+/* The number of occurrences of each of n integers from 0 to bins - 1. */
 typedef struct
 {
   const int64_t *x;

@@ -15,7 +15,7 @@ typedef struct
 } GtLayerNorm;
 GT_SIZE (GtLayerNorm, 72);
 
-/* The gradient of x; mean and rstd as they were stored. */
+/* The gradient of x; mean and rstd are those of the forward pass. */
 typedef struct
 {
   const void *g, *x, *weight, *mean, *rstd;
@@ -24,7 +24,7 @@ typedef struct
 } GtLayerNormGrad;
 GT_SIZE (GtLayerNormGrad, 64);
 
-/* Partial gradients of weight and bias, over `part` rows each: sums is [parts, 2, n], of accumulators. */
+/* Partial gradients of weight and bias, each over `part` rows. `sums` has accumulators [parts, 2, n]. */
 typedef struct
 {
   const void *g, *x, *mean, *rstd;
@@ -33,7 +33,8 @@ typedef struct
 } GtLayerNormSums;
 GT_SIZE (GtLayerNormSums, 64);
 
-/* Adds the parts of sums [parts, 2, n] in order: grads[0] of the weight, grads[1] of the bias. */
+/* The parts of sums [parts, 2, n], added up in order: grads[0] is the weight's gradient, grads[1] the
+ * bias's. */
 typedef struct
 {
   const void *sums;

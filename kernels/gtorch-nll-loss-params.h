@@ -5,15 +5,15 @@
 
 #include "gtorch-kernel-params.h"
 
-/* The negative log likelihood of n targets, of x [outer, classes, inner]. */
+/* The negative log likelihood of n targets with the log-probabilities x [outer, classes, inner]. */
 typedef struct
 {
   const void *x;
   const int64_t *target;
-  const double *weight; /* of the classes, or NULL */
-  void *loss;           /* of each target, or one; of nll_total: the targets' weight, float64 */
+  const double *weight; /* weights of the classes, or NULL */
+  void *loss; /* one for each target, or one; in nll_total, the targets' total weight (float64) */
   int64_t n, classes, inner;
-  int64_t ignored; /* the class that does not count */
+  int64_t ignored; /* the class that is ignored */
   int64_t is_mean;
   double smoothing;
   int64_t op;
@@ -24,10 +24,10 @@ GT_SIZE (GtNll, 96);
 /* The gradient of x. */
 typedef struct
 {
-  const void *g; /* of each target, or, if is_single, one */
+  const void *g; /* gradient of each target's loss, or of the single one if is_single */
   const int64_t *target;
   const double *weight;
-  const double *total; /* what the mean divides by, or NULL */
+  const double *total; /* the divisor of the mean, or NULL */
   void *grad;
   int64_t n, classes, inner;
   int64_t ignored;

@@ -5,11 +5,11 @@
 
 #include "gtorch-kernel-params.h"
 
-/* The new scale of a gradient scaler. */
+/* The update of a gradient scaler's scale. */
 typedef struct
 {
   float *scale;
-  int32_t *tracker; /* steps without an infinity */
+  int32_t *tracker; /* number of steps since the last infinity */
   const float *found;
   double growth, backoff;
   int64_t interval;

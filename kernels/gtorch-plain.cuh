@@ -3,13 +3,13 @@
 
 #pragma once
 
-/* Support for kernels that are simple loops over elements, and reductions within a block. */
+/* Support for kernels that are simple loops over elements, and for reductions within a block. */
 
 #include "gtorch-types.cuh"
 
 #define GT_PLAIN_THREADS 256
 
-/* name, element type, compute type */
+/* These macros call M (name, element type, compute type) for each dtype. */
 #define GT_EACH_FLOAT(M)  \
   M (f32, float, float)   \
   M (f64, double, double) \
@@ -24,8 +24,9 @@
 #define GT_EACH_SIZE(M) \
   M (1, uint8_t) M (2, uint16_t) M (4, uint32_t) M (8, uint64_t) M (16, ulonglong2)
 
-/* Declares a kernel, its parameters p, and its bounds: threads in a block, then at least how many blocks at
- * once. generator/kernels makes the host's tables from these lines. */
+/* Declares a kernel with its parameters p and its launch bounds: the maximum number of threads in a block,
+ * and optionally the minimum number of blocks resident on a multiprocessor. generator/kernels makes the
+ * host's tables from these lines. */
 #define GT_KERNEL(name, Parameters, ...)                     \
   extern "C" __global__ void __launch_bounds__ (__VA_ARGS__) \
       name (const __grid_constant__ Parameters p)
@@ -50,7 +51,7 @@ gt_put (void *p, int64_t i, C x)
   ((T *) p)[i] = gt_convert<T>::from (x);
 }
 
-/* Divides i by n with remainder; in 32 bits where they suffice, which is much faster. */
+/* Divides i by n with a remainder, in 32 bits where they suffice, which is much faster. */
 GT_DEVICE int64_t
 gt_split (int64_t i, int64_t n, int64_t *rest)
 {
@@ -65,8 +66,8 @@ gt_split (int64_t i, int64_t n, int64_t *rest)
   return i / n;
 }
 
-/* Reports an index that is out of range, once: the device's threads decide by an atomic operation whose
- * report it is, and the host reads only complete ones. */
+/* Reports an error, usually an index that is out of range, unless there is a report already: an atomic
+ * operation decides whose report is written, and the host reads only complete ones. */
 GT_DEVICE void
 gt_report (void *where, int64_t op, int64_t value, int64_t size)
 {
@@ -81,8 +82,8 @@ gt_report (void *where, int64_t op, int64_t value, int64_t size)
   *(volatile uint32_t *) &report->state = 2;
 }
 
-/* Reduces over the threads with one threadIdx.y: a warp, or the whole block; all of them get the result.
- * The order is fixed. shared: 32 elements. */
+/* Reduces over the threads with the same threadIdx.y, which are a warp or the whole block; all of them get
+ * the result. The order is fixed. `shared` has 32 elements. */
 template <typename C, typename F>
 GT_DEVICE C
 gt_row_reduce (C x, F combine, C *shared)

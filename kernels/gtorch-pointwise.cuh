@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* The three bodies of all element-wise operations. Op has the types C (compute type) and O (result type),
- * the number of inputs N and run (inputs, attrs); M is the dtype in memory. */
+/* The three kernel bodies of all element-wise operations. Op has the types C (compute type) and O (result
+ * type), the number of inputs N, and run (inputs, attrs); M is the type in memory. */
 
 #include "gtorch-types.cuh"
 
@@ -43,8 +43,8 @@ gt_number (const GtNumber &n)
   return *(const T *) &n;
 }
 
-/* Processes vectors of 16 bytes of the widest operand. The offset of a block's first vector is added once,
- * so that threads count in 32 bits. */
+/* Processes vectors that have 16 bytes in the widest operand. The offset of a block's first vector is added
+ * to the pointers once, so that threads count in 32 bits. */
 template <typename Op, typename M, typename S>
 static __device__ __forceinline__ void
 gt_contiguous (const GtContiguous &p)
@@ -94,7 +94,7 @@ gt_contiguous (const GtContiguous &p)
       to[threadIdx.x + u * GT_THREADS] = y;
     }
 
-  /* the rest that does not fill a vector */
+  /* the remaining elements, which do not fill a vector */
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % V)
     {
       const uint64_t i = n_vectors * V + threadIdx.x;
@@ -203,7 +203,7 @@ gt_strided (const GtStrided &p)
     }
 }
 
-/* Op is gt_op_<name>_<compute dtype>. */
+/* Declares the kernels of an operation, whose Op is gt_op_<name>_<compute dtype>. */
 #define GT_VECTOR_KERNELS(op, compute, memory, M, S)              \
   extern "C" __global__ void __launch_bounds__ (GT_THREADS)       \
       gt_##op##_##memory (const __grid_constant__ GtContiguous p) \

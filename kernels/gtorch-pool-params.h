@@ -5,22 +5,22 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Pooling: images of in[0] by in[1], of which windows give out[0] by out[1]. Gradients have x and y of each
- * other's shape. */
+/* Pooling of images of in[0] by in[1] elements, whose windows give images of out[0] by out[1]. For
+ * gradients, x has the shape of the results, and y that of the images. */
 typedef struct
 {
-  const void *x; /* the images; of gradients: the gradient of the results */
+  const void *x; /* the images; for gradients, the gradient of the results */
   void *y;
-  int64_t *indices; /* where the greatest were found: written, and read by the gradient */
+  int64_t *indices; /* positions of the maxima: written, or read for the gradient */
   int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
   int64_t adaptive;
-  int64_t include_pad; /* do zeros of the padding count? */
-  int64_t divisor;     /* or 0 */
-  int64_t n;           /* elements of y */
+  int64_t include_pad; /* whether zeros of the padding count */
+  int64_t divisor;     /* divisor of the mean, or 0 */
+  int64_t n;           /* number of elements of y */
 } GtPool;
 GT_SIZE (GtPool, 152);
 
-/* Takes n elements of images of `big` elements each, `small` of an image. */
+/* The elements of images at n indices: each image has `big` elements, of which `small` are taken. */
 typedef struct
 {
   const void *x;

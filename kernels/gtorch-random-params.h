@@ -5,8 +5,8 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Draws n words; interpreted as signed numbers they are in the order of the unsigned ones. Of `random`, here
- * and below, only start and keys count. */
+/* n random words, stored as signed numbers that have the order of the unsigned words. In this struct and
+ * the next two, only start and keys of `random` are used. */
 typedef struct
 {
   GtRandom random;
@@ -15,7 +15,7 @@ typedef struct
 } GtRandomKeys;
 GT_SIZE (GtRandomKeys, 232);
 
-/* Draws when each of n exponential clocks with these rates rings first. */
+/* The first event of each of n exponential processes with these rates. */
 typedef struct
 {
   GtRandom random;
@@ -25,7 +25,7 @@ typedef struct
 } GtMultinomialKeys;
 GT_SIZE (GtMultinomialKeys, 240);
 
-/* Draws n indices, n_samples from each row of n_weights weights, by their running sums. */
+/* n random indices, n_samples for each row of n_weights weights, by the running sums of the weights. */
 typedef struct
 {
   GtRandom random;
@@ -35,7 +35,7 @@ typedef struct
 } GtMultinomialFind;
 GT_SIZE (GtMultinomialFind, 264);
 
-/* Checks that each row of weights can be drawn from: at least `least` of them must be above 0. */
+/* A check that each row of weights is valid: at least `least` of them must be above 0. */
 typedef struct
 {
   const double *weights;

@@ -3,8 +3,9 @@
 
 #pragma once
 
-/* The bodies of all reductions. Op has the type C (accumulator) and init, step, combine and finish. The
- * order in which elements are combined depends on the shape only: no atomics are used. */
+/* The kernel bodies of all reductions. Op has the type C (accumulator) and the functions init, step,
+ * combine and finish. The order in which elements are combined depends on the shape only: no atomics are
+ * used. */
 
 #include "gtorch-pointwise.cuh"
 
@@ -47,8 +48,8 @@ gt_shuffle_down (C x, int distance, int width)
     }
 }
 
-/* Reduces over all threads of the block, with the result in thread 0; or over each group of 32, with the
- * result in its first. */
+/* Reduces over all threads of the block, with the result in thread 0, or if n_warps is 1 over each warp,
+ * with the result in its first thread. */
 template <typename Op>
 GT_DEVICE typename Op::C
 gt_reduce_block (typename Op::C acc, int n_warps)
@@ -119,8 +120,8 @@ gt_reduce_row (const M *x, uint64_t begin, uint64_t end, int at, int width)
   return Op::combine (Op::combine (acc[0], acc[1]), Op::combine (acc[2], acc[3]));
 }
 
-/* Reduces rows (inner == 1). Short rows have a warp each, 8 to a block; long ones have one block or
- * n_splits blocks each. */
+/* Reduces rows (inner is 1). Short rows (n_splits is 0) have a warp each, 8 to a block; long ones have one
+ * block or n_splits blocks each. */
 template <typename Op, typename M, typename S, bool truth>
 static __device__ __forceinline__ void
 gt_reduce_rows (const GtReduce &p)
@@ -159,7 +160,8 @@ gt_reduce_rows (const GtReduce &p)
   }
 }
 
-/* Reduces columns (inner > 1), 32 columns and 8 rows at a time; blockIdx.y is the split of n. */
+/* Reduces columns (inner > 1), with blocks of 32 columns and 8 rows at a time; blockIdx.y is the split of
+ * n. */
 template <typename Op, typename M, typename S, bool truth>
 static __device__ __forceinline__ void
 gt_reduce_columns (const GtReduce &p)
@@ -207,8 +209,8 @@ gt_reduce_columns (const GtReduce &p)
         gt_reduced<S, truth>::from (Op::finish (acc[0], p.n_total));
 }
 
-/* Combines the partial results: n for each result, `inner` accumulators apart. A block has `width` results,
- * and several threads for each. */
+/* Combines partial results: n accumulators for each result, which are `inner` apart. A block has `width`
+ * results, and several threads for each. */
 template <typename Op, typename S, bool truth>
 static __device__ __forceinline__ void
 gt_reduce_parts (const GtReduce &p)
@@ -252,7 +254,7 @@ gt_reduce_parts (const GtReduce &p)
     gt_reduce_parts<gt_op_##op##_##compute, S, truth> (p);              \
   }
 
-/* The limits of a type's range. */
+/* These functions return the limits of a type's range. */
 template <typename T> __device__ __forceinline__ T gt_lowest_of ();
 template <>
 __device__ __forceinline__ float

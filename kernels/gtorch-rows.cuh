@@ -64,7 +64,8 @@ template <typename T, typename C, int V, int K> struct gt_row
   }
 };
 
-/* M (dtype, T, C, form, V, K): forms with vectors of 16 bytes, and with single elements */
+/* These macros call M (dtype, T, C, form, V, K) for forms with vectors of 16 bytes and with single
+ * elements. */
 #define GT_EACH_ROW_OF(M, dtype, T, C)      \
   M (dtype, T, C, v1, (16 / sizeof (T)), 1) \
   M (dtype, T, C, v2, (16 / sizeof (T)), 2) \

@@ -7,7 +7,7 @@
 
 #include "gtorch-scan-forms.cuh"
 
-/* Scans rows. Tiles are assigned one by one: while a block waits for the prefix of its tile, the next one
+/* Scans rows. Tiles are assigned one by one: while a block waits for the prefix of its tile, its next tile
  * is being copied to shared memory. Each thread reads only what it copied itself. */
 template <typename Op, typename M, int U = GT_SCAN_UNROLL (16 / sizeof (M))>
 GT_DEVICE void
@@ -53,7 +53,7 @@ rows_ahead (const GtScan &p)
       C y[U][V], sum, total, carry;
 
       if (threadIdx.x == 0)
-        next = atomicAdd (p.counter, 1); /* needed after the barrier */
+        next = atomicAdd (p.counter, 1); /* needed only at the barrier */
       await_copies<0> ();
 #pragma unroll
       for (int u = 0; u < U; u++)
@@ -152,7 +152,7 @@ columns_ahead (const GtScan &p)
       C y[U][V], before[V];
 
       if (threadIdx.x == 0)
-        next = atomicAdd (p.counter, 1); /* needed after the barrier */
+        next = atomicAdd (p.counter, 1); /* needed only at the barrier */
       await_copies<0> ();
 #pragma unroll
       for (int u = 0; u < U; u++)

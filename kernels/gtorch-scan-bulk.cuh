@@ -3,8 +3,8 @@
 
 #pragma once
 
-/* Scans of long lines in tiles that are assigned one by one. The copy engine (TMA) loads them and stores
- * the results. One warp requests tiles, one computes their prefixes, all others scan. */
+/* Scans of long lines in tiles that are assigned one by one. The copy engine (TMA) loads the tiles and
+ * stores the results. One warp of a block requests tiles, one computes their prefixes, all others scan. */
 
 #include "gtorch-scan-ahead.cuh"
 
@@ -86,7 +86,7 @@ bulk_store (void *to, const void *from, uint32_t n_bytes)
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Waits until all stores but the last have read their source. */
+/* Waits until all stores but the last one have read their source. */
 GT_DEVICE void
 bulk_await_reads ()
 {
@@ -116,8 +116,8 @@ template <typename C> struct gt_before
   C sum;
 };
 
-/* Waits for the slots of a warp's lanes, which poll together: diverged, they would wait one after the
- * other. */
+/* Waits for the slots of all threads in the warp that want one. The threads poll together: if they
+ * diverged, they would wait one after the other. */
 template <typename C>
 GT_DEVICE C
 wait_together (const GtScan &p, uint64_t slot, gt_told<C> told, bool wanted)
@@ -128,7 +128,8 @@ wait_together (const GtScan &p, uint64_t slot, gt_told<C> told, bool wanted)
   return number_of (told);
 }
 
-/* Computes the prefix of a tile, in one warp. The groups are combined from the left. */
+/* Computes the prefix of a tile with one warp. Groups of 32 tiles are combined in their order, and their
+ * total is kept in `before` for later tiles of the line. */
 template <typename Op>
 GT_DEVICE typename Op::C
 look_back (gt_before<typename Op::C> &before, const GtScan &p, uint32_t line, uint32_t tile,
@@ -186,7 +187,7 @@ rows_bulk (const GtScan &p)
 #if __CUDA_ARCH__ >= 900
   typedef typename Op::C C;
   constexpr int V = 16 / sizeof (M), U = GT_SCAN_BULK_UNROLL, S = GT_SCAN_BULK_STAGES;
-  constexpr int LATER = 2; /* tiles after which a tile's prefix is needed */
+  constexpr int LATER = 2; /* a tile's prefix is applied this many tiles later */
   constexpr int N_WARPS = THREADS / 32, N_VECTORS = THREADS * U;
   __shared__ uint64_t full[S], empty[S], found[S];
   __shared__ uint32_t tickets[S];
@@ -197,7 +198,7 @@ rows_bulk (const GtScan &p)
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t n_tickets = (uint32_t) p.outer * p.tiles;
 
-  /* Returns the number of vectors of a tile and its offset. */
+  /* Returns the number of vectors in a tile, and its offset. */
   auto place = [&] (uint32_t ticket, uint64_t *offset) {
     const uint32_t line = ticket / p.tiles;
     const uint64_t first = (uint64_t) (ticket - line * p.tiles) * (N_VECTORS * V);
@@ -262,7 +263,8 @@ rows_bulk (const GtScan &p)
         }
     }
 
-  C sums[LATER + 1]; /* prefixes of this thread's vectors within the latest tiles */
+  /* prefixes of this thread's vectors within the latest tiles, the newest first */
+  C sums[LATER + 1];
   uint32_t end = ~0u;
   for (uint32_t i = 0; i < LATER || i - LATER < end; i++)
     {

@@ -9,7 +9,7 @@
 
 /* --- rows --- */
 
-/* Scans rows with `width` threads each. */
+/* Scans rows, each with `width` threads. */
 template <typename Op, typename M>
 GT_DEVICE void
 short_rows (const GtScan &p)
@@ -44,7 +44,8 @@ short_rows (const GtScan &p)
     }
 }
 
-/* Scans rows with a block for each tile in turn, or for each line, of as many warps as it needs. */
+/* Scans rows. A block has one tile, assigned in order, or all tiles of a line; it has as many warps as a
+ * row needs. */
 template <typename Op, typename M>
 GT_DEVICE void
 rows (const GtScan &p)
@@ -105,7 +106,8 @@ rows (const GtScan &p)
 
 /* --- columns --- */
 
-/* Scans columns: `width` threads have V columns each, all others of the block U other rows each. */
+/* Scans columns. `width` adjacent threads have V columns each, and in these U rows each; the other threads
+ * of the block have the same columns and other rows. */
 template <typename Op, typename M>
 GT_DEVICE void
 columns (const GtScan &p)
@@ -119,11 +121,11 @@ columns (const GtScan &p)
   const uint32_t across = threadIdx.x & (p.width - 1), down = threadIdx.x / p.width;
   const uint32_t height = THREADS / p.width, n_columns = p.width * V;
   const uint32_t strips = (uint32_t) ((p.inner + n_columns - 1) / n_columns);
-  uint64_t line = blockIdx.x / strips; /* the outer index */
+  uint64_t line = blockIdx.x / strips; /* index along the outer dimension */
   uint32_t strip = blockIdx.x - (uint32_t) line * strips, tile = 0, end = p.tiles;
 
   if (p.counter != NULL)
-    { /* all strips of a tile, then the next tile */
+    { /* tickets count all strips of a tile, then those of the next tile */
       if (threadIdx.x == 0)
         ticket = atomicAdd (p.counter, 1);
       __syncthreads ();
@@ -170,7 +172,7 @@ columns (const GtScan &p)
           shared[k][threadIdx.x] = y[U - 1][k];
         }
       __syncthreads ();
-      /* One thread per column computes the prefix of each part, and the total. */
+      /* Each thread combines the parts above its own. */
 #pragma unroll
       for (int k = 0; k < V; k++)
         before[k] = Op::identity ();
@@ -203,7 +205,7 @@ columns (const GtScan &p)
       if (tile + 1 < end)
         {
           __syncthreads ();
-          if (down == height - 1) /* the last value is the prefix of the next tile */
+          if (down == height - 1) /* the last values are the prefixes of the next tile */
 #pragma unroll
             for (int k = 0; k < V; k++)
               carries[across * V + k] = y[U - 1][k];
@@ -212,7 +214,7 @@ columns (const GtScan &p)
     }
 }
 
-/* `blocks` blocks are resident on a multiprocessor at once. */
+/* Declares a scan kernel of which at least `blocks` blocks can be resident on a multiprocessor. */
 #define GT_SCAN_FORM(form, op, name, M, threads, blocks, ...)      \
   extern "C" __global__ void __launch_bounds__ (threads, blocks)   \
       gt_##op##_##form##_##name (const __grid_constant__ GtScan p) \

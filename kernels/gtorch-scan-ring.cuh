@@ -3,12 +3,12 @@
 
 #pragma once
 
-/* Scans in which a block has whole lines, one after the other. Each thread prefetches its part of the next
- * tiles, also of further lines, and reads only what it copied itself. */
+/* Scans in which a block processes whole lines, one after the other. Each thread prefetches its part of the
+ * next tiles, also those of further lines, and reads only what it copied itself. */
 
 #include "gtorch-scan-forms.cuh"
 
-/* A block's position. */
+/* The position of a block: the tile of a line. */
 struct Walk
 {
   uint32_t line, tile;
@@ -93,8 +93,8 @@ rows_ring (const GtScan &p)
     }
 }
 
-/* Scans columns. A line is a strip of columns: a warp has adjacent ones, all others of the block U other
- * rows each. */
+/* Scans columns. A line is a strip of columns here: the threads of a warp have V adjacent columns each, and
+ * each warp of the block has U other rows. */
 template <typename Op, typename M>
 GT_DEVICE void
 columns_ring (const GtScan &p)
@@ -112,7 +112,7 @@ columns_ring (const GtScan &p)
   Walk at = { blockIdx.x, 0 }, wanted = at;
   C carry[V];
 
-  /* Returns the first of this thread's rows, p.n if there is none, and its offset. */
+  /* Returns the first of this thread's rows, or p.n if there is none, and its offset. */
   auto place = [&] (const Walk &where, uint64_t *offset) {
     const uint32_t line = where.line / strips;
     const uint64_t column = ((where.line - line * strips) * 32 + across) * (uint64_t) V;

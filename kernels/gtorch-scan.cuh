@@ -3,16 +3,17 @@
 
 #pragma once
 
-/* Common parts of the scan kernels: the operations, scans within a warp and between blocks, loads and
+/* The common parts of the scan kernels: operations, scans within a warp and between blocks, loads and
  * stores. */
 
 #include "gtorch-pointwise.cuh"
 
 #define THREADS 256
 
-/* Base of the operations, which combine values of type C in any grouping. A value is made from an element
- * at its position along the line (from two inputs if TWO) and converted back to an element (with that of
- * another input if WITH; if POSITIONS, a position is stored as well). */
+/* The base of the operations, which combine values of type C in any grouping. take() makes a value from an
+ * element (with TWO, from the elements of two inputs) and its position along the line; give() converts a
+ * value back to an element (with WITH, using the element of another input). With POSITIONS, a position is
+ * stored as well. */
 template <typename C_> struct gt_plain
 {
   typedef C_ C;
@@ -59,7 +60,7 @@ template <typename C> struct gt_product : gt_plain<C>
   }
 };
 
-/* Exchanges x between lanes; `move` transfers 4 bytes of it. */
+/* Moves x between threads of a warp with `move`, which transfers 4 bytes. */
 template <typename C, typename Move>
 GT_DEVICE C
 by_words (C x, Move move)
@@ -97,7 +98,7 @@ shuffle_xor (C x, int mask)
   return by_words (x, [=] (uint32_t word) { return __shfl_xor_sync (0xffffffffu, word, mask); });
 }
 
-/* Scans over the lanes of each group of `width`. */
+/* Scans over each group of `width` threads in a warp. */
 template <typename Op>
 GT_DEVICE typename Op::C
 scan_lanes (typename Op::C x, int lane, int width)
@@ -111,8 +112,8 @@ scan_lanes (typename Op::C x, int lane, int width)
   return x;
 }
 
-/* Scans a warp's vectors, which are interleaved between its lanes: each element gets all that precedes it
- * in the warp; returns the warp's total. */
+/* Scans the vectors of a warp, which are interleaved between its threads: combines each element with all
+ * elements of the warp that precede it. Returns the warp's total. */
 template <typename Op, int U, int V>
 GT_DEVICE typename Op::C
 scan_vectors (typename Op::C (&y)[U][V], int lane)
@@ -141,7 +142,8 @@ scan_vectors (typename Op::C (&y)[U][V], int lane)
 
 /* --- communication between blocks --- */
 
-/* A published number: each 4 bytes of it are stored together with a flag, in one 8-byte word. */
+/* A published number: every 4 bytes of it share an 8-byte word with a flag, so that both become visible at
+ * once. */
 template <typename C> struct gt_told
 {
   uint64_t words[sizeof (C) / 4];
@@ -162,7 +164,7 @@ tell (const GtScan &p, uint64_t slot, C x)
                  : "memory");
 }
 
-/* Reads the slot without waiting. */
+/* Reads the slot without waiting for its number. */
 template <typename C>
 GT_DEVICE gt_told<C>
 look (const GtScan &p, uint64_t slot)
@@ -206,7 +208,7 @@ number_of (const gt_told<C> &told)
   return x;
 }
 
-/* Waits for the slot's number, which is in told if it was there already. */
+/* Waits until the slot has its number, and returns it; `told` is what look() returned for the slot. */
 template <typename C>
 GT_DEVICE C
 wait (const GtScan &p, uint64_t slot, gt_told<C> told)
@@ -223,7 +225,8 @@ wait (const GtScan &p, uint64_t slot)
   return wait (p, slot, look<C> (p, slot));
 }
 
-/* Waits for and combines `count` slots, `hop` apart; several are read at once. */
+/* Waits for `count` slots that are `hop` apart, and combines their numbers. Several slots are read at
+ * once. */
 template <typename Op>
 GT_DEVICE typename Op::C
 wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
@@ -250,7 +253,7 @@ wait_for (const GtScan &p, uint64_t slot, uint64_t hop, int count)
 
 /* --- elements --- */
 
-/* Copies 16 bytes to shared memory asynchronously. */
+/* Begins to copy 16 bytes to shared memory. */
 GT_DEVICE void
 copy_ahead (uint4 *to, const void *from)
 {
@@ -266,7 +269,7 @@ commit_copies ()
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until this thread's copies are complete, except for the last N groups that it committed. */
+/* Waits until this thread's copies are complete, except for the last N groups that were committed. */
 template <int N>
 GT_DEVICE void
 await_copies ()
@@ -283,7 +286,8 @@ dynamic_memory ()
   return gt_dynamic;
 }
 
-/* Converts 16 bytes from shared memory to V values, in the order of the scan. */
+/* Converts 16 bytes to V values in the order of the scan, reversed if `turn`; unless `here`, the values are
+ * the operation's identity. */
 template <typename Op, typename M, int V>
 GT_DEVICE void
 take_words (typename Op::C *y, uint4 words, bool here, bool turn)
@@ -311,7 +315,7 @@ give_words (const typename Op::C *y, bool turn)
   return words;
 }
 
-/* Makes y from the elements at `at` of the inputs. */
+/* Makes the value y from the inputs' elements at `at`. */
 template <typename Op, typename M>
 GT_DEVICE void
 take (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position)
@@ -333,7 +337,7 @@ take_vector (typename Op::C *y, const GtScan &p, uint64_t at, uint64_t position,
     y[k] = Op::take (in.at[k], also.at[k], position + k * hop);
 }
 
-/* Stores the elements that y is converted to at `at` of the outputs. */
+/* Converts the value y and stores it at `at` in the outputs. */
 template <typename Op, typename M>
 GT_DEVICE void
 give (const typename Op::C &y, const GtScan &p, uint64_t at)
@@ -361,7 +365,7 @@ give_vector (const typename Op::C *y, const GtScan &p, uint64_t at)
       *(gt_vector<int64_t, 2> *) (p.positions + at + k) = { y[k].position, y[k + 1].position };
 }
 
-/* Loads V elements at i of the line that begins at `line`, in the order of the scan. */
+/* Loads V elements from position i of the line that begins at `line`, in the order of the scan. */
 template <typename Op, typename M, int V>
 GT_DEVICE void
 load (typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
@@ -405,7 +409,7 @@ store (const typename Op::C *y, const GtScan &p, uint64_t line, uint64_t i)
 
 /* --- the prefix of a tile --- */
 
-/* Reduces a and b over all threads of the block. */
+/* Reduces a and b over all threads of the block, which all get the results. */
 template <typename Op>
 GT_DEVICE void
 gather (typename Op::C *a, typename Op::C *b, typename Op::C *shared)
@@ -434,7 +438,8 @@ gather (typename Op::C *a, typename Op::C *b, typename Op::C *shared)
     }
 }
 
-/* Publishes this tile's total, and that of its group if it is the last of one; returns the tile's prefix. */
+/* Publishes the total of a tile, and that of its group if the tile is the last of it. Returns the tile's
+ * prefix. */
 template <typename Op>
 GT_DEVICE typename Op::C
 before_row_tile (const GtScan &p, uint64_t line, uint32_t tile, typename Op::C total,
@@ -466,8 +471,8 @@ before_row_tile (const GtScan &p, uint64_t line, uint32_t tile, typename Op::C t
   return Op::combine (b, a);
 }
 
-/* Publishes the totals of a tile's columns, and of its group if it is the last of one; stores the tile's
- * prefixes in carries. `shared` has the totals of each thread's rows. */
+/* Publishes the totals of a tile's columns, and those of its group if the tile is the last of it. Stores
+ * the prefixes of the tile's columns in carries. `shared` has the totals of each thread's rows. */
 template <typename Op, int V>
 GT_DEVICE void
 before_column_tile (const GtScan &p, uint64_t line, uint64_t column, uint32_t tile,

@@ -5,15 +5,15 @@
 
 #include "gtorch-kernel-params.h"
 
-/* e[0] = start, e[k] = x[k - 1] + f[k - 1] e[k - 1] along the n elements of each line, of [outer, n,
- * inner]. */
+/* The recurrence e[0] = start, e[k] = x[k - 1] + f[k - 1] e[k - 1] along the n elements of each line of
+ * [outer, n, inner]. */
 typedef struct
 {
   const void *x, *f;
   void *y;
   int64_t lines; /* outer * inner */
   int64_t n, inner;
-  int64_t reverse; /* from the end */
+  int64_t reverse; /* whether to begin at the end */
   double start;
 } GtRecurrence;
 GT_SIZE (GtRecurrence, 64);

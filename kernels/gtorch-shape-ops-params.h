@@ -5,8 +5,8 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Elements from their position: base to the power of start + i step, which is `last` for the last of n; or
- * first + i by, in integers. */
+/* Elements computed from their position i: start + i step, or `last` for the last of n, as the exponent of
+ * base if has_base; or if is_integer, first + i by. */
 typedef struct
 {
   void *y;
@@ -17,7 +17,7 @@ typedef struct
 } GtProgression;
 GT_SIZE (GtProgression, 88);
 
-/* Sets the n elements of the diagonal of zeros to one. */
+/* The n elements on the diagonal of a matrix of zeros, which become 1. */
 typedef struct
 {
   void *y;
@@ -25,7 +25,7 @@ typedef struct
 } GtEye;
 GT_SIZE (GtEye, 24);
 
-/* Copies n elements within the triangle of each matrix; the others become zeros. */
+/* Matrices of n elements in total, copied within a triangle of each; the other elements become 0. */
 typedef struct
 {
   const void *x;
@@ -35,7 +35,7 @@ typedef struct
 } GtTriangle;
 GT_SIZE (GtTriangle, 56);
 
-/* n indices of classes; y [n, classes] has zeros at first. */
+/* The one-hot encoding of n indices of classes; y [n, classes] is 0 initially. */
 typedef struct
 {
   const int64_t *index;
@@ -46,7 +46,7 @@ typedef struct
 } GtOneHot;
 GT_SIZE (GtOneHot, 48);
 
-/* Rows and columns, y [2, n], of the positions in a triangle. */
+/* The rows and columns, y [2, n], of the n positions in a triangle. */
 typedef struct
 {
   int64_t *y;
@@ -55,7 +55,7 @@ typedef struct
 } GtTriangleIndices;
 GT_SIZE (GtTriangleIndices, 48);
 
-/* Counts the true ones of n flags, in parts. */
+/* The number of true flags among n, for each part of `part` flags. */
 typedef struct
 {
   const uint8_t *flags;
@@ -64,7 +64,7 @@ typedef struct
 } GtCountFlags;
 GT_SIZE (GtCountFlags, 32);
 
-/* Each of n numbers becomes the sum of those before; their total is appended. */
+/* The exclusive sums of n numbers, in place; the total is appended. */
 typedef struct
 {
   int64_t *x;
@@ -72,18 +72,18 @@ typedef struct
 } GtSumBefore;
 GT_SIZE (GtSumBefore, 16);
 
-/* Lists the positions of true flags in a tensor: y [total, n_dims]. */
+/* The positions of the true flags in a tensor: y [total, n_dims]. */
 typedef struct
 {
   const uint8_t *flags;
-  const int64_t *before; /* true flags before each part */
+  const int64_t *before; /* number of true flags before each part */
   int64_t *y;
   int64_t n, part, n_dims;
   int64_t shape[GT_MAX_DIMS];
 } GtFindFlags;
 GT_SIZE (GtFindFlags, 176);
 
-/* Conjugates of n elements. */
+/* The conjugates of n elements. */
 typedef struct
 {
   const void *x;

@@ -8,9 +8,9 @@
 /* softmax, log_softmax and their gradients, of [outer, n, inner]; logsumexp of rows. */
 typedef struct
 {
-  const void *x; /* the input; of gradients: the result */
+  const void *x; /* the input; for gradients, the result */
   const void *g; /* the gradient of the result, or NULL */
-  void *y;       /* like x; of logsumexp: an element for each row */
+  void *y;       /* like x; for logsumexp, one element for each row */
   int64_t rows;  /* outer * inner */
   int64_t n, inner;
   int64_t is_log;

@@ -9,7 +9,8 @@
 #include "gtorch-pointwise.cuh"
 #include "gtorch-plain.cuh"
 
-/* The last whose blocks begin at or before this one: those without elements have none. */
+/* Returns the tensor of the block: the last one whose first block is not after it. Tensors without elements
+ * have no blocks. */
 GT_DEVICE const GtStep &
 step_of (const GtSteps &p, uint32_t block)
 {
@@ -27,8 +28,9 @@ step_of (const GtSteps &p, uint32_t block)
   return p.steps[low];
 }
 
-/* Calls op for each element of the block's part, with vectors of 16 bytes if possible. Op has N arrays of
- * T, at[0] to at[N - 1], of which it changes the first N_WRITTEN; element () gets references. */
+/* Calls op.element () for the elements from begin to end, which are loaded and stored in vectors of V. Op
+ * has N arrays of T, at[0] to at[N - 1], of which it changes the first N_WRITTEN; element () gets pointers
+ * to the elements. */
 template <typename T, int V, typename Op>
 GT_DEVICE void
 each_vector (Op &op, int64_t begin, int64_t end)
@@ -73,10 +75,10 @@ each_element (Op &op, const GtStep &s, uint32_t block)
   each_vector<T, 1> (op, whole, end);
 }
 
-/* The step of an optimizer: Op is generated from a row of steps.toml. Its at[] are the parameter, the
- * states and the gradient. Each block computes the values common to all elements, in float64: the
- * learning rate and the count may be in memory, which a captured graph reads at each replay. Powers of
- * the count are slow; one warp computes each. */
+/* Performs the step of an optimizer. Op is generated from a row of steps.toml; its at[] are the parameter,
+ * the states and the gradient. Each block computes the values that all elements share, in float64: the
+ * learning rate and the count may be in memory, which a captured graph reads at each replay. Powers of the
+ * count are slow, so one warp computes each of them. */
 template <typename T, typename Op>
 GT_DEVICE void
 run_steps (const GtSteps &p)

@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* Element types, and the functions that expressions of operations may use. */
+/* The element types, and the functions that the expressions of operations may use. */
 
 #include <cuda/std/complex>
 #include <cuda_bf16.h>
@@ -47,7 +47,7 @@ enum
 };
 
 /* --- conversion: as in C; complex to real takes the real part, and conversion to bool compares with 0 --- */
-struct gt_bool /* an element that is 0 or 1, a type distinct from uint8 */
+struct gt_bool /* an element of value 0 or 1; a type distinct from uint8 */
 {
   guint8 value;
 };
@@ -170,7 +170,7 @@ template <typename R> struct gt_convert<cuda::std::complex<R> >
   }
 };
 
-/* Load and store an element whose dtype is known at run time only. */
+/* These functions load and store an element whose dtype is known only at run time. */
 template <typename C>
 static __device__ __noinline__ C
 gt_load (const void *p, int dtype)
@@ -301,7 +301,7 @@ cimag (cuda::std::complex<R> x)
   return x.imag ();
 }
 
-/* --- the functions of gtorch/cpu/gtorch-cpu-loops.h --- */
+/* --- the functions of gtorch/cpu/gtorch-cpu-loops.h, for GPUs --- */
 #define GT_SPECIAL static __device__
 #include "gtorch-special.h"
 
@@ -310,10 +310,13 @@ cimag (cuda::std::complex<R> x)
 #define gt_maximum(a, b) ((b) != (b) ? (b) : gt_max (a, b))
 #define gt_minimum(a, b) ((b) != (b) ? (b) : gt_min (a, b))
 #define gt_sign(x)       ((x) > 0 ? 1 : ((x) < 0 ? -1 : 0))
-/* Equals 1 / (1 + exp (-x)), which would be 0 where the exponential overflows. From 37 on it is 1. */
+/* Computes 1 / (1 + exp (-x)) in a form that is not 0 where exp (-x) overflows. From 37 on the result is 1,
+ * so x can be limited to 40. */
 #define gt_sigmoid(x)   (gt_exp_to_40 (x) / (1 + gt_exp_to_40 (x)))
 #define gt_exp_to_40(x) exp ((x) > 40 ? (T) 40 : (x))
 #define gt_softplus(x)  (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
+/* Limits x to the range from eps to 1 - eps, if eps is not NaN. NaN stays. */
+#define gt_clip(x, eps) ((x) < (T) (eps) ? (T) (eps) : ((x) > 1 - (T) (eps) ? 1 - (T) (eps) : (x)))
 #define gt_gelu_u(x)    ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
 #define gt_gelu_du(x)   ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
 #define gt_sech2(u)     (1 - tanh (u) * tanh (u))
@@ -392,6 +395,15 @@ gt_gcd (gint64 a, gint64 b)
       b = r;
     }
   return a < 0 ? -a : a;
+}
+
+GT_DEVICE gint64
+gt_lcm (gint64 a, gint64 b)
+{
+  const gint64 divisor = gt_gcd (a, b);
+  const guint64 product = divisor != 0 ? (guint64) gt_trunc_div_int (a, divisor) * (guint64) b : 0;
+
+  return (gint64) product < 0 ? (gint64) (0 - product) : (gint64) product;
 }
 
 GT_DEVICE double

@@ -15,7 +15,7 @@ typedef struct
 } GtMoments;
 GT_SIZE (GtMoments, 40);
 
-/* The variance of each row, or its root; `correction` is subtracted from the count. */
+/* The variance of each row, or its square root if `root`; `correction` is subtracted from the count. */
 typedef struct
 {
   const void *moments;

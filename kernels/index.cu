@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements addressed by index. */
+/* Operations on elements that are addressed by index. */
 
 #include "gtorch-blocks.cuh"
 #include "gtorch-index-params.h"
 #include "gtorch-pointwise.cuh"
 
-/* --- atomic addition: of integers, for which the order does not matter --- */
+/* --- atomic addition, for integers, whose sum does not depend on the order --- */
 template <typename T>
 GT_DEVICE void
 add_to (T *to, T x)
@@ -74,7 +74,7 @@ add_to (gt_bool *to, gt_bool x)
 
 /* --- blocks --- */
 
-/* Computes, or adds, offsets of indices. */
+/* Computes the offsets of indices into a dimension, and adds them to those of former dimensions. */
 GT_KERNEL (gt_offsets_i64, GtOffsets, 1024)
 {
   int64_t *offsets = p.offsets;
@@ -94,9 +94,9 @@ GT_KERNEL (gt_offsets_i64, GtOffsets, 1024)
     }
 }
 
-/* --- of several writes to one block the last one is kept --- */
+/* --- keeping only the last of several writes to a block --- */
 
-/* Finds the last write to each slot. */
+/* Finds the last write to each slot, that is to each block by number. */
 GT_KERNEL (gt_claim_i64, GtClaim, 1024)
 {
   for (GT_LOOP (i, p.n))
@@ -120,7 +120,7 @@ GT_KERNEL (gt_keep_last_i64, GtKeepLast, 1024)
     }
 }
 
-/* The same, by sorted numbers of blocks. */
+/* Marks all writes but the last to each block as skipped, given the sorted numbers of the blocks. */
 GT_KERNEL (gt_drop_earlier_i64, GtDropEarlier, 1024)
 {
   for (GT_LOOP (j, p.n - 1))
@@ -129,7 +129,7 @@ GT_KERNEL (gt_drop_earlier_i64, GtDropEarlier, 1024)
       p.offsets[p.at[j]] = GT_NOWHERE;
 }
 
-/* Copies numbers of blocks, to be sorted. */
+/* Converts the numbers of blocks to int32, to be sorted. */
 GT_KERNEL (gt_keys_i32, GtKeys, 1024)
 {
   for (GT_LOOP (i, p.n))
@@ -175,8 +175,8 @@ EACH_ADDED (BLOCKS_ADD)
 
 /* --- gather and scatter --- */
 
-/* Calls f (e, offset in indexed, offset in plain), or bad (e) where the index is out of range. Handles
- * several elements at a time, so that their indices are loaded together. */
+/* Calls f (e, address in indexed, address in plain) for each index e, or bad (e) if it is out of range.
+ * Handles several elements at a time, so that their indices are loaded together. */
 template <typename F, typename G>
 static __device__ __forceinline__ void
 each_index (const GtGather &p, F f, G bad)
@@ -320,7 +320,7 @@ GT_EACH_FLOAT (SCATTER_ADD_ONCE)
 SCATTER_ADD_ONCE (c64, GTorchComplex64, GTorchComplex64)
 SCATTER_ADD_ONCE (c128, GTorchComplex128, GTorchComplex128)
 
-/* Takes an element of each line, or places one there. */
+/* Reads one element of each line, or writes one. */
 #define AT(bytes, T)                                                                \
   GT_KERNEL (gt_take_at_##bytes, GtAt, 1024)                                        \
   {                                                                                 \

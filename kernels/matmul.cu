@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products: of integers (modulo the dtype's range), which no library has for all dtypes, and small
- * ones of floats, for which a library's tiles are too large and its calls take too long. */
+/* Matrix products: those of integers (modulo the dtype's range), which no library has for all dtypes, and
+ * small ones of floats, for which a library's tiles are too large and its calls take too long. */
 
 #include "gtorch-pointwise.cuh"
 
 #define THREADS 256
-#define PART    1024 /* elements of a and of b in shared memory: 4 loaded by each thread */
+#define PART    1024 /* elements of a, and of b, in shared memory: each thread loads 4 */
 #define PAD     4    /* padding, so that rows begin in different banks */
 
-/* A tile of ROWS rows of a matrix, whose other dimension is summed over. */
+/* A tile of ROWS rows of an operand; the other dimension, the depth, is the one that is summed over. */
 template <typename T, typename U, int ROWS> struct gt_part
 {
   static constexpr int DEPTH = PART / ROWS;
   U at[ROWS][DEPTH + PAD];
 
-  /* Returns the position of element n of this thread; by_row: adjacent threads are in different rows. */
+  /* Returns the position of this thread's element n. With by_row, adjacent threads have different rows. */
   GT_DEVICE void
   place (int n, bool by_row, int *row, int *deep)
   {
@@ -26,7 +26,7 @@ template <typename T, typename U, int ROWS> struct gt_part
     *deep = by_row ? i / ROWS : i % DEPTH;
   }
 
-  /* Loads elements; those beyond rows and depth are 0. */
+  /* Loads this thread's elements; those beyond rows and depth are 0. */
   GT_DEVICE void
   fetch (U next[4], const T *from, int64_t row_stride, int64_t deep_stride, int64_t rows,
          int64_t depth)
@@ -71,8 +71,8 @@ finish (const GtMultiply &p, T *c, int64_t i, int64_t j, U sum)
   c[i + j * p.c_column] = gt_convert<T>::from (sum);
 }
 
-/* Multiplies. A block computes ROWS x ROWS elements of c, a thread EACH x EACH of them. If there are more
- * threads, each takes a share of the depth, and the shares are added up at the end. */
+/* Multiplies a and b. A block computes ROWS x ROWS elements of c, and a thread EACH x EACH of them. If a
+ * block has more threads than that takes, they share the depth, and their sums are added up at the end. */
 template <typename T, typename U, int ROWS, int EACH>
 static __device__ __forceinline__ void
 multiply (const GtMultiply &p)
@@ -132,7 +132,7 @@ multiply (const GtMultiply &p)
               for (int q = 0; q < EACH; q++)
                 sum[r][q] += u[r].at[e] * v[q].at[e];
         }
-      if (has_sums) /* adjacent threads add up parts of each row */
+      if (has_sums) /* adjacent threads add up parts of a column of b */
 #pragma unroll
         for (int d = threadIdx.x % (THREADS / ROWS); d < DEPTH; d += THREADS / ROWS)
           total += s.in.b.at[threadIdx.x / (THREADS / ROWS)][d];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Losses of class indices. */
+/* The negative log likelihood loss. */
 
 #include "gtorch-nll-loss-params.h"
 #include "gtorch-plain.cuh"
@@ -42,7 +42,7 @@ nll_each (const GtNll &p)
     gt_put<T> (p.loss, i, nll_of<T, C> (p, i, &total));
 }
 
-/* Computes the sum or the weighted mean, in one block. */
+/* Computes the sum or the weighted mean of all losses, in one block. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 nll_all (const GtNll &p)
@@ -81,7 +81,7 @@ GT_KERNEL (gt_nll_total_f64, GtNll, 1024)
     *(double *) p.loss = total;
 }
 
-/* Computes the gradient of x, over all elements. */
+/* Computes the gradient of x. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 nll_grad (const GtNllGrad &p)

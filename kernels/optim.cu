@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The steps of optimizers and the unscaling of gradients, over many tensors in one launch: each block works
- * on GT_STEP_BYTES of one of them. */
+/* The steps of optimizers and the unscaling of gradients, for many tensors in one launch: each block
+ * processes GT_STEP_BYTES of one of them. */
 
 #include "gtorch-optim-params.h"
 #include "gtorch-steps.cuh"
@@ -13,7 +13,7 @@
 
 /* --- counts of steps --- */
 
-/* Before the steps, which read of which step they are. */
+/* Increments the parameters' counts of steps; launched before the kernels of the steps, which read them. */
 GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS)
 {
   const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
@@ -43,7 +43,7 @@ template <typename T, typename C> struct gt_unscale
   }
 };
 
-/* cell: the scale; the inverse is rounded to float32 once */
+/* Multiplies gradients by the inverse of the scale p.cell, which is rounded to float32 once. */
 template <typename T, typename C>
 GT_DEVICE void
 amp_unscale (const GtSteps &p)

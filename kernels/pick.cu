@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indexing of rows and elements, and concatenation: of contiguous tensors, with the widest words that they
- * allow. */
+/* Indexing of rows and elements, and concatenation. Tensors are contiguous, and are copied in the widest
+ * words that they allow. */
 
 #include "gtorch-plain.cuh"
 

@@ -37,8 +37,8 @@ max_pool (const GtPool &p)
     }
 }
 
-/* Computes the gradient of max pooling. Each element of the images searches the windows that contain it, in
- * order, for its own index. */
+/* Computes the gradient of max pooling. For each element of the images, the windows that contain it are
+ * searched in order for the element's index. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 max_pool_grad (const GtPool &p)
@@ -98,7 +98,7 @@ mean_pool (const GtPool &p)
     {
       int64_t ox, oy, image = gt_split (gt_split (o, p.out[1], &ox), p.out[0], &oy);
       int64_t y0, y1, x0, x1, n = window (p, 0, oy, &y0, &y1) * window (p, 1, ox, &x0, &x1);
-      double sum = 0; /* windows may have millions of elements */
+      double sum = 0; /* float64, as windows may have millions of elements */
 
       for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++)
@@ -107,8 +107,8 @@ mean_pool (const GtPool &p)
     }
 }
 
-/* Computes the gradient of mean pooling. Each element of the images collects from the
- * windows that contain it. */
+/* Computes the gradient of mean pooling. Each element of the images collects the gradients of the windows
+ * that contain it. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 mean_pool_grad (const GtPool &p)
@@ -122,7 +122,7 @@ mean_pool_grad (const GtPool &p)
 
       for (int d = 0; d < 2; d++)
         if (p.adaptive)
-          { /* o n / m <= at < ceil ((o + 1) n / m), with a margin: the windows are checked below */
+          { /* o n / m <= at < ceil ((o + 1) n / m), with a margin, as windows are checked below */
             first[d] = max (at[d] * p.out[d] / p.in[d] - 1, (int64_t) 0);
             last[d] = min ((at[d] + 1) * p.out[d] / p.in[d] + 2, p.out[d]);
           }

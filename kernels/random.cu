@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers, the same as the CPU's: gtorch/cpu/gtorch-cpu-philox.h defines which words an element
- * gets, and gtorch/cpu/isa/gtorch-isa-random.c the formulas. Results in float32 are bitwise equal: exactly
- * the same operations are fused. */
+/* Random numbers, the same as on the CPU: gtorch/device/gtorch-philox-private.h defines which words an
+ * element gets, and gtorch/cpu/isa/gtorch-isa-random.c has the formulas. Results in float32 are bitwise
+ * equal, as exactly the same operations are fused. */
 
 #include <float.h>
 
@@ -12,7 +12,7 @@
 #include "gtorch-random-params.h"
 
 #define THREADS 256
-#define UNROLL  4 /* blocks of Philox that a thread computes */
+#define UNROLL  4 /* number of blocks of Philox that a thread computes */
 
 enum
 {
@@ -37,7 +37,7 @@ multiply (uint32_t a, uint32_t b, uint32_t *low, uint32_t *high)
 }
 
 /* The contribution of the upper half of a block's number to the first three rounds, before the lower half
- * takes part. The host has computed the contribution of the call's number to the first. */
+ * takes part. The host has computed what the call's number contributes to the first round. */
 struct gt_upper
 {
   uint32_t c0, c2, c3;
@@ -119,7 +119,7 @@ template <> struct gt_bits<gt_bf16>
   static constexpr int n = 8;
 };
 
-/* Makes four elements from a block. */
+/* Converts the words of a block to four elements. */
 template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
 numbers (const GtRandom &p, const uint32_t words[4], float v[4])
@@ -157,7 +157,7 @@ positive_double (const uint32_t *words)
   return ((double) ((((uint64_t) words[1] << 32) | words[0]) >> 11) + 1.0) * 0x1p-53;
 }
 
-/* Makes two elements from a block. */
+/* Converts the words of a block to two elements. */
 template <typename T, int KIND, bool AFFINE>
 GT_DEVICE void
 numbers (const GtRandom &p, const uint32_t words[4], double v[2])
@@ -191,8 +191,8 @@ numbers (const GtRandom &p, const uint32_t words[4], double v[2])
     }
 }
 
-/* Whether a uniform number is below p. It has the bits of C: the few bits of a 16-bit float would change
- * the probability. */
+/* Returns whether a uniform number is below p. The number has as many bits as C: the few bits of a 16-bit
+ * float would change the probability. */
 template <typename C>
 GT_DEVICE bool
 below (const GtRandom &p, const uint32_t *words, int i)
@@ -203,7 +203,7 @@ below (const GtRandom &p, const uint32_t *words, int i)
     return words[i] >> (32 - gt_bits<float>::n) < p.limit;
 }
 
-/* Loads N elements, as a vector if all exist. */
+/* Loads a block's N elements, as a vector if `whole`, else those that exist. */
 template <typename T, int N>
 GT_DEVICE void
 load (gt_vector<T, N> *x, const void *from, uint64_t block, uint64_t n, bool whole)
@@ -230,8 +230,8 @@ store (void *to, const gt_vector<T, N> &x, uint64_t block, uint64_t n, bool whol
         ((T *) to)[block * N + i] = x.at[i];
 }
 
-/* Processes block begin + offset, where begin is a multiple of THREADS * UNROLL: nothing carries into the
- * upper half of the number. */
+/* Computes the elements of block begin + offset. `begin` is a multiple of THREADS * UNROLL, so that the
+ * addition does not carry into the upper half of the number. */
 template <typename T, typename C, int KIND, int USE, bool AFFINE>
 GT_DEVICE void
 one_block (const GtRandom &p, const gt_upper &upper, uint64_t begin, uint32_t offset, bool whole)
@@ -327,10 +327,10 @@ static __device__ const float4 distances[1024] = {
 
 /* The distance between the halves of the table, chosen so that the sign bit of a number selects the second
  * half without further instructions. */
-#define SECOND_HALF 4096 /* lines */
+#define SECOND_HALF 4096 /* in lines of the table */
 
-/* A constant that is hidden from the compiler, which would otherwise use two instructions to set bits and
- * clear others. */
+/* A constant that is hidden from the compiler, which would otherwise need two instructions to set some bits
+ * and clear others. */
 static __constant__ uint32_t one_and_a_bit = 0x3f800001;
 
 GT_DEVICE void
@@ -376,8 +376,8 @@ four_normals (const GtRandom &p, const gt_upper &upper, const float4 *table, uin
 
 #define NORMAL_THREADS 512
 
-/* Fills several rows of NORMAL_THREADS blocks of Philox, four at a time as long as they are complete and
- * the upper half of their numbers does not change. */
+/* Fills several rows, each of NORMAL_THREADS blocks of Philox: four at a time as long as they are complete
+ * and the upper half of the blocks' numbers does not change. */
 template <typename T, bool AFFINE>
 GT_DEVICE void
 normal_rows (const GtRandom &p, const float4 *table, uint32_t row, uint32_t end)
@@ -445,9 +445,9 @@ NORMAL_KERNELS (f32, float)
 NORMAL_KERNELS (f16, gt_f16)
 NORMAL_KERNELS (bf16, gt_bf16)
 
-/* --- dropout: four elements per thread at a time, whatever a block of Philox yields --- */
+/* --- dropout: each thread has four elements, whether a block of Philox yields two or four --- */
 
-/* Determines which of the elements from 4 * (begin + offset) on are kept. */
+/* Determines which of the four elements from 4 * (begin + offset) on are kept. */
 template <typename C>
 GT_DEVICE void
 choose (const GtRandom &p, uint64_t begin, uint32_t offset, bool keep[4])
@@ -479,7 +479,7 @@ drop (const GtRandom &p, gt_vector<T, 4> *x, const bool keep[4])
     x->at[i] = gt_convert<T>::from (keep[i] ? gt_convert<C>::from (x->at[i]) * factor : (C) 0);
 }
 
-/* A warp's bits of the mask: 4 words, of which word i has the bits of the elements i of its threads. */
+/* A warp's bits of the mask: word i has the bits of element i of each thread. */
 typedef gt_vector<uint32_t, 4> gt_mask;
 
 GT_DEVICE gt_mask
@@ -501,8 +501,8 @@ elect (const gt_mask &mask, bool keep[4])
     keep[i] = mask.at[i] >> threadIdx.x % 32 & 1;
 }
 
-/* Applies dropout; BACK: the mask exists already. Each thread has one vector: memory traffic dominates, and
- * with more vectors per thread it would come in bursts. At the end whole warps stop. */
+/* Applies dropout, or with BACK an existing mask. Each thread has one vector only: memory traffic
+ * dominates, and with more vectors per thread it would come in bursts. Beyond the end, whole warps stop. */
 template <typename T, typename C, bool BACK>
 GT_DEVICE void
 dropout (const GtRandom &p)
@@ -540,7 +540,7 @@ dropout (const GtRandom &p)
   GT_KERNEL (gt_random_##dtype##_dropout_backward, GtRandom, THREADS) { dropout<T, C, true> (p); }
 GT_EACH_FLOAT (DROPOUT)
 
-/* Makes two integers from a block. */
+/* Draws integers, two from each block of Philox. */
 template <typename T>
 GT_DEVICE void
 random_integers (const GtRandom &p)
@@ -571,12 +571,12 @@ GT_EACH_FLOAT (INTEGERS)
 GT_EACH_INTEGER (INTEGERS)
 INTEGERS (bool, gt_bool, gint64)
 
-/* For dtypes that have no random floats: the kernel draws a truth value or an integer. */
+/* For other dtypes than floats, Bernoulli numbers with one probability are the only kernel of this kind. */
 #define BELOW_KERNEL(dtype, T, C) KERNEL (dtype, T, float, below, UNIFORM, BELOW)
 GT_EACH_INTEGER (BELOW_KERNEL)
 BELOW_KERNEL (bool, gt_bool, gint64)
 
-/* --- keys that the host sorts indices by --- */
+/* --- keys by which indices are sorted --- */
 
 GT_KERNEL (gt_random_keys_i64, GtRandomKeys, 256)
 {
@@ -602,8 +602,8 @@ GT_KERNEL (gt_multinomial_keys_f64, GtMultinomialKeys, 256)
         {
           const double rate = p.rates[2 * block + i];
 
-          /* comes before any clock without a rate, even if the rate is so small that the quotient
-           * overflows */
+          /* an index with a rate precedes all without one, even if the quotient overflows as the rate is
+           * small */
           p.keys[2 * block + i] =
               rate > 0 ? fmin (-log (positive_double (words + 2 * i)) / rate, DBL_MAX) : INFINITY;
         }
@@ -634,7 +634,7 @@ GT_KERNEL (gt_multinomial_find_f64, GtMultinomialFind, 256)
               else
                 low = middle + 1;
             }
-          /* sums are rounded in parts, so that an element of zero weight may seem to have a width */
+          /* the running sums are rounded, so an element of zero weight may seem to have an interval */
           while (low < p.n_weights - 1 && !(weights[low] > 0))
             low++;
           while (low > 0 && !(weights[low] > 0))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Running extremes with their positions, running log-sum-exps, and their derivatives. They are scans like
- * running sums (scan.cu), with more than one number per element. */
+/* Running extremes with their positions, running log-sum-exps, and the derivatives of the latter. They are
+ * scans like running sums (scan.cu), but with more than one number per value. */
 
 #include "gtorch-reduce.cuh"
 #include "gtorch-scan-forms.cuh"
 
-/* The greatest or least value so far: NaN if there is one; of equal values the last. */
+/* The greatest or least value so far: NaN if there was one; among equal values, the last one. */
 template <typename Value, bool LEAST> struct gt_extreme
 {
   struct C
@@ -67,7 +67,7 @@ template <typename R> struct gt_exponentials
 
     return { large.most, large.sum + small.sum * factor };
   }
-  /* NaN is kept in the sum, where comparisons do not lose it. */
+  /* Makes a value. NaN is stored in the sum, as comparisons of `most` would lose it. */
   GT_DEVICE C
   of (R most, R number)
   {
@@ -92,8 +92,9 @@ template <typename R> struct gt_log_sum : gt_exponentials<R>
   }
 };
 
-/* The backward scan, from the end: it sums exponentials of the negated totals with the numbers as factors;
- * results are scaled with x. An x of -infinity takes no part in any sum. */
+/* The gradient of running log-sum-exps, which scans from the end: it sums exponentials of the negated
+ * totals, with the numbers as factors, and scales results by exp (x). An x of -infinity has the gradient
+ * 0. */
 template <typename R> struct gt_log_sum_backward : gt_exponentials<R>
 {
   static constexpr bool TWO = true, WITH = true;
@@ -113,8 +114,8 @@ template <typename R> struct gt_log_sum_backward : gt_exponentials<R>
   }
 };
 
-/* The forward-mode derivative: it sums exponentials of x with the numbers as factors; results are scaled
- * with the totals. */
+/* The forward-mode derivative of running log-sum-exps: it sums exponentials of x, with the numbers as
+ * factors, and scales results by the exponentials of the negated totals. */
 template <typename R> struct gt_log_sum_tangent : gt_exponentials<R>
 {
   static constexpr bool TWO = true, WITH = true;

@@ -2,15 +2,16 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Running sums and products in one pass over memory. A block has whole lines, or tiles of a line are
- * assigned in order; each block publishes its tile's total as soon as it is known and then combines those
- * before it. The grouping of the additions depends on the shape and the kind of GPU only, never on timing. */
+ * assigned to blocks in order; each block publishes its tile's total as soon as it is known and then
+ * combines the totals before it. The grouping of the additions depends on the shape and the kind of GPU
+ * only, never on timing. */
 
 #include "gtorch-scan-bulk.cuh"
 #include "gtorch-scan-ring.cuh"
 
 /* --- gradients, with a block for each line --- */
 
-/* Scans over the threads of the block; *total gets the total. */
+/* Scans x over the threads of the block; *total becomes the total of all threads. */
 template <typename Op>
 GT_DEVICE typename Op::C
 scan_block (typename Op::C x, typename Op::C *total, typename Op::C *shared)
@@ -34,7 +35,7 @@ scan_block (typename Op::C x, typename Op::C *total, typename Op::C *shared)
   return Op::combine (before, x);
 }
 
-/* Returns the first i >= begin where x is 0, n if there is none. */
+/* Returns the first i >= begin where x is 0, or n if there is none. */
 template <typename C>
 GT_DEVICE uint64_t
 find_zero (const C *x, uint64_t begin, uint64_t n, unsigned long long *shared)
@@ -53,8 +54,9 @@ find_zero (const C *x, uint64_t begin, uint64_t n, unsigned long long *shared)
   return *shared;
 }
 
-/* Computes the gradient of a running product. With z the first zero: before it every result contains x[i]
- * as a factor; at z the results up to the next zero do not vanish; after it all vanish. */
+/* Computes the gradient of a running product, with z the first index where x is 0. Before z, it is a sum of
+ * g[j] times the running products for j from i to z - 1, divided by x[i]. At z, it is a sum of g[j] times
+ * the products of the other elements for j from z up to the next zero. After z it is 0. */
 template <typename C>
 GT_DEVICE void
 cumprod_backward (const GtLines &p)

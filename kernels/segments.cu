@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Additions of floats to blocks that several indices may name: those of one block are added in the order of
- * the indices, so that every run has the same sums. Likewise products and extremes. */
+/* Additions of floats to blocks that several indices may name: the values for one block are added in the
+ * order of the indices, so that every run has the same sums. Products and extremes are computed likewise. */
 
 #include "gtorch-blocks.cuh"
 #include "gtorch-segments-params.h"
 
-#define AHEAD 8 /* elements that are loaded together */
+#define AHEAD 8 /* number of elements that are loaded together */
 
 template <typename C> struct limits
 {
@@ -119,7 +119,7 @@ put_to (const GtSegments &p, int64_t pre, int64_t at, int64_t in, C value)
     *to = gt_convert<T>::from (F::join (gt_convert<C>::from (*to), value));
 }
 
-/* Folds one column of one tile per thread. */
+/* Folds the segments of sorted indices, one column of one tile per thread. */
 template <typename F, typename T, typename C>
 static __device__ __forceinline__ void
 segments (const GtSegments &p)
@@ -188,9 +188,9 @@ shuffle_xor (C x, int mask)
   return y;
 }
 
-/* Folds segments that continue in further tiles: in the thread of the tile where they begin, or, if there
- * are many tiles and few columns, in its warp. W: what the parts are folded in; where every factor of a
- * long product is a little more than 1, the roundings of C would all be in one direction. */
+/* Folds segments that continue in further tiles: in the thread of the tile where they begin or, if there
+ * are many tiles and few columns, in that thread's warp. W is the type in which the parts are folded; for a
+ * long product whose factors are all slightly above 1, the roundings of C would all go in one direction. */
 template <typename F, typename T, typename C, typename W = C>
 static __device__ __forceinline__ void
 join (const GtSegments &p)
@@ -272,7 +272,7 @@ GT_EACH_FLOAT (SUM)
 SUM (c64, GTorchComplex64, GTorchComplex64)
 SUM (c128, GTorchComplex128, GTorchComplex128)
 
-/* The host converts other dtypes to these. */
+/* Other dtypes are converted to these three by the host. */
 #define FOLDS(name, T, W)                                                                   \
   GT_KERNEL (gt_segments_prod_##name, GtSegments, 256) { segments<product, T, T> (p); }     \
   GT_KERNEL (gt_segments_join_prod_##name, GtSegments, 256) { join<product, T, T, W> (p); } \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements chosen by truth values, or computed from their position. */
+/* Operations that choose elements by truth values, or compute them from their position. */
 
 #include "gtorch-plain.cuh"
 #include "gtorch-pointwise.cuh"
@@ -14,7 +14,7 @@
   M (bool, gt_bool) M (c64, GTorchComplex64) M (c128, GTorchComplex128)
 /* clang-format on */
 
-/* --- where: operands out, condition, a, b with any strides --- */
+/* --- where, whose operands are the output, the condition, a and b; first with any strides --- */
 #define WHERE(size, T)                                                             \
   GT_KERNEL (gt_where_##size, GtStrided, GT_THREADS)                               \
   {                                                                                \
@@ -41,8 +41,8 @@
   }
 GT_EACH_SIZE (WHERE)
 
-/* Computes where for contiguous operands, or ones of one element (bits 2 and 3 of p.numbers); as many
- * elements at once as the widest load holds. */
+/* Computes where for contiguous operands; a and b may also have one element (bits 2 and 3 of p.numbers). As
+ * many elements are processed at once as the widest load holds. */
 template <typename T>
 static __device__ __forceinline__ void
 where_flat (const GtContiguous &p)
@@ -105,9 +105,9 @@ WHERE_FLAT (2, uint16_t)
 WHERE_FLAT (4, uint32_t)
 WHERE_FLAT (8, uint64_t)
 
-/* Computes where for a contiguous output and operands that are, along its rows, contiguous or one element.
- * Bits 2 and 3 of numbers: a or b is the output itself, so elements chosen from it need not be written.
- * Elements that are not chosen are not read. */
+/* Computes where for a contiguous output, and operands that are contiguous or constant along the output's
+ * rows. Bits 2 and 3 of numbers tell that a or b is the output itself, so that elements chosen from it need
+ * not be written. Vectors of which no element is chosen are not read. */
 template <typename T>
 static __device__ __forceinline__ void
 where_rows (const GtRows &p)
@@ -299,7 +299,7 @@ GT_KERNEL (gt_count_flags_bool, GtCountFlags, 1024)
     }
 }
 
-/* Computes exclusive sums, in one block. */
+/* Computes exclusive sums and the total, in one block. */
 GT_KERNEL (gt_sum_before_i64, GtSumBefore, 1024)
 {
   __shared__ int64_t sums[1024];

@@ -16,7 +16,7 @@ quick_exp (float x)
   return y;
 }
 
-/* A row of 16-bit floats, which stay unconverted in the registers, so that more rows are in flight. */
+/* A row of 16-bit floats, which are kept unconverted in registers, so that more rows are in flight. */
 template <typename T, int K> struct gt_narrow_row
 {
   uint4 words[K];
@@ -35,7 +35,7 @@ template <typename T, int K> struct gt_narrow_row
                      : make_uint4 (fill, fill, fill, fill);
   }
 
-  /* Converts on each call, so that the result need not be kept. */
+  /* Converts a vector on each call, so that the result need not be kept in registers. */
   __device__ __forceinline__ void
   get (int k, float x[8])
   {
@@ -309,7 +309,7 @@ logsumexp (const GtSoftmax &p)
         {
           const C v = gt_get<C, T> (p.x, row * n + i);
 
-          /* if all elements are -inf, their difference would be NaN */
+          /* if all elements are -infinity, v - most is NaN */
           sum += v == most ? (C) 1 : exp (v - most);
         }
       sum = gt_row_reduce (sum, gt_sum_of (), shared);
@@ -318,7 +318,7 @@ logsumexp (const GtSoftmax &p)
     }
 }
 
-/* Narrow rows need few registers: two blocks of the longest are resident at once. */
+/* Rows of 16-bit floats need few registers: even with the longest, two blocks are resident at once. */
 #define ROWS(dtype, T, C, form, V, K)                                        \
   GT_KERNEL (gt_softmax_##dtype##_##form, GtSoftmax, 1024, (V) == 8 ? 2 : 1) \
   {                                                                          \

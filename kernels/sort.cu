@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Sorting: a radix sort of lines by 8-bit digits of their keys, the least significant first; each pass
- * reads and writes everything once. Tiles of a line are assigned in order, and each adds up how many of
- * each digit the tiles before it have. Only integers are added, so the result does not depend on timing.
- * Short lines are sorted within a block. */
+ * reads and writes everything once. Tiles of a line are assigned to blocks in order, and each block adds up
+ * how often each digit occurs in the tiles before its own. Only integers are added, so the result does not
+ * depend on timing. Short lines are sorted within a block. */
 
 #include <cub/block/block_radix_rank.cuh>
 #include <cub/block/block_radix_sort.cuh>
@@ -13,7 +13,7 @@
 
 #include "gtorch-pointwise.cuh"
 
-#define THREADS  384 /* of a pass */
+#define THREADS  384 /* number of threads in a block of sort_pass () */
 #define PARTIAL  (1ull << 62)
 #define COMPLETE (2ull << 62)
 #define COUNT    (~(3ull << 62))
@@ -27,7 +27,7 @@ key_of (U bits, const GtOrder &p)
 
   if (p.kind == 2)
     {
-      const U plain = bits == sign ? (U) 0 : bits; /* -0 is equal to 0 */
+      const U plain = bits == sign ? (U) 0 : bits; /* -0 equals 0 */
 
       key =
           (U) (bits & (U) ~sign) > (U) p.infinity ? all : (U) (plain ^ (plain & sign ? all : sign));
@@ -37,7 +37,8 @@ key_of (U bits, const GtOrder &p)
   return p.descending ? (U) ~key : key;
 }
 
-/* Returns the element of a key, which is read from the input if the key does not determine it. */
+/* Returns the element of a key; it is read from the input if the key does not determine it (NaN and
+ * zeros). */
 template <typename U>
 GT_DEVICE U
 element (U key, uint64_t from, const GtOrder &p)
@@ -75,7 +76,7 @@ template <typename U> struct Extractor
 
 /* --- long lines --- */
 
-/* Counts how often each digit of each pass occurs; blockIdx.y is the line. */
+/* Counts how often each digit occurs in each pass; blockIdx.y is the first line of the block. */
 template <typename U>
 GT_DEVICE void
 histogram (const GtOrder &p)
@@ -117,7 +118,7 @@ histogram (const GtOrder &p)
     }
 }
 
-/* Computes the offset of each digit. */
+/* Replaces the counts of a pass's digits by the digits' offsets in the output. */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_order_offsets (const __grid_constant__ GtOrder p)
 {
@@ -163,7 +164,7 @@ sort_pass (const GtOrder &p)
   for (int i = 0; i < ITEMS; i++)
     keys[i] = first + i * 32 < n ? key_at<U> (line, begin + first + i * 32, p) : (U) ~(U) 0;
 
-  /* Elements beyond the end count as the last of the last digit. */
+  /* Elements beyond the end rank last within the last digit, and are subtracted from its count. */
   Rank (shared.rank).RankKeys (keys, ranks, digits, before, [&] (int (&bins)[1]) {
     if (threadIdx.x < 256)
       {
@@ -178,7 +179,8 @@ sort_pass (const GtOrder &p)
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
     shared.keys[ranks[i]] = keys[i];
-    /* These loads are in flight while this waits for other tiles. */
+
+    /* These loads are in flight while the block waits for other tiles. */
 #pragma unroll
   for (int i = 0; i < ITEMS; i++)
     {
@@ -289,7 +291,8 @@ sort_block (const GtOrder &p)
                 p.at_in != NULL ? p.at_in[line * p.n + at[i]] : at[i]);
 }
 
-/* Sorts lines of up to `width` elements with as many threads: each counts the elements before its own. */
+/* Sorts lines of up to `width` elements with `width` threads each: a thread counts the elements that
+ * precede its own. */
 template <typename U>
 GT_DEVICE void
 sort_tiny (const GtOrder &p)
@@ -316,7 +319,7 @@ sort_tiny (const GtOrder &p)
 
 /* --- the first k --- */
 
-/* Counts a digit of those keys that agree with the higher digits chosen so far. */
+/* Counts the digits of the pass in those keys whose higher digits are the ones chosen so far. */
 template <typename U>
 GT_DEVICE void
 select_count (const GtOrder &p)
@@ -359,7 +362,7 @@ select_count (const GtOrder &p)
     }
 }
 
-/* Chooses the digit, with a block for each line. */
+/* Chooses the digit that the k-th key has in the pass, with a block for each line. */
 extern "C" __global__ void __launch_bounds__ (256)
     gt_order_choose (const __grid_constant__ GtOrder p)
 {
@@ -380,9 +383,9 @@ extern "C" __global__ void __launch_bounds__ (256)
     }
 }
 
-#define CHUNK 4096 /* elements of a block */
+#define CHUNK 4096 /* number of elements per block */
 
-/* Counts the smaller and the equal elements of each chunk. */
+/* Counts the elements of each chunk that are smaller than, and equal to, the k-th one. */
 template <typename U>
 GT_DEVICE void
 select_mark (const GtOrder &p)
@@ -410,7 +413,7 @@ select_mark (const GtOrder &p)
     }
 }
 
-/* Computes the sums before each chunk, with a block for each line. */
+/* Replaces the counts of the chunks by exclusive sums, with a block for each line. */
 extern "C" __global__ void __launch_bounds__ (1024)
     gt_order_sums (const __grid_constant__ GtOrder p)
 {
@@ -435,7 +438,8 @@ extern "C" __global__ void __launch_bounds__ (1024)
     }
 }
 
-/* Takes the first k, the smaller elements before the equal ones, each in the order of the line. */
+/* Takes the first k elements: those smaller than the k-th one, then those equal to it, each in the order of
+ * the line. */
 template <typename U>
 GT_DEVICE void
 select_take (const GtOrder &p)
@@ -466,7 +470,7 @@ select_take (const GtOrder &p)
         {
           const uint64_t at = mine == 1 ? to + (before & 0xffff) : to_equal + (before >> 16);
 
-          if (p.values != NULL) /* only the last one is wanted */
+          if (p.values != NULL) /* only the k-th element is wanted */
             {
               if (at == p.k - 1)
                 {

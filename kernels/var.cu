@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Variance, by moments of parts: (mean, sum of squared deviations, count). */
+/* Variance, computed from the moments of parts: (mean, sum of squared deviations, count). */
 
 #include "gtorch-plain.cuh"
 #include "gtorch-var-params.h"
@@ -66,7 +66,8 @@ variance (const GtVariance &p)
 
       for (int64_t i = 1; i < p.parts; i++)
         merge (mean, square, count, from[3 * i], from[3 * i + 1], from[3 * i + 2]);
-      v = square / (p.n <= p.correction ? (C) 0 : (C) (p.n - p.correction)); /* NaN stays */
+      /* a NaN stays NaN */
+      v = square / (p.n <= p.correction ? (C) 0 : (C) (p.n - p.correction));
       gt_put<T> (p.y, row, p.root ? sqrt (v) : v);
     }
 }

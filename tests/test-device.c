@@ -65,6 +65,12 @@ test_is_elsewhere (const gchar *why)
 }
 
 gboolean
+test_computes_on_host (void)
+{
+  return test_device ()->in_caller;
+}
+
+gboolean
 test_can_capture (void)
 {
   g_autoptr (GTorchStream) stream = NULL;

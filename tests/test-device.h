@@ -18,6 +18,9 @@
 GTorchDevice *test_device (void);
 /* Skips the test and returns TRUE if it is for the CPU only and the device is another. */
 gboolean test_is_elsewhere (const gchar *why);
+/* Returns TRUE if the CPU's loops compute for the device in the thread that calls, as they do for the CPU and
+ * for the plain device of tests/backend. */
+gboolean test_computes_on_host (void);
 /* Returns TRUE if the device can capture graphs; otherwise skips the test. */
 gboolean test_can_capture (void);
 /* Returns TRUE if the call failed. Waits for errors that a GPU detects asynchronously. Drops the result. */

@@ -15,10 +15,10 @@
 static gboolean show_version, need_cuda, as_json;
 
 static const GOptionEntry entries[] = {
-  { "version", 0, 0, G_OPTION_ARG_NONE, &show_version, N_ ("Print the version and end"), NULL },
-  { "need-cuda", 0, 0, G_OPTION_ARG_NONE, &need_cuda,
-    N_ ("Fail unless there is a GPU that can be computed on"), NULL },
-  { "json", 0, 0, G_OPTION_ARG_NONE, &as_json, N_ ("Print an object of JSON for programs"), NULL },
+  { "version", 0, 0, G_OPTION_ARG_NONE, &show_version, N_ ("Print the version and exit"), NULL },
+  { "need-cuda", 0, 0, G_OPTION_ARG_NONE, &need_cuda, N_ ("Fail unless there is a usable GPU"),
+    NULL },
+  { "json", 0, 0, G_OPTION_ARG_NONE, &as_json, N_ ("Print a JSON object, for programs"), NULL },
   { NULL },
 };
 
@@ -90,7 +90,7 @@ print_libraries (void)
   g_auto (GStrv) names = gtorch_get_cuda_libraries ();
   guint i;
 
-  g_print ("\n%s\n", _ ("Libraries for GPUs, each opened when it is first needed"));
+  g_print ("\n%s\n", _ ("Libraries for GPUs, each loaded when it is first needed"));
   for (i = 0; names[i] != NULL; i++)
     {
       g_autoptr (GError) error = NULL;
@@ -274,7 +274,8 @@ parse_options (int argc, char *argv[], GError **error)
 {
   g_autoptr (GOptionContext) context = g_option_context_new (NULL);
 
-  g_option_context_set_summary (context, _ ("Says how GTorch was built and what it finds here."));
+  g_option_context_set_summary (context, _ ("Shows how GTorch was built, and the devices and "
+                                            "libraries that it finds."));
   g_option_context_set_translation_domain (context, GETTEXT_PACKAGE);
   g_option_context_add_main_entries (context, entries, GETTEXT_PACKAGE);
   if (!g_option_context_parse (context, &argc, &argv, error))

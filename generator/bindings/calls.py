@@ -31,6 +31,8 @@ PLAIN = {
     'guint64': 'uint64',
 }
 OWNERS = ('class', 'record', 'enumeration', 'bitfield')
+# gjs takes what is missing in an array of these as NULL.
+OBJECTS = ('GraphedModule', 'Module', 'Tensor')
 # The classes of their objects are not in the typelib.
 WITH_PRIVATE_CLASSES = ('Device', 'Stream')
 
@@ -46,6 +48,8 @@ def names_of_operations(rows):
 def kind_of(element, enums, flags):
     """Returns the check of an argument, or of an element of an array, or None."""
     name = element.get('name') if element is not None else None
+    if name in OBJECTS:
+        return f'object:{name}'
     if name in enums:
         return f'enum:{name}'
     return 'uint32' if name in flags else PLAIN.get(name)
@@ -67,7 +71,7 @@ def arguments(function, enums, flags):
             continue
         array = parameter.find(CORE + 'array')
         kind = kind_of((parameter if array is None else array).find(CORE + 'type'), enums, flags)
-        if kind is not None:
+        if kind is not None and not (array is None and kind.startswith('object:')):
             found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
         if parameter.get('scope') is not None:
             callbacks.append(position)
@@ -101,8 +105,7 @@ def table(gir, rows):
             is_operation = name in operations and owner.get('name') in ('GTorch', 'Tensor')
             if function.get('introspectable') == '0' or is_operation:
                 continue
-            if one := entry(function, enums, flags):
-                found[name] = one
+            found[name] = entry(function, enums, flags)
         return found
 
     owners = {}

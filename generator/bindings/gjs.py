@@ -5,6 +5,7 @@
 import json
 
 from generator.bindings import fill
+from generator.bindings.rows import spaces
 
 
 def argument(arg):
@@ -48,4 +49,5 @@ def entry(row):
 
 
 def emit(rows):
-    return fill('ops.js.in', 'file', operations=[f'{row.name}: {json.dumps(entry(row))},' for row in rows])
+    return fill('ops.js.in', 'file', operations=[f'{row.name}: {json.dumps(entry(row))},' for row in rows],
+                spaces=json.dumps(spaces(rows)))

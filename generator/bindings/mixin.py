@@ -81,11 +81,11 @@ class Function:
         """The condition for arguments that this function does not support."""
         row, n = self.row, len(self.args)
         if not self.args:
-            return 'n != 0 || names != NULL'
+            return 'n_args != 0 || names != NULL'
         n_required = sum(arg.required for arg, *_ in self.args)
         collect = 'gt_collect_sizes' if row.variadic else 'gt_collect'
         extra = f', &{row.variadic.c_name}' if row.variadic else ''
-        found = [f'!{collect} (known, {n}, {n_required}, args, n, names, v{extra})']
+        found = [f'!{collect} (known, {n}, {n_required}, args, n_args, names, v{extra})']
         for i, (arg, _, test, _) in enumerate(self.args):
             if self.has_forms and arg.name == row.scalar:
                 has_int = int('_int' in row.forms)

@@ -3,7 +3,7 @@
 """The operations as functions in Python, with defaults, forms for numbers, and operators."""
 
 from generator.bindings import fill
-from generator.bindings.rows import BINARY, COMPARE, UNARY
+from generator.bindings.rows import BINARY, COMPARE, UNARY, spaces
 
 # A method has the same name as the function, except where the name means something else in Python.
 WITHOUT_FUNCTION = {'view', 'expand', 't', 'copy', 'contiguous', 'fill', 'zero', 'item'}
@@ -62,7 +62,7 @@ def raw(row, suffix):
 
 def parameter(row, arg):
     if arg is row.variadic:
-        return f'*{arg.name}'
+        return f'*given, {arg.name}=None'
     return arg.name if arg.required else f'{arg.name}={default(arg)}'
 
 
@@ -161,4 +161,5 @@ def emit(rows):
             text += wrapper.emit() + wrapper.entries()
         text += operator(row) if row.operator else ''
     first = [row.name for row in rows if row.scalar and row.operator and row.method]
-    return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)))
+    return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)),
+                spaces=repr(spaces(rows)))

@@ -26,15 +26,36 @@ BINARY = {
     '>>': ('rshift', 'rshift'),
 }
 UNARY = {'neg': ('neg', 'negative'), '~': ('invert', 'invert'), 'abs': ('abs', 'absolute')}
+# PyTorch's modules of operations. Those of a module are named by it, as fft_rfft is; torch.special also has
+# operations of other modules, some under other names.
+SPACES = {
+    'fft': {},
+    'linalg': {},
+    'special': {
+        **{
+            name: name
+            for name in (
+                'digamma', 'erf', 'erfc', 'erfinv', 'exp2', 'expm1', 'i0', 'log1p', 'log_softmax', 'logit', 'logsumexp',
+                'polygamma', 'round', 'sinc', 'softmax', 'xlogy',
+            )
+        },
+        'expit': 'sigmoid',
+        'gammainc': 'igamma',
+        'gammaincc': 'igammac',
+        'gammaln': 'lgamma',
+        'multigammaln': 'mvlgamma',
+        'psi': 'digamma',
+    },
+}
 COMPARE = {'==': 'eq', '!=': 'ne', '<': 'lt', '<=': 'le', '>': 'gt', '>=': 'ge'}
 
 
 class Arg:
-    """One argument of a row, as the bindings need it."""
+    """One argument of a row, as the bindings need it: `name` is the one that it has in Python."""
 
     def __init__(self, data):
         self.c_name = data['name']
-        self.name = self.c_name + ('_' if keyword.iskeyword(self.c_name) else '')
+        self.name = data['keyword'] + ('_' if keyword.iskeyword(data['keyword']) else '')
         self.kind = data['kind']
         self.enum = data['enum']
         self.default = data['default']
@@ -98,3 +119,14 @@ class Row:
 def load(path):
     rows = [Row(row) for row in json.loads(pathlib.Path(path).read_text('utf-8')) if not row['internal']]
     return sorted(rows, key=lambda row: row.name)
+
+
+def spaces(rows):
+    """Returns for each module the operations by the names that they have there."""
+    known = {row.name for row in rows}
+    found = {}
+    for space, others in SPACES.items():
+        prefix = f'{space}_'
+        own = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
+        found[space] = dict(sorted({**{k: v for k, v in others.items() if v in known}, **own}.items()))
+    return found

@@ -64,13 +64,13 @@ def fields_of(layer):
         doc = sentence(prop.doc)
         if prop.is_optional:
             doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
-        if prop.length:
+        if prop.length > 1:
             doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
         found.append(
             Field(
                 prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,
                 text=layer.texts.get(prop.name, 'HIDDEN'), is_mutable=not prop.is_fixed,
-                is_optional=prop.is_optional, length=prop.length,
+                is_optional=prop.is_optional, length=0 if prop.length == 1 and not prop.is_given else prop.length,
             )
         )
         if prop.has_rule:
@@ -213,19 +213,22 @@ def called(layer, text, *before):
 
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
+    """Returns the arguments of the operation, and the names of members among them with calls that reference them."""
     inputs = ['input', 'target']
     params = [t.name for t in layer.tensors if not t.is_buffer]
     buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
     given = layer.data.get('args', {})
-    found = []
+    found, held = [], []
     for arg in layer.op.args:
         prop = layer.prop(arg.name)
         if arg.name in given:
             found.append(with_self(layer, given[arg.name]))
         elif arg.is_tensor and arg.name in params:
-            found.append(f'gtorch_module_parameter_impl (module, {params.index(arg.name)})')
+            found.append(arg.name)
+            held.append((arg.name, f'gtorch_module_dup_parameter_impl (module, {params.index(arg.name)})'))
         elif arg.is_tensor and arg.name in buffers:
-            found.append(f'gtorch_module_buffer_impl (module, {buffers.index(arg.name)})')
+            found.append(arg.name)
+            held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
         elif arg.is_tensor and arg.kind == 'Tensor':
             found.append(f'gtorch_tensor_unwrap ({inputs.pop(0)})')
         elif prop is not None and prop.kind == 'reduction':
@@ -247,17 +250,18 @@ def op_arguments(layer):
             found += arg.c_default()
         else:
             layer.fail('op', f'nothing is known of the argument {arg.name}')
-    return found
+    return ', '.join([*found, 'error']), held
 
 
 def forward(layer):
     is_loss = layer.base == 'Loss'
+    members = ''
     if layer.forward:
-        module = 'module'
-        text = f'  return {called(layer, layer.forward, module, "input")[:-1]}, error);\n'
+        text = f'  return {called(layer, layer.forward, "module", "input")[:-1]}, error);\n'
     else:
-        arguments = ', '.join([*op_arguments(layer), 'error'])
-        text = ''
+        arguments, held = op_arguments(layer)
+        text = ''.join(f'  {name} = {call};\n' for name, call in held)
+        members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _call in held)
         if layer.prop('inplace') is not None:
             if not layer.op.inplace:
                 layer.fail('props.inplace', f'{layer.op.name} has no form in place')
@@ -265,12 +269,18 @@ def forward(layer):
                 f'  if (self->inplace)\n    return gtorch_op_{layer.op.name}_inplace ({arguments}) '
                 '? g_object_ref (input) : NULL;\n'
             )
-        text += f'  return gtorch_tensor_wrap (gtorch_op_{layer.op.name} ({arguments}));\n'
+        call = f'gtorch_op_{layer.op.name} ({arguments})'
+        if layer.op.composite:
+            members += '  const GTorchOpClass *former;\n  GTorchImpl *output;\n'
+            text += fill('layer.c.in', 'composite', OP=layer.op.name.upper(), call=call)
+        else:
+            text += f'  return gtorch_tensor_wrap ({call});\n'
     needs = 'self->' in text
     return fill(
         'layer.c.in', 'forward', snake=layer.snake, vfunc='compute' if is_loss else 'forward', Base=layer.base,
         target='GTorchTensor *target, ' if is_loss else '', body=text,
-        self=fill('layer.c.in', 'self', Name=layer.name, SNAKE=layer.snake.upper()) if needs else '',
+        declared=members + (f'  GTorch{layer.name} *self = (GTorch{layer.name} *) module;\n' if needs else ''),
+        self=fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs else '',
     )
 
 

@@ -22,6 +22,7 @@ class Operation:
         self.args = parse_args(row['args'])
         self.inplace = row.get('inplace', False)
         self.checks = row.get('check', {})
+        self.composite = row.get('family') == 'composite'
 
 
 class Prop:
@@ -177,12 +178,13 @@ class Layer(rows.Row):
 
 
 def merged(file, name, row, everything):
-    """Returns the row merged into the one that it is like."""
+    """Returns the row merged into the one that it is like, and that one into its own."""
     if 'like' not in row:
         return row
     if row['like'] not in everything:
         rows.Row(file, name, row).fail('like', f'no such row: {row["like"]}')
-    return {**everything[row['like']], **row}
+    others = {key: other for key, other in everything.items() if key != name}
+    return {**merged(file, row['like'], everything[row['like']], others), **row}
 
 
 def load(files, op_files):

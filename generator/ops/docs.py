@@ -13,6 +13,7 @@ DTYPES = {
     'floatc': 'floating-point and complex dtypes',
     'complex': 'complex dtypes',
     'wide': 'float32 and float64',
+    'widec': 'float32, float64, complex64 and complex128',
     'realb': 'all dtypes but complex ones',
     'intb': 'integers and bool',
     'bool': 'bool',

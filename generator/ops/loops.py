@@ -11,7 +11,7 @@ from generator.signatures import KINDS, LOOP_TYPES
 # Functions for which libmvec has vector versions, directly or in a macro.
 VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
-    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2)) \('
+    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2|erfcx|erfinv|log_ndtr|ndtri)) \('
 )
 # Functions that expressions may call: those with one name for all types, through macros, and those
 # that C libraries have for doubles only and rows use as such.

@@ -22,9 +22,9 @@ class Row(rows.Row):
     """One operation."""
 
     KEYS = {
-        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'run', 'autocast', 'check',
-        'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula', 'source',
-        'params', 'sample', 'torch', 'since',
+        'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'run', 'query', 'autocast',
+        'check', 'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula',
+        'source', 'params', 'sample', 'torch', 'since', 'keywords',
     }
     NEEDED = ('args', 'family', 'doc')
 
@@ -39,6 +39,7 @@ class Row(rows.Row):
         self.read_rules()
         self.autocast = autocast.parse(self)
         self.checks = checks.parse(self)
+        self.keywords = self.read_keywords()
         self.scalar = data.get('scalar')
         if self.scalar and self.scalar not in [t.name for t in self.tensors]:
             self.fail('scalar', f'{self.scalar} is not a tensor argument')
@@ -50,6 +51,14 @@ class Row(rows.Row):
         self.loops = self.read_loops()
         self.loop_index = -1
         self.read_gradient()
+
+    def read_keywords(self):
+        """Returns the names that arguments have in Python, where PyTorch's are not those of C."""
+        names = [a.name for a in self.args]
+        for name, keyword in self.data.get('keywords', {}).items():
+            if name not in names or keyword in names or not keyword.isidentifier():
+                self.fail('keywords', f'“{name}” must be an argument, and “{keyword}” be another name')
+        return self.data.get('keywords', {})
 
     def read_arguments(self):
         try:
@@ -170,6 +179,10 @@ class Row(rows.Row):
     def run(self, device):
         """The function that computes the values on a type of device."""
         return self.function(device, 'run')
+
+    def query(self, device):
+        """The function that answers what the host asks of such a device; None if it asks nothing."""
+        return self.function(f'{device}_query', 'query') if 'query' in self.data else None
 
     def c_args(self, public=False, scalar=None, number='gdouble'):
         """Returns the parameters of a C function; number: the C type of numbers."""

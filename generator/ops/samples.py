@@ -5,7 +5,7 @@
 from generator import c
 from generator.ops import fill
 
-SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'torch', 'grad'}
+SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'positive', 'torch', 'grad'}
 
 
 def sample_tensors(row, sample):
@@ -108,10 +108,11 @@ def emit_invoker(row):
     return text
 
 
-def emit_tensor(a, shape, dtypes):
+def emit_tensor(a, shape, dtypes, positive):
     dims = ', '.join(map(str, shape)) if shape else '0'
     dtype = c.constant('DTYPE', dtypes[a.name]) if a.name in dtypes else '0'
-    return f'{{ "{a.name}", {len(shape) if shape is not None else -1}, {{ {dims} }}, {dtype} }},'
+    n, positive = len(shape) if shape is not None else -1, c.boolean(a.name in positive)
+    return f'{{ "{a.name}", {n}, {{ {dims} }}, {dtype}, {positive} }},'
 
 
 def emit_sample(row, n, sample):
@@ -122,7 +123,7 @@ def emit_sample(row, n, sample):
     tensors, name, text = sample_tensors(row, sample), f'{row.name}_{n}', ''
     if tensors:
         dtypes = fixed_dtypes(sample)
-        lines = [emit_tensor(a, shape, dtypes) for a, _, shape in tensors]
+        lines = [emit_tensor(a, shape, dtypes, sample.get('positive', [])) for a, _, shape in tensors]
         text += fill('samples.c.in', 'tensors', name=name, tensors=lines)
     if row.attrs:
         values = ', '.join(attr_value(row, sample, a) for a in row.attrs)
@@ -152,7 +153,8 @@ def emit(rows):
 def as_data(row, forms):
     """Returns the data for bindings and other tests."""
     args = [
-        {'name': a.name, 'kind': a.kind, 'enum': a.enum, 'default': a.default, 'optional': a.is_optional}
+        {'name': a.name, 'keyword': row.keywords.get(a.name, a.name), 'kind': a.kind, 'enum': a.enum,
+         'default': a.default, 'optional': a.is_optional}
         for a in row.args
     ]
     returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs

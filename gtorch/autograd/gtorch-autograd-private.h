@@ -7,14 +7,9 @@
 
 #include <gtorch/dispatch/gtorch-op-private.h>
 #include <gtorch/stream/gtorch-stream-private.h>
+#include <gtorch/tensor/gtorch-recorder-private.h>
 
 G_BEGIN_DECLS
-
-/* A node of the backward graph. It is created when a recorded operation runs and is owned by the outputs
- * of that operation; it owns the saved values and the nodes of its inputs (its edges). There are no
- * forward references, so there is no cycle: a saved value is a storage and a description (GTorchSaved),
- * never an impl, since a later in-place operation could give that a history that leads back to the node. */
-typedef struct _GTorchNode GTorchNode;
 
 /* The target of a gradient: input `index` of a node, or the grad of a leaf. */
 typedef struct
@@ -53,6 +48,10 @@ typedef struct
   GTorchImpl **retained; /* for each output, the impl that retains its grad, unowned; or NULL */
 } GTorchNodeExtra;
 
+/* A node of the backward graph. It is created when a recorded operation runs and is owned by the outputs
+ * of that operation; it owns the saved values and the nodes of its inputs (its edges). There are no
+ * forward references, so there is no cycle: a saved value is a storage and a description (GTorchSaved),
+ * never an impl, since a later in-place operation could give that a history that leads back to the node. */
 struct _GTorchNode
 {
   gint ref_count;
@@ -68,22 +67,6 @@ struct _GTorchNode
   GTorchNodeExtra *extra;
   GTorchNode *next_to_free;
   gboolean is_released;
-};
-
-struct _GTorchAutograd
-{
-  GTorchNode *grad_fn;
-  guint index;          /* the output of grad_fn */
-  guint8 requires_grad; /* set by the user on a leaf */
-  guint8 retains_grad;  /* set by the user on a non-leaf */
-  GMutex lock;          /* protects grad, and replacing the grad_fn of a view */
-  GTorchImpl *grad;
-  GTorchStream
-      *grad_stream;   /* the last stream that wrote to grad, owned; NULL for the default one */
-  GPtrArray *hooks;   /* of a leaf */
-  GTorchImpl *base;   /* of a view: the tensor whose memory it shares */
-  guint history;      /* of a base: how often in-place writes have replaced its history; atomic */
-  guint base_history; /* of a view: the base's history count when grad_fn was made; atomic */
 };
 
 /* --- nodes --- */
@@ -123,13 +106,7 @@ gtorch_node_unlock (GTorchNode *node)
 }
 
 /* --- impls --- */
-/* Clears and frees impl->autograd. */
-void gtorch_autograd_free (GTorchImpl *impl);
-void gtorch_autograd_destroy (GTorchAutograd *autograd);
 GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
-/* Tells whether a gradient flows to impl; updates an outdated grad_fn of a view. */
-gboolean gtorch_impl_requires_grad (GTorchImpl *impl);
-gboolean gtorch_impl_is_leaf (GTorchImpl *impl);
 /* Checks whether requires_grad may be set on the tensor. */
 gboolean gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error);
 
@@ -166,12 +143,6 @@ GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *met
 GTorchImpl *gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked);
 
 /* --- views and in-place operations --- */
-void gtorch_autograd_record_view (GTorchOpCall *call);
-/* Prepares an in-place call that may need a gradient: refuses leaves that require grad. *records tells
- * whether the call is to be recorded. If the gradient needs values that the call overwrites, *formers
- * becomes an array of all inputs with their former values and places in the graph; else it is NULL. */
-gboolean gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records,
-                                         GTorchImpl ***formers, GError **error);
 /* Makes the same checks as gtorch_autograd_begin_in_place (), for an impl that other code writes to. `op`
  * is named in the error message. */
 gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean wanted,
@@ -179,17 +150,6 @@ gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboo
 /* Records an in-place call after it ran: output `index` of `node` becomes the history of the output, and
  * of the tensor it is a view of. Edge `index` of the node leads to the former history. */
 void gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index);
-void gtorch_autograd_regenerate (GTorchImpl *view);
-/* Tells whether the base of a view has a newer history than the view. */
-static inline gboolean
-gtorch_autograd_is_outdated (const GTorchAutograd *view)
-{
-  const GTorchAutograd *base = view->base->autograd;
-
-  return base != NULL
-         && __atomic_load_n (&view->base_history, __ATOMIC_ACQUIRE)
-                != __atomic_load_n (&base->history, __ATOMIC_ACQUIRE);
-}
 
 /* --- hooks --- */
 /* Is called with a gradient. Returns a replacement in `changed`, or leaves that NULL. */
@@ -203,6 +163,11 @@ guint64 gtorch_hooks_add (GPtrArray **hooks, guint index, GTorchHookFunc func,
                           GDestroyNotify destroy);
 gboolean gtorch_hooks_remove (guint64 id);
 gboolean gtorch_hooks_run (GPtrArray **hooks, guint index, GTorchImpl **grad, GError **error);
+/* Adds what the hooks own; of a hook of a tensor, `data` is its data. */
+void gtorch_hooks_add_references (GPtrArray *list, GTorchReferences *references);
+void gtorch_tensor_hook_add_references (gpointer data, GTorchReferences *references);
+/* Adds what a node of a function owns; does nothing for others. */
+void gtorch_function_node_add_references (GTorchNode *node, GTorchReferences *references);
 gboolean gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf, GError **error);
 void gtorch_hooks_free (GPtrArray *hooks);
 
@@ -233,7 +198,15 @@ gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean ma
                                  GError **error);
 /* Zeroes the grad, if there is one. A grad with a graph, which leads back to impl, is replaced. */
 gboolean gtorch_grad_set_zero (GTorchImpl *impl, GError **error);
-/* Drops the grad if it has a graph, since that leads back to impl. */
+/* The functions of the recorder, each in the file that it belongs to. */
+void gtorch_tensor_install_autograd (GObjectClass *klass);
+void gtorch_autograd_destroy (GTorchAutograd *autograd);
+void gtorch_autograd_add_references (GTorchAutograd *autograd, GTorchReferences *references);
+void gtorch_autograd_regenerate (GTorchImpl *view);
+gboolean gtorch_autograd_record (GTorchOpCall *call, GError **error);
+void gtorch_autograd_record_view (GTorchOpCall *call);
+gboolean gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records,
+                                         GTorchImpl ***formers, GError **error);
 void gtorch_grad_drop_graph (GTorchImpl *impl);
 /* Returns a gradient that may be handed to the user: grad, or a copy. */
 GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "dispatch/gtorch-autocast-private.h"
+#include "base/gtorch-stack-private.h"
 #include "autograd/gtorch-autograd-private.h"
 #include "graph/gtorch-capture-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -696,6 +697,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   GTorchChange mode, off;
   guint i, j;
 
+  if (!gtorch_stack_check ("backward", error))
+    return FALSE;
   edges = g_new0 (GTorchEdge, MAX (backward->n_roots, 1));
   if (!take_roots (backward, edges, error))
     return FALSE;

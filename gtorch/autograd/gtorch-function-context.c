@@ -63,7 +63,7 @@ gtorch_function_context_class_init (GTorchFunctionContextClass *klass)
 static void
 gtorch_function_context_init (GTorchFunctionContext *self)
 {
-  self->to_save = g_ptr_array_new_with_free_func (g_object_unref);
+  self->to_save = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   self->dirty = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   self->constant = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   self->materialize = TRUE;
@@ -106,7 +106,7 @@ gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
   self->saved = g_new0 (GTorchFunctionSaved, MAX (self->n_saved, 1));
   for (i = 0; i < self->n_saved; i++)
     {
-      GTorchImpl *impl = gtorch_tensor_unwrap (self->to_save->pdata[i]);
+      GTorchImpl *impl = self->to_save->pdata[i];
       GTorchFunctionSaved *saved = &self->saved[i];
 
       gtorch_meta_init (&saved->meta, impl, saved->dims);
@@ -174,7 +174,7 @@ gtorch_function_context_save_for_backward (GTorchFunctionContext *self, GTorchTe
     return FALSE;
   for (i = 0; i < n_tensors; i++)
     if (GTORCH_IS_TENSOR (tensors[i]))
-      g_ptr_array_add (self->to_save, g_object_ref (tensors[i]));
+      g_ptr_array_add (self->to_save, gtorch_impl_ref (gtorch_tensor_unwrap (tensors[i])));
   return TRUE;
 }
 
@@ -202,14 +202,14 @@ gtorch_function_context_get_saved_tensors (GTorchFunctionContext *self, GError *
   if (self->node == NULL && self->to_save == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("get_saved_tensors: forward has ended, and nothing was recorded or it is "
-                      "freed: there is no backward that could need them"));
+                   _ ("get_saved_tensors: forward has ended, and its node was not recorded or "
+                      "was freed: no backward can need the tensors"));
       return NULL;
     }
   if (self->node == NULL)
     {
       for (i = 0; i < self->to_save->len; i++)
-        g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (self->to_save->pdata[i])));
+        g_ptr_array_add (impls, gtorch_impl_ref (self->to_save->pdata[i]));
       return gtorch_tensors_wrap (g_steal_pointer (&impls));
     }
   for (i = 0; i < self->n_saved; i++)

@@ -24,7 +24,7 @@ struct _GTorchFunctionContext
 {
   GObject parent_instance;
   GTorchNode *node;    /* not owned, since the node owns the context; NULL while forward runs */
-  GPtrArray *to_save;  /* GTorchTensor; only while forward runs */
+  GPtrArray *to_save;  /* GTorchImpl, which a scope cannot release; only while forward runs */
   GPtrArray *dirty;    /* GTorchImpl; only while forward runs */
   GPtrArray *constant; /* GTorchImpl, not differentiable; only while forward runs */
   GTorchFunctionSaved *saved;

@@ -13,6 +13,7 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
+#include "base/gtorch-stack-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -314,7 +315,7 @@ function_node_finalize (GTorchNode *node)
     g_free ((gpointer) node->output_metas[i].shape);
   g_object_unref (self->context);
   g_object_unref (self->function);
-  gtorch_autograd_count_data (-1);
+  gtorch_references_count_data (-1);
 }
 
 static const GTorchNodeClass function_node_class = { function_node_apply, function_node_release,
@@ -351,7 +352,7 @@ function_node_new (GTorchFunction *function, GTorchFunctionContext *context,
   g_set_object (&self->node.stream, gtorch_current_stream (device));
   self->function = g_object_ref (function);
   self->context = g_object_ref (context);
-  gtorch_autograd_count_data (1);
+  gtorch_references_count_data (1);
   for (i = 0; i < n_inputs; i++)
     {
       gtorch_meta_init (&self->input_metas[i], inputs[i], g_new (gint64, inputs[i]->n_dims + 1));
@@ -438,8 +439,8 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
       if (wanted && impl->autograd != NULL && impl->autograd->base != NULL && input != output)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                       _ ("%s: a view of shape %s that is changed in place must be the input and "
-                          "the output of one number"),
+                       _ ("%s: a view of shape %s that is changed in place must have the same "
+                          "number as input and as output"),
                        G_OBJECT_TYPE_NAME (self), gtorch_impl_shape_str (impl));
           return FALSE;
         }
@@ -599,6 +600,8 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
 
   g_return_val_if_fail (GTORCH_IS_FUNCTION (self), NULL);
   g_return_val_if_fail (inputs != NULL || n_inputs == 0, NULL);
+  if (!gtorch_stack_check (G_OBJECT_TYPE_NAME (self), error))
+    return NULL;
   klass = GTORCH_FUNCTION_GET_CLASS (self);
   impls = gtorch_tensors_unwrap (inputs, n_inputs);
   for (i = 0; i < n_inputs; i++)

@@ -105,6 +105,19 @@ gtorch_grad_in_view (GTorchImpl *grad, const GTorchLayout *view, const GTorchLay
   return relay (grad, base, view, error);
 }
 
+gboolean
+gtorch_grad_strided_view (GTorchGradContext *context, GError **error)
+{
+  const GTorchMeta *self = &context->input_metas[0];
+  const GTorchLayout view = { context->output_metas[0].shape, context->attrs[1].list.data,
+                              context->output_metas[0].n_dims, context->attrs[2].i };
+  const GTorchLayout base = { self->shape, context->attrs[3].list.data, self->n_dims,
+                              context->attrs[4].i };
+
+  context->result[0] = gtorch_grad_of_view (context->grads[0], &view, &base, error);
+  return context->result[0] != NULL;
+}
+
 /* Finds the dimensions by descending stride, if the elements are dense in some order of dimensions. */
 static gboolean
 dense_order (const GTorchImpl *impl, gint64 *order)

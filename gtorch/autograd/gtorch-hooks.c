@@ -28,19 +28,6 @@ static GMutex lock; /* protects all lists, `hooks` and `last_id` */
 GTORCH_FORK_LOCK (lock);
 static GHashTable *hooks; /* id -> Hook */
 static guint64 last_id;
-static gint n_alive; /* the number of hooks and of nodes of functions; atomic */
-
-void
-gtorch_autograd_count_data (gint n)
-{
-  g_atomic_int_add (&n_alive, n);
-}
-
-gboolean
-gtorch_autograd_has_data (void)
-{
-  return g_atomic_int_get (&n_alive) > 0;
-}
 
 static void
 hook_unref (Hook *hook)
@@ -50,7 +37,7 @@ hook_unref (Hook *hook)
   if (hook->destroy != NULL)
     hook->destroy (hook->user_data);
   g_free (hook);
-  gtorch_autograd_count_data (-1);
+  gtorch_references_count_data (-1);
 }
 
 guint64
@@ -60,7 +47,7 @@ gtorch_hooks_add (GPtrArray **list, guint index, GTorchHookFunc func,
   Hook *hook = g_new0 (Hook, 1);
   guint64 id;
 
-  gtorch_autograd_count_data (1);
+  gtorch_references_count_data (1);
   hook->ref_count = 1;
   hook->index = index;
   hook->func = func;

@@ -128,7 +128,7 @@ show (const Place *place, GTorchStorage *storage, gint64 n_bytes, GError **error
           && (place->offset + low * size < 0 || place->offset + (high + 1) * size > n_bytes)))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("a view of shape %s shows memory that its base does not"),
+                   _ ("a view of shape %s uses memory outside of its base"),
                    gtorch_shape_str (place->shape, place->n_dims));
       return NULL;
     }
@@ -430,7 +430,8 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("%s: a view of shape %s that was made with no_grad cannot be changed in "
-                      "place where gradients are recorded: its base would not know"),
+                      "place where gradients are recorded: its base could not record the "
+                      "change"),
                    op, gtorch_impl_shape_str (impl));
       return FALSE;
     }

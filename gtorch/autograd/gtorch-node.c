@@ -90,8 +90,8 @@ void
 gtorch_node_error_released (GTorchNode *node, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-               _ ("what %s had saved was freed by an earlier backward: pass retain_graph to the "
-                  "first to go backward twice"),
+               _ ("what %s had saved was freed by an earlier backward: pass retain_graph "
+                  "to the first backward to call it twice"),
                node->name);
 }
 
@@ -316,30 +316,6 @@ gtorch_autograd_destroy (GTorchAutograd *autograd)
   g_free (autograd);
 }
 
-void
-gtorch_autograd_free (GTorchImpl *impl)
-{
-  g_clear_pointer (&impl->autograd, gtorch_autograd_destroy);
-}
-
-gboolean
-gtorch_impl_requires_grad (GTorchImpl *impl)
-{
-  GTorchAutograd *autograd = impl->autograd;
-
-  if (autograd == NULL)
-    return FALSE;
-  if (autograd->base != NULL && G_UNLIKELY (gtorch_autograd_is_outdated (autograd)))
-    gtorch_autograd_regenerate (impl);
-  return autograd->grad_fn != NULL || autograd->requires_grad;
-}
-
-gboolean
-gtorch_impl_is_leaf (GTorchImpl *impl)
-{
-  return !gtorch_impl_requires_grad (impl) || impl->autograd->grad_fn == NULL;
-}
-
 /* --- saved tensors --- */
 
 void
@@ -446,6 +422,28 @@ gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked)
 
 /* --- references --- */
 
+static gint
+node_references (gconstpointer node)
+{
+  return g_atomic_int_get (&((GTorchNode *) node)->ref_count);
+}
+
+static gpointer
+node_ref (gpointer node)
+{
+  return gtorch_node_ref (node);
+}
+
+static void
+node_unref (gpointer node)
+{
+  gtorch_node_unref (node);
+}
+
+static void node_look (gpointer node, GTorchReferences *references);
+
+static const GTorchReferencesKind node_kind = { node_references, node_ref, node_unref, node_look };
+
 /* Adds the references of the history and the hooks. The grad is omitted: it has references of its own only
  * with create_graph. */
 void
@@ -453,22 +451,24 @@ gtorch_autograd_add_references (GTorchAutograd *autograd, GTorchReferences *refe
 {
   GPtrArray *hooks = g_atomic_pointer_get (&autograd->hooks);
 
-  gtorch_references_add_node (references, __atomic_load_n (&autograd->grad_fn, __ATOMIC_ACQUIRE));
+  gtorch_references_add (references, &node_kind,
+                         __atomic_load_n (&autograd->grad_fn, __ATOMIC_ACQUIRE));
   gtorch_references_add_impl (references, autograd->base);
   if (hooks != NULL)
     gtorch_hooks_add_references (hooks, references);
 }
 
-void
-gtorch_node_add_references (GTorchNode *node, GTorchReferences *references)
+static void
+node_look (gpointer thing, GTorchReferences *references)
 {
+  GTorchNode *node = thing;
   GTorchNodeExtra *extra = g_atomic_pointer_get (&node->extra);
   GPtrArray *hooks = extra != NULL ? g_atomic_pointer_get (&extra->hooks) : NULL;
   guint i;
 
   for (i = 0; i < node->n_edges; i++)
     {
-      gtorch_references_add_node (references, node->edges[i].node);
+      gtorch_references_add (references, &node_kind, node->edges[i].node);
       gtorch_references_add_impl (references, node->edges[i].leaf);
     }
   if (hooks != NULL)

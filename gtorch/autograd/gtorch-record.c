@@ -30,19 +30,6 @@ static void op_node_finalize (GTorchNode *node);
 
 static const GTorchNodeClass op_node_class = { op_node_apply, op_node_release, op_node_finalize };
 
-gboolean
-gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs)
-{
-  guint i;
-
-  if (!gtorch_is_grad_enabled ())
-    return FALSE;
-  for (i = 0; i < n_inputs; i++)
-    if (inputs[i] != NULL && inputs[i]->autograd != NULL && gtorch_impl_requires_grad (inputs[i]))
-      return TRUE;
-  return FALSE;
-}
-
 GTorchGradSaves
 gtorch_autograd_get_saves (const GTorchOpCall *call)
 {

@@ -11,10 +11,52 @@
 
 #include "autograd/gtorch-autograd-private.h"
 #include "base/gtorch-callback-private.h"
+#include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-tensor-private.h"
+
+typedef GTorchTensor Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchTensor:requires-grad: (getter get_requires_grad)
+   *
+   * Whether gradients flow to the tensor. An invalid value causes a warning;
+   * [method@Tensor.set_requires_grad] gives an error.
+   *
+   * Since: 0.1
+   */
+  { "requires-grad",
+    GTORCH_PROPERTY_BOOL (gtorch_tensor_get_requires_grad, gtorch_tensor_set_requires_grad) },
+  /**
+   * GTorchTensor:grad: (getter get_grad)
+   *
+   * The accumulated gradient. An invalid value causes a warning; [method@Tensor.set_grad] gives an error.
+   * A backward pass does not notify.
+   *
+   * Since: 0.1
+   */
+  { "grad",
+    GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type, gtorch_tensor_get_grad,
+                            gtorch_tensor_set_grad),
+    .is_full = TRUE },
+  /**
+   * GTorchTensor:is-leaf: (getter is_leaf)
+   *
+   * Whether the tensor is a leaf: no recorded operation has computed it.
+   *
+   * Since: 0.1
+   */
+  { "is-leaf", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_leaf, NULL), .value = TRUE },
+};
+
+void
+gtorch_tensor_install_autograd (GObjectClass *klass)
+{
+  GTORCH_FIELDS (klass, fields);
+}
 
 /**
  * gtorch_tensor_get_requires_grad:
@@ -52,9 +94,8 @@ gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GErro
       if (requires_grad)
         return TRUE;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("requires_grad: it can be taken from a leaf only, the tensor of shape %s was "
-                      "computed by %s: "
-                      "detach it"),
+                   _ ("requires_grad: only a leaf can be set not to require grad, the tensor "
+                      "of shape %s was computed by %s: detach it"),
                    gtorch_impl_shape_str (impl), impl->autograd->grad_fn->name);
       return FALSE;
     }
@@ -333,6 +374,94 @@ gtorch_tensor_detach (GTorchTensor *self, GError **error)
       return NULL;
     }
   return gtorch_tensor_wrap (gtorch_impl_alias (impl));
+}
+
+/* Returns FALSE with an error if impl is no leaf, or would not fit its gradient with the elements of data. */
+static gboolean
+check_data (const GTorchImpl *impl, const GTorchImpl *data, GError **error)
+{
+  const GTorchAutograd *autograd = impl->autograd;
+  const GTorchImpl *grad = autograd != NULL ? autograd->grad : NULL;
+  const gchar *shape = gtorch_impl_shape_str (impl);
+
+  if (autograd == NULL)
+    return TRUE;
+  if (autograd->base != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                 _ ("set_data: a view of shape %s shares the elements of its base"), shape);
+  else if (autograd->grad_fn != NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                 _ ("set_data: the tensor of shape %s is the result of an operation: detach it "
+                    "first"),
+                 shape);
+  else if (autograd->requires_grad && !gtorch_dtype_is_floating_point (data->dtype)
+           && !gtorch_dtype_is_complex (data->dtype))
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                 _ ("set_data: the tensor of shape %s requires grad, so its elements cannot be %s"),
+                 shape, gtorch_dtype_get_name (data->dtype));
+  else if (grad != NULL
+           && (!gtorch_impl_same_shape (grad, data) || grad->dtype != data->dtype
+               || grad->device != data->device))
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                 _ ("set_data: the gradient of the tensor of shape %s does not fit the new "
+                    "elements: "
+                    "drop it first"),
+                 shape);
+  else
+    return TRUE;
+  return FALSE;
+}
+
+/**
+ * gtorch_tensor_set_data:
+ * @self: a leaf: a tensor that is neither a view nor the result of a recorded operation
+ * @data: a tensor of any shape, dtype and device
+ * @error: return location for an error
+ *
+ * Lets @self refer to the elements of @data, which both share from then on, without recording it. @self stays
+ * the same object with the same hooks, and still requires grad if it did. Optimizers and modules that
+ * refer to @self see the new elements. What was computed from @self before keeps the former ones.
+ *
+ * ```c
+ * g_autoptr (GTorchTensor) half = gtorch_to_dtype (weight, GTORCH_FLOAT16, &error);
+ * gtorch_tensor_set_data (weight, half, &error);
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_AUTOGRAD if @self is no leaf or its gradient does not fit
+ *   @data, %GTORCH_ERROR_DTYPE if @self requires grad and @data cannot, %GTORCH_ERROR_RELEASED if either
+ *   was released, %GTORCH_ERROR_INVALID while another call uses @self
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_set_data (GTorchTensor *self, GTorchTensor *data, GError **error)
+{
+  GTORCH_HOLD_TENSOR (data);
+  GTorchImpl *impl, *from;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (data), FALSE);
+  impl = gtorch_tensor_unwrap (self);
+  from = gtorch_tensor_unwrap (data);
+  if (impl == from)
+    return TRUE;
+  if (gtorch_impl_is_released (impl) || from->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("set_data: a tensor of shape %s was released"),
+                   gtorch_impl_shape_str (from->storage == NULL ? from : impl));
+      return FALSE;
+    }
+  if (!check_data (impl, from, error))
+    return FALSE;
+  if (!gtorch_impls_set_data (&impl, &from, 1))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_data: another call uses the tensor of shape %s"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
+  return TRUE;
 }
 
 /**

@@ -60,6 +60,8 @@ gboolean gtorch_tensor_retain_grad (GTorchTensor *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_get_retains_grad (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_set_data (GTorchTensor *self, GTorchTensor *data, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_detach_inplace (GTorchTensor *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_detach (GTorchTensor *self, GError **error) G_GNUC_WARN_UNUSED_RESULT;

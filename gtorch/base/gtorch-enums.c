@@ -82,3 +82,44 @@ gtorch_fft_norm_get_type (void)
     }
   return type;
 }
+
+GType
+gtorch_pad_mode_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_PAD_MODE_CONSTANT, "GTORCH_PAD_MODE_CONSTANT", "constant" },
+        { GTORCH_PAD_MODE_REFLECT, "GTORCH_PAD_MODE_REFLECT", "reflect" },
+        { GTORCH_PAD_MODE_REPLICATE, "GTORCH_PAD_MODE_REPLICATE", "replicate" },
+        { GTORCH_PAD_MODE_CIRCULAR, "GTORCH_PAD_MODE_CIRCULAR", "circular" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchPadMode", values));
+    }
+  return type;
+}
+
+GType
+gtorch_interpolation_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_INTERPOLATION_LINEAR, "GTORCH_INTERPOLATION_LINEAR", "linear" },
+        { GTORCH_INTERPOLATION_LOWER, "GTORCH_INTERPOLATION_LOWER", "lower" },
+        { GTORCH_INTERPOLATION_HIGHER, "GTORCH_INTERPOLATION_HIGHER", "higher" },
+        { GTORCH_INTERPOLATION_MIDPOINT, "GTORCH_INTERPOLATION_MIDPOINT", "midpoint" },
+        { GTORCH_INTERPOLATION_NEAREST, "GTORCH_INTERPOLATION_NEAREST", "nearest" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchInterpolation", values));
+    }
+  return type;
+}

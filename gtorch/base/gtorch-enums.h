@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-choices.h>
 #include <gtorch/base/gtorch-types.h>
 
 G_BEGIN_DECLS

@@ -217,6 +217,7 @@ gtorch_library_open (const gchar *path, int flags)
 const gchar *
 gtorch_library_error (void)
 {
-  return refused ? _ ("in a process with rights that its user lacks, a library wants its full path")
+  return refused ? _ ("in a privileged process, such as a setuid one, a library must be given "
+                      "by its full path")
                  : dlerror ();
 }

@@ -13,8 +13,8 @@
  *   (gtorch-timeline.c). Work that they had not done stays undone; what it was to write cannot be read.
  * - Devices say what they need with gtorch_fork_add_child ().
  *
- * Locks of tensors, fences and events are not in the list, as there are too many, and neither are
- * GLib's, which nobody can take: a child hangs if another thread held one in that moment, as while it
+ * Locks of tensors, modules, lists, fences and events are not in the list, as there are too many, and neither
+ * are GLib's, which nobody can take: a child hangs if another thread held one in that moment, as while it
  * made or dropped an object, and the child needs it. A program that forks does so while its other
  * threads rest. */
 
@@ -141,8 +141,7 @@ gboolean
 gtorch_fork_refuse_stream (GError **error)
 {
   g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_FORKED,
-                       _ ("stream: it was made before this process was forked, and its thread has "
-                          "not "
-                          "come along: make a new stream in the child"));
+                       _ ("stream: it was made before this process was forked, and its thread "
+                          "does not exist in the child: make a new stream in the child"));
   return FALSE;
 }

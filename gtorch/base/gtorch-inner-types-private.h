@@ -26,10 +26,13 @@ typedef struct _GTorchTimeline GTorchTimeline;
 /* Where the current stream of a device has its work done. A backend defines the struct for itself; the CPU
  * has none and gets NULL. */
 typedef struct _GTorchQueue GTorchQueue;
-typedef GTorchQueue GTorchCudaLane;
 
 /* Computes the values of the outputs, or launches the work that will. A type of device has a table of
  * these by the id of the operation; NULL: it does not have the operation. */
 typedef gboolean (*GTorchRun) (GTorchOpCall *call, GTorchQueue *queue, GError **error);
+
+/* Answers what the host asks of a device before a call is launched, such as a size that depends on values.
+ * The call has its inputs and attributes. What the answers are is up to the operation. */
+typedef gboolean (*GTorchQuery) (GTorchOpCall *call, gint64 *answers, GError **error);
 
 G_END_DECLS

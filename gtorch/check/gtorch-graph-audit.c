@@ -147,18 +147,16 @@ check_call (GTorchStream *stream, const GTorchOpCall *call, GError **error)
     {
       g_autofree gchar *site = dup_site ();
 
-      g_warning ("graph: %s is not captured: another thread captures stream %p, this one calls it "
-                 "on "
-                 "stream %p at once; called from %s",
+      g_warning ("graph: %s is not captured: another thread captures stream %p, this one "
+                 "runs it on stream %p immediately; called from %s",
                  gtorch_call_named_op (call)->name, other, stream, site);
     }
   if (own == NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("%s: the current stream, %p, takes no part in the capture of stream %p by this "
-                  "thread, and no replay would do it: let it wait for that stream first, and that "
-                  "one "
-                  "for it at the end"),
+               _ ("%s: the current stream, %p, takes no part in the capture of stream %p "
+                  "by this thread, and no replay would run the operation: let it wait for "
+                  "that stream first, and that one for it at the end"),
                gtorch_call_named_op (call)->name,
                stream != NULL ? stream : gtorch_device_get_default_stream (call->device), own);
   return FALSE;
@@ -196,9 +194,9 @@ audit_grad (GTorchImpl *grad)
     {
       g_autofree gchar *site = dup_site ();
 
-      g_warning ("graph: backward adds to a gradient of shape %s that was there before the "
-                 "capture, and "
-                 "every replay will: set it to NULL before; called from %s",
+      g_warning ("graph: backward adds to a gradient of shape %s that existed before the "
+                 "capture, and so will every replay: set it to NULL before the capture; "
+                 "called from %s",
                  gtorch_impl_shape_str (grad), site);
     }
 }
@@ -218,8 +216,8 @@ audit_host_work (const gchar *what)
     {
       g_autofree gchar *site = dup_site ();
 
-      g_warning ("graph: %s happens now, while the graph is captured, and in no replay; called "
-                 "from %s",
+      g_warning ("graph: %s happens now, while the graph is captured, and not in "
+                 "replays; called from %s",
                  what, site);
     }
 }

@@ -164,8 +164,7 @@ order_of_device (const GTorchDevice *device)
 static gboolean
 is_of_copies (const GTorchDevice *device, gpointer key)
 {
-  return device->type == GTORCH_DEVICE_TYPE_CPU && key != device
-         && gtorch_timeline_is_of_copies (key);
+  return gtorch_device_is_host (device) && key != device && gtorch_timeline_is_of_copies (key);
 }
 
 GTorchRaceOrder *

@@ -242,9 +242,8 @@ race_steal_message (Race *race)
   g_autofree gchar *former_site = gtorch_site_to_string (&race->former_site);
   g_autofree gchar *use_site = gtorch_site_to_string (&race->use_site);
 
-  return g_strdup_printf (_ ("streams: nothing says which comes first for one "
-                             "tensor: %s, or %s: let the second stream wait for "
-                             "the first (called by %s; and by %s)"),
+  return g_strdup_printf (_ ("streams: two streams use one tensor in no defined order: %s, and %s: "
+                             "let the second stream wait for the first (called by %s; and by %s)"),
                           former, use, former_site, use_site);
 }
 

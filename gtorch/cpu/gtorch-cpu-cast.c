@@ -20,3 +20,9 @@ gtorch_cpu_cast (guint dst_dtype, guint src_dtype)
 {
   return GTORCH_ISA_CALL (gtorch_cast_table)[dst_dtype][src_dtype];
 }
+
+/* Earlier than constructors of programs that link the library statically, which may use it. */
+static void __attribute__ ((constructor (200))) set_host_cast (void)
+{
+  gtorch_host_cast = gtorch_cpu_cast;
+}

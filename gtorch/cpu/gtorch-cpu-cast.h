@@ -4,14 +4,9 @@
 #pragma once
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>
+#include <gtorch/tensor/gtorch-cast-private.h>
 
 G_BEGIN_DECLS
-
-/* Converts n elements; strides are in bytes. A float is truncated to an integer, bool is the result of !=
- * 0, and a complex number loses its imaginary part when it becomes real. src and dst may be the same memory
- * only if both elements have the same size. */
-typedef void (*GTorchCast) (char *dst, gint64 dst_stride, const char *src, gint64 src_stride,
-                            gint64 n);
 
 GTorchCast gtorch_cpu_cast (guint dst_dtype, guint src_dtype);
 

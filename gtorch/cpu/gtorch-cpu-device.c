@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <cblas.h>
 #include <glib/gi18n-lib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,25 +90,6 @@ gtorch_cpu_device_init (GTorchCpuDevice *self)
   gtorch_cpu_threads_set_wait_policy (&self->wait_policy);
 }
 
-/**
- * gtorch_device_cpu:
- *
- * Gets the CPU.
- *
- * Returns: (transfer none): the device
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_cpu (void)
-{
-  static GTorchDevice *cpu;
-
-  if (g_once_init_enter (&cpu))
-    g_once_init_leave (&cpu, g_object_new (gtorch_cpu_device_get_type (), NULL));
-  return cpu;
-}
-
 static guint
 cpu_count (const gchar **reason)
 {
@@ -117,16 +99,50 @@ cpu_count (const gchar **reason)
 static GTorchDevice *
 cpu_get (guint index, GError **error)
 {
-  return gtorch_device_cpu ();
+  static GTorchDevice *cpu;
+
+  if (g_once_init_enter (&cpu))
+    g_once_init_leave (&cpu, g_object_new (gtorch_cpu_device_get_type (), NULL));
+  return cpu;
 }
+
+/* --- facts --- */
+
+static gchar *
+dup_levels (void)
+{
+  return g_strdup ("baseline"
+#ifdef GTORCH_HAVE_ISA_V3
+                   " v3"
+#endif
+#ifdef GTORCH_HAVE_ISA_V4
+                   " v4"
+#endif
+  );
+}
+
+static gchar *
+dup_blas (void)
+{
+  return g_strstrip (g_strdup (openblas_get_config ()));
+}
+
+static const GTorchFact cpu_facts[] = {
+  { "cpu-levels", NULL, dup_levels },
+  { "blas", NULL, dup_blas },
+  { NULL },
+};
 
 const GTorchBackend gtorch_backend_cpu = {
   .prefix = "cpu",
   .type = GTORCH_DEVICE_TYPE_CPU,
   .runs = gtorch_cpu_runs,
+  .queries = gtorch_cpu_queries,
   .in_caller = TRUE,
   .autocast_dtype = GTORCH_DTYPE_BFLOAT16,
+  .autocast_like = GTORCH_DEVICE_TYPE_CPU,
   .dlpack_type = GTORCH_DL_CPU,
+  .facts = cpu_facts,
   .count = cpu_count,
   .get = cpu_get,
 };

@@ -253,6 +253,9 @@ enum
 /* log (1 + exp (x)) without overflow */
 #define gt_softplus(x) (((x) > 0 ? (x) : 0) + log1p (exp (-fabs (x))))
 
+/* Limits x to the range from eps to 1 - eps, if eps is not NaN. NaN stays. */
+#define gt_clip(x, eps) ((x) < (T) (eps) ? (T) (eps) : ((x) > 1 - (T) (eps) ? 1 - (T) (eps) : (x)))
+
 /* gelu by tanh: u = sqrt (2/pi) (x + 0.044715 x^3), y = x (1 + tanh u) / 2 */
 #define gt_gelu_u(x)  ((T) 0.7978845608028654 * ((x) + (T) 0.044715 * (x) * (x) * (x)))
 #define gt_gelu_du(x) ((T) 0.7978845608028654 * (1 + (T) 0.134145 * (x) * (x)))
@@ -333,6 +336,15 @@ gt_gcd (gint64 a, gint64 b)
       b = r;
     }
   return a < 0 ? -a : a;
+}
+
+static inline gint64
+gt_lcm (gint64 a, gint64 b)
+{
+  const gint64 divisor = gt_gcd (a, b);
+  const guint64 product = divisor != 0 ? (guint64) gt_trunc_div_int (a, divisor) * (guint64) b : 0;
+
+  return (gint64) product < 0 ? (gint64) (0 - product) : (gint64) product;
 }
 
 static inline double

@@ -58,6 +58,7 @@
 #undef log1p
 #undef log2
 #undef nearbyint
+#undef nextafter
 #undef pow
 #undef sin
 #undef sinh
@@ -87,12 +88,13 @@
 #define nearbyint(x) GTORCH_MATH (x, GTORCH_MATH_REAL (nearbyint))
 #define trunc(x)     GTORCH_MATH (x, GTORCH_MATH_REAL (trunc))
 
-#define atan2(x, y)    GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (atan2))
-#define copysign(x, y) GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (copysign))
-#define fmax(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmax))
-#define fmin(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmin))
-#define fmod(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmod))
-#define hypot(x, y)    GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (hypot))
+#define atan2(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (atan2))
+#define copysign(x, y)  GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (copysign))
+#define fmax(x, y)      GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmax))
+#define fmin(x, y)      GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmin))
+#define fmod(x, y)      GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (fmod))
+#define hypot(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (hypot))
+#define nextafter(x, y) GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (nextafter))
 
 #define cos(x)    GTORCH_MATH (x, GTORCH_MATH_BOTH (cos))
 #define cosh(x)   GTORCH_MATH (x, GTORCH_MATH_BOTH (cosh))

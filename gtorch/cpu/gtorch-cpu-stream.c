@@ -195,40 +195,6 @@ gtorch_cpu_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **error
   return TRUE;
 }
 
-typedef struct
-{
-  GTorchTimeline *timeline;
-  guint64 seq;
-} Place;
-
-static gboolean
-await_place (gpointer data, GError **error)
-{
-  const Place *place = data;
-
-  return gtorch_timeline_wait (place->timeline, place->seq, NULL, error)
-         && gtorch_timeline_check_work (place->timeline, place->seq, error);
-}
-
-static void
-come_after (GTorchTimeline *timeline, guint64 seq, gpointer data)
-{
-  Place *place = g_new (Place, 1);
-
-  *place = (Place){ timeline, seq };
-  gtorch_cpu_stream_enqueue (data, await_place, place, g_free);
-  gtorch_observe_join (data, timeline);
-}
-
-static gboolean
-gtorch_cpu_stream_join_all (GTorchStream *stream, GError **error)
-{
-  if (G_UNLIKELY (stream->timeline->is_orphan))
-    return gtorch_fork_refuse_stream (error);
-  gtorch_timelines_foreach_busy (stream->device, stream->timeline, come_after, stream);
-  return TRUE;
-}
-
 static void
 gtorch_cpu_stream_finalize (GObject *object)
 {
@@ -251,7 +217,6 @@ gtorch_cpu_stream_class_init (GTorchCpuStreamClass *klass)
   klass->enqueue = gtorch_cpu_stream_enqueue;
   klass->record = gtorch_cpu_stream_record_fence;
   klass->wait = gtorch_cpu_stream_wait;
-  klass->join_all = gtorch_cpu_stream_join_all;
 }
 
 static void
@@ -272,7 +237,7 @@ gtorch_cpu_stream_new (GTorchDevice *device, gint priority, const gpointer *hand
   if (handle != NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("stream: %s has no queues that others could make"),
+                   _ ("stream: %s has no queues that other libraries could create"),
                    gtorch_device_name (device));
       return NULL;
     }

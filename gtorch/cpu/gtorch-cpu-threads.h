@@ -5,6 +5,7 @@
 
 #include <gtorch/base/gtorch-environment-private.h>
 #include <gtorch/device/gtorch-device-wait.h>
+#include <gtorch/device/gtorch-thread-count-private.h>
 
 G_BEGIN_DECLS
 
@@ -23,11 +24,5 @@ void gtorch_cpu_threads_set_niceness (guint niceness);
 /* Gives the place of the GTorchWaitPolicy that says whether idle helpers, and callers that wait for
  * helpers, spin or sleep; it is read atomically. */
 void gtorch_cpu_threads_set_wait_policy (const gint *policy);
-
-/* Returns how many processors the process may use: those in its affinity mask, or fewer if its control
- * group has a quota. root is the root of the file system. */
-guint gtorch_cpu_count (const gchar *root);
-/* Returns gtorch_cpu_count (), or the number that the environment asks for. */
-guint gtorch_cpu_default_threads (void);
 
 G_END_DECLS

@@ -12,13 +12,14 @@ G_BEGIN_DECLS
  * docs/writing-a-backend.md explains it with the backend of the tests as its example.
  *
  * A backend has a GTorchBackend, by which devices are found, and a subclass of GTorchDevice that fills in
- * the tables below. What is optional may be NULL. A backend that leaves out graphs gets graphs that keep
- * the calls and make them again, one that leaves out pools gets pools on top of alloc, and one whose work
- * is done by the host uses the queues of cpu/gtorch-cpu-device.h. */
+ * the tables below. Optional members may be NULL: without graphs, graphs record the calls and call the
+ * operations again on replay; without pools, pools are built on top of alloc. A backend whose work is done
+ * by the host uses the queues of cpu/gtorch-cpu-device.h. */
 
 #define GTORCH_N_DEVICE_TYPES 3
 
-/* The devices that a process may use: where a thread keeps its current stream of each. The CPU has slot 0. */
+/* The number of devices that a process may use, the CPU (slot 0) among them; a thread has a current stream
+ * of each. */
 #define GTORCH_MAX_DEVICES 18
 
 struct _GTorchMemoryStats;
@@ -27,7 +28,18 @@ struct _GTorchGraphBackend;
 struct _GTorchPoolBackend;
 struct _GTorchSharedEvents;
 
+/* To be called with each queue (gtorch_stream_get_queue ()) after whose present work the further work of the
+ * stream now comes. */
+typedef void (*GTorchJoinedFunc) (GTorchStream *stream, gpointer queue);
+
 /* --- identity --- */
+
+/* What gtorch_get_build_info () tells. */
+typedef struct
+{
+  const gchar *key, *value;
+  gchar *(*dup) (void); /* instead of the value */
+} GTorchFact;
 
 /* How the devices of a type are found. */
 typedef struct
@@ -35,24 +47,31 @@ typedef struct
   const gchar *prefix; /* "cuda": a device is called "cuda:1", the CPU is called "cpu" */
   GTorchDeviceType type;
   const GTorchRun *runs; /* by the id of the operation */
-  gboolean in_caller;    /* work on the default stream is done by the thread that calls */
-  guint8 autocast_dtype; /* to which regions of mixed precision cast unless they say otherwise */
-  guint8 dlpack_type;    /* the number that DLPack has for the type; 0: none */
+  /* By the id of the operation, too. For an entry that is NULL the CPU's function is called, which reads the
+   * values on the host (optional: all are). */
+  const GTorchQuery *queries;
+  gboolean in_caller;    /* the calling thread does the work of the default stream */
+  gboolean copies_alone; /* copy () between the device and pinned memory need not wait */
+  guint8 autocast_dtype; /* default dtype of mixed precision */
+  guint8 autocast_like;  /* GTorchDeviceType whose casts, listed in the rows, this type follows */
+  guint8 dlpack_type;    /* the DLDeviceType of DLPack; 0: none */
+  const GTorchFact
+      *facts; /* how it was built and what it found, ended by an entry of 0 (optional) */
 
-  /* Returns how many devices there are; 0 with the reason, translated and for ever, if that is asked for.
-   * Must not harm a child that is forked later. */
+  /* Returns the number of devices. Where it is 0, sets *reason (unless reason is NULL) to a translated
+   * static string. Must not do anything that breaks a child forked later. */
   guint (*count) (const gchar **reason);
   /* Returns the device, which lives as long as the process; index is below the count. Fails if the process
-   * can no longer use it, as after a fork. */
+   * can no longer use the device, for example after a fork. */
   GTorchDevice *(*get) (guint index, GError **error);
-  /* Returns whether operations work on the device (optional: they do). */
+  /* Returns whether operations work on the device (optional: NULL means that they do). */
   gboolean (*is_usable) (GTorchDevice *device, GError **error);
 } GTorchBackend;
 
-/* Facts about a device; those that a backend does not know are 0 or NULL. */
+/* Facts about a device; the ones that a backend does not know are 0 or NULL. */
 typedef struct
 {
-  const gchar *name; /* of the product */
+  const gchar *name; /* of the product, such as "NVIDIA H200" */
   gint major, minor;
   guint n_multiprocessors;
   guint threads_per_multiprocessor;
@@ -69,70 +88,75 @@ struct _GTorchDeviceClass
 {
   GObjectClass parent_class;
 
-  /* Owned by the device. */
+  /* Returns the facts, which the device owns. */
   const GTorchDeviceInfo *(*get_info) (GTorchDevice *device);
-  /* Fills in what the backend knows of the load of the device (optional). May block; called in any thread. */
+  /* Fills in what the backend knows about the load of the device (optional). May block; called in any
+   * thread. */
   gboolean (*take_sample) (GTorchDevice *device, struct _GTorchDeviceSample *sample,
                            GError **error);
 
   /* --- memory --- */
 
-  /* Returns a storage with room for n_bytes, at least 64-byte aligned, whose other fields than data and
-   * n_bytes are 0; NULL with OUT_OF_MEMORY. Must not wait for the device. */
+  /* Returns a storage of n_bytes, aligned to at least 64 bytes, whose fields other than data and n_bytes
+   * are 0; NULL with OUT_OF_MEMORY. Must not wait for the device. */
   GTorchStorage *(*alloc) (GTorchDevice *device, gsize n_bytes, GError **error);
-  /* Frees the memory and the storage. Work that uses it may still be under way. */
+  /* Frees the memory and the storage. Enqueued work may still use the memory. */
   void (*free) (GTorchDevice *device, GTorchStorage *storage);
-  /* Returns a storage of memory that somebody else has allocated. free_func is called, in any thread, when
-   * nothing uses it any more. is_managed: the memory is the host's as well (optional: nobody else has
-   * memory of the device). */
+  /* Returns a storage that wraps memory allocated elsewhere. free_func is called, in any thread, when
+   * nothing uses the memory any more. is_managed: the host can access the memory as well (optional: NULL if
+   * nobody else can allocate memory of the device). */
   GTorchStorage *(*adopt) (GTorchDevice *device, gpointer data, gsize n_bytes, gboolean is_managed,
                            GDestroyNotify free_func, gpointer free_data, GError **error);
-  /* Returns how many bytes the device has, and how many are available to all programs. With available NULL
-   * it must not fail, nor touch the device. */
+  /* Gets the size of the device's memory, and how much of it is free for all programs. With available NULL
+   * it must neither fail nor touch the device. */
   gboolean (*get_memory_info) (GTorchDevice *device, guint64 *available, guint64 *total,
                                GError **error);
-  /* For allocators that do not write into the statistics themselves: brings them up to date, and starts
-   * its own peaks again if restart_peaks is set. Called with the statistics locked (optional). */
+  /* Brings the statistics up to date, and restarts the allocator's own peaks if restart_peaks is set.
+   * Called with the statistics locked. For allocators that do not write into the statistics themselves
+   * (optional). */
   void (*sync_stats) (GTorchDevice *device, struct _GTorchMemoryStats *stats,
                       gboolean restart_peaks);
-  /* Gives unused memory back to the system (optional: nothing is kept). */
+  /* Returns cached memory to the system (optional: NULL if nothing is cached). */
   void (*empty_cache) (GTorchDevice *device);
   const struct _GTorchPoolBackend *pools; /* memory/gtorch-memory-pool-private.h (optional) */
 
   /* --- queues --- */
 
-  /* Runs the call on the stream, or enqueues it. What the call points to may go when this returns. */
+  /* Runs the call on the stream, or enqueues it. The caller may free what the call points to when this
+   * returns. */
   gboolean (*launch) (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                       GError **error);
-  /* Returns a stream (stream/gtorch-stream-private.h). Priority 0 is normal, negative ones go first. With
-   * handle set the stream stands for a queue that the program has made, NULL for the driver's default one;
-   * a backend without such queues fails with NOT_SUPPORTED. */
+  /* Returns a stream (stream/gtorch-stream-private.h). Priority 0 is normal, negative priorities go first.
+   * If handle is not NULL, the stream wraps the native queue *handle, or the driver's default queue if
+   * *handle is NULL; a backend without such queues fails with NOT_SUPPORTED. */
   GTorchStream *(*new_stream) (GTorchDevice *device, gint priority, const gpointer *handle,
                                GError **error);
-  /* The range of priorities (optional: there is only 0). */
+  /* Gets the range of priorities (optional: NULL means that 0 is the only one). */
   void (*get_priorities) (GTorchDevice *device, gint *least, gint *greatest);
-  /* Keeps the memory as it is until the present work of the stream is done. */
+  /* Keeps the memory from being reused until the work now enqueued on the stream is done. */
   gboolean (*record_stream) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
                              GError **error);
-  /* Lets the further work of the stream, or for NULL the host, wait for the work of other streams that may
-   * write to the storage (optional: timelines know of it). */
+  /* Makes the further work of the stream, or the host if stream is NULL, wait for work of other streams
+   * that may write to the storage (optional: NULL where the timelines take care of it). */
   gboolean (*order_storage) (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                             GError **error);
-  /* Waits for all streams (optional: waits for all timelines of the device). */
-  gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, GError **error);
+                             GTorchJoinedFunc joined, GError **error);
+  /* Waits for all streams, and sets is_over once their work is done, even if it failed (optional: waits for
+   * all timelines of the device). */
+  gboolean (*synchronize) (GTorchDevice *device, GCancellable *cancellable, gboolean *is_over,
+                           GError **error);
   const struct _GTorchSharedEvents *shared_events; /* stream/gtorch-fence-private.h (optional) */
 
   /* --- copies --- */
 
-  /* Copies between this device and another or the host, in order of the current streams. Both tensors are
-   * contiguous, and have the same shape and dtype. */
+  /* Copies between this device and another or the host, ordered with the current streams. Both tensors are
+   * contiguous and have the same shape and dtype. */
   gboolean (*copy) (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboolean non_blocking,
                     GError **error);
-  /* Reads the elements of a contiguous tensor, in order of the current stream, and waits for them. Not
-   * called in captures (optional: copy does it). */
+  /* Reads the elements of a contiguous tensor, ordered with the current stream, and waits for them. Not
+   * called during a capture (optional: by default copy is used). */
   gboolean (*read) (GTorchDevice *device, GTorchImpl *src, gpointer to, GError **error);
-  /* Returns whether the device can use the memory of the other, and if enable is set lets it (optional: it
-   * cannot). */
+  /* Returns whether the device can access the memory of the peer, and enables the access if enable is set
+   * (optional: NULL means that it cannot). */
   gboolean (*access_peer) (GTorchDevice *device, GTorchDevice *peer, gboolean enable,
                            GError **error);
 
@@ -144,22 +168,23 @@ struct _GTorchDeviceClass
 #define GTORCH_DEVICE_GET_CLASS(object) \
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_DEVICE, GTorchDeviceClass))
 
-/* All backends by their type; the last place is for one that a program adds. */
+/* All backends by type; the last slot is for a backend that a program adds. */
 extern const GTorchBackend *gtorch_backends[GTORCH_N_DEVICE_TYPES];
 
-/* Adds a backend of type GTORCH_DEVICE_TYPE_PRIVATE, before any of its devices is asked for. */
+/* Adds a backend of type GTORCH_DEVICE_TYPE_PRIVATE. Must be called before any of its devices is
+ * looked up. */
 void gtorch_backend_add (const GTorchBackend *backend);
-/* For a new device of a backend: says which one it is, and finds a slot for it. FALSE if there are too
- * many. */
+/* Sets backend and index of a new device and allocates a slot for it. Returns FALSE if there are too many
+ * devices. */
 gboolean gtorch_device_set_backend (GTorchDevice *device, const GTorchBackend *backend, guint index,
                                     GError **error);
-/* Returns the device with the index; NULL with an error that has the name by which the program asked, and
- * the reason. */
+/* Returns the device with the index, or NULL with an error that contains the name that the program asked
+ * for and the reason. */
 GTorchDevice *gtorch_backend_find (const GTorchBackend *backend, guint64 index, const gchar *name,
                                    GError **error);
-/* Tells the device manager that the number of devices, which was only guessed, is known now. */
+/* Tells the device manager that the number of devices, which was only an estimate so far, is now known. */
 void gtorch_device_manager_recount (void);
-/* Takes the reason why the device cannot be used any more; only the first one counts. */
+/* Marks the device as unusable and takes the reason; only the first reason is kept. */
 void gtorch_device_fail (GTorchDevice *device, GError *reason);
 
 G_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The list of backends, and what they have done for them. */
+/* The list of backends, and the assignment of slots to devices. */
 
 #include "config.h"
 
@@ -13,9 +13,9 @@
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-device-private.h"
 
-static GMutex lock; /* of n_slots */
+static GMutex lock; /* protects n_slots */
 GTORCH_FORK_LOCK (lock);
-static guint n_slots = 1; /* the first is the CPU's */
+static guint n_slots = 1; /* slot 0 is the CPU's */
 
 void
 gtorch_backend_add (const GTorchBackend *backend)
@@ -69,4 +69,23 @@ gtorch_backend_find (const GTorchBackend *backend, guint64 index, const gchar *n
                  _ ("device: no “%s”: the numbers of %s devices end at %u"), gtorch_name_str (name),
                  backend->prefix, n - 1);
   return NULL;
+}
+
+/**
+ * gtorch_device_cpu:
+ *
+ * Gets the CPU.
+ *
+ * Returns: (transfer none): the device
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_cpu (void)
+{
+  static GTorchDevice *cpu;
+
+  if (g_once_init_enter (&cpu))
+    g_once_init_leave (&cpu, gtorch_backends[GTORCH_DEVICE_TYPE_CPU]->get (0, NULL));
+  return cpu;
 }

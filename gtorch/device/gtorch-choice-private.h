@@ -4,26 +4,27 @@
 #pragma once
 
 #include <gtorch/device/gtorch-thread-private.h>
+#include <gtorch/base/gtorch-internal-private.h>
 
 G_BEGIN_DECLS
 
-/* What a thread has chosen for a while: its current stream, whether gradients are recorded, and so on.
- * All of it is in gtorch_thread, and whoever only wants to know reads it there.
+/* Scoped changes of a thread's settings: its current stream, whether gradients are recorded, and so on. The
+ * settings are in gtorch_thread, where any code may read them.
  *
- * A change remembers what was there before, for each place that it writes to, and gives it back at its
- * end. Changes may end in any order: the ones of a thread form a list, the last one first, and a change
- * that is not the last one hands what it remembers to the next younger change of the same place. So the
- * youngest change decides, and when all of them have ended everything is as it was before the first.
+ * A change remembers the former value of each place that it writes to and restores it when it ends. Changes
+ * may end in any order: the changes of a thread form a list, youngest first, and a change that ends before
+ * a younger one passes its remembered value on to the next younger change of the same place. So the
+ * youngest change decides, and when all of them have ended everything is as before the first.
  *
- * Whoever calls a function of the program while something is changed must use a change instead of
- * writing the old value back by hand, since the function may leave a guard behind that ends later. */
+ * Code that calls back into the program while a setting is changed must use a change instead of restoring
+ * the old value by hand, since the callback may leave a guard behind that ends later. */
 
 typedef struct
 {
   gpointer place; /* in gtorch_thread: a byte, or a pointer */
   gpointer value;
   gboolean is_byte;
-  GDestroyNotify drop; /* of a pointer that the place owns, or NULL */
+  GDestroyNotify drop; /* frees the value if the place owns it; else NULL */
 } GTorchFormer;
 
 typedef struct _GTorchGuard GTorchGuard;
@@ -31,13 +32,13 @@ typedef struct _GTorchGuard GTorchGuard;
 struct _GTorchChange
 {
   GTorchChange *older;
-  GTorchGuard *guard; /* that this is part of, or NULL */
+  GTorchGuard *guard; /* the guard that contains this change, or NULL */
   guint n_formers;
   GTorchFormer *formers;
   GTorchFormer few[3];
 };
 
-/* Adds the change to the list of this thread. It is the caller's memory, and must end in the same
+/* Adds the change to the list of this thread. The caller owns its memory and must end it in the same
  * thread, at the same address. */
 static inline void
 gtorch_change_begin (GTorchChange *self)
@@ -52,10 +53,10 @@ gtorch_change_begin (GTorchChange *self)
 /* Writes to a place in gtorch_thread. */
 void gtorch_change_byte (GTorchChange *self, guint8 *place, guint8 value);
 void gtorch_change_device (GTorchChange *self, GTorchDevice **place, GTorchDevice *device);
-/* Takes the value; drop: for places that own what they point to. */
+/* Takes ownership of the value; drop frees it, for places that own what they point to. */
 void gtorch_change_pointer (GTorchChange *self, gpointer place, gpointer value,
                             GDestroyNotify drop);
-/* The device is the current one of its type, and the thread's. */
+/* Makes the device the current one of its type and the current device of the thread. */
 void gtorch_change_current (GTorchChange *self, GTorchDevice *device);
 void gtorch_change_end (GTorchChange *self);
 
@@ -69,31 +70,31 @@ gtorch_change_to_grad (GTorchChange *self, gboolean enabled)
 
 /* --- guards --- */
 
-/* A change that belongs to the program: the first member of each of the boxed types. It ends by
- * gtorch_guard_end () or with the last reference. If that happens in another thread the change lasts
- * until its own thread calls gtorch_guards_settle (), which is where guards begin and end, where the
- * program asks for or sets what they change, and in each operation that may have to be recorded. */
+/* A change that the program holds: the first member of each of the boxed types. It ends with
+ * gtorch_guard_end () or with the last reference. If that happens in another thread, the change lasts until
+ * its own thread calls gtorch_guards_settle (): when a guard begins or ends, when the program reads or sets
+ * what guards change, and in each operation that may be recorded. */
 struct _GTorchGuard
 {
-  gint ref_count; /* of the program */
-  gint n_holders; /* the program, and the thread while the change lasts */
+  gint ref_count; /* references that the program holds */
+  gint n_holders; /* 2: the program, and the thread while the change lasts */
   gint state;
   GTorchThread *thread;
-  void (*ended) (void); /* in the thread, afterwards; or NULL */
+  void (*ended) (void); /* called in the guard's thread after the change has ended; or NULL */
   GTorchChange change;
 };
 
-/* A new guard of `size` bytes, with a change that was begun. */
+/* Returns a new guard of `size` bytes whose change has begun. */
 gpointer gtorch_guard_new (gsize size, void (*ended) (void));
 gpointer gtorch_guard_ref (gpointer guard);
 void gtorch_guard_unref (gpointer guard);
 void gtorch_guard_end (gpointer guard);
 
-/* How many guards have ended in a thread that is not theirs and still last; atomically. */
-extern gint gtorch_n_strays G_GNUC_INTERNAL;
+/* The number of guards that were ended in a thread not their own and still last; atomic. */
+extern gint gtorch_n_strays GTORCH_INTERNAL;
 void gtorch_guards_end_strays (void);
 
-/* Ends those of this thread. */
+/* Ends those guards of this thread that another thread wanted to end. */
 static inline void
 gtorch_guards_settle (void)
 {
@@ -101,9 +102,10 @@ gtorch_guards_settle (void)
     gtorch_guards_end_strays ();
 }
 
-/* Has what the thread holds dropped when it ends. */
+/* Arranges that everything gtorch_thread owns is freed when this thread ends. */
 void gtorch_thread_clean_up_later (void);
-/* Has func called, too, at the end of each thread that the former was called in. For constructors. */
+/* Registers a function that is called at the end of each thread that called gtorch_thread_clean_up_later
+ * (). For constructors. */
 void gtorch_thread_add_cleanup (void (*func) (void));
 
 G_END_DECLS

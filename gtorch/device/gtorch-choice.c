@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Changes of what a thread has chosen, and the guards that the program has of them. */
+/* Scoped changes of a thread's settings, and the guards by which programs hold them. */
 
 #include "config.h"
 
@@ -33,7 +33,7 @@ exchange (gpointer place, gboolean is_byte, gpointer value)
   return former;
 }
 
-/* The younger change that is to give back what this one would have. */
+/* Returns the record of the next younger change of the same place, or NULL. */
 static GTorchFormer *
 find_heir (GTorchChange *self, gpointer place)
 {
@@ -48,7 +48,8 @@ find_heir (GTorchChange *self, gpointer place)
   return heir;
 }
 
-/* Writes to the place, or lets the next younger change do so at its end. What was there is returned. */
+/* Writes to the place, or into the record of the next younger change, which writes it back at its end.
+ * Returns the former value. */
 static inline gpointer
 put (GTorchChange *self, gpointer place, gboolean is_byte, gpointer value)
 {
@@ -116,7 +117,7 @@ gtorch_change_end (GTorchChange *self)
   while (*at != self)
     at = &(*at)->older;
   *at = self->older;
-  /* The last reference may run anything, guards included. */
+  /* Dropping the last reference may run arbitrary code, which may begin or end guards. */
   for (i = 0; i < self->n_formers; i++)
     if (self->formers[i].drop != NULL && self->formers[i].value != NULL)
       self->formers[i].drop (self->formers[i].value);
@@ -126,15 +127,15 @@ gtorch_change_end (GTorchChange *self)
 
 /* --- guards --- */
 
-/* Whoever takes a guard from one state to the next does what follows from it. */
+/* States of a guard. The thread that changes the state is the one that acts on the change. */
 enum
 {
   LASTS,
-  STRAY, /* its thread will end it */
+  STRAY, /* ended in another thread; its own thread will end the change */
   OVER,
 };
 
-/* Those of this thread that last. */
+/* The guards of this thread that still last. */
 static __thread GPtrArray *guards;
 
 static void
@@ -182,7 +183,7 @@ gtorch_guard_unref (gpointer guard)
   let_go (self);
 }
 
-/* Is the caller the one that takes it from its last state to OVER? */
+/* Sets the state to OVER. Returns TRUE for the one caller that did so first. */
 static gboolean
 take_over (GTorchGuard *self)
 {
@@ -243,7 +244,7 @@ gtorch_guards_end_strays (void)
 {
   GTorchGuard *stray;
 
-  while ((stray = find_stray ()) != NULL) /* to end one may end others */
+  while ((stray = find_stray ()) != NULL) /* ending one may end others */
     end_here (stray);
 }
 
@@ -259,9 +260,9 @@ gtorch_thread_add_cleanup (void (*func) (void))
   cleanups[n_cleanups++] = func;
 }
 
-/* Only guards give back what they have changed. Any other change is on the stack of its thread. If one is
- * left, the thread has ended inside of a call, as Python's daemon threads do at the end of the program, and
- * that part of the stack is no longer there. */
+/* Restores only what guards have changed. Other changes live on the stack of their thread; one that is left
+ * here means that the thread ended inside a call, as Python's daemon threads do at the end of the program,
+ * and that its stack no longer exists. */
 static void
 end_guards (void)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Which devices are meant where none is named, or one without a number. */
+/* The current devices of a thread, the default device, and devices without a number. */
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "device/gtorch-choice-private.h"
 #include "device/gtorch-device-private.h"
 
-/* Of the process; atomically. NULL is the CPU while that has not been made. */
+/* The default device of the process; atomic. NULL means the CPU, before that has been created. */
 static GTorchDevice *default_device;
-static gint is_chosen; /* by the program; atomically */
+static gint is_chosen; /* whether the program has set default_device; atomic */
 
 /* --- the device without a number --- */
 
@@ -36,7 +37,7 @@ static void
 gtorch_current_device_init (GTorchCurrentDevice *self)
 {
   self->parent_instance.index = -1;
-  self->parent_instance.slot = G_MAXUINT16; /* nobody is to look at it */
+  self->parent_instance.slot = G_MAXUINT16; /* an invalid slot: nothing may index by it */
 }
 
 GTorchDevice *
@@ -67,6 +68,34 @@ gtorch_device_get_follower (GTorchDeviceType type, GError **error)
   return (GTorchDevice *) devices[type];
 }
 
+/**
+ * gtorch_device_cuda:
+ * @index: which GPU, from 0; -1 for whichever is current when the device is used
+ * @error: return location for an error
+ *
+ * Gets a GPU by number.
+ *
+ * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_device_cuda (gint index, GError **error)
+{
+  g_autofree gchar *string = NULL;
+
+  if (index < -1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
+                   _ ("device: %d is not the number of a CUDA device"), index);
+      return NULL;
+    }
+  if (index == -1)
+    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
+  string = g_strdup_printf ("cuda:%d", index);
+  return gtorch_backend_find (gtorch_backends[GTORCH_DEVICE_TYPE_CUDA], index, string, error);
+}
+
 /* --- current and default --- */
 
 /**
@@ -74,9 +103,9 @@ gtorch_device_get_follower (GTorchDeviceType type, GError **error)
  * @type: a type of device
  * @error: return location for an error
  *
- * Gets the current device of a type in this thread: what `cuda` without a number stands for.
+ * Gets the current device of a type in this thread, the one that `cuda` without a number stands for.
  *
- * Each thread begins with the first device of each type, whatever the thread that made it has chosen.
+ * Each thread begins with the first device of each type, whatever the thread that started it has set.
  *
  * ```c
  * GTorchDevice *device = gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, &error);
@@ -109,8 +138,8 @@ gtorch_device_can_be_current (GTorchDevice *device, GError **error)
  * @device: a device
  * @error: return location for an error
  *
- * Makes @device the current one of its type in this thread, within a [struct@DeviceGuard] until that
- * ends. Operations on existing tensors are not affected: they are done where the tensors are.
+ * Makes @device the current one of its type in this thread; inside a [struct@DeviceGuard] only until the
+ * guard ends. Operations on existing tensors are not affected: they run where the tensors are.
  *
  * Returns: %TRUE on success
  *
@@ -133,11 +162,11 @@ gtorch_device_set_current (GTorchDevice *device, GError **error)
  * gtorch_device_resolve:
  * @self: a device
  *
- * Gets the device that @self stands for now: if it has no number, the current one of its type in this
- * thread, else itself.
+ * Gets the device that @self stands for now: the current device of its type in this thread if @self has no
+ * number, else @self.
  *
- * No function of the library needs this, as all of them do it with the devices that they are given. A
- * tensor is always on a device with a number.
+ * Programs rarely need this: every function of the library resolves the devices passed to it. A tensor is
+ * always on a device with a number.
  *
  * Returns: (transfer none): the device
  *
@@ -171,7 +200,7 @@ gtorch_peek_default_device (void)
   return g_atomic_int_get (&is_chosen) ? g_atomic_pointer_get (&default_device) : NULL;
 }
 
-/* Makes it the CPU unless another thread is quicker with another one. */
+/* Makes the CPU the default device unless another thread has set one meanwhile. */
 static G_GNUC_NO_INLINE GTorchDevice *
 set_cpu (void)
 {
@@ -182,11 +211,11 @@ set_cpu (void)
 /**
  * gtorch_get_default_device:
  *
- * Gets the device of new tensors when none is named: the one of this thread's last
+ * Gets the device of new tensors when none is named: that of this thread's innermost
  * [struct@DefaultDeviceGuard], else that of the process, which is the CPU until another one is set.
  *
- * This always has a number: if `cuda` was set, it is the current GPU of this thread.
- * [func@Device.get_default] finds the best device that there is.
+ * The result always has a number: if `cuda` was set, it is the current GPU of this thread.
+ * [func@Device.get_default] finds the best device of the machine.
  *
  * Returns: (transfer none): the device
  *
@@ -208,10 +237,10 @@ gtorch_get_default_device (void)
  * gtorch_set_default_device:
  * @device: (nullable): a device, or %NULL for the CPU
  *
- * Sets, for the whole process, the device of new tensors when none is named. One without a number
- * stands for the current device of its type in the thread that makes a tensor.
+ * Sets, for the whole process, the device of new tensors when none is named. A device without a number
+ * stands for the current device of its type in the thread that creates a tensor.
  *
- * A [struct@DefaultDeviceGuard] does this for a thread, and for a while.
+ * Use a [struct@DefaultDeviceGuard] to do this for one thread and for a limited time.
  *
  * Since: 0.1
  */

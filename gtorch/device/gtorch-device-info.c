@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a device is made of, as functions and as properties of GTorchDevice. */
+/* Facts about a device, as functions and as properties of GTorchDevice. */
 
 #include "config.h"
 
@@ -24,7 +24,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:compute-major:
    *
-   * The first number of the compute capability: 9 for 9.0. 0 on the CPU.
+   * The major number of the compute capability: 9 for 9.0. 0 on the CPU.
    *
    * Since: 0.1
    */
@@ -33,7 +33,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:compute-minor:
    *
-   * The second number of the compute capability: 0 for 9.0. 0 on the CPU.
+   * The minor number of the compute capability: 0 for 9.0. 0 on the CPU.
    *
    * Since: 0.1
    */
@@ -42,7 +42,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:total-memory:
    *
-   * How much memory the device has, in bytes; for the CPU with swap space, or what a container may use.
+   * The memory of the device in bytes; for the CPU memory and swap space, or the limit of the container.
    *
    * Since: 0.1
    */
@@ -50,7 +50,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:n-multiprocessors:
    *
-   * How many multiprocessors the GPU has; on the CPU how many processors the program may use.
+   * The number of multiprocessors of the GPU; on the CPU the number of processors that the program may use.
    *
    * Since: 0.1
    */
@@ -58,7 +58,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:threads-per-multiprocessor:
    *
-   * How many threads a multiprocessor holds at once. 1 on the CPU.
+   * The number of threads that can be resident on a multiprocessor. 1 on the CPU.
    *
    * Since: 0.1
    */
@@ -67,7 +67,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:warp-size:
    *
-   * How many threads go in step. 1 on the CPU.
+   * The number of threads in a warp, which execute together. 1 on the CPU.
    *
    * Since: 0.1
    */
@@ -75,7 +75,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:max-shared-memory:
    *
-   * The most shared memory that a block of threads may have, in bytes. 0 on the CPU.
+   * The maximum of shared memory per thread block, in bytes. 0 on the CPU.
    *
    * Since: 0.1
    */
@@ -83,7 +83,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:l2-size:
    *
-   * The size of the second-level cache, in bytes. 0 if it is not known.
+   * The size of the second-level cache in bytes. 0 if it is not known.
    *
    * Since: 0.1
    */
@@ -91,7 +91,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:pci-id:
    *
-   * Where the GPU is on the PCI bus: `0000:01:00.0`. %NULL on the CPU.
+   * The address of the GPU on the PCI bus: `0000:01:00.0`. %NULL on the CPU.
    *
    * Since: 0.1
    */
@@ -99,7 +99,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:uuid:
    *
-   * What tells this GPU from all others in the world: `GPU-8a2b…`. %NULL on the CPU.
+   * The globally unique identifier of the GPU: `GPU-8a2b…`. %NULL on the CPU.
    *
    * Since: 0.1
    */
@@ -107,7 +107,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:integrated:
    *
-   * Whether the device computes in the memory of the host. %TRUE on the CPU.
+   * Whether the device shares the memory of the host. %TRUE on the CPU.
    *
    * Since: 0.1
    */
@@ -115,7 +115,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:driver-version:
    *
-   * The newest version of CUDA that the installed driver knows: `13.0`. %NULL on the CPU.
+   * The newest version of CUDA that the installed driver supports: `13.0`. %NULL on the CPU.
    *
    * Since: 0.1
    */
@@ -131,10 +131,10 @@ gtorch_device_install_info_properties (GObjectClass *klass)
 /**
  * gtorch_device_get_capability:
  * @self: a device
- * @major: (out) (optional): the first number of the compute capability
- * @minor: (out) (optional): the second one
+ * @major: (out) (optional): the major number of the compute capability
+ * @minor: (out) (optional): the minor number
  *
- * Gets the compute capability of a GPU, which says what kernels it understands: 9 and 0 for 9.0.
+ * Gets the compute capability of a GPU, which says what kernels it can run: 9 and 0 for 9.0.
  *
  * ```c
  * gtorch_device_get_capability (device, &major, &minor);
@@ -164,7 +164,7 @@ gtorch_device_get_capability (GTorchDevice *self, gint *major, gint *minor)
  * gtorch_device_get_compute_major:
  * @self: a device
  *
- * Gets the first number of the compute capability, which says what kernels the GPU understands.
+ * Gets the major number of the compute capability, which says what kernels the GPU can run.
  *
  * Returns: the number, 9 for 9.0; 0 for the CPU
  *
@@ -182,7 +182,7 @@ gtorch_device_get_compute_major (GTorchDevice *self)
  * gtorch_device_get_compute_minor:
  * @self: a device
  *
- * Gets the second number of the compute capability.
+ * Gets the minor number of the compute capability.
  *
  * Returns: the number, 0 for 9.0; 0 for the CPU
  *
@@ -200,9 +200,9 @@ gtorch_device_get_compute_minor (GTorchDevice *self)
  * gtorch_device_get_n_multiprocessors:
  * @self: a device
  *
- * Gets how many multiprocessors the GPU has: what works side by side.
+ * Gets the number of multiprocessors of the GPU, which work in parallel.
  *
- * Returns: the number; for the CPU how many processors the program may use
+ * Returns: the number; for the CPU the number of processors that the program may use
  *
  * Since: 0.1
  */
@@ -218,7 +218,7 @@ gtorch_device_get_n_multiprocessors (GTorchDevice *self)
  * gtorch_device_get_threads_per_multiprocessor:
  * @self: a device
  *
- * Gets how many threads a multiprocessor holds at once.
+ * Gets the number of threads that can be resident on a multiprocessor.
  *
  * Returns: the number; 1 for the CPU
  *
@@ -236,7 +236,7 @@ gtorch_device_get_threads_per_multiprocessor (GTorchDevice *self)
  * gtorch_device_get_warp_size:
  * @self: a device
  *
- * Gets how many threads of a kernel go in step.
+ * Gets the number of threads in a warp, which execute together.
  *
  * Returns: the number; 1 for the CPU
  *
@@ -254,7 +254,7 @@ gtorch_device_get_warp_size (GTorchDevice *self)
  * gtorch_device_get_max_shared_memory:
  * @self: a device
  *
- * Gets the most shared memory that a block of threads may have.
+ * Gets the maximum of shared memory per thread block.
  *
  * Returns: the number of bytes; 0 for the CPU
  *
@@ -272,7 +272,7 @@ gtorch_device_get_max_shared_memory (GTorchDevice *self)
  * gtorch_device_get_l2_size:
  * @self: a device
  *
- * Gets the size of the second-level cache: of the whole GPU, or of one core of the CPU.
+ * Gets the size of the second-level cache: that of the whole GPU, or of one core of the CPU.
  *
  * Returns: the number of bytes; 0 if it is not known
  *
@@ -290,9 +290,9 @@ gtorch_device_get_l2_size (GTorchDevice *self)
  * gtorch_device_get_pci_id:
  * @self: a device
  *
- * Gets where the GPU is on the PCI bus, in the form that lspci and nvidia-smi use: `0000:01:00.0`.
+ * Gets the address of the GPU on the PCI bus, in the form that lspci and nvidia-smi use: `0000:01:00.0`.
  *
- * Returns: (nullable) (transfer none): the place; %NULL for the CPU
+ * Returns: (nullable) (transfer none): the address; %NULL for the CPU
  *
  * Since: 0.1
  */
@@ -308,9 +308,9 @@ gtorch_device_get_pci_id (GTorchDevice *self)
  * gtorch_device_get_uuid:
  * @self: a device
  *
- * Gets what tells this GPU from all others in the world, whatever its number is here: `GPU-` and 32
- * hexadecimal digits in groups, as nvidia-smi has it. The environment variable
- * `CUDA_VISIBLE_DEVICES` understands it too.
+ * Gets the globally unique identifier of the GPU, which does not depend on its index: `GPU-` and 32
+ * hexadecimal digits in groups, as nvidia-smi prints it. The environment variable `CUDA_VISIBLE_DEVICES`
+ * accepts it too.
  *
  * Returns: (nullable) (transfer none): the identifier; %NULL for the CPU
  *
@@ -328,8 +328,8 @@ gtorch_device_get_uuid (GTorchDevice *self)
  * gtorch_device_get_integrated:
  * @self: a device
  *
- * Tells whether the device computes in the memory of the host: a GPU on a board without memory of
- * its own, or the CPU.
+ * Tells whether the device shares the memory of the host: an integrated GPU, which has no memory of its
+ * own, or the CPU.
  *
  * Returns: %TRUE if so
  *
@@ -347,7 +347,7 @@ gtorch_device_get_integrated (GTorchDevice *self)
  * gtorch_device_get_driver_version:
  * @self: a device
  *
- * Gets the newest version of CUDA that the installed driver knows: `13.0`.
+ * Gets the newest version of CUDA that the installed driver supports: `13.0`.
  *
  * Returns: (nullable) (transfer none): the version; %NULL for the CPU
  *
@@ -361,16 +361,17 @@ gtorch_device_get_driver_version (GTorchDevice *self)
   return gtorch_device_get_info (self)->driver_version;
 }
 
-/* --- the memory of other devices --- */
+/* --- peer access --- */
 
 /**
  * gtorch_device_can_access_peer:
  * @self: a device
- * @peer: another one
+ * @peer: another device
  *
- * Tells whether @self could read and write the memory of @peer without help of the host.
+ * Tells whether @self can be enabled to access the memory of @peer directly, without copies through the
+ * host.
  *
- * Returns: %TRUE if [method@Device.enable_peer] can make it so, and for @self itself
+ * Returns: %TRUE if [method@Device.enable_peer] can enable it, and if @peer is @self
  *
  * Since: 0.1
  */
@@ -391,16 +392,14 @@ gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
 /**
  * gtorch_device_enable_peer:
  * @self: a device
- * @peer: the device whose memory it shall use
+ * @peer: the device whose memory @self shall access
  * @error: return location for an error
  *
- * Lets @self use the memory of @peer, what tensors have there now and what they get later: its
- * kernels may be given addresses of @peer, as those of other libraries in this process are. The
- * other direction is a call of its own.
+ * Lets kernels of @self access the memory of @peer, existing tensors and later ones, and memory that other
+ * libraries of this process allocate there. The other direction needs a call of its own.
  *
- * Copies between two GPUs are right without it and do this by themselves where it is possible,
- * since they then need not go through the host. The tensors of one operation must be on one device
- * all the same.
+ * Copies between two GPUs work without this function; they enable the access themselves where possible, so
+ * that they need not go through the host. The tensors of one operation must be on one device all the same.
  *
  * ```c
  * if (gtorch_device_can_access_peer (first, second)
@@ -408,8 +407,8 @@ gtorch_device_can_access_peer (GTorchDevice *self, GTorchDevice *peer)
  *   return FALSE;
  * ```
  *
- * Returns: %TRUE if it is enabled, also by an earlier call; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED
- *   if these devices cannot, or with what the driver says
+ * Returns: %TRUE if it is enabled now or was before; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED if these
+ *   devices cannot access each other's memory, or with the error of the driver
  *
  * Since: 0.1
  */

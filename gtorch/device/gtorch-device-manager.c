@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Finding devices: by number, by name, on the command line. */
+/* Enumeration of devices: by number, by name, on the command line. */
 
 #include "config.h"
 
@@ -10,7 +10,6 @@
 
 #include "device/gtorch-device-manager.h"
 
-#include "memory/gtorch-allocator-private.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-text-private.h"
 
@@ -19,8 +18,8 @@
  *
  * The devices of this machine, as a list: the CPU first, then the GPUs.
  *
- * To look at it makes no context on any GPU, and to count does not even initialise CUDA, so that
- * children forked afterwards can use it. Should CUDA, when it is first used, have another number of
+ * Reading the list creates no context on any GPU, and counting does not even initialise CUDA, so that
+ * children forked afterwards can still use it. If CUDA, once it is initialised, reports another number of
  * GPUs than was counted, the list emits [signal@Gio.ListModel::items-changed].
  *
  * Since: 0.1
@@ -30,7 +29,7 @@ struct _GTorchDeviceManager
 {
   GObject parent_instance;
   GMainContext *context;
-  gint n_items; /* as the list has said, atomically; UNASKED before that */
+  gint n_items; /* as last reported by the list; atomic; UNASKED before that */
 };
 
 #define UNASKED (-1) /* counting GPUs loads the driver */
@@ -104,7 +103,7 @@ gtorch_device_manager_recount (void)
     return;
   source = g_idle_source_new ();
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
-  g_source_set_callback (source, change_items, self, NULL); /* the manager lives for ever */
+  g_source_set_callback (source, change_items, self, NULL); /* the manager is never freed */
   g_source_attach (source, self->context);
 }
 
@@ -147,10 +146,10 @@ gtorch_device_manager_class_init (GTorchDeviceManagerClass *klass)
    * @device: the device
    * @n_bytes: how much is about to be allocated
    *
-   * Much memory of a device was allocated since the last time, or an allocation would fail.
+   * Much memory of a device was allocated since the last emission, or an allocation would fail.
    *
-   * [signal@Device::memory-pressure] of any device, also of one that is first used later. The bindings
-   * run the garbage collectors of their languages then.
+   * This is [signal@Device::memory-pressure] of any device, also of one that is first used later. The
+   * bindings run the garbage collectors of their languages in response.
    *
    * Since: 0.1
    */
@@ -194,10 +193,8 @@ gtorch_device_manager_get_default (void)
   return manager;
 }
 
-/* Returns the backend whose devices are meant where none is named: the first one beside the host's that
- * has any, or else the first of the list. */
-static const GTorchBackend *
-find_accelerator (void)
+const GTorchBackend *
+gtorch_backend_find_accelerator (void)
 {
   guint i;
 
@@ -227,8 +224,8 @@ gtorch_device_manager_is_available (GTorchDeviceManager *self)
  * gtorch_device_manager_dup_reason:
  * @self: the manager
  *
- * Tells why no GPU can be used, in words for people: there is none, the driver is missing or too old,
- * or this build has no kernels for it.
+ * Tells why no GPU can be used, as a message for users: there is none, the driver is missing or too old, or
+ * this build has no kernels for it.
  *
  * ```c
  * g_autofree gchar *reason = gtorch_device_manager_dup_reason (manager);
@@ -237,7 +234,7 @@ gtorch_device_manager_is_available (GTorchDeviceManager *self)
  *   g_print ("computing on the CPU: %s\n", reason);
  * ```
  *
- * Returns: (transfer full) (nullable): the reason, or %NULL if [func@Device.get_default] gives a GPU
+ * Returns: (transfer full) (nullable): the reason, or %NULL if [func@Device.get_default] returns a GPU
  *
  * Since: 0.1
  */
@@ -252,7 +249,7 @@ gtorch_device_manager_dup_reason (GTorchDeviceManager *self)
   g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), NULL);
   if (gtorch_device_get_default () != gtorch_device_cpu ())
     return NULL;
-  backend = find_accelerator ();
+  backend = gtorch_backend_find_accelerator ();
   if (backend->count (&reason) == 0)
     return g_strdup (reason);
   device = backend->get (0, &error);
@@ -265,7 +262,7 @@ gtorch_device_manager_dup_reason (GTorchDeviceManager *self)
  * gtorch_device_manager_get_device_count:
  * @self: the manager
  *
- * Gets the number of GPUs. The CPU does not count.
+ * Gets the number of GPUs. The CPU is not counted.
  *
  * Returns: the number of CUDA devices
  *
@@ -275,7 +272,7 @@ guint
 gtorch_device_manager_get_device_count (GTorchDeviceManager *self)
 {
   g_return_val_if_fail (GTORCH_IS_DEVICE_MANAGER (self), 0);
-  return find_accelerator ()->count (NULL);
+  return gtorch_backend_find_accelerator ()->count (NULL);
 }
 
 GTorchDevice *
@@ -290,18 +287,18 @@ gtorch_device_find_first (GTorchDeviceType type, GError **error)
 
 /**
  * gtorch_device_new_from_string:
- * @string: `cpu`, `cuda`, `cuda:1`, or `1` for the latter
+ * @string: `cpu`, `cuda`, `cuda:1`, or `1` as a short form of `cuda:1`
  * @error: return location for an error
  *
- * Finds a device by name. `cuda` without a number is a device that stands for another one: each time that it
- * is used, for the current GPU of the thread that uses it ([func@Device.get_current]).
+ * Finds a device by name. `cuda` without a number gives a device that stands for the current GPU of the
+ * thread ([func@Device.get_current]), each time that it is used.
  *
  * ```c
  * g_autoptr (GTorchDevice) device = gtorch_device_new_from_string ("cuda:1", &error);
  * ```
  *
- * Returns: (transfer full): the device, or %NULL with %GTORCH_ERROR_DEVICE if the string is not the
- *   name of one or there is no such device; the message says why
+ * Returns: (transfer full): the device, or %NULL with %GTORCH_ERROR_DEVICE if the string is no valid name
+ *   or there is no such device; the message says why
  *
  * Since: 0.1
  */
@@ -329,14 +326,14 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
     }
   if (backend == NULL && g_ascii_isdigit (string[0]))
     {
-      backend = find_accelerator ();
+      backend = gtorch_backend_find_accelerator ();
       number = string;
     }
   if (backend == NULL
       || (number != NULL && !g_ascii_string_to_unsigned (number, 10, 0, G_MAXINT16, &index, NULL)))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("device: “%s” does not name one: expected cpu, cuda or cuda:N"),
+                   _ ("device: “%s” does not name a device: expected cpu, cuda or cuda:N"),
                    gtorch_name_str (string));
       return NULL;
     }
@@ -350,12 +347,12 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
 /**
  * gtorch_device_get_default:
  *
- * Finds the device that a program should compute on when its user has no wish: the first GPU on
- * which operations work, else the CPU.
+ * Finds the device that a program should use if its user has not chosen one: the first GPU on which
+ * operations work, else the CPU.
  *
- * A GPU that this build has no kernels for is passed over, and so is one that nobody may compute
- * on. The first call initialises CUDA; no context is made. This is not the device of new tensors
- * ([func@get_default_device]) until it is made that:
+ * A GPU for which this build has no kernels is skipped, and so is one whose compute mode prohibits
+ * computing. The first call initialises CUDA but creates no context. This is not the device of new tensors
+ * ([func@get_default_device]) unless it is set:
  *
  * ```c
  * gtorch_set_default_device (gtorch_device_get_default ());
@@ -368,7 +365,7 @@ gtorch_device_new_from_string (const gchar *string, GError **error)
 GTorchDevice *
 gtorch_device_get_default (void)
 {
-  const GTorchBackend *backend = find_accelerator ();
+  const GTorchBackend *backend = gtorch_backend_find_accelerator ();
   guint i, n = backend->count (NULL);
 
   for (i = 0; i < n; i++)
@@ -379,31 +376,4 @@ gtorch_device_get_default (void)
         return device;
     }
   return gtorch_device_cpu ();
-}
-
-/**
- * gtorch_init:
- * @error: return location for an error
- *
- * Makes the current GPU of this thread ready.
- *
- * No program has to call this, and it may be called again: whatever needs a GPU makes it ready. The first
- * operation then takes some tenths of a second longer, and has the errors of a GPU that does not work. Where
- * there is no GPU nothing is done.
- *
- * Returns: %TRUE if a GPU is ready or there is none; %FALSE with %GTORCH_ERROR_CUDA, %GTORCH_ERROR_FORKED
- *   or %GTORCH_ERROR_OUT_OF_MEMORY
- *
- * Since: 0.1
- */
-gboolean
-gtorch_init (GError **error)
-{
-  const GTorchBackend *backend = find_accelerator ();
-  GTorchDevice *device;
-
-  if (backend->count (NULL) == 0)
-    return TRUE;
-  device = gtorch_device_get_current (backend->type, error);
-  return device != NULL && gtorch_device_make_default_stream (device, error) != NULL;
 }

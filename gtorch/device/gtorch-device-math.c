@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How exactly a device computes and how it chooses the way, as functions and as properties. */
+/* How exactly a device computes and how it selects algorithms, as functions and as properties. */
 
 #include "config.h"
 
@@ -9,7 +9,6 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "device/gtorch-device-manager.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
@@ -21,13 +20,13 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:matmul-precision:
    *
-   * How exactly products of float32 (and complex64) matrices are computed: `mm`, `bmm`, `matmul`,
-   * `linear` and what is made of them, and their gradients.
+   * How exactly matrix products of float32 (and complex64) are computed: `mm`, `bmm`, `matmul`, `linear`
+   * and the operations built on them, and their gradients.
    *
-   * [enum@Precision.IEEE] at first. With [enum@Precision.TF32] a GPU with tensor cores is several times
+   * [enum@Precision.IEEE] by default. With [enum@Precision.TF32] a GPU with tensor cores is several times
    * as fast and about a hundred times less exact; with [enum@Precision.BF16] it may be twice as fast again,
-   * and eight times less exact. Operations that begin later are affected. Devices that know neither, the
-   * CPU among them, keep the setting and compute as before. [func@set_float32_matmul_precision] sets it for
+   * and eight times less exact. A change affects operations that begin later. Devices that support neither,
+   * the CPU among them, keep the setting without using it. [func@set_float32_matmul_precision] sets it for
    * all devices.
    *
    * Since: 0.1
@@ -39,8 +38,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:conv-precision:
    *
-   * The same as [property@Device:matmul-precision], for convolutions and their gradients; a GPU takes
-   * [enum@Precision.BF16] for TF32.
+   * How exactly convolutions and their gradients are computed; see [property@Device:matmul-precision]. A
+   * GPU treats [enum@Precision.BF16] as TF32 here.
    *
    * Since: 0.1
    */
@@ -51,15 +50,14 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:benchmark:
    *
-   * Whether the ways of computing a product of matrices or a convolution are timed, to go on with the
-   * quickest.
+   * Whether the available algorithms of a matrix product or a convolution are timed, to use the fastest.
    *
-   * %FALSE at first: NVIDIA's libraries choose by the shapes. With %TRUE the first operation with new
-   * shapes, dtypes and layouts runs several times in each of about a dozen ways and waits for the GPU,
-   * which takes a fraction of a second; later ones use what was found. The choice, and with it the last
-   * bits of results, may differ from one run of a program to the next. Nothing is timed while a graph is
-   * captured, nor where an operation adds to what its output holds. The CPU keeps the setting and computes
-   * as before.
+   * %FALSE by default: NVIDIA's libraries choose by the shapes. With %TRUE the first operation with new
+   * shapes, dtypes and layouts runs several times with each of about a dozen algorithms and waits for the
+   * GPU, which takes a fraction of a second; later operations use the result. The choice, and with it the
+   * last bits of results, may differ from one run of a program to the next. Nothing is timed while a graph
+   * is captured, nor where an operation accumulates into its output. The CPU keeps the setting without
+   * using it.
    *
    * Since: 0.1
    */
@@ -67,11 +65,11 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:deterministic:
    *
-   * Whether only such ways of computing are used as give the same bits each time.
+   * Whether only algorithms are used that give the same bits each time.
    *
-   * %FALSE at first. It makes a difference, and may cost time, for the gradients of attention in 16-bit
+   * %FALSE by default. It makes a difference, and may cost time, for the gradients of attention in 16-bit
    * dtypes on a GPU and, with [property@Device:benchmark], for the gradients of convolutions. All other
-   * operations add in a fixed order in any case. The CPU keeps the setting.
+   * operations sum in a fixed order in any case. The CPU keeps the setting without using it.
    *
    * Since: 0.1
    */
@@ -101,7 +99,7 @@ set_choice (GTorchDevice *self, gint *place, gint choice, const gchar *name)
  * gtorch_device_get_matmul_precision: (get-property matmul-precision)
  * @self: a device
  *
- * Gets how exactly matrices are multiplied.
+ * Gets the precision of matrix products of float32 and complex64.
  *
  * Returns: the precision
  *
@@ -120,8 +118,8 @@ gtorch_device_get_matmul_precision (GTorchDevice *self)
  * @self: a device
  * @precision: the precision
  *
- * Sets how exactly float32 and complex64 matrices are multiplied, from the next operation on, in all
- * threads; see [property@Device:matmul-precision].
+ * Sets the precision of matrix products of float32 and complex64, in all threads, from the next operation
+ * on; see [property@Device:matmul-precision].
  *
  * ```c
  * gtorch_device_set_matmul_precision (device, GTORCH_PRECISION_TF32);
@@ -143,7 +141,7 @@ gtorch_device_set_matmul_precision (GTorchDevice *self, GTorchPrecision precisio
  * gtorch_device_get_conv_precision: (get-property conv-precision)
  * @self: a device
  *
- * Gets how exactly convolutions are computed.
+ * Gets the precision of convolutions of float32.
  *
  * Returns: the precision
  *
@@ -162,8 +160,8 @@ gtorch_device_get_conv_precision (GTorchDevice *self)
  * @self: a device
  * @precision: the precision
  *
- * Sets how exactly convolutions of float32 and their gradients are computed, from the next operation
- * on, in all threads; see [property@Device:conv-precision].
+ * Sets the precision of convolutions of float32 and their gradients, in all threads, from the next
+ * operation on; see [property@Device:conv-precision].
  *
  * Since: 0.1
  */
@@ -184,18 +182,17 @@ static const gchar *const precision_names[] = { "highest", "high", "medium" };
  * @precision: `highest`, `high` or `medium`
  * @error: return location for an error
  *
- * Sets [property@Device:matmul-precision] of all devices by PyTorch's words: `highest` is IEEE, `high` TF32,
- * `medium` BF16.
+ * Sets [property@Device:matmul-precision] of all devices in PyTorch's terms: `highest` is IEEE, `high`
+ * TF32, `medium` BF16.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @precision is another word
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if @precision is none of the three
  *
  * Since: 0.1
  */
 gboolean
 gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
 {
-  GTorchDeviceManager *manager = gtorch_device_manager_get_default ();
-  guint wanted, i;
+  guint wanted, type, i;
 
   g_return_val_if_fail (precision != NULL, FALSE);
   for (wanted = 0; wanted < G_N_ELEMENTS (precision_names); wanted++)
@@ -208,21 +205,21 @@ gtorch_set_float32_matmul_precision (const gchar *precision, GError **error)
                    gtorch_name_str (precision));
       return FALSE;
     }
-  gtorch_device_set_matmul_precision (gtorch_device_cpu (), wanted);
-  for (i = 0; i < gtorch_device_manager_get_device_count (manager); i++)
-    {
-      GTorchDevice *device = gtorch_device_cuda (i, NULL);
+  for (type = 0; type < GTORCH_N_DEVICE_TYPES; type++)
+    for (i = 0; gtorch_backends[type] != NULL && i < gtorch_backends[type]->count (NULL); i++)
+      {
+        GTorchDevice *device = gtorch_backends[type]->get (i, NULL);
 
-      if (device != NULL)
-        gtorch_device_set_matmul_precision (device, wanted);
-    }
+        if (device != NULL)
+          gtorch_device_set_matmul_precision (device, wanted);
+      }
   return TRUE;
 }
 
 /**
  * gtorch_get_float32_matmul_precision:
  *
- * Gets [property@Device:matmul-precision] of the device that this thread has chosen last, in PyTorch's words.
+ * Gets [property@Device:matmul-precision] of this thread's current device, in PyTorch's terms.
  *
  * Returns: `highest`, `high` or `medium`
  *
@@ -238,7 +235,7 @@ gtorch_get_float32_matmul_precision (void)
  * gtorch_device_get_benchmark: (get-property benchmark)
  * @self: a device
  *
- * Tells whether the quickest way is looked for; see [property@Device:benchmark].
+ * Tells whether algorithms are timed; see [property@Device:benchmark].
  *
  * Returns: %TRUE if it is
  *
@@ -255,9 +252,9 @@ gtorch_device_get_benchmark (GTorchDevice *self)
 /**
  * gtorch_device_set_benchmark: (set-property benchmark)
  * @self: a device
- * @benchmark: whether the ways of computing a product or a convolution are timed
+ * @benchmark: whether to time the algorithms of matrix products and convolutions
  *
- * Lets the first operation with new shapes look for the quickest way, in all threads; see
+ * Sets whether the first operation with new shapes looks for the fastest algorithm, in all threads; see
  * [property@Device:benchmark].
  *
  * ```c
@@ -279,8 +276,7 @@ gtorch_device_set_benchmark (GTorchDevice *self, gboolean benchmark)
  * gtorch_device_get_deterministic: (get-property deterministic)
  * @self: a device
  *
- * Tells whether results must be the same to the last bit each time; see
- * [property@Device:deterministic].
+ * Tells whether results must be bitwise reproducible; see [property@Device:deterministic].
  *
  * Returns: %TRUE if they must
  *
@@ -297,9 +293,9 @@ gtorch_device_get_deterministic (GTorchDevice *self)
 /**
  * gtorch_device_set_deterministic: (set-property deterministic)
  * @self: a device
- * @deterministic: whether results must be the same to the last bit each time
+ * @deterministic: whether results must be bitwise reproducible
  *
- * Sets whether operations may add in no fixed order, from the next one on, in all threads; see
+ * Sets whether results must be bitwise reproducible, in all threads, from the next operation on; see
  * [property@Device:deterministic].
  *
  * Since: 0.1

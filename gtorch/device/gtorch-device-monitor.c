@@ -16,12 +16,12 @@
 /**
  * GTorchDeviceMonitor:
  *
- * What a GPU is doing: how busy, hot and full it is, and which programs use it.
+ * Monitors the load, temperature and memory use of a GPU, and the processes that use it.
  *
- * A monitor looks at its device while it lives and is active, every [property@DeviceMonitor:interval]
- * milliseconds, from a thread of its own; properties change and notify in the [struct@GLib.MainContext]
- * that was the thread's default one when the monitor was made. Drop the monitor, or make it
- * inactive, and nobody looks any more. Several monitors of one device share what is found.
+ * An active monitor samples its device every [property@DeviceMonitor:interval] milliseconds in a background
+ * thread. Its properties change and notify in the [struct@GLib.MainContext] that was the thread-default one
+ * when the monitor was created. Drop the monitor or make it inactive to stop sampling. Several monitors of
+ * one device share the samples.
  *
  * ```c
  * monitor = gtorch_device_monitor_new (device, &error);
@@ -30,7 +30,7 @@
  * g_object_bind_property (monitor, "temperature", gauge, "value", G_BINDING_SYNC_CREATE);
  * ```
  *
- * This needs NVIDIA's management library, which comes with the driver and is opened for the first
+ * This needs NVIDIA's management library (NVML), which comes with the driver and is loaded for the first
  * monitor.
  *
  * Since: 0.1
@@ -43,7 +43,7 @@ struct _GTorchDeviceMonitor
   GMainContext *context;
   guint interval;
   gboolean active;
-  GTorchWatch *watch; /* while active */
+  GTorchWatch *watch; /* NULL while inactive */
   GError *error;
   GTorchDeviceSample sample;
   GTorchObjectList *processes; /* GTorchDeviceProcess */
@@ -55,7 +55,7 @@ G_DEFINE_TYPE_WITH_CODE (GTorchDeviceMonitor, gtorch_device_monitor, G_TYPE_OBJE
                          G_IMPLEMENT_INTERFACE (G_TYPE_INITABLE,
                                                 gtorch_device_monitor_initable_init))
 
-/* --- what was found --- */
+/* --- applying a sample --- */
 
 static gboolean
 same_processes (const GArray *a, const GArray *b)
@@ -154,7 +154,7 @@ update_watch (GTorchDeviceMonitor *self, gboolean now)
         gtorch_watch_new (self->device, self->interval, now, self->context, G_OBJECT (self), found);
 }
 
-/* --- making one --- */
+/* --- construction --- */
 
 static gboolean
 gtorch_device_monitor_initable_real_init (GInitable *initable, GCancellable *cancellable,
@@ -226,7 +226,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:device:
    *
-   * The device that is looked at.
+   * The device that is monitored.
    *
    * Since: 0.1
    */
@@ -237,7 +237,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:interval:
    *
-   * How long to wait between two looks, in milliseconds; from 100 to an hour.
+   * The time between two samples in milliseconds, from 100 to an hour.
    *
    * Since: 0.1
    */
@@ -247,7 +247,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:active:
    *
-   * Whether the device is looked at. Becomes %FALSE when it cannot be any more; see
+   * Whether the device is being sampled. Becomes %FALSE when sampling fails for good; see
    * [property@DeviceMonitor:error].
    *
    * Since: 0.1
@@ -258,7 +258,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:error:
    *
-   * Why the device cannot be looked at any more: it was lost, for example.
+   * Why the device can no longer be sampled, for example because it was lost.
    *
    * Since: 0.1
    */
@@ -267,7 +267,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:utilization:
    *
-   * How much of the time since the last look kernels ran, in percent; -1 if it is not known.
+   * The percentage of the time since the last sample in which kernels ran; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -276,7 +276,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:memory-utilization:
    *
-   * How much of the time since the last look memory was read or written, in percent; -1 if it is not known.
+   * The percentage of the time since the last sample in which memory was read or written; -1 if it is not
+   * known.
    *
    * Since: 0.1
    */
@@ -285,7 +286,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:temperature:
    *
-   * How hot the device is, in degrees Celsius; -1 if it is not known.
+   * The temperature of the device in degrees Celsius; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -294,7 +295,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:power:
    *
-   * What the device draws, in watts; -1 if it is not known.
+   * The power that the device draws, in watts; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -303,7 +304,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:sm-clock:
    *
-   * How fast the multiprocessors go, in MHz; -1 if it is not known.
+   * The clock frequency of the multiprocessors in MHz; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -312,7 +313,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:memory-clock:
    *
-   * How fast the memory goes, in MHz; -1 if it is not known.
+   * The clock frequency of the memory in MHz; -1 if it is not known.
    *
    * Since: 0.1
    */
@@ -321,7 +322,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:memory-used:
    *
-   * How much memory of the device all programs use together, in bytes.
+   * The memory of the device that all processes use together, in bytes.
    *
    * Since: 0.1
    */
@@ -329,8 +330,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceMonitor:processes:
    *
-   * The programs that use the device, by number, as [class@DeviceProcess]. It is always the same
-   * list, whose items change.
+   * The processes that use the device, sorted by process ID, as [class@DeviceProcess]. The property always
+   * holds the same list, whose items change.
    *
    * Since: 0.1
    */
@@ -362,14 +363,15 @@ gtorch_device_monitor_init (GTorchDeviceMonitor *self)
  * @device: a GPU
  * @error: return location for an error
  *
- * Begins to look at a device, every second at first.
+ * Creates a monitor of a device, which samples it every second until [property@DeviceMonitor:interval] is
+ * set.
  *
- * The first look is done before this returns, which takes some milliseconds, and for the first
- * monitor of a program much longer; [method@Device.open_monitor_async] does not wait for it.
+ * This takes the first sample before it returns, which takes some milliseconds, and much longer for the
+ * first monitor of a program; [method@Device.open_monitor_async] does not block.
  *
  * Returns: (transfer full): the monitor; %NULL with %GTORCH_ERROR_NOT_SUPPORTED for the CPU, with
- *   %GTORCH_ERROR_CUDA if NVIDIA's management library is missing, which the message names, or
- *   reports an error, with %GTORCH_ERROR_DEVICE_LOST if it does not reach the GPU any more
+ *   %GTORCH_ERROR_CUDA if NVIDIA's management library is missing (the message names it) or reports an
+ *   error, with %GTORCH_ERROR_DEVICE_LOST if the GPU no longer responds
  *
  * Since: 0.1
  */
@@ -395,10 +397,10 @@ open_in_thread (GTask *task, gpointer source, gpointer monitor, GCancellable *ca
  * gtorch_device_open_monitor_async:
  * @self: a GPU
  * @cancellable: (nullable): stops the waiting
- * @callback: (nullable) (scope async) (closure user_data): called when the first look is done
- * @user_data: given to @callback
+ * @callback: (nullable) (scope async) (closure user_data): called after the first sample
+ * @user_data: passed to @callback
  *
- * Begins to look at a device, as [ctor@DeviceMonitor.new] does, without blocking the main loop.
+ * Creates a monitor of a device, as [ctor@DeviceMonitor.new] does, without blocking the main loop.
  *
  * Since: 0.1
  */
@@ -413,7 +415,7 @@ gtorch_device_open_monitor_async (GTorchDevice *self, GCancellable *cancellable,
   task = gtorch_task_new (self, gtorch_device_open_monitor_async, cancellable, callback, user_data);
   if (g_task_return_error_if_cancelled (task))
     return;
-  /* Made here, since it belongs to the main context of this thread. */
+  /* Created here, since the monitor belongs to the main context of this thread. */
   g_task_set_task_data (task, g_object_new (GTORCH_TYPE_DEVICE_MONITOR, "device", self, NULL),
                         g_object_unref);
   g_task_run_in_thread (task, open_in_thread);
@@ -422,10 +424,10 @@ gtorch_device_open_monitor_async (GTorchDevice *self, GCancellable *cancellable,
 /**
  * gtorch_device_open_monitor_finish:
  * @self: the device
- * @result: what the callback was given
+ * @result: the result that the callback was given
  * @error: return location for an error
  *
- * Ends [method@Device.open_monitor_async].
+ * Finishes [method@Device.open_monitor_async].
  *
  * Returns: (transfer full): the monitor; %NULL with the errors of [ctor@DeviceMonitor.new]
  *
@@ -445,7 +447,7 @@ gtorch_device_open_monitor_finish (GTorchDevice *self, GAsyncResult *result, GEr
  * gtorch_device_monitor_get_device:
  * @self: a monitor
  *
- * Gets the device that is looked at.
+ * Gets the device that is monitored.
  *
  * Returns: (transfer none): the device
  *
@@ -462,7 +464,7 @@ gtorch_device_monitor_get_device (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_interval:
  * @self: a monitor
  *
- * Gets how long to wait between two looks.
+ * Gets the time between two samples.
  *
  * Returns: milliseconds
  *
@@ -481,8 +483,7 @@ gtorch_device_monitor_get_interval (GTorchDeviceMonitor *self)
  * @interval: milliseconds
  * @error: return location for an error
  *
- * Sets how long to wait between two looks. No device is looked at more than ten times a second, nor less than
- * once an hour.
+ * Sets the time between two samples, from a tenth of a second to an hour.
  *
  * Returns: %TRUE if it is set; %FALSE with %GTORCH_ERROR_INVALID if the interval is not from 100 to 3600000
  *
@@ -512,7 +513,7 @@ gtorch_device_monitor_set_interval (GTorchDeviceMonitor *self, guint interval, G
  * gtorch_device_monitor_get_active:
  * @self: a monitor
  *
- * Tells whether the device is looked at.
+ * Tells whether the device is being sampled.
  *
  * Returns: %TRUE if so
  *
@@ -528,10 +529,10 @@ gtorch_device_monitor_get_active (GTorchDeviceMonitor *self)
 /**
  * gtorch_device_monitor_set_active:
  * @self: a monitor
- * @active: whether to look
+ * @active: whether to sample the device
  *
- * Stops looking at the device, or begins again. What was found last stays. To be called in the
- * thread of the monitor's main context.
+ * Stops or restarts sampling. The properties keep the last values. Must be called in the thread of the
+ * monitor's main context.
  *
  * Since: 0.1
  */
@@ -558,9 +559,9 @@ gtorch_device_monitor_set_active (GTorchDeviceMonitor *self, gboolean active)
  * gtorch_device_monitor_get_error:
  * @self: a monitor
  *
- * Gets why the device cannot be looked at any more.
+ * Gets the reason why the device can no longer be sampled.
  *
- * Returns: (transfer none) (nullable): the error, %NULL while all is well
+ * Returns: (transfer none) (nullable): the error, %NULL as long as there is none
  *
  * Since: 0.1
  */
@@ -575,7 +576,7 @@ gtorch_device_monitor_get_error (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_utilization:
  * @self: a monitor
  *
- * Gets how much of the time kernels ran, in percent.
+ * Gets the percentage of the time since the last sample in which kernels ran.
  *
  * Returns: the percentage, -1 if it is not known
  *
@@ -592,7 +593,7 @@ gtorch_device_monitor_get_utilization (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_memory_utilization:
  * @self: a monitor
  *
- * Gets how much of the time memory was read or written, in percent.
+ * Gets the percentage of the time since the last sample in which memory was read or written.
  *
  * Returns: the percentage, -1 if it is not known
  *
@@ -609,7 +610,7 @@ gtorch_device_monitor_get_memory_utilization (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_temperature:
  * @self: a monitor
  *
- * Gets how hot the device is.
+ * Gets the temperature of the device.
  *
  * Returns: degrees Celsius, -1 if it is not known
  *
@@ -626,7 +627,7 @@ gtorch_device_monitor_get_temperature (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_power:
  * @self: a monitor
  *
- * Gets what the device draws.
+ * Gets the power that the device draws.
  *
  * Returns: watts, -1 if it is not known
  *
@@ -643,7 +644,7 @@ gtorch_device_monitor_get_power (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_sm_clock:
  * @self: a monitor
  *
- * Gets how fast the multiprocessors go.
+ * Gets the clock frequency of the multiprocessors.
  *
  * Returns: MHz, -1 if it is not known
  *
@@ -660,7 +661,7 @@ gtorch_device_monitor_get_sm_clock (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_memory_clock:
  * @self: a monitor
  *
- * Gets how fast the memory goes.
+ * Gets the clock frequency of the memory.
  *
  * Returns: MHz, -1 if it is not known
  *
@@ -677,8 +678,8 @@ gtorch_device_monitor_get_memory_clock (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_memory_used:
  * @self: a monitor
  *
- * Gets how much memory of the device all programs use together; what tensors of this one use is
- * [method@Device.get_memory_allocated].
+ * Gets the memory of the device that all processes use together; [method@Device.get_memory_allocated] is
+ * the part that tensors of this process use.
  *
  * Returns: the number of bytes
  *
@@ -695,8 +696,8 @@ gtorch_device_monitor_get_memory_used (GTorchDeviceMonitor *self)
  * gtorch_device_monitor_get_processes:
  * @self: a monitor
  *
- * Gets the programs that use the device, by number, as [class@DeviceProcess]. The list changes in
- * the monitor's main context.
+ * Gets the processes that use the device, sorted by process ID, as [class@DeviceProcess]. The list changes
+ * in the monitor's main context.
  *
  * Returns: (transfer none): the list
  *

@@ -14,37 +14,37 @@ struct _GTorchDevice
 {
   GObject parent_instance;
   guint8 type;      /* GTorchDeviceType */
-  guint8 in_caller; /* that of the backend */
+  guint8 in_caller; /* copy of the backend's in_caller */
   gint16 index;
   guint16 slot;
   const gchar *string; /* "cpu", "cuda:1" */
   const GTorchBackend *backend;
-  const GTorchRun *runs;        /* those of the backend */
-  GTorchStream *default_stream; /* atomically */
-  GTorchStream *no_stream;      /* stands for the default one while that cannot be made */
+  const GTorchRun *runs;        /* copy of the backend's runs */
+  GTorchStream *default_stream; /* atomic */
+  GTorchStream *no_stream;      /* stands in for default_stream while that cannot be created */
   GTorchGenerator *generator;
-  gint matmul_precision; /* GTorchPrecision; atomically */
+  gint matmul_precision; /* GTorchPrecision; atomic, as are the next three fields */
   gint conv_precision;
-  gboolean benchmark; /* atomically, as … */
+  gboolean benchmark;
   gboolean deterministic;
   gint wait_policy; /* GTorchWaitPolicy */
   GTorchAllocator *allocator;
-  GThread *owner;        /* where memory-pressure is emitted */
-  GMainContext *context; /* … and error */
-  GError *failure;       /* atomically; set once: why nothing works on it any more */
+  GThread *owner;        /* thread in which memory-pressure is emitted */
+  GMainContext *context; /* main context in which error is emitted */
+  GError *failure;       /* why the device is unusable; atomic, set once */
   guint64 pressure_threshold;
-  guint64 pressure_mark; /* atomically: emit when that much is allocated */
+  guint64 pressure_mark; /* memory-pressure is emitted when this much is allocated; atomic */
 };
 
-/* Allocates without regard to captures; gtorch_call_set_output () has that. */
+/* Allocates memory, ignoring captures; see gtorch_call_set_output () for outputs of operations. */
 GTorchStorage *gtorch_device_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_device_free (GTorchDevice *device, GTorchStorage *storage);
-/* The default stream, made if it is not there; NULL with an error if it cannot be made just now. */
+/* Returns the default stream, creating it if need be; NULL with an error if it cannot be created now. */
 GTorchStream *gtorch_device_make_default_stream (GTorchDevice *device, GError **error);
-/* As if it had not; for tests. */
+/* Makes a failed device usable again; for tests. */
 void gtorch_device_forget_failure (GTorchDevice *device);
 
-/* FALSE with the first reason for a device that has failed. */
+/* Returns TRUE if the device is usable, else FALSE with the reason of the first failure. */
 static inline gboolean
 gtorch_device_works (GTorchDevice *device, GError **error)
 {
@@ -56,50 +56,58 @@ gtorch_device_works (GTorchDevice *device, GError **error)
   return FALSE;
 }
 
-/* Returns whether the host can work on the memory of the device itself. */
+/* Returns whether the host can access the memory of the device directly. */
 static inline gboolean
-gtorch_device_is_host (GTorchDevice *device)
+gtorch_device_is_host (const GTorchDevice *device)
 {
   return device->type == GTORCH_DEVICE_TYPE_CPU;
 }
 
-/* "cpu", "cuda:1", for messages. */
+/* Returns the name of the device for messages: "cpu", "cuda:1". */
 const gchar *gtorch_device_name (GTorchDevice *device);
-/* Asks the application to drop what it can; for allocators, without a lock held. TRUE if anybody was
- * asked. */
+/* Has the function called for each new device, to set its allocator. Called when the library is loaded. */
+void gtorch_device_set_add_allocator (void (*func) (GTorchDevice *device));
+/* Emits memory-pressure of the manager and of the device; returns TRUE if a handler was called. */
+gboolean gtorch_device_emit_memory_pressure (GTorchDevice *device, guint64 n_bytes);
+gboolean gtorch_device_manager_memory_pressure (GTorchDevice *device, guint64 n_bytes);
+/* Asks the application to drop tensors that it does not need; returns TRUE if a handler was called. For
+ * allocators; no lock may be held. */
 gboolean gtorch_device_memory_pressure (GTorchDevice *device, guint64 n_bytes);
-/* The elements of src on another device, contiguous: written to `into` if that is given, which must then be
- * contiguous and of src's shape and dtype. A new reference. */
+/* Copies the elements of src to another device; returns a new reference to a contiguous tensor. The copy is
+ * written to `into` unless that is NULL, which must be contiguous and have src's shape and dtype. */
 GTorchImpl *gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                                    GTorchImpl *into, GError **error);
-/* NULL until one is set. */
+/* Returns the first backend other than the CPU's that has devices, else the next one after the CPU's. Its
+ * devices are meant where the type is not named. */
+const GTorchBackend *gtorch_backend_find_accelerator (void);
+/* Returns the default device of the process, NULL if none is set. */
 GTorchDevice *gtorch_peek_default_device (void);
-/* The one with the number 0. */
+/* Returns the device of the type with index 0. */
 GTorchDevice *gtorch_device_find_first (GTorchDeviceType type, GError **error);
-/* The one without a number, which stands for whichever is current. */
+/* Returns the device of the type without a number, which stands for the current one. */
 GTorchDevice *gtorch_device_get_follower (GTorchDeviceType type, GError **error);
-/* The current device of the type of one without a number; gtorch_device_resolved () calls it. */
+/* Returns the current device of the type of a device without a number; gtorch_device_resolved ()
+ * calls it. */
 GTorchDevice *gtorch_device_follow (GTorchDevice *device);
 
-/* The device that this one stands for in this thread. Each public function does this with the devices
- * that it is given; what is private has never anything to do with one that has no number. NULL stays
- * NULL. */
+/* Returns the device that this one stands for in this thread, NULL for NULL. Each public function does this
+ * with the devices passed to it; private functions never see a device without a number. */
 static inline GTorchDevice *
 gtorch_device_resolved (GTorchDevice *device)
 {
   return device == NULL || G_LIKELY (device->index >= 0) ? device : gtorch_device_follow (device);
 }
 
-/* The same; NULL: the device that this thread has chosen last. */
+/* Resolves the device; NULL stands for this thread's current device. */
 GTorchDevice *gtorch_device_or_current (GTorchDevice *device);
-/* The same; NULL: the default device. */
+/* Resolves the device; NULL stands for the default device. */
 GTorchDevice *gtorch_device_or_default (GTorchDevice *device);
 gboolean gtorch_device_can_be_current (GTorchDevice *device, GError **error);
 void gtorch_device_install_math_properties (GObjectClass *klass);
 void gtorch_device_install_wait_property (GObjectClass *klass);
 /* The longest that a thread spins in a callback of a main loop: a tenth of a frame. */
 #define GTORCH_MAIN_LOOP_SPIN_US 1600
-/* What the environment asks for. */
+/* Returns the policy that the environment variable GTORCH_WAIT_POLICY asks for. */
 GTorchWaitPolicy gtorch_default_wait_policy (void);
 void gtorch_device_install_info_properties (GObjectClass *klass);
 

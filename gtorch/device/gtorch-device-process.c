@@ -9,7 +9,7 @@
 /**
  * GTorchDeviceProcess:
  *
- * A program that uses a GPU, as a [class@DeviceMonitor] found it.
+ * A process that uses a GPU, as reported by a [class@DeviceMonitor].
  *
  * Since: 0.1
  */
@@ -27,7 +27,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceProcess:pid:
    *
-   * The number of the process, as the driver knows it.
+   * The process ID, as the driver knows it.
    *
    * Since: 0.1
    */
@@ -36,7 +36,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchDeviceProcess:memory-used:
    *
-   * How much memory of the device it uses, in bytes; 0 if that is not known.
+   * The memory of the device that the process uses, in bytes; 0 if that is not known.
    *
    * Since: 0.1
    */
@@ -59,10 +59,10 @@ gtorch_device_process_init (GTorchDeviceProcess *self)
  * gtorch_device_process_get_pid:
  * @self: a process
  *
- * Gets the number of the process, as the driver knows it: in a container that may be another one
- * than the process itself sees.
+ * Gets the process ID, as the driver knows it: in a container it may differ from the one that the process
+ * itself sees.
  *
- * Returns: the number
+ * Returns: the process ID
  *
  * Since: 0.1
  */
@@ -77,7 +77,7 @@ gtorch_device_process_get_pid (GTorchDeviceProcess *self)
  * gtorch_device_process_get_memory_used:
  * @self: a process
  *
- * Gets how much memory of the device the process uses.
+ * Gets the memory of the device that the process uses.
  *
  * Returns: the number of bytes; 0 if that is not known
  *

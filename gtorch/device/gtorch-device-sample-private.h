@@ -13,7 +13,7 @@ typedef struct
   guint64 memory_used;
 } GTorchProcessSample;
 
-/* What a device is doing; -1 is not known. */
+/* A sample of a device's load; -1 in a field means not known. */
 typedef struct _GTorchDeviceSample
 {
   gint utilization, memory_utilization; /* percent */
@@ -26,26 +26,27 @@ typedef struct _GTorchDeviceSample
 
 void gtorch_device_sample_clear (GTorchDeviceSample *sample);
 
-/* --- the thread that asks the devices (gtorch-device-sampler.c) --- */
+/* --- the thread that samples the devices (gtorch-device-sampler.c) --- */
 
-/* Ten times a second and no more, however many ask. */
+/* Limits of the interval in ms: a device is sampled at most ten times a second, for all watches
+ * together. */
 #define GTORCH_SAMPLE_INTERVAL_MIN 100
 #define GTORCH_SAMPLE_INTERVAL_MAX (3600 * 1000)
 
 typedef struct _GTorchWatch GTorchWatch;
 
-/* In the watch's context; the error is non-NULL for the last one. Takes neither. */
+/* Called in the watch's context; error is non-NULL in the last call. The callee owns neither argument. */
 typedef void (*GTorchWatchFunc) (GObject *object, GTorchDeviceSample *sample, const GError *error);
 
-/* Asks the device every `interval` ms, and at once too if `now`, and gives the answers to the object, in the
- * context. The object is not kept alive. */
+/* Samples the device every `interval` ms, and at once if `now` is set, and passes the samples to func with
+ * the object, in the context. Holds no strong reference to the object. */
 GTorchWatch *gtorch_watch_new (GTorchDevice *device, guint interval, gboolean now,
                                GMainContext *context, GObject *object, GTorchWatchFunc func);
 void gtorch_watch_set_interval (GTorchWatch *watch, guint interval);
-/* No answer comes after this, if it is called in the context. */
+/* Stops the watch; if called in the watch's context, func is not called any more. */
 void gtorch_watch_stop (GTorchWatch *watch);
 
-/* Asks the device now, in this thread, or gives an answer that is younger than the least interval. */
+/* Samples the device in this thread, or returns a sample that is younger than the minimum interval. */
 gboolean gtorch_device_take_sample (GTorchDevice *device, GTorchDeviceSample *sample,
                                     GError **error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* One thread asks devices what they are doing, for all monitors, while there are any: a driver may take
- * milliseconds to answer, which no main loop should wait for. Monitors of one device share the answers, and
- * no device is asked more often than every GTORCH_SAMPLE_INTERVAL_MIN. An answer that a busy main loop has
- * not taken yet is replaced by the next one. */
+/* One thread samples devices for all monitors, as long as there are any: a driver may take milliseconds to
+ * answer, which no main loop should wait for. Monitors of one device share the samples, and no device is
+ * sampled more often than every GTORCH_SAMPLE_INTERVAL_MIN. A sample that a busy main loop has not fetched
+ * yet is replaced by the next one. */
 
 #include "config.h"
 
@@ -16,16 +16,16 @@
 
 struct _GTorchWatch
 {
-  gint ref_count; /* atomically */
+  gint ref_count; /* atomic */
   GTorchDevice *device;
   GMainContext *context;
   GWeakRef object;
   GTorchWatchFunc func;
 
-  /* under the lock */
+  /* the fields below are protected by the lock */
   gboolean stopped;
   gint64 interval, due; /* us */
-  GSource *source;      /* on its way to the context */
+  GSource *source;      /* idle source attached to the context, not yet dispatched */
   GTorchDeviceSample sample;
   GError *error;
 };
@@ -33,7 +33,7 @@ struct _GTorchWatch
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
 static GCond changed;
-static GPtrArray *watches; /* what is being asked for; NULL while there is no thread */
+static GPtrArray *watches; /* active watches; NULL while there is no thread */
 static gint64 asked[GTORCH_MAX_DEVICES];
 static GTorchDeviceSample *answers[GTORCH_MAX_DEVICES];
 
@@ -51,7 +51,7 @@ sample_copy (GTorchDeviceSample *to, const GTorchDeviceSample *from)
     g_array_ref (to->processes);
 }
 
-/* With the lock held, which is let go for the while. */
+/* Samples the device. Called with the lock held, which is released meanwhile. */
 static gboolean
 ask_device (GTorchDevice *device, GTorchDeviceSample *sample, GError **error)
 {
@@ -67,7 +67,7 @@ ask_device (GTorchDevice *device, GTorchDeviceSample *sample, GError **error)
     result = klass->take_sample (device, sample, error);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                 _ ("device_monitor: %s cannot be looked at"), gtorch_device_name (device));
+                 _ ("device_monitor: %s cannot be monitored"), gtorch_device_name (device));
   g_mutex_lock (&lock);
   if (*answer != NULL)
     gtorch_device_sample_clear (*answer);
@@ -133,7 +133,7 @@ deliver (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* With the lock held. */
+/* Schedules the delivery of a sample in the watch's context. Called with the lock held. */
 static void
 post (GTorchWatch *watch, const GTorchDeviceSample *sample, const GError *error)
 {
@@ -151,7 +151,7 @@ post (GTorchWatch *watch, const GTorchDeviceSample *sample, const GError *error)
   g_source_attach (watch->source, watch->context);
 }
 
-/* The device to be asked next, and when. */
+/* Returns the device to be sampled next, and when. */
 static GTorchDevice *
 find_next (gint64 *when)
 {
@@ -189,7 +189,7 @@ ask (GTorchDevice *device)
         continue;
       watch->due = now + watch->interval;
       post (watch, &sample, error);
-      if (error != NULL) /* nothing else will come */
+      if (error != NULL) /* nothing else will come for this watch */
         g_ptr_array_remove_index_fast (watches, i - 1);
     }
   gtorch_device_sample_clear (&sample);
@@ -214,7 +214,8 @@ run (gpointer data)
   return NULL;
 }
 
-/* In the child of a fork: the thread is gone, and with it who is asked for. The next watch starts another. */
+/* Runs in the child of a fork, where the thread does not exist: drops the watches. The next watch starts a
+ * new thread. */
 static void
 forget_watches (void)
 {
@@ -275,6 +276,6 @@ gtorch_watch_stop (GTorchWatch *watch)
   g_mutex_unlock (&lock);
   if (source != NULL)
     g_source_destroy (source);
-  g_clear_pointer (&source, g_source_unref); /* looks at the context, which the watch holds */
+  g_clear_pointer (&source, g_source_unref); /* uses the context, which the watch keeps alive */
   watch_unref (watch);
 }

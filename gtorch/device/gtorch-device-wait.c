@@ -21,19 +21,19 @@ static const GTorchField fields[] = {
    *
    * Whether threads that wait for the device spin or sleep.
    *
-   * [enum@WaitPolicy.ADAPTIVE] at first, or what the environment variable `GTORCH_WAIT_POLICY` says:
+   * [enum@WaitPolicy.ADAPTIVE] by default, or the value of the environment variable `GTORCH_WAIT_POLICY`:
    * `adaptive`, `spin` or `sleep`.
    *
-   * On a GPU it is about streams, events, the device itself and elements that are read. An adaptive wait
-   * spins for up to a millisecond, then sleeps; after four waits in succession that took longer, the thread
-   * spins for 50 microseconds only, until a wait is short again. With [enum@WaitPolicy.SPIN] threads that run
-   * callbacks of a main loop still sleep after 1.6 milliseconds, a tenth of a frame. Events with
-   * %GTORCH_EVENT_BLOCKING are slept for at once in any case.
+   * On a GPU this applies to waits for streams, events and the device itself, and to reading elements. An
+   * adaptive wait spins for up to a millisecond, then sleeps; after four waits in succession that took
+   * longer, the thread spins for 50 microseconds only, until a wait is short again. With
+   * [enum@WaitPolicy.SPIN] threads that run callbacks of a main loop still sleep after 1.6 milliseconds, a
+   * tenth of a frame. Waits for events with %GTORCH_EVENT_BLOCKING always sleep at once.
    *
-   * On the CPU it is about the threads that share operations out: adaptive ones look for work for up to 200
-   * microseconds before they sleep, depending on how often they find some; with [enum@WaitPolicy.SPIN] they
-   * keep their processors busy all the time, and with [enum@WaitPolicy.SLEEP] they sleep whenever there is
-   * nothing to do. None spins where threads outnumber processors.
+   * On the CPU this applies to the worker threads of operations: with the adaptive policy they look for
+   * work for up to 200 microseconds before they sleep, depending on how often they find some; with
+   * [enum@WaitPolicy.SPIN] they keep their processors busy all the time, and with [enum@WaitPolicy.SLEEP]
+   * they sleep whenever there is nothing to do. None spins where threads outnumber processors.
    *
    * Since: 0.1
    */
@@ -71,7 +71,7 @@ gtorch_wait_policy_get_type (void)
 GTorchWaitPolicy
 gtorch_default_wait_policy (void)
 {
-  static gsize policy = 0; /* 1 more */
+  static gsize policy = 0; /* the policy plus 1 */
 
   if (g_once_init_enter (&policy))
     {
@@ -89,7 +89,7 @@ gtorch_default_wait_policy (void)
  * gtorch_device_get_wait_policy: (get-property wait-policy)
  * @self: a device
  *
- * Gets what threads do that wait for the device.
+ * Gets whether threads that wait for the device spin or sleep.
  *
  * Returns: the policy
  *
@@ -108,7 +108,8 @@ gtorch_device_get_wait_policy (GTorchDevice *self)
  * @self: a device
  * @policy: whether threads spin or sleep
  *
- * Sets what threads do that wait for the device, from the next wait on; see [property@Device:wait-policy].
+ * Sets whether threads that wait for the device spin or sleep, from the next wait on; see
+ * [property@Device:wait-policy].
  *
  * ```c
  * gtorch_device_set_wait_policy (device, GTORCH_WAIT_POLICY_SLEEP);

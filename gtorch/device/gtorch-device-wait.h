@@ -9,11 +9,11 @@ G_BEGIN_DECLS
 
 /**
  * GTorchWaitPolicy:
- * @GTORCH_WAIT_POLICY_ADAPTIVE: spin for as long as it is likely to be of use, then sleep
- * @GTORCH_WAIT_POLICY_SPIN: spin until it is done
+ * @GTORCH_WAIT_POLICY_ADAPTIVE: spin as long as that is likely to help, then sleep
+ * @GTORCH_WAIT_POLICY_SPIN: spin until the wait ends
  * @GTORCH_WAIT_POLICY_SLEEP: sleep at once
  *
- * What a thread does that waits for a device. One that spins notices the end within a microsecond or two and
+ * How a thread waits for a device. A thread that spins notices the end within a microsecond or two and
  * keeps a processor busy; one that sleeps leaves the processor to others and wakes up some 30 microseconds
  * late.
  *

@@ -13,10 +13,10 @@ G_BEGIN_DECLS
 /**
  * GTorchDeviceType:
  * @GTORCH_DEVICE_TYPE_CPU: the processor and its memory
- * @GTORCH_DEVICE_TYPE_CUDA: a GPU of NVIDIA's
- * @GTORCH_DEVICE_TYPE_PRIVATE: a device of a backend that was added to the library by the program
+ * @GTORCH_DEVICE_TYPE_CUDA: a GPU by NVIDIA
+ * @GTORCH_DEVICE_TYPE_PRIVATE: a device of a backend that the program has added
  *
- * The kind of a device.
+ * The type of a device.
  *
  * Since: 0.1
  */

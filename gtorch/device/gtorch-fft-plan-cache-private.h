@@ -7,15 +7,15 @@
 
 G_BEGIN_DECLS
 
-/* What the kinds of devices put into their caches begins with this. */
+/* The common header of all plans; each device type appends its own fields. */
 typedef struct
 {
   gint ref_count;
   gsize n_bytes;                /* of host memory */
-  void (*free) (gpointer plan); /* when the last reference goes */
+  void (*free) (gpointer plan); /* called with the last reference */
 } GTorchFFTCached;
 
-/* What a plan is for; all words count. */
+/* The key of a plan; all words are compared. */
 typedef struct
 {
   gint64 words[14];
@@ -24,9 +24,10 @@ typedef struct
 gpointer gtorch_fft_cached_ref (gpointer plan);
 void gtorch_fft_cached_unref (gpointer plan);
 
-/* A reference to the plan, or NULL. */
+/* Returns a new reference to the plan, or NULL. */
 gpointer gtorch_fft_plan_cache_find (GTorchFFTPlanCache *self, const GTorchFFTKey *key);
-/* Takes the reference to plan and gives one to what is in the cache now: that of another thread, perhaps. */
+/* Adds a plan and takes the caller's reference. Returns a reference to the plan that is now in the cache,
+ * which may have been added by another thread. */
 gpointer gtorch_fft_plan_cache_add (GTorchFFTPlanCache *self, const GTorchFFTKey *key,
                                     gpointer plan) G_GNUC_WARN_UNUSED_RESULT;
 

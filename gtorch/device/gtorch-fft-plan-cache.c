@@ -14,12 +14,12 @@
 /**
  * GTorchFFTPlanCache:
  *
- * The plans of Fourier transforms that a device keeps.
+ * The cache of a device for plans of Fourier transforms.
  *
- * A transform needs a plan: tables on the CPU, an object of NVIDIA's library with memory of its own
- * on a GPU. To make one takes longer than a small transform, so each device keeps those that were
- * used last, up to [property@FFTPlanCache:max-size] of them. A plan is for one dtype, one shape of
- * what is transformed and one number of lines (on the CPU for one length).
+ * A transform needs a plan: tables on the CPU, a cuFFT plan with its own memory on a GPU. Creating one
+ * takes longer than a small transform, so each device keeps the most recently used ones, up to
+ * [property@FFTPlanCache:max-size]. A plan is specific to a dtype, the shape that is transformed and the
+ * batch size (on the CPU only to a length).
  *
  * Each device has one cache, which lives as long as the process.
  *
@@ -39,17 +39,17 @@ typedef struct
 {
   GTorchFFTKey key;
   GTorchFFTCached *plan;
-  GList link; /* data: this */
+  GList link; /* data: the plan */
 } Entry;
 
 struct _GTorchFFTPlanCache
 {
   GObject parent_instance;
-  GMutex lock; /* of what follows */
+  GMutex lock; /* protects the fields below */
   guint max_size;
   gsize n_bytes;
   GHashTable *entries;
-  GQueue order; /* the last used one first */
+  GQueue order; /* the most recently used one first */
 };
 
 G_DEFINE_TYPE (GTorchFFTPlanCache, gtorch_fft_plan_cache, G_TYPE_OBJECT)
@@ -82,8 +82,8 @@ gtorch_fft_cached_unref (gpointer plan)
     cached->free (plan);
 }
 
-/* Under the lock: the oldest plans that are too many; the caller drops them without the lock, since what
- * frees a plan may take long. */
+/* Removes the plans that exceed max_size, least recently used first. Called with the lock held; the caller
+ * frees them after releasing it, since freeing a plan may take long. */
 static GSList *
 take_surplus (GTorchFFTPlanCache *self, guint max_size)
 {
@@ -169,7 +169,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchFFTPlanCache:size: (getter get_size)
    *
-   * How many plans are kept. Changes, with work on the device in any thread, are not notified.
+   * The number of plans that are kept. Changes caused by work on the device are not notified.
    *
    * Since: 0.1
    */
@@ -177,7 +177,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchFFTPlanCache:max-size: (getter get_max_size) (setter set_max_size)
    *
-   * How many plans are kept at most.
+   * The maximum number of plans that are kept.
    *
    * Since: 0.1
    */
@@ -208,7 +208,7 @@ gtorch_fft_plan_cache_init (GTorchFFTPlanCache *self)
  * gtorch_device_get_fft_plan_cache:
  * @self: a device
  *
- * Gets the cache of plans of Fourier transforms on the device.
+ * Gets the cache of the device for plans of Fourier transforms.
  *
  * Returns: (transfer none): the cache
  *
@@ -236,7 +236,7 @@ gtorch_device_get_fft_plan_cache (GTorchDevice *self)
  * gtorch_fft_plan_cache_get_size:
  * @self: a cache
  *
- * Gets how many plans are kept.
+ * Gets the number of plans that are kept.
  *
  * Returns: the number of plans
  *
@@ -259,7 +259,7 @@ gtorch_fft_plan_cache_get_size (GTorchFFTPlanCache *self)
  * gtorch_fft_plan_cache_get_max_size:
  * @self: a cache
  *
- * Gets how many plans are kept at most.
+ * Gets the maximum number of plans that are kept.
  *
  * Returns: the number of plans; 4096 unless it was changed
  *
@@ -281,10 +281,10 @@ gtorch_fft_plan_cache_get_max_size (GTorchFFTPlanCache *self)
 /**
  * gtorch_fft_plan_cache_set_max_size:
  * @self: a cache
- * @max_size: how many plans to keep; 0 for none
+ * @max_size: the maximum number of plans; 0 disables the cache
  *
- * Sets how many plans are kept at most. What is too many is dropped at once, the longest unused
- * first.
+ * Sets the maximum number of plans that are kept. Plans in excess of it are dropped at once, the least
+ * recently used first.
  *
  * Since: 0.1
  */
@@ -310,7 +310,8 @@ gtorch_fft_plan_cache_set_max_size (GTorchFFTPlanCache *self, guint max_size)
  * gtorch_fft_plan_cache_clear:
  * @self: a cache
  *
- * Drops all plans. Those that are in use, or that a graph replays, go when they are not any more.
+ * Drops all plans. Plans that are in use, or that a graph replays, are freed when they are no longer
+ * needed.
  *
  * Since: 0.1
  */

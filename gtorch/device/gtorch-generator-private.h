@@ -8,8 +8,8 @@
 
 G_BEGIN_DECLS
 
-/* One call's numbers. Element i of a result is made from (seed, counter, i) alone, so a call takes one
- * step of the counter, however many elements it has. */
+/* Reserves the numbers of one call. Element i of a result depends on (seed, counter, i) alone, so a call
+ * advances the counter by one, however many elements it has. */
 void gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter);
 
 G_END_DECLS

@@ -17,15 +17,15 @@
  *
  * A source of random numbers: Philox4x32-10, keyed by element.
  *
- * An element of a random tensor depends on the seed, on how many random operations were done since
- * the seed was set, and on its index; not on the number of threads, the layout of the tensor or the
- * device. A generator serves every device. Each device has one that operations use when none is
- * given; [func@manual_seed] seeds them all.
+ * An element of a random tensor depends on the seed, on the number of random operations since the seed was
+ * set, and on its index; not on the number of threads, the layout of the tensor or the device. A generator
+ * can be used on every device. Each device has one that operations use when none is given;
+ * [func@manual_seed] seeds them all.
  *
- * The child of a fork draws the numbers that its parent draws, unless one of them sets a seed.
+ * After a fork, the child draws the same numbers as its parent, unless one of them sets a seed.
  *
- * A graph reserves new numbers for each replay, exactly those that the same operations would have
- * drawn had they been called.
+ * A graph reserves new numbers for each replay, exactly those that the same operations would have drawn if
+ * they had been called.
  *
  * ```c
  * g_autoptr (GTorchGenerator) generator = gtorch_generator_new_with_seed (42);
@@ -65,7 +65,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchGenerator:seed:
    *
-   * The number that everything follows from. Setting it starts the sequence again.
+   * The seed of the sequence. Setting it restarts the sequence.
    *
    * Since: 0.1
    */
@@ -93,7 +93,7 @@ gtorch_generator_init (GTorchGenerator *self)
 /**
  * gtorch_generator_new:
  *
- * Makes a generator with the default seed, which is always the same.
+ * Creates a generator with the default seed, which is always the same.
  *
  * Returns: (transfer full): a new generator
  *
@@ -109,7 +109,7 @@ gtorch_generator_new (void)
  * gtorch_generator_new_with_seed:
  * @seed: any number
  *
- * Makes a generator with a seed.
+ * Creates a generator with a seed.
  *
  * Returns: (transfer full): a new generator
  *
@@ -147,17 +147,39 @@ gtorch_generator_get_seed (GTorchGenerator *self)
 }
 
 static void
-set_seed (GTorchGenerator *self, guint64 seed)
+set_state (GTorchGenerator *self, guint64 seed, guint64 counter)
 {
   gboolean changed;
 
   g_mutex_lock (&self->lock);
   changed = self->seed != seed;
   self->seed = seed;
-  self->counter = 0;
+  self->counter = counter;
   g_mutex_unlock (&self->lock);
   if (changed)
     g_object_notify (G_OBJECT (self), "seed");
+}
+
+/* self: NULL stands for the default generators of all devices. */
+static void
+change_state (GTorchGenerator *self, guint64 seed, guint64 counter, const gchar *what)
+{
+  GListModel *devices;
+  guint i;
+
+  gtorch_observe_host_work (what);
+  if (self != NULL)
+    {
+      set_state (self, seed, counter);
+      return;
+    }
+  devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  for (i = 0; i < g_list_model_get_n_items (devices); i++)
+    {
+      g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
+
+      set_state (gtorch_device_get_default_generator (device), seed, counter);
+    }
 }
 
 /**
@@ -165,7 +187,7 @@ set_seed (GTorchGenerator *self, guint64 seed)
  * @self: a generator
  * @seed: any number
  *
- * Starts the sequence that belongs to @seed from its beginning.
+ * Restarts the sequence with @seed.
  *
  * Since: 0.1
  */
@@ -173,15 +195,14 @@ void
 gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed)
 {
   g_return_if_fail (GTORCH_IS_GENERATOR (self));
-  gtorch_observe_host_work ("seeding a generator");
-  set_seed (self, seed);
+  change_state (self, seed, 0, "seeding a generator");
 }
 
 /**
  * gtorch_generator_seed_from_entropy:
  * @self: a generator
  *
- * Sets a seed that nobody can foresee.
+ * Sets a seed from the system's source of entropy.
  *
  * Returns: the seed
  *
@@ -201,7 +222,8 @@ gtorch_generator_seed_from_entropy (GTorchGenerator *self)
  * gtorch_generator_get_state:
  * @self: a generator
  *
- * Gets all that is needed to go on from here later, in this process or in another.
+ * Gets the complete state, from which [method@Generator.set_state] can continue later, in this process or
+ * in another.
  *
  * Returns: (transfer full): 24 bytes
  *
@@ -227,12 +249,12 @@ gtorch_generator_get_state (GTorchGenerator *self)
 /**
  * gtorch_generator_set_state:
  * @self: a generator
- * @state: what [method@Generator.get_state] gave
+ * @state: a state from [method@Generator.get_state]
  * @error: return location for an error
  *
- * Goes on from where @state was taken.
+ * Continues the sequence from @state.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not one
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not a valid state
  *
  * Since: 0.1
  */
@@ -241,7 +263,6 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
 {
   const guint8 *data;
   guint64 numbers[2];
-  gboolean changed;
   gsize size;
 
   g_return_val_if_fail (GTORCH_IS_GENERATOR (self), FALSE);
@@ -251,18 +272,13 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                    _ ("generator: %" G_GSIZE_FORMAT
-                      " bytes that are not a generator's state of %d"),
+                      " bytes are not a generator's state, which has %d"),
                    size, STATE_SIZE);
       return FALSE;
     }
   memcpy (numbers, data + sizeof (state_magic), sizeof (numbers));
-  g_mutex_lock (&self->lock);
-  changed = self->seed != GUINT64_FROM_LE (numbers[0]);
-  self->seed = GUINT64_FROM_LE (numbers[0]);
-  self->counter = GUINT64_FROM_LE (numbers[1]);
-  g_mutex_unlock (&self->lock);
-  if (changed)
-    g_object_notify (G_OBJECT (self), "seed");
+  change_state (self, GUINT64_FROM_LE (numbers[0]), GUINT64_FROM_LE (numbers[1]),
+                "setting the state of a generator");
   return TRUE;
 }
 
@@ -277,16 +293,7 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
 void
 gtorch_manual_seed (guint64 seed)
 {
-  GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
-  guint i;
-
-  gtorch_observe_host_work ("seeding the generators");
-  for (i = 0; i < g_list_model_get_n_items (devices); i++)
-    {
-      g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
-
-      set_seed (gtorch_device_get_default_generator (device), seed);
-    }
+  change_state (NULL, seed, 0, "seeding the generators");
 }
 
 void

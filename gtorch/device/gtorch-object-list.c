@@ -10,6 +10,7 @@ struct _GTorchObjectList
 {
   GObject parent_instance;
   GType item_type;
+  GMutex lock;      /* see the header */
   GPtrArray *items; /* owned */
 };
 
@@ -27,15 +28,26 @@ gtorch_object_list_get_item_type (GListModel *model)
 static guint
 gtorch_object_list_get_n_items (GListModel *model)
 {
-  return GTORCH_OBJECT_LIST (model)->items->len;
+  GTorchObjectList *self = GTORCH_OBJECT_LIST (model);
+  guint n;
+
+  gtorch_object_list_lock (self);
+  n = self->items->len;
+  gtorch_object_list_unlock (self);
+  return n;
 }
 
 static gpointer
 gtorch_object_list_get_item (GListModel *model, guint position)
 {
-  GPtrArray *items = GTORCH_OBJECT_LIST (model)->items;
+  GTorchObjectList *self = GTORCH_OBJECT_LIST (model);
+  gpointer item = NULL;
 
-  return position < items->len ? g_object_ref (items->pdata[position]) : NULL;
+  gtorch_object_list_lock (self);
+  if (position < self->items->len)
+    item = g_object_ref (self->items->pdata[position]);
+  gtorch_object_list_unlock (self);
+  return item;
 }
 
 static void
@@ -49,19 +61,38 @@ gtorch_object_list_init_model (GListModelInterface *iface)
 static void
 gtorch_object_list_finalize (GObject *object)
 {
-  g_ptr_array_unref (GTORCH_OBJECT_LIST (object)->items);
+  GTorchObjectList *self = GTORCH_OBJECT_LIST (object);
+
+  g_ptr_array_unref (self->items);
+  g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_object_list_parent_class)->finalize (object);
 }
+
+/* With gtorch_references_lock (), which whoever changes the list takes, too. */
+static void
+gtorch_object_list_add_references (gpointer object, GTorchReferences *references)
+{
+  GTorchObjectList *self = object;
+  guint i;
+
+  for (i = 0; i < self->items->len; i++)
+    gtorch_references_add_object (references, self->items->pdata[i]);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_object_list_add_references };
 
 static void
 gtorch_object_list_class_init (GTorchObjectListClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = gtorch_object_list_finalize;
+  references_type.type = GTORCH_TYPE_OBJECT_LIST;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
 gtorch_object_list_init (GTorchObjectList *self)
 {
+  g_mutex_init (&self->lock);
   self->items = g_ptr_array_new_with_free_func (g_object_unref);
 }
 
@@ -75,21 +106,65 @@ gtorch_object_list_new (GType item_type)
 }
 
 void
-gtorch_object_list_splice (GTorchObjectList *self, guint position, guint n_removals,
-                           gpointer *additions, guint n_additions)
+gtorch_object_list_lock (GTorchObjectList *self)
 {
-  /* What is removed is dropped when the list is whole again: a destructor may look at it. */
-  g_autoptr (GPtrArray) removed = g_ptr_array_new_with_free_func (g_object_unref);
+  g_mutex_lock (&self->lock);
+}
+
+void
+gtorch_object_list_unlock (GTorchObjectList *self)
+{
+  g_mutex_unlock (&self->lock);
+}
+
+GPtrArray *
+gtorch_object_list_get_items (GTorchObjectList *self)
+{
+  return self->items;
+}
+
+GPtrArray *
+gtorch_object_list_dup_items (GTorchObjectList *self)
+{
+  GPtrArray *items = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  gtorch_object_list_lock (self);
+  for (i = 0; i < self->items->len; i++)
+    g_ptr_array_add (items, g_object_ref (self->items->pdata[i]));
+  gtorch_object_list_unlock (self);
+  return items;
+}
+
+void
+gtorch_object_list_change (GTorchObjectList *self, guint position, guint n_removals,
+                           gpointer *additions, guint n_additions, GPtrArray *removed)
+{
   guint i;
 
   g_assert (position + n_removals <= self->items->len);
-  for (i = 0; i < n_additions; i++)
-    g_object_ref (additions[i]);
-  gtorch_references_lock ();
   for (i = 0; i < n_removals; i++)
     g_ptr_array_add (removed, g_ptr_array_steal_index (self->items, position));
   for (i = 0; i < n_additions; i++)
     g_ptr_array_insert (self->items, position + i, additions[i]);
+}
+
+void
+gtorch_object_list_splice (GTorchObjectList *self, guint position, guint n_removals,
+                           gpointer *additions, guint n_additions)
+{
+  /* The removed items are dropped when the list is consistent again: a destructor may read the list. */
+  g_autoptr (GPtrArray) removed = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  for (i = 0; i < n_additions; i++)
+    g_object_ref (additions[i]);
+  gtorch_references_lock ();
+  gtorch_object_list_lock (self);
+  position = MIN (position, self->items->len);
+  n_removals = MIN (n_removals, self->items->len - position);
+  gtorch_object_list_change (self, position, n_removals, additions, n_additions, removed);
+  gtorch_object_list_unlock (self);
   gtorch_references_unlock ();
   if (n_removals > 0 || n_additions > 0)
     g_list_model_items_changed (G_LIST_MODEL (self), position, n_removals, n_additions);
@@ -98,14 +173,5 @@ gtorch_object_list_splice (GTorchObjectList *self, guint position, guint n_remov
 void
 gtorch_object_list_append (GTorchObjectList *self, gpointer item)
 {
-  gtorch_object_list_splice (self, self->items->len, 0, &item, 1);
-}
-
-void
-gtorch_object_list_add_references (GTorchObjectList *self, GTorchReferences *references)
-{
-  guint i;
-
-  for (i = 0; i < self->items->len; i++)
-    gtorch_references_add_object (references, self->items->pdata[i]);
+  gtorch_object_list_splice (self, G_MAXUINT, 0, &item, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a program lets its users decide on the command line. */
+/* The options that a program offers its users on the command line. */
 
 #include "config.h"
 
@@ -76,12 +76,12 @@ choose_device (GOptionContext *context, GOptionGroup *group, gpointer data, GErr
 /**
  * gtorch_get_option_group:
  *
- * Makes the options that a program on the command line needs. [func@parse_options] and
- * [func@add_options] are simpler, and the only way in languages without #GOptionContext.
+ * Creates the option group for a program's command line. [func@parse_options] and [func@add_options] are
+ * simpler, and the only way in languages without #GOptionContext.
  *
- * `--device=NAME` sets the default device; `--disable-cuda` makes it the CPU, whatever `--device`
- * says, and leaves CUDA alone. Without them it becomes [func@Device.get_default], unless the
- * program has set one before. `--threads=N` is [func@set_num_threads].
+ * `--device=NAME` sets the default device; `--disable-cuda` sets it to the CPU, whatever `--device` says,
+ * and does not initialise CUDA. Without them it is set to [func@Device.get_default], unless the program has
+ * set one before. `--threads=N` calls [func@set_num_threads].
  *
  * ```c
  * g_option_context_add_group (context, gtorch_get_option_group ());
@@ -90,7 +90,7 @@ choose_device (GOptionContext *context, GOptionGroup *group, gpointer data, GErr
  * x = gtorch_zeros (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_FLOAT32, NULL, &error); // on that device
  * ```
  *
- * Returns: (transfer full): a new group of options
+ * Returns: (transfer full): a new option group
  *
  * Since: 0.1
  */
@@ -117,11 +117,11 @@ gtorch_get_option_group (void)
 
 /**
  * gtorch_add_options:
- * @application: an application that was not run yet
+ * @application: an application that has not been run yet
  *
- * Adds the options of [func@get_option_group] to those that an application takes.
+ * Adds the options of [func@get_option_group] to those that an application accepts.
  *
- * They are read in [method@Gio.Application.run], before the application starts.
+ * They are parsed in [method@Gio.Application.run], before the application starts.
  *
  * ```c
  * gtorch_add_options (G_APPLICATION (app));
@@ -143,12 +143,11 @@ gtorch_add_options (GApplication *application)
  *   on the command line
  * @error: return location for an error
  *
- * Does what the options of [func@get_option_group] among the arguments ask for, and gives the other
- * arguments.
+ * Applies the options of [func@get_option_group] among the arguments, and returns the other arguments.
  *
- * A program that looks at its command line by itself, or by means of its language, calls this first. What is
- * not known here is left, `--help` included, and so is everything from `--` on. The default device is
- * chosen in any case.
+ * A program that parses its command line itself, or with a library of its language, calls this first.
+ * Unknown arguments are left, `--help` included, and so is everything from `--` on. The default device is
+ * set in any case.
  *
  * ```python
  * arguments = parser.parse_args(GTorch.parse_options(sys.argv[1:]))  # argparse
@@ -171,7 +170,7 @@ gtorch_parse_options (const gchar *const *arguments, GError **error)
   for (n = 0; arguments[n] != NULL && !g_str_equal (arguments[n], "--"); n++)
     continue;
   args = g_new0 (gchar *, n + 2);
-  args[0] = g_strdup (""); /* the program */
+  args[0] = g_strdup (""); /* the place of the program's name */
   for (i = 0; i < n; i++)
     args[i + 1] = g_strdup (arguments[i]);
   g_option_context_set_help_enabled (context, FALSE);

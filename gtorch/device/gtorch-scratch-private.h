@@ -7,16 +7,18 @@
 
 G_BEGIN_DECLS
 
-/* Working memory of the host whose size follows from shapes, values or files: n elements of `size` bytes,
- * on a cache line, to be freed with g_free(). NULL with OUT_OF_MEMORY if n is negative, if the product
- * overflows or if the machine has less; the caller puts the name of the operation in front, or
- * gtorch_op_run() does. */
+/* Returns scratch memory of the host whose size follows from shapes, values or files: n elements of `size`
+ * bytes, aligned to a cache line, to be freed with g_free(). Returns NULL with OUT_OF_MEMORY if n is
+ * negative, if the product overflows or if the machine has less memory; the caller or gtorch_op_run()
+ * prefixes the message with the name of the operation. */
 gpointer gtorch_scratch_new (gint64 n, gsize size, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* The same, filled with zeros; aligned as malloc() does. */
+/* Returns scratch memory that is filled with zeros, aligned as by malloc(). */
 gpointer gtorch_scratch_new0 (gint64 n, gsize size, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-/* For threads that share in an operation, and cannot fail by themselves: what the two would have set. */
+/* Sets the error of the two functions above; for worker threads of an operation, which cannot report errors
+ * themselves. */
 void gtorch_scratch_set_error (gint64 n, gsize size, GError **error);
-/* Would n things of `size` bytes each fit into the machine at all? For many small ones, which GLib makes. */
+/* Tells whether the machine has memory for n items of `size` bytes each; for many small ones that GLib
+ * allocates. */
 gboolean gtorch_scratch_check (gint64 n, gsize size, GError **error);
 
 G_END_DECLS

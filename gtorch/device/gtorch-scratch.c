@@ -13,9 +13,10 @@
 #include "device/gtorch-device-private.h"
 
 #define ALIGNMENT 64
-#define SMALL     (1024 * 1024) /* bytes that no machine lacks for long */
+#define SMALL     (1024 * 1024) /* sizes in bytes up to this are not checked */
 
-/* The system promises more memory than there is, so large requests are held against what the machine has. */
+/* Computes the size and tells whether the machine has that much memory. The system promises more memory
+ * than there is, so large requests are compared with what exists. */
 static gboolean
 measure (gint64 n, gsize size, gsize *n_bytes)
 {
@@ -67,7 +68,7 @@ gtorch_scratch_new0 (gint64 n, gsize size, GError **error)
   gpointer data = NULL;
   gsize n_bytes;
 
-  /* fresh pages are zero already, which calloc () knows */
+  /* Fresh pages are zero already, which calloc () takes advantage of. */
   if (!measure (n, size, &n_bytes) || (data = calloc (1, MAX (n_bytes, 1))) == NULL)
     gtorch_scratch_set_error (n, size, error);
   return data;

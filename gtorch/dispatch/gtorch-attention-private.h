@@ -7,14 +7,18 @@
 
 G_BEGIN_DECLS
 
-/* Can the mask be broadcast to the products of the rows of q and k, which have equal leading dimensions? */
+/* Returns whether the mask can be broadcast to the product of q and k, whose leading dimensions are
+ * equal. */
 gboolean gtorch_attention_mask_fits (const GTorchImpl *mask, const GTorchImpl *q,
                                      const GTorchImpl *k);
 
-/* Does cuDNN know how to do this? The leading dimensions are equal but for the heads. */
-gboolean gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchImpl *mask,
-                                    gboolean is_causal, gdouble dropout_p, gboolean with_gradient);
-/* What a mask must be made of for that. */
-guint gtorch_cuda_attention_mask_dtype (const GTorchImpl *mask, const GTorchImpl *q);
+/* The answers of a device to the query of attention. The leading dimensions of the operands are equal except
+ * for the number of heads. */
+enum
+{
+  GTORCH_ATTENTION_FITS, /* whether the device supports this, with the gradient if that is wanted */
+  GTORCH_ATTENTION_BIAS, /* the dtype of the bias that the mask must be converted to, or NONE */
+  GTORCH_ATTENTION_N_ANSWERS,
+};
 
 G_END_DECLS

@@ -9,48 +9,49 @@
 
 G_BEGIN_DECLS
 
-/* Mixed precision. gtorch_op_run () and the generated functions of composite operations ask whether
- * anything is to be cast in this thread; what an operation then does is in its row
- * (GTORCH_AUTOCAST_POLICY). In-place operations never ask. */
+/* Returns whether mixed precision is on in this thread. gtorch_op_run () and the generated functions of
+ * composite operations call this; the operation's row says what is cast (GTORCH_AUTOCAST_POLICY). In-place
+ * operations ignore mixed precision. */
 static inline gboolean
 gtorch_autocast_is_on (void)
 {
   return gtorch_thread.autocast.any != 0;
 }
 
-/* What a region of mixed precision sets. */
+/* The settings of a region of mixed precision. */
 typedef struct
 {
   GTorchAutocastDTypes dtypes;
   gboolean is_lean;
 } GTorchAutocastRegion;
 
-/* A call on its way to the operation. */
+/* The state of a call between gtorch_autocast_begin () and gtorch_autocast_end (). */
 typedef struct
 {
-  GTorchImpl *const *inputs; /* to call it with */
-  gboolean wants_float32;    /* an argument called dtype that was not given is float32 */
+  GTorchImpl *const *inputs; /* inputs for the call, cast where necessary */
+  gboolean wants_float32;    /* an omitted argument called dtype is float32 */
   gboolean is_active;
   guint n_inputs;
   GTorchChange off;
-  GTorchImpl **owned; /* NULL where the input was left as it is */
+  GTorchImpl **owned; /* the casts; NULL where the input is used unchanged */
   GTorchImpl *room[2 * 6];
 } GTorchAutocastCall;
 
-/* Casts inputs as the row says, and turns autocast off until gtorch_autocast_end (), which comes only after
- * success. */
+/* Casts inputs as the row says, and turns mixed precision off until gtorch_autocast_end (), which must be
+ * called if and only if this succeeds. */
 gboolean gtorch_autocast_begin (GTorchAutocastCall *call, const GTorchOpClass *op,
                                 GTorchImpl *const *inputs, guint n_inputs, GError **error);
 void gtorch_autocast_end (GTorchAutocastCall *call);
 
-/* What is on now, and a change to that, later or in another thread; one to nothing that is cast. */
+/* Get the present settings; change to settings, later or in another thread; change to no mixed
+ * precision. */
 void gtorch_autocast_get (GTorchAutocastRegion *region);
 void gtorch_autocast_change_to (GTorchChange *change, const GTorchAutocastRegion *region);
 void gtorch_autocast_change_to_off (GTorchChange *change);
-/* One of gtorch_thread.n_regions; the casts of parameters go with the last one. */
+/* Decrements gtorch_thread.n_regions; the end of the last region drops the cached casts of parameters. */
 void gtorch_autocast_region_ended (void);
 
-/* Whether a region of this device's type would cast the tensor. */
+/* Returns whether a region of this device type would cast the tensor. */
 gboolean gtorch_autocast_takes (const GTorchImpl *impl, guint device_type);
 
 G_END_DECLS

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Mixed precision. What is cast follows from the operation's row.
+/* Mixed precision. The operation's row says what is cast.
  *
- * Parameters are used by several operations of a region, perhaps: their casts are kept until the outermost
- * one ends. A kept cast is used only while the parameter has the elements that it was made from, and one
- * made without a history is not used where a history is wanted. Nothing is kept while a graph is captured,
- * since what is made there has elements only when it is replayed. */
+ * Several operations of a region may use the same parameter, so casts of parameters are cached until the
+ * outermost region ends. A cached cast is used only while the parameter has the elements that it was made
+ * from, and a cast made without recording gradients is not used where they are recorded. Nothing is cached
+ * while a graph is captured, since results of the capture have no values before a replay. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "autograd/gtorch-autograd-private.h"
+#include "tensor/gtorch-recorder-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "base/gtorch-callback-private.h"
 #include "stream/gtorch-capturing-private.h"
@@ -25,17 +25,17 @@
 /**
  * GTorchAutocastGuard:
  *
- * Computes in mixed precision while it lives: each operation of this thread takes the dtype that suits it.
+ * Computes in mixed precision while it lasts: each operation of this thread uses the dtype that suits it.
  *
- * Matrix products and convolutions cast their float32 inputs to float16 or bfloat16, operations that need the
- * range or the precision of float32 cast their inputs to that, and a few that take several tensors cast them
- * to the widest dtype among them; which one does what is said in its documentation. All others take what
- * they get. Tensors of float64, integers, and results written in place are left alone. Gradients are computed
- * in the dtypes of the forward pass, and those of parameters have the parameters' dtypes: going backward
- * turns autocast off by itself.
+ * Matrix products and convolutions cast their float32 inputs to float16 or bfloat16, operations that need
+ * the range or the precision of float32 cast their inputs to float32, and a few operations with several
+ * tensors cast them to the widest dtype among them; the documentation of an operation says which of these
+ * it does. All others use their inputs unchanged. Tensors of float64 and integers, and results written in
+ * place are never cast. Gradients are computed in the dtypes of the forward pass, and those of parameters
+ * have the parameters' dtypes: the backward pass turns autocast off by itself.
  *
- * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
- * [method@AutocastGuard.end]. Guards nest; the innermost counts for its type of device. They may end in
+ * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
+ * [method@AutocastGuard.end]. Guards nest; the innermost one applies to its type of device. They may end in
  * any order.
  *
  * ```c
@@ -98,7 +98,7 @@ gtorch_autocast_region_ended (void)
     gtorch_clear_autocast_cache ();
 }
 
-/* --- casts that are kept --- */
+/* --- the cache of casts --- */
 
 typedef struct
 {
@@ -109,7 +109,7 @@ typedef struct
   gboolean has_history;
 } Kept;
 
-static __thread GHashTable *kept_casts; /* by impl */
+static __thread GHashTable *kept_casts; /* cached casts by impl */
 
 static void
 kept_free (gpointer data)
@@ -168,7 +168,7 @@ cast_and_keep (GTorchImpl *impl, guint dtype, GError **error)
 /**
  * gtorch_clear_autocast_cache:
  *
- * Drops the casts of parameters that this thread keeps for later operations of a region.
+ * Drops the casts of parameters that this thread has cached for later operations of a region.
  *
  * The end of the outermost [struct@AutocastGuard] does the same.
  *
@@ -191,7 +191,8 @@ gtorch_autocast_takes (const GTorchImpl *impl, guint device_type)
          && impl->dtype != GTORCH_DTYPE_FLOAT64;
 }
 
-/* GPUs first, as numbers on the CPU may go with their tensors. */
+/* Returns the policy for the first device type with an input, GPUs first, since inputs on the CPU may be
+ * scalars. */
 static guint
 find_policy (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs, guint *device_type)
 {
@@ -199,8 +200,6 @@ find_policy (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
 
   for (type = GTORCH_N_DEVICE_TYPES; type-- > 0;)
     {
-      guint policy = (op->autocast >> (8 * type)) & 0xff;
-
       if (gtorch_thread.autocast.dtypes[type] == GTORCH_DTYPE_NONE)
         continue;
       for (i = 0; i < n_inputs; i++)
@@ -208,7 +207,7 @@ find_policy (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
             && gtorch_impl_device (inputs[i])->type == type)
           {
             *device_type = type;
-            return policy;
+            return (op->autocast >> (8 * gtorch_backends[type]->autocast_like)) & 0xff;
           }
     }
   return GTORCH_AUTOCAST_NONE;
@@ -309,9 +308,9 @@ gtorch_autocast_end (GTorchAutocastCall *call)
     g_free (call->owned);
 }
 
-/* --- public --- */
+/* --- public functions --- */
 
-/* The dtype of a region that names none. */
+/* Returns the dtype of a region for which none was given. */
 static guint
 default_dtype (GTorchDeviceType device_type)
 {
@@ -322,20 +321,20 @@ default_dtype (GTorchDeviceType device_type)
 
 /**
  * gtorch_autocast_guard_new:
- * @device_type: the tensors of which devices are meant
- * @dtype: %GTORCH_DTYPE_FLOAT16 or %GTORCH_DTYPE_BFLOAT16, or %GTORCH_DTYPE_NONE for the usual one:
- *   float16 on GPUs, bfloat16 on the CPU
- * @enabled: %FALSE for a region in which nothing of these devices is cast
- * @cache_enabled: whether the casts of parameters are kept for later operations
+ * @device_type: the type of devices whose tensors are cast
+ * @dtype: %GTORCH_DTYPE_FLOAT16 or %GTORCH_DTYPE_BFLOAT16, or %GTORCH_DTYPE_NONE for the default: float16
+ *   on GPUs, bfloat16 on the CPU
+ * @enabled: %FALSE for a region in which tensors of these devices are not cast
+ * @cache_enabled: whether casts of parameters are cached for later operations
  * @error: return location for an error
  *
- * Begins a region of mixed precision of this thread.
+ * Begins a region of mixed precision in this thread.
  *
- * Inside of another region it changes the state of its type of device only. With @cache_enabled the cast of
- * a parameter (a float32 leaf that requires grad) is kept until the outermost region ends; not so while a
+ * Inside another region it changes the state of its type of device only. With @cache_enabled the cast of a
+ * parameter (a float32 leaf that requires grad) is cached until the outermost region ends, except while a
  * graph is captured.
  *
- * Returns: (transfer full): a guard, or %NULL with %GTORCH_ERROR_DTYPE if @dtype is not one of those
+ * Returns: (transfer full): a guard, or %NULL with %GTORCH_ERROR_DTYPE if @dtype is none of these
  *
  * Since: 0.1
  */
@@ -373,8 +372,8 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
  * gtorch_autocast_guard_end:
  * @guard: a guard
  *
- * Ends the region. Does nothing the second time. In another thread than its own it ends the region when that
- * thread next begins or ends a guard.
+ * Ends the region. Further calls do nothing. If called in another thread than the guard's own, the region
+ * ends when its own thread next begins or ends a guard.
  *
  * Since: 0.1
  */
@@ -419,12 +418,12 @@ gtorch_autocast_guard_unref (GTorchAutocastGuard *guard)
 
 /**
  * gtorch_autocast_run:
- * @device_type: the tensors of which devices are meant
- * @dtype: what to cast to, or %GTORCH_DTYPE_NONE; see [ctor@AutocastGuard.new]
- * @enabled: %FALSE for a region in which nothing of these devices is cast
- * @cache_enabled: whether the casts of parameters are kept for later operations
- * @func: (scope call) (closure user_data): what to do
- * @user_data: given to @func
+ * @device_type: the type of devices whose tensors are cast
+ * @dtype: the dtype to cast to, or %GTORCH_DTYPE_NONE; see [ctor@AutocastGuard.new]
+ * @enabled: %FALSE for a region in which tensors of these devices are not cast
+ * @cache_enabled: whether casts of parameters are cached for later operations
+ * @func: (scope call) (closure user_data): the function to call
+ * @user_data: passed to @func
  * @error: return location for an error
  *
  * Calls @func in this thread, in a region of mixed precision.
@@ -454,7 +453,7 @@ gtorch_autocast_run (GTorchDeviceType device_type, GTorchDType dtype, gboolean e
  * gtorch_is_autocast_enabled:
  * @device_type: a type of device
  *
- * Tells whether operations of this thread on such devices are cast now.
+ * Tells whether this thread is in a region of mixed precision for such devices.
  *
  * Returns: %TRUE if so
  *
@@ -472,9 +471,9 @@ gtorch_is_autocast_enabled (GTorchDeviceType device_type)
  * gtorch_get_autocast_dtype:
  * @device_type: a type of device
  *
- * Gets the dtype to which operations of this thread on such devices are cast now.
+ * Gets the dtype to which tensors on such devices are cast now in this thread.
  *
- * Returns: the dtype, or, outside of regions, the one that [ctor@AutocastGuard.new] takes by itself
+ * Returns: the dtype, or, outside of regions, the default of [ctor@AutocastGuard.new]
  *
  * Since: 0.1
  */
@@ -490,7 +489,7 @@ gtorch_get_autocast_dtype (GTorchDeviceType device_type)
 /**
  * gtorch_is_autocast_cache_enabled:
  *
- * Tells whether the casts of parameters are kept in this thread's innermost region.
+ * Tells whether casts of parameters are cached in this thread's innermost region.
  *
  * Returns: %TRUE if so, and outside of regions
  *

@@ -10,10 +10,10 @@ G_BEGIN_DECLS
 
 /**
  * GTorchAutocastFunc:
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  * @error: return location for an error
  *
- * Does some work in mixed precision.
+ * A function that runs in mixed precision.
  *
  * Returns: %TRUE on success
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What shape functions do with a call: its outputs, the promotion of dtypes, checks of its arguments, and the
- * shape functions that families share. */
+/* Functions for shape functions: they set outputs, promote dtypes and check arguments. Also the shape
+ * functions that families of operations share. */
 
 #include "config.h"
 
@@ -86,8 +86,8 @@ gtorch_call_set_output (GTorchOpCall *call, guint i, guint dtype, const gint64 *
 guint
 gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
 {
-  /* Tensors with dimensions come first, then 0-d ones, then numbers: a later class counts only if its
-   * kind is higher than what the earlier ones have. */
+  /* PyTorch's promotion: tensors with dimensions come first, then 0-d tensors, then numbers. A later class
+   * counts only if its kind is higher than that of the earlier classes. */
   guint dtypes[3] = { GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE };
   guint raw = GTORCH_DTYPE_NONE;
   guint result, i;
@@ -108,12 +108,12 @@ gtorch_call_common_dtype (GTorchOpCall *call, guint first, guint n)
       dtypes[rank] = dtypes[rank] == dtype ? dtype : gtorch_dtype_promote (dtypes[rank], dtype);
     }
   if (dtypes[0] == GTORCH_DTYPE_NONE && dtypes[1] == GTORCH_DTYPE_NONE)
-    return raw; /* numbers among themselves keep their precision */
+    return raw; /* numbers alone keep their precision */
   result = dtypes[0];
   for (i = 1; i < 3; i++)
     if (dtypes[i] != GTORCH_DTYPE_NONE
         && gtorch_dtype_kind (dtypes[i]) > gtorch_dtype_kind (result))
-      /* a complex scalar with float64 elements keeps their precision */
+      /* a complex scalar with float64 parts keeps their precision */
       result = gtorch_dtype_kind (dtypes[i]) == GTORCH_KIND_COMPLEX
                    ? gtorch_dtype_promote (result, dtypes[i])
                    : dtypes[i];
@@ -129,7 +129,7 @@ gtorch_call_is_dtype (GTorchOpCall *call, guint dtype, GError **error)
   return FALSE;
 }
 
-/* From here on a double may be an integer that was rounded to it. */
+/* A double of this size or more may be an integer that was rounded. */
 #define MAX_EXACT 0x1p53
 
 static gboolean
@@ -156,7 +156,7 @@ gtorch_call_check_double (GTorchOpCall *call, guint i, guint dtype, GError **err
   return !may_be_rounded (call, i, dtype, error);
 }
 
-/* Are all doubles such as what is computed in has? */
+/* Checks that the compute dtype can represent all doubles among the attributes. */
 static gboolean
 check_factors (GTorchOpCall *call, guint dtype, GError **error)
 {
@@ -269,7 +269,7 @@ has_fraction (GTorchOpCall *call)
   return FALSE;
 }
 
-/* Infinities are no bounds. */
+/* Checks the bounds of clamp; infinite ones are no bounds. */
 static gboolean
 check_bounds (GTorchOpCall *call, guint dtype, GError **error)
 {
@@ -331,8 +331,9 @@ gtorch_shape_same (GTorchOpCall *call, GError **error)
                                     error);
 }
 
-/* Sums, products and bits are right as far as the dtype goes, whatever a number wraps to. Quotients, powers
- * and the greater of two are not: there it must be one that the dtype has. */
+/* Checks operands that are numbers. Sums, products and bitwise operations are correct modulo 2^bits, even
+ * if a number wraps. Quotients, powers, minima and maxima are not: their numbers must be representable in
+ * the dtype. */
 static gboolean
 check_operands (GTorchOpCall *call, GError **error)
 {
@@ -361,7 +362,8 @@ check_operands (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Tensors of integers may have negative exponents, whose powers are 0, 1 or -1; a number is a mistake. */
+/* Rejects negative numbers as exponents of integers. Integer tensors may contain negative exponents, whose
+ * powers are 0, 1 or -1; a negative number is a mistake. */
 static gboolean
 check_exponent (GTorchOpCall *call, GError **error)
 {

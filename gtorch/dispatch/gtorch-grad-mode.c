@@ -5,7 +5,9 @@
 
 #include "dispatch/gtorch-grad-mode.h"
 
+#include "dispatch/gtorch-op-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-recorder-private.h"
 
 struct _GTorchGradGuard
 {
@@ -96,9 +98,9 @@ gtorch_enable_grad (void)
  * gtorch_grad_guard_end:
  * @guard: a guard
  *
- * Restores the state from before the guard, or leaves that to a younger guard that lasts. Does nothing the
- * second time. In another thread than its own it ends the guard when that thread next begins or ends a guard,
- * or runs an operation.
+ * Restores the state from before the guard, or leaves that to a younger guard that lasts. Further calls do
+ * nothing. If called in another thread than the guard's own, the guard ends when its own thread next begins
+ * or ends a guard, or runs an operation.
  *
  * Since: 0.1
  */
@@ -139,4 +141,17 @@ gtorch_grad_guard_unref (GTorchGradGuard *guard)
 {
   g_return_if_fail (guard != NULL);
   gtorch_guard_unref (guard);
+}
+
+gboolean
+gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs)
+{
+  guint i;
+
+  if (!gtorch_is_grad_enabled ())
+    return FALSE;
+  for (i = 0; i < n_inputs; i++)
+    if (inputs[i] != NULL && inputs[i]->autograd != NULL && gtorch_impl_requires_grad (inputs[i]))
+      return TRUE;
+  return FALSE;
 }

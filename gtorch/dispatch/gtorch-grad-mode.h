@@ -18,7 +18,8 @@ gboolean gtorch_set_grad_enabled (gboolean enabled);
  * Turns the recording of gradients off or on for its lifetime.
  *
  * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
- * [method@GradGuard.end]. Guards nest, may end in any order, and each belongs to the thread that made it.
+ * [method@GradGuard.end]. Guards nest, may end in any order, and each belongs to the thread that created
+ * it.
  *
  * ```c
  * {

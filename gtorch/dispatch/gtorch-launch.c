@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Where an operation leaves the host: run here, put into a queue or recorded in a graph. */
+/* The launcher: runs an operation here, enqueues it, or records it in a graph. */
 
 #include "config.h"
 
@@ -18,12 +18,12 @@
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
 
-static gint launch_blocking = -1; /* atomically; -1: ask the environment */
+static gint launch_blocking = -1; /* atomic; -1: not yet read from the environment */
 
 /**
  * gtorch_get_launch_blocking:
  *
- * Tells whether each operation is waited for; see [func@set_launch_blocking].
+ * Tells whether each operation waits for its result; see [func@set_launch_blocking].
  *
  * Returns: %TRUE if so
  *
@@ -46,8 +46,8 @@ gtorch_get_launch_blocking (void)
  * gtorch_set_launch_blocking:
  * @blocking: whether to wait
  *
- * Makes every operation on a stream wait until it was computed, so that an error is reported by
- * the call that caused it. For debugging: nothing overlaps any more. The environment variables
+ * Makes every operation on a stream wait until it has been computed, so that an error is reported by the
+ * call that caused it. This is for debugging: nothing overlaps any more. The environment variables
  * `GTORCH_LAUNCH_BLOCKING=1` and `CUDA_LAUNCH_BLOCKING=1` do the same.
  *
  * Since: 0.1
@@ -58,7 +58,7 @@ gtorch_set_launch_blocking (gboolean blocking)
   g_atomic_int_set (&launch_blocking, blocking != FALSE);
 }
 
-/* --- reading what others wrote --- */
+/* --- waiting for writers --- */
 
 gboolean
 gtorch_call_overwrites (const GTorchOpCall *call, guint i)
@@ -80,7 +80,7 @@ gtorch_impl_allow_sync (GTorchImpl *impl, GError **error)
 
   if (pool != NULL && gtorch_pool_is_capturing (pool))
     reason = _ ("it is not computed before the graph is replayed");
-  else if (gtorch_pool_is_promised (impl->storage))
+  else if (!gtorch_thread.is_apart && gtorch_pool_is_promised (impl->storage))
     reason = _ ("the graph that computes it was never replayed");
   else if (capture != NULL && !GTORCH_CAPTURE_BASE (capture)->is_relaxed)
     reason = _ ("the current stream captures a graph");
@@ -210,8 +210,7 @@ launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
   GTorchDevice *device = call->device;
 
-  return (call->op->flags
-          & GTORCH_OP_FLAG_UNSET) /* nothing is written, so no queue needs to know */
+  return (call->op->flags & GTORCH_OP_FLAG_UNSET) /* nothing is written, so no queue is involved */
          || GTORCH_DEVICE_GET_CLASS (device)->launch (device, stream, call, error);
 }
 
@@ -233,7 +232,8 @@ launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* On the CPU's default stream, which is in order with the others as far as its operands go. */
+/* Runs a call on the CPU's default stream, after waiting for the other streams that write to its
+ * operands. */
 static G_GNUC_NO_INLINE gboolean
 launch_behind_writers (GTorchOpCall *call, GError **error)
 {
@@ -247,7 +247,7 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
           storage != NULL ? __atomic_load_n (&storage->writer, __ATOMIC_ACQUIRE) : NULL;
 
       if (writer == NULL
-          || ((call->op->flags & GTORCH_OP_FLAG_DEVICES) /* copies do it by themselves */
+          || ((call->op->flags & GTORCH_OP_FLAG_DEVICES) /* copies wait themselves */
               && gtorch_timeline_is_of_copies (writer)))
         continue;
       if (!gtorch_timeline_is_of_copies (writer) && gtorch_call_overwrites (call, i))
@@ -256,7 +256,7 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
                                      __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), NULL,
                                      error))
             return FALSE;
-          written = storage; /* what was not computed is not looked at */
+          written = storage; /* overwritten, so errors of the former writer do not matter */
         }
       else if (!gtorch_storage_wait (storage, error))
         return FALSE;
@@ -268,8 +268,8 @@ launch_behind_writers (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Outside of captures, what a graph will compute is not there before its first replay. Writing over all of it
- * is no mistake, and what a replay launches itself is in order. */
+/* Fails if an operand was computed in a capture whose graph has never been replayed. Overwriting all of it
+ * is allowed, and so are calls launched by a replay itself. */
 static G_GNUC_NO_INLINE gboolean
 check_promised (GTorchOpCall *call, GError **error)
 {
@@ -293,7 +293,7 @@ check_promised (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* stream: NULL is the default one. */
+/* Launches the call; stream NULL is the default stream. */
 static inline gboolean
 launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {

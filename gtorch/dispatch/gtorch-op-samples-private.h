@@ -7,13 +7,15 @@
 
 G_BEGIN_DECLS
 
-/* The samples of the op rows, for the tests: gtorch-op-samples.c is generated and linked by them only. */
+/* Samples of the op rows, for the tests: gtorch-op-samples.c is generated, and only the tests link it. */
 typedef struct
 {
   const gchar *name;
-  gint n_dims; /* -1: not given (NULL) */
+  gint n_dims; /* -1: the argument is not given (NULL) */
   gint64 shape[8];
   guint dtype; /* GTORCH_DTYPE_NONE: the dtype under test */
+  /* its matrices are Hermitian and positive-definite; its indices begin at 1 */
+  gboolean is_positive;
 } GTorchSampleTensor;
 
 typedef struct
@@ -27,12 +29,12 @@ typedef struct
   gboolean grad;
 } GTorchSample;
 
-/* Calls any operation, composite ones too; appends new references to results. */
+/* Calls any operation, also a composite one; appends new references to results. */
 typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
                                    const GTorchAttr *attrs, GPtrArray *results, GError **error);
 
 extern const GTorchInvoker gtorch_op_invokers[];
-/* The same for the in-place forms, whose result is input 0; NULL where there is none. */
+/* The invokers of the in-place forms, whose result is input 0; NULL where there is none. */
 extern const GTorchInvoker gtorch_op_in_place_invokers[];
 extern const GTorchSample gtorch_op_samples[];
 extern const guint gtorch_n_op_samples;

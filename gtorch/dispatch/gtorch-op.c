@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The path that every operation takes. */
+/* The execution path that all operations share. */
 
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/gtorch-autograd-private.h"
+#include "tensor/gtorch-recorder-private.h"
 #include "dispatch/gtorch-run-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "memory/gtorch-allocator-private.h"
@@ -30,8 +30,8 @@ gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GErro
   for (i = 0; i < n; i++)
     if (inputs[i] == NULL)
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
-                     gtorch_ops[id].name, (guint) i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: item %u of the list is not a tensor"), gtorch_ops[id].name, (guint) i);
         return FALSE;
       }
   return TRUE;
@@ -66,7 +66,7 @@ gtorch_op_find_arg (const GTorchOpClass *op, gboolean tensor, guint i)
   return NULL;
 }
 
-/* What the caller knows input i by: "other", or "tensors[2]" in a list. */
+/* Returns the caller's name of input i: "other", or "tensors[2]" in a list. */
 static gchar *
 dup_input_name (const GTorchOpClass *op, guint i)
 {
@@ -103,7 +103,8 @@ set_mismatch (GTorchOpCall *call, guint a, guint b, GError **error)
                      other, gtorch_impl_shape_str (y), gtorch_device_name (y->storage->device));
 }
 
-/* A tensor of the host's that has no dimensions goes with the call, as a number does. */
+/* Returns whether input i is a 0-d tensor on the host that may be passed to the device with the call, like
+ * a number. */
 static gboolean
 goes_with_call (const GTorchOpCall *call, guint i)
 {
@@ -113,7 +114,7 @@ goes_with_call (const GTorchOpCall *call, guint i)
          && gtorch_device_is_host (input->storage->device) && !(call->in_place && i == 0);
 }
 
-/* The inputs are not all on one device: finds the one whose device it is to be. */
+/* Finds the input that determines the device, for a call whose inputs are not all on one device. */
 static gboolean
 find_first (GTorchOpCall *call, const GTorchImpl **first, GError **error)
 {
@@ -155,7 +156,7 @@ find_first (GTorchOpCall *call, const GTorchImpl **first, GError **error)
   return TRUE;
 }
 
-/* Has input i its memory, and the elements that the program believes to be there? */
+/* Checks that input i still has its memory, and that no replay has overwritten it. */
 static inline gboolean
 check_alive (GTorchOpCall *call, guint i, GError **error)
 {
@@ -245,7 +246,7 @@ gtorch_call_has_all_small_numbers (const GTorchOpCall *call)
   return TRUE;
 }
 
-/* The commonest call is one in which nothing has to be found out, and nothing can be wrong. */
+/* Returns whether the call is of the most common kind, which needs neither promotion nor checks. */
 static inline __attribute__ ((always_inline)) gboolean
 is_plain (const GTorchOpCall *call)
 {
@@ -271,7 +272,8 @@ is_plain (const GTorchOpCall *call)
   return !(call->op->flags & GTORCH_OP_FLAG_FACTORS) || gtorch_call_has_small_numbers (call);
 }
 
-/* One member after the other: the compiler would clear the whole of it in a loop. */
+/* Initialises the members one by one: for an initialiser the compiler would clear all of the struct in a
+ * loop. */
 static inline void
 init_call (GTorchOpCall *call, const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
            const GTorchAttr *attrs, gboolean in_place)
@@ -296,7 +298,7 @@ init_call (GTorchOpCall *call, const GTorchOpClass *op, GTorchImpl *const *input
   call->is_plain = is_plain (call);
 }
 
-/* Finds the device and the dtype to compute in, and makes the outputs. */
+/* Determines the device and the compute dtype, and creates the outputs. */
 static gboolean
 prepare (GTorchOpCall *call, GError **error)
 {
@@ -364,7 +366,7 @@ run (GTorchOpCall *call, GError **error)
   return G_LIKELY (call->is_plain) ? run_plain (call, error) : run_any (call, error);
 }
 
-/* Not in line: it is what gtorch_op_run () does without that counts. */
+/* Kept out of line, so that gtorch_op_run () is fast without mixed precision. */
 static G_GNUC_NO_INLINE gboolean
 run_autocast (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs,
               const GTorchAttr *attrs, GTorchImpl **outputs, GError **error)
@@ -409,11 +411,11 @@ gtorch_op_run (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_input
   if (G_UNLIKELY (!run (&call, error)))
     goto failed;
   if (op->grad != NULL && G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs))
-      && !gtorch_autograd_record (&call, error))
+      && !gtorch_recorder->record (&call, error))
     goto failed;
 
   if (op->flags & GTORCH_OP_FLAG_VIEW)
-    gtorch_autograd_record_view (&call);
+    gtorch_recorder->record_view (&call);
 
   for (i = 0; i < op->n_outputs; i++)
     {
@@ -433,7 +435,8 @@ failed:
   return FALSE;
 }
 
-/* What is written to must be there to be written to, each element once. */
+/* Checks that a tensor can be written to: its memory is not read-only, and its elements do not share
+ * memory. */
 static gboolean
 check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
 {
@@ -449,15 +452,14 @@ check_target (GTorchOpCall *call, GTorchImpl *target, GError **error)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("several elements of the tensor of shape %s share one memory location "
-                            "(it is "
-                            "expanded?): clone it before writing to it"),
+                            "(is it expanded?): clone it before writing to it"),
                          gtorch_impl_shape_str (target));
       return FALSE;
     }
   return TRUE;
 }
 
-/* The overlap of what is written to with what is read, too. */
+/* Checks all tensors that are written to, and that none overlaps an input. */
 static G_GNUC_NO_INLINE gboolean
 check_targets (GTorchOpCall *call, GError **error)
 {
@@ -485,14 +487,14 @@ check_targets (GTorchOpCall *call, GError **error)
   return TRUE;
 }
 
-/* Not in line: what matters is the call without it. */
+/* Kept out of line, so that calls without recording are fast. */
 static G_GNUC_NO_INLINE gboolean
 run_in_place_recorded (GTorchOpCall *call, GError **error)
 {
   GTorchImpl **formers = NULL;
   gboolean records, success;
 
-  if (!gtorch_autograd_begin_in_place (call, &records, &formers, error))
+  if (!gtorch_recorder->begin_in_place (call, &records, &formers, error))
     return FALSE;
   success = run (call, error);
   if (!success)
@@ -501,7 +503,7 @@ run_in_place_recorded (GTorchOpCall *call, GError **error)
     {
       if (formers != NULL)
         call->inputs = formers;
-      success = gtorch_autograd_record (call, error);
+      success = gtorch_recorder->record (call, error);
     }
   if (formers != NULL)
     {

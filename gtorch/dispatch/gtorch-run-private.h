@@ -8,19 +8,34 @@
 
 G_BEGIN_DECLS
 
-/* Returns what computes the operation on the device; NULL if the device does not have it. */
+/* Returns the function that computes the operation on the device, or NULL if the device does not support
+ * it. */
 static inline GTorchRun
 gtorch_device_get_run (GTorchDevice *device, const GTorchOpClass *op)
 {
   return device->runs[op->id];
 }
 
-/* Computes a call whose outputs are there, without looking at its operands: on the CPU at once, elsewhere
- * on the queue. An operation that consists of others calls their forms with this. */
+/* Computes a call whose outputs are allocated, without checking its operands: on the CPU immediately,
+ * elsewhere on the queue. An operation that consists of others calls their device functions through
+ * this. */
 static inline gboolean
 gtorch_call_run (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return gtorch_device_get_run (call->device, call->op) (call, queue, error);
+}
+
+/* Asks the device of the call; see the queries of GTorchBackend. Only for operations whose rows have the
+ * key `query`. */
+static inline gboolean
+gtorch_call_query (GTorchOpCall *call, gint64 *answers, GError **error)
+{
+  const GTorchQuery *queries = call->device->backend->queries;
+  GTorchQuery query = queries != NULL ? queries[call->op->id] : NULL;
+
+  if (query == NULL)
+    query = gtorch_backends[GTORCH_DEVICE_TYPE_CPU]->queries[call->op->id];
+  return query (call, answers, error);
 }
 
 G_END_DECLS

@@ -11,18 +11,17 @@ G_BEGIN_DECLS
 typedef struct
 {
   GTorchOpCall call;
-  GTorchImpl *
-      *inputs; /* aliases of the operands, so that release () and set_data () do not reach them */
+  GTorchImpl **inputs; /* aliases of the operands, unaffected by release () and set_data () */
   GTorchAttr *attrs;
 } GTorchSavedCall;
 
-/* Gives the alias for an operand; NULL: gtorch_impl_alias (). */
+/* Returns the alias to save for an operand. Where it is NULL, gtorch_impl_alias () is used. */
 typedef GTorchImpl *(*GTorchAliasFunc) (GTorchImpl *impl, gpointer data);
 
 GTorchSavedCall *gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias,
                                         gpointer data);
 void gtorch_saved_call_free (GTorchSavedCall *saved);
-/* Runs the kernel in this thread, with the default stream current. */
+/* Runs the call in this thread, with the default stream current. */
 gboolean gtorch_saved_call_run (GTorchSavedCall *saved, GError **error);
 
 G_END_DECLS

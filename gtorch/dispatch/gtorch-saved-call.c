@@ -19,7 +19,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
   guint i, j, attr;
 
   saved->call = *call;
-  saved->call.is_plain = FALSE; /* an alias may be laid out otherwise */
+  saved->call.is_plain = FALSE; /* an alias may have another layout */
   saved->inputs = g_new0 (GTorchImpl *, MAX (call->n_inputs, 1));
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)
@@ -30,7 +30,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
       saved->call.outputs[i] = NULL;
       if (call->outputs[i] == NULL)
         continue;
-      for (j = 0; j < call->n_inputs; j++) /* in place: the same operand stays the same */
+      for (j = 0; j < call->n_inputs; j++) /* in place, the output is the aliased input */
         if (saved->call.outputs[i] == NULL && call->outputs[i] == call->inputs[j])
           saved->call.outputs[i] = gtorch_impl_ref (saved->inputs[j]);
       if (saved->call.outputs[i] == NULL)

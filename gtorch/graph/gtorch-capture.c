@@ -3,19 +3,18 @@
 
 /* Captures.
  *
- * A stream that captures does not run calls but hands them to its capture, which keeps them in the order in
- * which they came. That order is a correct one for a replay whatever streams took part, since a stream takes
- * part only by waiting for an event that another one of the capture recorded. To find streams whose work the
- * first one never waited for, each stream has a clock: for every stream of the capture, how many nodes had
- * been recorded when it last heard of it.
+ * A stream that captures does not run calls but passes them to its capture, which keeps them in the order
+ * of their arrival. That is a valid order for a replay with any number of streams, since a stream can take
+ * part only by waiting for an event that another stream of the capture recorded. To find streams whose work
+ * the first one never waited for, each stream has a vector clock: for every stream of the capture, the
+ * number of its nodes that are known to come before.
  *
- * A branch is a graph in the graph. While one is open its stream adds to it, and so do streams that come to
- * take part; they leave the capture with its end. Other streams have to wait until then, and whoever waits
- * for an event of a stream must be in the same branch.
+ * A branch is a graph within the graph. While a branch is open, its stream adds nodes to it, and so do
+ * streams that join the capture meanwhile; these leave the capture at the end of the branch. Other streams
+ * have to wait until then, and a stream can wait for an event only in the branch in which it was recorded.
  *
- * Outputs come from the graph's pool. A node does not keep them from being reused by later nodes when the
- * program drops them, only their memory alive; operands from outside are kept, as they may be replaced by
- * nothing. */
+ * Outputs are allocated in the graph's pool. A node keeps their memory alive, but does not keep it from
+ * being reused by later nodes when the program drops the tensors. Operands from outside are kept alive. */
 
 #include "config.h"
 
@@ -36,8 +35,8 @@ typedef struct
   GTorchGraphExec *exec;
   GTorchImpl *predicate;
   guint number;
-  guint stream;    /* the index of its own one */
-  guint n_streams; /* when it began: later ones take part in it alone */
+  guint stream;    /* index of the stream that began the branch */
+  guint n_streams; /* at the beginning; later streams belong to the branch only */
 } GTorchBranch;
 
 struct _GTorchCapture
@@ -50,19 +49,20 @@ struct _GTorchCapture
   GTorchGraphExec *exec;
   const GTorchGraphBackend *backend;
   gpointer native;
-  /* Of the backend's captures: they have the nodes in the same order, and what is between a branch's begin
-   * and end, those of graphs in the graph, too, has come from there. Taken before the other one. */
+  /* Held while the backend captures: its capture then has the nodes in the same order as exec, and all
+   * nodes between begin and end of a branch, those of child graphs included, belong to the branch. Taken
+   * before `lock`. */
   GRecMutex launch_lock;
   GSList *fences;
-  guint n_streams; /* the first is where it began */
+  guint n_streams; /* the first is the one on which the capture began */
   GTorchStream *streams[MAX_STREAMS];
-  guint n_nodes;           /* so far, with those in branches */
-  guint last[MAX_STREAMS]; /* the number of the stream's last node, from 1 on */
+  guint n_nodes;           /* so far, including those in branches */
+  guint last[MAX_STREAMS]; /* number of the stream's last node, from 1 */
   const gchar *last_name[MAX_STREAMS];
   guint clocks[MAX_STREAMS][MAX_STREAMS];
-  GArray *branches; /* of GTorchBranch: those that are open */
-  guint n_branches; /* so far */
-  GError *failure;  /* of a branch */
+  GArray *branches; /* open branches, as GTorchBranch */
+  guint n_branches; /* begun so far */
+  GError *failure;  /* error of a branch */
 };
 
 static gboolean capture_add (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
@@ -89,7 +89,7 @@ gtorch_capture_begin (gpointer graph, GTorchStream *stream, GTorchPool *pool,
   GTorchCapture *capture;
   gpointer native = NULL;
 
-  /* The backend asks whether anything is captured: it is told before there is. */
+  /* Set first, since the backend asks whether anything is being captured. */
   g_atomic_int_inc (&gtorch_n_captures);
   gtorch_pool_set_capturing (pool, TRUE);
   if (backend != NULL && (native = backend->begin (stream, pool, mode, error)) == NULL)
@@ -143,8 +143,8 @@ set_unjoined (GTorchCapture *capture, guint index, const GTorchBranch *branch, G
                branch == NULL
                    ? _ ("graph: stream %p took part in the capture and the first one, %p, did not "
                         "wait for its last work (%s): it must join before the end")
-                   : _ ("graph: stream %p took part in the branch and that of the branch, %p, did "
-                        "not wait for its last work (%s): it must join before the end"),
+                   : _ ("graph: stream %p took part in the branch and the stream of the branch, "
+                        "%p, did not wait for its last work (%s): it must join before the end"),
                capture->streams[index], capture->streams[branch != NULL ? branch->stream : 0],
                capture->last_name[index]);
 }
@@ -174,7 +174,7 @@ gtorch_capture_end (GTorchCapture *capture, gchar **warning, GError **error)
   g_mutex_unlock (&capture->lock);
   if (capture->native != NULL)
     exec->native = capture->backend->end (g_steal_pointer (&capture->native), &reason);
-  /* Not before: the driver crashes if one thread works on a stream while another ends its capture. */
+  /* Done last: the driver crashes if one thread works on a stream while another ends its capture. */
   g_mutex_lock (&capture->lock);
   for (i = 0; i < capture->n_streams; i++)
     gtorch_stream_set_capture (capture->streams[i], NULL);
@@ -284,7 +284,7 @@ gtorch_capture_alias_operand (GTorchImpl *impl, gpointer data)
   return alias;
 }
 
-/* The innermost open branch; NULL. With the lock held, as all of these. */
+/* Returns the innermost open branch or NULL. Called with the lock held, like the functions below. */
 static GTorchBranch *
 open_branch (GTorchCapture *capture)
 {
@@ -293,7 +293,7 @@ open_branch (GTorchCapture *capture)
              : NULL;
 }
 
-/* The number of the branch that the stream is in. */
+/* Returns the number of the branch that the stream is in; 0: none. */
 static guint
 branch_of (GTorchCapture *capture, guint index)
 {
@@ -309,7 +309,7 @@ branch_of (GTorchCapture *capture, guint index)
   return 0;
 }
 
-/* Can the stream add nodes now? */
+/* Returns whether the stream can add nodes now. */
 static gboolean
 check_stream (GTorchCapture *capture, GTorchStream *stream, GError **error)
 {
@@ -329,7 +329,7 @@ check_stream (GTorchCapture *capture, GTorchStream *stream, GError **error)
   return FALSE;
 }
 
-/* How many random calls were captured so far. */
+/* Returns the number of random calls captured so far. */
 static guint
 count_random (GTorchCapture *capture)
 {
@@ -372,7 +372,7 @@ add_node (GTorchCapture *capture, GTorchStream *stream, GTorchGraphNode *node, G
   return result;
 }
 
-/* The same, without a node, for who is about to launch something. */
+/* Checks, before something is launched, that the stream can add nodes. */
 static gboolean
 may_launch (GTorchCapture *capture, GTorchStream *stream, GError **error)
 {
@@ -414,19 +414,19 @@ gtorch_capture_add_child (GTorchCapture *capture, GTorchStream *stream, GTorchGr
 {
   gboolean result;
 
-  /* What the child needs only in between is free memory of its pool. */
+  /* The pool of the capture may reuse memory that the child uses for intermediate results. */
   if (gtorch_graph_exec_uses_pool (child, capture->base.pool))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   _ ("graph: one cannot become part of another that shares its pool of memory: "
-                      "give them pools of their own"));
+                   _ ("graph: a graph cannot become part of another one that shares its "
+                      "memory pool: give each its own pool"));
       return FALSE;
     }
   if (gtorch_graph_exec_get_n_foreign (child) > 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   _ ("graph: one with %u nodes that the library did not launch cannot become part "
-                      "of another"),
+                   _ ("graph: a graph with %u nodes that the library did not launch cannot "
+                      "become part of another one"),
                    gtorch_graph_exec_get_n_foreign (child));
       return FALSE;
     }
@@ -476,7 +476,7 @@ capture_record (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence
   g_mutex_unlock (&capture->lock);
   g_rec_mutex_unlock (&capture->launch_lock);
   if (result && fence->capture == NULL)
-    gtorch_fence_complete (fence, NULL); /* the capture ended in between */
+    gtorch_fence_complete (fence, NULL); /* the capture has ended meanwhile */
   return result;
 }
 
@@ -490,7 +490,7 @@ is_after (GTorchCapture *capture, guint index, const GTorchFence *fence)
   return i == MAX_STREAMS;
 }
 
-/* Is what the fence stands for where the stream, or one that joins, can wait for it? */
+/* Returns why the stream, which may be about to join, cannot wait for the fence, or NULL if it can. */
 static const gchar *
 find_obstacle (GTorchCapture *capture, guint index, const GTorchFence *fence)
 {
@@ -501,7 +501,7 @@ find_obstacle (GTorchCapture *capture, guint index, const GTorchFence *fence)
   if (fence->branch == number)
     return NULL;
   return number != now || fence->branch < number
-             ? _ ("one of both is in a branch of the graph, and the other is not")
+             ? _ ("one of the two is in a branch of the graph, and the other is not")
              : _ ("it was recorded in a branch of the graph, which has ended");
 }
 
@@ -517,7 +517,7 @@ capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, 
   g_mutex_lock (&capture->lock);
   index = find_stream (capture, stream);
   if (capture->exec == NULL)
-    result = TRUE; /* it has just ended, and with it the fence */
+    result = TRUE; /* the capture has just ended, which completes the fence */
   else if (own != NULL && own != capture)
     reason = _ ("another graph captures it");
   else if (stream->device != capture->exec->device)
@@ -528,7 +528,7 @@ capture_join (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence, 
     reason = _ ("too many streams take part");
   else if (own != NULL && fence->branch != branch_of (capture, index)
            && is_after (capture, index, fence))
-    result = TRUE; /* what is after the branch is after all in it, and the other way round */
+    result = TRUE; /* the stream already comes after the fence */
   else if ((reason = find_obstacle (capture, index, fence)) != NULL)
     result = FALSE;
   else if (capture->native == NULL
@@ -588,17 +588,10 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
   g_autoptr (GTorchImpl) flag = NULL;
   gboolean result;
 
-  if (capture->native == NULL && !gtorch_device_is_host (stream->device))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("graph: %s has no branches, since its backend has no graphs of its own"),
-                   gtorch_device_name (stream->device));
-      return FALSE;
-    }
   flag = to_bool (stream, predicate, error);
   if (flag == NULL)
     return FALSE;
-  /* With both locks: no stream comes to take part while it is not clear in what. */
+  /* Holds both locks, so that no stream joins while it is undecided in which branch. */
   g_rec_mutex_lock (&capture->launch_lock);
   g_mutex_lock (&capture->lock);
   result = check_stream (capture, stream, error);
@@ -624,7 +617,7 @@ gtorch_capture_begin_branch (GTorchCapture *capture, GTorchStream *stream, GTorc
   return result;
 }
 
-/* Has the branch's stream waited for those that have come since it began? */
+/* Returns whether the branch's stream has waited for all streams that joined since the branch began. */
 static gboolean
 check_joined (GTorchCapture *capture, const GTorchBranch *branch, GError **error)
 {
@@ -639,7 +632,8 @@ check_joined (GTorchCapture *capture, const GTorchBranch *branch, GError **error
   return TRUE;
 }
 
-/* They leave. Into `streams`, to be let go of without the lock. */
+/* Removes the streams that joined in the branch from the capture and collects them in `streams`, so that
+ * they can be unreferenced after the lock is released. */
 static void
 part (GTorchCapture *capture, const GTorchBranch *branch, GPtrArray *streams)
 {
@@ -686,7 +680,7 @@ gtorch_capture_end_branch (GTorchCapture *capture, GTorchStream *stream, GError 
           capture->backend->end_branch (capture->native, stream, result ? &reason : NULL) && result;
       capture->backend->leave (capture->native, stream);
     }
-  /* Not before: until then what is launched on them would still be captured. */
+  /* Done last: until now the backend would still capture what is launched on these streams. */
   part (capture, branch, streams);
   if (result)
     {

@@ -8,44 +8,45 @@
 
 G_BEGIN_DECLS
 
-/* What graphs are made of; between the files that make and use them. */
+/* The contents of graphs, shared by the files that create and use them. */
 
 typedef struct
 {
   gint ref_count;
-  GTorchSavedCall *call; /* or */
-  GTorchGraphExec
-      *child; /* another graph, replayed in the capture, or a branch of this one, which has … */
-  GTorchImpl *predicate; /* one bool: it is done only where this is true */
-  guint random; /* the place of its first random call among those of the graph, if it has any */
+  GTorchSavedCall *call;  /* a call, or NULL if child is set */
+  GTorchGraphExec *child; /* another graph that was replayed in the capture, or a branch */
+  GTorchImpl *predicate;  /* of a branch: one bool, which says whether to execute it */
+  guint random;           /* index of its first random call within the graph, if it has any */
 } GTorchGraphNode;
 
-/* What each replay asks for comes first: the driver leaves little of it in the caches. */
+/* An executable graph. The members that each replay needs come first, since the driver evicts most of the
+ * caches. */
 struct _GTorchGraphExec
 {
   gint ref_count;
-  guint number;  /* in the order of the captures that share the pool */
-  guint capture; /* under which what it computes was promised, or 0 */
+  guint number;  /* order of capture among graphs of the pool */
+  guint capture; /* number of the capture that promised its results, or 0 */
   guint n_random;
-  const GTorchGraphBackend *backend; /* NULL: the calls are run */
-  gpointer native;                   /* the backend's */
+  const GTorchGraphBackend *backend; /* NULL: the calls are run one by one */
+  gpointer native;                   /* graph of the backend */
   GTorchPool *pool;
-  GPtrArray *pools;   /* NULL: that one; or all that are computed in, by their numbers, borrowed */
-  GPtrArray *written; /* storages from outside that it writes to; borrowed from the nodes */
-  GPtrArray *read;    /* … that it reads */
+  GPtrArray *pools;   /* NULL: only `pool`; else all pools used, by id, borrowed */
+  GPtrArray *written; /* storages from outside that it writes to; borrowed from nodes */
+  GPtrArray *read;    /* storages from outside that it reads; borrowed from nodes */
+  GPtrArray *needed;  /* of GTorchImpl, borrowed from nodes: what other captures compute for it */
   GTorchDevice *device;
   GPtrArray *nodes;
   guint n_foreign;                                  /* nodes that only the device knows */
-  gboolean is_prepared, has_children, has_operands; /* the last: written and read are known */
-  GTorchPool *scratch;                              /* more memory of its own, or NULL */
-  GTorchNote *notes;                                /* of observers */
+  gboolean is_prepared, has_children, has_operands; /* has_operands: written and read are set */
+  GTorchPool *scratch;                              /* additional memory of this graph, or NULL */
+  GTorchNote *notes;                                /* notes of observers */
 };
 
 GTorchGraphNode *gtorch_graph_node_new (void);
 void gtorch_graph_node_unref (gpointer node);
 GTorchGraphExec *gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool);
 
-/* The pools in which a prepared graph computes. */
+/* The number of pools that a prepared graph uses. */
 static inline guint
 gtorch_graph_exec_n_pools (const GTorchGraphExec *exec)
 {
@@ -64,13 +65,13 @@ gtorch_graph_node_is_random (const GTorchGraphNode *node)
   return (node->call->call.op->flags & GTORCH_OP_FLAG_RANDOM) != 0;
 }
 
-/* For captures of a backend: the call, the random one of this number; all of the graph once more, between
- * enter and leave of the capture. */
+/* For captures of a backend, between enter and leave: launch one call, where `random` is its index among
+ * the random calls, or all calls of a graph once more. */
 gboolean gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,
                                    GError **error);
 gboolean gtorch_graph_exec_launch (GTorchGraphExec *exec, gpointer capture, GTorchStream *stream,
                                    guint random, GError **error);
-/* Does it, or a graph in it, compute there? */
+/* Returns whether the graph, or one of its child graphs, uses the pool. */
 gboolean gtorch_graph_exec_uses_pool (GTorchGraphExec *exec, GTorchPool *pool);
 
 G_END_DECLS

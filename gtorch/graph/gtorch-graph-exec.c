@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Graphs: what captures make, replayed. */
+/* Executable graphs: the results of captures, and their replay. */
 
 #include "config.h"
 
@@ -46,6 +46,7 @@ gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool)
   exec->nodes = g_ptr_array_new_with_free_func (gtorch_graph_node_unref);
   exec->written = g_ptr_array_new ();
   exec->read = g_ptr_array_new ();
+  exec->needed = g_ptr_array_new ();
   return exec;
 }
 
@@ -56,7 +57,7 @@ gtorch_graph_exec_ref (GTorchGraphExec *exec)
   return exec;
 }
 
-/* When no replay uses it any more. */
+/* Frees the graph; called when no replay uses it any more. */
 static void
 graph_exec_free (gpointer data)
 {
@@ -66,6 +67,7 @@ graph_exec_free (gpointer data)
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
+  g_ptr_array_unref (exec->needed);
   g_clear_pointer (&exec->pools, g_ptr_array_unref);
   gtorch_pool_set_graph (exec->pool, FALSE);
   gtorch_pool_unref (exec->pool);
@@ -101,7 +103,7 @@ gtorch_graph_exec_get_n_foreign (GTorchGraphExec *exec)
 static void
 add_once (GPtrArray *array, GHashTable *known, GTorchImpl *impl)
 {
-  /* Memory of the pool has no writer of its own: the pool has. */
+  /* Memory of a pool has no writer of its own; the pool has one. */
   if (impl != NULL && !impl->is_number && !gtorch_pool_is_memory (impl->storage)
       && g_hash_table_add (known, impl->storage))
     g_ptr_array_add (array, impl->storage);
@@ -145,6 +147,101 @@ find_operands (GTorchGraphExec *exec)
     }
 }
 
+/* What a graph has computed so far when its nodes run in their order. */
+typedef struct
+{
+  GPtrArray *graphs; /* of GTorchGraphExec: it and the graphs that were replayed in its capture */
+  GHashTable *overwritten; /* addresses of memory, all of which it has written */
+} Computed;
+
+static gboolean
+is_computed (const Computed *computed, const GTorchImpl *impl)
+{
+  guint capture, i;
+  GTorchPool *pool = gtorch_pool_get_capture (impl->storage, &capture);
+
+  if (pool == NULL || g_hash_table_contains (computed->overwritten, impl->storage->data))
+    return TRUE;
+  for (i = 0; i < computed->graphs->len; i++)
+    {
+      const GTorchGraphExec *exec = computed->graphs->pdata[i];
+
+      if (exec->pool == pool && exec->capture == capture)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+static void
+find_needed_by (GTorchGraphExec *exec, const GTorchImpl *impl, const Computed *computed)
+{
+  if (impl != NULL && !impl->is_number && !is_computed (computed, impl))
+    g_ptr_array_add (exec->needed, (gpointer) impl);
+}
+
+/* A node of a branch may not run, so what it overwrites does not count. */
+static void
+find_needed (GTorchGraphExec *exec, const GTorchGraphExec *part, gboolean is_sure,
+             Computed *computed)
+{
+  guint i, j;
+
+  for (i = 0; i < part->nodes->len; i++)
+    {
+      const GTorchGraphNode *node = part->nodes->pdata[i];
+      const GTorchOpCall *call;
+
+      if (node->child != NULL)
+        {
+          find_needed_by (exec, node->predicate, computed);
+          g_ptr_array_add (computed->graphs, node->child);
+          find_needed (exec, node->child, is_sure && node->predicate == NULL, computed);
+          continue;
+        }
+      call = &node->call->call;
+      for (j = 0; j < call->n_inputs; j++)
+        if (gtorch_call_overwrites (call, j))
+          {
+            if (is_sure)
+              g_hash_table_add (computed->overwritten, call->inputs[j]->storage->data);
+          }
+        else if (gtorch_call_takes_values (call))
+          find_needed_by (exec, call->inputs[j], computed);
+    }
+}
+
+static void
+find_all_needed (GTorchGraphExec *exec)
+{
+  g_autoptr (GPtrArray) graphs = g_ptr_array_new ();
+  g_autoptr (GHashTable) overwritten = g_hash_table_new (NULL, NULL);
+  Computed computed = { graphs, overwritten };
+
+  g_ptr_array_add (graphs, exec);
+  find_needed (exec, exec, TRUE, &computed);
+}
+
+/* Fails if the graph reads results of another graph that was never replayed. */
+static G_GNUC_NO_INLINE gboolean
+check_needed (GTorchGraphExec *exec, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->needed->len; i++)
+    {
+      const GTorchImpl *impl = exec->needed->pdata[i];
+
+      if (!gtorch_pool_is_promised (impl->storage))
+        continue;
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("graph: it reads a tensor of shape %s that was not computed: the graph that "
+                      "computes it was never replayed"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static void
 add_pools (GTorchGraphExec *exec, GPtrArray *pools)
 {
@@ -184,7 +281,7 @@ find_pools (GTorchGraphExec *exec)
   exec->pools = pools;
 }
 
-/* One replay at a time uses a pool. */
+/* Locks the pools of the graph, since only one replay at a time may use a pool. */
 static void
 lock_pools (GTorchGraphExec *exec)
 {
@@ -211,12 +308,13 @@ gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
   if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
     return FALSE;
   find_operands (exec);
+  find_all_needed (exec);
   find_pools (exec);
   exec->is_prepared = TRUE;
   return TRUE;
 }
 
-/* In the order of the nodes, as the calls themselves would have drawn. */
+/* Reserves random numbers in the order of the nodes, as the calls themselves would have drawn them. */
 static void
 reserve (GTorchGraphExec *exec, guint64 *numbers)
 {
@@ -239,16 +337,46 @@ reserve (GTorchGraphExec *exec, guint64 *numbers)
     }
 }
 
+/* Reads the predicate of a branch, which the node before it has computed. */
+static gboolean
+read_predicate (GTorchImpl *predicate, gboolean *is_true, GError **error)
+{
+  GTorchDevice *device = gtorch_impl_device (predicate);
+  g_autoptr (GTorchImpl) host = NULL;
+  gboolean was_apart, result;
+
+  if (gtorch_device_is_host (device))
+    {
+      *is_true = *(const guint8 *) gtorch_impl_data (predicate) != 0;
+      return TRUE;
+    }
+  host = gtorch_impl_new (gtorch_device_cpu (), predicate->dtype, predicate->shape,
+                          predicate->n_dims, error);
+  if (host == NULL)
+    return FALSE;
+  was_apart = gtorch_thread.is_apart;
+  gtorch_thread.is_apart = TRUE; /* in a first replay nobody else may read the predicate yet */
+  result = GTORCH_DEVICE_GET_CLASS (device)->copy (device, host, predicate, FALSE, error);
+  gtorch_thread.is_apart = was_apart;
+  if (!result)
+    return FALSE;
+  *is_true = *(const guint8 *) gtorch_impl_data (host) != 0;
+  return TRUE;
+}
+
 static gboolean
 run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
 {
+  gboolean is_true = TRUE;
   guint i;
 
   for (i = 0; i < exec->nodes->len; i++)
     {
       GTorchGraphNode *node = exec->nodes->pdata[i];
 
-      if (node->predicate != NULL && !*(const guint8 *) gtorch_impl_data (node->predicate))
+      if (node->predicate != NULL && !read_predicate (node->predicate, &is_true, error))
+        return FALSE;
+      if (node->predicate != NULL && !is_true)
         continue;
       if (node->child != NULL)
         {
@@ -270,21 +398,21 @@ run_nodes (GTorchGraphExec *exec, const guint64 *numbers, GError **error)
   return TRUE;
 }
 
-/* Of a pool: when what uses it now is done. */
+/* The last work that used a pool before a replay. */
 typedef struct
 {
-  GTorchTimeline *writer; /* NULL: it is */
+  GTorchTimeline *writer; /* NULL: already done */
   guint64 seq;
 } Former;
 
 typedef struct
 {
   GTorchGraphExec *exec;
-  Former *formers;   /* one for each pool */
+  Former *formers;   /* one per pool */
   guint64 numbers[]; /* seed and counter of each random call */
 } Replay;
 
-/* On the stream, which waits for what uses the pools now. */
+/* Prepares a replay on the stream, which waits for the work that uses the pools now. */
 static Replay *
 replay_new (GTorchGraphExec *exec, GTorchStream *stream)
 {
@@ -344,7 +472,7 @@ wait_for_operands (GTorchGraphExec *exec, GError **error)
   return TRUE;
 }
 
-/* Before they are read and written on a stream. */
+/* Checks operands from outside before the stream reads and writes them. */
 static gboolean
 check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
 {
@@ -359,7 +487,7 @@ check_operands (GTorchGraphExec *exec, GTorchStream *stream, GError **error)
   return TRUE;
 }
 
-/* What was promised is there from now on, at the latest when the stream has come here. */
+/* Marks the results of the graph as computed: any later reader waits for the replay. */
 static void
 keep_promises (GTorchGraphExec *exec)
 {
@@ -375,7 +503,7 @@ keep_promises (GTorchGraphExec *exec)
     }
 }
 
-/* How many random calls have their numbers on the stack. */
+/* The maximum number of random calls whose numbers are kept on the stack. */
 #define FEW 16
 
 static gboolean
@@ -450,13 +578,15 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 {
   const gboolean is_native = exec->native != NULL;
 
+  if (gtorch_promises_exist () && !check_needed (exec, error))
+    return FALSE;
   return (is_native
           || (stream->timeline == NULL ? wait_for_operands (exec, error)
                                        : check_operands (exec, stream, error)))
          && gtorch_observe_replay (exec, stream, is_native ? replay_native : replay_calls, error);
 }
 
-/* writers: the name of the node that has written last, by the start of the storage. */
+/* writers: the name of the node that last wrote to a storage, by the storage's address. */
 static void
 write_edge (const GTorchImpl *operand, const gchar *name, GHashTable *writers, GString *text)
 {
@@ -528,7 +658,7 @@ gtorch_graph_exec_write_dot (GTorchGraphExec *exec, GString *text)
   g_string_append (text, "}\n");
 }
 
-/* --- in another capture --- */
+/* --- replay in the capture of another graph --- */
 
 gboolean
 gtorch_graph_launch_call (GTorchStream *stream, const GTorchOpCall *call, guint random,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Graphs with other operands. */
+/* Replaces operands of a graph. */
 
 #include "config.h"
 
@@ -14,7 +14,7 @@
 typedef struct
 {
   GTorchImpl *from, *to;
-  const gchar *outside; /* the operation that uses more of the memory than `from` */
+  const gchar *outside; /* an operation that uses memory outside `from`, or NULL */
   guint n_patched;
 } Rebinding;
 
@@ -36,7 +36,8 @@ node_uses (const GTorchGraphNode *node, const GTorchStorage *storage)
   return FALSE;
 }
 
-/* Bytes from the start of `from` to the operand; negative if it is not all inside. */
+/* Returns the byte offset of the operand within `from`, or a negative number if it is not entirely
+ * inside. */
 static gint64
 place_in (const GTorchImpl *from, const GTorchImpl *operand)
 {
@@ -100,7 +101,8 @@ rebind_predicate (GTorchImpl *predicate, Rebinding *rebinding)
   return rebind_operand (predicate, rebinding);
 }
 
-/* Nodes that do not use it are shared: replays that are under way have the former graph. */
+/* Copies the graph with replaced operands. Nodes that do not use `from` are shared; replays in progress use
+ * the former graph. */
 static GTorchGraphExec *
 exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
 {
@@ -139,9 +141,9 @@ exec_rebind (GTorchGraphExec *exec, Rebinding *rebinding)
   return result;
 }
 
-/* In what a device has captured, addresses are where only its libraries know: so it is captured once more,
- * one operation after the other. What operations need for themselves cannot come from the pool this time:
- * what the graph computes in between is free memory there. */
+/* Captures the graph once more, one operation after the other, since only the device's libraries know where
+ * a captured graph contains addresses. Workspaces of operations cannot come from the graph's pool this
+ * time, which may reuse their memory for intermediate results; they come from `scratch`. */
 static gboolean
 capture_again (GTorchGraphExec *exec, GError **error)
 {
@@ -196,9 +198,8 @@ gtorch_graph_exec_rebind (GTorchGraphExec *exec, GTorchImpl *from, GTorchImpl *t
   result = exec_rebind (exec, &rebinding);
   if (rebinding.outside != NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("graph: %s uses more of the memory than the tensor of shape %s: rebind one "
-                    "that "
-                    "has it all"),
+                 _ ("graph: %s uses more of the memory than the tensor of shape %s: rebind "
+                    "a tensor that covers all of it"),
                  rebinding.outside, gtorch_impl_shape_str (from));
   else if (rebinding.n_patched == 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,

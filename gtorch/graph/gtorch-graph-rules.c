@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What a graph may contain, and when it may be replayed. */
+/* Checks of what a graph may contain, and of when it may be replayed. */
 
 #include "config.h"
 
@@ -164,7 +164,7 @@ gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error)
     return TRUE;
   if (number == first || (before != 0 && number >= before))
     {
-      /* Concurrent replays have no order, so none can be wrong. */
+      /* Concurrent replays have no order, so none can be out of order. */
       __atomic_store_n (&pool->last_replayed, number, __ATOMIC_RELAXED);
       return TRUE;
     }

@@ -12,7 +12,7 @@
 
 #include "device/gtorch-device-private.h"
 #include "io/gtorch-safetensors-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
+#include "elements/gtorch-tensor-bytes-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-task-private.h"
 

@@ -6,12 +6,12 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-iter.h"
 #include "device/gtorch-device-private.h"
 #include "io/gtorch-safetensors-private.h"
 #include "io/gtorch-safetensors.h"
 #include "device/gtorch-scratch-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
+#include "elements/gtorch-tensor-bytes-private.h"
+#include "ops/gtorch-host-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
@@ -176,7 +176,7 @@ write_stream (Save *save, GOutputStream *stream, GCancellable *cancellable,
               gtorch_error_name_op (error, "safetensors");
               return FALSE;
             }
-          gtorch_cpu_copy (flat, host);
+          gtorch_host_copy (flat, host);
           gtorch_impl_unref (host);
           host = flat;
         }

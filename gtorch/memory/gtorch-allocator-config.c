@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What can be configured of an allocator, as text: "max_split_size_mb:128,backend:segments". */
+/* Parses and writes an allocator's configuration as text: "max_split_size_mb:128,backend:segments". */
 
 #include "config.h"
 
@@ -14,14 +14,14 @@
 
 #define MIB         (G_GINT64_CONSTANT (1) << 20)
 #define GRAIN       512
-#define MIN_SPLIT   (20 * MIB) /* segments are as large, and always split */
+#define MIN_SPLIT   (20 * MIB) /* the size of shared segments, which are always split */
 #define MAX_MIB     (G_MAXINT64 / MIB)
 #define MAX_THREADS 128
 
 typedef enum
 {
   BACKEND,
-  SIZE, /* in MiB */
+  SIZE, /* integer, in MiB */
   FRACTION,
   DIVISIONS,
   SWITCH,
@@ -34,7 +34,7 @@ typedef struct
   const gchar *name;
   Kind kind;
   gsize offset;
-  gint64 above; /* sizes: in MiB */
+  gint64 above; /* for sizes: exclusive minimum in MiB */
 } Key;
 
 #define AT(field) G_STRUCT_OFFSET (GTorchAllocatorConfig, field)
@@ -67,7 +67,7 @@ gtorch_allocator_config_init (GTorchAllocatorConfig *config)
   };
 }
 
-/* --- reading --- */
+/* --- parsing --- */
 
 static gboolean
 wrong_value (const gchar *name, const gchar *value, const gchar *rule, GError **error)
@@ -90,13 +90,14 @@ read_divisor (const gchar *text, gint64 *n)
   return read_number (text, 0, 64, n) && (*n & (*n - 1)) == 0;
 }
 
-/* One number for all powers of two, or [256:1,512:2,>:4]: by the power of two, in MiB. */
+/* Parses the divisions of a power of two: one number for all powers of two, or a list by size in MiB, such
+ * as [256:1,512:2,>:4]. */
 static gboolean
 read_divisions (const gchar *name, const gchar *text, gint64 *divisions, GError **error)
 {
   const gchar *const rule =
-      _ ("it is a power of two up to 64, or a list as [256:1,512:2,>:4], by sizes in MiB that are "
-         "powers of two");
+      _ ("it must be a power of two up to 64, or a list such as [256:1,512:2,>:4], by "
+         "sizes in MiB that are powers of two");
   g_auto (GStrv) parts = NULL;
   gint64 all[GTORCH_N_DIVISIONS], size, n;
   gsize length = strlen (text);
@@ -137,7 +138,7 @@ read_divisions (const gchar *name, const gchar *text, gint64 *divisions, GError 
           || (size & (size - 1)) != 0)
         return wrong_value (name, text, rule, error);
       k = g_bit_storage (size) - 1;
-      if (i == 0) /* smaller ones go with the first */
+      if (i == 0) /* smaller sizes have the divisions of the first entry */
         for (next = 0; next < k; next++)
           all[next] = n;
       all[k] = n;
@@ -151,7 +152,7 @@ static gboolean
 read_switch (const Key *key, const gchar *text, gboolean *value, GError **error)
 {
   if (g_ascii_strcasecmp (text, "true") != 0 && g_ascii_strcasecmp (text, "false") != 0)
-    return wrong_value (key->name, text, _ ("it is True or False"), error);
+    return wrong_value (key->name, text, _ ("it must be True or False"), error);
   *value = g_ascii_tolower (text[0]) == 't';
   return TRUE;
 }
@@ -177,12 +178,12 @@ read_value (GTorchAllocatorConfig *config, const Key *key, const gchar *text, GE
         *(gint *) at = GTORCH_BACKEND_ASYNC;
       else
         return wrong_value (key->name, text,
-                            _ ("it is native, arenas, segments or cudaMallocAsync"), error);
+                            _ ("it must be native, arenas, segments or cudaMallocAsync"), error);
       return TRUE;
     case SIZE:
       if (!read_number (text, key->above + 1, MAX_MIB, &n))
         {
-          rule = g_strdup_printf (_ ("it is a number of MiB above %d"), (int) key->above);
+          rule = g_strdup_printf (_ ("it must be a number of MiB above %d"), (int) key->above);
           return wrong_value (key->name, text, rule, error);
         }
       *(gint64 *) at = n * MIB;
@@ -190,7 +191,7 @@ read_value (GTorchAllocatorConfig *config, const Key *key, const gchar *text, GE
     case FRACTION:
       fraction = g_ascii_strtod (text, &end);
       if (end == text || *end != '\0' || !(fraction > 0 && fraction <= 1))
-        return wrong_value (key->name, text, _ ("it is a number above 0 and up to 1"), error);
+        return wrong_value (key->name, text, _ ("it must be a number above 0 and up to 1"), error);
       *(gdouble *) at = fraction;
       return TRUE;
     case DIVISIONS:
@@ -207,7 +208,7 @@ read_value (GTorchAllocatorConfig *config, const Key *key, const gchar *text, GE
       return TRUE;
     case THREADS:
       if (!read_number (text, 1, MAX_THREADS, &n) || (n & (n - 1)) != 0)
-        return wrong_value (key->name, text, _ ("it is a power of two up to 128"), error);
+        return wrong_value (key->name, text, _ ("it must be a power of two up to 128"), error);
       *(gint64 *) at = n;
       return TRUE;
     default:
@@ -232,12 +233,14 @@ read_item (GTorchAllocatorConfig *config, const gchar *item, GError **error)
         return FALSE;
       }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: “%s” is not a key; keys are as max_split_size_mb and backend"),
+               _ ("allocator: “%s” is not a key; max_split_size_mb and backend are keys, "
+                  "for example"),
                gtorch_name_str (name));
   return FALSE;
 }
 
-/* variable: where the text comes from; what is wrong is told once and left out. NULL: it is an error. */
+/* Parses the text. If it comes from an environment variable, wrong items are ignored, with one warning
+ * each; with variable NULL they are errors. */
 static gboolean
 parse (GTorchAllocatorConfig *config, const gchar *text, const gchar *variable, GError **error)
 {
@@ -265,7 +268,7 @@ parse (GTorchAllocatorConfig *config, const gchar *text, const gchar *variable, 
               return FALSE;
             }
           if (gtorch_env_is_news (variable, item->str))
-            g_warning ("%s: %s, and is ignored", variable, wrong->message);
+            g_warning ("%s: %s; this setting is ignored", variable, wrong->message);
         }
       g_string_truncate (item, 0);
       if (*at == '\0')
@@ -281,7 +284,7 @@ gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
   return parse (config, text, NULL, error);
 }
 
-/* --- writing --- */
+/* --- formatting --- */
 
 static void
 print_fraction (GString *text, gdouble fraction)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What an allocator remembers, and how it is now, as the file that PyTorch's memory viewer reads: a pickle
- * of protocol 2 of dictionaries, lists, strings and numbers. */
+/* The history and the present state of an allocator, in the format that PyTorch's memory viewer reads: a
+ * pickle of protocol 2 with dictionaries, lists, strings and numbers. */
 
 #include "config.h"
 
@@ -21,7 +21,7 @@
 struct _GTorchMemorySite
 {
   gint ref_count;
-  const gchar *op; /* static; NULL: not within an operation */
+  const gchar *op; /* static; NULL outside operations */
   GTorchSite site;
 };
 
@@ -30,7 +30,7 @@ typedef struct
   GTorchMemoryAction action;
   guint64 address, size, stream, pool_id;
   gint64 time_us;
-  gsize available; /* oom */
+  gsize available; /* free memory of the device, for OOM entries */
   GTorchMemorySite *site;
 } Entry;
 
@@ -38,7 +38,7 @@ struct _GTorchHistory
 {
   GMutex lock;
   GTorchHistoryLevel level;
-  Entry *entries; /* a ring */
+  Entry *entries; /* ring buffer */
   gsize max, first, n;
 };
 
@@ -62,7 +62,7 @@ gtorch_history_level_get_type (void)
   return type;
 }
 
-/* --- sites --- */
+/* --- allocation sites --- */
 
 GTorchMemorySite *
 gtorch_memory_site_new (void)
@@ -90,7 +90,7 @@ gtorch_memory_site_unref (GTorchMemorySite *self)
     g_free (self);
 }
 
-/* --- the ring --- */
+/* --- the ring buffer --- */
 
 static void
 drop_first (GTorchHistory *self)
@@ -137,21 +137,21 @@ gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64
 /**
  * gtorch_allocator_record_history:
  * @self: an allocator
- * @level: what to remember
- * @max_entries: how many allocations and the like to remember; older ones are forgotten
+ * @level: what to record
+ * @max_entries: the maximum number of events to keep; older ones are dropped
  * @error: return location for an error
  *
- * Begins to remember where memory was allocated, for [method@Allocator.snapshot].
+ * Starts recording where memory is allocated, for [method@Allocator.snapshot].
  *
- * A place is the name of the operation, where there is one, and the functions of C that led there, of
- * which those are known by name that their libraries export. What was remembered before is
- * forgotten. An allocation takes some microseconds more.
+ * A record contains the name of the operation, if there is one, and a backtrace of C functions; functions
+ * that their library does not export have no name. Earlier records are dropped. Recording adds some
+ * microseconds to each allocation.
  *
- * With any level but %GTORCH_HISTORY_NEVER, an error that there is no more memory names the five places whose
- * tensors hold most.
+ * With any level but %GTORCH_HISTORY_NEVER, out-of-memory errors name the five allocation sites whose
+ * tensors hold the most memory.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, %GTORCH_ERROR_INVALID for a
- *   @level that there is not
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, with %GTORCH_ERROR_INVALID
+ *   if @level is not a member of the enumeration
  *
  * Since: 0.1
  */
@@ -166,7 +166,7 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
   if (self->list_blocks == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("allocator: the one of %s keeps no history"),
+                   _ ("allocator: that of %s cannot record a history"),
                    gtorch_device_name (self->device));
       return FALSE;
     }
@@ -208,13 +208,13 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
   return TRUE;
 }
 
-/* --- the largest places --- */
+/* --- the sites that hold the most memory --- */
 
 #define MAX_PLACES 5
 
 typedef struct
 {
-  GTorchMemorySite *site; /* owned */
+  GTorchMemorySite *site; /* owned reference */
   guint64 n_bytes;
   guint n;
 } Place;
@@ -281,8 +281,8 @@ gtorch_allocator_describe_places (GTorchAllocator *self)
   if (self->list_blocks == NULL)
     return NULL;
   if (!gtorch_allocator_has_history (self, GTORCH_HISTORY_STATE))
-    return g_strdup (_ ("; after record_history of the allocator this also says where the largest "
-                        "tensors were made"));
+    return g_strdup (_ ("; if record_history of the allocator was called, this also says where "
+                        "the largest tensors were made"));
   blocks = g_array_new (FALSE, FALSE, sizeof (GTorchBlockInfo));
   g_array_set_clear_func (blocks, block_info_clear);
   self->list_blocks (self->device, blocks);
@@ -314,7 +314,7 @@ gtorch_allocator_describe_places (GTorchAllocator *self)
       g_autofree gchar *size = g_format_size_full (place->n_bytes, G_FORMAT_SIZE_IEC_UNITS);
       g_autofree gchar *where = gtorch_site_to_string (&place->site->site);
 
-      /* 3 × randn, together 96 MiB, in train (program+0x1234) */
+      /* Example: 3 × randn, together 96 MiB, in train (program+0x1234) */
       g_string_append_printf (text, _ ("; %u × %s, together %s, in %s"), place->n,
                               place->site->op != NULL ? place->site->op : _ ("memory"), size,
                               where);
@@ -322,7 +322,7 @@ gtorch_allocator_describe_places (GTorchAllocator *self)
   return g_string_free (text, FALSE);
 }
 
-/* --- the pickle --- */
+/* --- pickling --- */
 
 typedef GByteArray Pickle;
 
@@ -367,14 +367,15 @@ put_string (Pickle *pickle, const gchar *text)
 static void
 begin (Pickle *pickle, gchar kind)
 {
-  put_byte (pickle, kind == '{' ? '}' : ']'); /* an empty one */
+  put_byte (pickle, kind == '{' ? '}' : ']'); /* an empty container */
   put_byte (pickle, '(');
 }
 
 static void
 end (Pickle *pickle, gchar kind)
 {
-  put_byte (pickle, kind == '{' ? 'u' : 'e'); /* puts in what came since the mark */
+  put_byte (pickle,
+            kind == '{' ? 'u' : 'e'); /* SETITEMS or APPENDS: adds the items since the mark */
 }
 
 static void
@@ -443,7 +444,8 @@ put_pool_id (Pickle *pickle, const gchar *key, guint64 id)
   put_byte (pickle, 0x86);
 }
 
-/* Blocks that follow each other belong to one segment, if they say so. */
+/* Writes one segment and returns the number of its blocks: the first block and those after it that do not
+ * begin a segment. */
 static guint
 put_segment (Pickle *pickle, GTorchAllocator *self, const GTorchBlockInfo *blocks, guint n)
 {
@@ -607,11 +609,11 @@ gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id, GError **e
  * @self: an allocator
  * @error: return location for an error
  *
- * Makes a picture of all memory of the allocator, with what
- * [method@Allocator.record_history] has remembered.
+ * Creates a snapshot of all memory of the allocator, with the events that [method@Allocator.record_history]
+ * has recorded.
  *
- * It is a pickle as PyTorch's `torch.cuda.memory._snapshot()` gives it: written into a file, as
- * [method@Allocator.save_snapshot] does, it can be looked at with the viewer at
+ * The snapshot is a pickle in the format of PyTorch's `torch.cuda.memory._snapshot()`. Written to a file,
+ * as [method@Allocator.save_snapshot] does, it can be opened in the viewer at
  * https://pytorch.org/memory_viz.
  *
  * Returns: (transfer full): the pickle; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
@@ -632,8 +634,8 @@ gtorch_allocator_snapshot (GTorchAllocator *self, GError **error)
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Writes what [method@Allocator.snapshot] gives into a file, as [func@safetensors_save_file] does it: all
- * of it is there, or nothing has changed.
+ * Writes the result of [method@Allocator.snapshot] to a file, atomically as in
+ * [func@safetensors_save_file]: either the whole snapshot is written or the file is not changed.
  *
  * ```c
  * g_autoptr (GFile) file = g_file_new_for_path ("snapshot.pickle");

@@ -11,12 +11,12 @@ G_BEGIN_DECLS
 
 /**
  * GTorchHistoryLevel:
- * @GTORCH_HISTORY_NEVER: nothing
- * @GTORCH_HISTORY_STATE: where each block that is in use was allocated
- * @GTORCH_HISTORY_ALLOC: that, and all that was allocated and freed, with where it was allocated
- * @GTORCH_HISTORY_ALL: that, with where it was freed
+ * @GTORCH_HISTORY_NEVER: record nothing
+ * @GTORCH_HISTORY_STATE: record where each live block was allocated
+ * @GTORCH_HISTORY_ALLOC: also record all allocations and frees, with where the memory was allocated
+ * @GTORCH_HISTORY_ALL: also record where memory was freed
  *
- * What an allocator remembers.
+ * The events that an allocator records.
  *
  * Since: 0.1
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What is asked and said when a device has no more memory. */
+/* The signals and the error message of an allocator that is out of memory. */
 
 #include "config.h"
 
@@ -10,8 +10,8 @@
 #include "device/gtorch-thread-private.h"
 #include "memory/gtorch-allocator-private.h"
 
-/* How long a thread waits for the owner's main loop to begin with a signal, and to end with it. The owner
- * may just be waiting for that thread. */
+/* How long an allocating thread waits for the owner's main loop to start emitting a signal. The owner may
+ * itself be waiting for that thread. */
 gint64 gtorch_allocator_patience = G_USEC_PER_SEC / 2;
 #define END_TIMEOUT (10 * G_USEC_PER_SEC)
 
@@ -23,7 +23,7 @@ enum
 };
 
 static guint signals[N_SIGNALS];
-static __thread gboolean is_asking; /* a handler that allocates is not asked again */
+static __thread gboolean is_asking; /* prevents recursion when a handler allocates */
 
 typedef struct
 {
@@ -55,7 +55,7 @@ question_unref (gpointer data)
   g_free (self);
 }
 
-/* In the owner's thread. */
+/* Emits the signal; called in the owner's thread. */
 static gboolean
 ask_here (GTorchAllocator *self, guint signal, guint64 n_bytes)
 {
@@ -164,11 +164,11 @@ gtorch_allocator_add_signals (GTorchAllocatorClass *klass)
    * @self: the allocator
    * @n_bytes: how much is about to be allocated
    *
-   * The device has no more memory, not even after everything was given back that is merely kept.
+   * The device is out of memory, even after all cached memory was returned to it.
    *
-   * Whoever holds tensors that nobody needs should drop them. Emitted in the thread that used the
-   * device first, inside of an allocation; when another thread allocates, from the main context of
-   * that one, if it runs.
+   * Handlers should drop tensors that are no longer needed. Emitted during an allocation, in the thread
+   * that used the device first; if another thread allocates, from the main context of the first thread, if
+   * that is running.
    *
    * Since: 0.1
    */
@@ -180,10 +180,10 @@ gtorch_allocator_add_signals (GTorchAllocatorClass *klass)
    * @self: the allocator
    * @n_bytes: how much was to be allocated
    *
-   * An allocation is about to fail with %GTORCH_ERROR_OUT_OF_MEMORY. Emitted as
-   * [signal@Allocator::memory-pressure] is, after it.
+   * An allocation is about to fail with %GTORCH_ERROR_OUT_OF_MEMORY. Emitted after
+   * [signal@Allocator::memory-pressure] and in the same way.
    *
-   * Returns: %TRUE if there is room now and the allocation shall be tried again
+   * Returns: %TRUE if the handler has freed memory and the allocation should be retried
    *
    * Since: 0.1
    */
@@ -230,7 +230,7 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
     {
       g_autofree gchar *size = g_format_size_full (others, G_FORMAT_SIZE_IEC_UNITS);
 
-      g_string_append_printf (hints, _ ("; %s are with other programs and libraries"), size);
+      g_string_append_printf (hints, _ ("; %s are used by other programs and libraries"), size);
     }
   if (private > 0)
     {
@@ -240,15 +240,15 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
                               size);
     }
   if (unused >= n_bytes && !is_cpu && self->config.backend == GTORCH_BACKEND_SEGMENTS)
-    g_string_append (hints, _ ("; memory is in pieces: backend:arenas or max_split_size_mb in "
+    g_string_append (hints, _ ("; memory is fragmented: backend:arenas or max_split_size_mb in "
                                "GTORCH_ALLOC_CONF may help"));
   else if (unused >= n_bytes && !is_cpu)
-    g_string_append (hints, _ ("; memory is in pieces: tensors of different life on streams of "
-                               "their own may help"));
+    g_string_append (hints, _ ("; memory is fragmented: separate streams for tensors of different "
+                               "lifetimes may help"));
   if (held > total / 2 && !gtorch_thread.no_grad)
     g_string_append (hints,
-                     _ ("; smaller batches, gradient accumulation or 16-bit floats need less, and "
-                        "so does what needs no gradients with the grad mode off"));
+                     _ ("; smaller batches, gradient accumulation or 16-bit floats need less, "
+                        "and so does code without gradients if the grad mode is off"));
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
                   "hold %s, and %s are reserved but unallocated, the largest piece of them being "

@@ -5,22 +5,23 @@
 
 #include <gtorch/memory/gtorch-allocator.h>
 #include <gtorch/device/gtorch-device-private.h>
+#include <gtorch/base/gtorch-internal-private.h>
 
 G_BEGIN_DECLS
 
-/* What is counted, of all storages and apart for small ones (up to 1 MiB) and large ones. In the order of
- * the keys. */
+/* The counters, each kept for all storages and separately for small (up to 1 MiB) and large ones; in the
+ * order of the keys. */
 typedef enum
 {
   GTORCH_STAT_ALLOCATION,           /* storages that tensors hold */
-  GTORCH_STAT_SEGMENT,              /* pieces of memory from the driver */
-  GTORCH_STAT_ACTIVE,               /* … or that streams still use */
-  GTORCH_STAT_INACTIVE_SPLIT,       /* free blocks that share a piece with active ones */
-  GTORCH_STAT_ALLOCATED_BYTES,      /* as GTORCH_STAT_ALLOCATION, rounded */
-  GTORCH_STAT_RESERVED_BYTES,       /* of the pieces */
-  GTORCH_STAT_ACTIVE_BYTES,         /* … */
-  GTORCH_STAT_INACTIVE_SPLIT_BYTES, /* that cannot be given back */
-  GTORCH_STAT_REQUESTED_BYTES,      /* as GTORCH_STAT_ACTIVE_BYTES, before rounding */
+  GTORCH_STAT_SEGMENT,              /* segments allocated from the driver */
+  GTORCH_STAT_ACTIVE,               /* storages that tensors hold or streams still use */
+  GTORCH_STAT_INACTIVE_SPLIT,       /* free blocks in segments with active ones */
+  GTORCH_STAT_ALLOCATED_BYTES,      /* size of GTORCH_STAT_ALLOCATION, rounded */
+  GTORCH_STAT_RESERVED_BYTES,       /* size of GTORCH_STAT_SEGMENT */
+  GTORCH_STAT_ACTIVE_BYTES,         /* size of GTORCH_STAT_ACTIVE */
+  GTORCH_STAT_INACTIVE_SPLIT_BYTES, /* size of GTORCH_STAT_INACTIVE_SPLIT */
+  GTORCH_STAT_REQUESTED_BYTES,      /* GTORCH_STAT_ACTIVE_BYTES before rounding */
   GTORCH_N_STATS,
 } GTorchStat;
 
@@ -32,8 +33,8 @@ enum
   GTORCH_N_POOLS,
 };
 
-/* Of one number: how it is, how high it was since the peaks were reset, how much was ever added since
- * the totals were. What was taken away follows from what it was then. */
+/* A counter: its current value, its peak since the peaks were reset, the total added since the totals were
+ * reset, and the value at that time, from which the total removed follows. */
 typedef struct
 {
   gint64 current, peak, added, base;
@@ -55,22 +56,21 @@ typedef enum
 {
   GTORCH_BACKEND_ARENAS,
   GTORCH_BACKEND_SEGMENTS,
-  GTORCH_BACKEND_ASYNC, /* the driver's own pool, in the order of a stream */
+  GTORCH_BACKEND_ASYNC, /* the driver's stream-ordered memory pool */
 } GTorchAllocatorBackend;
 
 #define GTORCH_N_DIVISIONS 16
 
-/* What can be configured; sizes in bytes. The last three mean nothing here, and are kept. */
+/* The configuration; sizes in bytes. The last three fields have no effect here and are only stored. */
 typedef struct
 {
   gint backend;
-  gint64 max_split_size; /* -1: no limit */
-  gint64
-      max_non_split_rounding; /* how much more than asked for a block may have that is not split */
-  gint64 divisions[GTORCH_N_DIVISIONS];   /* of a power of two from 1 MiB on; 0: none */
-  gdouble gc_threshold;                   /* 0: none */
+  gint64 max_split_size;         /* -1: no limit */
+  gint64 max_non_split_rounding; /* allowed excess over the request of a block that is not split */
+  gint64 divisions[GTORCH_N_DIVISIONS];   /* of a power of two, from 1 MiB on; 0: none */
+  gdouble gc_threshold;                   /* 0: no garbage collection */
   gdouble fraction;                       /* of the device's memory that may be reserved */
-  gint64 host_register, register_threads; /* of pinned memory */
+  gint64 host_register, register_threads; /* for pinned memory */
   gint64 release_lock, background_threads, reuse_in_capture;
 } GTorchAllocatorConfig;
 
@@ -81,29 +81,29 @@ struct _GTorchAllocator
 {
   GObject parent_instance;
   GTorchDevice *device;         /* lives as long as the process */
-  GMainContext *context;        /* of the thread that made it: where signals are emitted */
-  GMutex config_lock;           /* of changes */
-  GTorchAllocatorConfig config; /* numbers are read without the lock: one after the other */
-  gint caching;                 /* atomically */
-  gint started;                 /* atomically: the backend has been chosen for good */
+  GMainContext *context;        /* where signals are emitted: that of the creating thread */
+  GMutex config_lock;           /* held while the configuration changes */
+  GTorchAllocatorConfig config; /* its numbers are read one by one without the lock */
+  gint caching;                 /* atomic */
+  gint started;                 /* atomic: the backend can no longer be changed */
   GTorchMemorySource
       *source;             /* of the program; NULL: the driver. Under config_lock until started */
-  gint64 promised;         /* bytes being asked of the driver; under stats_lock */
-  gint64 private_reserved; /* of private pools; likewise */
-  gint history_level;      /* GTorchHistoryLevel; atomically */
-  GTorchHistory *history;  /* made late; atomically */
-  /* Appends a GTorchBlockInfo for each block, in the order of addresses within a segment. NULL: there is
-   * no history and no snapshot. */
+  gint64 promised;         /* bytes being requested from the driver; under stats_lock */
+  gint64 private_reserved; /* bytes reserved by private pools; under stats_lock */
+  gint history_level;      /* GTorchHistoryLevel; atomic */
+  GTorchHistory *history;  /* created lazily; atomic */
+  /* Appends a GTorchBlockInfo for each block, in order of addresses within a segment. NULL: history and
+   * snapshots are not supported. */
   void (*list_blocks) (GTorchDevice *device, GArray *blocks);
-  /* Puts what threads keep at hand to the other free memory; NULL: they keep nothing. */
+  /* Returns the blocks that threads cache to the shared free memory; NULL: threads cache none. */
   void (*settle) (GTorchDevice *device);
-  /* Numbers change together under a lock that is held for a few instructions, so that no reader sees, and
-   * no peak keeps, a state that never was. */
+  /* A spin lock under which related counters change together, so that readers and peaks never see an
+   * inconsistent state. */
   gint stats_lock;
   GTorchMemoryStats stats;
 };
 
-/* Of what is held for a few instructions. */
+/* Spin locks, which are held for a few instructions only. */
 static inline void
 gtorch_spin_lock (gint *lock)
 {
@@ -133,7 +133,7 @@ gtorch_allocator_unlock_stats (GTorchAllocator *self)
   gtorch_spin_unlock (&self->stats_lock);
 }
 
-/* The rest: with the lock held. */
+/* The following functions are called with stats_lock held. */
 
 static inline void
 gtorch_counter_add (GTorchCounter *counter, gint64 n)
@@ -153,7 +153,7 @@ gtorch_stats_add (GTorchMemoryStats *stats, guint pool, GTorchStat stat, gint64 
   gtorch_counter_add (&stats->counters[pool][stat], n);
 }
 
-/* Its peak begins again, or what it only ever adds. */
+/* Resets the peak to the current value, or the accumulated totals to 0. */
 static inline void
 gtorch_counter_reset (GTorchCounter *counter, gboolean accumulated)
 {
@@ -172,9 +172,9 @@ gtorch_counter_freed (const GTorchCounter *counter)
   return counter->added - (counter->current - counter->base);
 }
 
-/* All of them at one moment. */
+/* Copies all counters at one moment. */
 void gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats);
-/* What the keys name; FALSE if there is none of that name (gtorch-allocator-stats.c). */
+/* Gets the counter that the key names; returns FALSE if there is none (gtorch-allocator-stats.c). */
 gboolean gtorch_memory_stats_find (const GTorchMemoryStats *stats, GTorchDevice *device,
                                    const gchar *key, gint64 *value);
 gchar **gtorch_memory_stats_keys (const GTorchMemoryStats *stats, GTorchDevice *device);
@@ -202,67 +202,69 @@ enum
   GTORCH_BLOCK_ALLOCATED,
 };
 
-/* What a snapshot says of a block. */
+/* A block in a snapshot. */
 typedef struct
 {
   guint64 address, size, requested, stream, pool_id;
   guint8 state, pool;
   gboolean begins_segment, is_expandable;
-  GTorchMemorySite *site; /* a reference; NULL */
+  GTorchMemorySite *site; /* owned reference or NULL */
 } GTorchBlockInfo;
 
-/* The name of the operation that allocates in this thread; NULL. */
-extern __thread const gchar *gtorch_memory_site_op G_GNUC_INTERNAL;
+/* The name of the operation that is allocating in this thread, or NULL. */
+extern __thread const gchar *gtorch_memory_site_op GTORCH_INTERNAL;
 
-/* TRUE once there was a history: then gtorch_launch_new_output() makes outputs. */
+/* TRUE once a history has been recorded: from then on gtorch_launch_new_output() creates outputs. */
 extern gboolean gtorch_memory_wants_ops;
 
-/* Where the thread is. */
+/* Returns a record of where this thread is: operation and backtrace. */
 GTorchMemorySite *gtorch_memory_site_new (void);
 GTorchMemorySite *gtorch_memory_site_ref (GTorchMemorySite *self);
 void gtorch_memory_site_unref (GTorchMemorySite *self);
 
-/* TRUE if the history is at least of the level. */
+/* Returns whether at least this level of history is recorded. */
 static inline gboolean
 gtorch_allocator_has_history (GTorchAllocator *self, gint level)
 {
   return G_UNLIKELY (__atomic_load_n (&self->history_level, __ATOMIC_RELAXED) >= level);
 }
 
-/* available: what the device has free, of an OOM. */
+/* Adds an event to the history. available: the device's free memory, for OOM events. */
 void gtorch_allocator_note (GTorchAllocator *self, GTorchMemoryAction action, guint64 address,
                             gsize size, guint64 stream, guint64 pool_id, GTorchMemorySite *site,
                             gsize available);
-/* Of the pool alone; 0: of everything. */
+/* Takes a snapshot of one pool, or of all memory if pool_id is 0. */
 GBytes *gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id,
                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-/* For the message of an OOM: where the tensors were made that take most, or how to know; NULL. */
+/* Returns the text for an OOM message about the sites whose tensors hold the most memory, or about how to
+ * find them; may return NULL. */
 gchar *gtorch_allocator_describe_places (GTorchAllocator *self);
 
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);
-/* Changes what the text names; on failure nothing is changed. */
+/* Changes the settings that the text names; on failure nothing changes. */
 gboolean gtorch_allocator_config_parse (GTorchAllocatorConfig *config, const gchar *text,
                                         GError **error);
 gchar *gtorch_allocator_config_print (const GTorchAllocatorConfig *config);
-/* From the environment; what is wrong is warned of once and left out. */
+/* Reads the configuration from the environment; wrong items are ignored, with one warning each. */
 void gtorch_allocator_config_read (GTorchAllocator *self);
-/* As the memory of a request is: a multiple of 512 bytes. */
+/* Returns the size of the memory for a request: a multiple of 512 bytes. */
 gsize gtorch_allocator_config_round (const GTorchAllocatorConfig *config, gsize n_bytes);
 
-/* May n more bytes be asked of the driver? They are promised until the call with FALSE. */
+/* Returns whether n_bytes more may be requested from the driver. They then count as promised until the call
+ * with promise FALSE. */
 gboolean gtorch_allocator_promise (GTorchAllocator *self, gsize n_bytes, gboolean promise);
-/* --- when there is no more (gtorch-allocator-pressure.c); without a lock held --- */
-/* With an owner whose main loop does not turn, in microseconds; tests have more. */
+/* --- out of memory (gtorch-allocator-pressure.c); called without a lock held --- */
+/* How long to wait for an owner whose main loop does not run, in microseconds; tests set more. */
 extern gint64 gtorch_allocator_patience;
-/* Asks the application to drop what it can; TRUE if anybody was asked. */
+/* Asks the application to drop tensors; returns TRUE if a handler was called. */
 gboolean gtorch_allocator_memory_pressure (GTorchAllocator *self, guint64 n_bytes);
-gboolean gtorch_device_manager_memory_pressure (GTorchDevice *device, guint64 n_bytes);
-/* TRUE if somebody has made room. */
+/* Emits out-of-memory; returns TRUE if a handler has freed memory. */
 gboolean gtorch_allocator_out_of_memory (GTorchAllocator *self, guint64 n_bytes);
 void gtorch_allocator_add_signals (GTorchAllocatorClass *klass);
-/* available: of the device, by the driver; largest: free block of the allocator. */
+/* Sets the error. available: free memory of the device as reported by the driver; largest: the largest free
+ * block of the allocator. */
 void gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available, gsize largest,
                                GError **error);
 

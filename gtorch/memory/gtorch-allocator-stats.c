@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The names of what allocators count, and the table of it for people. */
+/* The names of the allocators' statistics, and their table for users. */
 
 #include "config.h"
 
@@ -177,7 +177,7 @@ add_line (GString *text, gchar fill)
   g_string_append (text, "|\n");
 }
 
-/* In the unit that suits `scale`, one for the rows of a metric. */
+/* Appends a number in the unit that suits `scale`, so that all rows of a metric have the same unit. */
 static void
 add_number (GString *text, gint64 value, gint64 scale, gboolean is_size)
 {

@@ -10,21 +10,20 @@
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-text-private.h"
 
-/* PyTorch's bound: smaller requests share segments of this size. */
+/* The size of the segments that smaller requests share, as in PyTorch. */
 #define MAX_UNSPLIT (G_GUINT64_CONSTANT (20) << 20)
 
 /**
  * GTorchAllocator:
  *
- * Where the tensors of a device have their memory from.
+ * The allocator of a device's tensors.
  *
- * A tensor that goes leaves its memory to the next one of its stream without a word to the driver,
- * which would have to wait for the GPU. Programs that show what a GPU has free therefore show memory
- * as used that is merely kept ([property@Allocator:cached]); [method@Allocator.trim] gives that
- * back.
+ * When a tensor is freed, its memory goes to the next tensor of its stream without a call of the driver,
+ * which would have to wait for the GPU. Programs that show a GPU's free memory therefore show cached memory
+ * as used ([property@Allocator:cached]); [method@Allocator.trim] returns that to the device.
  *
- * There is one object for each device, [method@Device.get_allocator], and it lives as long as the
- * process. It counts everything under the names that PyTorch's `memory_stats()` has:
+ * There is one object for each device, [method@Device.get_allocator], and it lives as long as the process.
+ * Its statistics have the names of PyTorch's `memory_stats()`:
  *
  * ```c
  * GTorchAllocator *allocator = gtorch_device_get_allocator (device);
@@ -34,14 +33,15 @@
  * g_print ("at most %" G_GUINT64_FORMAT " bytes\n%s", peak, table);
  * ```
  *
- * What PyTorch understands in `PYTORCH_CUDA_ALLOC_CONF` is understood here, there and in
- * `PYTORCH_ALLOC_CONF` and `GTORCH_ALLOC_CONF`, the last of which comes first. `GTORCH_ALLOC=segments`
- * and `backend:segments` choose pieces of memory of the sizes that PyTorch takes instead of pages
- * under one range of addresses; so does a GPU that cannot do the latter. `GTORCH_NO_MEMORY_CACHING=1` and
- * `PYTORCH_NO_CUDA_MEMORY_CACHING=1` turn [property@Allocator:caching] off.
+ * The environment variables `GTORCH_ALLOC_CONF`, `PYTORCH_ALLOC_CONF` and `PYTORCH_CUDA_ALLOC_CONF`, the
+ * first of them taking precedence, accept the syntax of PyTorch's `PYTORCH_CUDA_ALLOC_CONF`.
+ * `GTORCH_ALLOC=segments` and `backend:segments` choose segments of the sizes that PyTorch uses instead of
+ * pages mapped into one range of addresses; a GPU that cannot map pages uses segments as well.
+ * `GTORCH_NO_MEMORY_CACHING=1` and `PYTORCH_NO_CUDA_MEMORY_CACHING=1` turn [property@Allocator:caching]
+ * off.
  *
- * The numbers of a GPU are exact, those of one call from one moment. On the CPU a thread counts for
- * itself: there the current numbers are exact, and peaks are to 64 KiB a thread.
+ * The statistics of a GPU are exact, and those returned by one call are from one moment. On the CPU each
+ * thread counts for itself: there current values are exact, and peaks are exact to 64 KiB per thread.
  *
  * Since: 0.1
  */
@@ -68,7 +68,7 @@ gtorch_allocator_constructed (GObject *object)
   gtorch_allocator_config_read (self);
 }
 
-/* There is one for each device; without a device it is the CPU's that is meant. */
+/* Returns the device's only allocator; without a device, the CPU's. */
 static GObject *
 gtorch_allocator_constructor (GType type, guint n_properties, GObjectConstructParam *properties)
 {
@@ -99,7 +99,7 @@ gtorch_allocator_finalize (GObject *object)
 static void
 gtorch_allocator_set_device (GTorchAllocator *self, GTorchDevice *device)
 {
-  self->device = device; /* it lives longer */
+  self->device = device; /* outlives the allocator */
 }
 
 typedef GTorchAllocator Self;
@@ -108,7 +108,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:device:
    *
-   * The device whose memory it is.
+   * The device whose memory it allocates.
    *
    * Since: 0.1
    */
@@ -119,7 +119,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:allocated:
    *
-   * How many bytes tensors hold, rounded as the allocator rounds.
+   * The bytes that tensors hold, rounded up as the allocator rounds.
    *
    * Since: 0.1
    */
@@ -127,7 +127,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:peak-allocated:
    *
-   * The most bytes that tensors held since [method@Allocator.reset_peak].
+   * The maximum of bytes that tensors held since [method@Allocator.reset_peak].
    *
    * Since: 0.1
    */
@@ -135,7 +135,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:reserved:
    *
-   * How many bytes the allocator has taken from the device: what tensors hold and what it keeps.
+   * The bytes that the allocator has reserved on the device: what tensors hold and what is cached.
    *
    * Since: 0.1
    */
@@ -143,7 +143,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:peak-reserved:
    *
-   * The most bytes that the allocator had since [method@Allocator.reset_peak].
+   * The maximum of bytes that the allocator had reserved since [method@Allocator.reset_peak].
    *
    * Since: 0.1
    */
@@ -151,7 +151,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:cached:
    *
-   * How many bytes the allocator keeps that no tensor holds.
+   * The bytes that are reserved but that no tensor holds.
    *
    * Since: 0.1
    */
@@ -159,8 +159,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:fragmentation:
    *
-   * The part, 0 to 1, of what the allocator has that is free but cannot be given back, since
-   * tensors hold memory in the same piece.
+   * The fraction, 0 to 1, of the reserved memory that is free but cannot be returned to the device, since
+   * tensors hold memory in the same segment.
    *
    * Since: 0.1
    */
@@ -168,7 +168,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:memory-fraction:
    *
-   * How much of the device's memory may be reserved, above 0 and up to 1.
+   * The fraction of the device's memory that may be reserved, above 0 and up to 1.
    *
    * Since: 0.1
    */
@@ -179,8 +179,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:max-split-size:
    *
-   * From how many bytes on blocks are not split, which is said to help against fragmentation;
-   * above 20 MiB. %G_MAXUINT64: all are. Of the segments only; arenas give back single pages.
+   * The size in bytes from which on blocks are not split, which can reduce fragmentation; above 20 MiB.
+   * %G_MAXUINT64: all blocks are split. This applies to segments only; arenas can return single pages.
    *
    * Since: 0.1
    */
@@ -191,7 +191,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:gc-threshold:
    *
-   * From which part on, of what may be reserved, free memory is given back before more is taken;
+   * The fraction of the reservable memory from which on cached memory is returned before more is reserved;
    * 0 for never.
    *
    * Since: 0.1
@@ -202,9 +202,9 @@ static const GTorchField fields[] = {
   /**
    * GTorchAllocator:caching:
    *
-   * Whether freed memory is kept for the next tensor. Without, every allocation goes to the driver:
-   * slow, but tools that look for wrong addresses see each tensor. Of a GPU; on the CPU it says what
-   * the environment has chosen.
+   * Whether freed memory is kept for later tensors. Without caching every allocation calls the driver: that
+   * is slow, but memory checkers see each tensor. It can be changed on a GPU; on the CPU it is what the
+   * environment has chosen.
    *
    * Since: 0.1
    */
@@ -234,7 +234,8 @@ gtorch_allocator_init (GTorchAllocator *self)
   self->stats.max_split_size = -1;
 }
 
-/* For numbers of free memory in pieces: such as are merely at hand belong to what is around them. */
+/* Returns cached blocks of threads to the shared free memory, for statistics about fragmentation: such a
+ * block may belong to the free blocks around it. */
 static void
 settle (GTorchAllocator *self)
 {
@@ -258,7 +259,7 @@ gtorch_allocator_get_stats (GTorchAllocator *self, GTorchMemoryStats *stats)
  * gtorch_allocator_get_device:
  * @self: an allocator
  *
- * Gets the device whose memory it is.
+ * Gets the device whose memory it allocates.
  *
  * Returns: (transfer none): the device
  *
@@ -275,21 +276,20 @@ gtorch_allocator_get_device (GTorchAllocator *self)
  * gtorch_allocator_dup_stat_keys:
  * @self: an allocator
  *
- * Gets the names of all that is counted.
+ * Gets the names of all statistics.
  *
- * `allocation` counts what tensors hold, `active` adds what other streams still work on, `segment`
- * counts the pieces that came from the driver, `inactive_split` the free blocks that share such a
- * piece with others; `allocated_bytes`, `active_bytes`, `reserved_bytes` and `inactive_split_bytes`
- * are their sizes, and `requested_bytes` those of `active` before they were rounded. Each is followed by
- * `.all`, `.small_pool` (tensors of up to 1 MiB) or `.large_pool`, and then `.current`, `.peak`,
- * `.allocated` or `.freed`, the latter being all that was ever added and taken away. Others are
- * `oversize_allocations` and `oversize_segments`, with the same four, and single numbers:
- * `num_alloc_retries`, `num_ooms`, `num_sync_all_streams`, `num_device_alloc`, `num_device_free`
- * and `max_split_size`.
+ * `allocation` counts the storages that tensors hold, `active` also those that streams still use, `segment`
+ * the segments allocated from the driver, `inactive_split` the free blocks in segments with active blocks;
+ * `allocated_bytes`, `active_bytes`, `reserved_bytes` and `inactive_split_bytes` are their sizes, and
+ * `requested_bytes` is the size of `active` before rounding. Each is followed by `.all`, `.small_pool`
+ * (tensors of up to 1 MiB) or `.large_pool`, and then by `.current`, `.peak`, `.allocated` or `.freed`, the
+ * last two being the totals that were added and removed. Others are `oversize_allocations` and
+ * `oversize_segments`, with the same four, and single numbers: `num_alloc_retries`, `num_ooms`,
+ * `num_sync_all_streams`, `num_device_alloc`, `num_device_free` and `max_split_size`.
  *
- * Each [class@MemoryPool] of the device, those of graphs too, has `reserved_bytes_by_private_pools.0_`
- * with its [property@MemoryPool:id], `.all`, `.small_pool` or `.large_pool` and the same four, until its
- * memory has gone back.
+ * Each [class@MemoryPool] of the device, including those of graphs, has
+ * `reserved_bytes_by_private_pools.0_` followed by its [property@MemoryPool:id], `.all`, `.small_pool` or
+ * `.large_pool` and the same four, until its memory has been returned.
  *
  * Returns: (transfer full) (array zero-terminated=1): the keys
  *
@@ -308,17 +308,17 @@ gtorch_allocator_dup_stat_keys (GTorchAllocator *self)
 /**
  * gtorch_allocator_get_stat:
  * @self: an allocator
- * @key: what is wanted, as in [method@Allocator.dup_stat_keys]
+ * @key: the name of a statistic, from [method@Allocator.dup_stat_keys]
  * @error: return location for an error
  *
- * Gets a number by its name.
+ * Gets a statistic by its name.
  *
  * ```c
  * guint64 n = gtorch_allocator_get_stat (allocator, "allocation.small_pool.current", &error);
  * ```
  *
- * Returns: the number; 0 with %GTORCH_ERROR_NOT_FOUND if there is none of that name. `max_split_size`
- *   is the largest number that there is when it has no limit
+ * Returns: the value; 0 with %GTORCH_ERROR_NOT_FOUND if there is no statistic of that name. Without a limit
+ *   `max_split_size` is %G_MAXUINT64
  *
  * Since: 0.1
  */
@@ -336,8 +336,8 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
   if (gtorch_memory_stats_find (&stats, self->device, key, &value))
     return value;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-               _ ("allocator: “%s” is not a statistic; they are as “allocated_bytes.all.peak” and "
-                  "“num_ooms”"),
+               _ ("allocator: “%s” is not a statistic; “allocated_bytes.all.peak” and "
+                  "“num_ooms” are, for example"),
                gtorch_name_str (key));
   return 0;
 }
@@ -347,9 +347,9 @@ gtorch_allocator_get_stat (GTorchAllocator *self, const gchar *key, GError **err
  * @self: an allocator
  * @abbreviated: whether to leave out the rows of the small and the large pool
  *
- * Makes a table of all that is counted, 77 columns wide.
+ * Formats all statistics as a table, 77 columns wide.
  *
- * Returns: (transfer full): the text, its lines ended by line feeds
+ * Returns: (transfer full): the text, each line terminated by a line feed
  *
  * Since: 0.1
  */
@@ -368,7 +368,7 @@ gtorch_allocator_to_summary (GTorchAllocator *self, gboolean abbreviated)
  * gtorch_allocator_get_allocated:
  * @self: an allocator
  *
- * Gets how much memory tensors hold, rounded as the allocator rounds.
+ * Gets the memory that tensors hold, rounded up as the allocator rounds.
  *
  * Returns: the number of bytes
  *
@@ -385,7 +385,7 @@ gtorch_allocator_get_allocated (GTorchAllocator *self)
  * gtorch_allocator_get_peak_allocated:
  * @self: an allocator
  *
- * Gets the most memory that tensors held since [method@Allocator.reset_peak].
+ * Gets the maximum of memory that tensors held since [method@Allocator.reset_peak].
  *
  * Returns: the number of bytes
  *
@@ -402,8 +402,7 @@ gtorch_allocator_get_peak_allocated (GTorchAllocator *self)
  * gtorch_allocator_get_reserved:
  * @self: an allocator
  *
- * Gets how much memory the allocator has taken: what tensors hold, and what it keeps for the next
- * ones.
+ * Gets the memory that the allocator has reserved: what tensors hold, and what it caches for later tensors.
  *
  * Returns: the number of bytes
  *
@@ -420,7 +419,7 @@ gtorch_allocator_get_reserved (GTorchAllocator *self)
  * gtorch_allocator_get_peak_reserved:
  * @self: an allocator
  *
- * Gets the most memory that the allocator had since [method@Allocator.reset_peak].
+ * Gets the maximum of memory that the allocator had reserved since [method@Allocator.reset_peak].
  *
  * Returns: the number of bytes
  *
@@ -437,7 +436,7 @@ gtorch_allocator_get_peak_reserved (GTorchAllocator *self)
  * gtorch_allocator_get_cached:
  * @self: an allocator
  *
- * Gets how much memory the allocator keeps that no tensor holds.
+ * Gets the memory that is reserved but that no tensor holds.
  *
  * Returns: the number of bytes
  *
@@ -459,7 +458,7 @@ gtorch_allocator_get_cached (GTorchAllocator *self)
  * gtorch_allocator_get_fragmentation:
  * @self: an allocator
  *
- * Gets the part of what the allocator has that is free but cannot be given back; see
+ * Gets the fraction of the reserved memory that is free but cannot be returned; see
  * [property@Allocator:fragmentation].
  *
  * Returns: a number from 0 to 1
@@ -501,21 +500,21 @@ notify_changes (GTorchAllocator *self, const GTorchAllocatorConfig *former)
  * @text: keys and values, as in `max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]`
  * @error: return location for an error
  *
- * Changes how the allocator works, in the words of PyTorch's `PYTORCH_CUDA_ALLOC_CONF`.
+ * Configures the allocator in the syntax of PyTorch's `PYTORCH_CUDA_ALLOC_CONF`.
  *
- * What is not named stays as it is. `max_split_size_mb`, `max_non_split_rounding_mb`,
- * `roundup_power2_divisions`, `garbage_collection_threshold`, `per_process_memory_fraction`,
- * `backend` (`native`, which is `arenas`, `segments`, or `cudaMallocAsync`), `expandable_segments`
- * (%FALSE: segments), `pinned_use_cuda_host_register` and `pinned_num_register_threads` have an effect.
- * `release_lock_on_cudamalloc`, `pinned_use_background_threads` and `graph_capture_record_stream_reuse`
- * are about things that need no choice here, and are only checked. The backend can be changed until the
+ * Settings that are not named keep their values. `max_split_size_mb`, `max_non_split_rounding_mb`,
+ * `roundup_power2_divisions`, `garbage_collection_threshold`, `per_process_memory_fraction`, `backend`
+ * (`native`, which is `arenas`, `segments`, or `cudaMallocAsync`), `expandable_segments` (%FALSE:
+ * segments), `pinned_use_cuda_host_register` and `pinned_num_register_threads` have an effect.
+ * `release_lock_on_cudamalloc`, `pinned_use_background_threads` and `graph_capture_record_stream_reuse` are
+ * validated but have no effect, since GTorch has no such alternative. The backend can be changed until the
  * device allocates for the first time.
  *
- * With `cudaMallocAsync` the driver keeps what is free: it is not counted as reserved, and nothing is
+ * With `cudaMallocAsync` the driver keeps the free memory: it is not counted as reserved, and nothing is
  * cached here. Private pools do not use it.
  *
- * Returns: %TRUE on success; %FALSE, with nothing changed, with %GTORCH_ERROR_INVALID if a key or a
- *   value is wrong or comes too late
+ * Returns: %TRUE on success; %FALSE, with nothing changed, with %GTORCH_ERROR_INVALID if a key or a value
+ *   is wrong, or if the backend can no longer be changed
  *
  * Since: 0.1
  */
@@ -554,8 +553,8 @@ gtorch_allocator_configure (GTorchAllocator *self, const gchar *text, GError **e
  * gtorch_allocator_get_configuration:
  * @self: an allocator
  *
- * Gets what is configured, as [method@Allocator.configure] takes it: the backend, and what is not as
- * it was at first.
+ * Gets the configuration in the syntax of [method@Allocator.configure]: the backend, and all settings that
+ * differ from their defaults.
  *
  * Returns: (transfer full): keys and values
  *
@@ -588,7 +587,7 @@ dup_config (GTorchAllocator *self)
  * gtorch_allocator_get_memory_fraction:
  * @self: an allocator
  *
- * Gets how much of the device's memory may be reserved.
+ * Gets the fraction of the device's memory that may be reserved.
  *
  * Returns: a number above 0 and up to 1
  *
@@ -607,9 +606,9 @@ gtorch_allocator_get_memory_fraction (GTorchAllocator *self)
  * @fraction: a number above 0 and up to 1
  * @error: return location for an error
  *
- * Sets how much of the device's memory may be reserved. What is reserved already stays so.
+ * Sets the fraction of the device's memory that may be reserved. Memory that is already reserved is kept.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for another number
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if @fraction is out of range
  *
  * Since: 0.1
  */
@@ -639,9 +638,9 @@ gtorch_allocator_set_memory_fraction (GTorchAllocator *self, gdouble fraction, G
  * gtorch_allocator_get_max_split_size:
  * @self: an allocator
  *
- * Gets from how many bytes on blocks are not split.
+ * Gets the size from which on blocks are not split.
  *
- * Returns: the number of bytes, or %G_MAXUINT64 if all are
+ * Returns: the number of bytes, or %G_MAXUINT64 if all blocks are split
  *
  * Since: 0.1
  */
@@ -658,9 +657,9 @@ gtorch_allocator_get_max_split_size (GTorchAllocator *self)
  * @n_bytes: a number of bytes, or %G_MAXUINT64 for no limit
  * @error: return location for an error
  *
- * Sets from how many bytes on blocks are not split; see [property@Allocator:max-split-size].
+ * Sets the size from which on blocks are not split; see [property@Allocator:max-split-size].
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for 20 MiB and less
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for 20 MiB or less
  *
  * Since: 0.1
  */
@@ -677,7 +676,7 @@ gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes, GEr
                        ? _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
                             " bytes is not above 20 MiB")
                        : _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
-                            " bytes is no size; the largest 64-bit number stands for no limit"),
+                            " bytes is too large; the largest 64-bit number stands for no limit"),
                    n_bytes);
       return FALSE;
     }
@@ -696,7 +695,8 @@ gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes, GEr
  * gtorch_allocator_get_gc_threshold:
  * @self: an allocator
  *
- * Gets from which part on free memory is given back before more is taken.
+ * Gets the fraction of the reservable memory from which on cached memory is returned before more is
+ * reserved.
  *
  * Returns: a number from 0, for never, to 1
  *
@@ -715,9 +715,10 @@ gtorch_allocator_get_gc_threshold (GTorchAllocator *self)
  * @threshold: a number from 0, for never, to 1
  * @error: return location for an error
  *
- * Sets from which part on, of what may be reserved, free memory is given back before more is taken.
+ * Sets the fraction of the reservable memory from which on cached memory is returned before more is
+ * reserved.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID for another number
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if @threshold is out of range
  *
  * Since: 0.1
  */
@@ -745,7 +746,7 @@ gtorch_allocator_set_gc_threshold (GTorchAllocator *self, gdouble threshold, GEr
  * gtorch_allocator_get_caching:
  * @self: an allocator
  *
- * Tells whether freed memory is kept for the next tensor.
+ * Tells whether freed memory is kept for later tensors.
  *
  * Returns: %TRUE if so
  *
@@ -761,13 +762,13 @@ gtorch_allocator_get_caching (GTorchAllocator *self)
 /**
  * gtorch_allocator_set_caching:
  * @self: an allocator
- * @caching: whether to keep memory
+ * @caching: whether to keep freed memory
  * @error: return location for an error
  *
- * Sets whether freed memory is kept for the next tensor; see [property@Allocator:caching]. On the CPU this
+ * Sets whether freed memory is kept for later tensors; see [property@Allocator:caching]. On the CPU this
  * cannot be changed.
  *
- * Returns: %TRUE if it is so now; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
+ * Returns: %TRUE if it has this value now; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
  * Since: 0.1
  */
@@ -780,7 +781,8 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **
   if (gtorch_device_is_host (self->device))
     {
       g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                           _ ("allocator: the environment decides about caching on the cpu"));
+                           _ ("allocator: on the cpu only the environment can turn caching on or "
+                              "off"));
       return FALSE;
     }
   g_atomic_int_set (&self->caching, caching != FALSE);
@@ -790,9 +792,9 @@ gtorch_allocator_set_caching (GTorchAllocator *self, gboolean caching, GError **
   return TRUE;
 }
 
-/* --- beginning again --- */
+/* --- resetting --- */
 
-/* With the lock held. */
+/* Resets the peaks or the totals; called with stats_lock held. */
 static void
 reset_counters (GTorchAllocator *self, gboolean accumulated)
 {
@@ -809,7 +811,7 @@ reset_counters (GTorchAllocator *self, gboolean accumulated)
  * gtorch_allocator_reset_peak:
  * @self: an allocator
  *
- * Lets all peaks begin again at the current values, those of private pools too.
+ * Resets all peaks to the current values, including those of private pools.
  *
  * Since: 0.1
  */
@@ -832,7 +834,7 @@ gtorch_allocator_reset_peak (GTorchAllocator *self)
  * gtorch_allocator_reset_accumulated:
  * @self: an allocator
  *
- * Lets everything that only ever grows begin again at 0: `.allocated` and `.freed`, and what begins with
+ * Resets all accumulated totals to 0: `.allocated` and `.freed`, and the statistics whose names begin with
  * `num_`.
  *
  * Since: 0.1
@@ -858,10 +860,10 @@ gtorch_allocator_reset_accumulated (GTorchAllocator *self)
  * gtorch_allocator_trim:
  * @self: an allocator
  *
- * Gives memory back to the device that no tensor holds. Waits for the device. Tensors keep theirs.
+ * Returns cached memory to the device. Waits for the device. Tensors keep their memory.
  *
- * Other programs can then use it; this one has to ask for it again. Other threads' small blocks on
- * the CPU follow when those threads next allocate.
+ * Other programs can then use the memory; this one has to reserve it again when it needs it. Small blocks
+ * that other threads cache on the CPU follow when those threads next allocate.
  *
  * Since: 0.1
  */

@@ -11,34 +11,22 @@
 #include "stream/gtorch-stream-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 
-gboolean
-gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error)
-{
-  if (success && local == NULL)
-    return TRUE;
-  if (local == NULL)
-    g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("%s: the function failed without an error"), op);
-  g_propagate_error (error, local);
-  return FALSE;
-}
-
 /**
  * GTorchDeviceGuard:
  *
- * Keeps a device the current one of its type in this thread; the former one comes back at the end.
+ * Keeps a device the current one of its type in this thread; when it ends, the former device is restored.
  *
- * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
  * [method@DeviceGuard.end].
  *
- * What is said here holds for all guards. Guards of a thread nest. They may also end in any order: as
- * long as one of them lasts, the youngest of those that last decides, and when all have ended
- * everything is as it was before the first of them. What is set without a guard in the meantime, as
- * with [method@Device.set_current], lasts until the end of the youngest guard of the same thing.
+ * The following applies to all guards. Guards of a thread nest. They may also end in any order: as long as
+ * one of them lasts, the youngest one that lasts decides, and when all have ended everything is as it was
+ * before the first of them. A setting that is changed without a guard in the meantime, as with
+ * [method@Device.set_current], lasts until the end of the youngest guard of the same setting.
  *
- * A guard belongs to the thread that made it. If another thread ends it, or drops the last reference,
- * it lasts until its own thread begins or ends any guard, asks for or sets something that guards
- * change, or runs an operation. When a thread ends, so do its guards.
+ * A guard belongs to the thread that created it. If another thread ends it, or drops the last reference, it
+ * lasts until its own thread begins or ends any guard, reads or changes a setting that guards change, or
+ * runs an operation. When a thread ends, so do its guards.
  *
  * Since: 0.1
  */
@@ -50,9 +38,10 @@ struct _GTorchDeviceGuard
 /**
  * GTorchDefaultDeviceGuard:
  *
- * Has this thread make its tensors on a device when none is named; see [func@get_default_device].
+ * Keeps a device the default device of this thread, on which tensors are created when none is named; see
+ * [func@get_default_device].
  *
- * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
  * [method@DefaultDeviceGuard.end]. Other threads are not affected. Guards may end in any order, as with
  * [struct@DeviceGuard].
  *
@@ -66,10 +55,10 @@ struct _GTorchDefaultDeviceGuard
 /**
  * GTorchStreamGuard:
  *
- * Keeps a stream the current one of its device in this thread, and its device the current one of its
- * type; the former ones come back at the end.
+ * Keeps a stream the current one of its device in this thread, and its device the current one of its type;
+ * when it ends, the former ones are restored.
  *
- * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
+ * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
  * [method@StreamGuard.end]. Guards may end in any order, as with [struct@DeviceGuard].
  *
  * Since: 0.1
@@ -82,11 +71,11 @@ struct _GTorchStreamGuard
 /**
  * GTorchMemoryPoolGuard:
  *
- * Has the thread's tensors of one device take their memory from a [class@MemoryPool].
+ * Allocates the thread's tensors on one device from a [class@MemoryPool].
  *
- * In C, `g_autoptr` ends it with the block. Languages with a garbage collector call
- * [method@MemoryPoolGuard.end]. Of several guards for one device the one that began last counts. They may
- * end in any order, as with [struct@DeviceGuard].
+ * In C, `g_autoptr` ends it at the end of the block. Languages with a garbage collector call
+ * [method@MemoryPoolGuard.end]. If there are several guards for one device, the youngest one applies. They
+ * may end in any order, as with [struct@DeviceGuard].
  *
  * Since: 0.1
  */
@@ -135,10 +124,10 @@ gtorch_device_guard_new (GTorchDevice *device, GError **error)
  * gtorch_device_guard_end:
  * @guard: a guard
  *
- * Makes the former device current again.
+ * Restores the former current device.
  *
- * Does nothing the second time. In another thread than its own it ends the guard when that thread next
- * begins or ends a guard.
+ * Further calls do nothing. If called in another thread than the guard's own, the guard ends when its own
+ * thread next begins or ends a guard.
  *
  * Since: 0.1
  */
@@ -184,12 +173,11 @@ gtorch_device_guard_unref (GTorchDeviceGuard *guard)
 /**
  * gtorch_device_run:
  * @self: a device
- * @func: (scope call) (closure user_data): what to do
- * @user_data: given to @func
+ * @func: (scope call) (closure user_data): the function to call
+ * @user_data: passed to @func
  * @error: return location for an error
  *
- * Calls @func in this thread with the device as the current one of its type, and goes back to the former
- * one.
+ * Calls @func in this thread with the device as the current one of its type, and restores the former one.
  *
  * ```js
  * device.run(() => {
@@ -224,8 +212,8 @@ gtorch_device_run (GTorchDevice *self, GTorchDeviceFunc func, gpointer user_data
  * gtorch_default_device_guard_new:
  * @device: a device
  *
- * Makes @device the default one of this thread. One without a number stands for the current device of its
- * type at the time when a tensor is made.
+ * Makes @device the default device of this thread. A device without a number stands for the current device
+ * of its type at the time when a tensor is created.
  *
  * ```c
  * {
@@ -255,10 +243,10 @@ gtorch_default_device_guard_new (GTorchDevice *device)
  * gtorch_default_device_guard_end:
  * @guard: a guard
  *
- * Makes the former device the default one again.
+ * Restores the former default device.
  *
- * Does nothing the second time. In another thread than its own it ends the guard when that thread next
- * begins or ends a guard.
+ * Further calls do nothing. If called in another thread than the guard's own, the guard ends when its own
+ * thread next begins or ends a guard.
  *
  * Since: 0.1
  */
@@ -304,11 +292,11 @@ gtorch_default_device_guard_unref (GTorchDefaultDeviceGuard *guard)
 /**
  * gtorch_device_run_as_default:
  * @self: a device
- * @func: (scope call) (closure user_data): what to do
- * @user_data: given to @func
+ * @func: (scope call) (closure user_data): the function to call
+ * @user_data: passed to @func
  * @error: return location for an error
  *
- * Calls @func in this thread with the device as the default one, and goes back to the former one.
+ * Calls @func in this thread with the device as the default device, and restores the former one.
  *
  * ```js
  * device.run_as_default(() => {
@@ -364,10 +352,10 @@ gtorch_stream_guard_new (GTorchStream *stream)
  * gtorch_stream_guard_end:
  * @guard: a guard
  *
- * Makes the former stream current again.
+ * Restores the former current stream.
  *
- * Does nothing the second time. In another thread than its own it ends the guard when that thread next
- * begins or ends a guard.
+ * Further calls do nothing. If called in another thread than the guard's own, the guard ends when its own
+ * thread next begins or ends a guard.
  *
  * Since: 0.1
  */
@@ -410,13 +398,13 @@ gtorch_stream_guard_unref (GTorchStreamGuard *guard)
   gtorch_guard_unref (guard);
 }
 
-/* --- memory --- */
+/* --- memory pools --- */
 
 /**
  * gtorch_memory_pool_guard_new:
  * @pool: a pool
  *
- * Lets what this thread allocates on the device of @pool come from there.
+ * Makes this thread allocate from @pool on the pool's device.
  *
  * Returns: (transfer full): a guard
  *
@@ -437,10 +425,10 @@ gtorch_memory_pool_guard_new (GTorchMemoryPool *pool)
  * gtorch_memory_pool_guard_end:
  * @guard: a guard
  *
- * Lets memory come from where it came before. Tensors keep the memory that they have.
+ * Restores the former source of memory. Tensors keep their memory.
  *
- * Does nothing the second time. In another thread than its own it ends the guard when that thread next
- * begins or ends a guard.
+ * Further calls do nothing. If called in another thread than the guard's own, the guard ends when its own
+ * thread next begins or ends a guard.
  *
  * Since: 0.1
  */

@@ -10,10 +10,10 @@ G_BEGIN_DECLS
 /**
  * GTorchDeviceFunc:
  * @device: the device, which is the thread's current or default one
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  * @error: return location for an error
  *
- * Does some work with a device as the current or the default one.
+ * A function that runs with a device as the current or the default one.
  *
  * Returns: %TRUE on success
  *

@@ -18,9 +18,9 @@
  *
  * Memory of a device without a tensor, from [method@Allocator.alloc].
  *
- * It is for work that other libraries do on a device: they get its address, and it is counted, kept and
- * shared out as that of tensors is. It goes back with the last reference or with
- * [method@MemoryBlock.release], and may then be given to whoever works on the block's stream next.
+ * It is for work that other libraries do on a device: they get its address, and the memory is counted,
+ * cached and reused like that of tensors. It is freed with the last reference or by
+ * [method@MemoryBlock.release], and may then be reused by later work of the block's stream.
  *
  * ```c
  * g_autoptr (GTorchMemoryBlock) block = gtorch_allocator_alloc (allocator, 1 << 20, NULL, &error);
@@ -38,7 +38,7 @@ struct _GTorchMemoryBlock
   GTorchDevice *device;
   GTorchStream *stream;
   gsize size;
-  GTorchStorage *storage; /* atomically; NULL: released */
+  GTorchStorage *storage; /* atomic; NULL once released */
 };
 
 G_DEFINE_TYPE (GTorchMemoryBlock, gtorch_memory_block, G_TYPE_OBJECT)
@@ -59,7 +59,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryBlock:device: (getter get_device)
    *
-   * The device whose memory it is.
+   * The device of the memory.
    *
    * Since: 0.1
    */
@@ -68,7 +68,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryBlock:stream: (getter get_stream)
    *
-   * The stream whose work may have the memory next.
+   * The stream whose later work may reuse the memory after it is freed.
    *
    * Since: 0.1
    */
@@ -77,7 +77,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryBlock:size: (getter get_size)
    *
-   * How many bytes were asked for.
+   * The number of bytes that were requested.
    *
    * Since: 0.1
    */
@@ -85,7 +85,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryBlock:address: (getter get_address)
    *
-   * Where it is, in the addresses of the device; 0 after [method@MemoryBlock.release]. Not notified.
+   * The address in the device's memory; 0 after [method@MemoryBlock.release]. Changes are not notified.
    *
    * Since: 0.1
    */
@@ -109,13 +109,13 @@ gtorch_memory_block_init (GTorchMemoryBlock *self)
 /**
  * gtorch_allocator_alloc:
  * @self: an allocator
- * @n_bytes: how many bytes
+ * @n_bytes: the number of bytes
  * @stream: (nullable): a stream of the allocator's device, or %NULL for the current one
  * @error: return location for an error
  *
- * Allocates memory for others than tensors. What is in it is undefined.
+ * Allocates memory that is not for tensors. Its contents are undefined.
  *
- * It comes from where tensors of this thread have theirs, a [class@MemoryPool] included.
+ * It comes from the same source as the tensors of this thread, including a [class@MemoryPool].
  *
  * Returns: (transfer full): the memory; %NULL with %GTORCH_ERROR_OUT_OF_MEMORY, or with
  *   %GTORCH_ERROR_DEVICE_MISMATCH for a stream of another device
@@ -135,7 +135,7 @@ gtorch_allocator_alloc (GTorchAllocator *self, gsize n_bytes, GTorchStream *stre
   if (stream->device != self->device)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                   _ ("allocator: it is for %s, the stream is on %s"),
+                   _ ("allocator: it allocates on %s, the stream is on %s"),
                    gtorch_device_name (self->device), gtorch_device_name (stream->device));
       return NULL;
     }
@@ -163,7 +163,7 @@ gtorch_allocator_alloc (GTorchAllocator *self, gsize n_bytes, GTorchStream *stre
  * gtorch_memory_block_get_device:
  * @self: a block of memory
  *
- * Gets the device whose memory it is.
+ * Gets the device of the memory.
  *
  * Returns: (transfer none): the device
  *
@@ -180,7 +180,7 @@ gtorch_memory_block_get_device (GTorchMemoryBlock *self)
  * gtorch_memory_block_get_stream:
  * @self: a block of memory
  *
- * Gets the stream whose work may have the memory next.
+ * Gets the stream whose later work may reuse the memory after it is freed.
  *
  * Returns: (transfer none): the stream
  *
@@ -197,7 +197,7 @@ gtorch_memory_block_get_stream (GTorchMemoryBlock *self)
  * gtorch_memory_block_get_size:
  * @self: a block of memory
  *
- * Gets how many bytes were asked for.
+ * Gets the number of bytes that were requested.
  *
  * Returns: the number of bytes
  *
@@ -214,7 +214,7 @@ gtorch_memory_block_get_size (GTorchMemoryBlock *self)
  * gtorch_memory_block_get_address:
  * @self: a block of memory
  *
- * Gets where the memory is, for languages without pointers. On a GPU the host cannot look there.
+ * Gets the address of the memory, for languages without pointers. The host cannot access a GPU's memory.
  *
  * Returns: the address; 0 after [method@MemoryBlock.release]
  *
@@ -230,7 +230,7 @@ gtorch_memory_block_get_address (GTorchMemoryBlock *self)
  * gtorch_memory_block_get_pointer: (skip)
  * @self: a block of memory
  *
- * Gets where the memory is. On a GPU the host cannot look there.
+ * Gets the address of the memory. The host cannot access a GPU's memory.
  *
  * Returns: (nullable): the address; %NULL after [method@MemoryBlock.release]
  *
@@ -249,11 +249,11 @@ gtorch_memory_block_get_pointer (GTorchMemoryBlock *self)
 /**
  * gtorch_memory_block_record_stream:
  * @self: a block of memory
- * @stream: a stream of its device that uses it, too
+ * @stream: another stream of its device that uses the memory
  * @error: return location for an error
  *
- * Lets the memory be used again only when what is in the stream's queue now is done. Its own stream need not
- * be named.
+ * Keeps the memory from being reused before the work now enqueued on @stream is done. This is not needed
+ * for the block's own stream.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_RELEASED, or with %GTORCH_ERROR_DEVICE_MISMATCH for
  *   a stream of another device
@@ -294,7 +294,7 @@ gtorch_memory_block_record_stream (GTorchMemoryBlock *self, GTorchStream *stream
  * gtorch_memory_block_release:
  * @self: a block of memory
  *
- * Gives the memory back now. Does nothing the second time.
+ * Frees the memory now. Further calls do nothing.
  *
  * Since: 0.1
  */

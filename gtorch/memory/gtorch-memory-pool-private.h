@@ -10,68 +10,69 @@
 
 G_BEGIN_DECLS
 
-/* What is behind a GTorchMemoryPool: graphs, and tensors from any thread, hold this and not the object. */
+/* The implementation of GTorchMemoryPool. Graphs, and tensors in any thread, hold references to this and
+ * not to the GObject. */
 struct _GTorchPool
 {
   gint ref_count;
   GTorchDevice *device;
   guint64 id;
-  GList link;      /* among all pools; data: this */
-  gint use_on_oom; /* atomically */
-  gint n_graphs;   /* atomically: of those that use its memory, also where no tensor holds it */
-  /* in bytes; under the statistics' lock of the device */
+  GList link;      /* in the list of all pools; data: this */
+  gint use_on_oom; /* atomic */
+  gint n_graphs;   /* graphs that use its memory, even where no tensor holds it; atomic */
+  /* In bytes; protected by the stats_lock of the device's allocator. */
   GTorchCounter allocated, reserved[GTORCH_N_POOLS];
 
-  GPtrArray *arenas;          /* a GPU's, under its lock */
-  GTorchMemorySource *source; /* of the program; NULL: the device's */
+  GPtrArray *arenas;          /* on a GPU; under the pool's lock */
+  GTorchMemorySource *source; /* of the program; NULL: the device's allocator */
 
-  /* A CPU's: memory comes from the allocator once and is handed out again when the tensor that had it is
-   * gone. In a replay everything happens in the order of the capture, and else whoever works on memory
-   * keeps it. */
+  /* On the CPU, memory is allocated once and reused when the tensor that held it is freed. A replay runs in
+   * the order of the capture, and other users of the memory hold a reference. */
   GMutex lock;
-  GPtrArray *ready; /* blocks that nobody has, the smallest first */
+  GPtrArray *ready; /* free blocks, the smallest first */
 
-  gint check_order;    /* atomically: replays out of order are errors */
-  guint first;         /* atomically: the number of the first of … */
-  GArray *graphs;      /* the numbers of those that there are, in the order of their captures */
-  guint last_number;   /* that was given to one */
-  guint last_replayed; /* atomically: the number of the last one that was; 0: none */
+  gint check_order;    /* whether replays out of order are errors; atomic */
+  guint first;         /* number of the first graph in `graphs`; atomic */
+  GArray *graphs;      /* numbers of the existing graphs, in the order of capture */
+  guint last_number;   /* the number most recently given to a graph */
+  guint last_replayed; /* number of the graph replayed last; 0: none; atomic */
   guint n_captures;
-  guint last_capture; /* the number of the last one that began */
-  GArray *promised; /* the numbers of those of which no graph was replayed; NULL: there was none */
-  GTorchTimeline *writer; /* of the last replay */
+  guint last_capture;     /* the number of the capture that began last */
+  GArray *promised;       /* numbers of captures whose graph has not been replayed; may be NULL */
+  GTorchTimeline *writer; /* queue of the last replay */
   guint64 write_seq;
-  GTorchNote *notes; /* of observers */
-  gpointer queue; /* the same of a backend's graphs; atomically, written with the lock of replays */
-  GMutex run_lock; /* of replays; of several pools the one with the smaller number is taken first */
+  GTorchNote *notes; /* notes of observers */
+  gpointer queue;    /* as writer, for graphs of a backend; atomic, written under run_lock */
+  GMutex run_lock;   /* held during replays; several pools are locked in order of their ids */
 };
 
-/* The pools of a backend that makes them itself, from memory that may come from a source of the program. */
+/* The functions of a backend that implements pools itself; the memory may come from a source of the
+ * program. */
 typedef struct _GTorchPoolBackend
 {
   GTorchStorage *(*alloc) (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gboolean captured,
                            GError **error);
-  /* Returns the pool of memory that was allocated in a capture; NULL for other memory. */
+  /* Returns the pool of memory that was allocated in a capture, or NULL for other memory. */
   GTorchPool *(*get_pool) (GTorchStorage *storage);
-  /* Gives unused memory back, once the device is done with it. */
+  /* Returns cached memory to the device, once the device no longer uses it. */
   void (*trim) (GTorchDevice *device, GTorchPool *pool);
-  /* Called when the last reference is gone; ends with gtorch_pool_free (). */
+  /* Called when the last reference is dropped; must end with gtorch_pool_free (). */
   void (*drop) (GTorchDevice *device, GTorchPool *pool);
 } GTorchPoolBackend;
 
 GTorchPool *gtorch_pool_new (GTorchDevice *device);
 GTorchPool *gtorch_pool_ref (GTorchPool *self);
 void gtorch_pool_unref (GTorchPool *self);
-/* For the drop () of backends. */
+/* Frees the pool; for the drop () function of backends. */
 void gtorch_pool_free (GTorchPool *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchPool, gtorch_pool_unref)
-/* The one behind the object, borrowed. */
+/* Returns the pool that implements the object; borrowed. */
 GTorchPool *gtorch_memory_pool_get_pool (GTorchMemoryPool *self);
 
-/* capture: the number of the one that asks, or 0. What graphs had is never given to others while there are
- * graphs. */
+/* Allocates memory in the pool. capture: the number of the capture that allocates, or 0. Memory that
+ * captures have used is not given to other users as long as their graphs exist. */
 GTorchStorage *gtorch_pool_alloc (GTorchPool *self, gsize n_bytes, guint capture, GError **error);
-/* Counts what the device gave for small or large tensors; with the statistics' lock held. */
+/* Counts memory that the device provided for small or large tensors; called with stats_lock held. */
 static inline void
 gtorch_pool_count_reserved (GTorchPool *self, guint pool, gint64 n_bytes)
 {
@@ -79,37 +80,40 @@ gtorch_pool_count_reserved (GTorchPool *self, guint pool, gint64 n_bytes)
   gtorch_counter_add (&self->reserved[pool], n_bytes);
 }
 
-/* Calls func for each pool of a device that has not gone yet, in the order of their numbers; none goes
- * meanwhile. */
+/* Calls func for each existing pool of a device, in the order of their ids; no pool is freed meanwhile. */
 void gtorch_pool_foreach (GTorchDevice *device, void (*func) (GTorchPool *pool, gpointer data),
                           gpointer data);
-/* The peaks, or what only ever grows, begin again. */
+/* Resets the peaks, or the accumulated totals if accumulated is set. */
 void gtorch_pool_reset_counters (GTorchPool *self, gpointer accumulated);
 
-/* A graph uses the memory: it stays until the call with FALSE. */
+/* Tells the pool that a graph uses its memory, which is then kept until the call with used FALSE. */
 void gtorch_pool_set_graph (GTorchPool *self, gboolean used);
 
-/* The pool of a storage that came from one in a capture, else NULL. Borrowed. */
+/* Returns the pool of a storage that was allocated from one in a capture, else NULL. Borrowed. */
 GTorchPool *gtorch_pool_of (GTorchStorage *storage);
-/* The same memory, without keeping it from being handed out again in the capture. */
+/* Returns a storage of the same memory that does not keep it from being reused in the capture. */
 GTorchStorage *gtorch_pool_get_memory (GTorchStorage *storage);
 gboolean gtorch_pool_is_memory (GTorchStorage *storage);
-/* What a capture computes is promised, under the number of the capture, until a replay keeps the promise. */
+/* Returns the number of a new capture. Its results are promised: they have no values until a replay keeps
+ * the promise. */
 guint gtorch_pool_promise (GTorchPool *self);
 void gtorch_pool_keep_promise (GTorchPool *self, guint capture);
-/* Did the storage come from a capture that was not replayed yet? */
+/* Returns whether the storage was allocated in a capture that has not been replayed yet. */
 gboolean gtorch_pool_is_promised (GTorchStorage *storage);
+/* Returns the pool of a storage that was allocated from one in a capture, or is only memory of one, and the
+ * number of that capture; else NULL. Borrowed. */
+GTorchPool *gtorch_pool_get_capture (GTorchStorage *storage, guint *capture);
 void gtorch_pool_set_capturing (GTorchPool *self, gboolean capturing);
 gboolean gtorch_pool_is_capturing (GTorchPool *self);
 GTorchTimeline *gtorch_pool_get_writer (GTorchPool *self, guint64 *seq);
 void gtorch_pool_set_writer (GTorchPool *self, GTorchTimeline *timeline, guint64 seq);
-/* Waits for the last replay if the storage came from a pool. */
+/* Waits for the last replay if the storage belongs to a pool. */
 gboolean gtorch_pool_sync (GTorchStorage *storage, GError **error);
 
-/* The thread's storages of the pool's device come from the pool. */
+/* Makes this thread allocate from the pool on the pool's device. */
 void gtorch_change_pool (GTorchChange *self, GTorchPool *pool);
 
-/* The number of promises in this process that are not kept. */
+/* The number of captures in this process that have not been replayed; see gtorch_pool_promise (). */
 extern gint gtorch_n_promised;
 
 static inline gboolean

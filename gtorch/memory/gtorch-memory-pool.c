@@ -19,11 +19,11 @@
 /**
  * GTorchMemoryPool:
  *
- * Memory of a device apart from that of everybody else.
+ * A private pool of a device's memory.
  *
- * While a [struct@MemoryPoolGuard] lives, or in [method@MemoryPool.run], what the thread allocates
- * on the pool's device comes from the pool, and goes back there. What others do then neither takes
- * nor cuts up that memory:
+ * While a [struct@MemoryPoolGuard] lasts, or in [method@MemoryPool.run], the thread's allocations on the
+ * pool's device come from the pool, and are returned to it when freed. Other allocations neither use nor
+ * fragment that memory:
  *
  * ```c
  * g_autoptr (GTorchMemoryPool) pool = gtorch_memory_pool_new (device);
@@ -32,16 +32,15 @@
  *     gtorch_zeros (GTORCH_SHAPE (1 << 20), GTORCH_DTYPE_FLOAT32, device, &error);
  * ```
  *
- * What is allocated in a pool is counted by the device's [class@Allocator], too. [method@Allocator.trim]
- * and [property@Allocator:caching] leave pools alone; [method@MemoryPool.trim] is theirs. A pool's memory
- * goes back to the device when neither the pool itself nor any tensor in it is left: at once or, where
- * the device still works on it, when memory is next asked of the driver or [method@Allocator.trim] is
- * called.
+ * Memory in a pool is also counted by the device's [class@Allocator]. [method@Allocator.trim] and
+ * [property@Allocator:caching] do not affect pools; use [method@MemoryPool.trim]. A pool's memory is
+ * returned to the device when neither the pool nor any tensor in it is left: at once or, if the device
+ * still uses it, when memory is next requested from the driver or [method@Allocator.trim] is called.
  *
- * Graphs compute in pools. What operations allocate during a capture stays at its address as long
- * as the graph may be replayed. Graphs that are never replayed at the same time, and are replayed in
- * the order in which they were captured, can share one and need less memory.
- * [method@CUDAGraph.get_pool] gives the one that a graph made for itself.
+ * Graphs use pools: memory that operations allocate during a capture keeps its address as long as the graph
+ * may be replayed. Graphs that are never replayed at the same time, and are replayed in the order in which
+ * they were captured, can share a pool and need less memory. [method@CUDAGraph.get_pool] returns the pool
+ * that a graph created for itself.
  *
  * Since: 0.1
  */
@@ -50,13 +49,20 @@
 
 gint gtorch_n_promised;
 
-/* Of the CPU's memory. */
+/* A block of a pool on the CPU. */
 typedef struct
 {
-  GTorchPool *pool; /* a reference while a tensor has it */
+  GTorchPool *pool; /* owned reference while a tensor holds the block */
   GTorchStorage *backing;
-  guint capture; /* the number of the one that took it, whose graph uses it; 0: none */
+  guint capture; /* number of the capture that allocated it, whose graph uses it; 0: none */
 } Block;
+
+/* What a storage knows that is only memory of a pool, for the calls of graphs. */
+typedef struct
+{
+  GTorchPool *pool; /* owned */
+  guint capture;    /* as that of a block */
+} Memory;
 
 struct _GTorchMemoryPool
 {
@@ -66,7 +72,7 @@ struct _GTorchMemoryPool
 
 G_DEFINE_TYPE (GTorchMemoryPool, gtorch_memory_pool, G_TYPE_OBJECT)
 
-/* --- what tensors and graphs hold --- */
+/* --- GTorchPool, which tensors and graphs hold --- */
 
 static GMutex all_lock;
 GTORCH_FORK_LOCK (all_lock);
@@ -208,7 +214,7 @@ gtorch_pool_set_graph (GTorchPool *self, gboolean used)
   g_atomic_int_add (&self->n_graphs, used ? 1 : -1);
 }
 
-/* The first ready block of at least that size. */
+/* Returns the index of the smallest free block of at least that size. */
 static guint
 find_ready (GTorchPool *self, gsize n_bytes)
 {
@@ -310,16 +316,20 @@ gtorch_pool_of (GTorchStorage *storage)
 static void
 free_memory_storage (GTorchStorage *storage)
 {
-  gtorch_pool_unref (storage->free_data);
+  Memory *memory = storage->free_data;
+
+  gtorch_pool_unref (memory->pool);
+  g_free (memory);
 }
 
 GTorchStorage *
 gtorch_pool_get_memory (GTorchStorage *storage)
 {
-  GTorchPool *pool = gtorch_pool_ref (gtorch_pool_of (storage));
+  Memory *memory = g_new (Memory, 1);
 
+  memory->pool = gtorch_pool_ref (gtorch_pool_get_capture (storage, &memory->capture));
   return gtorch_storage_new_foreign (storage->device, storage->data, storage->n_bytes,
-                                     free_memory_storage, pool);
+                                     free_memory_storage, memory);
 }
 
 gboolean
@@ -328,7 +338,7 @@ gtorch_pool_is_memory (GTorchStorage *storage)
   return storage->free_func == free_memory_storage;
 }
 
-/* With the lock held. */
+/* Finds the promise of a capture; called with the lock held. */
 static gboolean
 find_promise (GTorchPool *self, guint capture, guint *index)
 {
@@ -367,17 +377,34 @@ gtorch_pool_keep_promise (GTorchPool *self, guint capture)
   g_mutex_unlock (&self->lock);
 }
 
+GTorchPool *
+gtorch_pool_get_capture (GTorchStorage *storage, guint *capture)
+{
+  GTorchPool *pool;
+
+  if (gtorch_pool_is_memory (storage))
+    {
+      const Memory *memory = storage->free_data;
+
+      *capture = memory->capture;
+      return memory->pool;
+    }
+  pool = gtorch_pool_of (storage);
+  if (pool != NULL)
+    *capture = storage->free_func == free_pool_storage ? ((Block *) storage->free_data)->capture
+                                                       : GPOINTER_TO_UINT (storage->free_data);
+  return pool;
+}
+
 gboolean
 gtorch_pool_is_promised (GTorchStorage *storage)
 {
-  GTorchPool *pool = gtorch_promises_exist () ? gtorch_pool_of (storage) : NULL;
   guint capture, index;
+  GTorchPool *pool = gtorch_promises_exist () ? gtorch_pool_get_capture (storage, &capture) : NULL;
   gboolean result;
 
   if (pool == NULL)
     return FALSE;
-  capture = storage->free_func == free_pool_storage ? ((Block *) storage->free_data)->capture
-                                                    : GPOINTER_TO_UINT (storage->free_data);
   g_mutex_lock (&pool->lock);
   result = find_promise (pool, capture, &index);
   g_mutex_unlock (&pool->lock);
@@ -435,7 +462,7 @@ gtorch_pool_sync (GTorchStorage *storage, GError **error)
          || gtorch_storage_wait_for (storage, writer, seq, error);
 }
 
-/* --- the object --- */
+/* --- GTorchMemoryPool --- */
 
 static void
 gtorch_memory_pool_finalize (GObject *object)
@@ -456,7 +483,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:device: (getter get_device)
    *
-   * The device whose memory it is; when it is made, %NULL stands for the one that the thread has chosen last.
+   * The device of the memory; on construction %NULL stands for this thread's current device.
    *
    * Since: 0.1
    */
@@ -467,7 +494,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:id: (getter get_id)
    *
-   * The number of the pool, from 1 on.
+   * The ID of the pool, from 1.
    *
    * Since: 0.1
    */
@@ -475,7 +502,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:allocated: (getter get_allocated)
    *
-   * How many bytes tensors hold in the pool. Not notified.
+   * The bytes that tensors hold in the pool. Changes are not notified.
    *
    * Since: 0.1
    */
@@ -483,8 +510,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:peak-allocated: (getter get_peak_allocated)
    *
-   * The most bytes that tensors held since [method@MemoryPool.reset_peak] or
-   * [method@Allocator.reset_peak]. Not notified.
+   * The maximum of bytes that tensors held since [method@MemoryPool.reset_peak] or
+   * [method@Allocator.reset_peak]. Changes are not notified.
    *
    * Since: 0.1
    */
@@ -492,7 +519,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:reserved: (getter get_reserved)
    *
-   * How many bytes the pool has taken from the device. Not notified.
+   * The bytes that the pool has reserved on the device. Changes are not notified.
    *
    * Since: 0.1
    */
@@ -500,8 +527,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:peak-reserved: (getter get_peak_reserved)
    *
-   * The most bytes that the pool had since [method@MemoryPool.reset_peak] or
-   * [method@Allocator.reset_peak]. Not notified.
+   * The maximum of bytes that the pool had reserved since [method@MemoryPool.reset_peak] or
+   * [method@Allocator.reset_peak]. Changes are not notified.
    *
    * Since: 0.1
    */
@@ -509,7 +536,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:source: (getter get_source)
    *
-   * Where the pool has its memory from; %NULL: from the device.
+   * The source of the pool's memory; %NULL: the device.
    *
    * Since: 0.1
    */
@@ -518,8 +545,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:use-on-oom: (getter get_use_on_oom) (setter set_use_on_oom)
    *
-   * Whether the pool gives back what no tensor holds when the device has no more memory. What graphs use
-   * stays.
+   * Whether the pool returns memory that no tensor holds when the device is out of memory. Memory that
+   * graphs use is kept.
    *
    * Since: 0.1
    */
@@ -528,9 +555,10 @@ static const GTorchField fields[] = {
   /**
    * GTorchMemoryPool:check-order: (getter get_check_order) (setter set_check_order)
    *
-   * Whether graphs that share the pool must be replayed in the order in which they were captured. Some may
-   * be left out; after any of them the first one may begin again. A graph overwrites what those behind it
-   * have computed, so that another order is right only where nobody reads that any more.
+   * Whether graphs that share the pool must be replayed in the order in which they were captured. Graphs
+   * may be skipped, and after any graph the sequence may restart with the first one. A graph may overwrite
+   * the results of those that were captured after it, so that another order is correct only if nobody reads
+   * those results any more.
    *
    * Since: 0.1
    */
@@ -561,9 +589,9 @@ gtorch_memory_pool_get_pool (GTorchMemoryPool *self)
 
 /**
  * gtorch_memory_pool_new:
- * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
+ * @device: (nullable): a device, or %NULL for this thread's current device
  *
- * Makes an empty pool. Nothing is asked of the device before something is allocated in it.
+ * Creates an empty pool. No memory is reserved before the first allocation.
  *
  * Returns: (transfer full): a new pool
  *
@@ -578,13 +606,13 @@ gtorch_memory_pool_new (GTorchDevice *device)
 
 /**
  * gtorch_memory_pool_new_with_source:
- * @device: (nullable): a GPU, or %NULL for the device that this thread has chosen last
- * @source: where memory comes from
+ * @device: (nullable): a GPU, or %NULL for this thread's current device
+ * @source: the source of the memory
  * @error: return location for an error
  *
- * Makes an empty pool whose memory comes from the program: @source is asked for pieces of 2 MiB, of 20 MiB,
- * or as large as what is allocated, which the pool keeps and cuts up. They go back with the pool or with
- * [method@MemoryPool.trim].
+ * Creates an empty pool whose memory comes from the program: the pool allocates segments of 2 MiB, of 20
+ * MiB, or of the requested size from @source, keeps them and splits them. They are returned when the pool
+ * is freed or by [method@MemoryPool.trim].
  *
  * Returns: (transfer full): a new pool; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
@@ -615,7 +643,7 @@ gtorch_memory_pool_new_with_source (GTorchDevice *device, GTorchMemorySource *so
  * gtorch_memory_pool_get_source:
  * @self: a pool
  *
- * Gets where the pool has its memory from.
+ * Gets the source of the pool's memory.
  *
  * Returns: (transfer none) (nullable): the source, or %NULL for the device
  *
@@ -632,7 +660,7 @@ gtorch_memory_pool_get_source (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_device:
  * @self: a pool
  *
- * Gets the device whose memory it is.
+ * Gets the device of the memory.
  *
  * Returns: (transfer none): the device
  *
@@ -649,10 +677,10 @@ gtorch_memory_pool_get_device (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_id:
  * @self: a pool
  *
- * Gets the number of the pool, as `segment_pool_id` in [method@Allocator.snapshot] has it in the second
- * place. It is never used again.
+ * Gets the ID of the pool, which is the second number of `segment_pool_id` in [method@Allocator.snapshot].
+ * IDs are never reused.
  *
- * Returns: a number from 1 on
+ * Returns: a number from 1
  *
  * Since: 0.1
  */
@@ -678,7 +706,7 @@ read_counter (GTorchPool *self, const GTorchCounter *counter, gboolean peak)
  * gtorch_memory_pool_get_allocated:
  * @self: a pool
  *
- * Gets how much memory tensors hold in the pool, rounded as the allocator rounds.
+ * Gets the memory that tensors hold in the pool, rounded up as the allocator rounds.
  *
  * Returns: the number of bytes
  *
@@ -695,7 +723,7 @@ gtorch_memory_pool_get_allocated (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_peak_allocated:
  * @self: a pool
  *
- * Gets the most memory that tensors held in the pool since [method@MemoryPool.reset_peak].
+ * Gets the maximum of memory that tensors held in the pool since [method@MemoryPool.reset_peak].
  *
  * Returns: the number of bytes
  *
@@ -712,7 +740,7 @@ gtorch_memory_pool_get_peak_allocated (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_reserved:
  * @self: a pool
  *
- * Gets how much memory the pool has taken from the device.
+ * Gets the memory that the pool has reserved on the device.
  *
  * Returns: the number of bytes
  *
@@ -729,7 +757,7 @@ gtorch_memory_pool_get_reserved (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_peak_reserved:
  * @self: a pool
  *
- * Gets the most memory that the pool had since [method@MemoryPool.reset_peak].
+ * Gets the maximum of memory that the pool had reserved since [method@MemoryPool.reset_peak].
  *
  * Returns: the number of bytes
  *
@@ -746,7 +774,7 @@ gtorch_memory_pool_get_peak_reserved (GTorchMemoryPool *self)
  * gtorch_memory_pool_reset_peak:
  * @self: a pool
  *
- * Lets the peaks begin again at the current values.
+ * Resets the peaks to the current values.
  *
  * Since: 0.1
  */
@@ -761,7 +789,7 @@ gtorch_memory_pool_reset_peak (GTorchMemoryPool *self)
  * gtorch_memory_pool_get_use_on_oom:
  * @self: a pool
  *
- * Tells whether the pool helps out when the device has no more memory.
+ * Tells whether the pool returns memory when the device is out of memory.
  *
  * Returns: %TRUE if so
  *
@@ -777,9 +805,9 @@ gtorch_memory_pool_get_use_on_oom (GTorchMemoryPool *self)
 /**
  * gtorch_memory_pool_set_use_on_oom:
  * @self: a pool
- * @use_on_oom: whether to help out
+ * @use_on_oom: whether to return memory
  *
- * Sets whether the pool gives back what no tensor holds when the device has no more memory; see
+ * Sets whether the pool returns memory that no tensor holds when the device is out of memory; see
  * [property@MemoryPool:use-on-oom].
  *
  * Since: 0.1
@@ -814,7 +842,7 @@ gtorch_memory_pool_get_check_order (GTorchMemoryPool *self)
 /**
  * gtorch_memory_pool_set_check_order: (set-property check-order)
  * @self: a pool
- * @check_order: whether another order is an error
+ * @check_order: whether replays in another order are errors
  *
  * Sets whether graphs that share the pool must be replayed in the order of their captures; see
  * [property@MemoryPool:check-order].
@@ -835,8 +863,8 @@ gtorch_memory_pool_set_check_order (GTorchMemoryPool *self, gboolean check_order
  * gtorch_memory_pool_trim:
  * @self: a pool
  *
- * Gives memory of the pool back to the device that no tensor holds. Waits for the device. While there is a
- * graph that uses the pool, nothing happens.
+ * Returns memory of the pool that no tensor holds to the device. Waits for the device. Does nothing while a
+ * graph uses the pool.
  *
  * Since: 0.1
  */
@@ -858,7 +886,7 @@ gtorch_memory_pool_trim (GTorchMemoryPool *self)
  * @self: a pool
  * @error: return location for an error
  *
- * Makes a picture of the memory of this pool alone; see [method@Allocator.snapshot].
+ * Creates a snapshot of the memory of this pool alone; see [method@Allocator.snapshot].
  *
  * Returns: (transfer full): the pickle; %NULL with %GTORCH_ERROR_NOT_SUPPORTED on the CPU
  *
@@ -874,11 +902,11 @@ gtorch_memory_pool_snapshot (GTorchMemoryPool *self, GError **error)
 /**
  * gtorch_memory_pool_run:
  * @self: a pool
- * @func: (scope call) (closure user_data): what to do
- * @user_data: given to @func
+ * @func: (scope call) (closure user_data): the function to call
+ * @user_data: passed to @func
  * @error: return location for an error
  *
- * Calls @func in this thread, whose memory of the pool's device comes from the pool meanwhile.
+ * Calls @func in this thread, which meanwhile allocates from the pool on the pool's device.
  *
  * Returns: what @func returned
  *

@@ -9,11 +9,11 @@ G_BEGIN_DECLS
 
 /**
  * GTorchMemoryPoolFunc:
- * @pool: the pool from which the thread's memory comes
- * @user_data: (closure): what was given with the function
+ * @pool: the pool from which the thread allocates
+ * @user_data: (closure): the data that was passed with the function
  * @error: return location for an error
  *
- * What [method@MemoryPool.run] calls.
+ * The function that [method@MemoryPool.run] calls.
  *
  * Returns: %TRUE on success
  *

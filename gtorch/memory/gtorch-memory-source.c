@@ -15,11 +15,10 @@
 /**
  * GTorchMemorySource:
  *
- * Where the memory of a GPU comes from, if it is not to be the driver.
+ * A source of GPU memory other than the driver.
  *
- * A program that has an allocator of its own, or must have its memory registered somewhere, makes a
- * subclass with two functions, or takes those of a library that was made for PyTorch's
- * `CUDAPluggableAllocator`:
+ * A program that has its own allocator, or must register its memory somewhere, subclasses this with two
+ * functions, or uses those of a library that was written for PyTorch's `CUDAPluggableAllocator`:
  *
  * ```c
  * g_autoptr (GTorchMemorySource) source =
@@ -29,19 +28,19 @@
  *   return FALSE;
  * ```
  *
- * With [method@Allocator.set_source] all tensors of a device have their memory from there, each by a
- * call of its own; with [ctor@MemoryPool.new_with_source] it is those of a pool, which asks for large
- * pieces, keeps them and cuts them up. Both are counted as other memory is.
+ * With [method@Allocator.set_source] the source provides the memory of all tensors of a device, with one
+ * call for each; with [ctor@MemoryPool.new_with_source] it provides that of a pool, which allocates large
+ * segments, keeps them and splits them. Both are counted like other memory.
  *
- * The functions are called in whatever thread allocates or drops a tensor, with the GPU's primary context
- * current, and no lock of the library is held. They may be written in Python, but not in JavaScript,
+ * The functions are called in any thread that allocates or frees a tensor, with the GPU's primary context
+ * current and without holding a lock of the library. They may be written in Python, but not in JavaScript,
  * which runs in one thread only.
  *
  * Since: 0.1
  */
 G_DEFINE_ABSTRACT_TYPE (GTorchMemorySource, gtorch_memory_source, G_TYPE_OBJECT)
 
-/* Whoever splits or joins memory, and kernels that read 16 bytes at a time, rely on it. */
+/* Required by the code that splits and joins memory, and by kernels that read 16 bytes at a time. */
 #define ALIGNMENT 256
 
 static void
@@ -54,7 +53,7 @@ gtorch_memory_source_init (GTorchMemorySource *self)
 {
 }
 
-/* --- of a library --- */
+/* --- sources from a library --- */
 
 typedef gpointer (*AllocFunc) (gssize n_bytes, gint device, gpointer stream);
 typedef void (*FreeFunc) (gpointer address, gssize n_bytes, gint device, gpointer stream);
@@ -106,11 +105,11 @@ gtorch_library_source_init (GTorchLibrarySource *self)
  * gtorch_memory_source_load:
  * @path: (type filename): the name of a library, as `dlopen()` takes it
  * @alloc_symbol: the name of `void *(ssize_t size, int device, CUstream stream)` in it
- * @free_symbol: the name of `void (void *address, ssize_t size, int device, CUstream stream)`
+ * @free_symbol: the name of `void (void *address, ssize_t size, int device, CUstream stream)` in it
  * @error: return location for an error
  *
- * Makes a source of two functions in a library, which stays loaded. In a process with rights that its user
- * lacks, such as a setuid one, a @path that has a slash must begin with one.
+ * Creates a source from two functions of a library, which stays loaded. In a privileged process, such as a
+ * setuid one, a @path that contains a slash must be absolute.
  *
  * Returns: (transfer full): a source; %NULL with %GTORCH_ERROR_NOT_FOUND if the library or one of the
  *   functions is missing
@@ -156,10 +155,10 @@ gtorch_memory_source_load (const gchar *path, const gchar *alloc_symbol, const g
   return GTORCH_MEMORY_SOURCE (self);
 }
 
-/* --- what is asked --- */
+/* --- calls of a source --- */
 
-/* Who allocates in this thread, the last one first: memory for a source cannot come from that source, not by
- * way of another one either. */
+/* The sources that are allocating in this thread, innermost first: memory for a source must not come from
+ * that source, not even through another one. */
 typedef struct _Asking Asking;
 struct _Asking
 {
@@ -173,18 +172,19 @@ static __thread const Asking *asking;
  * gtorch_memory_source_allocate:
  * @self: a source
  * @device: a GPU
- * @n_bytes: how many bytes, at least 1
- * @stream: the driver's handle of the stream whose work is the first to use it
+ * @n_bytes: the number of bytes, at least 1
+ * @stream: the driver's handle of the stream that uses the memory first
  * @error: return location for an error
  *
- * Gets memory, aligned to 256 bytes. Subclasses implement this; the library calls it.
+ * Allocates memory, aligned to 256 bytes. Subclasses implement this; the library calls it.
  *
- * Where there is none, what the library keeps unused is given back and the question repeated; in the end
- * whoever wanted it gets %GTORCH_ERROR_OUT_OF_MEMORY. Any other error goes to them as it is. A source
- * that asks itself while it allocates, as by a tensor from its own pool, gets %GTORCH_ERROR_INVALID.
+ * If there is no memory, the library returns what it caches and tries again; if that fails too, the
+ * allocation fails with %GTORCH_ERROR_OUT_OF_MEMORY. Any other error is passed on unchanged. A source that
+ * allocates from itself while it allocates, for example by creating a tensor in its own pool, gets
+ * %GTORCH_ERROR_INVALID.
  *
- * Returns: the address; 0 if there is no memory, with or without %GTORCH_ERROR_OUT_OF_MEMORY, or with
- *   another error
+ * Returns: the address; 0 without an error or with %GTORCH_ERROR_OUT_OF_MEMORY if there is no memory, 0
+ *   with another error if it failed otherwise
  *
  * Since: 0.1
  */
@@ -205,8 +205,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
   if (klass->allocate == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("allocator: %s does not say how memory is allocated"),
-                   G_OBJECT_TYPE_NAME (self));
+                   _ ("allocator: %s does not implement allocate"), G_OBJECT_TYPE_NAME (self));
       return 0;
     }
   for (outer = asking; outer != NULL; outer = outer->outer)
@@ -242,13 +241,13 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
  * gtorch_memory_source_release:
  * @self: a source
  * @device: a GPU
- * @address: what [method@MemorySource.allocate] gave
- * @n_bytes: how many bytes were asked for
- * @stream: the stream that was named then
+ * @address: an address from [method@MemorySource.allocate]
+ * @n_bytes: the number of bytes that was requested
+ * @stream: the stream that was passed to [method@MemorySource.allocate]
  *
- * Takes memory back. Subclasses implement this; the library calls it.
+ * Frees memory. Subclasses implement this; the library calls it.
  *
- * What is in the stream's queue by now may still use the memory; other streams are done with it.
+ * Work that is enqueued on @stream at this time may still use the memory; other streams no longer use it.
  *
  * Since: 0.1
  */
@@ -269,12 +268,13 @@ gtorch_memory_source_release (GTorchMemorySource *self, GTorchDevice *device, gu
 /**
  * gtorch_allocator_set_source:
  * @self: an allocator
- * @source: (nullable): where memory shall come from, or %NULL for the driver
+ * @source: (nullable): the source of the memory, or %NULL for the driver
  * @error: return location for an error
  *
- * Lets all memory of the device's tensors come from @source, before any of them has some.
+ * Makes @source provide the memory of all tensors of the device. Must be called before the device
+ * allocates.
  *
- * Nothing is kept for later tensors then, and `backend` in [method@Allocator.configure] means nothing.
+ * Memory is then not cached, and `backend` in [method@Allocator.configure] has no effect.
  *
  * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED on the CPU, or with
  *   %GTORCH_ERROR_INVALID after the device has allocated
@@ -312,7 +312,7 @@ gtorch_allocator_set_source (GTorchAllocator *self, GTorchMemorySource *source, 
  * gtorch_allocator_get_source:
  * @self: an allocator
  *
- * Gets where the memory of the device's tensors comes from.
+ * Gets the source of the memory of the device's tensors.
  *
  * Returns: (transfer none) (nullable): the source, or %NULL for the driver
  *

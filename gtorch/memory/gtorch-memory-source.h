@@ -15,10 +15,11 @@ G_DECLARE_DERIVABLE_TYPE (GTorchMemorySource, gtorch_memory_source, GTORCH, MEMO
 /**
  * GTorchMemorySourceClass:
  * @parent_class: the parent class
- * @allocate: gives memory; see [method@MemorySource.allocate]
- * @release: takes memory back; see [method@MemorySource.release]
+ * @allocate: allocates memory; see [method@MemorySource.allocate]
+ * @release: frees memory; see [method@MemorySource.release]
  *
- * What a subclass must have. Both are called from any thread, and never with a lock of the library held.
+ * The class structure; subclasses implement both functions. They are called from any thread, and never with
+ * a lock of the library held.
  *
  * Since: 0.1
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Bytes on a device, and the order of who writes to them and reads them. */
+/* Bytes on a device, and the ordering of work that reads and writes them. */
 
 #include "config.h"
 
@@ -9,7 +9,10 @@
 
 #include "base/gtorch-observer-private.h"
 #include "device/gtorch-device-private.h"
+#include "memory/gtorch-pinned-private.h"
 #include "stream/gtorch-stream-private.h"
+
+const GTorchPinnedMemory *gtorch_pinned_memory;
 
 GTorchStorage *
 gtorch_storage_new (GTorchDevice *device, gsize n_bytes, GError **error)
@@ -21,7 +24,7 @@ typedef struct
 {
   GTorchStorage storage;
   gboolean is_read_only;
-  const gchar *stale_by; /* atomically */
+  const gchar *stale_by; /* atomic */
 } ForeignStorage;
 
 GTorchStorage *
@@ -87,7 +90,7 @@ gtorch_storage_free (GTorchStorage *storage)
     gtorch_device_free (storage->device, storage);
 }
 
-/* --- who writes to a storage, and reads it --- */
+/* --- readers and writers of a storage --- */
 
 void
 gtorch_storage_set_writer (GTorchStorage *storage, GTorchTimeline *timeline, guint64 seq)
@@ -118,7 +121,7 @@ gtorch_storage_wait (GTorchStorage *storage, GError **error)
     return TRUE;
   if (!gtorch_storage_wait_for (storage, writer,
                                 __atomic_load_n (&storage->write_seq, __ATOMIC_RELAXED), error))
-    return FALSE; /* and the next one who asks */
+    return FALSE; /* the next call reports the error as well */
   __atomic_store_n (&storage->writer, NULL, __ATOMIC_RELAXED);
   return TRUE;
 }

@@ -164,6 +164,9 @@ gtorch_double_str (gdouble value)
       if (g_ascii_strtod (text, NULL) == value)
         break;
     }
+  /* %g writes an exponent already where a number ends in zeros; Python, which this imitates, from 1e16 on */
+  if (strchr (text, 'e') != NULL && fabs (value) >= 1 && fabs (value) < 1e16)
+    g_ascii_formatd (text, G_ASCII_DTOSTR_BUF_SIZE, "%.0f", value);
   if (strcspn (text, ".einf") == strlen (text))
     strcat (text, ".0");
   return text;

@@ -243,9 +243,8 @@ check_saved (GraphedNode *node, GError **error)
   if (!valid)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("what its call had saved was overwritten by a later replay of %s: go "
-                      "backward "
-                      "once for each call, before the next one"),
+                   _ ("what its call had saved was overwritten by a later replay of %s: call "
+                      "backward once after each call, before the next one"),
                    by);
       return FALSE;
     }

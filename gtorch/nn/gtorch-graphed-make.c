@@ -8,23 +8,25 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-references-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
 
 static GTorchDevice *
 device_of (GTorchGraphedModule *self)
 {
-  GTorchTensor *member = NULL;
+  GTorchDevice *device = NULL;
   GTorchGraphedBelow below;
   guint i;
 
   if (self->samples->len > 0)
     return gtorch_impl_device (self->samples->pdata[0]);
   gtorch_graphed_below_init (&below, self);
-  for (i = 0; i < below.members->len && member == NULL; i++)
-    member = below.members->pdata[i];
+  for (i = 0; i < below.members->len && device == NULL; i++)
+    if (below.members->pdata[i] != NULL)
+      device = gtorch_impl_device (below.members->pdata[i]);
   gtorch_graphed_below_clear (&below);
-  return member != NULL ? gtorch_tensor_get_device (member) : gtorch_device_or_current (NULL);
+  return device != NULL ? device : gtorch_device_or_current (NULL);
 }
 
 static gboolean
@@ -94,7 +96,7 @@ check_callables (GTorchGraphedModule **callables, gsize n, GTorchMemoryPool *poo
 static void
 switch_mode (GTorchModule *module, const gchar *path, gpointer user_data)
 {
-  gtorch_module_get_private (module)->training ^= TRUE;
+  g_atomic_int_xor (&gtorch_module_get_private (module)->training, TRUE);
 }
 
 /* Captures all callables in their present mode. */
@@ -157,9 +159,9 @@ switch_modes (GTorchGraphedModule **callables, gsize n)
 }
 
 static gpointer
-ref_storage (GTorchTensor *tensor)
+ref_storage (GTorchImpl *impl)
 {
-  GTorchStorage *storage = tensor != NULL ? gtorch_tensor_unwrap (tensor)->storage : NULL;
+  GTorchStorage *storage = impl != NULL ? impl->storage : NULL;
 
   return storage != NULL ? gtorch_storage_ref (storage) : NULL;
 }
@@ -194,7 +196,9 @@ take_capture (GTorchGraphedModule *self, GTorchGraphedMode *first, GTorchGraphed
       self->samples->pdata[i] = sample;
     }
   gtorch_graphed_below_init (&below, self);
+  gtorch_references_lock ();
   self->members = g_ptr_array_ref (below.members);
+  gtorch_references_unlock ();
   self->storages = g_ptr_array_new_with_free_func (unref_storage);
   for (i = 0; i < self->members->len; i++)
     g_ptr_array_add (self->storages, ref_storage (self->members->pdata[i]));

@@ -30,7 +30,7 @@ struct _GTorchGraphedModule
 
   GTorchGraphedMode modes[2];
   guint n_modes;
-  /* of GTorchTensor: parameters and buffers of the tree at the capture */
+  /* of GTorchImpl, NULL where there was none: parameters and buffers of the tree at the capture */
   GPtrArray *members;
   GPtrArray *storages;        /* the storages of the members */
   gint seen_changes;          /* the value of gtorch_module_changes when `current` was set */
@@ -40,7 +40,7 @@ struct _GTorchGraphedModule
 /* Returns the present state of the tree. */
 typedef struct
 {
-  GPtrArray *members;
+  GPtrArray *members; /* of GTorchImpl, NULL where there is none; owned, as `hooked` */
   GArray *training;
   GTorchModule *hooked;
 } GTorchGraphedBelow;

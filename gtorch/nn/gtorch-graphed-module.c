@@ -11,6 +11,8 @@
 #include "autograd/gtorch-autograd-private.h"
 #include "base/gtorch-field-private.h"
 #include "nn/gtorch-graphed-module-private.h"
+#include "base/gtorch-references-private.h"
+#include "nn/gtorch-module-hooks.h"
 #include "nn/gtorch-module-private.h"
 
 /**
@@ -72,30 +74,45 @@ gtorch_graphed_module_name (GTorchGraphedModule *self)
 static void
 look_at (GTorchModule *module, const gchar *path, gpointer user_data)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (module);
   GTorchGraphedBelow *below = user_data;
-  guint i;
+  gboolean training = gtorch_module_get_training (module);
+  guint i, j;
 
-  for (i = 0; i < priv->parameters->len; i++)
-    g_ptr_array_add (below->members, g_array_index (priv->parameters, GTorchMember, i).tensor);
-  for (i = 0; i < priv->buffers->len; i++)
-    g_ptr_array_add (below->members, g_array_index (priv->buffers, GTorchMember, i).tensor);
-  g_array_append_val (below->training, priv->training);
-  if (priv->hooks != NULL && priv->hooks->len > 0)
-    below->hooked = module;
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GArray) members = gtorch_module_dup_members (module, i == 1);
+
+      for (j = 0; j < members->len; j++)
+        {
+          GTorchTensor *tensor = g_array_index (members, GTorchMember, j).tensor;
+
+          g_ptr_array_add (below->members,
+                           tensor != NULL ? gtorch_impl_ref (gtorch_tensor_unwrap (tensor)) : NULL);
+        }
+    }
+  g_array_append_val (below->training, training);
+  if (gtorch_module_has_hooks (module))
+    g_set_object (&below->hooked, module);
+}
+
+static void
+unref_member (gpointer impl)
+{
+  if (impl != NULL)
+    gtorch_impl_unref (impl);
 }
 
 /* Checks that the members of self are still those of the module: both must have the same. */
 void
 gtorch_graphed_below_init (GTorchGraphedBelow *below, GTorchGraphedModule *self)
 {
-  *below = (GTorchGraphedBelow){ g_ptr_array_new (), g_array_new (FALSE, FALSE, sizeof (gboolean)),
-                                 NULL };
+  *below = (GTorchGraphedBelow){ g_ptr_array_new_with_free_func (unref_member),
+                                 g_array_new (FALSE, FALSE, sizeof (gboolean)), NULL };
   if (self->module == NULL)
     return;
   gtorch_module_visit (GTORCH_MODULE (self), TRUE, look_at, below);
   g_array_set_size (below->training, 0);
-  below->hooked = NULL;
+  g_clear_object (&below->hooked);
   gtorch_module_visit (self->module, TRUE, look_at, below);
 }
 
@@ -104,6 +121,7 @@ gtorch_graphed_below_clear (GTorchGraphedBelow *below)
 {
   g_ptr_array_unref (below->members);
   g_array_unref (below->training);
+  g_clear_object (&below->hooked);
 }
 
 gboolean
@@ -165,17 +183,15 @@ check_memory (GTorchGraphedModule *self, GError **error)
 
   for (i = 0; i < self->members->len; i++)
     {
-      GTorchTensor *member = self->members->pdata[i];
+      GTorchImpl *member = self->members->pdata[i];
 
-      if (G_LIKELY (member == NULL
-                    || gtorch_tensor_unwrap (member)->storage == self->storages->pdata[i]))
+      if (G_LIKELY (member == NULL || member->storage == self->storages->pdata[i]))
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: a parameter or buffer of shape %s was moved or released since the "
                       "capture, "
                       "and the graph uses its former memory: capture again"),
-                   gtorch_graphed_module_name (self),
-                   gtorch_impl_shape_str (gtorch_tensor_unwrap (member)));
+                   gtorch_graphed_module_name (self), gtorch_impl_shape_str (member));
       return FALSE;
     }
   return TRUE;
@@ -306,7 +322,7 @@ gtorch_graphed_module_forward_many (GTorchModule *module, GTorchTensor **inputs,
   if (outputs->len != 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: it has %u outputs, all of which run () gives"),
+                   _ ("%s: it has %u outputs, all of which run () returns"),
                    gtorch_graphed_module_name (GTORCH_GRAPHED_MODULE (module)), outputs->len);
       return NULL;
     }
@@ -332,6 +348,7 @@ gtorch_graphed_module_extra_repr (GTorchModule *module)
 void
 gtorch_graphed_module_drop_modes (GTorchGraphedModule *self)
 {
+  g_autoptr (GPtrArray) members = NULL;
   guint i;
 
   for (i = 0; i < self->n_modes; i++)
@@ -341,7 +358,9 @@ gtorch_graphed_module_drop_modes (GTorchGraphedModule *self)
     }
   self->n_modes = 0;
   self->current = NULL;
-  g_clear_pointer (&self->members, g_ptr_array_unref);
+  gtorch_references_lock ();
+  members = g_steal_pointer (&self->members);
+  gtorch_references_unlock ();
   g_clear_pointer (&self->storages, g_ptr_array_unref);
 }
 
@@ -425,6 +444,20 @@ static const GTorchField fields[] = {
   { "is-captured", GTORCH_PROPERTY_BOOL (gtorch_graphed_module_is_captured, NULL) },
 };
 
+/* What it owns beside its members. */
+static void
+gtorch_graphed_module_add_references (gpointer module, GTorchReferences *references)
+{
+  GTorchGraphedModule *self = module;
+  guint i;
+
+  gtorch_references_add_object (references, self->module);
+  for (i = 0; self->members != NULL && i < self->members->len; i++)
+    gtorch_references_add_impl (references, self->members->pdata[i]);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_graphed_module_add_references };
+
 static void
 gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
 {
@@ -437,6 +470,8 @@ gtorch_graphed_module_class_init (GTorchGraphedModuleClass *klass)
   module_class->forward_many = gtorch_graphed_module_forward_many;
   module_class->extra_repr = gtorch_graphed_module_extra_repr;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_GRAPHED_MODULE;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -479,21 +514,24 @@ take_samples (GTorchGraphedModule *self, GTorchTensor **samples, gsize n_samples
 static gboolean
 take_members (GTorchGraphedModule *self, GError **error)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self->module);
+  g_autoptr (GArray) parameters = gtorch_module_dup_members (self->module, FALSE);
+  g_autoptr (GArray) buffers = gtorch_module_dup_members (self->module, TRUE);
+  g_auto (GStrv) names = NULL;
+  g_autoptr (GPtrArray) children = gtorch_module_dup_children (self->module, &names);
   GTorchModule *own = GTORCH_MODULE (self);
   guint i;
 
-  for (i = 0; i < priv->parameters->len; i++)
+  for (i = 0; i < parameters->len; i++)
     {
-      GTorchMember *member = &g_array_index (priv->parameters, GTorchMember, i);
+      GTorchMember *member = &g_array_index (parameters, GTorchMember, i);
 
       if (!gtorch_module_register_parameter (own, member->name, (GTorchParameter *) member->tensor,
                                              error))
         return FALSE;
     }
-  for (i = 0; i < priv->buffers->len; i++)
+  for (i = 0; i < buffers->len; i++)
     {
-      GTorchMember *member = &g_array_index (priv->buffers, GTorchMember, i);
+      GTorchMember *member = &g_array_index (buffers, GTorchMember, i);
 
       if (!gtorch_module_register_buffer (own, member->name, member->tensor, member->persistent,
                                           error))
@@ -507,14 +545,10 @@ take_members (GTorchGraphedModule *self, GError **error)
           return FALSE;
         }
     }
-  for (i = 0; i < priv->child_names->len; i++)
-    {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
-
-      if (!gtorch_module_register_module (own, priv->child_names->pdata[i], child, error))
-        return FALSE;
-    }
-  gtorch_module_get_private (own)->training = priv->training;
+  for (i = 0; i < children->len; i++)
+    if (!gtorch_module_register_module (own, names[i], children->pdata[i], error))
+      return FALSE;
+  gtorch_module_get_private (own)->training = gtorch_module_get_training (self->module);
   return TRUE;
 }
 

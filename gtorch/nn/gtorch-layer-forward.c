@@ -11,7 +11,15 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-layer-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-tensor-bytes.h"
+#include "elements/gtorch-tensor-bytes.h"
+
+/* Ends what gtorch_composite_begin () has begun, so that errors name the operation. */
+static GTorchImpl *
+composite_end (const GTorchOpClass *former, GTorchImpl *output, GError **error)
+{
+  gtorch_composite_end (former, output != NULL, error);
+  return output;
+}
 
 GTorchTensor *
 gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error)
@@ -25,13 +33,17 @@ gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p, gboole
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   const gboolean training = gtorch_module_get_training (self);
+  const GTorchOpClass *former = gtorch_composite_begin (GTORCH_OP_DROPOUT);
   g_autoptr (GTorchImpl) ones = NULL;
   g_autoptr (GTorchImpl) factors = NULL;
 
   if (!inplace)
-    return gtorch_tensor_wrap (gtorch_op_dropout (impl, p, training, NULL, error));
+    return gtorch_tensor_wrap (
+        composite_end (former, gtorch_op_dropout (impl, p, training, NULL, error), error));
   ones = gtorch_op_ones_like (impl, GTORCH_DTYPE_NONE, error);
-  factors = ones != NULL ? gtorch_op_dropout (ones, p, training, NULL, error) : NULL;
+  factors = composite_end (former,
+                           ones != NULL ? gtorch_op_dropout (ones, p, training, NULL, error) : NULL,
+                           error);
   if (factors == NULL || (factors != ones && !gtorch_op_mul_inplace (impl, factors, error)))
     return NULL;
   return g_object_ref (input);
@@ -41,7 +53,7 @@ gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p, gboole
 static gboolean
 count_batch (GTorchModule *self, GError **error)
 {
-  GTorchImpl *count = gtorch_module_buffer_impl (self, 2);
+  g_autoptr (GTorchImpl) count = gtorch_module_dup_buffer_impl (self, 2);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
 
@@ -52,7 +64,7 @@ count_batch (GTorchModule *self, GError **error)
 static gboolean
 share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
 {
-  GTorchTensor *count = gtorch_module_nth_buffer (self, 2);
+  g_autoptr (GTorchTensor) count = gtorch_module_dup_buffer (self, 2);
   GError *local = NULL;
   gint64 n;
 
@@ -74,9 +86,12 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
                          const gchar *layout, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
-  GTorchImpl *mean = gtorch_module_buffer_impl (self, 0);
-  GTorchImpl *var = gtorch_module_buffer_impl (self, 1);
+  g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
+  g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
   const gboolean training = gtorch_module_get_training (self);
+  const GTorchOpClass *former;
   GTorchImpl *output;
 
   if (impl->n_dims < least_dims || impl->n_dims > most_dims || impl->shape[1] != num_features)
@@ -90,14 +105,68 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   if (training && mean != NULL && !share_of_batch (self, &momentum, error))
     return NULL;
   /* one of both is a mistake, which the operation refuses */
-  output = gtorch_op_batch_norm (impl, mean, var, gtorch_module_parameter_impl (self, 0),
-                                 gtorch_module_parameter_impl (self, 1),
+  former = gtorch_composite_begin (GTORCH_OP_BATCH_NORM);
+  output = gtorch_op_batch_norm (impl, mean, var, weight, bias,
                                  training || (mean == NULL && var == NULL),
                                  isnan (momentum) ? 0 : momentum, eps, error);
+  output = composite_end (former, output, error);
   /* a failed batch does not count */
   if (output != NULL && training && mean != NULL && !count_batch (self, error))
     g_clear_pointer (&output, gtorch_impl_unref);
   return gtorch_tensor_wrap (output);
+}
+
+/* An example without a batch is one with a batch of 1. */
+GTorchTensor *
+gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
+                            gdouble momentum, gdouble eps, gboolean track_running_stats,
+                            guint example_dims, const gchar *layout, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const gboolean is_single = impl->n_dims == example_dims;
+  const gboolean own = gtorch_module_get_training (self) || !track_running_stats;
+  g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
+  g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  const GTorchOpClass *former;
+  g_autoptr (GTorchImpl) batch = NULL;
+  g_autoptr (GTorchImpl) output = NULL;
+
+  if ((!is_single && impl->n_dims != example_dims + 1)
+      || impl->shape[is_single ? 0 : 1] != num_features)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: shape %s is not %s with %" G_GINT64_FORMAT " channels"),
+                   gtorch_module_type_name (self), gtorch_impl_shape_str (impl), layout,
+                   num_features);
+      return NULL;
+    }
+  batch = is_single ? gtorch_op_unsqueeze (impl, 0, error) : gtorch_impl_ref (impl);
+  if (batch == NULL)
+    return NULL;
+  former = gtorch_composite_begin (GTORCH_OP_INSTANCE_NORM);
+  output = composite_end (former,
+                          gtorch_op_instance_norm (batch, mean, var, weight, bias, own,
+                                                   isnan (momentum) ? 0 : momentum, eps, error),
+                          error);
+  return gtorch_tensor_wrap (output != NULL && is_single ? gtorch_op_select (output, 0, 0, error)
+                                                         : g_steal_pointer (&output));
+}
+
+GTorchTensor *
+gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+
+  if (impl->n_dims != 3 && impl->n_dims != 4)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: shape %s is not [N, C, H, W] or [C, H, W]"),
+                   gtorch_module_type_name (self), gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  return gtorch_tensor_wrap (gtorch_op_softmax (impl, -3, GTORCH_DTYPE_NONE, error));
 }
 
 /* --- convolution --- */
@@ -167,13 +236,15 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
                    gint padding_rule, GTorchSize *dilation, gint64 groups, gint padding_mode,
                    GError **error)
 {
-  GTorchImpl *weight = gtorch_module_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
   g_autoptr (GTorchImpl) impl = gtorch_impl_ref (gtorch_tensor_unwrap (input));
   g_autoptr (GTorchImpl) output = NULL;
   const gint64 zero = 0;
   gint64 before[GTORCH_MAX_DIMS], after[GTORCH_MAX_DIMS];
   const gint64 *steps = gtorch_layer_numbers (stride), *gaps = gtorch_layer_numbers (dilation);
   const guint n = (guint) gtorch_size_get_length (stride);
+  const GTorchOpClass *former;
   gboolean is_explicit = FALSE;
 
   if (weight == NULL)
@@ -212,9 +283,11 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
         gtorch_impl_unref (impl);
         impl = padded;
       }
-  output =
-      gtorch_op_conv2d (impl, weight, gtorch_module_parameter_impl (self, 1), steps, n,
-                        is_explicit ? &zero : after, is_explicit ? 1 : n, gaps, n, groups, error);
+  former = gtorch_composite_begin (n == 1 ? GTORCH_OP_CONV1D : GTORCH_OP_CONV2D);
+  output = (n == 1 ? gtorch_op_conv1d
+                   : gtorch_op_conv2d) (impl, weight, bias, steps, n, is_explicit ? &zero : after,
+                                        is_explicit ? 1 : n, gaps, n, groups, error);
+  gtorch_composite_end (former, output != NULL, error);
   /* for an even kernel, symmetric padding adds one zero too many at the beginning */
   for (guint i = 0; output != NULL && !is_explicit && i < n; i++)
     if (before[i] != after[i])
@@ -232,7 +305,7 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
 void
 gtorch_layer_clear_row (GTorchModule *self, gint64 row)
 {
-  GTorchImpl *weight = gtorch_module_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchImpl) part = NULL;
   GError *error = NULL;

@@ -120,6 +120,11 @@ GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdo
 GTorchTensor *gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
                                        gdouble momentum, gdouble eps, guint least_dims,
                                        guint most_dims, const gchar *layout, GError **error);
+GTorchTensor *gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input,
+                                          gint64 num_features, gdouble momentum, gdouble eps,
+                                          gboolean track_running_stats, guint example_dims,
+                                          const gchar *layout, GError **error);
+GTorchTensor *gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error);
 GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride,
                                  GTorchSize *padding, gint padding_rule, GTorchSize *dilation,
                                  gint64 groups, gint padding_mode, GError **error);

@@ -21,44 +21,46 @@
 void
 gtorch_layer_get_parameter_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  g_value_set_object (value, gtorch_module_nth_parameter (object, field->offset));
+  g_value_take_object (value, gtorch_module_dup_parameter (object, field->offset));
 }
 
 void
 gtorch_layer_get_buffer_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  g_value_set_object (value, gtorch_module_nth_buffer (object, field->offset));
+  g_value_take_object (value, gtorch_module_dup_buffer (object, field->offset));
 }
 
 gboolean
 gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field, const GValue *value)
 {
   g_autofree gchar *name = g_strdelimit (g_strdup (field->name), "-", '_');
+  g_autoptr (GTorchTensor) former = gtorch_module_dup_buffer (object, field->offset);
   GTorchTensor *tensor = g_value_get_object (value);
 
-  if (gtorch_module_nth_buffer (object, field->offset) == tensor)
+  if (former == tensor)
     return FALSE;
   return gtorch_module_set_buffer (object, name, tensor, NULL);
 }
 
-/* The tensor that tells where a module is and of what dtype. */
+/* The tensor that tells where a module is and of what dtype. A new reference. */
 static GTorchTensor *
 first_tensor (GTorchModule *module)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (module);
-  GArray *members[] = { priv->parameters, priv->buffers };
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GArray) members = gtorch_module_dup_members (module, i == 1);
 
-  for (guint i = 0; i < G_N_ELEMENTS (members); i++)
-    for (guint j = 0; j < members[i]->len; j++)
-      if (g_array_index (members[i], GTorchMember, j).tensor != NULL)
-        return g_array_index (members[i], GTorchMember, j).tensor;
+      for (guint j = 0; j < members->len; j++)
+        if (g_array_index (members, GTorchMember, j).tensor != NULL)
+          return g_steal_pointer (&g_array_index (members, GTorchMember, j).tensor);
+    }
   return NULL;
 }
 
 void
 gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  GTorchTensor *tensor = first_tensor (object);
+  g_autoptr (GTorchTensor) tensor = first_tensor (object);
 
   g_value_set_object (value, tensor != NULL
                                  ? gtorch_tensor_get_device (tensor)
@@ -68,7 +70,7 @@ gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue
 void
 gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  GTorchTensor *tensor = first_tensor (object);
+  g_autoptr (GTorchTensor) tensor = first_tensor (object);
 
   g_value_set_enum (value, tensor != NULL ? (gint) gtorch_tensor_get_dtype (tensor)
                                           : G_STRUCT_MEMBER (gint, object, field->offset));
@@ -216,6 +218,7 @@ make_buffer (GTorchModule *self, const GTorchLayerTensor *tensor, GError **error
 static gboolean
 set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, GError **error)
 {
+  g_autoptr (GTorchTensor) first = NULL;
   gint64 fan_in;
   gdouble bound;
 
@@ -225,7 +228,8 @@ set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, G
       return gtorch_init_kaiming_uniform (parameter, sqrt (5), GTORCH_FAN_MODE_IN,
                                           GTORCH_NONLINEARITY_LEAKY_RELU, NULL, error);
     case GTORCH_LAYER_FAN_IN:
-      if (!gtorch_init_calculate_fan (gtorch_module_nth_parameter (self, 0), &fan_in, NULL, error))
+      first = gtorch_module_dup_parameter (self, 0);
+      if (!gtorch_init_calculate_fan (first, &fan_in, NULL, error))
         return FALSE;
       bound = fan_in > 0 ? 1 / sqrt ((gdouble) fan_in) : 0;
       return gtorch_init_uniform (parameter, -bound, bound, NULL, error);
@@ -241,10 +245,10 @@ set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, G
 void
 gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n)
 {
-  GTorchTensor *made[8] = { NULL };
+  g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autofree GTorchLayerInit *inits = g_new (GTorchLayerInit, n);
   GError *error = NULL;
 
-  g_assert (n <= G_N_ELEMENTS (made));
   for (guint i = 0; i < n; i++)
     {
       const GTorchLayerTensor *tensor = &tensors[i];
@@ -258,15 +262,17 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
         gtorch_module_register_parameter (self, tensor->name, NULL, NULL);
       else
         {
-          made[i] = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
-                                                 (guint) tensor->n_dims);
-          if (made[i] == NULL) /* the error is stored in the module */
+          GTorchTensor *parameter = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
+                                                                 (guint) tensor->n_dims);
+
+          if (parameter == NULL) /* the error is stored in the module */
             return;
+          inits[made->len] = tensor->init;
+          g_ptr_array_add (made, parameter);
         }
     }
-  for (guint i = 0; i < n && error == NULL; i++)
-    if (made[i] != NULL)
-      set_values (self, made[i], tensors[i].init, &error);
+  for (guint i = 0; i < made->len && error == NULL; i++)
+    set_values (self, made->pdata[i], inits[i], &error);
   if (error != NULL)
     gtorch_module_set_error (self, error);
 }

@@ -38,7 +38,7 @@ gtorch_module_add_parameter (GTorchModule *self, const gchar *name, const gint64
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
   g_autoptr (GTorchImpl) impl = NULL;
   g_autoptr (GTorchTensor) tensor = NULL;
-  GTorchParameter *parameter = NULL;
+  g_autoptr (GTorchParameter) parameter = NULL;
   GError *error = NULL;
 
   if (priv->error != NULL)
@@ -53,9 +53,9 @@ gtorch_module_add_parameter (GTorchModule *self, const gchar *name, const gint64
     {
       g_prefix_error (&error, "%s: ", gtorch_module_type_name (self));
       gtorch_module_set_error (self, error);
+      return NULL;
     }
-  g_clear_object (&parameter);
-  return gtorch_module_nth_parameter (self, priv->parameters->len - 1);
+  return (GTorchTensor *) g_steal_pointer (&parameter);
 }
 
 void
@@ -66,5 +66,7 @@ gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *imp
   GArray *buffers = gtorch_module_get_private (self)->buffers;
 
   gtorch_module_register_buffer (self, name, tensor, TRUE, NULL);
+  gtorch_module_lock (self);
   g_array_index (buffers, GTorchMember, buffers->len - 1).is_count = is_count;
+  gtorch_module_unlock (self);
 }

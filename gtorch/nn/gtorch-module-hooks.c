@@ -31,6 +31,7 @@ add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_dat
   static guint64 last_id;
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
   GTorchModuleHook *hook = g_new0 (GTorchModuleHook, 1);
+  guint64 id;
 
   hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   hook->before = before;
@@ -38,33 +39,35 @@ add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_dat
   hook->user_data = user_data;
   hook->destroy = destroy;
   hook->ref_count = 1;
-  gtorch_references_lock ();
+  id = hook->id;
+  gtorch_module_begin_change (self);
   if (priv->hooks == NULL)
-    priv->hooks = g_ptr_array_new_with_free_func (hook_unref);
+    g_atomic_pointer_set (&priv->hooks, g_ptr_array_new_with_free_func (hook_unref));
   g_ptr_array_add (priv->hooks, hook);
-  gtorch_references_unlock ();
-  g_atomic_int_inc (&gtorch_module_changes);
-  return hook->id;
+  gtorch_module_end_change (self);
+  return id;
 }
 
 GPtrArray *
 gtorch_module_dup_hooks (GTorchModule *self)
 {
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  GPtrArray *hooks;
+  g_autoptr (GPtrArray) hooks = NULL;
   guint i;
 
-  if (G_LIKELY (priv->hooks == NULL || priv->hooks->len == 0))
+  if (G_LIKELY (g_atomic_pointer_get (&priv->hooks) == NULL))
     return NULL;
   hooks = g_ptr_array_new_with_free_func (hook_unref);
-  for (i = 0; i < priv->hooks->len; i++)
+  gtorch_module_lock (self);
+  for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
     {
       GTorchModuleHook *hook = priv->hooks->pdata[i];
 
       g_atomic_int_inc (&hook->ref_count);
       g_ptr_array_add (hooks, hook);
     }
-  return hooks;
+  gtorch_module_unlock (self);
+  return hooks->len > 0 ? g_steal_pointer (&hooks) : NULL;
 }
 
 /* Arrays from other languages may have no function that frees their elements. */
@@ -87,7 +90,7 @@ take_inputs (GTorchModule *self, GPtrArray *given, GError **error)
     return g_steal_pointer (&inputs);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: register_forward_pre_hook: input %" G_GSIZE_FORMAT
-                  " that a hook gave is no tensor"),
+                  " that a hook returned is not a tensor"),
                gtorch_module_type_name (self), i);
   return NULL;
 }
@@ -218,22 +221,22 @@ gboolean
 gtorch_module_remove_hook (GTorchModule *self, guint64 id)
 {
   GTorchModulePrivate *priv;
+  gpointer hook = NULL;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   priv = gtorch_module_get_private (self);
+  gtorch_module_begin_change (self);
   for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
     if (((GTorchModuleHook *) priv->hooks->pdata[i])->id == id)
       {
-        gpointer hook;
-
-        gtorch_references_lock ();
         hook = g_ptr_array_steal_index (priv->hooks, i);
-        gtorch_references_unlock ();
-        hook_unref (hook);
-        return TRUE;
+        break;
       }
-  return FALSE;
+  gtorch_module_end_change (self);
+  if (hook != NULL)
+    hook_unref (hook);
+  return hook != NULL;
 }
 
 /**
@@ -250,8 +253,12 @@ gboolean
 gtorch_module_has_hooks (GTorchModule *self)
 {
   GTorchModulePrivate *priv;
+  gboolean has_hooks;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   priv = gtorch_module_get_private (self);
-  return priv->hooks != NULL && priv->hooks->len > 0;
+  gtorch_module_lock (self);
+  has_hooks = priv->hooks != NULL && priv->hooks->len > 0;
+  gtorch_module_unlock (self);
+  return has_hooks;
 }

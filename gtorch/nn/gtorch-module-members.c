@@ -12,9 +12,10 @@
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "tensor/gtorch-hold-private.h"
+#include "base/gtorch-fork-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
-#include "nn/gtorch-graphed-module.h"
+#include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
 #include "nn/gtorch-sequential.h"
 
@@ -60,6 +61,64 @@ gtorch_member_kind_get_type (void)
   return type;
 }
 
+/* Held while a module becomes the child of another, so that two threads cannot make a cycle together. No
+ * object is unreferenced meanwhile. */
+static GMutex growth_lock;
+GTORCH_FORK_LOCK (growth_lock);
+
+void
+gtorch_module_lock (GTorchModule *self)
+{
+  gtorch_object_list_lock (gtorch_module_get_private (self)->children);
+}
+
+void
+gtorch_module_unlock (GTorchModule *self)
+{
+  gtorch_object_list_unlock (gtorch_module_get_private (self)->children);
+}
+
+void
+gtorch_module_begin_change (GTorchModule *self)
+{
+  gtorch_references_lock ();
+  gtorch_module_lock (self);
+}
+
+void
+gtorch_module_end_change (GTorchModule *self)
+{
+  gtorch_module_unlock (self);
+  gtorch_references_unlock ();
+  g_atomic_int_inc (&gtorch_module_changes);
+}
+
+static gboolean
+check_name (GTorchModule *self, const gchar *name, GError **error)
+{
+  if (name[0] != '\0' && strchr (name, '.') == NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: '%s' is no name: it must have a letter and no dot"),
+               gtorch_module_type_name (self), gtorch_name_str (name));
+  return FALSE;
+}
+
+/* Returns the kind of member that has the name, or NONE if there is none or it is in the list `own`. */
+static GTorchMemberKind
+find_taker (GTorchModulePrivate *priv, const gchar *name, gpointer own)
+{
+  guint position;
+
+  if (own != priv->parameters && find_member (priv->parameters, name) != NULL)
+    return GTORCH_MEMBER_KIND_PARAMETER;
+  if (own != priv->buffers && find_member (priv->buffers, name) != NULL)
+    return GTORCH_MEMBER_KIND_BUFFER;
+  if (own != priv->children && find_child (priv, name, &position))
+    return GTORCH_MEMBER_KIND_MODULE;
+  return GTORCH_MEMBER_KIND_NONE;
+}
+
 /**
  * gtorch_module_get_member_kind:
  * @self: a module
@@ -74,60 +133,39 @@ gtorch_member_kind_get_type (void)
 GTorchMemberKind
 gtorch_module_get_member_kind (GTorchModule *self, const gchar *name)
 {
-  GTorchModulePrivate *priv;
-  guint position;
+  GTorchMemberKind kind;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), GTORCH_MEMBER_KIND_NONE);
   g_return_val_if_fail (name != NULL, GTORCH_MEMBER_KIND_NONE);
 
-  priv = gtorch_module_get_private (self);
-  if (find_member (priv->parameters, name) != NULL)
-    return GTORCH_MEMBER_KIND_PARAMETER;
-  if (find_member (priv->buffers, name) != NULL)
-    return GTORCH_MEMBER_KIND_BUFFER;
-  return find_child (priv, name, &position) ? GTORCH_MEMBER_KIND_MODULE : GTORCH_MEMBER_KIND_NONE;
+  gtorch_module_lock (self);
+  kind = find_taker (gtorch_module_get_private (self), name, NULL);
+  gtorch_module_unlock (self);
+  return kind;
 }
 
-/* Checks that a name is free, or taken by a member in the list `own`. */
+/* Fails if there is a taker. */
 static gboolean
-check_name (GTorchModule *self, const gchar *name, gpointer own, GError **error)
+check_taker (GTorchModule *self, const gchar *name, GTorchMemberKind taker, GError **error)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  const gchar *taken = NULL;
-  guint position;
-
-  if (name[0] == '\0' || strchr (name, '.') != NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: '%s' is no name: it must have a letter and no dot"),
-                   gtorch_module_type_name (self), gtorch_name_str (name));
-      return FALSE;
-    }
-  if (own != priv->parameters && find_member (priv->parameters, name) != NULL)
-    taken = _ ("a parameter");
-  else if (own != priv->buffers && find_member (priv->buffers, name) != NULL)
-    taken = _ ("a buffer");
-  else if (own != priv->children && find_child (priv, name, &position))
-    taken = _ ("a module");
-  if (taken == NULL)
+  if (taker == GTORCH_MEMBER_KIND_NONE)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: '%s' is already the name of %s"),
-               gtorch_module_type_name (self), gtorch_name_str (name), taken);
+               gtorch_module_type_name (self), gtorch_name_str (name),
+               taker == GTORCH_MEMBER_KIND_PARAMETER ? _ ("a parameter")
+               : taker == GTORCH_MEMBER_KIND_BUFFER  ? _ ("a buffer")
+                                                     : _ ("a module"));
   return FALSE;
 }
 
-static void
-set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean persistent)
+/* With the locks held. Takes the reference of tensor, and returns the former one. */
+static GTorchTensor *
+put_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean persistent)
 {
-  g_autoptr (GTorchTensor) former = NULL;
   GTorchMember *member = find_member (array, name);
   GTorchMember made = { NULL, NULL, FALSE };
+  GTorchTensor *former;
 
-  if (tensor != NULL && gtorch_scope_current != NULL)
-    gtorch_scope_exempt (tensor);
-  if (tensor != NULL)
-    g_object_ref (tensor);
-  gtorch_references_lock ();
   if (member == NULL)
     {
       made.name = g_strdup (name);
@@ -136,10 +174,40 @@ set_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean per
     }
   former = member->tensor;
   member->tensor = tensor;
-  gtorch_references_unlock ();
-  g_atomic_int_inc (&gtorch_module_changes);
   member->persistent = persistent;
   member->is_count = FALSE;
+  return former;
+}
+
+/* Returns a reference for a list of members, in which each tensor has its elements. */
+static GTorchTensor *
+ref_for_member (GTorchTensor *tensor)
+{
+  if (tensor == NULL)
+    return NULL;
+  gtorch_tensor_unwrap (tensor);
+  if (gtorch_scope_current != NULL)
+    gtorch_scope_exempt (tensor);
+  return g_object_ref (tensor);
+}
+
+static gboolean
+set_member (GTorchModule *self, GArray *array, const gchar *name, GTorchTensor *tensor,
+            gboolean persistent, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autoptr (GTorchTensor) dropped = NULL;
+  GTorchMemberKind taker;
+
+  if (!check_name (self, name, error))
+    return FALSE;
+  dropped = ref_for_member (tensor);
+  gtorch_module_begin_change (self);
+  taker = find_taker (priv, name, array);
+  if (taker == GTORCH_MEMBER_KIND_NONE)
+    dropped = put_member (array, name, dropped, persistent);
+  gtorch_module_end_change (self);
+  return check_taker (self, name, taker, error);
 }
 
 /**
@@ -167,9 +235,8 @@ gtorch_module_register_parameter (GTorchModule *self, const gchar *name, GTorchP
   g_return_val_if_fail (parameter == NULL || GTORCH_IS_PARAMETER (parameter), FALSE);
 
   priv = gtorch_module_get_private (self);
-  if (!check_name (self, name, priv->parameters, error))
+  if (!set_member (self, priv->parameters, name, (GTorchTensor *) parameter, TRUE, error))
     return FALSE;
-  set_member (priv->parameters, name, (GTorchTensor *) parameter, TRUE);
   if (parameter != NULL && gtorch_parameter_get_name (parameter) == NULL)
     gtorch_parameter_set_name (parameter, name);
   return TRUE;
@@ -203,10 +270,7 @@ gtorch_module_register_buffer (GTorchModule *self, const gchar *name, GTorchTens
   g_return_val_if_fail (buffer == NULL || GTORCH_IS_TENSOR (buffer), FALSE);
 
   priv = gtorch_module_get_private (self);
-  if (!check_name (self, name, priv->buffers, error))
-    return FALSE;
-  set_member (priv->buffers, name, buffer, persistent);
-  return TRUE;
+  return set_member (self, priv->buffers, name, buffer, persistent, error);
 }
 
 /**
@@ -226,160 +290,161 @@ gboolean
 gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *buffer,
                           GError **error)
 {
+  GTORCH_HOLD_TENSOR (buffer);
+  g_autoptr (GTorchTensor) dropped = NULL;
   const GTorchMember *member;
+  GArray *buffers;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (name != NULL, FALSE);
   g_return_val_if_fail (buffer == NULL || GTORCH_IS_TENSOR (buffer), FALSE);
 
-  member = find_member (gtorch_module_get_private (self)->buffers, name);
+  buffers = gtorch_module_get_private (self)->buffers;
+  dropped = ref_for_member (buffer);
+  gtorch_module_begin_change (self);
+  member = find_member (buffers, name);
   if (member != NULL)
-    return gtorch_module_register_buffer (self, name, buffer, member->persistent, error);
+    dropped = put_member (buffers, name, dropped, member->persistent);
+  gtorch_module_end_change (self);
+  if (member != NULL)
+    return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no buffer '%s'"),
                gtorch_module_type_name (self), gtorch_name_str (name));
   return FALSE;
 }
 
+/* --- traversal --- */
+
+static void
+clear_copy (gpointer data)
+{
+  GTorchMember *member = data;
+
+  g_free (member->name);
+  g_clear_object (&member->tensor);
+}
+
+GArray *
+gtorch_module_dup_members (GTorchModule *self, gboolean buffers)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GArray *members = buffers ? priv->buffers : priv->parameters;
+  GArray *copy = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
+  guint i;
+
+  g_array_set_clear_func (copy, clear_copy);
+  gtorch_module_lock (self);
+  for (i = 0; i < members->len; i++)
+    {
+      GTorchMember member = g_array_index (members, GTorchMember, i);
+
+      member.name = g_strdup (member.name);
+      if (member.tensor != NULL)
+        g_object_ref (member.tensor);
+      g_array_append_val (copy, member);
+    }
+  gtorch_module_unlock (self);
+  return copy;
+}
+
+GPtrArray *
+gtorch_module_dup_children (GTorchModule *self, gchar ***names)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GPtrArray *copy = g_ptr_array_new_with_free_func (g_object_unref);
+  GPtrArray *children;
+  guint i;
+
+  gtorch_module_lock (self);
+  children = gtorch_object_list_get_items (priv->children);
+  if (names != NULL)
+    *names = g_new0 (gchar *, children->len + 1);
+  for (i = 0; i < children->len; i++)
+    {
+      g_ptr_array_add (copy, g_object_ref (children->pdata[i]));
+      if (names != NULL)
+        (*names)[i] = g_strdup (priv->child_names->pdata[i]);
+    }
+  gtorch_module_unlock (self);
+  return copy;
+}
+
+/* Keeps each module in `seen`: another could have its address later. Without a path, func gets none. */
+static void
+visit (GTorchModule *self, GString *path, GHashTable *seen, GTorchModuleVisit func,
+       gpointer user_data)
+{
+  g_autoptr (GPtrArray) children = NULL;
+  g_auto (GStrv) names = NULL;
+  gsize length = path != NULL ? path->len : 0;
+  guint i;
+
+  if (g_hash_table_contains (seen, self))
+    return;
+  g_hash_table_add (seen, g_object_ref (self));
+  func (self, path != NULL ? path->str : NULL, user_data);
+  children = gtorch_module_dup_children (self, path != NULL ? &names : NULL);
+  for (i = 0; i < children->len; i++)
+    {
+      if (path != NULL)
+        g_string_append_printf (path, "%s%s", length > 0 ? "." : "", names[i]);
+      visit (children->pdata[i], path, seen, func, user_data);
+      if (path != NULL)
+        g_string_truncate (path, length);
+    }
+}
+
+void
+gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
+                     gpointer user_data)
+{
+  g_autoptr (GHashTable) seen = NULL;
+  g_autoptr (GString) path = NULL;
+
+  if (!recurse)
+    {
+      func (self, "", user_data);
+      return;
+    }
+  seen = g_hash_table_new_full (NULL, NULL, g_object_unref, NULL);
+  path = g_string_new (NULL);
+  visit (self, path, seen, func, user_data);
+}
+
+/* --- children --- */
+
+typedef struct
+{
+  gpointer searched; /* NULL: found */
+  GHashTable *seen;
+} Search;
+
 static void
 look_for (GTorchModule *module, const gchar *path, gpointer user_data)
 {
-  gpointer *searched = user_data;
+  Search *search = user_data;
+  GTorchModule *wrapped = GTORCH_IS_GRAPHED_MODULE (module)
+                              ? gtorch_graphed_module_get_wrapped (GTORCH_GRAPHED_MODULE (module))
+                              : NULL;
 
-  if (*searched == module)
-    *searched = NULL;
-  else if (GTORCH_IS_GRAPHED_MODULE (module)
-           && gtorch_graphed_module_get_wrapped (GTORCH_GRAPHED_MODULE (module)) != NULL)
-    gtorch_module_visit (gtorch_graphed_module_get_wrapped (GTORCH_GRAPHED_MODULE (module)), TRUE,
-                         look_for, user_data);
+  if (search->searched == module)
+    search->searched = NULL;
+  else if (wrapped != NULL)
+    visit (wrapped, NULL, search->seen, look_for, search);
 }
 
+/* With the lock of growth. Keeps the modules that it finds in `seen`. */
 static gboolean
-check_child (GTorchModule *self, GTorchModule *child, GError **error)
+check_child (GTorchModule *self, GTorchModule *child, GHashTable *seen, GError **error)
 {
-  gpointer searched = self;
+  Search search = { self, seen };
 
-  gtorch_module_visit (child, TRUE, look_for, &searched);
-  if (searched != NULL)
+  visit (child, NULL, seen, look_for, &search);
+  if (search.searched != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: it is itself inside the %s that was to go into it"),
+               _ ("%s: it is itself inside the %s that was to be added to it"),
                gtorch_module_type_name (self), gtorch_module_type_name (child));
-  return FALSE;
-}
-
-/**
- * gtorch_module_register_module:
- * @self: a module
- * @name: its name, without dots
- * @module: the child module
- * @error: return location for an error
- *
- * Adds a child module, or replaces the one of this name.
- *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is invalid or belongs to a parameter or
- *   buffer, or if @self is inside @module, or inside the one that @module was captured from
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModule *module,
-                               GError **error)
-{
-  GTorchModulePrivate *priv;
-  guint position;
-  gboolean replace;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  g_return_val_if_fail (name != NULL, FALSE);
-  g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
-
-  priv = gtorch_module_get_private (self);
-  if (!check_name (self, name, priv->children, error) || !check_child (self, module, error))
-    return FALSE;
-  replace = find_child (priv, name, &position);
-  if (!replace)
-    g_ptr_array_add (priv->child_names, g_strdup (name));
-  gtorch_object_list_splice (priv->children, position, replace, (gpointer *) &module, 1);
-  g_atomic_int_inc (&gtorch_module_changes);
-  return TRUE;
-}
-
-/* Layers find their parameters and buffers by position. */
-static gboolean
-belongs_to_class (GTorchModule *self, const gchar *name)
-{
-  g_autofree gchar *property = g_strdelimit (g_strdup (name), "_", '-');
-  GParamSpec *pspec = g_object_class_find_property (G_OBJECT_GET_CLASS (self), property);
-
-  return pspec != NULL && g_type_is_a (pspec->value_type, GTORCH_TYPE_TENSOR);
-}
-
-static gboolean
-remove_tensor (GTorchModule *self, GArray *members, const gchar *name, GError **error)
-{
-  g_autoptr (GTorchTensor) former = NULL;
-  GTorchMember *member = find_member (members, name);
-
-  if (belongs_to_class (self, name))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: '%s' is part of the layer and cannot be removed, but it can be set to "
-                      "none"),
-                   gtorch_module_type_name (self), gtorch_name_str (name));
-      return FALSE;
-    }
-  gtorch_references_lock ();
-  former = g_steal_pointer (&member->tensor);
-  g_array_remove_index (members, (guint) (member - (GTorchMember *) (gpointer) members->data));
-  gtorch_references_unlock ();
-  g_atomic_int_inc (&gtorch_module_changes);
-  return TRUE;
-}
-
-/**
- * gtorch_module_unregister:
- * @self: a module
- * @name: the name of a parameter, buffer or module of this module
- * @error: return location for an error
- *
- * Removes a parameter, a buffer or a module. What a layer computes with, such as the weight of
- * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] the
- * modules behind a removed one move up, as [method@Sequential.remove] says.
- *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no member of this name or it cannot be
- *   removed
- *
- * Since: 0.1
- */
-gboolean
-gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
-{
-  GTorchModulePrivate *priv;
-  guint position;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  g_return_val_if_fail (name != NULL, FALSE);
-
-  priv = gtorch_module_get_private (self);
-  if (find_member (priv->parameters, name) != NULL)
-    return remove_tensor (self, priv->parameters, name, error);
-  if (find_member (priv->buffers, name) != NULL)
-    return remove_tensor (self, priv->buffers, name, error);
-  if (find_child (priv, name, &position) && GTORCH_IS_SEQUENTIAL (self))
-    {
-      gtorch_module_remove_child (self, position);
-      return TRUE;
-    }
-  if (find_child (priv, name, &position))
-    {
-      g_ptr_array_remove_index (priv->child_names, position);
-      gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
-      g_atomic_int_inc (&gtorch_module_changes);
-      return TRUE;
-    }
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: there is no parameter, buffer or module '%s' that could be removed"),
-               gtorch_module_type_name (self), gtorch_name_str (name));
   return FALSE;
 }
 
@@ -420,390 +485,358 @@ free_number (GTorchModulePrivate *priv, guint number)
   return name;
 }
 
-gboolean
-gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *child, GError **error)
-{
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  guint i;
-
-  if (!check_child (self, child, error))
-    return FALSE;
-  for (i = priv->child_names->len; i-- > position;)
-    rename_child (priv, i, i, i + 1);
-  g_ptr_array_insert (priv->child_names, (gint) position, free_number (priv, position));
-  gtorch_object_list_splice (priv->children, position, 0, (gpointer *) &child, 1);
-  g_atomic_int_inc (&gtorch_module_changes);
-  return TRUE;
-}
-
-void
-gtorch_module_remove_child (GTorchModule *self, guint position)
+/* With the locks held. */
+static void
+remove_child (GTorchModule *self, guint position, GPtrArray *removed)
 {
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
   guint i;
 
   g_ptr_array_remove_index (priv->child_names, position);
-  for (i = position; i < priv->child_names->len; i++)
+  for (i = position; GTORCH_IS_SEQUENTIAL (self) && i < priv->child_names->len; i++)
     rename_child (priv, i, i + 1, i);
-  gtorch_object_list_splice (priv->children, position, 1, NULL, 0);
-  g_atomic_int_inc (&gtorch_module_changes);
+  gtorch_object_list_change (priv->children, position, 1, NULL, 0, removed);
 }
 
-GTorchTensor *
-gtorch_module_nth_parameter (GTorchModule *self, guint i)
+/* With the locks held. Makes a position that may be negative one from 0 on. */
+static gboolean
+normalize (GTorchModulePrivate *priv, gint *position, guint beyond)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  const gint n = (gint) priv->child_names->len;
 
-  return i < priv->parameters->len ? g_array_index (priv->parameters, GTorchMember, i).tensor
-                                   : NULL;
+  if (*position < -n || *position >= n + (gint) beyond)
+    return FALSE;
+  if (*position < 0)
+    *position += n;
+  return TRUE;
 }
 
-GTorchTensor *
-gtorch_module_nth_buffer (GTorchModule *self, guint i)
+static gboolean
+refuse_position (GTorchModule *self, gint position, guint n, GError **error)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-
-  return i < priv->buffers->len ? g_array_index (priv->buffers, GTorchMember, i).tensor : NULL;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+               _ ("%s: position %d is out of range for %d modules"), gtorch_module_type_name (self),
+               position, (gint) n);
+  return FALSE;
 }
 
-/* --- traversal --- */
-
+/* With the locks held: replaces the child of the name, adds one, or, without a name, inserts one at the
+ * position. Takes the reference of child. */
 static void
-visit (GTorchModule *self, GString *path, GHashTable *seen, GTorchModuleVisit func,
-       gpointer user_data)
+put_child (GTorchModulePrivate *priv, const gchar *name, guint *position, GTorchModule *child,
+           GPtrArray *removed)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  gsize length = path->len;
+  gboolean replace = name != NULL && find_child (priv, name, position);
   guint i;
 
-  if (!g_hash_table_add (seen, self))
-    return;
-  func (self, path->str, user_data);
-  for (i = 0; i < priv->child_names->len; i++)
+  if (name == NULL)
     {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
-
-      g_string_append_printf (path, "%s%s", length > 0 ? "." : "",
-                              (const gchar *) priv->child_names->pdata[i]);
-      visit (child, path, seen, func, user_data);
-      g_string_truncate (path, length);
+      for (i = priv->child_names->len; i-- > *position;)
+        rename_child (priv, i, i, i + 1);
+      g_ptr_array_insert (priv->child_names, (gint) *position, free_number (priv, *position));
     }
+  else if (!replace)
+    g_ptr_array_add (priv->child_names, g_strdup (name));
+  gtorch_object_list_change (priv->children, *position, replace, (gpointer *) &child, 1, removed);
 }
 
-void
-gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
-                     gpointer user_data)
+/* Without a name, at the given position; without that, at the end. */
+static gboolean
+add_child (GTorchModule *self, const gchar *name, const gint *given, GTorchModule *child,
+           GError **error)
 {
-  g_autoptr (GHashTable) seen = NULL;
-  g_autoptr (GString) path = NULL;
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autoptr (GHashTable) seen = g_hash_table_new_full (NULL, NULL, g_object_unref, NULL);
+  g_autoptr (GPtrArray) removed = g_ptr_array_new_with_free_func (g_object_unref);
+  GTorchMemberKind taker = GTORCH_MEMBER_KIND_NONE;
+  gboolean success, in_range = TRUE;
+  gint position;
+  guint at = 0, n = 0;
 
-  if (!recurse)
+  g_object_ref (child);
+  g_mutex_lock (&growth_lock);
+  success = check_child (self, child, seen, error);
+  if (success)
     {
-      func (self, "", user_data);
-      return;
+      gtorch_module_begin_change (self);
+      n = priv->child_names->len;
+      position = given != NULL ? *given : (gint) n;
+      in_range = normalize (priv, &position, 1);
+      if (name != NULL)
+        taker = find_taker (priv, name, priv->children);
+      at = (guint) position;
+      success = in_range && taker == GTORCH_MEMBER_KIND_NONE;
+      if (success)
+        put_child (priv, name, &at, child, removed);
+      gtorch_module_end_change (self);
     }
-  seen = g_hash_table_new (NULL, NULL);
-  path = g_string_new (NULL);
-  visit (self, path, seen, func, user_data);
+  g_mutex_unlock (&growth_lock);
+  if (success)
+    {
+      g_list_model_items_changed (G_LIST_MODEL (priv->children), at, removed->len, 1);
+      return TRUE;
+    }
+  g_object_unref (child);
+  if (!in_range)
+    return refuse_position (self, *given, n, error);
+  return check_taker (self, name, taker, error) && FALSE;
 }
 
-typedef struct
+gboolean
+gtorch_module_insert_child (GTorchModule *self, const gint *position, GTorchModule *child,
+                            GError **error)
 {
-  gboolean buffers;
-  GHashTable *seen;
-  GListStore *tensors;
-  GPtrArray *names;
-} Collection;
+  return add_child (self, NULL, position, child, error);
+}
+
+gboolean
+gtorch_module_remove_child (GTorchModule *self, gint position, GError **error)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autoptr (GPtrArray) removed = g_ptr_array_new_with_free_func (g_object_unref);
+  const gint given = position;
+  gboolean in_range;
+  guint n;
+
+  gtorch_module_begin_change (self);
+  n = priv->child_names->len;
+  in_range = normalize (priv, &position, 0);
+  if (in_range)
+    remove_child (self, (guint) position, removed);
+  gtorch_module_end_change (self);
+  if (!in_range)
+    return refuse_position (self, given, n, error);
+  g_list_model_items_changed (G_LIST_MODEL (priv->children), (guint) position, 1, 0);
+  return TRUE;
+}
+
+/**
+ * gtorch_module_register_module:
+ * @self: a module
+ * @name: its name, without dots
+ * @module: the child module
+ * @error: return location for an error
+ *
+ * Adds a child module, or replaces the one of this name.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if the name is invalid or belongs to a parameter or
+ *   buffer, or if @self is inside @module, or inside the one that @module was captured from
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModule *module,
+                               GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+  g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
+
+  return check_name (self, name, error) && add_child (self, name, NULL, module, error);
+}
+
+/* Layers find their parameters and buffers by position. */
+static gboolean
+belongs_to_class (GTorchModule *self, const gchar *name)
+{
+  g_autofree gchar *property = g_strdelimit (g_strdup (name), "_", '-');
+  GParamSpec *pspec = g_object_class_find_property (G_OBJECT_GET_CLASS (self), property);
+
+  return pspec != NULL && g_type_is_a (pspec->value_type, GTORCH_TYPE_TENSOR);
+}
 
 static void
-collect (GTorchModule *module, const gchar *path, gpointer user_data)
+unref_nullable (gpointer object)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (module);
-  Collection *collection = user_data;
-  GArray *members = collection->buffers ? priv->buffers : priv->parameters;
-  guint i;
-
-  for (i = 0; i < members->len; i++)
-    {
-      GTorchMember *member = &g_array_index (members, GTorchMember, i);
-
-      if (member->tensor == NULL || !g_hash_table_add (collection->seen, member->tensor))
-        continue;
-      if (collection->tensors != NULL)
-        g_list_store_append (collection->tensors, member->tensor);
-      if (collection->names != NULL)
-        g_ptr_array_add (collection->names,
-                         g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL));
-    }
+  if (object != NULL)
+    g_object_unref (object);
 }
 
-static GListModel *
-list_members (GTorchModule *self, gboolean recurse, gboolean buffers)
+/* With the locks held. */
+static GTorchTensor *
+steal_tensor (GArray *members, GTorchMember *member)
 {
-  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
-  GListStore *store = g_list_store_new (buffers ? GTORCH_TYPE_TENSOR : GTORCH_TYPE_PARAMETER);
-  Collection collection = { buffers, seen, store, NULL };
+  GTorchTensor *tensor = g_steal_pointer (&member->tensor);
 
-  gtorch_module_visit (self, recurse, collect, &collection);
-  return G_LIST_MODEL (store);
-}
-
-static gchar **
-list_names (GTorchModule *self, gboolean recurse, gboolean buffers)
-{
-  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
-  GPtrArray *names = g_ptr_array_new ();
-  Collection collection = { buffers, seen, NULL, names };
-
-  gtorch_module_visit (self, recurse, collect, &collection);
-  g_ptr_array_add (names, NULL);
-  return (gchar **) g_ptr_array_free (names, FALSE);
+  g_array_remove_index (members, (guint) (member - (GTorchMember *) (gpointer) members->data));
+  return tensor;
 }
 
 /**
- * gtorch_module_get_parameters:
+ * gtorch_module_unregister:
  * @self: a module
- * @recurse: whether to include those of descendants
+ * @name: the name of a parameter, buffer or module of this module
+ * @error: return location for an error
  *
- * Lists the present parameters, each once, in the order in which they were registered.
+ * Removes a parameter, a buffer or a module. What a layer computes with, such as the weight of
+ * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] the
+ * modules behind a removed one move up, as [method@Sequential.remove] says.
  *
- * Returns: (transfer full): a list of #GTorchParameter
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no member of this name or it cannot be
+ *   removed
  *
  * Since: 0.1
  */
-GListModel *
-gtorch_module_get_parameters (GTorchModule *self, gboolean recurse)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  return list_members (self, recurse, FALSE);
-}
-
-/**
- * gtorch_module_get_parameter_names:
- * @self: a module
- * @recurse: whether to include those of descendants
- *
- * Lists the paths of the parameters from [method@Module.get_parameters], in the same order.
- *
- * Returns: (transfer full): names like `0.weight`
- *
- * Since: 0.1
- */
-gchar **
-gtorch_module_get_parameter_names (GTorchModule *self, gboolean recurse)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  return list_names (self, recurse, FALSE);
-}
-
-/**
- * gtorch_module_get_buffers:
- * @self: a module
- * @recurse: whether to include those of descendants
- *
- * Lists the present buffers, each once.
- *
- * Returns: (transfer full): a list of #GTorchTensor
- *
- * Since: 0.1
- */
-GListModel *
-gtorch_module_get_buffers (GTorchModule *self, gboolean recurse)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  return list_members (self, recurse, TRUE);
-}
-
-/**
- * gtorch_module_get_buffer_names:
- * @self: a module
- * @recurse: whether to include those of descendants
- *
- * Lists the paths of the buffers from [method@Module.get_buffers], in the same order.
- *
- * Returns: (transfer full): names like `1.running_mean`
- *
- * Since: 0.1
- */
-gchar **
-gtorch_module_get_buffer_names (GTorchModule *self, gboolean recurse)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  return list_names (self, recurse, TRUE);
-}
-
-/**
- * gtorch_module_get_children:
- * @self: a module
- *
- * Gets the child modules. The list changes with the module.
- *
- * Returns: (transfer none): a list of #GTorchModule
- *
- * Since: 0.1
- */
-GListModel *
-gtorch_module_get_children (GTorchModule *self)
-{
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  return G_LIST_MODEL (gtorch_module_get_private (self)->children);
-}
-
-/**
- * gtorch_module_get_child_names:
- * @self: a module
- *
- * Lists the names of the modules from [method@Module.get_children], in the same order.
- *
- * Returns: (transfer full): the names
- *
- * Since: 0.1
- */
-gchar **
-gtorch_module_get_child_names (GTorchModule *self)
+gboolean
+gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
 {
   GTorchModulePrivate *priv;
-  gchar **names;
-  guint i;
+  g_autoptr (GPtrArray) removed = NULL;
+  GTorchMemberKind kind;
+  GTorchMember *member;
+  gboolean is_part;
+  guint position = 0;
 
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (name != NULL, FALSE);
+
   priv = gtorch_module_get_private (self);
-  names = g_new0 (gchar *, priv->child_names->len + 1);
-  for (i = 0; i < priv->child_names->len; i++)
-    names[i] = g_strdup (priv->child_names->pdata[i]);
-  return names;
-}
-
-static void
-collect_module (GTorchModule *module, const gchar *path, gpointer user_data)
-{
-  g_list_store_append (user_data, module);
-}
-
-/**
- * gtorch_module_get_modules:
- * @self: a module
- *
- * Lists the module and all its present descendants, each once, parents first.
- *
- * Returns: (transfer full): a list of #GTorchModule
- *
- * Since: 0.1
- */
-GListModel *
-gtorch_module_get_modules (GTorchModule *self)
-{
-  GListStore *store;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  store = g_list_store_new (GTORCH_TYPE_MODULE);
-  gtorch_module_visit (self, TRUE, collect_module, store);
-  return G_LIST_MODEL (store);
-}
-
-static void
-collect_path (GTorchModule *module, const gchar *path, gpointer user_data)
-{
-  g_ptr_array_add (user_data, g_strdup (path));
-}
-
-/**
- * gtorch_module_get_module_names:
- * @self: a module
- *
- * Lists the paths of the modules from [method@Module.get_modules], in the same order; the first is empty.
- *
- * Returns: (transfer full): the paths
- *
- * Since: 0.1
- */
-gchar **
-gtorch_module_get_module_names (GTorchModule *self)
-{
-  GPtrArray *names;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  names = g_ptr_array_new ();
-  gtorch_module_visit (self, TRUE, collect_path, names);
-  g_ptr_array_add (names, NULL);
-  return (gchar **) g_ptr_array_free (names, FALSE);
-}
-
-/**
- * gtorch_module_count_parameters:
- * @self: a module
- * @trainable_only: whether to count only parameters that require grad
- *
- * Counts the elements of all parameters.
- *
- * Returns: the number of elements
- *
- * Since: 0.1
- */
-gint64
-gtorch_module_count_parameters (GTorchModule *self, gboolean trainable_only)
-{
-  g_autoptr (GListModel) parameters = NULL;
-  gint64 count = 0;
-  guint i;
-
-  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
-  parameters = gtorch_module_get_parameters (self, TRUE);
-  for (i = 0; i < g_list_model_get_n_items (parameters); i++)
+  removed = g_ptr_array_new_with_free_func (unref_nullable);
+  is_part = belongs_to_class (self, name);
+  gtorch_module_begin_change (self);
+  kind = find_taker (priv, name, NULL);
+  if (kind == GTORCH_MEMBER_KIND_MODULE)
     {
-      g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
-
-      if (!trainable_only || gtorch_tensor_get_requires_grad (parameter))
-        count += gtorch_tensor_get_numel (parameter);
+      find_child (priv, name, &position);
+      remove_child (self, position, removed);
     }
-  return count;
+  else if (kind != GTORCH_MEMBER_KIND_NONE && !is_part)
+    {
+      GArray *members = kind == GTORCH_MEMBER_KIND_BUFFER ? priv->buffers : priv->parameters;
+
+      member = find_member (members, name);
+      g_ptr_array_add (removed, steal_tensor (members, member));
+    }
+  gtorch_module_end_change (self);
+  if (kind == GTORCH_MEMBER_KIND_MODULE)
+    g_list_model_items_changed (G_LIST_MODEL (priv->children), position, 1, 0);
+  if (kind == GTORCH_MEMBER_KIND_NONE)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: there is no parameter, buffer or module '%s' that could be removed"),
+                 gtorch_module_type_name (self), gtorch_name_str (name));
+  else if (removed->len == 0)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: '%s' is part of the layer and cannot be removed, but it can be set to "
+                    "none"),
+                 gtorch_module_type_name (self), gtorch_name_str (name));
+  return removed->len > 0;
+}
+
+static GTorchTensor *
+dup_nth (GTorchModule *self, GArray *members, guint i)
+{
+  GTorchTensor *tensor = NULL;
+
+  gtorch_module_lock (self);
+  if (i < members->len)
+    tensor = g_array_index (members, GTorchMember, i).tensor;
+  if (tensor != NULL)
+    g_object_ref (tensor);
+  gtorch_module_unlock (self);
+  return tensor;
+}
+
+GTorchTensor *
+gtorch_module_dup_parameter (GTorchModule *self, guint i)
+{
+  return dup_nth (self, gtorch_module_get_private (self)->parameters, i);
+}
+
+GTorchTensor *
+gtorch_module_dup_buffer (GTorchModule *self, guint i)
+{
+  return dup_nth (self, gtorch_module_get_private (self)->buffers, i);
+}
+
+static GTorchImpl *
+dup_nth_impl (GTorchModule *self, GArray *members, guint i)
+{
+  GTorchTensor *tensor = NULL;
+  GTorchImpl *impl;
+
+  gtorch_module_lock (self);
+  if (i < members->len)
+    tensor = g_array_index (members, GTorchMember, i).tensor;
+  impl = tensor != NULL ? gtorch_impl_ref (gtorch_tensor_unwrap (tensor)) : NULL;
+  gtorch_module_unlock (self);
+  return impl;
+}
+
+GTorchImpl *
+gtorch_module_dup_parameter_impl (gpointer self, guint i)
+{
+  return dup_nth_impl (self, gtorch_module_get_private (self)->parameters, i);
+}
+
+GTorchImpl *
+gtorch_module_dup_buffer_impl (gpointer self, guint i)
+{
+  return dup_nth_impl (self, gtorch_module_get_private (self)->buffers, i);
 }
 
 /* --- lookup --- */
 
 static GTorchModule *
+dup_child (GTorchModule *self, const gchar *name)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  GTorchModule *child = NULL;
+  guint position;
+
+  gtorch_module_lock (self);
+  if (find_child (priv, name, &position))
+    child = g_object_ref (gtorch_object_list_get_items (priv->children)->pdata[position]);
+  gtorch_module_unlock (self);
+  return child;
+}
+
+static GTorchModule *
 walk_path (GTorchModule *self, const gchar *path, gsize length, GError **error)
 {
+  g_autoptr (GTorchModule) module = g_object_ref (self);
   g_auto (GStrv) names = NULL;
   g_autofree gchar *part = g_strndup (path, length);
-  guint i, position;
+  guint i;
 
   if (length == 0)
-    return self;
+    return g_steal_pointer (&module);
   names = g_strsplit (part, ".", -1);
   for (i = 0; names[i] != NULL; i++)
     {
-      GTorchModulePrivate *priv = gtorch_module_get_private (self);
-      GTorchModule *child;
+      GTorchModule *child = dup_child (module, names[i]);
 
-      if (!find_child (priv, names[i], &position))
+      if (child == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                       _ ("%s: no module '%s', wanted for '%s'"), gtorch_module_type_name (self),
+                       _ ("%s: no module '%s', wanted for '%s'"), gtorch_module_type_name (module),
                        gtorch_name_str (names[i]), gtorch_name_str (path));
           return NULL;
         }
-      child = g_list_model_get_item (G_LIST_MODEL (priv->children), position);
-      g_object_unref (child); /* its parent has a reference */
-      self = child;
+      g_object_unref (module);
+      module = child;
     }
-  return self;
+  return g_steal_pointer (&module);
 }
 
 static GTorchTensor *
 find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **error)
 {
   const gchar *dot = strrchr (path, '.');
-  GTorchModule *module = walk_path (self, path, dot != NULL ? dot - path : 0, error);
+  g_autoptr (GTorchModule) module = walk_path (self, path, dot != NULL ? dot - path : 0, error);
   GTorchModulePrivate *priv;
+  GTorchTensor *tensor = NULL;
   GTorchMember *member;
 
   if (module == NULL)
     return NULL;
   priv = gtorch_module_get_private (module);
+  gtorch_module_lock (module);
   member = find_member (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
   if (member != NULL && member->tensor != NULL)
-    return member->tensor;
+    tensor = g_object_ref (member->tensor);
+  gtorch_module_unlock (module);
+  if (tensor != NULL)
+    return tensor;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                buffer ? _ ("%s: no buffer '%s'") : _ ("%s: no parameter '%s'"),
                gtorch_module_type_name (module), gtorch_name_str (path));
@@ -818,7 +851,7 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
  *
  * Finds a parameter.
  *
- * Returns: (transfer none): the parameter, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ * Returns: (transfer full): the parameter, or %NULL with %GTORCH_ERROR_NOT_FOUND
  *
  * Since: 0.1
  */
@@ -838,7 +871,7 @@ gtorch_module_get_parameter (GTorchModule *self, const gchar *path, GError **err
  *
  * Finds a buffer.
  *
- * Returns: (transfer none): the buffer, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ * Returns: (transfer full): the buffer, or %NULL with %GTORCH_ERROR_NOT_FOUND
  *
  * Since: 0.1
  */
@@ -858,7 +891,7 @@ gtorch_module_get_buffer (GTorchModule *self, const gchar *path, GError **error)
  *
  * Finds a module.
  *
- * Returns: (transfer none): the module, or %NULL with %GTORCH_ERROR_NOT_FOUND
+ * Returns: (transfer full): the module, or %NULL with %GTORCH_ERROR_NOT_FOUND
  *
  * Since: 0.1
  */
@@ -897,7 +930,4 @@ gtorch_module_add_references (gpointer module, GTorchReferences *references)
       if (g_atomic_int_get (&hook->ref_count) == 1) /* the hook is not running */
         gtorch_references_add_data (references, hook->user_data, hook->destroy);
     }
-  if (GTORCH_IS_GRAPHED_MODULE (module))
-    gtorch_references_add_object (references, gtorch_graphed_module_get_wrapped (
-                                                  GTORCH_GRAPHED_MODULE (module)));
 }

@@ -39,9 +39,9 @@ typedef struct
   GArray *buffers;
   GTorchObjectList *children;
   GPtrArray *child_names; /* as many as children */
-  GPtrArray *hooks;       /* of GTorchModuleHook, or NULL */
+  GPtrArray *hooks;       /* of GTorchModuleHook, or NULL; the pointer is accessed atomically */
   GError *error;          /* the error of its construction */
-  gboolean training;
+  gboolean training;      /* accessed atomically */
 } GTorchModulePrivate;
 
 GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
@@ -59,7 +59,7 @@ void gtorch_module_set_error (GTorchModule *self, GError *error);
 gpointer gtorch_module_checked (gpointer self, GError **error);
 
 /* For constructed (): adds an uninitialised parameter of the default dtype and device. Returns NULL if
- * that failed or the module already has an error. Borrowed. */
+ * that failed or the module already has an error. A new reference. */
 GTorchTensor *gtorch_module_add_parameter (GTorchModule *self, const gchar *name,
                                            const gint64 *shape, guint n_dims);
 /* Takes ownership of impl. A count is never negative. */
@@ -70,30 +70,34 @@ gboolean gtorch_module_is_usable (GTorchModule *self, GError **error);
 /* Checks the result of a virtual function: one in another language may fail without setting an error. */
 GTorchTensor *gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local,
                                           GError **error);
-/* Returns the registered parameter or buffer number i, borrowed; NULL if it was registered as such. */
-GTorchTensor *gtorch_module_nth_parameter (GTorchModule *self, guint i);
-GTorchTensor *gtorch_module_nth_buffer (GTorchModule *self, guint i);
 
-static inline GTorchImpl *
-gtorch_module_parameter_impl (gpointer self, guint i)
-{
-  GTorchTensor *tensor = gtorch_module_nth_parameter (self, i);
+/* Other threads may change the members of a module at any time. Their lists, the names of the children and
+ * the hooks are guarded by the lock of the list of children, whose header says what may be done meanwhile;
+ * what uses a member has a reference to it. */
+void gtorch_module_lock (GTorchModule *self);
+void gtorch_module_unlock (GTorchModule *self);
+/* Adds the members and the hooks. */
+void gtorch_module_add_references (gpointer module, GTorchReferences *references);
+/* Around a change: takes gtorch_references_lock (), too. */
+void gtorch_module_begin_change (GTorchModule *self);
+void gtorch_module_end_change (GTorchModule *self);
 
-  return tensor != NULL ? gtorch_tensor_unwrap (tensor) : NULL;
-}
+/* Return a new reference to the registered parameter or buffer number i; NULL if it was registered as
+ * such. */
+GTorchTensor *gtorch_module_dup_parameter (GTorchModule *self, guint i);
+GTorchTensor *gtorch_module_dup_buffer (GTorchModule *self, guint i);
+GTorchImpl *gtorch_module_dup_parameter_impl (gpointer self, guint i);
+GTorchImpl *gtorch_module_dup_buffer_impl (gpointer self, guint i);
+/* Returns a copy of the parameters or buffers, of GTorchMember, with references. */
+GArray *gtorch_module_dup_members (GTorchModule *self, gboolean buffers);
+/* Returns a copy of the list of children, and their names, unless that is NULL. */
+GPtrArray *gtorch_module_dup_children (GTorchModule *self, gchar ***names);
 
-static inline GTorchImpl *
-gtorch_module_buffer_impl (gpointer self, guint i)
-{
-  GTorchTensor *tensor = gtorch_module_nth_buffer (self, i);
-
-  return tensor != NULL ? gtorch_tensor_unwrap (tensor) : NULL;
-}
-
-/* Inserts a child at a position, for containers with numbered children. */
-gboolean gtorch_module_insert_child (GTorchModule *self, guint position, GTorchModule *child,
+/* Inserts a child at a position, or at the end if that is NULL, for containers with numbered children.
+ * Negative positions count from the end. */
+gboolean gtorch_module_insert_child (GTorchModule *self, const gint *position, GTorchModule *child,
                                      GError **error);
-void gtorch_module_remove_child (GTorchModule *self, guint position);
+gboolean gtorch_module_remove_child (GTorchModule *self, gint position, GError **error);
 
 /* Calls func for self and all descendants, each once, parents first. */
 typedef void (*GTorchModuleVisit) (GTorchModule *module, const gchar *path, gpointer user_data);
@@ -112,8 +116,6 @@ GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GT
 GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                                        GTorchTensor *output, GError **error);
 
-/* Replaces the elements of impl by those of data, which has the same shape; PyTorch's `impl.data = data`. */
-void gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data);
 /* Returns the elements on another device (NULL: unchanged) and with another dtype (NONE: unchanged); a
  * new reference, possibly to impl itself. */
 GTorchImpl *gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error);

@@ -18,23 +18,6 @@
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-state-private.h"
 
-void
-gtorch_impl_set_data (GTorchImpl *impl, GTorchImpl *data)
-{
-  GTorchStorage *former = impl->storage;
-
-  if (impl == data)
-    return;
-  g_assert (gtorch_impl_same_shape (impl, data));
-  impl->storage = gtorch_storage_ref (data->storage);
-  impl->device = data->device;
-  impl->offset = data->offset;
-  impl->dtype = data->dtype;
-  impl->is_contiguous = data->is_contiguous;
-  memcpy (impl->strides, data->strides, impl->n_dims * sizeof (gint64));
-  gtorch_storage_unref (former);
-}
-
 GTorchImpl *
 gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error)
 {
@@ -84,30 +67,33 @@ clear_item (gpointer data)
 static void
 list_state (GTorchModule *self, GString *path, GArray *items)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
-  GArray *arrays[] = { priv->parameters, priv->buffers };
+  g_autoptr (GPtrArray) children = NULL;
+  g_auto (GStrv) names = NULL;
   gsize length = path->len;
   guint i, j;
 
-  for (i = 0; i < G_N_ELEMENTS (arrays); i++)
-    for (j = 0; j < arrays[i]->len; j++)
-      {
-        GTorchMember *member = &g_array_index (arrays[i], GTorchMember, j);
-        StateItem item;
-
-        if (member->tensor == NULL || !member->persistent)
-          continue;
-        item.path = g_strconcat (path->str, member->name, NULL);
-        item.tensor = g_object_ref (member->tensor);
-        item.is_count = member->is_count;
-        g_array_append_val (items, item);
-      }
-  for (i = 0; i < priv->child_names->len; i++)
+  for (i = 0; i < 2; i++)
     {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
+      g_autoptr (GArray) members = gtorch_module_dup_members (self, i == 1);
 
-      g_string_append_printf (path, "%s.", (const gchar *) priv->child_names->pdata[i]);
-      list_state (child, path, items);
+      for (j = 0; j < members->len; j++)
+        {
+          GTorchMember *member = &g_array_index (members, GTorchMember, j);
+          StateItem item;
+
+          if (member->tensor == NULL || !member->persistent)
+            continue;
+          item.path = g_strconcat (path->str, member->name, NULL);
+          item.tensor = g_steal_pointer (&member->tensor);
+          item.is_count = member->is_count;
+          g_array_append_val (items, item);
+        }
+    }
+  children = gtorch_module_dup_children (self, &names);
+  for (i = 0; i < children->len; i++)
+    {
+      g_string_append_printf (path, "%s.", names[i]);
+      list_state (children->pdata[i], path, items);
       g_string_truncate (path, length);
     }
 }

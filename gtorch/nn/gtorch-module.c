@@ -6,6 +6,7 @@
 #include "nn/gtorch-module.h"
 
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -21,6 +22,7 @@
 #include "nn/gtorch-state-private.h"
 #include "stream/gtorch-stream.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-stack-private.h"
 
 /**
  * GTorchModule:
@@ -42,7 +44,9 @@
  * The layers of the library may be created with their constructors, which report an invalid argument at
  * once, or with [ctor@GObject.Object.new], as other languages do; then the first use reports it.
  *
- * A module may be used by one thread at a time.
+ * Several threads may use a module, and add, replace and remove members, at once: a call uses each member
+ * that it finds until it ends. What calls compute in place, such as the running mean of [class@BatchNorm2d],
+ * is then as for any tensor that several threads write.
  *
  * Since: 0.1
  */
@@ -127,9 +131,10 @@ gtorch_module_dispose (GObject *object)
   GTorchModulePrivate *priv = gtorch_module_get_private (GTORCH_MODULE (object));
   GPtrArray *hooks;
 
-  gtorch_references_lock ();
-  hooks = g_steal_pointer (&priv->hooks);
-  gtorch_references_unlock ();
+  gtorch_module_begin_change (GTORCH_MODULE (object));
+  hooks = priv->hooks;
+  g_atomic_pointer_set (&priv->hooks, NULL);
+  gtorch_module_end_change (GTORCH_MODULE (object));
   g_clear_pointer (&hooks, g_ptr_array_unref);
   G_OBJECT_CLASS (gtorch_module_parent_class)->dispose (object);
 }
@@ -162,6 +167,14 @@ static const GTorchField fields[] = {
     .value = TRUE },
 };
 
+static gchar *
+gtorch_module_real_extra_repr (GTorchModule *self)
+{
+  return g_strdup ("");
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_module_add_references };
+
 static void
 gtorch_module_class_init (GTorchModuleClass *klass)
 {
@@ -171,7 +184,10 @@ gtorch_module_class_init (GTorchModuleClass *klass)
   object_class->finalize = gtorch_module_finalize;
   klass->forward = gtorch_module_real_forward;
   klass->forward_many = gtorch_module_real_forward_many;
+  klass->extra_repr = gtorch_module_real_extra_repr;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_MODULE;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -256,7 +272,9 @@ gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, G
   g_autoptr (GPtrArray) seen = NULL;
   GTorchTensor *output;
 
-  if (!gtorch_module_is_usable (self, error))
+  if (!gtorch_module_is_usable (self, error)
+      || (G_UNLIKELY (gtorch_stack_is_low ())
+          && !gtorch_stack_check (gtorch_module_type_name (self), error)))
     return NULL;
   hooks = gtorch_module_dup_hooks (self);
   if (G_LIKELY (hooks == NULL))
@@ -472,7 +490,7 @@ gboolean
 gtorch_module_get_training (GTorchModule *self)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
-  return gtorch_module_get_private (self)->training;
+  return g_atomic_int_get (&gtorch_module_get_private (self)->training);
 }
 
 static void
@@ -481,9 +499,9 @@ set_training (GTorchModule *module, const gchar *path, gpointer user_data)
   GTorchModulePrivate *priv = gtorch_module_get_private (module);
   gboolean training = GPOINTER_TO_INT (user_data);
 
-  if (priv->training == training)
+  if (g_atomic_int_get (&priv->training) == training)
     return;
-  priv->training = training;
+  g_atomic_int_set (&priv->training, training);
   g_atomic_int_inc (&gtorch_module_changes);
   g_object_notify (G_OBJECT (module), "training");
 }
@@ -536,18 +554,20 @@ gtorch_module_eval (GTorchModule *self)
 static void
 collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (module);
-  GArray *arrays[] = { priv->parameters, priv->buffers };
   guint i, j;
 
-  for (i = 0; i < G_N_ELEMENTS (arrays); i++)
-    for (j = 0; j < arrays[i]->len; j++)
-      {
-        GTorchTensor *tensor = g_array_index (arrays[i], GTorchMember, j).tensor;
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GArray) members = gtorch_module_dup_members (module, i == 1);
 
-        if (tensor != NULL && !g_ptr_array_find (user_data, tensor, NULL))
-          g_ptr_array_add (user_data, g_object_ref (tensor));
-      }
+      for (j = 0; j < members->len; j++)
+        {
+          GTorchTensor *tensor = g_array_index (members, GTorchMember, j).tensor;
+
+          if (tensor != NULL && !g_ptr_array_find (user_data, tensor, NULL))
+            g_ptr_array_add (user_data, g_object_ref (tensor));
+        }
+    }
 }
 
 /**
@@ -575,6 +595,7 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
   g_autoptr (GPtrArray) tensors = g_ptr_array_new_with_free_func (g_object_unref);
   g_autoptr (GPtrArray) moved = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autofree GTorchImpl **impls = NULL;
   guint i, n;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
@@ -613,8 +634,14 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
         }
       g_ptr_array_add (moved, result);
     }
-  for (i = 0; i < tensors->len; i++)
-    gtorch_impl_set_data (gtorch_tensor_unwrap (tensors->pdata[i]), moved->pdata[i]);
+  impls = gtorch_tensors_unwrap ((GTorchTensor **) tensors->pdata, tensors->len);
+  if (!gtorch_impls_set_data (impls, (GTorchImpl **) moved->pdata, moved->len))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: to: another call uses or released a tensor of the module"),
+                   gtorch_module_type_name (self));
+      return FALSE;
+    }
   return TRUE;
 }
 
@@ -701,47 +728,52 @@ gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GEr
 gboolean
 gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data, GError **error)
 {
-  GTorchModulePrivate *priv;
+  g_autoptr (GPtrArray) children = NULL;
   GError *local = NULL;
   gboolean success;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
-  priv = gtorch_module_get_private (self);
-  for (i = 0; i < priv->child_names->len; i++)
-    {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
-
-      if (!gtorch_module_apply (child, func, user_data, error))
-        return FALSE;
-    }
+  children = gtorch_module_dup_children (self, NULL);
+  for (i = 0; i < children->len; i++)
+    if (!gtorch_module_apply (children->pdata[i], func, user_data, error))
+      return FALSE;
   success = func (self, user_data, &local);
   return gtorch_callback_ended ("module_apply", success, local, error);
 }
 
 static void
+append_lines (GString *text, const gchar *lines, guint indent)
+{
+  g_auto (GStrv) each = g_strsplit (lines, "\n", -1);
+  guint i;
+
+  for (i = 0; each[i] != NULL; i++)
+    g_string_append_printf (text, "\n%*s%s", (gint) indent, "", each[i]);
+}
+
+static void
 append_string (GTorchModule *self, GString *text, guint depth)
 {
-  GTorchModulePrivate *priv = gtorch_module_get_private (self);
   GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
   g_autofree gchar *extra = klass->extra_repr != NULL ? klass->extra_repr (self) : NULL;
+  g_auto (GStrv) names = NULL;
+  g_autoptr (GPtrArray) children = gtorch_module_dup_children (self, &names);
+  const gboolean has_lines = extra != NULL && strchr (extra, '\n') != NULL;
   guint i;
 
   g_string_append_printf (text, "%s(", gtorch_module_type_name (self));
-  if (extra != NULL && priv->child_names->len == 0)
+  if (extra != NULL && children->len == 0 && !has_lines)
     g_string_append (text, extra);
   else if (extra != NULL && extra[0] != '\0')
-    g_string_append_printf (text, "\n%*s%s", 2 * depth + 2, "", extra);
-  for (i = 0; i < priv->child_names->len; i++)
+    append_lines (text, extra, 2 * depth + 2);
+  for (i = 0; i < children->len; i++)
     {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (G_LIST_MODEL (priv->children), i);
-
-      g_string_append_printf (text, "\n%*s(%s): ", 2 * depth + 2, "",
-                              (const gchar *) priv->child_names->pdata[i]);
-      append_string (child, text, depth + 1);
+      g_string_append_printf (text, "\n%*s(%s): ", 2 * depth + 2, "", names[i]);
+      append_string (children->pdata[i], text, depth + 1);
     }
-  if (i > 0)
+  if (i > 0 || has_lines)
     g_string_append_printf (text, "\n%*s", 2 * depth, "");
   g_string_append_c (text, ')');
 }

@@ -73,14 +73,13 @@ G_DEFINE_TYPE_WITH_CODE (GTorchSequential, gtorch_sequential, GTORCH_TYPE_MODULE
 static GTorchTensor *
 gtorch_sequential_forward (GTorchModule *module, GTorchTensor *input, GError **error)
 {
-  GListModel *list = list_of (module);
+  g_autoptr (GPtrArray) children = gtorch_module_dup_children (module, NULL);
   g_autoptr (GTorchTensor) value = g_object_ref (input);
   guint i;
 
-  for (i = 0; i < g_list_model_get_n_items (list); i++)
+  for (i = 0; i < children->len; i++)
     {
-      g_autoptr (GTorchModule) child = g_list_model_get_item (list, i);
-      GTorchTensor *output = gtorch_module_forward (child, value, error);
+      GTorchTensor *output = gtorch_module_forward (children->pdata[i], value, error);
 
       if (output == NULL)
         {
@@ -177,25 +176,7 @@ gtorch_sequential_append (GTorchSequential *self, GTorchModule *module, GError *
 {
   g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
-  return gtorch_module_insert_child (GTORCH_MODULE (self),
-                                     g_list_model_get_n_items (list_of (self)), module, error);
-}
-
-static gboolean
-normalize (GTorchSequential *self, gint *position, gint beyond, GError **error)
-{
-  gint n = (gint) g_list_model_get_n_items (list_of (self));
-
-  if (*position < -n || *position >= n + beyond)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: position %d is out of range for %d modules"),
-                   gtorch_module_type_name (self), *position, n);
-      return FALSE;
-    }
-  if (*position < 0)
-    *position += n;
-  return TRUE;
+  return gtorch_module_insert_child (GTORCH_MODULE (self), NULL, module, error);
 }
 
 /**
@@ -219,8 +200,7 @@ gtorch_sequential_insert (GTorchSequential *self, gint position, GTorchModule *m
 {
   g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_MODULE (module), FALSE);
-  return normalize (self, &position, 1, error)
-         && gtorch_module_insert_child (GTORCH_MODULE (self), (guint) position, module, error);
+  return gtorch_module_insert_child (GTORCH_MODULE (self), &position, module, error);
 }
 
 /**
@@ -240,8 +220,5 @@ gboolean
 gtorch_sequential_remove (GTorchSequential *self, gint position, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_SEQUENTIAL (self), FALSE);
-  if (!normalize (self, &position, 0, error))
-    return FALSE;
-  gtorch_module_remove_child (GTORCH_MODULE (self), (guint) position);
-  return TRUE;
+  return gtorch_module_remove_child (GTORCH_MODULE (self), position, error);
 }

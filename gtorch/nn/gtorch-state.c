@@ -16,7 +16,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-tensor-bytes.h"
+#include "elements/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-range-private.h"
 #include "nn/gtorch-module-private.h"

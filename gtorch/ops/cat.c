@@ -8,9 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-iter.h"
 #include "gtorch-ops-private.h"
-#include "device/gtorch-scratch-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 /* Tells whether impl is an empty row, which joins tensors of any shape, as in PyTorch. */
 static gboolean
@@ -78,122 +77,6 @@ gtorch_shape_cat (GTorchOpCall *call, GError **error)
   dtype = gtorch_call_common_dtype (call, 0, call->n_inputs);
   return gtorch_shape_check (call->op->name, shape, first->n_dims, dtype, error)
          && gtorch_call_set_output (call, 0, dtype, shape, first->n_dims, error);
-}
-
-/* A concatenation of several small tensors or one large one of the same dtype, copied as bytes. */
-typedef struct
-{
-  GTorchOpCall *call;
-  gint64 row;          /* bytes of the output per outer position */
-  const gint64 *parts; /* for each input, its bytes within a row */
-} Rows;
-
-#define INTERLEAVE(n)                                                \
-  {                                                                  \
-    const char *from = gtorch_impl_data (rows->call->inputs[k]);     \
-                                                                     \
-    for (i = begin; i < end; i++)                                    \
-      memcpy (to + i * row, from + i * n, n); /* may be unaligned */ \
-  }
-
-/* Copies one input for many outer positions at once if its part of a row is a single element. */
-static gboolean
-interleave (const Rows *rows, guint k, char *to, gint64 begin, gint64 end)
-{
-  const gint64 row = rows->row;
-  gint64 i;
-
-  switch (rows->parts[k])
-    {
-    case 1:
-      INTERLEAVE (1)
-      return TRUE;
-    case 2:
-      INTERLEAVE (2)
-      return TRUE;
-    case 4:
-      INTERLEAVE (4)
-      return TRUE;
-    case 8:
-      INTERLEAVE (8)
-      return TRUE;
-    default:
-      return FALSE;
-    }
-}
-
-#define INTERLEAVED_ROWS 512
-
-static void
-copy_rows (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Rows *rows = user_data;
-  char *out = gtorch_impl_data (rows->call->outputs[0]);
-  gint64 stop, i;
-  guint k;
-
-  for (; begin < end; begin = stop)
-    {
-      char *to = out;
-
-      stop = MIN (begin + (rows->row <= 256 ? INTERLEAVED_ROWS : 1), end);
-      for (k = 0; k < rows->call->n_inputs; to += rows->parts[k++])
-        {
-          const char *from;
-
-          if (rows->parts[k] == 0 || interleave (rows, k, to, begin, stop))
-            continue;
-          from = gtorch_impl_data (rows->call->inputs[k]);
-          for (i = begin; i < stop; i++)
-            memcpy (to + i * rows->row, from + i * rows->parts[k], rows->parts[k]);
-        }
-    }
-}
-
-gboolean
-gtorch_cpu_cat (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  g_autofree gint64 *parts = gtorch_scratch_new (call->n_inputs, sizeof (gint64), error);
-  gint64 size = gtorch_dtype_size (output->dtype), outer = 1, inner = 1, start = 0;
-  gboolean plain = TRUE;
-  guint dim, i, k;
-
-  if (parts == NULL)
-    return FALSE;
-  if (output->numel == 0)
-    return TRUE;
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, output->n_dims, &dim, NULL);
-  for (i = 0; i < dim; i++)
-    outer *= output->shape[i];
-  for (i = dim + 1; i < output->n_dims; i++)
-    inner *= output->shape[i];
-  for (k = 0; k < call->n_inputs; k++)
-    {
-      const GTorchImpl *input = call->inputs[k];
-
-      plain &= input->is_contiguous && input->dtype == output->dtype;
-      parts[k] = is_nothing (input) ? 0 : input->shape[dim] * inner * size;
-    }
-  if (plain && (outer > 1 || output->numel < GTORCH_CPU_GRAIN))
-    {
-      Rows rows = { call, output->shape[dim] * inner * size, parts };
-
-      gtorch_parallel_for (outer, MAX (GTORCH_CPU_GRAIN * size / rows.row, 1), copy_rows, &rows);
-      return TRUE;
-    }
-  for (k = 0; k < call->n_inputs; k++)
-    if (parts[k] != 0)
-      {
-        GTorchImpl *input = call->inputs[k];
-        g_autoptr (GTorchImpl) part =
-            gtorch_impl_new_view (output, output->offset + start * output->strides[dim],
-                                  input->shape, output->strides, output->n_dims);
-
-        gtorch_cpu_copy (part, input);
-        start += input->shape[dim];
-      }
-  return TRUE;
 }
 
 gboolean
@@ -318,21 +201,16 @@ gtorch_shape_flip (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-gboolean
-gtorch_cpu_flip (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+GTorchImpl *
+gtorch_flip_view (const GTorchOpCall *call)
 {
   GTorchImpl *self = call->inputs[0];
-  g_autoptr (GTorchImpl) mirrored = NULL;
+  const GTorchAttr *dims = &call->attrs[0];
   guint64 mask = 0;
 
-  if (self->numel == 0)
-    return TRUE;
-  if (call->attrs[0].list.n > 0)
-    gtorch_normalize_dims ("flip", call->attrs[0].list.data, call->attrs[0].list.n, self->n_dims,
-                           &mask, NULL);
-  mirrored = gtorch_impl_new_mirrored (self, mask);
-  gtorch_cpu_copy (call->outputs[0], mirrored);
-  return TRUE;
+  if (dims->list.n > 0)
+    gtorch_normalize_dims ("flip", dims->list.data, dims->list.n, self->n_dims, &mask, NULL);
+  return gtorch_impl_new_mirrored (self, mask);
 }
 
 static GTorchImpl *

@@ -7,15 +7,12 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <string.h>
 
-#include "cpu/gtorch-cpu-iter.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
-/* Returns a view of the real (0) or imaginary (1) parts of a complex tensor. */
-static GTorchImpl *
-part_of (GTorchImpl *impl, guint part)
+GTorchImpl *
+gtorch_complex_part (GTorchImpl *impl, guint part)
 {
   gint64 strides[GTORCH_MAX_DIMS];
   guint i;
@@ -32,7 +29,7 @@ gtorch_shape_real (GTorchOpCall *call, GError **error)
   GTorchImpl *self = call->inputs[0];
 
   call->outputs[0] = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX
-                         ? part_of (self, 0)
+                         ? gtorch_complex_part (self, 0)
                          : gtorch_impl_alias (self);
   return TRUE;
 }
@@ -42,7 +39,7 @@ gtorch_shape_imag (GTorchOpCall *call, GError **error)
 {
   if (!gtorch_call_check_dtype (call, call->inputs[0]->dtype, error))
     return FALSE;
-  call->outputs[0] = part_of (call->inputs[0], 1);
+  call->outputs[0] = gtorch_complex_part (call->inputs[0], 1);
   return TRUE;
 }
 
@@ -165,36 +162,6 @@ gtorch_shape_complex (GTorchOpCall *call, GError **error)
   dtype = real->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_COMPLEX64 : GTORCH_DTYPE_COMPLEX128;
   return gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
          && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
-}
-
-gboolean
-gtorch_cpu_complex (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  guint i;
-
-  for (i = 0; i < 2; i++)
-    {
-      g_autoptr (GTorchImpl) part = part_of (call->outputs[0], i);
-
-      if (part->numel > 0)
-        gtorch_cpu_copy (part, call->inputs[i]);
-    }
-  return TRUE;
-}
-
-gboolean
-gtorch_cuda_complex (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  guint i;
-
-  for (i = 0; i < 2; i++)
-    {
-      g_autoptr (GTorchImpl) part = part_of (call->outputs[0], i);
-
-      if (part->numel > 0 && !gtorch_cuda_copy_here (part, call->inputs[i], lane, error))
-        return FALSE;
-    }
-  return TRUE;
 }
 
 GTorchImpl *

@@ -12,7 +12,7 @@
 #include "base/gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
+#include "ops/gtorch-host-private.h"
 
 /* The median is the lower one of two elements in the middle. NaN counts as the largest value, so if
  * there is one it is the last element, and the median is NaN. */
@@ -108,7 +108,8 @@ count_repeats (GTorchImpl *repeats, GError **error)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                      _ ("repeat_interleave: repeats[%" G_GINT64_FORMAT "] is %" G_GINT64_FORMAT
-                        ": numbers of repeats are at least 0, and fit into memory"),
+                        ": numbers of repeats must be at least 0, and the result must fit into "
+                        "memory"),
                      i, numbers[i]);
         return -1;
       }
@@ -183,7 +184,7 @@ as_matrix (GTorchImpl *self, const gint64 *dims, gsize n_dims, gboolean chosen_l
       if (is_chosen[dim] || self->n_dims == 0)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("tensordot: dim %u of shape %s is given twice, or there is none"), dim,
+                       _ ("tensordot: dim %u of shape %s is given twice, or does not exist"), dim,
                        gtorch_impl_shape_str (self));
           return NULL;
         }
@@ -228,7 +229,8 @@ gtorch_composite_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *d
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("tensordot: %" G_GSIZE_FORMAT " dimensions of shape %s and %" G_GSIZE_FORMAT
-                      " of shape %s: there must be as many of both, and not more than there are"),
+                      " of shape %s: there must be equally many of both, and not more than "
+                      "the shapes have"),
                    n_dims_self, gtorch_impl_shape_str (self), n_dims_other,
                    gtorch_impl_shape_str (other));
       return NULL;

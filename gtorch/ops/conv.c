@@ -4,18 +4,13 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <string.h>
 
-#include "cpu/ops/gtorch-cpu-conv.h"
-#include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-conv-private.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
-/* Prepares conv. The last attributes of the call are stride, padding, dilation and groups. */
-static gboolean
-conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, guint input_dims,
-           const gint64 *weight, guint weight_dims, GError **error)
+gboolean
+gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, guint input_dims,
+                  const gint64 *weight, guint weight_dims, GError **error)
 {
   static const gchar *const names[] = { "stride", "padding", "dilation" };
   const GTorchAttr *attrs = call->attrs + (call->op->n_attrs - 4);
@@ -150,8 +145,8 @@ gtorch_shape_convolve2d (GTorchOpCall *call, GError **error)
   gint64 shape[4];
 
   if (!check_dtypes (call, error)
-      || !conv_init (&conv, call, input->shape, input->n_dims, weight->shape, weight->n_dims,
-                     error))
+      || !gtorch_conv_init (&conv, call, input->shape, input->n_dims, weight->shape, weight->n_dims,
+                            error))
     return FALSE;
   if (bias != NULL && (bias->n_dims != 1 || bias->shape[0] != weight->shape[0]))
     {
@@ -177,7 +172,7 @@ shape_backward (GTorchOpCall *call, const gint64 *input, guint input_dims, const
   GTorchConv conv;
 
   if (!check_dtypes (call, error)
-      || !conv_init (&conv, call, input, input_dims, weight, weight_dims, error))
+      || !gtorch_conv_init (&conv, call, input, input_dims, weight, weight_dims, error))
     return FALSE;
   shape[0] = input[0];
   shape[1] = weight[0];
@@ -211,176 +206,6 @@ gtorch_shape_convolve2d_weight (GTorchOpCall *call, GError **error)
   return shape_backward (call, input->shape, input->n_dims, call->attrs[0].list.data,
                          call->attrs[0].list.n, error)
          && set_result (call, call->compute, call->attrs[0].list.data, error);
-}
-
-typedef gboolean (*Kernel) (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
-                            GError **error);
-
-static gboolean
-forward_without_bias (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
-                      GError **error)
-{
-  return gtorch_cpu_conv_forward (conv, a, b, NULL, out, error);
-}
-
-static gboolean
-run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kernel, GError **error)
-{
-  GTorchConv conv;
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
-  GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
-  g_autoptr (GTorchImpl) a = NULL;
-  g_autoptr (GTorchImpl) b = NULL;
-  g_autoptr (GTorchImpl) c = NULL;
-  g_autoptr (GTorchImpl) out = NULL;
-  gboolean ok;
-
-  if (!conv_init (&conv, call, input, 4, weight, 4, error))
-    return FALSE;
-  if (call->outputs[0]->numel == 0)
-    return TRUE;
-  a = gtorch_cpu_pack (call->inputs[0], dtype, error);
-  b = a != NULL ? gtorch_cpu_pack (call->inputs[1], dtype, error) : NULL;
-  out = b != NULL ? gtorch_cpu_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (out == NULL)
-    return FALSE;
-  if (bias != NULL && (c = gtorch_cpu_pack (bias, dtype, error)) == NULL)
-    return FALSE;
-  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
-    {
-      memset (gtorch_impl_data (out), 0, gtorch_impl_n_bytes (out));
-      ok = TRUE;
-    }
-  else if (c != NULL)
-    ok = gtorch_cpu_conv_forward (&conv, gtorch_impl_data (a), gtorch_impl_data (b),
-                                  gtorch_impl_data (c), gtorch_impl_data (out), error);
-  else
-    ok = kernel (&conv, gtorch_impl_data (a), gtorch_impl_data (b), gtorch_impl_data (out), error);
-  if (ok)
-    gtorch_cpu_unpack (out, call->outputs[0]);
-  return ok;
-}
-
-gboolean
-gtorch_cpu_convolve2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return run (call, call->inputs[0]->shape, call->inputs[1]->shape, forward_without_bias, error);
-}
-
-gboolean
-gtorch_cpu_convolve2d_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return run (call, call->attrs[0].list.data, call->inputs[1]->shape, gtorch_cpu_conv_input, error);
-}
-
-gboolean
-gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
-              error);
-}
-
-/* --- on GPUs --- */
-
-/* Runs the direct kernels, without cuDNN, on contiguous operands. */
-static gboolean
-cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
-                GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
-{
-  static const GtConvolveKernels *const kernels[] = { &gtorch_kernels_convolve,
-                                                      &gtorch_kernels_convolve_input,
-                                                      &gtorch_kernels_convolve_weight };
-  guint dtype = call->compute;
-  g_autoptr (GTorchImpl) a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
-  g_autoptr (GTorchImpl) b = NULL;
-  g_autoptr (GTorchImpl) out = NULL;
-  GtConvolve p = {
-    .batch = conv->batch,
-    .groups = conv->groups,
-    .channels = conv->in_channels,
-    .filters = conv->out_channels,
-    .in = { conv->in[0], conv->in[1] },
-    .kernel = { conv->kernel[0], conv->kernel[1] },
-    .out = { conv->out[0], conv->out[1] },
-    .stride = { conv->stride[0], conv->stride[1] },
-    .padding = { conv->padding[0], conv->padding[1] },
-    .dilation = { conv->dilation[0], conv->dilation[1] },
-  };
-  gboolean ok;
-
-  b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
-  out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (out == NULL)
-    return FALSE;
-  p.a = gtorch_impl_data (a);
-  p.b = gtorch_impl_data (b);
-  p.bias = bias != NULL ? gtorch_impl_data (bias) : NULL;
-  p.y = gtorch_impl_data (out);
-  if (kind == GTORCH_CUDNN_WEIGHT)
-    ok = gtorch_cuda_run_blocks (kernels[kind], dtype, lane, out->numel, &p, error);
-  else
-    ok = gtorch_cuda_run (kernels[kind], dtype, lane, out->numel, &p, error);
-  return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
-}
-
-static gboolean
-cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
-          GTorchCudnnKind kind, GError **error)
-{
-  GTorchImpl *x = kind == GTORCH_CUDNN_FORWARD ? call->inputs[0] : call->inputs[1];
-  g_autoptr (GTorchImpl) bias = NULL;
-  gboolean done = FALSE;
-  GTorchCudaConv cuda;
-  GTorchConv conv;
-
-  if (!conv_init (&conv, call, input, 4, weight, 4, error))
-    return FALSE;
-  if (call->outputs[0]->numel == 0)
-    return TRUE;
-  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
-    return gtorch_cuda_clear (call->outputs[0], lane, error);
-  if (kind == GTORCH_CUDNN_FORWARD && call->inputs[2] != NULL)
-    {
-      bias = gtorch_cuda_pack (call->inputs[2], call->compute, lane, error);
-      if (bias == NULL)
-        return FALSE;
-    }
-  cuda = (GTorchCudaConv){
-    .kind = kind,
-    .dtype = call->compute,
-    .x = kind == GTORCH_CUDNN_INPUT ? call->outputs[0] : x,
-    .w = kind == GTORCH_CUDNN_WEIGHT ? call->outputs[0] : call->inputs[1],
-    .y = kind == GTORCH_CUDNN_FORWARD ? call->outputs[0] : call->inputs[0],
-    .bias = bias,
-    .stride = { conv.stride[0], conv.stride[1] },
-    .padding = { conv.padding[0], conv.padding[1] },
-    .dilation = { conv.dilation[0], conv.dilation[1] },
-  };
-  if (cuda.x->numel > 0 && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT
-      && !gtorch_cuda_conv_run (&cuda, lane, &done, error))
-    return FALSE;
-  return done || cuda_run_plain (call, lane, &conv, kind, bias, error);
-}
-
-gboolean
-gtorch_cuda_convolve2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, GTORCH_CUDNN_FORWARD,
-                   error);
-}
-
-gboolean
-gtorch_cuda_convolve2d_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, GTORCH_CUDNN_INPUT,
-                   error);
-}
-
-gboolean
-gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data,
-                   GTORCH_CUDNN_WEIGHT, error);
 }
 
 /* --- the public forms --- */

@@ -8,32 +8,60 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-cast.h"
-#include "cpu/ops/gtorch-cpu-index.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
-/* Returns the tensor that the result starts as a copy of, or NULL in place. */
-static GTorchImpl *
-start (GTorchOpCall *call)
+gboolean
+gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error)
 {
-  return call->in_place ? NULL : call->inputs[0];
+  guint dtype = call->inputs[i]->dtype;
+
+  if (dtype == GTORCH_DTYPE_INT64 || dtype == GTORCH_DTYPE_INT32)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                     _ ("an index tensor must be of int64 or int32, not of %s"),
+                     gtorch_dtype_get_name (dtype));
+  return FALSE;
 }
 
-/* Returns a contiguous tensor of the dtype and dense shape of the blocks, with the broadcast values in it. */
-static GTorchImpl *
-dense_values (GTorchOpCall *call, GTorchImpl *values, const gint64 *shape, guint n_dims,
-              GError **error)
+gboolean
+gtorch_index_is_adjacent (const gint64 *dims, guint n)
 {
-  guint dtype = call->outputs[0]->dtype;
-  GTorchImpl *dense;
+  return dims[n - 1] - dims[0] == (gint64) n - 1;
+}
 
-  if (values->is_contiguous && values->dtype == dtype
-      && gtorch_same_shape (values->shape, values->n_dims, shape, n_dims))
-    return gtorch_impl_ref (values);
-  dense = gtorch_impl_new (call->device, dtype, shape, n_dims, error);
-  if (dense != NULL)
-    gtorch_cpu_copy (dense, values);
-  return dense;
+gboolean
+gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed, GTorchImpl *const *indices,
+                     guint n_indices, const gint64 *dims, gint64 *shape, guint *n_dims,
+                     GError **error)
+{
+  gint64 broadcast[GTORCH_MAX_DIMS];
+  guint n_broadcast = 0, n_pre, i, k, n = 0;
+
+  for (k = 0; k < n_indices; k++)
+    if (!gtorch_broadcast_shapes (call->op->name, broadcast, n_broadcast, indices[k]->shape,
+                                  indices[k]->n_dims, broadcast, &n_broadcast, error))
+      return FALSE;
+  if (n_broadcast + indexed->n_dims - n_indices > GTORCH_MAX_DIMS)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("%u dimensions are more than the %d that a tensor can have"),
+                         n_broadcast + indexed->n_dims - n_indices, GTORCH_MAX_DIMS);
+      return FALSE;
+    }
+  n_pre = gtorch_index_is_adjacent (dims, n_indices) ? dims[0] : 0;
+  for (i = 0; i < n_pre; i++)
+    shape[n++] = indexed->shape[i];
+  for (i = 0; i < n_broadcast; i++)
+    shape[n++] = broadcast[i];
+  for (i = n_pre, k = 0; i < indexed->n_dims; i++)
+    if (k < n_indices && dims[k] == i)
+      k++;
+    else
+      shape[n++] = indexed->shape[i];
+  *n_dims = n;
+  return TRUE;
 }
 
 static gboolean
@@ -78,18 +106,6 @@ gtorch_shape_index (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_index (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-
-  if (!gtorch_blocks_init (&blocks, call, call->inputs[0], call->inputs + 1, call->n_inputs - 1,
-                           call->attrs[0].list.data, TRUE, error))
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
-                            error);
-}
-
-gboolean
 gtorch_grad_index (GTorchGradContext *context, GError **error)
 {
   const GTorchMeta *self = &context->input_metas[0];
@@ -129,27 +145,6 @@ gtorch_shape_index_put (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_index_put (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-  g_autoptr (GTorchImpl) dense = NULL;
-  gint64 shape[GTORCH_MAX_DIMS];
-  guint n_dims;
-
-  if (!gtorch_blocks_init (&blocks, call, call->outputs[0], call->inputs + 2, call->n_inputs - 2,
-                           call->attrs[0].list.data, TRUE, error)
-      || !gtorch_blocks_shape (call, call->outputs[0], call->inputs + 2, call->n_inputs - 2,
-                               call->attrs[0].list.data, shape, &n_dims, error))
-    return FALSE;
-  dense = dense_values (call, call->inputs[1], shape, n_dims, error);
-  if (dense == NULL)
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
-                            call->attrs[1].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT, start (call),
-                            error);
-}
-
-gboolean
 gtorch_grad_index_put (GTorchGradContext *context, GError **error)
 {
   const GTorchAttr *dims = &context->attrs[0];
@@ -174,16 +169,6 @@ gtorch_grad_index_put (GTorchGradContext *context, GError **error)
 }
 
 /* --- one index tensor along one dimension --- */
-
-/* Returns impl, with one dimension of size 1 if it has none. */
-static GTorchImpl *
-with_dim (GTorchImpl *impl)
-{
-  const gint64 one = 1;
-
-  return impl->n_dims > 0 ? gtorch_impl_ref (impl)
-                          : gtorch_impl_new_view (impl, impl->offset, &one, &one, 1);
-}
 
 static gboolean
 check_index (GTorchOpCall *call, guint *dim, GError **error)
@@ -216,33 +201,6 @@ gtorch_shape_index_select (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, shape, self->n_dims, error);
 }
 
-static gboolean
-blocks_along_dim (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexed, GError **error)
-{
-  g_autoptr (GTorchImpl) self = with_dim (indexed);
-  g_autoptr (GTorchImpl) index = with_dim (call->inputs[1]);
-  gint64 dims[1];
-  guint dim;
-  gboolean result;
-
-  gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
-  dims[0] = dim;
-  result = gtorch_blocks_init (blocks, call, self, &index, 1, dims, FALSE, error);
-  blocks->indexed = indexed;
-  return result;
-}
-
-gboolean
-gtorch_cpu_index_select (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-
-  if (!blocks_along_dim (&blocks, call, call->inputs[0], error))
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
-                            error);
-}
-
 gboolean
 gtorch_shape_index_write (GTorchOpCall *call, GError **error)
 {
@@ -254,7 +212,8 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
     return FALSE;
   if (source->dtype != self->dtype)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("self is of %s and source of %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("self has dtype %s and source has %s: they must be the same"),
                          gtorch_dtype_get_name (self->dtype),
                          gtorch_dtype_get_name (source->dtype));
       return FALSE;
@@ -276,43 +235,6 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-/* Implements index_add and index_copy. */
-gboolean
-gtorch_cpu_index_write (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  gboolean add = call->op->id == GTORCH_OP_INDEX_ADD;
-  g_auto (GTorchBlocks) blocks = { NULL };
-  g_autoptr (GTorchImpl) dense = NULL;
-  GTorchImpl *source = call->inputs[2];
-
-  if (!blocks_along_dim (&blocks, call, call->outputs[0], error))
-    return FALSE;
-  if (add && call->attrs[1].d != 1)
-    {
-      g_autoptr (GTorchImpl) alpha = gtorch_impl_new_number (call->attrs[1].d);
-      GTorchImpl *inputs[] = { source, alpha };
-      GTorchOpCall mul = {
-        .op = &gtorch_ops[GTORCH_OP_MUL],
-        .inputs = inputs,
-        .n_inputs = 2,
-        .n_outputs = 1,
-        .device = call->device,
-        .compute = source->dtype,
-      };
-
-      dense = gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
-      mul.outputs[0] = dense;
-      if (dense == NULL || !gtorch_cpu_pointwise (&mul, queue, error))
-        return FALSE;
-    }
-  else
-    dense = gtorch_cpu_contiguous (source, source->dtype, error);
-  if (dense == NULL)
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense),
-                            add ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT, start (call), error);
-}
-
 gboolean
 gtorch_shape_index_fill (GTorchOpCall *call, GError **error)
 {
@@ -332,23 +254,6 @@ gtorch_shape_index_fill (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }
 
-gboolean
-gtorch_cpu_index_fill (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-  g_autoptr (GTorchImpl) dense = NULL;
-  gint64 shape[1];
-
-  if (!blocks_along_dim (&blocks, call, call->outputs[0], error))
-    return FALSE;
-  shape[0] = blocks.n_pre * blocks.n_index * blocks.inner;
-  dense = dense_values (call, call->inputs[2], shape, 1, error);
-  if (dense == NULL)
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (dense), GTORCH_BLOCKS_PUT, start (call),
-                            error);
-}
-
 /* --- positions in a flattened tensor --- */
 
 gboolean
@@ -361,31 +266,6 @@ gtorch_shape_take (GTorchOpCall *call, GError **error)
                                 error)
          && gtorch_call_set_output (call, 0, call->inputs[0]->dtype, index->shape, index->n_dims,
                                     error);
-}
-
-static gboolean
-blocks_flat (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *contiguous, GError **error)
-{
-  const gint64 dim = 0, one = 1;
-  g_autoptr (GTorchImpl) flat =
-      gtorch_impl_new_view (contiguous, contiguous->offset, &contiguous->numel, &one, 1);
-  gboolean result = gtorch_blocks_init (blocks, call, flat, &call->inputs[1], 1, &dim, TRUE, error);
-
-  blocks->indexed = contiguous;
-  return result;
-}
-
-gboolean
-gtorch_cpu_take (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-  g_autoptr (GTorchImpl) self =
-      gtorch_cpu_contiguous (call->inputs[0], call->inputs[0]->dtype, error);
-
-  if (self == NULL || !blocks_flat (&blocks, call, self, error))
-    return FALSE;
-  return gtorch_blocks_run (&blocks, gtorch_impl_data (call->outputs[0]), GTORCH_BLOCKS_GET, NULL,
-                            error);
 }
 
 gboolean
@@ -404,37 +284,13 @@ gtorch_shape_put (GTorchOpCall *call, GError **error)
     }
   if (source->dtype != self->dtype)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("self is of %s and source of %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE,
+                         _ ("self has dtype %s and source has %s: they must be the same"),
                          gtorch_dtype_get_name (self->dtype),
                          gtorch_dtype_get_name (source->dtype));
       return FALSE;
     }
   return gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
-}
-
-gboolean
-gtorch_cpu_put (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_auto (GTorchBlocks) blocks = { NULL };
-  g_autoptr (GTorchImpl) source =
-      gtorch_cpu_contiguous (call->inputs[2], call->inputs[2]->dtype, error);
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) row = NULL;
-
-  if (source == NULL)
-    return FALSE;
-  row = output->is_contiguous
-            ? gtorch_impl_ref (output)
-            : gtorch_impl_new (call->device, output->dtype, output->shape, output->n_dims, error);
-  if (row == NULL || !blocks_flat (&blocks, call, row, error))
-    return FALSE;
-  if (!gtorch_blocks_run (&blocks, gtorch_impl_data (source),
-                          call->attrs[0].i ? GTORCH_BLOCKS_ADD : GTORCH_BLOCKS_PUT,
-                          row == output ? start (call) : call->inputs[0], error))
-    return FALSE;
-  if (row != output)
-    gtorch_cpu_copy (output, row);
-  return TRUE;
 }
 
 gboolean
@@ -465,4 +321,25 @@ gtorch_grad_put (GTorchGradContext *context, GError **error)
         return FALSE;
     }
   return TRUE;
+}
+
+GTorchImpl *
+gtorch_index_scale_source (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  GTorchImpl *source = call->inputs[2];
+  g_autoptr (GTorchImpl) alpha = gtorch_impl_new_number (call->attrs[1].d);
+  g_autoptr (GTorchImpl) scaled =
+      gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
+  GTorchImpl *inputs[] = { source, alpha };
+  GTorchOpCall mul = {
+    .op = &gtorch_ops[GTORCH_OP_MUL],
+    .inputs = inputs,
+    .n_inputs = 2,
+    .outputs = { scaled },
+    .n_outputs = 1,
+    .device = call->device,
+    .compute = source->dtype,
+  };
+
+  return scaled != NULL && gtorch_call_run (&mul, queue, error) ? g_steal_pointer (&scaled) : NULL;
 }

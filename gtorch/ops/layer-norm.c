@@ -4,57 +4,9 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <math.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-iter.h"
-#include "cpu/gtorch-cpu-pack.h"
-#include "cpu/ops/gtorch-cpu-rows.h"
 #include "gtorch-ops-private.h"
-#include "device/gtorch-scratch-private.h"
-
-#define PART 64 /* rows per partial sum of the gradients of weight and bias */
-
-typedef struct
-{
-  guint dtype;
-  gsize size;
-  gint64 rows, n;
-  gdouble eps;
-  const char *x, *g, *weight, *bias;
-  char *y, *mean, *rstd, *sums; /* sums: [parts][2][n] */
-} LayerNorm;
-
-static void
-norm_rows (gint64 begin, gint64 end, gpointer user_data)
-{
-  const LayerNorm *l = user_data;
-  gint64 at = begin * (gint64) l->size;
-
-  GTORCH_ROWS_CALL (l->dtype, layer_norm_rows, (gconstpointer) (l->x + at * l->n),
-                    (gconstpointer) l->weight, (gconstpointer) l->bias,
-                    (gpointer) (l->y + at * l->n), (gpointer) (l->mean + at),
-                    (gpointer) (l->rstd + at), end - begin, l->n, l->eps);
-}
-
-static void
-grad_parts (gint64 begin, gint64 end, gpointer user_data)
-{
-  const LayerNorm *l = user_data;
-
-  for (; begin < end; begin++)
-    {
-      gint64 rows = MIN (PART, l->rows - begin * PART), at = begin * PART * (gint64) l->size;
-      char *sums = l->sums + begin * 2 * l->n * (gint64) l->size;
-
-      memset (sums, 0, 2 * l->n * l->size);
-      GTORCH_ROWS_CALL (l->dtype, layer_norm_grad_rows, (gconstpointer) (l->g + at * l->n),
-                        (gconstpointer) (l->x + at * l->n), (gconstpointer) l->weight,
-                        (gconstpointer) (l->mean + at), (gconstpointer) (l->rstd + at),
-                        (gpointer) (l->y + at * l->n), (gpointer) sums,
-                        (gpointer) (sums + l->n * l->size), rows, l->n);
-    }
-}
 
 gboolean
 gtorch_shape_native_layer_norm (GTorchOpCall *call, GError **error)
@@ -70,47 +22,6 @@ gtorch_shape_native_layer_norm (GTorchOpCall *call, GError **error)
 }
 
 gboolean
-gtorch_cpu_native_layer_norm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) weight = NULL;
-  g_autoptr (GTorchImpl) bias = NULL;
-  GTorchImpl *out[3] = { NULL };
-  LayerNorm l = { .dtype = dtype, .size = gtorch_dtype_size (dtype), .eps = call->attrs[1].d };
-  gboolean ok = FALSE;
-  guint i;
-
-  if (call->outputs[1]->numel == 0)
-    return TRUE;
-  x = gtorch_cpu_pack (call->inputs[0], dtype, error);
-  if (x == NULL
-      || (call->inputs[1] != NULL
-          && (weight = gtorch_cpu_pack (call->inputs[1], dtype, error)) == NULL)
-      || (call->inputs[2] != NULL
-          && (bias = gtorch_cpu_pack (call->inputs[2], dtype, error)) == NULL))
-    return FALSE;
-  for (i = 0; i < 3; i++)
-    if ((out[i] = gtorch_cpu_pack_output (call->outputs[i], dtype, error)) == NULL)
-      goto done;
-  l.rows = out[1]->numel;
-  l.n = x->numel / l.rows;
-  l.x = gtorch_impl_data (x);
-  l.weight = weight != NULL ? gtorch_impl_data (weight) : NULL;
-  l.bias = bias != NULL ? gtorch_impl_data (bias) : NULL;
-  l.y = gtorch_impl_data (out[0]);
-  l.mean = gtorch_impl_data (out[1]);
-  l.rstd = gtorch_impl_data (out[2]);
-  gtorch_parallel_for (l.rows, 1 + GTORCH_CPU_GRAIN / 2 / MAX (l.n, 1), norm_rows, &l);
-  for (i = 0; i < 3; i++)
-    gtorch_cpu_unpack (out[i], call->outputs[i]);
-  ok = TRUE;
-done:
-  gtorch_impl_clear (out, 3);
-  return ok;
-}
-
-gboolean
 gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *input = call->inputs[1], *mean = call->inputs[3];
@@ -121,64 +32,6 @@ gtorch_shape_layer_norm_backward (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error)
          && gtorch_call_set_output (call, 1, input->dtype, input->shape + outer, n, error)
          && gtorch_call_set_output (call, 2, input->dtype, input->shape + outer, n, error);
-}
-
-/* Adds the parts pairwise, then the sums pairwise, and so on: the fewest successive roundings. */
-#define ADD_PARTS(T)                               \
-  for (step = 1; step < n_parts; step *= 2)        \
-    for (i = 0; i + step < n_parts; i += 2 * step) \
-      for (j = 0; j < 2 * l.n; j++)                \
-        ((T *) l.sums)[i * 2 * l.n + j] += ((const T *) l.sums)[(i + step) * 2 * l.n + j];
-
-gboolean
-gtorch_cpu_layer_norm_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
-  GTorchImpl *packed[5] = { NULL }, *out[3] = { NULL };
-  LayerNorm l = { .dtype = dtype, .size = gtorch_dtype_size (dtype) };
-  g_autofree char *sums = NULL;
-  gboolean ok = FALSE;
-  gint64 n_parts, step, i, j;
-
-  for (i = 0; i < 5; i++)
-    if (call->inputs[i] != NULL
-        && (packed[i] = gtorch_cpu_pack (call->inputs[i], dtype, error)) == NULL)
-      goto done;
-  for (i = 0; i < 3; i++)
-    {
-      if ((out[i] = gtorch_cpu_pack_output (call->outputs[i], dtype, error)) == NULL)
-        goto done;
-      memset (gtorch_impl_data (out[i]), 0, gtorch_impl_n_bytes (out[i]));
-    }
-  if (packed[1]->numel > 0)
-    {
-      l.rows = packed[3]->numel;
-      l.n = packed[1]->numel / l.rows;
-      n_parts = (l.rows + PART - 1) / PART;
-      sums = l.sums = gtorch_scratch_new (n_parts * 2 * l.n, l.size, error);
-      if (sums == NULL)
-        goto done;
-      l.g = gtorch_impl_data (packed[0]);
-      l.x = gtorch_impl_data (packed[1]);
-      l.weight = packed[2] != NULL ? gtorch_impl_data (packed[2]) : NULL;
-      l.mean = gtorch_impl_data (packed[3]);
-      l.rstd = gtorch_impl_data (packed[4]);
-      l.y = gtorch_impl_data (out[0]);
-      gtorch_parallel_for (n_parts, 1, grad_parts, &l);
-      if (dtype == GTORCH_DTYPE_FLOAT32)
-        ADD_PARTS (float)
-      else
-        ADD_PARTS (double)
-      memcpy (gtorch_impl_data (out[1]), l.sums, l.n * l.size);
-      memcpy (gtorch_impl_data (out[2]), l.sums + l.n * l.size, l.n * l.size);
-    }
-  for (i = 0; i < 3; i++)
-    gtorch_cpu_unpack (out[i], call->outputs[i]);
-  ok = TRUE;
-done:
-  gtorch_impl_clear (packed, 5);
-  gtorch_impl_clear (out, 3);
-  return ok;
 }
 
 gboolean

@@ -9,10 +9,10 @@
 #include <math.h>
 
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
-/* Reduces a loss. Takes the reference on loss, which may be NULL. */
-static GTorchImpl *
-reduce (GTorchImpl *loss, GTorchReduction reduction, GError **error)
+GTorchImpl *
+gtorch_loss_reduce (GTorchImpl *loss, GTorchReduction reduction, GError **error)
 {
   g_autoptr (GTorchImpl) owned = loss;
 
@@ -34,8 +34,8 @@ weigh (GTorchImpl *loss, GTorchImpl *weight, GError **error)
   return gtorch_op_mul (loss, weight, error);
 }
 
-static gboolean
-check_reduction (const gchar *op, GTorchReduction reduction, GError **error)
+gboolean
+gtorch_loss_check_reduction (const gchar *op, GTorchReduction reduction, GError **error)
 {
   if ((guint) reduction <= GTORCH_REDUCTION_SUM)
     return TRUE;
@@ -59,9 +59,9 @@ GTorchImpl *
 gtorch_composite_mse_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
                            GError **error)
 {
-  if (!check_reduction ("mse_loss", reduction, error))
+  if (!gtorch_loss_check_reduction ("mse_loss", reduction, error))
     return NULL;
-  return reduce (gtorch_op_squared_error (self, target, error), reduction, error);
+  return gtorch_loss_reduce (gtorch_op_squared_error (self, target, error), reduction, error);
 }
 
 GTorchImpl *
@@ -70,10 +70,12 @@ gtorch_composite_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction 
 {
   g_autoptr (GTorchImpl) difference = NULL;
 
-  if (!check_reduction ("l1_loss", reduction, error))
+  if (!gtorch_loss_check_reduction ("l1_loss", reduction, error))
     return NULL;
   difference = gtorch_op_sub (self, target, 1, error);
-  return difference != NULL ? reduce (gtorch_op_abs (difference, error), reduction, error) : NULL;
+  return difference != NULL
+             ? gtorch_loss_reduce (gtorch_op_abs (difference, error), reduction, error)
+             : NULL;
 }
 
 GTorchImpl *
@@ -85,9 +87,9 @@ gtorch_composite_smooth_l1_loss (GTorchImpl *self, GTorchImpl *target, GTorchRed
 
   if (beta == 0)
     return gtorch_op_l1_loss (self, target, reduction, error);
-  if (!check_reduction ("smooth_l1_loss", reduction, error))
+  if (!gtorch_loss_check_reduction ("smooth_l1_loss", reduction, error))
     return NULL;
-  loss = reduce (gtorch_op_huber (self, target, beta, error), reduction, error);
+  loss = gtorch_loss_reduce (gtorch_op_huber (self, target, beta, error), reduction, error);
   factor = gtorch_impl_new_number (1 / beta);
   return loss != NULL ? gtorch_op_mul (loss, factor, error) : NULL;
 }
@@ -96,19 +98,20 @@ GTorchImpl *
 gtorch_composite_huber_loss (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
                              gdouble delta, GError **error)
 {
-  if (!check_reduction ("huber_loss", reduction, error))
+  if (!gtorch_loss_check_reduction ("huber_loss", reduction, error))
     return NULL;
-  return reduce (gtorch_op_huber (self, target, delta, error), reduction, error);
+  return gtorch_loss_reduce (gtorch_op_huber (self, target, delta, error), reduction, error);
 }
 
 GTorchImpl *
 gtorch_composite_binary_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
                                        GTorchReduction reduction, GError **error)
 {
-  if (!check_reduction ("binary_cross_entropy", reduction, error)
+  if (!gtorch_loss_check_reduction ("binary_cross_entropy", reduction, error)
       || !check_same_shape ("binary_cross_entropy", self, target, error))
     return NULL;
-  return reduce (weigh (gtorch_op_bce (self, target, error), weight, error), reduction, error);
+  return gtorch_loss_reduce (weigh (gtorch_op_bce (self, target, error), weight, error), reduction,
+                             error);
 }
 
 GTorchImpl *
@@ -119,7 +122,7 @@ gtorch_composite_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl 
   g_autoptr (GTorchImpl) loss = NULL;
   g_autoptr (GTorchImpl) one = gtorch_impl_new_number (1);
 
-  if (!check_reduction ("binary_cross_entropy_with_logits", reduction, error)
+  if (!gtorch_loss_check_reduction ("binary_cross_entropy_with_logits", reduction, error)
       || !check_same_shape ("binary_cross_entropy_with_logits", self, target, error))
     return NULL;
   loss = gtorch_op_bce_with_logits (self, target, error);
@@ -137,7 +140,7 @@ gtorch_composite_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl 
       gtorch_impl_unref (loss);
       loss = sum;
     }
-  return reduce (weigh (g_steal_pointer (&loss), weight, error), reduction, error);
+  return gtorch_loss_reduce (weigh (g_steal_pointer (&loss), weight, error), reduction, error);
 }
 
 GTorchImpl *
@@ -148,19 +151,21 @@ gtorch_composite_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction r
   g_autoptr (GTorchImpl) first = NULL;
   g_autoptr (GTorchImpl) second = NULL;
 
-  if (!check_reduction ("kl_div", reduction, error))
+  if (!gtorch_loss_check_reduction ("kl_div", reduction, error))
     return NULL;
   if (log_target)
     {
       first = gtorch_op_sub (target, self, 1, error);
       probability = first != NULL ? gtorch_op_exp (target, error) : NULL;
       return probability != NULL
-                 ? reduce (gtorch_op_mul (probability, first, error), reduction, error)
+                 ? gtorch_loss_reduce (gtorch_op_mul (probability, first, error), reduction, error)
                  : NULL;
     }
   first = gtorch_op_xlogy (target, target, error);
   second = first != NULL ? gtorch_op_mul (target, self, error) : NULL;
-  return second != NULL ? reduce (gtorch_op_sub (first, second, 1, error), reduction, error) : NULL;
+  return second != NULL
+             ? gtorch_loss_reduce (gtorch_op_sub (first, second, 1, error), reduction, error)
+             : NULL;
 }
 
 /* --- cross entropy --- */
@@ -224,7 +229,7 @@ gtorch_composite_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl
   g_autoptr (GTorchImpl) scores = NULL;
   gint64 dim = self->n_dims > 1 ? 1 : 0;
 
-  if (!check_reduction ("cross_entropy", reduction, error))
+  if (!gtorch_loss_check_reduction ("cross_entropy", reduction, error))
     return NULL;
   if (self->n_dims == 0)
     {

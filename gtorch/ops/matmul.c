@@ -8,10 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/ops/gtorch-cpu-gemm.h"
-#include "cpu/gtorch-cpu-pack.h"
-#include "dispatch/gtorch-multiply-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 gboolean
 gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error)
@@ -37,7 +35,6 @@ fail_inner (GTorchOpCall *call, const GTorchImpl *a, const GTorchImpl *b, gint64
   return FALSE;
 }
 
-/* Checks that the operands have the same dtype: as in PyTorch, products do not promote. */
 gboolean
 gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error)
 {
@@ -62,28 +59,6 @@ set_output (GTorchOpCall *call, const gint64 *shape, guint n_dims, GError **erro
 {
   return gtorch_shape_check (call->op->name, shape, n_dims, call->compute, error)
          && gtorch_call_set_output (call, 0, call->compute, shape, n_dims, error);
-}
-
-/* Computes a product of views of the inputs into a view of the output. */
-gboolean
-gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImpl *c, gdouble alpha,
-                     gdouble beta, GError **error)
-{
-  guint dtype = gtorch_dtype_infos[call->compute].compute;
-  g_autoptr (GTorchImpl) x =
-      a->dtype == dtype ? gtorch_impl_ref (a) : gtorch_cpu_pack (a, dtype, error);
-  g_autoptr (GTorchImpl) y = x == NULL           ? NULL
-                             : b->dtype == dtype ? gtorch_impl_ref (b)
-                                                 : gtorch_cpu_pack (b, dtype, error);
-  g_autoptr (GTorchImpl) z = y != NULL ? gtorch_cpu_pack_output (c, dtype, error) : NULL;
-
-  if (z == NULL)
-    return FALSE;
-  if (beta != 0 && z != c)
-    gtorch_cpu_assign (z, c);
-  gtorch_cpu_gemm_batches (dtype, x, y, z, alpha, beta);
-  gtorch_cpu_unpack (z, c);
-  return TRUE;
 }
 
 /* Views a vector as a matrix of one row or one column. */
@@ -128,27 +103,35 @@ result_as_matrix (GTorchImpl *output, gboolean row_vector, gboolean column_vecto
   return gtorch_impl_new_view (output, output->offset, shape, strides, n);
 }
 
-gboolean
-gtorch_multiply (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
-                 GTorchImpl *c, gdouble alpha, gdouble beta, GError **error)
+void
+gtorch_product_init (GTorchProduct *self, const GTorchOpCall *call)
 {
-  if (a->shape[a->n_dims - 1] == 0)
-    alpha = 0; /* the sums are empty, so even a NaN must not be multiplied with them */
-  return lane == NULL ? gtorch_cpu_multiply (call, a, b, c, alpha, beta, error)
-                      : gtorch_cuda_multiply (call, lane, a, b, c, NULL, alpha, beta, error);
+  GTorchImpl *const *inputs = call->inputs;
+  gboolean is_outer = call->op->id == GTORCH_OP_OUTER;
+
+  self->alpha = 1;
+  self->beta = 0;
+  if (call->op->id == GTORCH_OP_ADDMM || call->op->id == GTORCH_OP_BADDBMM)
+    {
+      inputs++;
+      self->beta = call->attrs[0].d;
+      self->alpha = call->attrs[1].d;
+    }
+  self->a = as_matrix (inputs[0], is_outer);
+  self->b = as_matrix (inputs[1], !is_outer);
+  self->c = is_outer ? gtorch_impl_ref (call->outputs[0])
+                     : result_as_matrix (call->outputs[0], inputs[0]->n_dims == 1,
+                                         inputs[1]->n_dims == 1);
+  if (self->a->shape[self->a->n_dims - 1] == 0)
+    self->alpha = 0; /* the sums are empty, so even a NaN must not be multiplied with them */
 }
 
-static gboolean
-multiply_inputs (GTorchOpCall *call, GTorchCudaLane *lane, guint first, gdouble alpha, gdouble beta,
-                 GError **error)
+void
+gtorch_product_clear (GTorchProduct *self)
 {
-  GTorchImpl *self = call->inputs[first], *other = call->inputs[first + 1];
-  g_autoptr (GTorchImpl) a = as_matrix (self, FALSE);
-  g_autoptr (GTorchImpl) b = as_matrix (other, TRUE);
-  g_autoptr (GTorchImpl) c =
-      result_as_matrix (call->outputs[0], self->n_dims == 1, other->n_dims == 1);
-
-  return gtorch_multiply (call, lane, a, b, c, alpha, beta, error);
+  g_clear_pointer (&self->a, gtorch_impl_unref);
+  g_clear_pointer (&self->b, gtorch_impl_unref);
+  g_clear_pointer (&self->c, gtorch_impl_unref);
 }
 
 /* --- mm, bmm, mv, dot, outer, matmul --- */
@@ -260,36 +243,6 @@ gtorch_shape_matmul (GTorchOpCall *call, GError **error)
   return set_output (call, shape, n, error);
 }
 
-static gboolean
-outer (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  g_autoptr (GTorchImpl) a = as_matrix (call->inputs[0], TRUE);
-  g_autoptr (GTorchImpl) b = as_matrix (call->inputs[1], FALSE);
-
-  return gtorch_multiply (call, lane, a, b, call->outputs[0], 1, 0, error);
-}
-
-/* Defines the CPU and CUDA implementations of a product. */
-#define PRODUCT(name, product)                                                           \
-  gboolean gtorch_cpu_##name (GTorchOpCall *call, GTorchQueue *queue, GError **error)    \
-  {                                                                                      \
-    GTorchCudaLane *lane = queue;                                                        \
-                                                                                         \
-    return product;                                                                      \
-  }                                                                                      \
-                                                                                         \
-  gboolean gtorch_cuda_##name (GTorchOpCall *call, GTorchCudaLane *lane, GError **error) \
-  {                                                                                      \
-    return product;                                                                      \
-  }
-
-PRODUCT (matmul, multiply_inputs (call, lane, 0, 1, 0, error))
-PRODUCT (mm, multiply_inputs (call, lane, 0, 1, 0, error))
-PRODUCT (bmm, multiply_inputs (call, lane, 0, 1, 0, error))
-PRODUCT (mv, multiply_inputs (call, lane, 0, 1, 0, error))
-PRODUCT (dot, multiply_inputs (call, lane, 0, 1, 0, error))
-PRODUCT (outer, outer (call, lane, error))
-
 /* --- addmm, baddbmm --- */
 
 static gboolean
@@ -312,18 +265,6 @@ shape_add (GTorchOpCall *call, guint n_dims, GError **error)
   return FALSE;
 }
 
-static gboolean
-add_product (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  gdouble beta = call->attrs[0].d, alpha = call->attrs[1].d;
-
-  if (beta != 0 && lane == NULL)
-    gtorch_cpu_assign (call->outputs[0], call->inputs[0]);
-  else if (beta != 0 && !gtorch_cuda_copy_here (call->outputs[0], call->inputs[0], lane, error))
-    return FALSE;
-  return multiply_inputs (call, lane, 1, alpha, beta, error);
-}
-
 gboolean
 gtorch_shape_addmm (GTorchOpCall *call, GError **error)
 {
@@ -335,6 +276,3 @@ gtorch_shape_baddbmm (GTorchOpCall *call, GError **error)
 {
   return shape_add (call, 3, error);
 }
-
-PRODUCT (addmm, add_product (call, lane, error))
-PRODUCT (baddbmm, add_product (call, lane, error))

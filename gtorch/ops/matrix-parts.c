@@ -8,11 +8,9 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/ops/gtorch-cpu-index.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
-#include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 gboolean
 gtorch_shape_triangle (GTorchOpCall *call, GError **error)
@@ -24,66 +22,6 @@ gtorch_shape_triangle (GTorchOpCall *call, GError **error)
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE, _ ("shape %s has fewer than two dimensions"),
                      gtorch_impl_shape_str (self));
   return FALSE;
-}
-
-typedef struct
-{
-  char *data; /* contiguous */
-  gint64 rows, columns, diagonal;
-  gsize size;
-  gboolean lower;
-} Triangle;
-
-static void
-clear_rows (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Triangle *t = user_data;
-  gint64 i;
-
-  for (i = begin; i < end; i++)
-    {
-      gint64 row = i % t->rows;
-      /* `at` is the first column right of the diagonal (lower), or the diagonal itself. */
-      gint64 at = CLAMP (t->diagonal, -t->rows - 1, t->columns + 1) + row + (t->lower ? 1 : 0);
-      char *line = t->data + (gsize) (i * t->columns) * t->size;
-
-      at = CLAMP (at, 0, t->columns);
-      if (t->lower)
-        memset (line + (gsize) at * t->size, 0, (gsize) (t->columns - at) * t->size);
-      else
-        memset (line, 0, (gsize) at * t->size);
-    }
-}
-
-gboolean
-gtorch_cpu_triangle (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) plain = NULL;
-  guint n = output->n_dims;
-  Triangle triangle = {
-    .rows = output->shape[n - 2],
-    .columns = output->shape[n - 1],
-    .diagonal = call->attrs[0].i,
-    .size = gtorch_dtype_size (output->dtype),
-    .lower = call->op->id == GTORCH_OP_TRIL,
-  };
-
-  if (output->numel == 0)
-    return TRUE;
-  plain = output->is_contiguous
-              ? gtorch_impl_ref (output)
-              : gtorch_impl_new (call->device, output->dtype, output->shape, n, error);
-  if (plain == NULL)
-    return FALSE;
-  if (plain != output || !call->in_place)
-    gtorch_cpu_copy (plain, call->inputs[0]);
-  triangle.data = gtorch_impl_data (plain);
-  gtorch_parallel_for (output->numel / triangle.columns,
-                       MAX (GTORCH_CPU_GRAIN / triangle.columns, 1), clear_rows, &triangle);
-  if (plain != output)
-    gtorch_cpu_copy (output, plain);
-  return TRUE;
 }
 
 gboolean
@@ -117,27 +55,6 @@ gtorch_shape_diag_embed (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, self->dtype, shape, self->n_dims + 1, error);
 }
 
-gboolean
-gtorch_cpu_diag_embed (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  GTorchOpCall diagonal = {
-    .op = &gtorch_ops[GTORCH_OP_DIAGONAL],
-    .inputs = &output,
-    .n_inputs = 1,
-    .attrs = call->attrs,
-    .n_outputs = 1,
-    .device = call->device,
-  };
-
-  memset (gtorch_impl_data (output), 0, gtorch_impl_n_bytes (output));
-  if (!gtorch_shape_diagonal (&diagonal, error))
-    return FALSE;
-  gtorch_cpu_copy (diagonal.outputs[0], call->inputs[0]);
-  gtorch_impl_unref (diagonal.outputs[0]);
-  return TRUE;
-}
-
 GTorchImpl *
 gtorch_op_diag (GTorchImpl *self, gint64 diagonal, GError **error)
 {
@@ -151,7 +68,7 @@ gtorch_op_diag (GTorchImpl *self, gint64 diagonal, GError **error)
       return view != NULL ? gtorch_op_clone (view, error) : NULL;
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("diag: shape %s has not one or two dimensions"), gtorch_impl_shape_str (self));
+               _ ("diag: shape %s must have one or two dimensions"), gtorch_impl_shape_str (self));
   return NULL;
 }
 
@@ -179,29 +96,15 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   gint64 shape[GTORCH_MAX_DIMS + 1];
-  gint64 n = call->attrs[0].i, i;
+  gint64 n = call->attrs[0].i, bounds[2];
 
   if (!gtorch_index_check_dtype (call, 0, error))
     return FALSE;
-  if (n == -1 && self->numel > 0 && call->device->type == GTORCH_DEVICE_TYPE_CUDA)
+  if (n == -1 && self->numel > 0)
     {
-      gint64 bounds[2];
-
-      if (!gtorch_cuda_bounds (call, self, bounds, error))
+      if (!gtorch_call_query (call, bounds, error))
         return FALSE;
       n = bounds[0];
-    }
-  else if (n == -1 && self->numel > 0)
-    {
-      g_autoptr (GTorchImpl) host = gtorch_impl_to_host (call->op->name, self, error);
-      g_autoptr (GTorchImpl) plain =
-          host != NULL ? gtorch_cpu_contiguous (host, GTORCH_DTYPE_INT64, error) : NULL;
-
-      if (plain == NULL)
-        return FALSE;
-      for (i = 0; i < plain->numel; i++)
-        n = MAX (n, ((gint64 *) gtorch_impl_data (plain))[i]);
-      n = n < G_MAXINT64 ? n + 1 : n;
     }
   if (n <= 0)
     {
@@ -214,21 +117,4 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
   shape[self->n_dims] = n;
   return gtorch_shape_check (call->op->name, shape, self->n_dims + 1, GTORCH_DTYPE_INT64, error)
          && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape, self->n_dims + 1, error);
-}
-
-gboolean
-gtorch_cpu_one_hot (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  gint64 n = output->shape[output->n_dims - 1], i;
-  g_autoptr (GTorchImpl) index =
-      gtorch_cpu_indices (call, call->inputs[0], n, output->n_dims - 1, error);
-  gint64 *data = gtorch_impl_data (output);
-
-  if (index == NULL)
-    return FALSE;
-  memset (data, 0, gtorch_impl_n_bytes (output));
-  for (i = 0; i < index->numel; i++)
-    data[i * n + ((gint64 *) gtorch_impl_data (index))[i]] = 1;
-  return TRUE;
 }

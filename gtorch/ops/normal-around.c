@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
+#include "ops/gtorch-host-private.h"
 
 static gboolean
 check_dtypes (GTorchImpl *mean, GTorchImpl *std, GError **error)

@@ -1,35 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random choice among indices, by sorting random keys, which a device can do in parallel. */
+/* Random choice among indices. */
 
 #include "config.h"
 
-#include <float.h>
 #include <glib/gi18n-lib.h>
-#include <math.h>
-#include <stdlib.h>
 
-#include "cpu/gtorch-cpu-cast.h"
-#include "cpu/gtorch-cpu-philox.h"
 #include "gtorch-ops-private.h"
-#include "device/gtorch-scratch-private.h"
-
-static guint64
-word_64 (const GTorchOpCall *call, guint64 i)
-{
-  guint32 words[4];
-
-  gtorch_philox (call->seed, call->counter, i / 2, words);
-  return ((guint64) words[2 * (i % 2) + 1] << 32) | words[2 * (i % 2)];
-}
-
-/* Returns a uniform number in (0, 1]. */
-static gdouble
-uniform (const GTorchOpCall *call, guint64 i)
-{
-  return ((gdouble) (word_64 (call, i) >> 11) + 1) * 0x1p-53;
-}
 
 gboolean
 gtorch_shape_randperm (GTorchOpCall *call, GError **error)
@@ -60,47 +38,11 @@ gtorch_shape_randperm (GTorchOpCall *call, GError **error)
   if (n > G_GINT64_CONSTANT (1) << exact_bits[dtype])
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("dtype %s has not all integers up to before %" G_GINT64_FORMAT),
+                         _ ("dtype %s cannot represent all integers below %" G_GINT64_FORMAT),
                          gtorch_dtype_get_name (dtype), n);
       return FALSE;
     }
   return gtorch_call_set_output (call, 0, dtype, &n, 1, error);
-}
-
-typedef struct
-{
-  guint64 key;
-  gint64 index;
-} Keyed;
-
-static int
-compare_keys (const void *a, const void *b)
-{
-  const Keyed *x = a, *y = b;
-
-  return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
-                          : (x->index > y->index) - (x->index < y->index);
-}
-
-gboolean
-gtorch_cpu_randperm (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  gint64 n = output->numel, i;
-  g_autofree Keyed *keys = gtorch_scratch_new (n, sizeof (Keyed), error);
-
-  if (keys == NULL)
-    return FALSE;
-  for (i = 0; i < n; i++)
-    keys[i] = (Keyed){ word_64 (call, i), i };
-  if (n > 0)
-    qsort (keys, n, sizeof (Keyed), compare_keys);
-  gtorch_cpu_cast (output->dtype,
-                   GTORCH_DTYPE_INT64) (gtorch_impl_data (output),
-                                        gtorch_dtype_size (output->dtype),
-                                        (const char *) keys + G_STRUCT_OFFSET (Keyed, index),
-                                        sizeof (Keyed), n);
-  return TRUE;
 }
 
 gboolean
@@ -123,7 +65,8 @@ gtorch_shape_multinomial (GTorchOpCall *call, GError **error)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                          _ ("%" G_GINT64_FORMAT " cannot be drawn from %" G_GINT64_FORMAT
-                            " without replacement, nor less than 1 at all"),
+                            ": at least 1 must be drawn, and without replacement not more than "
+                            "there are"),
                          n_samples, n);
       return FALSE;
     }
@@ -131,121 +74,4 @@ gtorch_shape_multinomial (GTorchOpCall *call, GError **error)
   shape[self->n_dims - 1] = n_samples;
   return gtorch_shape_check (call->op->name, shape, self->n_dims, GTORCH_DTYPE_INT64, error)
          && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, shape, self->n_dims, error);
-}
-
-typedef struct
-{
-  gdouble key;
-  gint64 index;
-} Weighted;
-
-static int
-compare_weighted (const void *a, const void *b)
-{
-  const Weighted *x = a, *y = b;
-
-  return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
-                          : (x->index > y->index) - (x->index < y->index);
-}
-
-/* Returns the first index whose cumulative sum exceeds x. */
-static gint64
-find_sum (const gdouble *sums, gint64 n, gdouble x)
-{
-  gint64 low = 0, high = n - 1;
-
-  while (low < high)
-    {
-      gint64 middle = low + (high - low) / 2;
-
-      if (sums[middle] > x)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-  return low;
-}
-
-static gboolean
-draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *keys,
-          gint64 *result, GError **error)
-{
-  gint64 n_samples = call->attrs[0].i, n_positive = 0, last = 0, i;
-  gdouble sum = 0;
-
-  for (i = 0; i < n; i++)
-    {
-      if (!(weights[i] >= 0) || !isfinite (weights[i]))
-        {
-          gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                             _ ("element %" G_GINT64_FORMAT " of row %" G_GINT64_FORMAT
-                                " is %g: it must be finite and at least 0"),
-                             i, row, weights[i]);
-          return FALSE;
-        }
-      sum += weights[i];
-      if (weights[i] > 0)
-        {
-          n_positive++;
-          last = i;
-        }
-    }
-  if (!(sum > 0) || !isfinite (sum) || (!call->attrs[1].i && n_positive < n_samples))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("row %" G_GINT64_FORMAT " has %" G_GINT64_FORMAT
-                            " elements above 0, too few to draw %" G_GINT64_FORMAT),
-                         row, n_positive, n_samples);
-      return FALSE;
-    }
-  if (call->attrs[1].i)
-    {
-      for (i = 1; i < n; i++)
-        weights[i] += weights[i - 1];
-      for (i = 0; i < n_samples; i++)
-        result[i] =
-            MIN (last, find_sum (weights, n,
-                                 (uniform (call, row * n_samples + i) - 0x1p-53) * weights[n - 1]));
-      return TRUE;
-    }
-  /* A key is the time until the clock of an index first rings; its rate is the weight (Efraimidis and
-   * Spirakis, 2006). Times that overflow become DBL_MAX, which sorts before those of clocks that never
-   * ring. */
-  for (i = 0; i < n; i++)
-    keys[i] =
-        (Weighted){ weights[i] > 0 ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)
-                                   : (gdouble) INFINITY,
-                    i };
-  qsort (keys, n, sizeof (Weighted), compare_weighted);
-  for (i = 0; i < n_samples; i++)
-    result[i] = keys[i].index;
-  return TRUE;
-}
-
-gboolean
-gtorch_cpu_multinomial (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *self = call->inputs[0];
-  gint64 n = self->shape[self->n_dims - 1];
-  gint64 n_rows = self->n_dims == 2 ? self->shape[0] : 1;
-  gint64 n_samples = call->attrs[0].i, row;
-  gint64 size = gtorch_dtype_size (self->dtype);
-  g_autofree gdouble *weights = gtorch_scratch_new (n, sizeof (gdouble), error);
-  g_autofree Weighted *keys =
-      weights != NULL ? gtorch_scratch_new (n, sizeof (Weighted), error) : NULL;
-  gboolean result = keys != NULL;
-
-  for (row = 0; row < n_rows && result; row++)
-    {
-      const char *data = gtorch_impl_data (self);
-
-      if (self->n_dims == 2)
-        data += row * self->strides[0] * size;
-      gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, self->dtype) ((char *) weights, sizeof (gdouble), data,
-                                                           self->strides[self->n_dims - 1] * size,
-                                                           n);
-      result = draw_row (call, row, n, weights, keys,
-                         (gint64 *) gtorch_impl_data (call->outputs[0]) + row * n_samples, error);
-    }
-  return result;
 }

@@ -8,8 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/ops/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 gboolean
 gtorch_reduce_parse (GTorchOpCall *call, guint64 *mask, gboolean *keepdim, guint *dtype,
@@ -86,8 +86,9 @@ gtorch_shape_reduce_nonempty (GTorchOpCall *call, GError **error)
     if (self->shape[i] == 0 && (mask & (G_GUINT64_CONSTANT (1) << i)))
       {
         gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                           _ ("dim %u of shape %s has no elements, and no elements have no %s"), i,
-                           gtorch_impl_shape_str (self), call->op->name);
+                           _ ("dim %u of shape %s has no elements, and without elements there is "
+                              "no %s"),
+                           i, gtorch_impl_shape_str (self), call->op->name);
         return FALSE;
       }
   return gtorch_shape_reduce (call, error);

@@ -10,10 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/gtorch-cpu-philox.h"
 #include "dispatch/gtorch-attention-private.h"
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-generator-private.h"
+#include "device/gtorch-philox-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 
 #define NAME "scaled_dot_product_attention"
@@ -195,7 +196,8 @@ gtorch_grad_attention (GTorchGradContext *context, GError **error)
       if (context->attrs[2].d == 0)
         return grad_of_operations (context, error);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: with dropout_p there is no gradient of the gradient here"), NAME);
+                   _ ("%s: with dropout_p the gradient itself cannot be differentiated here"),
+                   NAME);
       return FALSE;
     }
   if (!gtorch_op_attention_backward (context->grads[0], context->inputs[0], context->inputs[1],
@@ -274,23 +276,33 @@ broadcast (GTorchImpl **operands, gboolean grouped, GError **error)
   return TRUE;
 }
 
+/* Asks the device whether its form of the fused operation does this. */
 static gboolean
-does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal)
+does_it_all (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_causal,
+             gint64 *answers)
 {
-  if (mask != NULL && gtorch_autograd_wanted (&mask, 1))
-    return FALSE;
-  if (gtorch_impl_device (operands[0])->type == GTORCH_DEVICE_TYPE_CPU)
-    return dropout_p == 0;
-  return gtorch_cuda_attention_has (operands[0], operands[1], operands[2], mask, is_causal,
-                                    dropout_p, gtorch_autograd_wanted (operands, 3));
+  GTorchImpl *inputs[] = { operands[0], operands[1], operands[2], mask };
+  const GTorchAttr attrs[] = { { .i = is_causal }, { .d = 1 }, { .d = dropout_p }, { .i = 0 } };
+  GTorchOpCall call = {
+    .op = &gtorch_ops[GTORCH_OP_ATTENTION],
+    .inputs = inputs,
+    .n_inputs = G_N_ELEMENTS (inputs),
+    .attrs = attrs,
+    .n_outputs = 2,
+    .device = gtorch_impl_device (operands[0]),
+  };
+
+  return (mask == NULL || !gtorch_autograd_wanted (&mask, 1))
+         && gtorch_device_get_run (call.device, call.op) != NULL
+         && gtorch_call_query (&call, answers, NULL) && answers[GTORCH_ATTENTION_FITS];
 }
 
-/* Makes the bias that cuDNN adds, of the full shape except for batch and heads, and the mask of entirely
- * masked rows. cuDNN does not accept -infinity; the number that stands for it is less than all others
+/* Makes a bias of dtype, of the full shape except for batch and heads, and the mask of entirely masked
+ * rows. cuDNN does not accept -infinity; the number that stands for it is less than all others
  * and still finite when it is multiplied by log2 (e). */
 static gboolean
-make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GTorchImpl **empty,
-           GError **error)
+make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, guint dtype, GTorchImpl **bias,
+           GTorchImpl **empty, GError **error)
 {
   const gint64 last = -1;
   gint64 shape[GTORCH_MAX_DIMS];
@@ -314,8 +326,7 @@ make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GT
       gtorch_impl_unref (numbers);
       numbers = sum;
     }
-  cast = numbers ? gtorch_op_to_dtype (numbers, gtorch_cuda_attention_mask_dtype (mask, q), error)
-                 : NULL;
+  cast = numbers ? gtorch_op_to_dtype (numbers, dtype, error) : NULL;
   if (cast == NULL)
     return FALSE;
   memcpy (shape, q->shape, (n - 1) * sizeof (gint64));
@@ -333,9 +344,10 @@ make_bias (GTorchImpl *mask, GTorchImpl *q, GTorchImpl *k, GTorchImpl **bias, GT
   return *bias != NULL;
 }
 
-/* Computes attention with the fused operation. */
+/* Computes attention with the fused operation, for which the mask becomes a bias of bias_dtype, if that is
+ * not NONE. */
 static GTorchImpl *
-attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p,
+attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, guint bias_dtype, gdouble dropout_p,
                 gboolean is_causal, gdouble scale, GError **error)
 {
   GTorchImpl *q = operands[0], *k = operands[1], *v = operands[2], *stats = NULL;
@@ -346,9 +358,9 @@ attend_at_once (GTorchImpl *const *operands, GTorchImpl *mask, gdouble dropout_p
   g_autoptr (GTorchImpl) output = NULL;
   gint64 seed = 0;
 
-  if (mask != NULL && device->type != GTORCH_DEVICE_TYPE_CPU)
+  if (mask != NULL && bias_dtype != GTORCH_DTYPE_NONE)
     {
-      if (!make_bias (mask, q, k, &bias, &empty, error))
+      if (!make_bias (mask, q, k, bias_dtype, &bias, &empty, error))
         return NULL;
       mask = bias;
     }
@@ -383,7 +395,7 @@ attend (GTorchImpl **operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_
         gdouble scale, GError **error)
 {
   GTorchImpl *q = operands[0], *k = operands[1];
-  gint64 group = group_of (q, k);
+  gint64 group = group_of (q, k), answers[GTORCH_ATTENTION_N_ANSWERS];
   g_autoptr (GTorchImpl) keys = NULL;
   g_autoptr (GTorchImpl) values = NULL;
   g_autoptr (GTorchImpl) weights = NULL;
@@ -396,8 +408,9 @@ attend (GTorchImpl **operands, GTorchImpl *mask, gdouble dropout_p, gboolean is_
                    gtorch_impl_shape_str (k));
       return NULL;
     }
-  if (does_it_all (operands, mask, dropout_p, is_causal))
-    return attend_at_once (operands, mask, dropout_p, is_causal, scale, error);
+  if (does_it_all (operands, mask, dropout_p, is_causal, answers))
+    return attend_at_once (operands, mask, answers[GTORCH_ATTENTION_BIAS], dropout_p, is_causal,
+                           scale, error);
   keys = repeat_heads (k, group, error);
   values = keys != NULL ? repeat_heads (operands[2], group, error) : NULL;
   weights = values != NULL ? weights_of (q, keys, mask, is_causal, scale, error) : NULL;

@@ -8,14 +8,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "cpu/ops/gtorch-cpu-index.h"
-#include "cpu/ops/gtorch-cpu-order.h"
-#include "cpu/gtorch-cpu-pack.h"
-#include "cuda/ops/gtorch-cuda-plain-private.h"
-#include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
-#include "device/gtorch-scratch-private.h"
 
 gboolean
 gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)
@@ -38,70 +32,6 @@ gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)
   return gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error);
 }
 
-typedef struct
-{
-  gconstpointer sequence, values;
-  gint64 *out;
-  gint64 n, per_line; /* n: the length of a sequence; per_line: values for each sequence */
-  gboolean right, whole;
-} Search;
-
-#define SEARCH(T)                                                            \
-  for (i = begin; i < end; i++)                                              \
-    {                                                                        \
-      const T *line = (const T *) s->sequence + i / s->per_line * s->n;      \
-      const T value = ((const T *) s->values)[i];                            \
-      gint64 low = 0, high = s->n;                                           \
-                                                                             \
-      while (low < high)                                                     \
-        {                                                                    \
-          gint64 middle = low + (high - low) / 2;                            \
-                                                                             \
-          if (s->right ? !(line[middle] > value) : !(line[middle] >= value)) \
-            low = middle + 1;                                                \
-          else                                                               \
-            high = middle;                                                   \
-        }                                                                    \
-      s->out[i] = low;                                                       \
-    }
-
-static void
-search_part (gint64 begin, gint64 end, gpointer user_data)
-{
-  const Search *s = user_data;
-  gint64 i;
-
-  if (s->whole)
-    SEARCH (gint64)
-  else
-    SEARCH (double)
-}
-
-gboolean
-gtorch_cpu_searchsorted (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  gboolean whole = gtorch_dtype_kind (call->inputs[0]->dtype) < GTORCH_KIND_FLOAT
-                   && gtorch_dtype_kind (call->inputs[1]->dtype) < GTORCH_KIND_FLOAT;
-  guint dtype = whole ? GTORCH_DTYPE_INT64 : GTORCH_DTYPE_FLOAT64;
-  g_autoptr (GTorchImpl) sequence = gtorch_cpu_contiguous (call->inputs[0], dtype, error);
-  g_autoptr (GTorchImpl) values = NULL;
-  Search search = { .right = call->attrs[0].i != 0, .whole = whole };
-
-  values = sequence != NULL ? gtorch_cpu_contiguous (call->inputs[1], dtype, error) : NULL;
-  if (values == NULL)
-    return FALSE;
-  if (output->numel == 0)
-    return TRUE;
-  search.sequence = gtorch_impl_data (sequence);
-  search.values = gtorch_impl_data (values);
-  search.out = gtorch_impl_data (output);
-  search.n = sequence->shape[sequence->n_dims - 1];
-  search.per_line = sequence->n_dims == 1 ? output->numel : output->shape[output->n_dims - 1];
-  gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN / 16, search_part, &search);
-  return TRUE;
-}
-
 GTorchImpl *
 gtorch_op_bucketize (GTorchImpl *self, GTorchImpl *boundaries, gboolean right, GError **error)
 {
@@ -119,10 +49,8 @@ gboolean
 gtorch_shape_bincount (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0], *weights = call->inputs[1];
-  g_autoptr (GTorchImpl) host = NULL;
-  g_autoptr (GTorchImpl) plain = NULL;
-  const gint64 *data;
-  gint64 i, n = call->attrs[0].i, low = 0;
+  gint64 n = call->attrs[0].i, bounds[2];
+  guint dtype;
 
   if (gtorch_dtype_kind (self->dtype) != GTORCH_KIND_INT)
     {
@@ -133,8 +61,8 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
   if (self->n_dims != 1 || n < 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("a row of values and a minlength of at least 0 are needed, not shape "
-                            "%s and %" G_GINT64_FORMAT),
+                         _ ("values of one dimension and a minlength of at least 0 are needed, not "
+                            "shape %s and %" G_GINT64_FORMAT),
                          gtorch_impl_shape_str (self), n);
       return FALSE;
     }
@@ -148,218 +76,35 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
                          gtorch_impl_shape_str (self));
       return FALSE;
     }
-  if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
-    {
-      gint64 bounds[2];
-
-      if (!gtorch_cuda_bounds (call, self, bounds, error))
-        return FALSE;
-      n = MAX (n, bounds[0]);
-      low = -bounds[1];
-    }
-  else
-    {
-      host = gtorch_impl_to_host (call->op->name, self, error);
-      plain = host != NULL ? gtorch_cpu_contiguous (host, GTORCH_DTYPE_INT64, error) : NULL;
-      if (plain == NULL)
-        return FALSE;
-      data = gtorch_impl_data (plain);
-      for (i = 0; i < plain->numel; i++)
-        {
-          n = MAX (n, data[i] < G_MAXINT64 ? data[i] + 1 : G_MAXINT64);
-          low = MIN (low, data[i]);
-        }
-    }
-  if (low < 0)
+  if (!gtorch_call_query (call, bounds, error))
+    return FALSE;
+  if (bounds[1] < 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("the value %" G_GINT64_FORMAT " is negative"), low);
+                         _ ("the value %" G_GINT64_FORMAT " is negative"), bounds[1]);
       return FALSE;
     }
-  i = weights == NULL                          ? GTORCH_DTYPE_INT64
-      : weights->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_FLOAT32
-                                               : GTORCH_DTYPE_FLOAT64;
-  return gtorch_shape_check (call->op->name, &n, 1, i, error)
-         && gtorch_call_set_output (call, 0, i, &n, 1, error);
-}
-
-gboolean
-gtorch_cpu_bincount (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) values =
-      gtorch_cpu_indices (call, call->inputs[0], output->numel, 0, error);
-  g_autoptr (GTorchImpl) weights = NULL;
-  g_autoptr (GTorchImpl) sums = NULL;
-  const gint64 *data;
-  const gdouble *weight;
-  gdouble *sum;
-  gint64 i;
-
-  if (values == NULL)
-    return FALSE;
-  data = gtorch_impl_data (values);
-  memset (gtorch_impl_data (output), 0, gtorch_impl_n_bytes (output));
-  if (call->inputs[1] == NULL)
-    {
-      gint64 *counts = gtorch_impl_data (output);
-
-      for (i = 0; i < values->numel; i++)
-        counts[data[i]]++;
-      return TRUE;
-    }
-  /* float32 is too coarse to add up millions of weights for one place */
-  weights = gtorch_cpu_contiguous (call->inputs[1], GTORCH_DTYPE_FLOAT64, error);
-  sums = weights != NULL ? gtorch_cpu_pack_output (output, GTORCH_DTYPE_FLOAT64, error) : NULL;
-  if (sums == NULL)
-    return FALSE;
-  weight = gtorch_impl_data (weights);
-  sum = gtorch_impl_data (sums);
-  memset (sum, 0, gtorch_impl_n_bytes (sums));
-  for (i = 0; i < values->numel; i++)
-    sum[data[i]] += weight[i];
-  gtorch_cpu_unpack (sums, output);
-  return TRUE;
+  n = MAX (n, bounds[0]);
+  dtype = weights == NULL                          ? GTORCH_DTYPE_INT64
+          : weights->dtype == GTORCH_DTYPE_FLOAT32 ? GTORCH_DTYPE_FLOAT32
+                                                   : GTORCH_DTYPE_FLOAT64;
+  return gtorch_shape_check (call->op->name, &n, 1, dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, &n, 1, error);
 }
 
 /* --- unique values --- */
-
-/* The sorted elements, as small items if possible, else as wide ones. */
-typedef struct
-{
-  guint64 *small;
-  GTorchWideItem *wide;
-  gint64 n;
-  guint64 nan; /* the key of NaN, or 0 */
-} Ordered;
-
-static void
-ordered_clear (Ordered *self)
-{
-  g_clear_pointer (&self->small, g_free);
-  g_clear_pointer (&self->wide, g_free);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Ordered, ordered_clear)
-
-static gboolean
-ordered_init (Ordered *self, GTorchOpCall *call, GTorchImpl *plain, GError **error)
-{
-  gsize n = plain->numel, size = gtorch_dtype_size (plain->dtype);
-  gboolean wide = size == 8 || n > G_MAXUINT32;
-  g_autofree gpointer spare = NULL;
-  gpointer items;
-  gint64 base = 0;
-
-  if (plain->dtype == GTORCH_DTYPE_INT64 && n <= G_MAXUINT32
-      && gtorch_order_fits_32 (gtorch_impl_data (plain), n, &base))
-    wide = FALSE;
-  items = gtorch_scratch_new (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64), error);
-  if (items == NULL)
-    return FALSE;
-  spare = gtorch_scratch_new (n + 1, wide ? sizeof (GTorchWideItem) : sizeof (guint64), error);
-  if (spare == NULL)
-    {
-      g_free (items);
-      return FALSE;
-    }
-  self->n = n;
-  if (gtorch_dtype_kind (plain->dtype) == GTORCH_KIND_FLOAT)
-    self->nan = size == 8 ? G_MAXUINT64 : G_MAXUINT32;
-  if (wide)
-    {
-      self->wide = items;
-      gtorch_order_items_64 (plain->dtype, gtorch_impl_data (plain), size, 0, n, FALSE, base,
-                             self->wide);
-      gtorch_order_sort_64 (self->wide, spare, n, TRUE);
-    }
-  else
-    {
-      self->small = items;
-      gtorch_order_items_32 (plain->dtype, gtorch_impl_data (plain), size, 0, n, FALSE, base,
-                             self->small);
-      gtorch_order_sort_32 (self->small, spare, n, TRUE);
-    }
-  return TRUE;
-}
-
-static inline guint64
-ordered_key (const Ordered *self, gint64 i)
-{
-  return self->small != NULL ? self->small[i] >> 32 : (guint64) (self->wide[i] >> 64);
-}
-
-static inline gint64
-ordered_position (const Ordered *self, gint64 i)
-{
-  return self->small != NULL ? (gint64) (guint32) self->small[i] : (gint64) (guint64) self->wide[i];
-}
-
-/* Tells whether element i differs from the one before; NaNs all differ from each other. */
-static inline gboolean
-ordered_begins (const Ordered *self, gint64 i)
-{
-  return i == 0 || ordered_key (self, i) != ordered_key (self, i - 1)
-         || (self->nan != 0 && ordered_key (self, i) == self->nan);
-}
 
 gboolean
 gtorch_shape_unique (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
-  g_autoptr (GTorchImpl) host = NULL;
-  g_autoptr (GTorchImpl) plain = NULL;
-  g_auto (Ordered) ordered = { NULL };
-  gint64 i, n = 0;
+  gint64 n = 0;
 
-  if (!gtorch_call_check_dtype (call, self->dtype, error))
+  if (!gtorch_call_check_dtype (call, self->dtype, error) || !gtorch_call_query (call, &n, error))
     return FALSE;
-  if (call->device->type == GTORCH_DEVICE_TYPE_CUDA)
-    return gtorch_cuda_unique_outputs (call, error);
-  host = gtorch_impl_to_host (call->op->name, self, error);
-  plain = host != NULL ? gtorch_cpu_contiguous (host, self->dtype, error) : NULL;
-  if (plain == NULL || !ordered_init (&ordered, call, plain, error))
-    return FALSE;
-  for (i = 0; i < ordered.n; i++)
-    n += ordered_begins (&ordered, i);
+  if (call->outputs[0] != NULL) /* the device has found the values, too */
+    return TRUE;
   return gtorch_call_set_output (call, 0, self->dtype, &n, 1, error)
          && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error)
          && gtorch_call_set_output (call, 2, GTORCH_DTYPE_INT64, &n, 1, error);
-}
-
-gboolean
-gtorch_cpu_unique (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *self = call->inputs[0];
-  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (self, self->dtype, error);
-  g_auto (Ordered) ordered = { NULL };
-  gint64 size = gtorch_dtype_size (self->dtype);
-  char *values = gtorch_impl_data (call->outputs[0]);
-  gint64 *inverse = gtorch_impl_data (call->outputs[1]);
-  gint64 *counts = gtorch_impl_data (call->outputs[2]);
-  const gint64 n_values = call->outputs[0]->numel;
-  gint64 i, n = -1;
-
-  if (plain == NULL || !ordered_init (&ordered, call, plain, error))
-    return FALSE;
-  for (i = 0; i < ordered.n && n_values > 0; i++)
-    {
-      gint64 at = ordered_position (&ordered, i);
-
-      /* The outputs have the sizes that the shape function found. If another thread writes to the input
-       * in between, only the values are wrong. */
-      if (ordered_begins (&ordered, i) && n + 1 < n_values)
-        {
-          memcpy (values + ++n * size, (char *) gtorch_impl_data (plain) + at * size, size);
-          counts[n] = 0;
-        }
-      counts[n]++;
-      inverse[at] = n;
-    }
-  if (n + 1 < n_values)
-    {
-      memset (values + (n + 1) * size, 0, (n_values - n - 1) * size);
-      memset (counts + n + 1, 0, (n_values - n - 1) * sizeof (gint64));
-    }
-  return TRUE;
 }

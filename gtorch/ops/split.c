@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "base/gtorch-none.h"
-#include "autograd/gtorch-autograd-private.h"
-#include "cpu/ops/gtorch-cpu-index.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
@@ -22,8 +20,25 @@ list_new (const gchar *op, gint64 n, GError **error)
     return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_clear_error (error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s: %" G_GINT64_FORMAT " tensors are more than can be had"), op, n);
+               _ ("%s: %" G_GINT64_FORMAT " tensors are more than fit into memory"), op, n);
   return NULL;
+}
+
+/* Parts without elements take memory and time as others do, and a number alone would ask for any number of
+ * them. */
+#define MAX_EMPTY 65536
+
+static gboolean
+check_parts (const gchar *op, gint64 n, const GTorchImpl *self, guint dim, GError **error)
+{
+  if (n > 0 && n <= MAX (self->shape[dim], MAX_EMPTY))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: %" G_GINT64_FORMAT
+                  " parts of dimension %u of shape %s: there must be at least 1, and at most as "
+                  "many as it has elements, or %d if some are empty"),
+               op, n, dim, gtorch_impl_shape_str (self), MAX_EMPTY);
+  return FALSE;
 }
 
 /* Appends view, or frees the list if view is NULL. */
@@ -138,20 +153,143 @@ gtorch_op_chunk (GTorchImpl *self, gint64 chunks, gint64 wanted, GError **error)
 
   if (!has_dim ("chunk", self, wanted, &dim, error))
     return NULL;
-  if (chunks <= 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("chunk: %" G_GINT64_FORMAT " chunks are not possible"), chunks);
-      return NULL;
-    }
-  if (self->shape[dim] > 0)
+  if (chunks > 0 && self->shape[dim] > 0)
     return split_evenly ("chunk", self, (self->shape[dim] - 1) / chunks + 1, dim, error);
+  if (!check_parts ("chunk", chunks, self, dim, error))
+    return NULL;
   /* as many empty views as requested, as in PyTorch */
   list = list_new ("chunk", chunks, error);
   for (i = 0; list != NULL && i < chunks; i++)
     if (!list_add (&list, gtorch_op_slice (self, dim, 0, 0, 1, error)))
       break;
   return list;
+}
+
+/* --- sections and positions --- */
+
+GPtrArray *
+gtorch_op_tensor_split (GTorchImpl *self, gint64 sections, gint64 wanted, GError **error)
+{
+  GPtrArray *list;
+  gint64 start = 0, least, longer, i;
+  guint dim;
+
+  if (!has_dim ("tensor_split", self, wanted, &dim, error))
+    return NULL;
+  if (!check_parts ("tensor_split", sections, self, dim, error))
+    return NULL;
+  least = self->shape[dim] / sections;
+  longer = self->shape[dim] % sections;
+  list = list_new ("tensor_split", sections, error);
+  for (i = 0; list != NULL && i < sections; i++)
+    {
+      gint64 end = start + least + (i < longer);
+
+      if (!list_add (&list, gtorch_op_slice (self, dim, start, end, 1, error)))
+        break;
+      start = end;
+    }
+  return list;
+}
+
+/* Cuts before each position. As the ends of slices do, negative positions count from the end, and those
+ * beyond an end are moved to it. */
+GPtrArray *
+gtorch_op_tensor_split_indices (GTorchImpl *self, const gint64 *indices, gsize n, gint64 wanted,
+                                GError **error)
+{
+  GPtrArray *list;
+  gint64 start = 0;
+  guint dim;
+  gsize i;
+
+  if (!has_dim ("tensor_split", self, wanted, &dim, error))
+    return NULL;
+  list = list_new ("tensor_split", n + 1, error);
+  for (i = 0; list != NULL && i <= n; i++)
+    {
+      gint64 end = i < n ? indices[i] : G_MAXINT64;
+
+      if (!list_add (&list, gtorch_op_slice (self, dim, start, end, 1, error)))
+        break;
+      start = end;
+    }
+  return list;
+}
+
+/* Checks what hsplit, vsplit and dsplit have in common. */
+static gboolean
+can_be_cut (const gchar *op, GTorchImpl *self, guint least, guint dim, const gint64 *sections,
+            GError **error)
+{
+  if (self->n_dims < least)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: shape %s must have at least %u dimensions"), op,
+                   gtorch_impl_shape_str (self), least);
+      return FALSE;
+    }
+  if (sections != NULL && (*sections <= 0 || self->shape[dim] % *sections != 0))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: dimension %u of shape %s cannot be cut into %" G_GINT64_FORMAT
+                      " equal parts"),
+                   op, dim, gtorch_impl_shape_str (self), *sections);
+      return FALSE;
+    }
+  return sections == NULL || check_parts (op, *sections, self, dim, error);
+}
+
+GPtrArray *
+gtorch_op_hsplit (GTorchImpl *self, gint64 sections, GError **error)
+{
+  guint dim = self->n_dims > 1 ? 1 : 0;
+
+  return can_be_cut ("hsplit", self, 1, dim, &sections, error)
+             ? gtorch_op_tensor_split (self, sections, dim, error)
+             : NULL;
+}
+
+GPtrArray *
+gtorch_op_hsplit_indices (GTorchImpl *self, const gint64 *indices, gsize n, GError **error)
+{
+  guint dim = self->n_dims > 1 ? 1 : 0;
+
+  return can_be_cut ("hsplit", self, 1, dim, NULL, error)
+             ? gtorch_op_tensor_split_indices (self, indices, n, dim, error)
+             : NULL;
+}
+
+GPtrArray *
+gtorch_op_vsplit (GTorchImpl *self, gint64 sections, GError **error)
+{
+  return can_be_cut ("vsplit", self, 2, 0, &sections, error)
+             ? gtorch_op_tensor_split (self, sections, 0, error)
+             : NULL;
+}
+
+GPtrArray *
+gtorch_op_vsplit_indices (GTorchImpl *self, const gint64 *indices, gsize n, GError **error)
+{
+  return can_be_cut ("vsplit", self, 2, 0, NULL, error)
+             ? gtorch_op_tensor_split_indices (self, indices, n, 0, error)
+             : NULL;
+}
+
+GPtrArray *
+gtorch_op_dsplit (GTorchImpl *self, gint64 sections, GError **error)
+{
+  return can_be_cut ("dsplit", self, 3, 2, &sections, error)
+             ? gtorch_op_tensor_split (self, sections, 2, error)
+             : NULL;
+}
+
+GPtrArray *
+gtorch_op_dsplit_indices (GTorchImpl *self, const gint64 *indices, gsize n, GError **error)
+{
+  return can_be_cut ("dsplit", self, 3, 2, NULL, error)
+             ? gtorch_op_tensor_split_indices (self, indices, n, 2, error)
+             : NULL;
 }
 
 GPtrArray *
@@ -344,7 +482,7 @@ gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint6
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
                    _ ("as_strided: size %s, stride %s and offset %" G_GINT64_FORMAT
-                      " leave the storage of %" G_GINT64_FORMAT " elements"),
+                      " reach beyond the storage of %" G_GINT64_FORMAT " elements"),
                    gtorch_shape_str (size, n), gtorch_shape_str (stride, n), offset, available);
       return NULL;
     }
@@ -362,56 +500,5 @@ gtorch_shape_strided_view (GTorchOpCall *call, GError **error)
     return FALSE;
   call->outputs[0] = gtorch_impl_new_view (call->inputs[0], call->attrs[2].i, size->list.data,
                                            call->attrs[1].list.data, size->list.n);
-  return TRUE;
-}
-
-gboolean
-gtorch_grad_strided_view (GTorchGradContext *context, GError **error)
-{
-  const GTorchMeta *self = &context->input_metas[0];
-  const GTorchLayout view = { context->output_metas[0].shape, context->attrs[1].list.data,
-                              context->output_metas[0].n_dims, context->attrs[2].i };
-  const GTorchLayout base = { self->shape, context->attrs[3].list.data, self->n_dims,
-                              context->attrs[4].i };
-
-  context->result[0] = gtorch_grad_of_view (context->grads[0], &view, &base, error);
-  return context->result[0] != NULL;
-}
-
-gboolean
-gtorch_cpu_strided_view_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  GTorchImpl *source = call->inputs[0], *output = call->outputs[0];
-  const gint64 *stride = call->attrs[1].list.data, *base = call->attrs[3].list.data;
-  gint64 offset = call->attrs[2].i, base_offset = call->attrs[4].i;
-  gint64 n = MAX (gtorch_strides_extent (offset, source->shape, stride, source->n_dims),
-                  gtorch_strides_extent (base_offset, output->shape, base, output->n_dims));
-  gint64 size = gtorch_dtype_size (output->dtype), i, at, rest;
-  g_autoptr (GTorchImpl) row = gtorch_impl_new (call->device, output->dtype, &n, 1, error);
-  g_autoptr (GTorchImpl) plain = gtorch_cpu_contiguous (source, output->dtype, error);
-  g_autoptr (GTorchImpl) shown = NULL;
-  GTorchAdd add = gtorch_cpu_add (output->dtype);
-  guint d;
-
-  if (row == NULL || plain == NULL)
-    return FALSE;
-  memset (gtorch_impl_data (row), 0, gtorch_impl_n_bytes (row));
-  if (!gtorch_strides_overlap (source->shape, stride, source->n_dims))
-    {
-      g_autoptr (GTorchImpl) place =
-          gtorch_impl_new_view (row, offset, source->shape, stride, source->n_dims);
-
-      gtorch_cpu_copy (place, plain);
-    }
-  else
-    for (i = 0; i < plain->numel; i++)
-      {
-        for (d = plain->n_dims, at = offset, rest = i; d-- > 0; rest /= plain->shape[d])
-          at += rest % plain->shape[d] * stride[d];
-        add ((char *) gtorch_impl_data (row) + at * size, 0,
-             (char *) gtorch_impl_data (plain) + i * size, 0, 1);
-      }
-  shown = gtorch_impl_new_view (row, base_offset, output->shape, base, output->n_dims);
-  gtorch_cpu_copy (output, shown);
   return TRUE;
 }

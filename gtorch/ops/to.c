@@ -28,7 +28,7 @@ gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_block
   g_autoptr (GTorchImpl) plain = NULL;
   g_autoptr (GTorchImpl) moved = NULL;
   GTorchDevice *from = src->storage->device;
-  GTorchDevice *active = device->type == GTORCH_DEVICE_TYPE_CPU ? from : device;
+  GTorchDevice *active = gtorch_device_is_host (device) ? from : device;
 
   if (src->is_contiguous)
     plain = gtorch_impl_ref (src);
@@ -59,7 +59,8 @@ gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, gboolean non_blocki
   if (device == NULL || device == self->storage->device)
     return gtorch_impl_ref (self);
   /* A GPU copies asynchronously to pinned memory only. Without pinned memory the copy is synchronous. */
-  if (non_blocking && device->type == GTORCH_DEVICE_TYPE_CPU)
+  if (non_blocking && gtorch_device_is_host (device)
+      && gtorch_impl_device (self)->backend->copies_alone)
     moved = gtorch_impl_new_pinned (self->dtype, self->shape, self->n_dims, NULL);
   if (moved == NULL)
     moved = gtorch_op_empty (self->shape, self->n_dims, self->dtype, device, error);
@@ -77,8 +78,8 @@ gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolea
   if (!is_there ("to", self, error))
     return NULL;
   /* The conversion comes first, on the device: converting on the host would have to wait for the copy. */
-  if (non_blocking && device != NULL && device->type == GTORCH_DEVICE_TYPE_CPU
-      && dtype != GTORCH_DTYPE_NONE && (guint) dtype != self->dtype)
+  if (non_blocking && device != NULL && gtorch_device_is_host (device) && dtype != GTORCH_DTYPE_NONE
+      && (guint) dtype != self->dtype)
     {
       g_autoptr (GTorchImpl) converted = gtorch_op_to_dtype (self, dtype, error);
 

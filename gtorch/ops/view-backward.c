@@ -6,10 +6,9 @@
 
 #include "config.h"
 
-#include <string.h>
-
-#include "cpu/gtorch-cpu-iter.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 gboolean
 gtorch_shape_view_backward (GTorchOpCall *call, GError **error)
@@ -20,71 +19,13 @@ gtorch_shape_view_backward (GTorchOpCall *call, GError **error)
                                  error);
 }
 
-/* Returns a view of the output, made by the shape function of the forward operation. */
-static GTorchImpl *
-view_of_output (GTorchOpCall *call, guint op, gboolean (*shape) (GTorchOpCall *, GError **),
-                const GTorchAttr *attrs, GError **error)
-{
-  GTorchOpCall view = {
-    .op = &gtorch_ops[op],
-    .inputs = &call->outputs[0],
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_outputs = 1,
-    .device = call->device,
-  };
-
-  return shape (&view, error) ? view.outputs[0] : NULL;
-}
-
-static gboolean
-fill (GTorchOpCall *call, GTorchImpl *view)
+gboolean
+gtorch_unfold_add_windows (GTorchOpCall *call, GTorchQueue *queue, GTorchImpl *view, GError **error)
 {
   GTorchImpl *source = call->inputs[0];
-
-  memset (gtorch_impl_data (call->outputs[0]), 0, gtorch_impl_n_bytes (call->outputs[0]));
-  if (view == NULL)
-    return FALSE;
-  gtorch_cpu_copy (view, source);
-  gtorch_impl_unref (view);
-  return TRUE;
-}
-
-gboolean
-gtorch_cpu_select_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return fill (call, view_of_output (call, GTORCH_OP_SELECT, gtorch_shape_select, call->attrs + 1,
-                                     error));
-}
-
-gboolean
-gtorch_cpu_slice_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return fill (call,
-               view_of_output (call, GTORCH_OP_SLICE, gtorch_shape_slice, call->attrs + 1, error));
-}
-
-gboolean
-gtorch_cpu_diagonal_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return fill (call, view_of_output (call, GTORCH_OP_DIAGONAL, gtorch_shape_diagonal,
-                                     call->attrs + 1, error));
-}
-
-/* Windows may overlap, so the gradient is added for one position within all windows at a time. */
-gboolean
-gtorch_cpu_unfold_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  g_autoptr (GTorchImpl) view =
-      view_of_output (call, GTORCH_OP_UNFOLD, gtorch_shape_unfold, call->attrs + 1, error);
-  GTorchImpl *source = call->inputs[0];
-  guint last;
+  const guint last = view->n_dims - 1;
   gint64 i;
 
-  memset (gtorch_impl_data (call->outputs[0]), 0, gtorch_impl_n_bytes (call->outputs[0]));
-  if (view == NULL)
-    return FALSE;
-  last = view->n_dims - 1;
   for (i = 0; i < view->shape[last]; i++)
     {
       g_autoptr (GTorchImpl) to =
@@ -102,10 +43,12 @@ gtorch_cpu_unfold_backward (GTorchOpCall *call, GTorchQueue *queue, GError **err
         .attrs = attrs,
         .outputs = { to },
         .n_outputs = 1,
+        .in_place = TRUE,
+        .device = call->device,
         .compute = to->dtype,
       };
 
-      if (!gtorch_cpu_pointwise (&add, NULL, error))
+      if (!gtorch_call_run (&add, queue, error))
         return FALSE;
     }
   return TRUE;

@@ -119,7 +119,7 @@ gtorch_shape_view (GTorchOpCall *call, GError **error)
   if (!view_strides (SELF (call), shape, wanted->list.n, strides))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("a tensor of shape %s and strides %s cannot be seen as %s without a "
+                         _ ("a tensor of shape %s and strides %s cannot be viewed as %s without a "
                             "copy: use reshape"),
                          gtorch_impl_shape_str (SELF (call)),
                          gtorch_shape_str (SELF (call)->strides, SELF (call)->n_dims),

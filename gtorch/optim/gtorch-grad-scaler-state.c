@@ -9,7 +9,7 @@
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-state-private.h"
-#include "tensor/gtorch-tensor-bytes.h"
+#include "elements/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 

@@ -17,8 +17,8 @@
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "stream/gtorch-stream-private.h"
-#include "tensor/gtorch-tensor-async.h"
-#include "tensor/gtorch-tensor-bytes.h"
+#include "elements/gtorch-tensor-async.h"
+#include "elements/gtorch-tensor-bytes.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-property-private.h"
@@ -299,8 +299,8 @@ check_scale (GTorchGradScaler *self, const gchar *what, GError **error)
   if (self->scale != NULL)
     return write_scale (self, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: the scaler has scaled nothing yet: backward is for what its method scale "
-                  "gave"),
+               _ ("%s: the scaler has scaled nothing yet: call backward on the result of "
+                  "its method scale"),
                what);
   return FALSE;
 }
@@ -374,8 +374,8 @@ gtorch_grad_scaler_scale_list (GTorchGradScaler *self, GTorchTensor **outputs, g
       if (GTORCH_IS_TENSOR (outputs[i]))
         scaled = gtorch_grad_scaler_scale (self, outputs[i], error);
       else
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: tensor %u is not one"),
-                     "scale_list", (guint) i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: item %u of the list is not a tensor"), "scale_list", (guint) i);
       if (scaled == NULL)
         return NULL;
       g_ptr_array_add (result, scaled);
@@ -579,8 +579,8 @@ begin_step (GTorchGradScaler *self, GTorchOptimizer *optimizer, GError **error)
   if (progress->founds->len > 0)
     return progress;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("step: no parameter of this %s has a gradient: was backward called on what scale "
-                  "gave?"),
+               _ ("step: no parameter of this %s has a gradient: was backward called on "
+                  "the result of scale?"),
                G_OBJECT_TYPE_NAME (optimizer));
   g_hash_table_remove (self->optimizers, optimizer);
   return NULL;
@@ -904,8 +904,8 @@ gtorch_grad_scaler_update (GTorchGradScaler *self, GTorchTensor *new_scale, GErr
   if (founds->len == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("update: no gradients were looked at since the last update: step or unscale "
-                      "comes first"));
+                   _ ("update: no gradients were checked since the last update: call step or "
+                      "unscale first"));
       return FALSE;
     }
   all = combine (founds, error);

@@ -104,6 +104,17 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_lr_scheduler_add_references (gpointer scheduler, GTorchReferences *references)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (scheduler));
+
+  if (priv->optimizer != NULL)
+    gtorch_references_add_object (references, priv->optimizer);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_lr_scheduler_add_references };
+
+static void
 gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
@@ -122,6 +133,8 @@ gtorch_lr_scheduler_class_init (GTorchLRSchedulerClass *klass)
    */
   signals[STEPPED] = g_signal_new ("stepped", GTORCH_TYPE_LR_SCHEDULER, G_SIGNAL_RUN_LAST, 0, NULL,
                                    NULL, NULL, G_TYPE_NONE, 1, G_TYPE_INT64);
+  references_type.type = GTORCH_TYPE_LR_SCHEDULER;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -144,15 +157,6 @@ void
 gtorch_lr_scheduler_notify_epoch (GTorchLRScheduler *self)
 {
   g_object_notify (G_OBJECT (self), "last-epoch");
-}
-
-void
-gtorch_lr_scheduler_add_references (gpointer scheduler, GTorchReferences *references)
-{
-  GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (scheduler));
-
-  if (priv->optimizer != NULL)
-    gtorch_references_add_object (references, priv->optimizer);
 }
 
 /**

@@ -235,7 +235,8 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
   if (is_count ? impl->numel != 1 : !gtorch_impl_same_shape (impl, like))
     {
       fail_load (error, key,
-                 is_count ? _ ("is not one number") : _ ("has not the shape of its parameter"));
+                 is_count ? _ ("is not one number")
+                          : _ ("does not have the shape of its parameter"));
       return NULL;
     }
   if (is_ours && is_count

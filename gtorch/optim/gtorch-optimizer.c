@@ -62,7 +62,8 @@ gtorch_optimizer_notify (GObject *object, GParamSpec *pspec)
 {
   if (pspec->owner_type != GTORCH_TYPE_OPTIMIZER
       && PRIVATE (GTORCH_OPTIMIZER (object))->was_captured)
-    g_warning ("%s: a graph has captured steps with the former %s: its replays go on with that",
+    g_warning ("%s: a graph has captured steps with the former %s: its replays still "
+               "use that",
                G_OBJECT_TYPE_NAME (object), pspec->name);
   if (G_OBJECT_CLASS (gtorch_optimizer_parent_class)->notify != NULL)
     G_OBJECT_CLASS (gtorch_optimizer_parent_class)->notify (object, pspec);
@@ -113,6 +114,21 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_optimizer_add_references (gpointer optimizer, GTorchReferences *references)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (optimizer));
+  GHashTableIter iter;
+  gpointer param;
+
+  gtorch_references_add_object (references, priv->groups);
+  g_hash_table_iter_init (&iter, priv->states);
+  while (g_hash_table_iter_next (&iter, &param, NULL))
+    gtorch_references_add_object (references, param);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_optimizer_add_references };
+
+static void
 gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
@@ -120,6 +136,8 @@ gtorch_optimizer_class_init (GTorchOptimizerClass *klass)
   object_class->finalize = gtorch_optimizer_finalize;
   object_class->notify = gtorch_optimizer_notify;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_OPTIMIZER;
+  gtorch_references_add_type (&references_type);
 }
 
 GHashTable *
@@ -330,12 +348,34 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GTorchImpl *skip, GE
 }
 
 static gboolean
+has_params (GListModel *groups)
+{
+  const guint n = g_list_model_get_n_items (groups);
+  gboolean found = FALSE;
+  guint i;
+
+  for (i = 0; i < n && !found; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      found = g_list_model_get_n_items (gtorch_param_group_get_params (group)) > 0;
+    }
+  return found;
+}
+
+static gboolean
 step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   GListModel *groups = G_LIST_MODEL (PRIVATE (self)->groups);
   guint i, n = g_list_model_get_n_items (groups);
 
+  if (!has_params (groups))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are no parameters to optimize"), "step");
+      return FALSE;
+    }
   if (!gtorch_optimizer_check (self, error))
     return FALSE;
   for (i = 0; i < n; i++)
@@ -400,7 +440,7 @@ gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
  *   and the optimizer is not [property@Optimizer:capturable], %GTORCH_ERROR_INVALID for settings that
- *   [method@Optimizer.check] refuses
+ *   [method@Optimizer.check] refuses, or if there are no parameters
  *
  * Since: 0.1
  */
@@ -749,17 +789,4 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
     }
   else if (states != NULL)
     g_hash_table_remove (states, name);
-}
-
-void
-gtorch_optimizer_add_references (gpointer optimizer, GTorchReferences *references)
-{
-  GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (optimizer));
-  GHashTableIter iter;
-  gpointer param;
-
-  gtorch_references_add_object (references, priv->groups);
-  g_hash_table_iter_init (&iter, priv->states);
-  while (g_hash_table_iter_next (&iter, &param, NULL))
-    gtorch_references_add_object (references, param);
 }

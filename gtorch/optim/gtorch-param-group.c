@@ -91,12 +91,22 @@ static const GTorchField fields[] = {
 };
 
 static void
+gtorch_param_group_add_references (gpointer group, GTorchReferences *references)
+{
+  gtorch_references_add_object (references, GTORCH_PARAM_GROUP (group)->params);
+}
+
+static GTorchReferencesType references_type = { .look = gtorch_param_group_add_references };
+
+static void
 gtorch_param_group_class_init (GTorchParamGroupClass *klass)
 {
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
 
   object_class->finalize = gtorch_param_group_finalize;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_PARAM_GROUP;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -307,9 +317,8 @@ gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_deca
   if (!gtorch_property_set_double (&self->weight_decay, weight_decay))
     return;
   if (self->was_captured)
-    g_warning (
-        "param_group: a graph has captured steps with the former weight-decay: its replays go on "
-        "with that");
+    g_warning ("param_group: a graph has captured steps with the former weight-decay: "
+               "its replays still use that");
   g_object_notify (G_OBJECT (self), "weight-decay");
 }
 
@@ -334,10 +343,4 @@ void
 gtorch_param_group_note_capture (GTorchParamGroup *self)
 {
   self->was_captured = TRUE;
-}
-
-void
-gtorch_param_group_add_references (gpointer group, GTorchReferences *references)
-{
-  gtorch_references_add_object (references, GTORCH_PARAM_GROUP (group)->params);
 }

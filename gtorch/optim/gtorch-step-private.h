@@ -5,11 +5,12 @@
 
 #include <gtorch/base/gtorch-field-private.h>
 #include <gtorch/optim/gtorch-optimizer-private.h>
+#include <gtorch/optim/gtorch-step-limits-private.h>
 
 G_BEGIN_DECLS
 
 /* Optimizers that are rows of steps.toml. The tables are generated; gtorch-step.c and, for the operation,
- * ops/optim.c use them. */
+ * gtorch-step-call.c use them. */
 
 typedef struct
 {

@@ -10,7 +10,6 @@
 
 #include "optim/gtorch-step-private.h"
 
-#include "cpu/ops/gtorch-cpu-optim.h"
 #include "device/gtorch-device-private.h"
 #include "nn/gtorch-field-text-private.h"
 #include "gtorch-ops-private.h"

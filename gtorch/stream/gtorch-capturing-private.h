@@ -7,29 +7,29 @@
 
 G_BEGIN_DECLS
 
-/* What the folders below graph/ know of a capture: streams that take part hand it their work. */
+/* The interface of a capture for the code below graph/: streams that take part in it pass it their work. */
 typedef struct
 {
-  /* Adds a call of the stream. */
+  /* Adds a call on the stream to the graph. */
   gboolean (*add) (GTorchCapture *capture, GTorchStream *stream, GTorchOpCall *call,
                    GError **error);
-  /* Puts the fence behind what the stream has added. */
+  /* Records the fence after what the stream has added so far. */
   gboolean (*record) (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                       GError **error);
-  /* The stream takes part from now on, if it does not yet, and comes after the fence. */
+  /* Makes the stream wait for the fence, and take part in the capture if it does not yet. */
   gboolean (*join) (GTorchCapture *capture, GTorchStream *stream, GTorchFence *fence,
                     GError **error);
   void (*free) (GTorchCapture *capture);
 } GTorchCaptureClass;
 
-/* The beginning of each capture. */
+/* The common header of all captures. */
 typedef struct
 {
   const GTorchCaptureClass *klass;
   gint ref_count;
-  gboolean is_relaxed; /* other threads may do what they like */
-  GTorchPool *pool;    /* of what is allocated */
-  guint number;        /* of the capture among those in the pool */
+  gboolean is_relaxed; /* other threads are not restricted meanwhile */
+  GTorchPool *pool;    /* pool for allocations of the capture */
+  guint number;        /* number of the capture within the pool */
 } GTorchCaptureBase;
 
 #define GTORCH_CAPTURE_BASE(capture) ((GTorchCaptureBase *) (capture))
@@ -37,13 +37,13 @@ typedef struct
 GTorchCapture *gtorch_capture_ref (GTorchCapture *capture);
 void gtorch_capture_unref (GTorchCapture *capture);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCapture, gtorch_capture_unref)
-/* What the stream (may be NULL) takes part in, with a reference, or NULL. */
+/* Returns the capture that the stream takes part in, with a new reference, or NULL. The stream may be
+ * NULL. */
 GTorchCapture *gtorch_stream_dup_capture (GTorchStream *stream);
-/* The stream takes part in the capture, or in none. */
+/* Makes the stream take part in the capture, or in none if it is NULL. */
 void gtorch_stream_set_capture (GTorchStream *stream, GTorchCapture *capture);
 
-/* How many captures there are in this process, and how many of them forbid other threads to wait;
- * atomically. */
+/* The number of captures in this process, and how many of them forbid other threads to wait; atomic. */
 extern gint gtorch_n_captures;
 extern gint gtorch_n_global_captures;
 

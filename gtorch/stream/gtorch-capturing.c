@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Which capture a stream takes part in. */
+/* The association of streams with captures. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 gint gtorch_n_captures;
 gint gtorch_n_global_captures;
 
-static GMutex capture_lock; /* of the capture of every stream */
+static GMutex capture_lock; /* protects `capture` of every stream */
 GTORCH_FORK_LOCK (capture_lock);
 
 void

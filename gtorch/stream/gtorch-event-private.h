@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-/* What the event was last recorded as, or NULL. */
+/* Returns the fence of the last recording, with a new reference, or NULL. */
 GTorchFence *gtorch_event_dup_fence (GTorchEvent *event);
 
 G_END_DECLS

@@ -16,12 +16,12 @@
  *
  * A point in the work of a stream.
  *
- * [method@Event.record] puts the event behind what is in the stream's queue. Other streams can wait
- * for it ([method@Stream.wait_event]), and so can a thread ([method@Event.synchronize]) or a main
- * loop ([method@Event.synchronize_async], [method@Event.create_source],
- * [signal@Event::completed]). An event can be recorded again; who waits already still waits for
- * the old point. An event that was never recorded counts as done. With %GTORCH_EVENT_INTERPROCESS, an
- * event of a GPU can be had by several processes ([method@Event.get_ipc_handle]).
+ * [method@Event.record] places the event after the work that is in the stream's queue. Other streams can
+ * wait for it ([method@Stream.wait_event]), and so can a thread ([method@Event.synchronize]) or a main loop
+ * ([method@Event.synchronize_async], [method@Event.create_source], [signal@Event::completed]). An event can
+ * be recorded again; waits that have begun still wait for the former recording. An event that was never
+ * recorded counts as done. With %GTORCH_EVENT_INTERPROCESS, several processes can share an event of a GPU
+ * ([method@Event.get_ipc_handle]).
  *
  * ```c
  * g_autoptr (GTorchEvent) start = gtorch_event_new (GTORCH_EVENT_TIMING);
@@ -43,9 +43,9 @@ struct _GTorchEvent
   GTorchEventFlags flags;
   GMutex lock;
   GTorchFence *fence;
-  GTorchDevice *device; /* with the flag INTERPROCESS, once it is used: whose it is */
-  gpointer shared;      /* … and the device's own event */
-  gboolean is_foreign;  /* of another process */
+  GTorchDevice *device; /* with flag INTERPROCESS: device of the event, set at first use */
+  gpointer shared;      /* with flag INTERPROCESS: the device's native event */
+  gboolean is_foreign;  /* opened from a handle of another process */
 };
 
 enum
@@ -91,7 +91,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchEvent:flags:
    *
-   * What the event is for.
+   * The purposes of the event.
    *
    * Since: 0.1
    */
@@ -111,10 +111,10 @@ gtorch_event_class_init (GTorchEventClass *klass)
    * GTorchEvent::completed:
    * @self: the event
    *
-   * The work that the event was recorded behind is done.
+   * The work that the event was recorded after is done.
    *
-   * Emitted from the main context that was the thread's default one when the event was recorded.
-   * Handlers must be connected before that.
+   * Emitted in the main context that was the thread-default one when the event was recorded. Handlers must
+   * be connected before that.
    *
    * Since: 0.1
    */
@@ -130,9 +130,9 @@ gtorch_event_init (GTorchEvent *self)
 
 /**
  * gtorch_event_new:
- * @flags: what it is for
+ * @flags: the purposes of the event
  *
- * Makes an event. It belongs to no device until it is recorded.
+ * Creates an event. It belongs to no device until it is recorded.
  *
  * Returns: (transfer full): a new event
  *
@@ -151,7 +151,7 @@ gtorch_event_new (GTorchEventFlags flags)
  * gtorch_event_get_flags:
  * @self: an event
  *
- * Gets what the event was made for.
+ * Gets the flags that the event was created with.
  *
  * Returns: the flags
  *
@@ -164,7 +164,8 @@ gtorch_event_get_flags (GTorchEvent *self)
   return self->flags;
 }
 
-/* What is shared with other processes may have been recorded by one of them since. */
+/* Returns the fence of the last recording. If the event is shared, another process may have recorded it
+ * again. */
 GTorchFence *
 gtorch_event_dup_fence (GTorchEvent *self)
 {
@@ -183,7 +184,7 @@ gtorch_event_dup_fence (GTorchEvent *self)
   return fence;
 }
 
-/* --- between processes --- */
+/* --- sharing between processes --- */
 
 static const struct _GTorchSharedEvents *
 find_shared_events (GTorchDevice *device, GError **error)
@@ -192,12 +193,12 @@ find_shared_events (GTorchDevice *device, GError **error)
 
   if (events == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                 _ ("event: %s has none that other processes could have"),
+                 _ ("event: %s has no events that can be shared with other processes"),
                  gtorch_device_name (device));
   return events;
 }
 
-/* Makes the device's own event if there is none yet. */
+/* Creates the device's native event if there is none yet. */
 static gboolean
 ensure_shared (GTorchEvent *self, GTorchDevice *device, GError **error)
 {
@@ -207,8 +208,8 @@ ensure_shared (GTorchEvent *self, GTorchDevice *device, GError **error)
   if (self->flags & GTORCH_EVENT_TIMING)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("event: one that other processes have keeps no time: the flags timing and "
-                      "interprocess exclude each other"));
+                   _ ("event: one that is shared with other processes keeps no time: the "
+                      "flags timing and interprocess exclude each other"));
       return FALSE;
     }
   g_mutex_lock (&self->lock);
@@ -231,7 +232,8 @@ record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
   if (gtorch_stream_is_capturing (stream))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-                   _ ("event: one that other processes have cannot be recorded in a capture"));
+                   _ ("event: one that is shared with other processes cannot be recorded in a "
+                      "capture"));
       return NULL;
     }
   if (!ensure_shared (self, stream->device, error)
@@ -245,20 +247,20 @@ record_shared (GTorchEvent *self, GTorchStream *stream, GError **error)
 
 /**
  * gtorch_event_get_ipc_handle:
- * @self: an event made with %GTORCH_EVENT_INTERPROCESS
- * @device: (nullable): the device of the event, which counts if it was not recorded yet, or %NULL for
- *   the one that this thread has chosen last
+ * @self: an event created with %GTORCH_EVENT_INTERPROCESS
+ * @device: (nullable): the device of the event, which is used if it was not recorded yet, or %NULL for this
+ *   thread's current device
  * @error: return location for an error
  *
- * Gets what another process needs to have the same event: bytes to be sent to it by any means.
+ * Gets a handle by which another process can open the same event: bytes that can be sent by any means.
  *
- * The other process gives them to [ctor@Event.new_from_ipc_handle]. From then on either may record the
- * event, and either wait for the last recording. The event must live in this process for as long as
- * it is used in another one.
+ * The other process passes them to [ctor@Event.new_from_ipc_handle]. From then on either process may record
+ * the event, and either may wait for its last recording. The event must be kept alive in this process as
+ * long as another process uses it.
  *
- * Returns: (transfer full): the handle; %NULL with %GTORCH_ERROR_INVALID if the event was made without
- *   the flag, or with timing, %GTORCH_ERROR_NOT_SUPPORTED if the device or its driver has no such
- *   events (as the CPU), or with the driver's error
+ * Returns: (transfer full): the handle; %NULL with %GTORCH_ERROR_INVALID if the event was created without
+ *   the flag, or with timing, %GTORCH_ERROR_NOT_SUPPORTED if the device or its driver does not support such
+ *   events (for example the CPU), or with the driver's error
  *
  * Since: 0.1
  */
@@ -270,8 +272,8 @@ gtorch_event_get_ipc_handle (GTorchEvent *self, GTorchDevice *device, GError **e
   if (!(self->flags & GTORCH_EVENT_INTERPROCESS))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("event: it was made without the flag interprocess, other processes cannot "
-                      "have it"));
+                   _ ("event: it was made without the flag interprocess, and cannot be shared "
+                      "with other processes"));
       return NULL;
     }
   if (!ensure_shared (self, gtorch_device_or_current (device), error))
@@ -281,15 +283,15 @@ gtorch_event_get_ipc_handle (GTorchEvent *self, GTorchDevice *device, GError **e
 
 /**
  * gtorch_event_new_from_ipc_handle:
- * @device: the device of the event, which may have another number in the other process
- * @handle: what [method@Event.get_ipc_handle] gave in the other process
+ * @device: the device of the event, which may have another index in the other process
+ * @handle: the result of [method@Event.get_ipc_handle] in the other process
  * @error: return location for an error
  *
- * Gets the event of another process.
+ * Opens an event of another process.
  *
- * Returns: (transfer full): an event; %NULL with %GTORCH_ERROR_INVALID if @handle is none,
- *   %GTORCH_ERROR_NOT_SUPPORTED if the device has no such events, or with the driver's error, as when
- *   @handle is of this process
+ * Returns: (transfer full): an event; %NULL with %GTORCH_ERROR_INVALID if @handle is not a valid handle,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if the device does not support such events, or with the driver's error, for
+ *   example if @handle is of this process
  *
  * Since: 0.1
  */
@@ -326,18 +328,18 @@ emit_completed (gpointer data)
 /**
  * gtorch_event_record:
  * @self: an event
- * @stream: (nullable): a stream, or %NULL for the current one of the device that
- *   this thread has chosen last (see [func@Stream.get_current])
+ * @stream: (nullable): a stream, or %NULL for the current stream of this thread's current device (see
+ *   [func@Stream.get_current])
  * @error: return location for an error
  *
- * Puts the event behind what is in the stream's queue now.
+ * Places the event after the work that is in the stream's queue now.
  *
  * An event with %GTORCH_EVENT_INTERPROCESS belongs to the device on which it was first recorded.
  *
- * Returns: %TRUE on success; %FALSE with the driver's error, or, for one with
- *   %GTORCH_EVENT_INTERPROCESS, %GTORCH_ERROR_INVALID if it has %GTORCH_EVENT_TIMING, too,
- *   %GTORCH_ERROR_DEVICE_MISMATCH if it belongs to another device, %GTORCH_ERROR_NOT_SUPPORTED on the
- *   CPU, %GTORCH_ERROR_CAPTURE in a capture
+ * Returns: %TRUE on success; %FALSE with the driver's error or, for an event with
+ *   %GTORCH_EVENT_INTERPROCESS, with %GTORCH_ERROR_INVALID if it also has %GTORCH_EVENT_TIMING,
+ *   %GTORCH_ERROR_DEVICE_MISMATCH if it belongs to another device, %GTORCH_ERROR_NOT_SUPPORTED on the CPU,
+ *   %GTORCH_ERROR_CAPTURE in a capture
  *
  * Since: 0.1
  */
@@ -379,11 +381,11 @@ gtorch_event_record (GTorchEvent *self, GTorchStream *stream, GError **error)
 /**
  * gtorch_event_wait:
  * @self: an event
- * @stream: (nullable): a stream, or %NULL for the current one of the device that
- *   this thread has chosen last (see [func@Stream.get_current])
+ * @stream: (nullable): a stream, or %NULL for the current stream of this thread's current device (see
+ *   [func@Stream.get_current])
  * @error: return location for an error
  *
- * The same as [method@Stream.wait_event]: the stream waits, not the thread.
+ * Makes the stream, not the thread, wait for the event; see [method@Stream.wait_event].
  *
  * Returns: %TRUE on success
  *
@@ -402,8 +404,8 @@ gtorch_event_wait (GTorchEvent *self, GTorchStream *stream, GError **error)
  * gtorch_event_is_recorded:
  * @self: an event
  *
- * Tells whether the event was recorded at least once. Of one that another process made this cannot
- * be told, and it counts as recorded.
+ * Tells whether the event was recorded at least once. For an event that another process created this is not
+ * known, and it counts as recorded.
  *
  * Returns: %TRUE if so
  *
@@ -425,8 +427,8 @@ gtorch_event_is_recorded (GTorchEvent *self)
  * gtorch_event_query:
  * @self: an event
  *
- * Tells, without waiting, whether the work that the event was recorded behind is done. An event
- * recorded in a capture is not done before the capture has ended.
+ * Tells, without waiting, whether the work that the event was recorded after is done. An event recorded in
+ * a capture is not done before the capture has ended.
  *
  * Returns: %TRUE if so, or if the event was never recorded
  *
@@ -459,10 +461,10 @@ refuse_captured (GTorchFence *fence, GError **error)
 /**
  * gtorch_event_synchronize:
  * @self: an event
- * @cancellable: (nullable): stops the waiting
+ * @cancellable: (nullable): cancels the wait
  * @error: return location for an error
  *
- * Waits, asleep, until the work that the event was recorded behind is done.
+ * Waits until the work that the event was recorded after is done; the thread sleeps.
  *
  * Returns: %TRUE on success; %FALSE with the error of the work, %G_IO_ERROR_CANCELLED or
  *   %GTORCH_ERROR_CAPTURE
@@ -490,11 +492,11 @@ gtorch_event_synchronize (GTorchEvent *self, GCancellable *cancellable, GError *
 /**
  * gtorch_event_synchronize_async:
  * @self: an event
- * @cancellable: (nullable): stops the waiting
+ * @cancellable: (nullable): cancels the wait
  * @callback: (nullable) (scope async) (closure user_data): called when the work is done
- * @user_data: given to @callback
+ * @user_data: passed to @callback
  *
- * Waits in the main loop until the work that the event was recorded behind is done.
+ * Waits asynchronously until the work that the event was recorded after is done.
  *
  * Since: 0.1
  */
@@ -524,12 +526,12 @@ gtorch_event_synchronize_async (GTorchEvent *self, GCancellable *cancellable,
 /**
  * gtorch_event_synchronize_finish:
  * @self: an event
- * @result: what the callback got
+ * @result: the result that the callback was given
  * @error: return location for an error
  *
- * Ends [method@Event.synchronize_async].
+ * Finishes [method@Event.synchronize_async].
  *
- * Returns: as [method@Event.synchronize]
+ * Returns: like [method@Event.synchronize]
  *
  * Since: 0.1
  */
@@ -545,14 +547,14 @@ gtorch_event_synchronize_finish (GTorchEvent *self, GAsyncResult *result, GError
 
 /**
  * gtorch_event_get_elapsed_ms:
- * @self: the event that began
- * @end: the event that ended
+ * @self: the event at the beginning
+ * @end: the event at the end
  * @error: return location for an error
  *
- * Gets the time between the two points, as the device saw it.
+ * Gets the time between the two events, as measured by the device.
  *
- * Returns: milliseconds; NaN with %GTORCH_ERROR_INVALID if an event has no %GTORCH_EVENT_TIMING,
- *   was not recorded or is not done
+ * Returns: milliseconds; NaN with %GTORCH_ERROR_INVALID if an event has no %GTORCH_EVENT_TIMING, was not
+ *   recorded or is not done
  *
  * Since: 0.1
  */
@@ -580,8 +582,9 @@ gtorch_event_get_elapsed_ms (GTorchEvent *self, GTorchEvent *end, GError **error
         reason = _ ("is not done");
       else if (fence->capture != NULL)
         reason = _ ("was recorded in a capture");
-      else if (i == 1 && fence->backend != fences[0]->backend)
-        reason = _ ("was recorded on another kind of device than the first");
+      else if (i == 1
+               && (fence->backend != fences[0]->backend || fence->device != fences[0]->device))
+        reason = _ ("was recorded on another device than the first");
       if (reason != NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -601,10 +604,10 @@ gtorch_event_get_elapsed_ms (GTorchEvent *self, GTorchEvent *end, GError **error
 /**
  * gtorch_event_create_source:
  * @self: an event
- * @cancellable: (nullable): makes the source ready, too
+ * @cancellable: (nullable): a cancellable that also makes the source ready
  *
- * Makes a source that is ready when the work that the event was recorded behind is done. It neither
- * polls nor uses time while it waits. Its callback is a #GSourceFunc and is called once.
+ * Creates a source that is ready when the work that the event was recorded after is done. Waiting uses no
+ * CPU time. The callback is a #GSourceFunc and is called once.
  *
  * ```c
  * GSource *source = gtorch_event_create_source (event, NULL);

@@ -11,14 +11,13 @@ G_BEGIN_DECLS
 
 /**
  * GTorchEventFlags:
- * @GTORCH_EVENT_NONE: only order
- * @GTORCH_EVENT_TIMING: keeps the time, for [method@Event.get_elapsed_ms]
- * @GTORCH_EVENT_BLOCKING: a thread that waits for it sleeps and does not spin (on the CPU always
- *   so)
- * @GTORCH_EVENT_INTERPROCESS: other processes can have it, see [method@Event.get_ipc_handle]; not
+ * @GTORCH_EVENT_NONE: orders work only
+ * @GTORCH_EVENT_TIMING: records the time, for [method@Event.get_elapsed_ms]
+ * @GTORCH_EVENT_BLOCKING: a thread that waits for it sleeps and does not spin (always so on the CPU)
+ * @GTORCH_EVENT_INTERPROCESS: can be shared with other processes, see [method@Event.get_ipc_handle]; not
  *   together with timing
  *
- * What an event is for.
+ * The purposes of an event.
  *
  * Since: 0.1
  */

@@ -10,54 +10,56 @@
 
 G_BEGIN_DECLS
 
-/* A point in the order of a queue: what an event holds after it was recorded. */
+/* Called when a fence is done. */
 typedef void (*GTorchFenceFunc) (gpointer data);
 
-/* A device that completes its fences by itself has none of these; others are asked. */
+/* The functions of a backend whose fences must be polled; a backend that completes its fences itself has
+ * none. */
 typedef struct
 {
   /* Completes the fence if its work is done. */
   void (*poll) (GTorchFence *fence);
   /* Sleeps until the work is done, and completes the fence. */
   void (*wait) (GTorchFence *fence);
-  /* Has the fence completed, from any thread, as soon as its work is done; called once. */
+  /* Arranges that the fence is completed, in any thread, as soon as its work is done; called once. */
   void (*arm) (GTorchFence *fence);
-  /* Both are done, and of this backend. */
+  /* Gets the time between two fences of this backend that are done. */
   gboolean (*elapsed) (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds,
                        GError **error);
   void (*free) (GTorchFence *fence);
 } GTorchFenceBackend;
 
+/* A point in the order of a queue; recording an event creates one. */
 struct _GTorchFence
 {
   gint ref_count;
-  gint done; /* atomically */
+  gint done; /* atomic */
   gboolean is_armed;
   gboolean is_orphan;
   guint8 flags; /* GTorchEventFlags */
   const GTorchFenceBackend *backend;
-  GTorchDevice *device; /* the backend's */
-  gpointer handle;      /* the backend's */
-  gpointer queue;  /* the backend's: where it was recorded; NULL: in another process, perhaps */
-  guint64 number;  /* … after this piece of work; of one on a timeline: its own */
-  gpointer shared; /* the backend's: what other processes have, too */
+  GTorchDevice *device; /* device of the backend */
+  gpointer handle;      /* handle of the backend */
+  gpointer queue;       /* backend's queue of the recording; NULL: possibly in another process */
+  guint64 number;  /* last work before the fence on that queue; with a timeline: its own number */
+  gpointer shared; /* backend's event that other processes share */
   GMutex lock;
   GCond cond;
   gint64 time_ns;
-  GError *error; /* the queue had failed by then */
+  GError *error; /* error of the queue at that point */
   GSList *callbacks;
-  GTorchTimeline *timeline; /* NULL: it was done from the start */
-  GTorchCapture *capture;   /* recorded in a capture: not a point in time but in the graph */
-  guint *clock;             /* … after so many nodes of each of its streams */
-  guint branch;             /* … in the branch of this number; 0: in none */
-  GTorchMark *mark;         /* what observers know it by; NULL: nobody observed */
+  GTorchTimeline *timeline; /* NULL: the fence was done from the start */
+  GTorchCapture *capture;   /* set if recorded in a capture: a point in the graph, not in time */
+  guint *clock;             /* in a capture: number of nodes on each of its streams before it */
+  guint branch;             /* in a capture: number of the conditional branch; 0: none */
+  GTorchMark *mark;         /* identifies the fence for observers; NULL: not observed */
 };
 
-/* Events that several processes have. They can be recorded again and again, by any of them, and who waits
- * for one waits for its last recording. */
+/* Events that several processes share. Any of them may record an event again, and a wait is for its last
+ * recording. */
 struct _GTorchSharedEvents
 {
-  /* Another process's, or, without a handle, a new one. */
+  /* Opens an event of another process or, with handle NULL, creates a new one. */
   gpointer (*open) (GTorchDevice *device, GBytes *handle, GError **error);
   GBytes *(*get_handle) (gpointer event, GError **error);
   gboolean (*record) (gpointer event, GTorchStream *stream, GError **error);
@@ -68,21 +70,24 @@ struct _GTorchSharedEvents
 GTorchFence *gtorch_fence_new (void);
 GTorchFence *gtorch_fence_ref (GTorchFence *fence);
 void gtorch_fence_unref (GTorchFence *fence);
-/* From any thread; takes the error. */
+/* Completes the fence and takes the error; callable in any thread. */
 void gtorch_fence_complete (GTorchFence *fence, GError *error);
-/* … as the work of this number: who sees one of the two done sees the other. */
+/* Completes the fence and the work of this number on the timeline, so that a thread that sees one of them
+ * done sees the other done as well. */
 void gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint64 seq,
                                  GError *error);
 gboolean gtorch_fence_is_done (GTorchFence *fence);
-/* Has a fork left the work before it undone? It is done then, with an error. */
+/* Returns whether a fork left the work before the fence undone; such a fence counts as done, with an
+ * error. */
 gboolean gtorch_fence_is_orphan (GTorchFence *fence);
-/* Sleeps; FALSE when cancelled or when the fence carries an error. */
+/* Sleeps until the fence is done; returns FALSE if cancelled or if the fence has an error. */
 gboolean gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error);
-/* Calls func once: at once if the fence is done, else in the thread that completes it. */
+/* Calls func once: immediately if the fence is done, else in the thread that completes it. */
 void gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer data);
-/* Becomes ready when the fence is done or the cancellable cancelled. */
+/* Creates a source that becomes ready when the fence is done or the cancellable is cancelled. */
 GSource *gtorch_fence_source_new (GTorchFence *fence, GCancellable *cancellable);
-/* Completes the task with the fence in the task's context; timeline's error, if given, is reported. */
+/* Completes the task in its context when the fence is done; reports the error of the timeline unless that
+ * is NULL. */
 void gtorch_fence_return_task (GTorchFence *fence, GTask *task, GTorchTimeline *timeline);
 
 G_END_DECLS

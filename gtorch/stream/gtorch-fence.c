@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Points in the order of a queue, and the ways to wait for them: asleep, in a queue, in a main loop. */
+/* Points in the order of a queue, and the ways to wait for them: in a thread, in a queue, in a main
+ * loop. */
 
 #include "config.h"
 
@@ -69,7 +70,7 @@ gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint6
   g_mutex_lock (&fence->lock);
   if (timeline != NULL)
     gtorch_timeline_complete (timeline, seq, NULL);
-  if (fence->done) /* two threads saw it */
+  if (fence->done) /* another thread has completed it */
     {
       g_mutex_unlock (&fence->lock);
       g_clear_error (&error);
@@ -91,8 +92,8 @@ gtorch_fence_complete_work (GTorchFence *fence, GTorchTimeline *timeline, guint6
   g_slist_free_full (callbacks, g_free);
 }
 
-/* Nobody else will. The thread that would have may have held the fence's lock when the process was
- * forked. */
+/* Completes a fence whose work was lost in a fork. Initialises the lock again, since another thread may
+ * have held it when the process was forked. */
 static void
 complete_orphan (GTorchFence *fence)
 {
@@ -111,8 +112,8 @@ complete_orphan (GTorchFence *fence)
   g_mutex_unlock (&orphan_lock);
 }
 
-/* Does not ask whether the fence is done unless a fork has come between: observers take the question for
- * the host's waiting. */
+/* Calls gtorch_fence_is_done () only after a fork, since observers treat that call as a wait by the
+ * host. */
 gboolean
 gtorch_fence_is_orphan (GTorchFence *fence)
 {
@@ -132,7 +133,7 @@ gtorch_fence_is_done (GTorchFence *fence)
         fence->backend->poll (fence);
       else if (fence->timeline != NULL
                && gtorch_timeline_completed (fence->timeline) >= fence->number)
-        { /* somebody is just completing it */
+        { /* another thread is about to complete it */
           g_mutex_lock (&fence->lock);
           g_mutex_unlock (&fence->lock);
         }
@@ -143,7 +144,7 @@ gtorch_fence_is_done (GTorchFence *fence)
   return TRUE;
 }
 
-/* Somebody waits who cannot ask again and again. */
+/* Makes the backend complete the fence, for waiters that cannot poll. */
 static void
 arm (GTorchFence *fence)
 {
@@ -224,21 +225,21 @@ gtorch_fence_add_callback (GTorchFence *fence, GTorchFenceFunc func, gpointer da
     arm (fence);
 }
 
-/* --- in a main loop --- */
+/* --- waiting in a main loop --- */
 
-/* What other threads have of a source: the thread that completes the fence, and the one that cancels.
+/* A link to a source, held by other threads: the one that completes the fence and the one that cancels.
  *
- * They may touch a GSource only while somebody else holds a reference. They cannot hold one themselves:
- * dropping it looks at the source's context, which its owner may free as soon as he has been woken. So
- * they have this, which leads to a child of the source for as long as the child is neither destroyed nor
- * about to be: GLib tells of the first by dropping the child's callback, of the second by finalizing the
- * parent, and holds its own reference to the child both times. (GCancellable's own source is no help. It
- * is woken with references to it dropped already, of which GLib's functions complain.) */
+ * These threads may touch a GSource only while somebody else holds a reference. They cannot hold one
+ * themselves, since dropping it accesses the source's context, which its owner may free as soon as it has
+ * been woken. The link therefore points to a child of the source until the child is destroyed or about to
+ * be. GLib reports the former by dropping the child's callback, the latter by finalising the parent, and
+ * holds its own reference to the child at both times. (GCancellable's own source does not help: it is woken
+ * when references to it have already been dropped, which makes GLib's functions warn.) */
 typedef struct
 {
   gint ref_count;
   GMutex lock;
-  GSource *child; /* NULL: gone */
+  GSource *child; /* NULL: destroyed */
 } Waker;
 
 typedef struct
@@ -247,7 +248,7 @@ typedef struct
   Waker *waker;
   GCancellable *cancellable;
   gulong cancelled_id;
-  GTorchFence *fence; /* only if it has a mark */
+  GTorchFence *fence; /* NULL unless the fence has a mark */
 } FenceSource;
 
 static Waker *
@@ -272,7 +273,7 @@ waker_wake (Waker *waker)
   g_mutex_lock (&waker->lock);
   if (waker->child != NULL)
     g_source_set_ready_time (waker->child, 0); /* wakes the context that it is attached to */
-  waker->child = NULL;                         /* once is enough */
+  waker->child = NULL;                         /* waking once is enough */
   g_mutex_unlock (&waker->lock);
 }
 
@@ -321,7 +322,8 @@ source_finalize (GSource *source)
   waker_sever (self->waker);
   if (self->cancellable != NULL)
     {
-      /* Not g_cancellable_disconnect (), which waits for handlers that run: this may be one of them. */
+      /* Does not call g_cancellable_disconnect (), which waits for running handlers: this may be one of
+       * them. */
       g_signal_handler_disconnect (self->cancellable, self->cancelled_id);
       g_object_unref (self->cancellable);
     }

@@ -9,7 +9,7 @@
 
 G_BEGIN_DECLS
 
-/* Work on a queue. */
+/* A piece of work on a queue. */
 typedef gboolean (*GTorchWorkFunc) (gpointer data, GError **error);
 
 struct _GTorchStream
@@ -18,52 +18,56 @@ struct _GTorchStream
   GTorchDevice *device;
   gint priority;
   gboolean is_default;
-  gboolean auto_sync;       /* atomically */
-  GTorchTimeline *timeline; /* NULL: work is done where it is called (the CPU's default stream) */
-  GTorchCapture *capture;   /* atomically; not owned: the capture clears it */
+  gboolean auto_sync;       /* atomic */
+  GTorchTimeline *timeline; /* NULL: the calling thread does the work (default stream of the CPU) */
+  GTorchCapture *capture;   /* atomic; not owned: the capture clears it */
 };
 
 struct _GTorchStreamClass
 {
   GObjectClass parent_class;
 
-  /* Takes data. Work is left out after other work failed, or what it waited for did, until the error was
-   * reported. Returns its number. */
+  /* Enqueues work and takes data; returns the number of the work. Work is skipped if earlier work, or work
+   * that it waited for, has failed, until the error is reported. */
   guint64 (*enqueue) (GTorchStream *stream, GTorchWorkFunc func, gpointer data,
                       GDestroyNotify free_func);
-  /* Puts the fence behind all work until now. */
+  /* Places the fence after all work enqueued so far. */
   gboolean (*record) (GTorchStream *stream, GTorchFence *fence, GError **error);
-  /* Further work waits for the fence. */
+  /* Makes further work wait for the fence. */
   gboolean (*wait) (GTorchStream *stream, GTorchFence *fence, GError **error);
 
-  /* Further work comes after all that the device's other queues have now (optional). */
-  gboolean (*join_all) (GTorchStream *stream, GError **error);
+  /* Makes further work wait for all work now on the device's other queues, without those that a capture
+   * uses, and calls joined for each (optional: NULL where all of them have timelines). */
+  gboolean (*join_all) (GTorchStream *stream, GTorchJoinedFunc joined, GError **error);
 
-  /* What tells queues apart, where that is not the timeline (optional). */
+  /* Returns the identity of the queue, if that is not the timeline (optional). */
   gpointer (*get_queue) (GTorchStream *stream);
-  /* The backend's own name of it (optional: NULL). */
+  /* Returns the backend's native handle of the queue (optional: NULL). */
   gpointer (*get_handle) (GTorchStream *stream);
 
-  /* Of queues that have no timeline of their own; NULL for the others. */
+  /* For queues that have no timeline; NULL for others. */
   gboolean (*is_idle) (GTorchStream *stream);
-  gboolean (*synchronize) (GTorchStream *stream, GCancellable *cancellable, GError **error);
+  /* Sets is_over once all work until now is done, even if it failed. */
+  gboolean (*synchronize) (GTorchStream *stream, GCancellable *cancellable, gboolean *is_over,
+                           GError **error);
   gboolean (*check) (GTorchStream *stream, GError **error);
 };
 
 #define GTORCH_STREAM_GET_CLASS(object) \
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_STREAM, GTorchStreamClass))
 
-/* Work under one of these is done in order. */
+/* Returns the identity of the stream's queue: work on streams with the same identity is done in order. */
 gpointer gtorch_stream_get_queue (GTorchStream *stream);
 
-/* The current stream of the device in this thread, NULL for the default one. Borrowed. */
+/* Returns the current stream of the device in this thread, NULL for the default one. Borrowed. */
 static inline GTorchStream *
 gtorch_current_stream (GTorchDevice *device)
 {
   return gtorch_thread.streams[device->slot];
 }
 
-/* The same, or the default one if it was made; NULL. */
+/* Returns the current stream of the device in this thread, the default one included; NULL if that has not
+ * been created. */
 static inline GTorchStream *
 gtorch_stream_peek_current (GTorchDevice *device)
 {
@@ -72,11 +76,11 @@ gtorch_stream_peek_current (GTorchDevice *device)
   return stream != NULL ? stream : g_atomic_pointer_get (&device->default_stream);
 }
 
-/* How many streams have auto-sync; atomically. */
+/* The number of streams with auto-sync; atomic. */
 extern gint gtorch_n_auto_syncs;
 gboolean gtorch_stream_join_others (GTorchDevice *device, GError **error);
 
-/* Before work goes to the thread's current stream of the device. */
+/* Applies auto-sync; called before work goes to the thread's current stream of the device. */
 static inline gboolean
 gtorch_auto_sync (GTorchDevice *device, GError **error)
 {
@@ -84,17 +88,23 @@ gtorch_auto_sync (GTorchDevice *device, GError **error)
          || gtorch_stream_join_others (device, error);
 }
 
-/* Between gtorch-event.c, gtorch-stream.c and captures. */
+/* Lets the further work of the stream, or for NULL the host, wait for the work of other streams that may
+ * write to the device's storage and of which timelines do not know. */
+gboolean gtorch_stream_order_storage (GTorchStream *stream, GTorchDevice *device,
+                                      GTorchStorage *storage, GError **error);
+
+/* Records a fence on the stream; used by gtorch-event.c, gtorch-stream.c and captures. */
 GTorchFence *gtorch_stream_record_fence (GTorchStream *stream, guint flags, GError **error);
-/* Tells observers that the fence was put behind the stream's work. */
+/* Tells observers that the fence was recorded on the stream. */
 void gtorch_stream_mark_fence (GTorchStream *stream, GTorchFence *fence);
 gboolean gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **error);
 
-/* Writes to the thread's places of streams: NULL is the default one. */
+/* Changes the thread's current stream; NULL is the default one. */
 void gtorch_change_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream);
-void gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream); /* of a device */
+/* Changes the stream in the slot of a device. */
+void gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream);
 
-/* A change of the stream, NULL for the default one, that lasts until gtorch_change_end (). */
+/* Begins a change of the current stream (NULL: the default one), which lasts until gtorch_change_end (). */
 static inline void
 gtorch_change_to_stream (GTorchChange *self, GTorchDevice *device, GTorchStream *stream)
 {

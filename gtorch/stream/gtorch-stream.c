@@ -16,23 +16,23 @@
 /**
  * GTorchStream:
  *
- * A queue of work on a device, done in order.
+ * A queue of work on a device, which is done in order.
  *
  * Each device has a default stream; operations go to the one that is current in the calling thread
- * ([method@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the default
- * stream works at once in the thread that calls; a stream made with [ctor@Stream.new] has a thread
- * of its own, and operations return before they are computed.
+ * ([method@Stream.set_current], [struct@StreamGuard], [method@Stream.run]). On the CPU the calling thread
+ * does the work of the default stream at once; a stream created with [ctor@Stream.new] has its own thread,
+ * and operations return before they are computed.
  *
- * Work on different streams has no order but what [method@Stream.wait_stream], events and waiting
- * give it. Reading elements on the host waits for what writes them.
+ * Work on different streams is ordered only by [method@Stream.wait_stream], events and waits of the host.
+ * Reading elements on the host waits for the work that writes them.
  *
- * An error that shows only when the work is done is kept, with the name of the operation; the work
- * queued behind it is left out, and so is that of streams that wait for this one. The next
- * [method@Stream.synchronize], [method@Stream.check] or read of what was left out reports it, after
- * which the stream can be used again. On the CPU what was not computed keeps the error, for all who
- * read it or compute with it, until it is overwritten.
+ * An error that occurs while enqueued work is done is kept, with the name of the operation; the work
+ * enqueued after it is skipped, and so is that of streams that wait for this one. The next
+ * [method@Stream.synchronize], [method@Stream.check] or read of a skipped result reports it, after which
+ * the stream can be used again. On the CPU tensors that were not computed keep the error, for every read
+ * and every operation that uses them, until they are overwritten.
  *
- * Dropping the last reference does not wait: work that was queued is still done.
+ * Dropping the last reference does not wait: enqueued work is still done.
  *
  * ```c
  * g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, &error);
@@ -63,7 +63,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchStream:device:
    *
-   * The device that does the work.
+   * The device of the stream.
    *
    * Since: 0.1
    */
@@ -72,7 +72,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchStream:priority:
    *
-   * 0 is normal, smaller numbers go first.
+   * The priority: 0 is normal, smaller numbers go first.
    *
    * Since: 0.1
    */
@@ -80,8 +80,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchStream:auto-sync:
    *
-   * Whether operations of the stream wait for what the device's other streams were given before them;
-   * see [method@Stream.set_auto_sync].
+   * Whether operations of the stream wait for earlier work of the device's other streams; see
+   * [method@Stream.set_auto_sync].
    *
    * Since: 0.1
    */
@@ -100,16 +100,17 @@ gtorch_stream_class_init (GTorchStreamClass *klass)
 static void
 gtorch_stream_init (GTorchStream *self)
 {
-  self->device = gtorch_device_cpu (); /* a bare one, as bindings make it, works in its caller */
+  self->device =
+      gtorch_device_cpu (); /* a stream constructed by a binding does its work in the caller */
 }
 
 /**
  * gtorch_stream_new:
- * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
- * @priority: 0 is normal, smaller numbers go first where the device can do that
+ * @device: (nullable): a device, or %NULL for this thread's current device
+ * @priority: 0 is normal, smaller numbers go first where the device supports it
  * @error: return location for an error
  *
- * Makes a queue of its own.
+ * Creates a stream with its own queue.
  *
  * Returns: (transfer full): a new stream, or %NULL
  *
@@ -129,14 +130,14 @@ gtorch_stream_new (GTorchDevice *device, gint priority, GError **error)
  * @handle: (nullable): a queue of the device's driver, for CUDA a `CUstream`
  * @error: return location for an error
  *
- * Makes a stream of a queue that another library has made, so that GTorch's work can be put into it.
- * Several streams may stand for one queue. %NULL means the driver's default queue (stream 0).
+ * Wraps a queue that another library has created, so that GTorch can enqueue work on it. Several streams
+ * may wrap the same queue. %NULL is the driver's default queue (stream 0).
  *
- * The queue stays its maker's: it must exist for as long as there are streams of it, tensors that were
- * used on them, and graphs that were replayed on them.
+ * The caller keeps ownership of the queue, which must exist as long as there are streams that wrap it,
+ * tensors that were used on them, and graphs that were replayed on them.
  *
  * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
- *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *   such queues (for example the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
  *
  * Since: 0.1
  */
@@ -151,19 +152,19 @@ gtorch_stream_new_external (GTorchDevice *device, gpointer handle, GError **erro
 /**
  * gtorch_stream_new_from_address:
  * @device: a device
- * @address: what [method@Stream.get_address] gives, or another library's number of a queue
+ * @address: the result of [method@Stream.get_address], or another library's handle of a queue as a number
  * @error: return location for an error
  *
- * Makes a stream of a queue that another library has made, for languages that have no pointers.
+ * Wraps a queue that another library has created, for languages without pointers.
  *
  * ```python
  * theirs = GTorch.Stream.new_from_address(device, torch.cuda.current_stream().cuda_stream)
  * ```
  *
- * The same holds for it as for a `gtorch_stream_new_external ()`.
+ * See `gtorch_stream_new_external ()` for how long the queue must exist.
  *
  * Returns: (transfer full): a new stream, or %NULL with %GTORCH_ERROR_NOT_SUPPORTED if the device has no
- *   such queues (as the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
+ *   such queues (for example the CPU), %GTORCH_ERROR_DEVICE_MISMATCH if this one belongs to another device
  *
  * Since: 0.1
  */
@@ -177,12 +178,12 @@ gtorch_stream_new_from_address (GTorchDevice *device, gsize address, GError **er
  * gtorch_stream_get_handle: (skip)
  * @self: a stream
  *
- * Gets the queue behind the stream for use with another library; for CUDA a `CUstream`. It is valid as
- * long as the stream is. What that library does with tensors must be told to
- * [method@Tensor.record_stream] if the stream is not the one on which they were made.
+ * Gets the native queue of the stream for use with another library; for CUDA a `CUstream`. It is valid as
+ * long as the stream is. If that library uses tensors that were created on another stream, call
+ * [method@Tensor.record_stream] for them.
  *
- * Returns: (transfer none) (nullable): the handle; %NULL where there is none, and for the driver's
- *   default queue
+ * Returns: (transfer none) (nullable): the handle; %NULL if there is none, and for the driver's default
+ *   queue
  *
  * Since: 0.1
  */
@@ -199,9 +200,9 @@ gtorch_stream_get_handle (GTorchStream *self)
  * gtorch_stream_get_address:
  * @self: a stream
  *
- * Gets what [method@Stream.get_handle] does as a number, for languages that have no pointers.
+ * Gets the result of [method@Stream.get_handle] as a number, for languages without pointers.
  *
- * Returns: the address; 0 where there is none, and for the driver's default queue
+ * Returns: the address; 0 if there is no handle, and for the driver's default queue
  *
  * Since: 0.1
  */
@@ -215,7 +216,7 @@ gtorch_stream_get_address (GTorchStream *self)
  * gtorch_stream_get_device:
  * @self: a stream
  *
- * Gets the device that does the work.
+ * Gets the device of the stream.
  *
  * Returns: (transfer none): the device
  *
@@ -232,7 +233,7 @@ gtorch_stream_get_device (GTorchStream *self)
  * gtorch_stream_get_priority:
  * @self: a stream
  *
- * Gets the priority that the stream was made with.
+ * Gets the priority that the stream was created with.
  *
  * Returns: the priority
  *
@@ -266,9 +267,9 @@ gtorch_stream_is_default (GTorchStream *self)
  * gtorch_stream_get_auto_sync:
  * @self: a stream
  *
- * Tells whether operations of the stream wait for those of other streams.
+ * Tells whether operations of the stream wait for earlier work of the device's other streams.
  *
- * Returns: %TRUE if so; %FALSE at first
+ * Returns: %TRUE if so; %FALSE by default
  *
  * Since: 0.1
  */
@@ -284,13 +285,13 @@ gtorch_stream_get_auto_sync (GTorchStream *self)
  * @self: a stream
  * @auto_sync: whether to wait
  *
- * Lets operations of the stream begin only when everything is done that the device's other streams
- * were given before them, as if [method@Stream.wait_stream] were called each time.
+ * Sets whether operations of the stream wait for all earlier work of the device's other streams, as if
+ * [method@Stream.wait_stream] were called each time.
  *
- * Streams whose work meets in one place are safe that way without another word: nothing on this stream
- * reads too early what others compute, or overwrites what they still read. Other streams do not wait
- * for this one unless they have the property, too. What could overlap with other streams no longer does.
- * A stream that captures a graph does not wait.
+ * This makes a stream safe on which the work of several others meets: it neither reads too early what
+ * others compute, nor overwrites what they still read. Other streams do not wait for this one unless they
+ * have the property, too. Its work no longer overlaps with that of other streams. A stream that captures a
+ * graph does not wait.
  *
  * Since: 0.1
  */
@@ -306,20 +307,24 @@ gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
 }
 
 static gboolean
-is_idle (GTorchStream *self)
+look_whether_idle (gpointer data, GCancellable *cancellable, gboolean *is_over, GError **error)
 {
+  GTorchStream *self = data;
+  GTorchTimeline *timeline = self->timeline;
+
   if (GTORCH_STREAM_GET_CLASS (self)->is_idle != NULL)
-    return GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
-  return self->timeline == NULL
-         || gtorch_timeline_completed (self->timeline) >= gtorch_timeline_submitted (self->timeline)
-         || self->timeline->is_orphan;
+    *is_over = GTORCH_STREAM_GET_CLASS (self)->is_idle (self);
+  else
+    *is_over = timeline == NULL || timeline->is_orphan
+               || gtorch_timeline_completed (timeline) >= gtorch_timeline_submitted (timeline);
+  return *is_over;
 }
 
 /**
  * gtorch_stream_is_idle:
  * @self: a stream
  *
- * Tells, without waiting, whether everything that was queued is done.
+ * Tells, without waiting, whether all enqueued work is done.
  *
  * Returns: %TRUE if so
  *
@@ -328,19 +333,16 @@ is_idle (GTorchStream *self)
 gboolean
 gtorch_stream_is_idle (GTorchStream *self)
 {
-  g_auto (GTorchHostWait) wait = { NULL };
-
   g_return_val_if_fail (GTORCH_IS_STREAM (self), TRUE);
-  wait = gtorch_observe_host_wait (self->device, gtorch_stream_get_queue (self));
-  wait.is_over = is_idle (self);
-  return wait.is_over;
+  return gtorch_host_wait (self->device, gtorch_stream_get_queue (self), look_whether_idle, self,
+                           NULL, NULL);
 }
 
 /**
  * gtorch_stream_is_capturing:
  * @self: a stream
  *
- * Tells whether operations on the stream are recorded in a graph instead of being done.
+ * Tells whether operations on the stream are recorded in a graph instead of being executed.
  *
  * Returns: %TRUE if so
  *
@@ -357,12 +359,12 @@ gtorch_stream_is_capturing (GTorchStream *self)
 
 /**
  * gtorch_stream_get_current:
- * @device: (nullable): a device, or %NULL for the one that this thread has chosen last
+ * @device: (nullable): a device, or %NULL for this thread's current device
  *
- * Gets the stream that operations of this thread on the device go to.
+ * Gets the stream on which operations of this thread on the device run.
  *
- * A thread chooses a device by making it, or a stream of it, current, or by making it its default one
- * with a [struct@DefaultDeviceGuard]; until then it is the default device of the process.
+ * The current device of a thread is the one that it made current last, itself or by one of its streams, or
+ * by a [struct@DefaultDeviceGuard]; until then it is the default device of the process.
  *
  * Returns: (transfer none): the stream
  *
@@ -384,10 +386,10 @@ gtorch_stream_get_current (GTorchDevice *device)
  * gtorch_stream_set_current:
  * @stream: a stream
  *
- * Makes operations of this thread on the stream's device go to it, and its device the current one
- * of its type. The current streams of other devices stay as they are.
+ * Makes operations of this thread on the stream's device run on the stream, and makes the device the
+ * current one of its type. The current streams of other devices do not change.
  *
- * This lasts until another one is set, and within a [struct@StreamGuard] no longer than that does.
+ * This lasts until another stream is set; inside a [struct@StreamGuard] only until the guard ends.
  *
  * Since: 0.1
  */
@@ -410,12 +412,12 @@ gtorch_stream_set_current (GTorchStream *stream)
 /**
  * gtorch_stream_run:
  * @self: a stream
- * @func: (scope call) (closure user_data): what to do
- * @user_data: given to @func
+ * @func: (scope call) (closure user_data): the function to call
+ * @user_data: passed to @func
  * @error: return location for an error
  *
- * Calls @func in this thread with the stream and its device as the current ones, and goes back to the
- * former ones.
+ * Calls @func in this thread with the stream and its device as the current ones, and restores the former
+ * ones.
  *
  * Returns: what @func returned
  *
@@ -437,7 +439,7 @@ gtorch_stream_run (GTorchStream *self, GTorchStreamFunc func, gpointer user_data
   return gtorch_callback_ended ("stream_run", success, local, error);
 }
 
-/* --- order --- */
+/* --- ordering --- */
 
 gpointer
 gtorch_stream_get_queue (GTorchStream *stream)
@@ -459,7 +461,7 @@ refuse_in_capture (GTorchStream *self, GError **error)
   return TRUE;
 }
 
-/* Not so the CPU's default one, which works where it is called. */
+/* Returns whether the stream has a queue; the CPU's default stream has none. */
 static gboolean
 has_queue (GTorchStream *self)
 {
@@ -467,9 +469,43 @@ has_queue (GTorchStream *self)
 }
 
 static void
-wait_here (GTorchTimeline *timeline, guint64 seq, gpointer data)
+joined (GTorchStream *stream, gpointer queue)
+{
+  gtorch_observe_join (stream, queue);
+}
+
+static void
+wait_here (GTorchTimeline *timeline, guint64 seq, gpointer stream)
 {
   gtorch_timeline_wait (timeline, G_MAXUINT64, NULL, NULL);
+}
+
+typedef struct
+{
+  GTorchTimeline *timeline;
+  guint64 seq;
+} Place;
+
+static gboolean
+await_place (gpointer data, GError **error)
+{
+  const Place *place = data;
+
+  return gtorch_timeline_wait (place->timeline, place->seq, NULL, error)
+         && gtorch_timeline_check_work (place->timeline, place->seq, error);
+}
+
+static void
+come_after (GTorchTimeline *timeline, guint64 seq, gpointer stream)
+{
+  Place *place;
+
+  joined (stream, timeline); /* what an idle one had is done, and comes before as well */
+  if (gtorch_timeline_completed (timeline) >= seq)
+    return;
+  place = g_new (Place, 1);
+  *place = (Place){ timeline, seq };
+  GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, await_place, place, g_free);
 }
 
 gboolean
@@ -481,9 +517,22 @@ gtorch_stream_join_others (GTorchDevice *device, GError **error)
       || __atomic_load_n (&stream->capture, __ATOMIC_ACQUIRE) != NULL)
     return TRUE;
   if (GTORCH_STREAM_GET_CLASS (stream)->join_all != NULL)
-    return GTORCH_STREAM_GET_CLASS (stream)->join_all (stream, error);
-  gtorch_timelines_foreach_busy (device, NULL, wait_here, NULL);
+    return GTORCH_STREAM_GET_CLASS (stream)->join_all (stream, joined, error);
+  if (stream->timeline != NULL && G_UNLIKELY (stream->timeline->is_orphan))
+    return gtorch_fork_refuse_stream (error);
+  gtorch_timelines_foreach (device, stream->timeline,
+                            stream->timeline != NULL ? come_after : wait_here, stream);
   return TRUE;
+}
+
+gboolean
+gtorch_stream_order_storage (GTorchStream *stream, GTorchDevice *device, GTorchStorage *storage,
+                             GError **error)
+{
+  GTorchDeviceClass *klass = GTORCH_DEVICE_GET_CLASS (device);
+
+  return klass->order_storage == NULL
+         || klass->order_storage (device, storage, stream, joined, error);
 }
 
 void
@@ -542,9 +591,9 @@ gtorch_stream_wait_fence (GTorchStream *stream, GTorchFence *fence, GError **err
  * @self: a stream
  * @error: return location for an error
  *
- * Reports, without waiting, an error of work that was done in the meantime.
+ * Reports, without waiting, an error of work that has been done since the last report.
  *
- * Returns: %TRUE if there was none
+ * Returns: %TRUE if there was no error
  *
  * Since: 0.1
  */
@@ -557,13 +606,19 @@ gtorch_stream_check (GTorchStream *self, GError **error)
   return self->timeline == NULL || gtorch_timeline_report (self->timeline, error);
 }
 
+static gboolean
+wait_for_queue (gpointer self, GCancellable *cancellable, gboolean *is_over, GError **error)
+{
+  return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, is_over, error);
+}
+
 /**
  * gtorch_stream_synchronize:
  * @self: a stream
- * @cancellable: (nullable): stops the waiting, not the work
+ * @cancellable: (nullable): cancels the wait, not the work
  * @error: return location for an error
  *
- * Waits until everything that was queued until now is done.
+ * Waits until all work enqueued so far is done.
  *
  * In a program with a main loop prefer [method@Stream.synchronize_async].
  *
@@ -580,7 +635,8 @@ gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError
   if (g_cancellable_set_error_if_cancelled (cancellable, error) || refuse_in_capture (self, error))
     return FALSE;
   if (GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL)
-    return GTORCH_STREAM_GET_CLASS (self)->synchronize (self, cancellable, error);
+    return gtorch_host_wait (self->device, gtorch_stream_get_queue (self), wait_for_queue, self,
+                             cancellable, error);
   if (self->timeline == NULL)
     return TRUE;
   return gtorch_timeline_wait (self->timeline, G_MAXUINT64, cancellable, error)
@@ -590,11 +646,11 @@ gtorch_stream_synchronize (GTorchStream *self, GCancellable *cancellable, GError
 /**
  * gtorch_stream_synchronize_async:
  * @self: a stream
- * @cancellable: (nullable): stops the waiting, not the work
- * @callback: (nullable) (scope async) (closure user_data): called when all is done
- * @user_data: given to @callback
+ * @cancellable: (nullable): cancels the wait, not the work
+ * @callback: (nullable) (scope async) (closure user_data): called when the work is done
+ * @user_data: passed to @callback
  *
- * Waits in the main loop for everything that was queued until now. Costs no time while it waits.
+ * Waits asynchronously until all work enqueued so far is done. Waiting uses no CPU time.
  *
  * Since: 0.1
  */
@@ -629,12 +685,12 @@ gtorch_stream_synchronize_async (GTorchStream *self, GCancellable *cancellable,
 /**
  * gtorch_stream_synchronize_finish:
  * @self: a stream
- * @result: what the callback got
+ * @result: the result that the callback was given
  * @error: return location for an error
  *
- * Ends [method@Stream.synchronize_async].
+ * Finishes [method@Stream.synchronize_async].
  *
- * Returns: as [method@Stream.synchronize]
+ * Returns: like [method@Stream.synchronize]
  *
  * Since: 0.1
  */
@@ -653,7 +709,7 @@ gtorch_stream_synchronize_finish (GTorchStream *self, GAsyncResult *result, GErr
  * @self: a stream
  * @error: return location for an error
  *
- * Makes an event, without timing, that is done when everything queued until now is.
+ * Creates an event, without timing, that is done when all work enqueued so far is done.
  *
  * Returns: (transfer full): a new event, or %NULL
  *
@@ -675,14 +731,13 @@ gtorch_stream_record_event (GTorchStream *self, GError **error)
  * @event: an event
  * @error: return location for an error
  *
- * Lets work that is queued from now on begin only when @event is done. The call does not wait,
- * unless the stream is the CPU's default one, which has no queue. An event that was never recorded
- * counts as done.
+ * Makes work that is enqueued from now on wait for @event. The call does not block, unless the stream is
+ * the CPU's default one, which has no queue. An event that was never recorded counts as done.
  *
- * A stream that waits for an event recorded in a capture takes part in the capture; it must be
- * waited for by the first stream before the capture ends.
+ * A stream that waits for an event recorded in a capture joins the capture; the first stream of the capture
+ * must wait for it before the capture ends.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture does not allow it
  *
  * Since: 0.1
  */
@@ -708,9 +763,9 @@ gtorch_stream_wait_event (GTorchStream *self, GTorchEvent *event, GError **error
  * @other: another stream
  * @error: return location for an error
  *
- * Lets work that is queued from now on begin only when what @other has in its queue now is done.
+ * Makes work that is enqueued from now on wait for the work now in the queue of @other.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture forbids it
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_CAPTURE if a capture does not allow it
  *
  * Since: 0.1
  */
@@ -732,7 +787,7 @@ gtorch_stream_wait_stream (GTorchStream *self, GTorchStream *other, GError **err
   return result;
 }
 
-/* --- what a thread has made current --- */
+/* --- changes of the current stream --- */
 
 void
 gtorch_change_slot (GTorchChange *self, guint slot, GTorchStream *stream)

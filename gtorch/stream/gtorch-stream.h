@@ -16,10 +16,10 @@ typedef struct _GTorchStreamClass GTorchStreamClass;
 /**
  * GTorchStreamFunc:
  * @stream: the stream, which is the thread's current one
- * @user_data: what was given with the function
+ * @user_data: the data that was passed with the function
  * @error: return location for an error
  *
- * Does some work with a stream as the current one.
+ * A function that runs with a stream as the current one.
  *
  * Returns: %TRUE on success
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The numbers by which work on queues is known. */
+/* Timelines: numbers that identify the work on queues. */
 
 #include "config.h"
 
@@ -12,10 +12,11 @@ static GMutex list_lock;
 GTORCH_FORK_LOCK (list_lock);
 static GTorchTimeline *timelines;
 
-/* How many streams may be gone with errors that nobody has asked for; synchronizing with the device does. */
+/* The maximum number of released timelines that are kept because nobody has read their error. Synchronising
+ * the device reports them. */
 #define MAX_UNHEARD 8
-/* Of one queue. Beyond that the two oldest become one, and what was done between them counts as left out, if
- * nobody has looked at it since: rather an error too much than elements that nobody computed. */
+/* The number of failures kept per queue. Beyond it the two oldest are merged, and work between them counts
+ * as skipped if it is checked later: an undue error is better than elements that were not computed. */
 #define MAX_FAILURES 1024
 
 GTorchTimeline *
@@ -49,12 +50,13 @@ gtorch_timeline_new (GTorchDevice *device)
   timeline->in_use = TRUE;
   g_mutex_unlock (&list_lock);
   if (!gtorch_timeline_report (timeline, &error))
-    g_warning ("a stream is gone whose work has failed, and nobody has asked for the error: %s",
+    g_warning ("the work of a stream that no longer exists has failed, and nobody has "
+               "asked for the error: %s",
                error->message);
   return timeline;
 }
 
-/* In the child of a fork: the threads of those that are in use are not there. */
+/* Runs in the child of a fork, where the threads of the timelines in use do not exist. */
 static void
 make_orphans (void)
 {
@@ -69,7 +71,7 @@ void
 gtorch_timeline_release (GTorchTimeline *timeline)
 {
   g_mutex_lock (&list_lock);
-  timeline->in_use = timeline->is_orphan; /* its numbers have come to a halt */
+  timeline->in_use = timeline->is_orphan; /* not reused: the numbers of an orphan do not advance */
   g_mutex_unlock (&list_lock);
 }
 
@@ -99,7 +101,7 @@ last_failure (GTorchTimeline *timeline)
   return &g_array_index (timeline->failures, GTorchFailure, timeline->failures->len - 1);
 }
 
-/* Somebody is told; what has been queued until now stays left out. */
+/* Marks the last failure as reported; what was submitted until now remains skipped. */
 static void
 tell (GTorchTimeline *timeline)
 {
@@ -131,8 +133,30 @@ on_cancelled (GCancellable *cancellable, gpointer data)
   g_mutex_unlock (&timeline->lock);
 }
 
+guint64
+gtorch_timeline_add_copy (GTorchTimeline *timeline, GTorchStream *stream, gboolean is_only)
+{
+  guint64 seq;
+
+  g_mutex_lock (&timeline->lock);
+  seq = timeline->submitted + 1;
+  __atomic_store_n (&timeline->submitted, seq, __ATOMIC_RELEASE);
+  g_mutex_unlock (&timeline->lock);
+  gtorch_observe_host_copy (timeline, stream, is_only);
+  return seq;
+}
+
+gboolean
+gtorch_host_wait (GTorchDevice *device, gpointer queue, GTorchWaitFunc func, gpointer data,
+                  GCancellable *cancellable, GError **error)
+{
+  g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (device, queue);
+
+  return func (data, cancellable, &wait.is_over, error);
+}
+
 static gboolean
-timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
+wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
   gboolean (*wait) (GTorchTimeline *, guint64, GCancellable *, GError **);
   gulong id = 0;
@@ -156,18 +180,31 @@ timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
          || !g_cancellable_set_error_if_cancelled (cancellable, error);
 }
 
+typedef struct
+{
+  GTorchTimeline *timeline;
+  guint64 seq;
+} Place;
+
+static gboolean
+wait_for_place (gpointer data, GCancellable *cancellable, gboolean *is_over, GError **error)
+{
+  const Place *place = data;
+
+  *is_over = wait_for_seq (place->timeline, place->seq, cancellable, error);
+  return *is_over;
+}
+
 gboolean
 gtorch_timeline_wait (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable,
                       GError **error)
 {
-  if (seq == G_MAXUINT64 || gtorch_timeline_is_of_copies (timeline))
-    {
-      g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (timeline->device, timeline);
+  Place place = { timeline, seq };
 
-      wait.is_over = timeline_wait (timeline, seq, cancellable, error);
-      return wait.is_over;
-    }
-  return timeline_wait (timeline, seq, cancellable, error);
+  if (seq == G_MAXUINT64 || gtorch_timeline_is_of_copies (timeline))
+    return gtorch_host_wait (timeline->device, timeline, wait_for_place, &place, cancellable,
+                             error);
+  return wait_for_seq (timeline, seq, cancellable, error);
 }
 
 gboolean
@@ -188,7 +225,7 @@ gtorch_timeline_report (GTorchTimeline *timeline, GError **error)
   return FALSE;
 }
 
-/* Under the lock: the failure that the work has part in, or NULL. */
+/* Returns the failure whose range contains the work, or NULL; called with the lock held. */
 static GTorchFailure *
 find_failure (GTorchTimeline *timeline, guint64 seq)
 {
@@ -245,23 +282,18 @@ gtorch_timeline_report_work (GTorchTimeline *timeline, guint64 seq, GError **err
 }
 
 void
-gtorch_timelines_foreach_busy (GTorchDevice *device, GTorchTimeline *except,
-                               void (*func) (GTorchTimeline *timeline, guint64 seq, gpointer data),
-                               gpointer data)
+gtorch_timelines_foreach (GTorchDevice *device, GTorchTimeline *except,
+                          void (*func) (GTorchTimeline *timeline, guint64 seq, gpointer data),
+                          gpointer data)
 {
   GTorchTimeline *timeline;
 
   g_mutex_lock (&list_lock);
   timeline = timelines;
   g_mutex_unlock (&list_lock);
-  for (; timeline != NULL; timeline = timeline->next) /* only ever grows at the head */
-    {
-      guint64 seq = gtorch_timeline_submitted (timeline);
-
-      if (timeline->device == device && timeline != except && !timeline->is_orphan
-          && gtorch_timeline_completed (timeline) < seq)
-        func (timeline, seq, data);
-    }
+  for (; timeline != NULL; timeline = timeline->next) /* the list only grows at the head */
+    if (timeline->device == device && timeline != except && !timeline->is_orphan)
+      func (timeline, gtorch_timeline_submitted (timeline), data);
 }
 
 gboolean
@@ -273,7 +305,7 @@ gtorch_timelines_synchronize (GTorchDevice *device, GCancellable *cancellable, G
   g_mutex_lock (&list_lock);
   timeline = timelines;
   g_mutex_unlock (&list_lock);
-  for (; timeline != NULL; timeline = timeline->next) /* only ever grows at the head */
+  for (; timeline != NULL; timeline = timeline->next) /* the list only grows at the head */
     {
       if (timeline->device != device || timeline->is_orphan)
         continue;

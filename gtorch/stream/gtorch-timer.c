@@ -19,8 +19,8 @@
  *
  * Measures how long the work of a stream takes.
  *
- * A clock of the host tells when operations were enqueued, not when they were done. A timer puts an
- * event before and one behind them, and gives the time that the device saw pass in between.
+ * A clock of the host tells when operations were enqueued, not when they were done. A timer records an
+ * event before and one after them, and returns the time between them as measured by the device.
  *
  * ```c
  * g_autoptr (GTorchTimer) timer = gtorch_timer_new (NULL);
@@ -31,8 +31,8 @@
  * g_print ("%.3f ms\n", gtorch_timer_stop (timer, NULL, &error));
  * ```
  *
- * In a program with a main loop [method@Timer.stop_async] waits without blocking it. A timer belongs
- * to one thread.
+ * In a program with a main loop [method@Timer.stop_async] waits without blocking it. A timer must be used
+ * in one thread only.
  *
  * Since: 0.1
  */
@@ -40,7 +40,7 @@
 struct _GTorchTimer
 {
   GObject parent_instance;
-  GTorchStream *stream; /* NULL: the one that is current when it starts */
+  GTorchStream *stream; /* NULL: the stream that is current when the timer starts */
   GTorchStream *used;
   GTorchEvent *start;
   gdouble elapsed_ms;
@@ -74,7 +74,7 @@ static const GTorchField fields[] = {
   /**
    * GTorchTimer:elapsed-ms:
    *
-   * What was measured last, in milliseconds; NaN before.
+   * The last measured time in milliseconds; NaN before the first measurement.
    *
    * Since: 0.1
    */
@@ -102,7 +102,7 @@ gtorch_timer_init (GTorchTimer *self)
  * @stream: (nullable): the stream whose work is measured, or %NULL for the one that is current when
  *   the timer starts
  *
- * Makes a timer.
+ * Creates a timer.
  *
  * Returns: (transfer full): a new timer
  *
@@ -119,7 +119,7 @@ gtorch_timer_new (GTorchStream *stream)
  * gtorch_timer_get_stream:
  * @self: a timer
  *
- * Gets the stream that the timer was made for.
+ * Gets the stream that the timer was created for.
  *
  * Returns: (transfer none) (nullable): the stream, or %NULL
  *
@@ -137,7 +137,7 @@ gtorch_timer_get_stream (GTorchTimer *self)
  * @self: a timer
  * @error: return location for an error
  *
- * Begins behind what is in the stream's queue now. A timer that has begun begins anew.
+ * Starts after the work that is in the stream's queue now. A timer that is running is restarted.
  *
  * Returns: %TRUE on success
  *
@@ -188,11 +188,11 @@ take_time (GTorchTimer *self, GTorchEvent *start, GTorchEvent *end, GError **err
 /**
  * gtorch_timer_stop:
  * @self: a timer that was started
- * @cancellable: (nullable): stops the waiting, not the work
+ * @cancellable: (nullable): cancels the wait, not the work
  * @error: return location for an error
  *
- * Ends behind what is in the stream's queue now, and waits for that. The timer can be stopped again, for
- * the time from the same start.
+ * Stops after the work that is in the stream's queue now, and waits for that. The timer can be stopped
+ * again, to measure from the same start.
  *
  * Returns: milliseconds since the start; NaN with %GTORCH_ERROR_INVALID if it was not started, with
  *   the error of the work, %G_IO_ERROR_CANCELLED, or %GTORCH_ERROR_CAPTURE
@@ -232,11 +232,11 @@ end_passed (GObject *object, GAsyncResult *result, gpointer data)
 /**
  * gtorch_timer_stop_async:
  * @self: a timer that was started
- * @cancellable: (nullable): stops the waiting, not the work
+ * @cancellable: (nullable): cancels the wait, not the work
  * @callback: (nullable) (scope async) (closure user_data): called when the time is known
- * @user_data: given to @callback
+ * @user_data: passed to @callback
  *
- * Ends behind what is in the stream's queue now, and waits for that in the main loop.
+ * Stops after the work that is in the stream's queue now, and waits for that asynchronously.
  *
  * Since: 0.1
  */
@@ -266,12 +266,12 @@ gtorch_timer_stop_async (GTorchTimer *self, GCancellable *cancellable, GAsyncRea
 /**
  * gtorch_timer_stop_finish:
  * @self: a timer
- * @result: what the callback got
+ * @result: the result that the callback was given
  * @error: return location for an error
  *
- * Ends [method@Timer.stop_async].
+ * Finishes [method@Timer.stop_async].
  *
- * Returns: as [method@Timer.stop]
+ * Returns: like [method@Timer.stop]
  *
  * Since: 0.1
  */
@@ -289,9 +289,9 @@ gtorch_timer_stop_finish (GTorchTimer *self, GAsyncResult *result, GError **erro
  * gtorch_timer_get_elapsed_ms:
  * @self: a timer
  *
- * Gets what was measured last.
+ * Gets the last measured time.
  *
- * Returns: milliseconds; NaN if nothing was measured yet
+ * Returns: milliseconds; NaN before the first measurement
  *
  * Since: 0.1
  */

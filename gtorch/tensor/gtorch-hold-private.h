@@ -41,6 +41,9 @@ void gtorch_holds_unregister (void);
 
 /* Frees the storage of impl as soon as no call holds it. */
 void gtorch_impl_release (GTorchImpl *impl);
+/* Lets each of impls refer to the elements of its entry of data, with geometry, dtype and device. Returns
+ * FALSE, and changes none, if a call holds one of impls or if one was released. The caller must hold data. */
+gboolean gtorch_impls_set_data (GTorchImpl *const *impls, GTorchImpl *const *data, guint n);
 
 /* Returns the token for gtorch_unhold (). Entries of impls may be NULL. The caller must check
  * gtorch_impl_is_released () for each before it uses the storage, or call gtorch_hold () instead. */

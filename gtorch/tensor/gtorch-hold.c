@@ -12,7 +12,7 @@
 #include <linux/membarrier.h>
 #endif
 
-#include "autograd/gtorch-autograd-private.h"
+#include "tensor/gtorch-recorder-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "base/gtorch-fork-private.h"
 #include "tensor/gtorch-hold-private.h"
@@ -180,10 +180,10 @@ take (Pending *entry)
 static void
 drop (Pending *entry)
 {
-  g_clear_pointer (&entry->autograd, gtorch_autograd_destroy);
+  g_clear_pointer (&entry->autograd, gtorch_recorder->destroy);
   g_clear_pointer (&entry->storage, gtorch_storage_unref);
   if (entry->impl != NULL && entry->impl->autograd != NULL)
-    gtorch_grad_drop_graph (entry->impl);
+    gtorch_recorder->drop_graph (entry->impl);
   g_clear_pointer (&entry->impl, gtorch_impl_unref);
 }
 
@@ -211,6 +211,32 @@ gtorch_impl_release (GTorchImpl *impl)
     }
   g_mutex_unlock (&lock);
   drop (&entry);
+}
+
+gboolean
+gtorch_impls_set_data (GTorchImpl *const *impls, GTorchImpl *const *data, guint n)
+{
+  g_autofree GTorchStorage **former = g_new0 (GTorchStorage *, n);
+  gboolean are_free = TRUE;
+  guint i;
+
+  g_mutex_lock (&lock);
+  if (all_holds != NULL && (all_holds != gtorch_thread.holds || all_holds->next != NULL))
+    barrier_everywhere ();
+  for (i = 0; i < n && are_free; i++)
+    are_free = impls[i] == data[i] || (!gtorch_impl_is_released (impls[i]) && !is_held (impls[i]));
+  for (i = 0; i < n && are_free; i++)
+    if (impls[i] != data[i])
+      {
+        former[i] = impls[i]->storage;
+        gtorch_impl_set_geometry (impls[i], data[i]);
+        impls[i]->storage = gtorch_storage_ref (data[i]->storage);
+      }
+  g_mutex_unlock (&lock);
+  for (i = 0; i < n; i++)
+    if (former[i] != NULL)
+      gtorch_storage_unref (former[i]);
+  return are_free;
 }
 
 void

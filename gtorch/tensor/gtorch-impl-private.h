@@ -68,6 +68,9 @@ GTorchImpl *gtorch_impl_new_number (gdouble value);
 GTorchImpl *gtorch_impl_new_int (gint64 value);
 GTorchImpl *gtorch_impl_new_bool (gboolean value);
 
+/* Copies the geometry, the dtype and the device of another tensor; the storage is the caller's. */
+void gtorch_impl_set_geometry (GTorchImpl *impl, const GTorchImpl *from);
+
 GTorchImpl *gtorch_impl_ref (GTorchImpl *impl);
 void gtorch_impl_unref (GTorchImpl *impl);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchImpl, gtorch_impl_unref)
@@ -156,5 +159,7 @@ gtorch_impl_n_bytes (const GTorchImpl *impl)
 GTorchTensor *gtorch_tensor_wrap (GTorchImpl *impl) G_GNUC_WARN_UNUSED_RESULT;
 /* Borrowed. */
 GTorchImpl *gtorch_tensor_get_impl (GTorchTensor *tensor);
+/* Returns a new contiguous, uninitialised tensor in pinned memory; fails if the limit is exceeded. */
+GTorchImpl *gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError **error);
 
 G_END_DECLS

@@ -10,8 +10,9 @@
 
 #include "tensor/gtorch-impl-private.h"
 
-#include "autograd/gtorch-autograd-private.h"
+#include "tensor/gtorch-recorder-private.h"
 #include "device/gtorch-device-private.h"
+#include "memory/gtorch-pinned-private.h"
 
 /* --- impls --- */
 
@@ -71,7 +72,7 @@ static void
 impl_free (GTorchImpl *impl)
 {
   if (impl->autograd != NULL)
-    gtorch_autograd_free (impl);
+    g_clear_pointer (&impl->autograd, gtorch_recorder->destroy);
   if (impl->storage != NULL)
     gtorch_storage_unref (impl->storage);
   if (impl->shape != impl->inline_dims)
@@ -91,6 +92,37 @@ impl_free (GTorchImpl *impl)
     }
 #endif
   g_free (impl);
+}
+
+void
+gtorch_impl_set_geometry (GTorchImpl *impl, const GTorchImpl *from)
+{
+  const guint n = from->n_dims;
+
+  if (n != impl->n_dims)
+    {
+      if (impl->shape != impl->inline_dims)
+        g_free (impl->shape);
+      if (n <= GTORCH_INLINE_DIMS)
+        {
+          impl->shape = impl->inline_dims;
+          impl->strides = impl->inline_dims + GTORCH_INLINE_DIMS;
+        }
+      else
+        {
+          impl->shape = g_new (gint64, 2 * n);
+          impl->strides = impl->shape + n;
+        }
+    }
+  memcpy (impl->shape, from->shape, n * sizeof (gint64));
+  memcpy (impl->strides, from->strides, n * sizeof (gint64));
+  impl->n_dims = n;
+  impl->dtype = from->dtype;
+  impl->device = from->device;
+  impl->offset = from->offset;
+  impl->numel = from->numel;
+  impl->is_contiguous = from->is_contiguous;
+  impl->is_silent_view = FALSE;
 }
 
 void
@@ -472,4 +504,23 @@ gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const g
   memcpy (shape, result, n * sizeof (gint64)); /* shape may be a or b itself */
   *n_dims = n;
   return TRUE;
+}
+
+GTorchImpl *
+gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError **error)
+{
+  gsize n_bytes = gtorch_dtype_size (dtype);
+  GTorchStorage *storage;
+  GTorchImpl *impl;
+  guint i;
+
+  for (i = 0; i < n_dims; i++)
+    if (!g_size_checked_mul (&n_bytes, n_bytes, shape[i]))
+      n_bytes = G_MAXSIZE; /* an expanded tensor may be larger than any memory */
+  storage = gtorch_pinned_memory->alloc (n_bytes, error);
+  if (storage == NULL)
+    return NULL;
+  impl = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
+  gtorch_storage_unref (storage);
+  return impl;
 }

@@ -8,14 +8,14 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-#include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "base/gtorch-field-private.h"
 #include "tensor/gtorch-scope-private.h"
 #include "stream/gtorch-stream-private.h"
-#include "tensor/gtorch-tensor-bytes-private.h"
-#include "cuda/memory/gtorch-host-allocator.h"
+#include "base/gtorch-references-private.h"
+#include "memory/gtorch-pinned-private.h"
+#include "tensor/gtorch-recorder-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -286,36 +286,6 @@ static const GTorchField fields[] = {
    */
   { "numel", GTORCH_PROPERTY_INT64 (gtorch_tensor_get_numel, NULL), .high = INFINITY },
   /**
-   * GTorchTensor:requires-grad: (getter get_requires_grad)
-   *
-   * Whether gradients flow to the tensor. An invalid value causes a warning;
-   * [method@Tensor.set_requires_grad] gives an error.
-   *
-   * Since: 0.1
-   */
-  { "requires-grad",
-    GTORCH_PROPERTY_BOOL (gtorch_tensor_get_requires_grad, gtorch_tensor_set_requires_grad) },
-  /**
-   * GTorchTensor:grad: (getter get_grad)
-   *
-   * The accumulated gradient. An invalid value causes a warning; [method@Tensor.set_grad] gives an error.
-   * A backward pass does not notify.
-   *
-   * Since: 0.1
-   */
-  { "grad",
-    GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type, gtorch_tensor_get_grad,
-                            gtorch_tensor_set_grad),
-    .is_full = TRUE },
-  /**
-   * GTorchTensor:is-leaf: (getter is_leaf)
-   *
-   * Whether the tensor is a leaf: no recorded operation has computed it.
-   *
-   * Since: 0.1
-   */
-  { "is-leaf", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_leaf, NULL), .value = TRUE },
-  /**
    * GTorchTensor:pinned: (getter is_pinned)
    *
    * Whether the elements are in pinned memory of the host; see [method@Tensor.pin_memory].
@@ -324,6 +294,24 @@ static const GTorchField fields[] = {
    */
   { "pinned", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_pinned, NULL) },
 };
+
+static void
+add_references (gpointer object, GTorchReferences *references)
+{
+  gtorch_references_add_impl (references, GTORCH_TENSOR (object)->impl);
+}
+
+static gboolean
+leads_nowhere (gpointer object, GTorchReferences *references)
+{
+  GTorchImpl *impl = GTORCH_TENSOR (object)->impl;
+
+  return impl == NULL || !gtorch_references_has_graph (references)
+         || __atomic_load_n (&impl->autograd, __ATOMIC_ACQUIRE) == NULL;
+}
+
+static GTorchReferencesType references_type = { .look = add_references,
+                                                .leads_nowhere = leads_nowhere };
 
 static void
 gtorch_tensor_class_init (GTorchTensorClass *klass)
@@ -336,6 +324,9 @@ gtorch_tensor_class_init (GTorchTensorClass *klass)
   object_class->dispose = gtorch_tensor_dispose;
   object_class->finalize = gtorch_tensor_finalize;
   GTORCH_FIELDS (klass, fields);
+  gtorch_recorder->install_properties (object_class);
+  references_type.type = GTORCH_TYPE_TENSOR;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
@@ -823,4 +814,26 @@ gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other)
   g_return_val_if_fail (GTORCH_IS_TENSOR (other), FALSE);
   return gtorch_tensor_unwrap (self)->storage != NULL
          && self->impl->storage == gtorch_tensor_unwrap (other)->storage;
+}
+
+/**
+ * gtorch_tensor_is_pinned:
+ * @self: a tensor
+ *
+ * Tells whether the elements are in pinned memory, as in results of [method@Tensor.pin_memory] and their
+ * views.
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_pinned (GTorchTensor *self)
+{
+  GTORCH_HOLD_TENSOR (self);
+  GTorchStorage *storage;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  storage = gtorch_tensor_unwrap (self)->storage;
+  return storage != NULL && gtorch_storage_is_pinned (storage);
 }

@@ -65,5 +65,7 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_is_released (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_is_pinned (GTorchTensor *self);
 
 G_END_DECLS

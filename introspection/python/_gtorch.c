@@ -837,7 +837,7 @@ PyInit__gtorch (void)
   self = PyModule_Create (&module);
   if (self != NULL && PyModule_AddObjectRef (self, "TensorMixin", (PyObject *) &gt_type) < 0)
     Py_CLEAR (self);
-  if (self != NULL && !gt_collect_init (self))
+  if (self != NULL && !(gt_collect_init (self) && gt_calls_init (self)))
     Py_CLEAR (self);
   return self;
 }

@@ -14,3 +14,16 @@ extern GQuark gt_wrapper_quark;
 
 /* Adds the functions of _gtorch_collect.c to the module. */
 gboolean gt_collect_init (PyObject *module);
+
+/* Adds the functions of _gtorch_calls.c to the module. */
+gboolean gt_calls_init (PyObject *module);
+
+/* Calls it with arguments, which are taken; NULL with the error. With NULL for the arguments it reports the
+ * exception that is set. */
+PyObject *gt_call (PyObject *function, PyObject *arguments, GError **error);
+
+/* Returns a new reference, or NULL if the value is no tensor. */
+GTorchTensor *gt_dup_tensor (PyObject *value);
+
+/* Releases a value of Python's, from any thread. */
+void gt_unref (gpointer data);

@@ -75,8 +75,8 @@ static PyTypeObject hook_type = {
   .tp_dealloc = hook_dealloc,
 };
 
-static void
-hook_unref (gpointer data)
+void
+gt_unref (gpointer data)
 {
   PyGILState_STATE state;
 
@@ -88,8 +88,8 @@ hook_unref (gpointer data)
 }
 
 /* Takes the arguments; NULL with the error. */
-static PyObject *
-call (PyObject *function, PyObject *arguments, GError **error)
+PyObject *
+gt_call (PyObject *function, PyObject *arguments, GError **error)
 {
   PyObject *result = arguments != NULL ? PyObject_CallObject (function, arguments) : NULL;
 
@@ -115,14 +115,14 @@ hook_call (gpointer data, GTorchTensor *tensor, GError **error)
 
   if (function == NULL) /* the collector has cleared it */
     Py_RETURN_NONE;
-  result = call (function, Py_BuildValue ("(N)", pygobject_new ((GObject *) tensor)), error);
+  result = gt_call (function, Py_BuildValue ("(N)", pygobject_new ((GObject *) tensor)), error);
   Py_DECREF (function);
   return result;
 }
 
 /* A new reference, or NULL if the value is no tensor. */
-static GTorchTensor *
-dup_tensor (PyObject *value)
+GTorchTensor *
+gt_dup_tensor (PyObject *value)
 {
   if (value == NULL || !PyObject_TypeCheck (value, pygobject_lookup_class (G_TYPE_OBJECT))
       || !GTORCH_IS_TENSOR (pygobject_get (value)))
@@ -135,7 +135,7 @@ call_gradient (GTorchTensor *grad, gpointer data, GError **error)
 {
   PyGILState_STATE state = PyGILState_Ensure ();
   PyObject *result = hook_call (data, grad, error);
-  GTorchTensor *changed = dup_tensor (result);
+  GTorchTensor *changed = gt_dup_tensor (result);
 
   Py_XDECREF (result);
   PyGILState_Release (state);
@@ -180,9 +180,9 @@ add_hook (PyObject *module, PyObject *args)
   if (accumulated)
     id =
         gtorch_tensor_register_post_accumulate_grad_hook ((GTorchTensor *) object, call_accumulated,
-                                                          hook, hook_unref, &error);
+                                                          hook, gt_unref, &error);
   else
-    id = gtorch_tensor_register_hook ((GTorchTensor *) object, call_gradient, hook, hook_unref,
+    id = gtorch_tensor_register_hook ((GTorchTensor *) object, call_gradient, hook, gt_unref,
                                       &error);
   if (pyg_error_check (&error))
     return NULL;
@@ -229,10 +229,10 @@ static GPtrArray *
 call_before (GTorchModule *module, GTorchTensor **inputs, gsize n, gpointer data, GError **error)
 {
   PyGILState_STATE state = PyGILState_Ensure ();
-  PyObject *result =
-      call (data,
-            Py_BuildValue ("(NN)", pygobject_new ((GObject *) module), inputs_to_tuple (inputs, n)),
-            error);
+  PyObject *result = gt_call (data,
+                              Py_BuildValue ("(NN)", pygobject_new ((GObject *) module),
+                                             inputs_to_tuple (inputs, n)),
+                              error);
   GPtrArray *others = NULL;
   Py_ssize_t i;
 
@@ -241,7 +241,7 @@ call_before (GTorchModule *module, GTorchTensor **inputs, gsize n, gpointer data
       others = g_ptr_array_new_with_free_func (g_object_unref);
       for (i = 0; i < PyList_GET_SIZE (result); i++)
         {
-          GTorchTensor *other = dup_tensor (PyList_GET_ITEM (result, i));
+          GTorchTensor *other = gt_dup_tensor (PyList_GET_ITEM (result, i));
 
           if (other != NULL)
             g_ptr_array_add (others, other);
@@ -258,11 +258,11 @@ call_after (GTorchModule *module, GTorchTensor **inputs, gsize n, GTorchTensor *
 {
   PyGILState_STATE state = PyGILState_Ensure ();
   PyObject *result =
-      call (data,
-            Py_BuildValue ("(NNN)", pygobject_new ((GObject *) module), inputs_to_tuple (inputs, n),
-                           pygobject_new ((GObject *) output)),
-            error);
-  GTorchTensor *other = dup_tensor (result);
+      gt_call (data,
+               Py_BuildValue ("(NNN)", pygobject_new ((GObject *) module),
+                              inputs_to_tuple (inputs, n), pygobject_new ((GObject *) output)),
+               error);
+  GTorchTensor *other = gt_dup_tensor (result);
 
   Py_XDECREF (result);
   PyGILState_Release (state);
@@ -283,8 +283,8 @@ add_module_hook (PyObject *self, PyObject *args)
   if (module == NULL)
     return NULL;
   Py_INCREF (function);
-  id = after ? gtorch_module_register_forward_hook (module, call_after, function, hook_unref)
-             : gtorch_module_register_forward_pre_hook (module, call_before, function, hook_unref);
+  id = after ? gtorch_module_register_forward_hook (module, call_after, function, gt_unref)
+             : gtorch_module_register_forward_pre_hook (module, call_before, function, gt_unref);
   return PyLong_FromUnsignedLongLong (id);
 }
 
@@ -292,7 +292,8 @@ static gboolean
 call_module (GTorchModule *module, gpointer data, GError **error)
 {
   PyGILState_STATE state = PyGILState_Ensure ();
-  PyObject *result = call (data, Py_BuildValue ("(N)", pygobject_new ((GObject *) module)), error);
+  PyObject *result =
+      gt_call (data, Py_BuildValue ("(N)", pygobject_new ((GObject *) module)), error);
   gboolean success = result != NULL;
 
   Py_XDECREF (result);
@@ -442,7 +443,7 @@ collecting (PyObject *module, PyObject *args)
   generation = PyDict_GetItemString (info, "generation");
   if (g_str_equal (phase, "start") && generation != NULL && PyLong_AsLong (generation) == 2)
     {
-      references = gtorch_references_new (find_proxy, add_handlers, hook_unref);
+      references = gtorch_references_new (find_proxy, add_handlers, gt_unref);
       is_reaching = FALSE;
     }
   Py_RETURN_NONE;

@@ -469,7 +469,7 @@ second_backward_error_names_operation_and_remedy (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
   g_assert_cmpstr (error->message, ==,
                    "backward of mul: what mul had saved was freed by an earlier backward: pass "
-                   "retain_graph to the first to go backward twice");
+                   "retain_graph to the first backward to call it twice");
 }
 
 /* --- asynchronous passes --- */

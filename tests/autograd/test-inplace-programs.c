@@ -567,7 +567,7 @@ step_new (Program *self)
     ((gdouble *) gtorch_impl_data (impl))[self->moved_element] += self->move;
   note (self, "t%u = new of shape %s", self->n_tensors, gtorch_impl_shape_str (impl));
   row = gtorch_op_clone (impl, NULL);
-  gtorch_autograd_free (row);
+  g_clear_pointer (&row->autograd, gtorch_autograd_destroy);
   add_result (self, impl, row);
   if (is_leaf)
     make_leaf (self, self->n_tensors - 1);
@@ -644,7 +644,7 @@ program_clear (Program *self)
   for (i = 0; i < self->n_tensors; i++)
     {
       /* a view that was a leaf may have a history that leads to it now: docs/autograd.md */
-      gtorch_autograd_free (self->tensors[i].impl);
+      g_clear_pointer (&self->tensors[i].impl->autograd, gtorch_autograd_destroy);
       gtorch_impl_unref (self->tensors[i].impl);
       gtorch_impl_unref (self->tensors[i].places);
     }

@@ -258,6 +258,78 @@ detaching_in_place_makes_a_leaf (void)
   g_assert_false (gtorch_tensor_get_requires_grad (y));
 }
 
+static void
+set_data_shares_the_elements (void)
+{
+  const gint64 deep[] = { 1, 2, 1, 3, 1, 1 };
+  const gint64 flat[] = { 3 };
+  g_autoptr (GTorchTensor) w = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) former = gtorch_tensor_mul (w, w, NULL);
+  g_autoptr (GTorchTensor) sum =
+      gtorch_tensor_sum (former, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_autoptr (GTorchTensor) many = gtorch_ones (deep, 6, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) few = gtorch_full (flat, 1, 5, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) twice = NULL, grad = NULL;
+
+  g_assert_true (gtorch_tensor_set_data (w, many, NULL));
+  g_assert_true (gtorch_tensor_shares_storage (w, many));
+  g_assert_cmpuint (gtorch_tensor_get_n_dims (w), ==, 6);
+  g_assert_cmpint (gtorch_tensor_get_dtype (w), ==, GTORCH_DTYPE_FLOAT32);
+  g_assert_true (gtorch_tensor_get_requires_grad (w));
+  g_assert_true (gtorch_tensor_is_leaf (w));
+  g_assert_true (gtorch_tensor_set_data (w, few, NULL));
+  g_assert_cmpuint (gtorch_tensor_get_n_dims (w), ==, 1);
+  g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (few, 2, NULL));
+  g_assert_cmpfloat (value (w, 2), ==, 10);
+
+  /* the product of before keeps the elements of before */
+  g_assert_cmpfloat (value (former, 2), ==, 9);
+  g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, NULL));
+  grad = gtorch_tensor_get_grad (w);
+  g_assert_cmpfloat (value (grad, 2), ==, 6);
+  twice = gtorch_tensor_mul_scalar (w, 2, NULL);
+  g_assert_cmpfloat (value (twice, 0), ==, 20);
+}
+
+static void
+set_data_refuses_what_is_no_leaf (void)
+{
+  const gint64 shape[] = { 3 };
+  g_autoptr (GTorchTensor) w = leaf (1, 3, TRUE);
+  g_autoptr (GTorchTensor) result = gtorch_tensor_mul_scalar (w, 2, NULL);
+  g_autoptr (GTorchTensor) view = gtorch_tensor_select (result, 0, 0, NULL);
+  g_autoptr (GTorchTensor) sum =
+      gtorch_tensor_sum (result, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
+  g_autoptr (GTorchTensor) whole = gtorch_ones (shape, 1, GTORCH_DTYPE_INT32, NULL, NULL);
+  g_autoptr (GTorchTensor) other = gtorch_ones (shape, 1, GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) longer =
+      gtorch_zeros (GTORCH_SHAPE (4), GTORCH_DTYPE_FLOAT64, NULL, NULL);
+  g_autoptr (GTorchTensor) gone = gtorch_tensor_mul_scalar (other, 2, NULL);
+  const struct
+  {
+    GTorchTensor *self, *data;
+    GTorchError code;
+  } cases[] = {
+    { result, other, GTORCH_ERROR_AUTOGRAD }, { view, other, GTORCH_ERROR_AUTOGRAD },
+    { w, whole, GTORCH_ERROR_DTYPE },         { w, longer, GTORCH_ERROR_AUTOGRAD },
+    { w, gone, GTORCH_ERROR_RELEASED },       { gone, other, GTORCH_ERROR_RELEASED },
+  };
+  guint i;
+
+  g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, NULL));
+  gtorch_tensor_release (gone);
+  for (i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      g_assert_false (gtorch_tensor_set_data (cases[i].self, cases[i].data, &error));
+      g_assert_error (error, GTORCH_ERROR, cases[i].code);
+    }
+  g_assert_cmpfloat (value (w, 0), ==, value (result, 0) / 2);
+  g_assert_true (gtorch_tensor_set_grad (w, NULL, NULL));
+  g_assert_true (gtorch_tensor_set_data (w, longer, NULL));
+}
+
 /* How the base of the views was created. */
 typedef enum
 {
@@ -508,6 +580,8 @@ main (int argc, char *argv[])
   ADD (changing_a_saved_tensor_makes_no_cycle);
   ADD (views_made_under_no_grad_are_refused);
   ADD (detaching_in_place_makes_a_leaf);
+  ADD (set_data_shares_the_elements);
+  ADD (set_data_refuses_what_is_no_leaf);
   ADD (a_base_need_not_be_contiguous);
   ADD (views_used_as_operands_follow_the_target);
   ADD (views_made_under_no_grad_without_history_are_refused);

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "autograd-values.h"
+#include "members.h"
 #include "sanitizer.h"
 
 /* Maps each object to its proxy; the values are strings. */
@@ -161,7 +162,7 @@ a_shared_parameter_is_complete_with_both_modules (void)
   g_autoptr (GTorchModule) two =
       GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
                                         "out-features", (gint64) 1, "has-bias", FALSE, NULL));
-  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (one, "weight", NULL));
+  GTorchTensor *weight = test_parameter (one, "weight");
   g_autoptr (GTorchReferences) references = language ();
 
   hook (weight, "w");
@@ -178,7 +179,7 @@ an_optimizer_and_a_module_share_parameters (void)
   g_autoptr (GTorchModule) module =
       GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LINEAR, NULL, "in-features", (gint64) 1,
                                         "out-features", (gint64) 1, "has-bias", FALSE, NULL));
-  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (module, "weight", NULL));
+  GTorchTensor *weight = test_parameter (module, "weight");
   g_autoptr (GListModel) parameters = gtorch_module_get_parameters (module, TRUE);
   g_autoptr (GTorchOptimizer) optimizer =
       GTORCH_OPTIMIZER (gtorch_sgd_new (parameters, 0.1, 0.9, NULL));
@@ -204,7 +205,7 @@ a_proxy_stands_for_its_object (void)
   GTorchModule *modules[] = { inner };
   g_autoptr (GTorchModule) outer =
       GTORCH_MODULE (gtorch_sequential_new_from_modules (modules, 1, NULL));
-  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (inner, "weight", NULL));
+  GTorchTensor *weight = test_parameter (inner, "weight");
   g_autoptr (GTorchReferences) references = language ();
 
   hook (weight, "w");

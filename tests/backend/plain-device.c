@@ -286,6 +286,7 @@ GTorchBackend plain_backend = {
   .runs = runs,
   .in_caller = TRUE,
   .autocast_dtype = GTORCH_DTYPE_BFLOAT16,
+  .autocast_like = GTORCH_DEVICE_TYPE_CPU,
   .count = plain_count,
   .get = plain_get,
 };

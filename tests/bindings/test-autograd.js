@@ -142,4 +142,58 @@ tap.add('a_context_accepts_nothing_after_forward', () => {
     tap.throws(() => late.context.mark_dirty([x]), isLate);
 });
 
+// A function whose backward gives what the test wants.
+function giving(backward, name = 'backward') {
+    const klass = class extends GTorch.Function {
+        forward(_context, ...inputs) {
+            return inputs.reduce((a, b) => a.mul(b));
+        }
+    };
+    klass.prototype[name] = backward;
+    return new (GObject.registerClass({GTypeName: `TestGiving${nGiving++}`}, klass))();
+}
+let nGiving = 0;
+
+tap.add('a_gradient_that_is_null_is_zero', () => {
+    const leaf = () => GTorch.ones([2], {dtype: GTorch.float64}).requires_grad_();
+    for (const [func, expected] of [
+        [giving((_context, grad) => [grad, null]), [[1, 1], [0, 0]]],
+        [giving((_context, grad) => [null, grad]), [[0, 0], [1, 1]]],
+        [giving(() => [null, null]), [[0, 0], [0, 0]]],
+        [giving((_context, [grad]) => [null, grad], 'vfunc_backward'), [[0, 0], [1, 1]]],
+    ]) {
+        const [x, y] = [leaf(), leaf()];
+        func.call(x, y).sum().backward();
+        tap.equal([x.grad.toArray(), y.grad.toArray()], expected);
+        tap.equal(x.grad.get_dtype(), GTorch.float64);
+    }
+    const x = leaf();
+    giving(() => null).call(x, leaf().detach()).sum().backward();
+    tap.equal(x.grad.toArray(), [0, 0]);
+    tap.throws(() => giving(() => [5, null]).call(leaf(), leaf()).sum().backward(),
+        error => error instanceof TypeError && error.message.includes('number 5'));
+});
+
+tap.add('a_context_keeps_tensors_and_what_the_program_assigns', () => {
+    for (const save of [(context, a, b) => context.save_for_backward(a, b),
+        (context, a, b) => context.save_for_backward([a, b])]) {
+        const type = {GTypeName: `TestScaled${nGiving++}`};
+        const Scaled = GObject.registerClass(type, class extends GTorch.Function {
+            forward(context, a, b) {
+                save(context, a, b);
+                context.factor = 3;
+                return a.mul(b).mul(3);
+            }
+
+            backward(context, grad) {
+                const [a, b] = context.saved_tensors;
+                return [grad.mul(b).mul(context.factor), grad.mul(a).mul(context.factor)];
+            }
+        });
+        const [a, b] = [2, 5].map(value => GTorch.full([1], value, {dtype: GTorch.float32}).requires_grad_());
+        new Scaled().call(a, b).sum().backward();
+        tap.equal([a.grad.item(), b.grad.item()], [15, 6]);
+    }
+});
+
 await tap.run();

@@ -98,7 +98,7 @@ const BY_FUNCTION = {
     Stream: {device: 'cpu', priority: 0},
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
-const OPTIMIZERS = ['Adagrad', 'Adam', 'AdamW', 'Adamax', 'RMSprop', 'SGD'];
+const OPTIMIZERS = ['Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'RAdam', 'RMSprop', 'Rprop', 'SGD'];
 
 tap.add('objects_are_made_of_what_the_functions_new_take', () => {
     const {WRITABLE} = GObject.ParamFlags;
@@ -226,6 +226,55 @@ tap.add('settings_of_devices_are_checked_however_they_were_reached', () => {
         }, isRefused('matmul_precision'));
     }
     tap.assert(reached.length > 4);
+});
+
+tap.add('what_makes_an_object_stands_for_its_class', () => {
+    const weight = GTorch.nn.Parameter(GTorch.ones([1]));
+    const {nn, optim} = GTorch;
+    const optimizer = optim.SGD([weight], {lr: 1});
+    for (const [made, Class] of [[nn.Linear(1, 1), nn.Linear], [nn.Sequential(), nn.Sequential],
+        [weight, nn.Parameter], [optimizer, optim.SGD], [nn.Linear(1, 1), nn.Module],
+        [optim.lr_scheduler.StepLR(optimizer, 1), optim.lr_scheduler.StepLR]]) {
+        tap.assert(made instanceof Class, Class.name);
+        tap.assert(!(new GTorch.Event() instanceof Class), Class.name);
+    }
+    tap.assert(!(nn.ReLU() instanceof nn.Linear));
+    const Twice = GObject.registerClass({GTypeName: 'TestTwice'}, class Twice extends nn.Linear {
+        constructor(size) {
+            super(size, size, {bias: false});
+            this.size = size;
+        }
+
+        forward(x) {
+            return super.forward(x).mul(2);
+        }
+    });
+    const twice = new Twice(2);
+    twice.weight = nn.Parameter(GTorch.eye(2));
+    tap.equal([twice.size, twice.bias, twice.forward(GTorch.ones([1, 2])).toArray()], [2, null, [[2, 2]]]);
+    tap.assert(twice instanceof Twice && twice instanceof nn.Linear && twice instanceof GTorch.Linear);
+    const Row = GObject.registerClass({GTypeName: 'TestRow'}, class Row extends nn.Sequential {
+        constructor() {
+            super(nn.ReLU(), nn.Tanh());
+        }
+    });
+    tap.equal(new Row().children().length, 2);
+    const Own = GObject.registerClass({GTypeName: 'TestOwnSGD'}, class Own extends optim.SGD {});
+    const own = new Own([weight], {lr: 0.5});
+    weight.sum().backward();
+    own.step();
+    tap.equal([weight.item(), own instanceof Own], [0.5, true]);
+    const Half = GObject.registerClass({GTypeName: 'TestHalf'}, class Half extends optim.lr_scheduler.StepLR {
+        get_lr() {
+            return super.get_lr().map(rate => rate / 2);
+        }
+    });
+    tap.assert(new Half(own, 1) instanceof Half);
+    tap.equal(own.lr, 0.25);
+    tap.throws(() => {
+        const Derived = GObject.registerClass({GTypeName: 'TestDerived'}, class extends nn.Parameter {});
+        return new Derived(GTorch.ones([1]));
+    }, error => error instanceof TypeError);
 });
 
 await tap.run();

@@ -299,4 +299,61 @@ tap.add('a_range_of_one_number_ends_there', () => {
     refuses(() => GTorch.arange({edn: 2}), 'edn');
 });
 
+tap.add('clamp_needs_a_bound', () => {
+    const make = () => GTorch.tensor([-1, 0.25, 2]);
+    for (const name of ['clamp', 'clamp_', 'clamp_inplace']) {
+        for (const given of [[], [{}], [null], [null, null], [{min: null}], [{min: null, max: null}]]) {
+            tap.throws(() => make()[name](...given), error => error instanceof TypeError &&
+                error.message.includes('a min, a max or both'));
+        }
+        for (const given of [[null, 0.5], [{min: null, max: 0.5}], [{max: 0.5}], [null, {max: 0.5}]])
+            tap.equal(make()[name](...given).toArray(), [-1, 0.25, 0.5]);
+        tap.equal(make()[name](0).toArray(), [0, 0.25, 2]);
+        tap.equal(make()[name]({min: 0}).toArray(), [0, 0.25, 2]);
+    }
+    tap.equal(GTorch.tensor([1, 9]).clamp(null, 5n).toArray(), [1, 5]);
+});
+
+tap.add('operators_between_tensors_are_refused', () => {
+    const x = GTorch.ones([1]);
+    const calls = [() => x > 0.1, () => x < 1, () => x + x, () => x * 2, () => -x, () => +x];
+    for (const call of calls)
+        tap.throws(call, error => error instanceof TypeError && error.message.includes('item()'));
+    tap.equal(`${x}`, x.to_string());
+    tap.equal(String(x), x.to_string());
+    tap.assert(x === x && x !== GTorch.ones([1]));
+});
+
+tap.add('wrong_values_are_named_in_messages', () => {
+    const x = GTorch.ones([1]);
+    const {nn, optim} = GTorch;
+    for (const [call, says] of [
+        [() => x.to('cpux'), "a device such as 'cuda:0'"],
+        [() => nn.Linear(1, 1).forward([1, 2, 3]),
+            'Linear.forward: an input must be a tensor, not an array of 3'],
+        [() => nn.MSELoss().forward(x, 5), 'MSELoss.forward: an input must be a tensor, not number 5'],
+        [() => GTorch.safetensors_save_file({}, null),
+            'safetensors_save_file: 2 arguments were given, it takes 5'],
+    ])
+        tap.throws(call, error => error instanceof TypeError && error.message.includes(says));
+    const optimizer = optim.SGD([nn.Parameter(x)], {lr: 1});
+    for (const [one, text] of [[new GTorch.Event(), '<Event>'], [optimizer, '<SGD>'],
+        [new GTorch.CUDAGraph(), '<CUDAGraph>'], [new GTorch.Generator(), '<Generator>'],
+        [optim.lr_scheduler.StepLR(optimizer, 1), '<StepLR>'], [GTorch.Stream.new(null, 0), 'Stream>']])
+        tap.assert(`${one}`.endsWith(text), `${one}`);
+});
+
+tap.add('seeds_below_zero_are_those_with_the_same_bits', () => {
+    const drawn = seed => {
+        GTorch.manual_seed(seed);
+        return GTorch.randn([4]).toArray();
+    };
+    tap.equal(drawn(-1), drawn(2n ** 64n - 1n));
+    tap.equal(drawn(-5n), drawn(2n ** 64n - 5n));
+    const generator = GTorch.Generator.new_with_seed(-1);
+    generator.set_seed(-2);
+    for (const wrong of [-(2n ** 63n) - 1n, 2n ** 64n, 1.5])
+        tap.throws(() => GTorch.manual_seed(wrong), error => /seed/.test(error.message));
+});
+
 await tap.run();

@@ -208,4 +208,30 @@ tap.add('a_hook_stays_and_is_removed', () => {
     tap.throws(() => module.register_forward_hook(3), says('a function is wanted'));
 });
 
+tap.add('a_scope_keeps_what_has_a_symbol_as_key', () => {
+    const key = Symbol('of the program');
+    const kept = GTorch.tidy(() => ({[key]: GTorch.full([1], 5), inner: {[key]: [GTorch.full([1], 6)]}}));
+    tap.equal([kept[key].item(), kept.inner[key][0].item()], [5, 6]);
+});
+
+tap.add('a_scope_in_forward_keeps_what_is_saved', () => {
+    const Exp = GObject.registerClass({GTypeName: 'TestMemoryExp'}, class extends GTorch.Function {
+        forward(context, x) {
+            return GTorch.tidy(() => {
+                const doubled = x.mul(2);
+                context.save_for_backward([doubled]);
+                return doubled.exp();
+            });
+        }
+
+        backward(context, grad) {
+            const [doubled] = context.saved_tensors;
+            return grad.mul(doubled.exp()).mul(2);
+        }
+    });
+    const x = GTorch.zeros([2]).requires_grad_();
+    new Exp().call(x).sum().backward();
+    tap.equal(x.grad.toArray(), [2, 2]);
+});
+
 await tap.run();

@@ -191,4 +191,13 @@ tap.add('null_leaves_an_argument_out', () => {
         GTorch.scaled_dot_product_attention(x, x, x).to_string());
 });
 
+tap.add('modules_of_operations_have_pytorchs_names', () => {
+    const x = GTorch.tensor([1, 2, 0.5, 4]);
+    tap.equal(GTorch.fft.rfft(x, {n: 3}).to_string(), GTorch.fft_rfft(x, {n: 3}).to_string());
+    tap.equal(GTorch.special.expit(x).to_string(), x.sigmoid().to_string());
+    tap.equal(GTorch.special.entr(x).to_string(), GTorch.special_entr(x).to_string());
+    tap.throws(() => GTorch.fft.rfft(x, {m: 3}), () => true);
+    tap.equal(Object.keys(GTorch.special).every(name => typeof GTorch.special[name] === 'function'), true);
+});
+
 await tap.run();

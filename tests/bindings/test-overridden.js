@@ -206,6 +206,127 @@ tap.add('hooks_run_however_a_module_is_defined_and_called', () => {
     tap.equal([twice.forward_many([x, x]).toArray(), n], [[6, 6], 1]);
 });
 
+// What classes are made with, and the inputs of modules.
+const MADE = {
+    AdaptiveAvgPool2d: {output_size: 1}, BatchNorm1d: {num_features: 2}, BatchNorm2d: {num_features: 2},
+    AvgPool2d: {kernel_size: 2}, MaxPool2d: {kernel_size: 2},
+    Conv2d: {in_channels: 2, out_channels: 2, kernel_size: 1},
+    Embedding: {num_embeddings: 3, embedding_dim: 2},
+    LayerNorm: {normalized_shape: [2]}, Linear: {in_features: 2, out_features: 2},
+    StepLR: {step_size: 1, gamma: 0.5}, ExponentialLR: {gamma: 0.5}, CosineAnnealingLR: {t_max: 3},
+    PolynomialLR: {}, LinearLR: {}, ConstantLR: {}, CosineAnnealingWarmRestarts: {t_0: 2},
+    Conv1d: {in_channels: 2, out_channels: 2, kernel_size: 1}, BatchNorm3d: {num_features: 2},
+    InstanceNorm1d: {num_features: 2}, InstanceNorm2d: {num_features: 2}, InstanceNorm3d: {num_features: 2},
+    GroupNorm: {num_groups: 1, num_channels: 2}, RMSNorm: {normalized_shape: [2]},
+    LocalResponseNorm: {size: 1},
+    PixelShuffle: {upscale_factor: 1}, PixelUnshuffle: {downscale_factor: 2}, ChannelShuffle: {groups: 2},
+    Unflatten: {dim: 1, unflattened_size: [1, 2]},
+};
+const flat = GTorch.tensor([[0.5, -1], [2, 1]]);
+const picture = GTorch.arange(0, 16).to(GTorch.float32).view(1, 2, 2, 4);
+const positions = GTorch.tensor([0, 1]);
+function inputsOf(name) {
+    if (/2d$|Shuffle|Unshuffle|LocalResponse/.test(name))
+        return [picture];
+    if (/3d$/.test(name))
+        return [picture.unsqueeze(0).transpose(1, 2)];
+    if (name === 'BCELoss')
+        return [flat.sigmoid(), flat.abs().clamp(0, 1)];
+    if (name === 'MultiMarginLoss')
+        return [flat, positions];
+    if (name === 'Embedding')
+        return [positions];
+    if (/Loss$/.test(name))
+        return [flat.sigmoid().log(), /CrossEntropy|NLL/.test(name) ? positions : flat.abs().clamp(0, 1)];
+    return [flat];
+}
+
+// Derives a class that overrides a function only to call that of its parent.
+function deriveIdle(Parent, name, member) {
+    const klass = class extends Parent {};
+    const {prototype} = klass;
+    const func = function (...given) {
+        this.n_idle = (this.n_idle ?? 0) + 1;
+        return Object.getPrototypeOf(prototype)[member].apply(this, given);
+    };
+    Object.defineProperty(prototype, member, {value: func, configurable: true, writable: true});
+    return [GObject.registerClass({GTypeName: `TestOverridden${count++}`}, klass), name];
+}
+
+// What an object of the class computes.
+function resultOf(Class, name) {
+    GTorch.manual_seed(1);
+    if (Class.prototype instanceof GTorch.Optimizer) {
+        const optimizer = new Class();
+        const weight = nn.Parameter(GTorch.tensor([1, 2.5]));
+        optimizer.add_param_group({params: [weight], lr: 0.5});
+        weight.mul(weight).sum().backward();
+        optimizer.step();
+        return [weight.toArray(), optimizer.n_idle];
+    }
+    if (Class.prototype instanceof LRScheduler) {
+        const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+        const schedule = new Class({optimizer, ...MADE[name]});
+        const rates = [0, 1, 2].map(() => {
+            schedule.step();
+            return optimizer.lr;
+        });
+        return [rates, schedule.n_idle];
+    }
+    const module = new Class(MADE[name] ?? {});
+    module.check?.();
+    const inputs = inputsOf(name);
+    const given = [module.forward(...inputs), module.forward_many(inputs)].map(y => y.toArray());
+    return [[...given, module.to_string().replace(/^.*?\(/, '')], module.n_idle];
+}
+
+tap.add('an_override_that_only_calls_super_changes_nothing', () => {
+    const abstract = ['Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource', 'Module',
+        'Optimizer', 'Sequential'];
+    const swept = typelib.classes().filter(name => !abstract.includes(name));
+    let [n, nCalled] = [0, 0];
+    for (const whole of [...typelib.vfuncs(), 'LRScheduler.get_lr']) {
+        const [owner, vfunc] = whole.split('.');
+        for (const name of swept.filter(one => GTorch[one].prototype instanceof GTorch[owner])) {
+            const [expected] = resultOf(GTorch[name], name);
+            const members = vfunc === 'get_lr' ? [vfunc] : [vfunc, `vfunc_${vfunc}`];
+            const isLoss = GTorch[name].prototype instanceof GTorch.Loss;
+            for (const member of members) {
+                if (isLoss && member === 'vfunc_forward')
+                    continue; // it gets one input in C, and is the compute of a loss here
+                const [Idle] = deriveIdle(GTorch[name], name, member);
+                for (const other of members) {
+                    const [Twice] = deriveIdle(Idle, name, other);
+                    const what = `${name}: ${other} above ${member}`;
+                    for (const Class of [Idle, Twice]) {
+                        const [got, nIdle] = resultOf(Class, name);
+                        tap.equal([what, got], [what, expected]);
+                        nCalled += nIdle > 0 ? 1 : 0;
+                        n++;
+                    }
+                }
+            }
+        }
+    }
+    tap.assert(n > 300 && nCalled > n / 2, `${nCalled} of ${n} classes`);
+});
+
+tap.add('what_super_gives_is_what_an_override_gives', () => {
+    for (const member of ['compute', 'vfunc_compute']) {
+        const Half = class extends GTorch.StepLR {};
+        Half.prototype[member] = function (group, base) {
+            return GTorch.StepLR.prototype[member].call(this, group, base) / 2;
+        };
+        const Class = GObject.registerClass({GTypeName: `TestOverridden${count++}`}, Half);
+        const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+        const schedule = new Class({optimizer, step_size: 1, gamma: 0.5});
+        schedule.step();
+        tap.equal(optimizer.lr, 0.5);
+    }
+    const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 8});
+    tap.equal(optim.lr_scheduler.StepLR(optimizer, 5).get_lr(), [8]);
+});
+
 tap.add('get_lr_gives_the_rates_of_all_groups', () => {
     const Halves = derive(LRScheduler, 'get_lr', function () {
         return this.base_lrs.map((base, i) => base / 2 ** (this.last_epoch + i));
@@ -237,6 +358,24 @@ tap.add('what_is_not_overridden_is_named_as_in_the_program', () => {
 tap.add('a_step_that_gives_nothing_was_successful', () => {
     const Still = derive(GTorch.Optimizer, 'step_param', () => undefined);
     tap.equal(stepped(Still), 1);
+});
+
+tap.add('forward_calls_a_forward_many_that_a_program_defines', () => {
+    for (const name of ['forward_many', 'vfunc_forward_many']) {
+        const net = new (derive(GTorch.Module, name, inputs => inputs.reduce((a, b) => a.add(b))))();
+        tap.equal(net.forward(x, x, x).toArray(), [3, 3]);
+        tap.equal(net.forward(x).toArray(), [1, 1]);
+        let n = 0;
+        net.register_forward_hook(() => void n++);
+        net.forward(x, x);
+        tap.equal(n, 1);
+    }
+    tap.throws(() => nn.ReLU().forward(x, x), error => error instanceof TypeError);
+});
+
+tap.add('a_step_gives_true_false_or_nothing', () => {
+    tap.throws(() => stepped(derive(GTorch.Optimizer, 'step_param', () => 'no')),
+        error => error instanceof TypeError && error.message.includes('true or false'));
 });
 
 await tap.run();

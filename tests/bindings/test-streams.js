@@ -94,7 +94,7 @@ for (const device of ['cpu', 'cuda']) {
 
     for (const [name, program] of Object.entries(unsafe)) {
         tap.add(`unsafe_on_${device}_${name}`, () => tap.throws(() => new Program(device).run(program),
-            error => error.message.includes('streams: nothing says which comes first')
+            error => error.message.includes('streams: two streams use one tensor')
                 && error.message.includes('called by ') && error.message.includes('; and by ')));
     }
 }
@@ -118,7 +118,7 @@ for (const device of ['cpu', 'cuda']) {
     tap.add(`sum_may_begin_too_early_on_${device}`,
         () => tap.throws(() => sumWhileNumbersAreWritten(device, false),
             error => error.message.includes(device === 'cuda' ? 'fill_ on stream' : 'normal_ on stream')
-                && error.message.includes('or sum on stream')));
+                && error.message.includes('and sum on stream')));
 }
 
 tap.add('hooks_run_on_the_stream_of_forward', () => new Program('cpu').run(p => {

@@ -397,5 +397,24 @@ def functions_with_several_outputs_are_checked():
         raise AssertionError('the second output is wrong')
 
 
+@tap.case
+def elements_are_replaced_by_data():
+    layer = GTorch.nn.Linear(2, 3)
+    weight, optimizer = layer.weight, GTorch.optim.SGD(layer.parameters(), lr=1)
+    weight.data = GTorch.zeros(3, 2)
+    weight.data.fill_(2)
+    assert layer.weight is weight and weight.requires_grad and weight.tolist() == [[2, 2]] * 3
+    layer(GTorch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert weight.tolist() == [[1, 1]] * 3
+    for data in (None, 3, [1.0], GTorch.zeros(3, 2, dtype=GTorch.int32)):
+        try:
+            weight.data = data
+        except (TypeError, GLib.Error):
+            pass
+        else:
+            raise AssertionError(f'{data!r} became the elements')
+
+
 if __name__ == '__main__':
     tap.main()

@@ -4,6 +4,7 @@
 """Every function of the typelib that ends in _async completes when it is awaited, or raises at the call."""
 
 import asyncio
+import inspect
 import pathlib
 import sys
 import tempfile
@@ -91,7 +92,7 @@ def functions():
             yield name, None
         elif isinstance(value, type):
             for own in vars(value):
-                if own.endswith('_async') and hasattr(vars(value)[own], 'get_arguments'):
+                if own.endswith('_async') and hasattr(inspect.unwrap(vars(value)[own]), 'get_arguments'):
                     yield f'{name}.{own}', name
 
 

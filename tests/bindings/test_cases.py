@@ -58,6 +58,8 @@ def run(case):
             value = method(*args.values())
         else:
             sizes = [args.pop(key) for key in ('shape', 'dims', 'repeats') if key in args]
+            if function == 'full':
+                args['fill_value'] = args.pop('value')  # PyTorch's name
             value = method(*sizes, **args) if callable(method) else method
         names[result] = value
     return names[case['result']] if 'result' in case else value

@@ -44,6 +44,16 @@ def elsewhere(program, **environment):
 
 
 @tap.case
+def the_time_between_two_devices_is_unknown():
+    first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    first.record(cuda.Stream(0))
+    last.record(cuda.Stream(1))
+    first.synchronize()
+    last.synchronize()
+    fails(GTorch.Error.INVALID, 'recorded on another device than the first', first.elapsed_time, last)
+
+
+@tap.case
 def gpus_are_counted_and_described():
     assert cuda.is_available() and cuda.device_count() == 2
     assert cuda.get_device_name(1) == 'Fake 1' and cuda.get_device_capability() == (9, 0)
@@ -326,7 +336,7 @@ with GTorch.Stream("cuda:0"):
     x.neg_()
 '''
     text = elsewhere(program, GTORCH_CHECK='streams')
-    assert 'nothing says which comes first' in text and '[7]' in text and text.count('called by') == 1, text
+    assert 'two streams use one tensor' in text and '[7]' in text and text.count('called by') == 1, text
     assert '; and by ' in text, text
 
 

@@ -305,6 +305,8 @@ PLACES = {
     'arange': made(GTorch.arange, 0.0, 1.0, 0.25),
     'arange_int': made(GTorch.arange, 3),
     'empty': made(GTorch.empty, 3),
+    'empty_permuted': made(GTorch.empty_permuted, (2, 3), (1, 0)),
+    'empty_strided': made(GTorch.empty_strided, (2, 3), (1, 2)),
     'eye': made(GTorch.eye, 3),
     'fft_fftfreq': made(GTorch.fft_fftfreq, 4),
     'fft_rfftfreq': made(GTorch.fft_rfftfreq, 4),

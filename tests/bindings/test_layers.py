@@ -5,6 +5,7 @@
 
 import copy
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -205,11 +206,12 @@ def parameters_are_created_with_the_given_device_and_dtype():
     for name, signature in SIGNATURES.items():
         if not any(arg[0] == 'dtype' for arg in signature):
             continue
-        layer = getattr(nn, name)(**required(name), device='cpu', dtype=GTorch.float64)
+        affine = {'affine': True} if any(arg[0] == 'affine' for arg in signature) else {}
+        layer = getattr(nn, name)(**required(name), **affine, device='cpu', dtype=GTorch.float64)
         assert {p.dtype for p in layer.parameters()} == {GTorch.float64}
         assert {p.device.type for p in layer.parameters()} == {'cpu'}
         n += 1
-    assert n == 6, n
+    assert n == 13, n
 
 
 @tap.case
@@ -243,6 +245,195 @@ def strings_and_none_are_valid_settings():
     soft = nn.Softmax()
     assert soft.dim is None and abs(soft(waves([2, 3])).sum(1)[0].item() - 1) < 1e-6
     assert nn.LayerNorm([3]).normalized_shape == (3,)
+
+
+BAD = [
+    lambda: GTorch.ones([]), lambda: GTorch.ones([0]), lambda: GTorch.ones([3, 7]), lambda: GTorch.ones([2] * 6),
+    lambda: GTorch.ones([2, 3, 4], dtype=GTorch.int8), lambda: GTorch.ones([2, 3], dtype=GTorch.bool),
+    lambda: GTorch.ones([2, 3], dtype=GTorch.complex64), lambda: GTorch.ones([2, 3, 5, 4], dtype=GTorch.int64),
+]
+
+
+@tap.case
+def errors_name_the_layer_or_a_public_operation():
+    n_errors, named = 0, set()
+    for name, sample in samples():
+        good = waves(shape(sample['shape']))
+        for first in [*BAD, lambda: good]:
+            for second in BAD if 'target' in sample else [None]:
+                inputs = [first()] + ([second()] if second else [])
+                try:
+                    made(name, sample)(*inputs)
+                except GLib.Error as error:
+                    n_errors += 1
+                    named.add((name, error.message.split(':')[0]))
+    assert n_errors > 100, n_errors
+    public = {op for _name, op in named if hasattr(GTorch.Tensor, op) or hasattr(GTorch, op)}
+    wrong = {(name, op) for name, op in named if op not in (name, *public)}
+    assert not wrong, sorted(wrong)
+    assert ('CrossEntropyLoss', 'cross_entropy') in named
+
+
+# What the layers and losses compute, written down for one number or a list of numbers, with Python's floats.
+
+def softplus(x):
+    return max(x, 0) + math.log1p(math.exp(-abs(x)))
+
+
+ELEMENTS = {
+    'ReLU6()': lambda x: min(max(x, 0), 6),
+    'Mish()': lambda x: x * math.tanh(softplus(x)),
+    'ELU(0.5)': lambda x: x if x > 0 else 0.5 * (math.exp(x) - 1),
+    'Hardsigmoid()': lambda x: min(max(x + 3, 0), 6) / 6,
+    'Hardswish()': lambda x: x * min(max(x + 3, 0), 6) / 6,
+    'Hardtanh(-0.5, 2.0)': lambda x: min(max(x, -0.5), 2),
+    'Softplus(2.0, 3.0)': lambda x: x if 2 * x > 3 else softplus(2 * x) / 2,
+    'Softsign()': lambda x: x / (1 + abs(x)),
+    'LogSigmoid()': lambda x: -softplus(-x),
+}
+LOSSES = {
+    'BCELoss': lambda x, y: -y * math.log(x) - (1 - y) * math.log(1 - x),
+    'KLDivLoss': lambda x, y: y * (math.log(y) - x),
+    'SmoothL1Loss(beta=0.25)': lambda x, y: 2 * (x - y) ** 2 if abs(x - y) < 0.25 else abs(x - y) - 0.125,
+    'HuberLoss(delta=0.25)': lambda x, y: (x - y) ** 2 / 2 if abs(x - y) < 0.25 else 0.25 * (abs(x - y) - 0.125),
+    'PoissonNLLLoss': lambda x, y: math.exp(x) - y * x,
+    'PoissonNLLLoss(False, eps=0.5)': lambda x, y: x - y * math.log(x + 0.5),
+    'MultiLabelSoftMarginLoss': lambda x, y: y * softplus(-x) + (1 - y) * softplus(x),
+}
+SIGNED = {
+    'SoftMarginLoss': lambda x, y: softplus(-y * x),
+    'HingeEmbeddingLoss(0.5)': lambda x, y: x if y == 1 else max(0.5 - x, 0),
+}
+
+
+def called(text):
+    return eval(f'nn.{text}' + ('' if '(' in text else '()'), NAMES)
+
+
+def agrees(found, wanted, what):
+    for one, other in zip(found, wanted, strict=True):
+        assert abs(one - other) <= 1e-14 * (1 + abs(other)), (what, found, wanted)
+
+
+@tap.case
+def elements_follow_the_formulas():
+    x = GTorch.linspace(-7.5, 7.75, 62, dtype=GTorch.float64)
+    for text, function in ELEMENTS.items():
+        agrees(called(text)(x).tolist(), map(function, x.tolist()), text)
+
+
+@tap.case
+def losses_follow_the_formulas():
+    x = GTorch.tensor([0.125, 0.875, 0.5, 0.25, 0.75, 0.0625], dtype=GTorch.float64)
+    targets = {1: [0.5, 0.75, 0.25, 0.375, 1.0, 0.125], -1: [1.0, -1.0, -1.0, 1.0, 1.0, -1.0]}
+    for losses, values in ((LOSSES, targets[1]), (SIGNED, targets[-1])):
+        y = GTorch.tensor(values, dtype=GTorch.float64)
+        for text, function in losses.items():
+            each = [function(*pair) for pair in zip(x.tolist(), values)]
+            mean = sum(each) / len(each)
+            agrees([called(text)(x, y).item()], [mean], text)
+            loss = called(text.rstrip(')') + (', ' if '(' in text else '(') + "reduction='none')")
+            agrees(loss(x, y).flatten().tolist(), [mean] if 'MultiLabel' in text else each, text)
+
+
+@tap.case
+def poisson_losses_have_stirlings_formula():
+    x, y = (GTorch.tensor(values, dtype=GTorch.float64) for values in ([0.5, 0.25, -1.0], [0.5, 1.0, 3.0]))
+    extra = nn.PoissonNLLLoss(full=True, reduction='none')(x, y) - nn.PoissonNLLLoss(reduction='none')(x, y)
+    agrees(extra.tolist(), [0, 0, 3 * math.log(3) - 3 + math.log(6 * math.pi) / 2], 'full')
+
+
+@tap.case
+def margins_of_classes_follow_the_formula():
+    rows, labels, weight = [[0.25, -0.5, 1.0], [0.75, 0.5, -1.25]], [2, 1], [0.5, 2.0, 4.0]
+    for p in (1, 2):
+        loss = nn.MultiMarginLoss(p, 0.75, GTorch.tensor(weight, dtype=GTorch.float64), reduction='none')
+        wanted = [
+            weight[y] * sum(max(0, 0.75 - row[y] + x) ** p for i, x in enumerate(row) if i != y) / 3
+            for row, y in zip(rows, labels)
+        ]
+        agrees(loss(GTorch.tensor(rows, dtype=GTorch.float64), GTorch.tensor(labels)).tolist(), wanted, p)
+    grad = GTorch.tensor([1.0, 0.0], requires_grad=True)
+    GTorch.nn.MultiMarginLoss()(grad, GTorch.tensor(0)).backward()
+    assert grad.grad.tolist() == [0, 0], 'at the margin itself the gradient is 0'
+
+
+def normal(values, eps):
+    mean = sum(values) / len(values)
+    var = sum((value - mean) ** 2 for value in values) / len(values)
+    return [(value - mean) / math.sqrt(var + eps) for value in values], mean, var
+
+
+@tap.case
+def normalisations_follow_the_formulas():
+    x = GTorch.arange(0, 24, dtype=GTorch.float64).sin().reshape(2, 4, 3)
+    flat, weight = x.flatten().tolist(), GTorch.tensor([0.5, -1.0, 2.0, 3.0], dtype=GTorch.float64)
+    group = nn.GroupNorm(2, 4, 0.25, dtype=GTorch.float64)
+    instance = nn.InstanceNorm1d(4, 0.25, 0.5, True, True, dtype=GTorch.float64)
+    for layer, n in ((group, 6), (instance, 3)):
+        with GTorch.no_grad():
+            layer.weight.copy_(weight)
+            layer.bias.copy_(weight * 2)
+        wanted = sum((normal(flat[i:i + n], 0.25)[0] for i in range(0, 24, n)), [])
+        wanted = [(value + 2) * weight.tolist()[i // 3 % 4] for i, value in enumerate(wanted)]
+        agrees(layer(x).flatten().tolist(), wanted, layer)
+    rows = [normal(flat[i:i + 3], 0)[1:] for i in range(0, 24, 3)]
+    agrees(instance.running_mean.tolist(), [(rows[c][0] + rows[c + 4][0]) / 4 for c in range(4)], 'mean')
+    agrees(instance.running_var.tolist(), [0.5 + (rows[c][1] + rows[c + 4][1]) * 3 / 8 for c in range(4)], 'var')
+    instance.eval()
+    mean, var = instance.running_mean.tolist(), instance.running_var.tolist()
+    wanted = [(value - mean[i // 3 % 4]) / math.sqrt(var[i // 3 % 4] + 0.25) for i, value in enumerate(flat)]
+    wanted = [(value + 2) * weight.tolist()[i // 3 % 4] for i, value in enumerate(wanted)]
+    agrees(instance(x).flatten().tolist(), wanted, instance)
+    agrees(instance(x[0]).flatten().tolist(), wanted[:12], 'without a batch')
+    for eps, least in ((0.25, 0.25), (None, sys.float_info.epsilon)):
+        roots = [math.sqrt(sum(v * v for v in flat[i:i + 3]) / 3 + least) for i in range(0, 24, 3)]
+        found = nn.RMSNorm(3, eps, dtype=GTorch.float64)(x).flatten().tolist()
+        agrees(found, [value / roots[i // 3] for i, value in enumerate(flat)], 'RMSNorm')
+    for size in (1, 2, 3, 5):
+        wanted = []
+        for i, value in enumerate(flat):
+            row, channel, place = i // 12, i // 3 % 4, i % 3
+            near = range(max(channel - size // 2, 0), min(channel + (size - 1) // 2 + 1, 4))
+            squares = sum(flat[row * 12 + c * 3 + place] ** 2 for c in near) / size
+            wanted.append(value / (2 + 0.5 * squares) ** 0.75)
+        agrees(nn.LocalResponseNorm(size, 0.5, k=2.0)(x).flatten().tolist(), wanted, size)
+
+
+@tap.case
+def shuffles_move_the_elements_that_pytorch_moves():
+    x = GTorch.arange(16).reshape(1, 8, 1, 2)
+    up = nn.PixelShuffle(2)(x)
+    assert up.tolist() == [[[[0, 2, 1, 3], [4, 6, 5, 7]], [[8, 10, 9, 11], [12, 14, 13, 15]]]], up
+    assert nn.PixelUnshuffle(2)(up).tolist() == x.tolist()
+    y = nn.ChannelShuffle(2)(GTorch.arange(8).reshape(1, 4, 2))
+    assert y.tolist() == [[[0, 1], [4, 5], [2, 3], [6, 7]]], y
+
+
+@tap.case
+def distances_follow_the_formulas():
+    f = GTorch.nn.functional
+    a, b, c = (GTorch.tensor(v, dtype=GTorch.float64) for v in ([3.0, 4.0], [-1.0, 2.0], [0.5, -2.0]))
+    near, far, other = math.hypot(4, 2), math.hypot(2.5, 6), math.hypot(1.5, 4)
+    agrees([f.pairwise_distance(a, b, eps=0.0).item()], [near], 'pairwise_distance')
+    agrees(f.normalize(a, dim=0).tolist(), [0.6, 0.8], 'normalize')
+    cosine = 5 / (5 * math.sqrt(5))
+    agrees([f.cosine_similarity(a, b, dim=0).item()], [cosine], 'cosine_similarity')
+    assert f.cosine_similarity(a * 0, b, dim=0).item() == 0
+    cosine = 5 / math.sqrt((25 + 1e-12) * (5 + 1e-12))
+    for sign, wanted in ((1.0, 1 - cosine), (-1.0, cosine - 0.25), (0.0, 0)):
+        found = f.cosine_embedding_loss(a, b, GTorch.tensor(sign, dtype=GTorch.float64), 0.25).item()
+        agrees([found], [wanted], 'cosine_embedding_loss')
+    agrees([f.triplet_margin_loss(a, b, c, 4.0, eps=0.0).item()], [4 + near - far], 'triplet_margin_loss')
+    agrees([f.triplet_margin_loss(a, b, c, 4.0, eps=0.0, swap=True).item()], [4 + near - other], 'swap')
+    y = GTorch.tensor([1.0, -1.0], dtype=GTorch.float64)
+    agrees(f.margin_ranking_loss(a, b, y, 0.5, reduction='none').tolist(), [0, 2.5], 'margin_ranking_loss')
+    var = GTorch.tensor([0.25, 0.0], dtype=GTorch.float64)
+    wanted = [(math.log(0.25) + 16 / 0.25) / 2, (math.log(0.125) + 4 / 0.125) / 2]
+    agrees(f.gaussian_nll_loss(a, b, var, eps=0.125, reduction='none').tolist(), wanted, 'gaussian_nll_loss')
+    weight = GTorch.arange(8, dtype=GTorch.float64).reshape(2, 2, 2)
+    wanted = [sum(a.tolist()[i] * b.tolist()[j] * (4 * o + 2 * i + j) for i in (0, 1) for j in (0, 1)) for o in (0, 1)]
+    agrees(f.bilinear(a, b, weight).tolist(), wanted, 'bilinear')
 
 
 @tap.case

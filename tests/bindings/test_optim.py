@@ -67,7 +67,12 @@ def make(row, numbers, params):
     """Creates the optimizer with the settings as PyTorch's arguments, pairs as such."""
     options = dict(numbers)
     kind = getattr(optim, row['name'])
-    for first, second, both in (('beta1', 'beta2', 'betas'),):
+    pairs = (
+        ('beta1', 'beta2', 'betas'),
+        ('etaminus', 'etaplus', 'etas'),
+        ('step_size_min', 'step_size_max', 'step_sizes'),
+    )
+    for first, second, both in pairs:
         if first in options:
             options[both] = (options.pop(first), options.pop(second))
     if row['name'] == 'AdamW':

@@ -177,6 +177,16 @@ def virtual_functions(prefix):
 
 
 @tap.case
+def texts_of_modules_are_whole_and_indented():
+    for prefix in ('do_', ''):
+        _calls, called = virtual_functions(prefix)
+        assert repr(type('A', (nn.Module,), called('extra_repr', 'a\0b'))()).endswith('(a\\x00b)')
+        inner = type('B', (nn.Module,), called('extra_repr', 'a\nb'))()
+        assert repr(inner).endswith('(\n  a\n  b\n)'), repr(inner)
+        assert repr(nn.Sequential(inner)).endswith('(\n    a\n    b\n  )\n)'), repr(nn.Sequential(inner))
+
+
+@tap.case
 def virtual_functions_need_no_prefix():
     x = GTorch.ones(2)
     for prefix in ('do_', ''):

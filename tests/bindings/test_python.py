@@ -71,7 +71,7 @@ def devices_and_the_build_describe_themselves():
 
 @tap.case
 def monitors_of_the_cpu_are_refused():
-    raises(GLib.Error, 'cpu cannot be looked at', GTorch.DeviceMonitor.new, GTorch.Device.cpu())
+    raises(GLib.Error, 'cpu cannot be monitored', GTorch.DeviceMonitor.new, GTorch.Device.cpu())
     cpu = GTorch.Device.cpu()
     assert cpu.can_access_peer(cpu) and cpu.enable_peer(cpu)
 
@@ -605,6 +605,21 @@ def operations_can_be_awaited():
         return False
 
     assert asyncio.run(asyncio.wait_for(main(), 30))
+
+
+@tap.case
+def factorizations_have_named_results_and_gradients():
+    linalg = GTorch.linalg
+    x = GTorch.tensor([[4.0, 2.0], [2.0, 3.0]])
+    factors = linalg.cholesky_ex(x)
+    assert factors.L.shape == x.shape and factors.info.item() == 0
+    sign, size = linalg.slogdet(x)
+    assert sign.item() == 1 and abs(size.exp().item() - 8) < 1e-5
+    x.requires_grad = True
+    linalg.inv(x).sum().backward()
+    # the sum of the inverse of [[a, b], [c, d]] is (a - b - c + d) / (a d - b c) = 3 / 8
+    expected = [[1 / 8 - 3 * 3 / 64, -1 / 8 + 3 * 2 / 64], [-1 / 8 + 3 * 2 / 64, 1 / 8 - 3 * 4 / 64]]
+    assert all(abs(a - b) < 1e-6 for r, s in zip(x.grad.tolist(), expected) for a, b in zip(r, s))
 
 
 if __name__ == '__main__':

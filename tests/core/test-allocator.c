@@ -238,8 +238,8 @@ an_unknown_key_is_an_error (void)
   g_assert_cmpuint (gtorch_allocator_get_stat (allocator (), "", &error), ==, 0);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
   g_assert_cmpstr (error->message, ==,
-                   "allocator: “” is not a statistic; they are as “allocated_bytes.all.peak” and "
-                   "“num_ooms”");
+                   "allocator: “” is not a statistic; “allocated_bytes.all.peak” and “num_ooms” "
+                   "are, for example");
 }
 
 /* --- configuration --- */
@@ -437,7 +437,7 @@ settings_are_properties_too (void)
                                                 &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
   g_assert_cmpstr (error->message, ==,
-                   "allocator: the environment decides about caching on the cpu");
+                   "allocator: on the cpu only the environment can turn caching on or off");
 }
 
 /* Each device reads them: what is wrong is told once, with the name of the variable. */
@@ -447,7 +447,10 @@ settings_of_the_environment_are_warned_of_once (void)
   g_setenv ("GTORCH_ALLOC_CONF", "what:1,max_split_size_mb:64,backend:nothing", TRUE);
   g_setenv ("GTORCH_ALLOC", "nonsense", TRUE);
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC_CONF: *“what”*ignored");
-  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC_CONF: *“nothing”*ignored");
+  g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING,
+                         "GTORCH_ALLOC_CONF: *“nothing”*: it must be native, arenas, segments or "
+                         "cudaMallocAsync; "
+                         "this setting is ignored");
   g_test_expect_message ("GTorch", G_LOG_LEVEL_WARNING, "GTORCH_ALLOC: *“nonsense”*ignored");
   gtorch_allocator_config_read (allocator ());
   gtorch_allocator_config_read (allocator ());

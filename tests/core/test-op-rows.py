@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 GENERATOR = HERE.parent.parent / 'generator'
 GOLDEN = HERE / 'golden'
 FILES = ['gtorch-ops-private.h', 'gtorch-tensor-ops.h', 'gtorch-tensor-ops.c', 'gtorch-ops.c',
-         'gtorch-op-grads.c', 'gtorch-op-table.c', 'gtorch-loops-golden.c', 'gtorch-op-samples.c']
+         'gtorch-op-grads.c', 'gtorch-op-table.c', 'gtorch-backends.c', 'gtorch-loops-golden.c',
+         'gtorch-op-samples.c']
 
 MISTAKES = [
     ('[a]\nargs = "Tensor self"\nfamily = "pointwise"\ndoc = "x"\n', 'wrong.toml:a.forward: is missing'),

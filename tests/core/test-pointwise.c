@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gtorch/cpu/isa/gtorch-isa-half.h"
+#include "gtorch/cpu/gtorch-cpu-half.h"
 #include "test-device.h"
 
 static GTorchTensor *

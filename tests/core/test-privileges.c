@@ -147,7 +147,7 @@ no_variable_chooses_code_for_a_setuid_program (void)
   if (strstr (privileged, "driver was not found") != NULL)
     g_assert_nonnull (strstr (privileged, "GTORCH_CUDA_DRIVER is ignored, since"));
   g_assert_nonnull (strstr (privileged, "what the environment says is ignored"));
-  g_assert_nonnull (strstr (privileged, "a library wants its full path"));
+  g_assert_nonnull (strstr (privileged, "a library must be given by its full path"));
 
   g_unlink (library);
   g_rmdir (libraries);

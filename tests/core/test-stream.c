@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <gtorch/base/gtorch-check-private.h>
+
 #include "test-device.h"
 
 static GTorchStream *
@@ -36,6 +38,17 @@ static gdouble
 value_at (GTorchTensor *tensor, gint64 i)
 {
   return test_element (tensor, i);
+}
+
+/* Looks at the queue itself. */
+static gboolean
+is_done (GTorchStream *stream)
+{
+  GTorchStreamClass *klass = GTORCH_STREAM_GET_CLASS (stream);
+
+  return klass->is_idle != NULL ? klass->is_idle (stream)
+                                : gtorch_timeline_completed (stream->timeline)
+                                      >= gtorch_timeline_submitted (stream->timeline);
 }
 
 /* Work that takes a while, fails or waits, enqueued manually. */
@@ -619,6 +632,101 @@ auto_sync_waits_for_other_streams (void)
     }
 }
 
+/* What the checker says does not depend on whether a queue happens to be idle when it is joined. */
+static void
+auto_sync_orders_work_that_is_done (void)
+{
+  const guint checks = gtorch_checks;
+  g_autoptr (GTorchStream) first = gtorch_stream_new (test_device (), 0, NULL);
+  g_autoptr (GTorchStream) last = gtorch_stream_new (test_device (), 0, NULL);
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_checks_set (checks | GTORCH_CHECK_STREAMS | GTORCH_CHECK_STREAMS_FATAL);
+  gtorch_stream_set_current (first);
+  x = gtorch_full (GTORCH_SHAPE (4), 2, GTORCH_DTYPE_FLOAT32, test_device (), &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (gtorch_tensor_neg_inplace (x, &error));
+  while (!is_done (first)) /* which no observer is told of */
+    g_thread_yield ();
+  gtorch_stream_set_current (last);
+  g_assert_null (gtorch_tensor_neg_inplace (x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  gtorch_stream_set_auto_sync (last, TRUE);
+  g_assert_nonnull (gtorch_tensor_neg_inplace (x, &error));
+  g_assert_no_error (error);
+  gtorch_stream_set_auto_sync (last, FALSE);
+  gtorch_checks_set (checks);
+  gtorch_stream_set_current (gtorch_device_get_default_stream (test_device ()));
+  g_assert_true (gtorch_stream_synchronize (last, NULL, &error));
+  g_assert_cmpfloat (value_at (x, 3), ==, 2);
+}
+
+static void
+take_result (GObject *object, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+static GAsyncResult *
+wait_for_result (GAsyncResult **result)
+{
+  while (*result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  return *result;
+}
+
+/* Copies in the background take the elements that a device has when they are called. */
+static void
+main_loop_copies_between_devices (void)
+{
+  GTorchDevice *const cpu = gtorch_device_cpu ();
+  g_autoptr (GTorchStream) stream = gtorch_stream_new (test_device (), 0, NULL);
+  g_autoptr (GTorchTensor) source = gtorch_full (NULL, 0, 3, GTORCH_DTYPE_FLOAT32, cpu, NULL);
+  guint way;
+
+  for (way = 0; way < 2; way++) /* on the default stream, and on another one */
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GAsyncResult) there_result = NULL;
+      g_autoptr (GAsyncResult) item_result = NULL;
+      g_autoptr (GAsyncResult) back_result = NULL;
+      g_autoptr (GAsyncResult) into_result = NULL;
+      g_autoptr (GTorchTensor) into = gtorch_zeros (NULL, 0, GTORCH_DTYPE_FLOAT32, cpu, NULL);
+      g_autoptr (GTorchTensor) there = NULL;
+      g_autoptr (GTorchTensor) back = NULL;
+
+      gtorch_stream_set_current (way == 0 ? gtorch_device_get_default_stream (test_device ())
+                                          : stream);
+      gtorch_tensor_to_device_async (source, test_device (), NULL, take_result, &there_result);
+      there = gtorch_tensor_to_device_finish (source, wait_for_result (&there_result), &error);
+      g_assert_no_error (error);
+      g_assert_true (gtorch_tensor_get_device (there) == test_device ());
+      if (test_device () == cpu) /* the tensor itself */
+        {
+          g_assert_true (there == source);
+          continue;
+        }
+      g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (there, 2, &error));
+      gtorch_tensor_item_double_async (there, NULL, take_result, &item_result);
+      gtorch_tensor_to_device_async (there, cpu, NULL, take_result, &back_result);
+      g_assert_nonnull (gtorch_tensor_mul_scalar_inplace (there, 2, &error));
+      gtorch_tensor_copy_inplace_async (into, there, NULL, take_result, &into_result);
+      g_assert_cmpfloat (gtorch_tensor_item_double_finish (there, wait_for_result (&item_result),
+                                                           &error),
+                         ==, 6);
+      g_assert_no_error (error);
+      back = gtorch_tensor_to_device_finish (there, wait_for_result (&back_result), &error);
+      g_assert_no_error (error);
+      g_assert_cmpfloat (gtorch_tensor_item_double (back, NULL), ==, 6);
+      g_assert_true (
+          gtorch_tensor_copy_inplace_finish (into, wait_for_result (&into_result), &error));
+      g_assert_cmpfloat (gtorch_tensor_item_double (into, NULL), ==, 12);
+    }
+  gtorch_stream_set_current (gtorch_device_get_default_stream (test_device ()));
+}
+
 #define TEST(name) g_test_add_func ("/GTorch/stream/" #name, name)
 /* A test that blocks a queue while it enqueues work behind it: it would hang where each launch waits for the
  * work before it. */
@@ -651,5 +759,7 @@ main (int argc, char *argv[])
   TEST (many_streams_are_created_and_freed);
   TEST (bare_object_works_like_the_default_stream);
   TEST_HOLDING (auto_sync_waits_for_other_streams);
+  TEST (auto_sync_orders_work_that_is_done);
+  TEST (main_loop_copies_between_devices);
   return g_test_run ();
 }

@@ -75,7 +75,26 @@ assert_refused (GTorchDLManagedVersioned *managed, GTorchError code, const gchar
 static gint
 device_type (void)
 {
-  return test_device () == gtorch_device_cpu () ? GTORCH_DL_CPU : GTORCH_DL_CUDA;
+  return test_device ()->backend->dlpack_type;
+}
+
+/* Skips what needs an export from a device that DLPack does not know, and is refused there. */
+static gboolean
+has_no_type (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *text = NULL;
+
+  if (device_type () != 0)
+    return FALSE;
+  text = g_strdup_printf ("to_dlpack: DLPack has no number for the devices of %s",
+                          gtorch_device_name (test_device ()));
+  g_assert_null (gtorch_tensor_to_dlpack (x, TRUE, FALSE, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==, text);
+  g_test_skip (error->message);
+  return TRUE;
 }
 
 /* --- import --- */
@@ -271,12 +290,19 @@ lying_structures_are_errors (void)
 static void
 export_shares_memory (void)
 {
-  GTorchTensor *x = gtorch_arange (0, 6, 1, GTORCH_DTYPE_INT16, NULL, NULL);
-  g_autoptr (GTorchTensor) part = gtorch_tensor_slice (x, 0, 1, 6, 2, NULL);
+  GTorchTensor *x;
+  g_autoptr (GTorchTensor) part = NULL;
   g_autoptr (GError) error = NULL;
-  GTorchDLManagedVersioned *managed = gtorch_tensor_to_dlpack (part, TRUE, FALSE, NULL, &error);
-  GTorchDLManaged *old = gtorch_tensor_to_dlpack (part, FALSE, FALSE, NULL, &error);
+  GTorchDLManagedVersioned *managed;
+  GTorchDLManaged *old;
 
+  if (has_no_type ())
+    return;
+  x = gtorch_arange (0, 6, 1, GTORCH_DTYPE_INT16, NULL, NULL);
+  part = gtorch_tensor_slice (x, 0, 1, 6, 2, NULL);
+  managed = gtorch_tensor_to_dlpack (part, TRUE, FALSE, NULL, &error);
+  g_assert_no_error (error);
+  old = gtorch_tensor_to_dlpack (part, FALSE, FALSE, NULL, &error);
   g_assert_no_error (error);
   g_assert_cmpuint (managed->major, ==, 1);
   g_assert_cmpuint (managed->flags, ==, 0);
@@ -301,8 +327,11 @@ static void
 export_copies_when_asked (void)
 {
   g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), GTORCH_DTYPE_BOOL, NULL, NULL);
-  GTorchDLManagedVersioned *managed = gtorch_tensor_to_dlpack (x, TRUE, TRUE, NULL, NULL);
+  GTorchDLManagedVersioned *managed;
 
+  if (has_no_type ())
+    return;
+  managed = gtorch_tensor_to_dlpack (x, TRUE, TRUE, NULL, NULL);
   g_assert_cmpuint (managed->flags, ==, GTORCH_DL_IS_COPIED);
   g_assert_cmpuint (managed->tensor.dtype.code, ==, 6);
   g_assert_cmpuint ((gsize) managed->tensor.data, !=, gtorch_tensor_get_data_ptr (x));
@@ -357,6 +386,8 @@ export_refuses_inexpressible_tensors (void)
   g_assert_cmpuint (managed->flags, ==, GTORCH_DL_READ_ONLY);
   managed->deleter (managed);
 
+  if (has_no_type ())
+    return;
   gtorch_tensor_set_requires_grad (x, TRUE, NULL);
   g_assert_cmpuint (gtorch_tensor_export_dlpack (x, TRUE, FALSE, NULL, &error), ==, 0);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);

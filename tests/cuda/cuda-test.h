@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <gtorch/cuda/driver/gtorch-cuda-private.h>
-#include <gtorch/tensor/gtorch-tensor-bytes-private.h>
+#include <gtorch/elements/gtorch-tensor-bytes-private.h>
 #include <tests/fake-cuda/fake-cuda.h>
 
 #include "gtorch-ops-private.h"

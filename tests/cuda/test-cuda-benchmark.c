@@ -10,7 +10,7 @@
 
 #include "cuda-test.h"
 #include "cuda/ops/gtorch-cuda-cudnn-private.h"
-#include "dispatch/gtorch-multiply-private.h"
+#include "cuda/ops/gtorch-cuda-matmul-private.h"
 
 #define N_ALGORITHMS          5 /* as the fake cublasLt has */
 #define NOTE_NONDETERMINISTIC 4

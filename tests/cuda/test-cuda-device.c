@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-#include <gtorch/base/gtorch-build-info-private.h>
+#include <gtorch/cuda/driver/gtorch-cuda-facts-private.h>
 
 #include "cuda-test.h"
 

@@ -237,7 +237,7 @@ work_bypassing_a_branch_is_detected (void)
   begin_if (&program);
   negate_x (&program);
   OK (cuMemsetD8Async ((CUdeviceptr) (guintptr) gtorch_impl_data (program.x->impl), 0, 8, before));
-  program_fail (&program, "graph: while a branch was open something was launched past it*");
+  program_fail (&program, "graph: something was launched outside of a branch while it was open*");
   program_clear (&program);
 }
 

@@ -330,8 +330,8 @@ unknown_nodes_are_not_cloned (void)
   g_assert_false (gtorch_cuda_graph_replay (inner.graph, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
   g_assert_cmpstr (error->message, ==,
-                   "graph: one with 1 nodes that the library did not launch cannot become part of "
-                   "another");
+                   "graph: a graph with 1 nodes that the library did not launch cannot become part "
+                   "of another one");
   g_clear_error (&error);
   error = program_end (&outer);
   g_assert_no_error (error);

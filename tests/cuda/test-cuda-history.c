@@ -398,7 +398,8 @@ out_of_memory_names_the_call_sites_of_the_largest (void)
 
   gtorch_allocator_trim (gpu_allocator ());
   g_assert_null (gtorch_impl_new (gpu (0), GTORCH_DTYPE_UINT8, (gint64[]){ 300 * MIB }, 1, &error));
-  g_assert_nonnull (strstr (error->message, "; after record_history of the allocator this also"));
+  g_assert_nonnull (
+      strstr (error->message, "; if record_history of the allocator was called, this also"));
   g_clear_error (&error);
 
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);

@@ -258,8 +258,8 @@ timing_is_excluded (void)
   g_assert_false (gtorch_event_record (event, gtorch_device_get_default_stream (gpu (0)), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
-                   "event: one that other processes have keeps no time: the flags timing and "
-                   "interprocess exclude each other");
+                   "event: one that is shared with other processes keeps no time: the flags timing "
+                   "and interprocess exclude each other");
   g_clear_error (&error);
   g_assert_null (gtorch_event_get_ipc_handle (event, gpu (0), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
@@ -275,8 +275,8 @@ other_events_have_no_handle (void)
   g_assert_null (gtorch_event_get_ipc_handle (plain, gpu (0), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
-                   "event: it was made without the flag interprocess, other processes cannot have "
-                   "it");
+                   "event: it was made without the flag interprocess, and cannot be shared with "
+                   "other processes");
   g_clear_error (&error);
   g_assert_null (gtorch_event_get_ipc_handle (event, gtorch_device_cpu (), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
@@ -321,7 +321,8 @@ an_event_stays_with_its_device (void)
   g_assert_false (gtorch_event_record (event, gtorch_device_get_default_stream (gpu (0)), &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
   g_assert_cmpstr (error->message, ==,
-                   "event: other processes know it as one of cuda:1, and the stream is on cuda:0");
+                   "event: it is shared with other processes as an event of cuda:1, and the stream "
+                   "is on cuda:0");
 }
 
 static void

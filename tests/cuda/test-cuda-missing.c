@@ -48,7 +48,7 @@ a_monitor_names_the_library (void)
   g_assert_null (monitor);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
   g_assert_nonnull (
-      strstr (error->message, "libnvidia-ml.so.1, for what a GPU is doing, was not found"));
+      strstr (error->message, "libnvidia-ml.so.1, for monitoring of GPUs, was not found"));
   g_assert_nonnull (strstr (error->message, "libnvidia-ml1"));
 }
 

@@ -326,7 +326,7 @@ the_cpu_is_refused (void)
 
   g_assert_null (monitor);
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
-  g_assert_cmpstr (error->message, ==, "device_monitor: cpu cannot be looked at");
+  g_assert_cmpstr (error->message, ==, "device_monitor: cpu cannot be monitored");
 }
 
 typedef struct

@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#include <gtorch/tensor/gtorch-hold-private.h>
+
 #include "cuda-test.h"
 
 #define N_SEEDS 100
@@ -512,6 +514,49 @@ auto_sync_does_not_query_freed_streams (void)
   gtorch_device_synchronize (gpu (0), NULL, NULL);
 }
 
+/* What can be done with a tensor that a foreign stream used, after the owner has destroyed it. */
+static void
+tensors_outlive_foreign_streams (void)
+{
+  guint kind;
+
+  for (kind = 0; kind < 4; kind++)
+    {
+      GTorchStream *stream = gtorch_device_get_default_stream (gpu (0));
+      GTorchImpl *x = ramp_1d (gpu (0), GTORCH_DTYPE_INT64, N);
+      g_autofree gdouble *values = NULL;
+      GTorchStream *theirs;
+      CUstream handle;
+
+      gtorch_device_synchronize (gpu (0), NULL, NULL);
+      handle = new_queue (0);
+      theirs = wrap (gpu (0), handle);
+      gtorch_stream_set_current (theirs);
+      g_assert_true (gtorch_op_neg_inplace (x, NULL));
+      gtorch_stream_set_current (stream);
+      g_object_unref (theirs);
+      g_assert_cmpint (gtorch_cuda.cuStreamDestroy (handle), ==, CUDA_SUCCESS);
+      if (kind == 1)
+        {
+          values = read_doubles (x);
+          g_assert_cmpfloat (values[N - 1], ==, 1 - N);
+        }
+      else if (kind == 2)
+        {
+          gtorch_stream_set_auto_sync (stream, TRUE);
+          g_assert_true (gtorch_op_neg_inplace (x, NULL));
+          gtorch_stream_set_auto_sync (stream, FALSE);
+        }
+      else if (kind == 3)
+        gtorch_impl_release (x);
+      gtorch_impl_unref (x);
+      assert_no_misuse ();
+      gtorch_device_synchronize (gpu (0), NULL, NULL);
+      gtorch_device_empty_cache (gpu (0));
+      assert_no_misuse ();
+    }
+}
+
 #define TEST(name) g_test_add_func ("/GTorchCudaQueue/" #name, name)
 
 gint
@@ -534,6 +579,7 @@ main (gint argc, gchar **argv)
   TEST (auto_sync_waits_once_for_each_queue);
   TEST (auto_sync_waits_for_queues_that_capture);
   TEST (auto_sync_does_not_query_freed_streams);
+  TEST (tensors_outlive_foreign_streams);
   result = g_test_run ();
   assert_no_misuse ();
   return result;

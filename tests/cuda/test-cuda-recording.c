@@ -9,7 +9,7 @@
 #include <tests/fake-cuda/fake-cublaslt.h>
 
 #include "cuda-test.h"
-#include "dispatch/gtorch-multiply-private.h"
+#include "cuda/ops/gtorch-cuda-matmul-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
 #define N_ROWS    2

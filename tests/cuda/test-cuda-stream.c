@@ -106,6 +106,31 @@ times_are_measured_between_events (void)
 }
 
 static void
+times_are_those_of_one_device (void)
+{
+  g_autoptr (GTorchEvent) first = gtorch_event_new (GTORCH_EVENT_TIMING);
+  g_autoptr (GTorchEvent) second = gtorch_event_new (GTORCH_EVENT_TIMING);
+  GTorchEvent *events[] = { first, second };
+
+  for (guint i = 0; i < 2; i++)
+    {
+      g_assert_true (
+          gtorch_event_record (events[i], gtorch_device_get_default_stream (gpu (i)), NULL));
+      g_assert_true (gtorch_event_synchronize (events[i], NULL, NULL));
+    }
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+
+      g_assert_true (isnan (gtorch_event_get_elapsed_ms (events[i], events[1 - i], &error)));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_cmpstr (error->message, ==,
+                       "elapsed time: the second event was recorded on another device than the "
+                       "first");
+    }
+}
+
+static void
 cancelling_ends_the_waiting_not_the_work (void)
 {
   g_autoptr (GTorchStream) stream = new_stream ();
@@ -428,6 +453,7 @@ main (gint argc, gchar **argv)
   TEST (events_pass_when_the_work_before_them_has);
   TEST (polling_makes_progress);
   TEST (times_are_measured_between_events);
+  TEST (times_are_those_of_one_device);
   TEST (cancelling_ends_the_waiting_not_the_work);
   TEST (a_main_loop_is_woken);
   TEST (a_main_loop_goes_on_meanwhile);

@@ -93,16 +93,18 @@ def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
     assert code == 1
     has(r'^  cuda:0  Fake 0, 1\.0 GiB$', out)
     has(r'^  cpu .*\(the default\)$', out)
-    has(r'^  the compute mode of cuda:0 keeps programs off it$', out)
+    has(r'^  the compute mode of cuda:0 prohibits its use$', out)
 
 
 @tap.case
 def a_missing_library_names_its_package():
     out = run(GTORCH_CUDA_LIBRARY_PATH='/nowhere', CUDA_HOME='/nowhere', LD_LIBRARY_PATH='')[1]
     for name, library, package in (
+        ('cublas', 'libcublas', 'nvidia-cublas'),
         ('cublasLt', 'libcublasLt', 'nvidia-cublas'),
         ('cudnn', 'libcudnn', 'nvidia-cudnn-cu13'),
         ('cufft', 'libcufft', 'nvidia-cufft'),
+        ('cusolver', 'libcusolver', 'nvidia-cusolver'),
         ('nccl', 'libnccl', 'nvidia-nccl-cu13'),
         ('nvml', 'libnvidia-ml', 'libnvidia-ml1'),
     ):
@@ -162,7 +164,7 @@ def as_text(report):
         lines.append(f'          PCI {device["pci-id"]}, {device["uuid"]}')
     if report['reason'] is not None:
         lines.append(f'  {report["reason"]}')
-    lines += ['', 'Libraries for GPUs, each opened when it is first needed']
+    lines += ['', 'Libraries for GPUs, each loaded when it is first needed']
     for name, library in report['libraries'].items():
         assert (library['version'] is None) != (library['error'] is None), library
         lines.append(f'  {name:20} {library["version"] or library["error"]}')

@@ -76,6 +76,11 @@ typedef struct
 FAKE_CUDA_API void fake_cuda_get_accounts (FakeCudaAccounts *accounts);
 /* Returns TRUE if this device may access all of the memory. */
 FAKE_CUDA_API gboolean fake_cuda_can_access (guint device, gconstpointer address, gsize n_bytes);
+/* Returns where the host finds n bytes of a device address, or NULL; for work that a stand-in of a library
+ * enqueues. */
+FAKE_CUDA_API gpointer fake_cuda_at (gconstpointer address, gsize n_bytes);
+/* Enqueues such work; returns the driver's result. */
+FAKE_CUDA_API gint fake_cuda_enqueue (gpointer stream, void (*func) (gpointer data), gpointer data);
 /* Copies the present contents of a device address, regardless of pending work. */
 FAKE_CUDA_API gboolean fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes);
 

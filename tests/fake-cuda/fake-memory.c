@@ -96,6 +96,17 @@ fake_cuda_can_access (guint device, gconstpointer address, gsize n_bytes)
   return result;
 }
 
+gpointer
+fake_cuda_at (gconstpointer address, gsize n_bytes)
+{
+  gpointer result;
+
+  g_mutex_lock (&fake_lock);
+  result = fake_memory_at ((guintptr) address, n_bytes, NULL);
+  g_mutex_unlock (&fake_lock);
+  return result;
+}
+
 gboolean
 fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes)
 {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cpu/isa/gtorch-isa-half.h"
+#include "cpu/gtorch-cpu-half.h"
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 

@@ -659,6 +659,12 @@ cuLaunchHostFunc (CUstream stream, CUhostFn func, void *user_data)
   LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_CALL, .call = { func, user_data } }));
 }
 
+gint
+fake_cuda_enqueue (gpointer stream, void (*func) (gpointer data), gpointer data)
+{
+  return cuLaunchHostFunc (stream, func, data);
+}
+
 /* --- events --- */
 
 CUresult

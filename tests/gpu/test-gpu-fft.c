@@ -76,16 +76,16 @@ check_one (GTorchTensor *x, GTorchTensor *y, gboolean is_complex)
   for (norm = 0; norm < 3; norm++)
     for (dim = 0; dim < 3; dim++)
       {
-        BOTH (gtorch_fft_fft, -1, dim, norm);
+        BOTH (gtorch_fft_fft, GTORCH_NONE, dim, norm);
         BOTH (gtorch_fft_ifft, 9, dim, norm);
-        BOTH (gtorch_fft_irfft, -1, dim, norm);
+        BOTH (gtorch_fft_irfft, GTORCH_NONE, dim, norm);
         BOTH (gtorch_fft_irfft, 7, dim, norm);
         BOTH (gtorch_fft_hfft, 8, dim, norm);
         if (!is_complex)
           {
-            BOTH (gtorch_fft_rfft, -1, dim, norm);
+            BOTH (gtorch_fft_rfft, GTORCH_NONE, dim, norm);
             BOTH (gtorch_fft_rfft, 11, dim, norm);
-            BOTH (gtorch_fft_ihfft, -1, dim, norm);
+            BOTH (gtorch_fft_ihfft, GTORCH_NONE, dim, norm);
           }
       }
 }
@@ -153,7 +153,7 @@ lengths_agree (void)
           numbers (GTORCH_SHAPE (2, lengths[i]), GTORCH_DTYPE_COMPLEX64, i);
       g_autoptr (GTorchTensor) y = on (x, gpu);
 
-      BOTH (gtorch_fft_fft, -1, -1, GTORCH_FFT_NORM_ORTHO);
+      BOTH (gtorch_fft_fft, GTORCH_NONE, -1, GTORCH_FFT_NORM_ORTHO);
       BOTH (gtorch_fft_irfft, 2 * lengths[i], -1, GTORCH_FFT_NORM_ORTHO);
     }
 }

@@ -176,7 +176,7 @@ check_refused (const GTorchOpCall *call, gboolean ok, GError **error)
 static gboolean
 is_elsewhere (const GTorchOpCall *call)
 {
-  return call->device != gtorch_device_cpu ();
+  return !call->device->in_caller;
 }
 
 static void
@@ -201,7 +201,7 @@ __wrap_gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpoi
   return check_refused (call, __real_gtorch_cuda_run_early (call, func, data, error), error);
 }
 
-/* --- both devices --- */
+/* --- all devices --- */
 
 gboolean __real_gtorch_launch (GTorchOpCall *call, GError **error);
 gboolean __wrap_gtorch_launch (GTorchOpCall *call, GError **error);

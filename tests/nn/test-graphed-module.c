@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph-test.h"
+#include "members.h"
 
 static GTorchTensor *
 random_tensor (gint64 rows, gint64 columns, gboolean requires_grad)
@@ -245,7 +246,7 @@ gradients_are_added (void)
   g_autoptr (GTorchModule) copy = linear (4, 3);
   g_autoptr (GTorchTensor) sample = random_tensor (2, 4, FALSE);
   g_autoptr (GTorchModule) graphed = NULL;
-  GTorchParameter *weight = gtorch_module_get_parameter (copy, "weight", NULL);
+  g_autoptr (GTorchParameter) weight = gtorch_module_get_parameter (copy, "weight", NULL);
   g_autoptr (GTorchTensor) kept = NULL;
   guint i;
 
@@ -331,22 +332,19 @@ warming_up_leaves_no_traces (void)
   g_autoptr (GTorchTensor) x = random_tensor (8, 4, FALSE);
   g_autoptr (GTorchGenerator) generator =
       g_object_ref (gtorch_device_get_default_generator (test_device ()));
-  g_autoptr (GTorchTensor) mean =
-      gtorch_tensor_clone (gtorch_module_get_buffer (module, "running_mean", NULL), NULL);
+  g_autoptr (GTorchTensor) mean = gtorch_tensor_clone (test_buffer (module, "running_mean"), NULL);
   g_autoptr (GBytes) before = gtorch_generator_get_state (generator);
   g_autoptr (GBytes) after = NULL;
   g_autoptr (GTorchModule) graphed = make_one (module, x);
   g_autoptr (GTorchTensor) y = NULL;
-  g_autoptr (GTorchParameter) weight =
-      g_object_ref (gtorch_module_get_parameter (module, "weight", NULL));
+  g_autoptr (GTorchParameter) weight = gtorch_module_get_parameter (module, "weight", NULL);
 
   after = gtorch_generator_get_state (generator);
   g_assert_true (g_bytes_equal (before, after));
-  assert_same (mean, gtorch_module_get_buffer (module, "running_mean", NULL));
+  assert_same (mean, test_buffer (module, "running_mean"));
   g_assert_null (gtorch_tensor_get_grad (GTORCH_TENSOR (weight)));
   y = call (graphed, x);
-  g_assert_cmpfloat (test_element (gtorch_module_get_buffer (module, "running_mean", NULL), 0), !=,
-                     0);
+  g_assert_cmpfloat (test_element (test_buffer (module, "running_mean"), 0), !=, 0);
 }
 
 static GPtrArray *
@@ -568,8 +566,7 @@ parameters_stay_where_they_are (void)
   g_autoptr (GTorchModule) module = linear (4, 3);
   g_autoptr (GTorchTensor) x = random_tensor (2, 4, FALSE);
   g_autoptr (GTorchModule) graphed = make_one (module, x);
-  g_autoptr (GTorchParameter) weight =
-      g_object_ref (gtorch_module_get_parameter (module, "weight", NULL));
+  g_autoptr (GTorchParameter) weight = gtorch_module_get_parameter (module, "weight", NULL);
   g_autoptr (GTorchTensor) values = random_tensor (3, 4, FALSE);
   g_autoptr (GTorchParameter) other = gtorch_parameter_new (values, TRUE, NULL);
   g_autoptr (GTorchTensor) expected = NULL;
@@ -648,7 +645,7 @@ static void
 hooks_are_refused (void)
 {
   g_autoptr (GTorchModule) module = dropping (4, 3);
-  GTorchModule *inner = gtorch_module_get_module (module, "0", NULL);
+  GTorchModule *inner = test_module (module, "0");
   g_autoptr (GTorchTensor) x = random_tensor (2, 4, FALSE);
   g_autoptr (GTorchModule) graphed = NULL;
   guint64 id = gtorch_module_register_forward_pre_hook (inner, no_change, NULL, NULL);

@@ -7,6 +7,8 @@
 
 #include <gtorch/gtorch.h>
 
+#include "members.h"
+
 typedef struct
 {
   gdouble mean, std, low, high;
@@ -86,8 +88,8 @@ static void
 layers_begin_as_pytorchs (void)
 {
   g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (900, 200, NULL));
-  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (linear, "weight", NULL));
-  GTorchTensor *bias = GTORCH_TENSOR (gtorch_module_get_parameter (linear, "bias", NULL));
+  GTorchTensor *weight = test_parameter (linear, "weight");
+  GTorchTensor *bias = test_parameter (linear, "bias");
   Moments moments = moments_of (bias);
 
   /* U (-1 / sqrt (900), 1 / sqrt (900)) */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layer-samples.h"
+#include "members.h"
 
 /* clang-format off */
 /* Written by reference.py beside this file, with PyTorch 2.11. */
@@ -468,8 +469,7 @@ padding_modes_repeat_the_image (void)
                                                GTORCH_DTYPE_FLOAT64, NULL, NULL);
       y = gtorch_module_forward (conv, x, &error);
       g_assert_no_error (error);
-      z = gtorch_conv2d (padded, GTORCH_TENSOR (gtorch_module_get_parameter (conv, "weight", NULL)),
-                         GTORCH_TENSOR (gtorch_module_get_parameter (conv, "bias", NULL)),
+      z = gtorch_conv2d (padded, test_parameter (conv, "weight"), test_parameter (conv, "bias"),
                          GTORCH_SHAPE (1), GTORCH_SHAPE (0), GTORCH_SHAPE (1), 1, &error);
       g_assert_no_error (error);
       g_assert_cmpint (gtorch_tensor_get_numel (y), ==, gtorch_tensor_get_numel (z));
@@ -503,8 +503,7 @@ same_padding_keeps_the_size (void)
         g_assert_true (gtorch_tensor_copy_inplace (middle, x, FALSE, NULL));
         wide = gtorch_tensor_narrow (zeros, 3, 0, 9 + total, &error);
         y = gtorch_module_forward (conv, x, &error);
-        z = gtorch_conv2d (wide, GTORCH_TENSOR (gtorch_module_get_parameter (conv, "weight", NULL)),
-                           GTORCH_TENSOR (gtorch_module_get_parameter (conv, "bias", NULL)),
+        z = gtorch_conv2d (wide, test_parameter (conv, "weight"), test_parameter (conv, "bias"),
                            GTORCH_SHAPE (1), GTORCH_SHAPE (0), GTORCH_SHAPE (1, dilation), 1,
                            &error);
         g_assert_no_error (error);
@@ -532,7 +531,7 @@ batches_without_momentum_have_equal_weights (void)
           gtorch_tensor_new_from_doubles (batches[i], 2, GTORCH_SHAPE (2, 1), GTORCH_DTYPE_FLOAT64,
                                           NULL, NULL);
       g_autoptr (GTorchTensor) y = gtorch_module_forward (norm, x, &error);
-      GTorchTensor *mean = gtorch_module_get_buffer (norm, "running_mean", NULL);
+      GTorchTensor *mean = test_buffer (norm, "running_mean");
 
       g_assert_no_error (error);
       sum += (batches[i][0] + batches[i][1]) / 2;

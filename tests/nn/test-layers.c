@@ -7,6 +7,8 @@
 
 #include <gtorch/gtorch.h>
 
+#include "members.h"
+
 static GTorchTensor *
 waves (const gint64 *shape, gsize n_dims)
 {
@@ -75,24 +77,18 @@ batch_norm_keeps_running_stats (void)
   g_assert_true (gtorch_module_to (norm, NULL, GTORCH_DTYPE_FLOAT64, NULL));
   ya = gtorch_module_forward (norm, a, NULL);
   yb = gtorch_module_forward (norm, b, NULL);
-  mean = gtorch_tensor_to_doubles (gtorch_module_get_buffer (norm, "running_mean", NULL), &n, NULL);
-  var = gtorch_tensor_to_doubles (gtorch_module_get_buffer (norm, "running_var", NULL), &n, NULL);
+  mean = gtorch_tensor_to_doubles (test_buffer (norm, "running_mean"), &n, NULL);
+  var = gtorch_tensor_to_doubles (test_buffer (norm, "running_var"), &n, NULL);
   for (guint i = 0; i < 3; i++)
     {
       g_assert_cmpfloat_with_epsilon (mean[i], means[i], 1e-12);
       g_assert_cmpfloat_with_epsilon (var[i], vars[i], 1e-12);
     }
-  g_assert_cmpint (gtorch_tensor_item_int (gtorch_module_get_buffer (norm, "num_batches_tracked",
-                                                                     NULL),
-                                           NULL),
-                   ==, 2);
+  g_assert_cmpint (gtorch_tensor_item_int (test_buffer (norm, "num_batches_tracked"), NULL), ==, 2);
   gtorch_module_eval (norm);
   yc = gtorch_module_forward (norm, a, NULL);
   g_assert_cmpfloat_with_epsilon (weighed (yc), 10.954062664823452, 1e-11);
-  g_assert_cmpint (gtorch_tensor_item_int (gtorch_module_get_buffer (norm, "num_batches_tracked",
-                                                                     NULL),
-                                           NULL),
-                   ==, 2);
+  g_assert_cmpint (gtorch_tensor_item_int (test_buffer (norm, "num_batches_tracked"), NULL), ==, 2);
 }
 
 static void
@@ -165,8 +161,7 @@ embedding_looks_up_and_keeps_padding (void)
   g_assert_cmpfloat (values[0], !=, 0);
   sum = gtorch_tensor_sum (output, NULL, 0, FALSE, GTORCH_DTYPE_NONE, NULL);
   g_assert_true (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
-  grad = gtorch_tensor_get_grad (
-      GTORCH_TENSOR (gtorch_module_get_parameter (embedding, "weight", NULL)));
+  grad = gtorch_tensor_get_grad (test_parameter (embedding, "weight"));
   g_clear_pointer (&values, g_free);
   values = gtorch_tensor_to_doubles (grad, &n, NULL);
   g_assert_cmpfloat (values[0], ==, 1);
@@ -303,7 +298,7 @@ properties_show_what_was_given (void)
   g_assert_cmpint (in_features, ==, 3);
   g_assert_cmpint (out_features, ==, 4);
   g_assert_false (has_bias);
-  g_assert_true (weight == gtorch_module_get_parameter (linear, "weight", NULL));
+  g_assert_true (GTORCH_TENSOR (weight) == test_parameter (linear, "weight"));
   g_assert_null (bias);
   g_assert_cmpstr (stride_text, ==, "(2,)");
 }
@@ -322,7 +317,7 @@ the_seed_decides_the_weights (void)
                                                "out-channels", (gint64) 8, "kernel-size",
                                                GTORCH_SIZE (3), "padding", GTORCH_SIZE (1), NULL));
       g_assert_true (gtorch_module_to (conv, NULL, GTORCH_DTYPE_FLOAT64, NULL));
-      sums[i] = weighed (GTORCH_TENSOR (gtorch_module_get_parameter (conv, "weight", NULL)));
+      sums[i] = weighed (test_parameter (conv, "weight"));
     }
   g_assert_cmpfloat (sums[0], ==, sums[1]);
 }

@@ -7,6 +7,8 @@
 
 #include <gtorch/gtorch.h>
 
+#include "members.h"
+
 /* clang-format off */
 /* Written by reference.py beside this file, with PyTorch 2.11. */
 static const struct
@@ -114,7 +116,7 @@ weights_are_buffers (void)
 
   g_assert_cmpstr (names[0], ==, "weight");
   g_assert_true (gtorch_module_to (loss, NULL, GTORCH_DTYPE_FLOAT32, NULL));
-  g_assert_cmpint (gtorch_tensor_get_dtype (gtorch_module_get_buffer (loss, "weight", NULL)), ==,
+  g_assert_cmpint (gtorch_tensor_get_dtype (test_buffer (loss, "weight")), ==,
                    GTORCH_DTYPE_FLOAT32);
 }
 

@@ -5,6 +5,8 @@
 
 #include <gtorch/gtorch.h>
 
+#include "members.h"
+
 /* Computes scale * (inner (x) + shift), with faults on demand. */
 typedef enum
 {
@@ -42,12 +44,10 @@ test_net_forward (GTorchModule *module, GTorchTensor *input, GError **error)
   inner = gtorch_module_forward (self->inner, input, error);
   if (inner == NULL)
     return NULL;
-  shifted = gtorch_tensor_add (inner, gtorch_module_get_buffer (module, "shift", NULL), 1, error);
+  shifted = gtorch_tensor_add (inner, test_buffer (module, "shift"), 1, error);
   if (shifted == NULL)
     return NULL;
-  return gtorch_tensor_mul (shifted,
-                            GTORCH_TENSOR (gtorch_module_get_parameter (module, "scale", NULL)),
-                            error);
+  return gtorch_tensor_mul (shifted, test_parameter (module, "scale"), error);
 }
 
 static void
@@ -286,12 +286,12 @@ registering_checks_names (void)
   g_assert_false (gtorch_module_register_module (net->inner, "outer", module, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
-                   "Linear: it is itself inside the TestNet that was to go into it");
+                   "Linear: it is itself inside the TestNet that was to be added to it");
   g_clear_error (&error);
   g_assert_false (gtorch_module_register_module (module, "me", module, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_true (gtorch_module_register_parameter (module, "scale", p, NULL));
-  g_assert_true (gtorch_module_get_parameter (module, "scale", NULL) == p);
+  g_assert_true (test_parameter (module, "scale") == GTORCH_TENSOR (p));
 }
 
 static void
@@ -301,10 +301,10 @@ members_are_found_by_path (void)
   GTorchModule *module = GTORCH_MODULE (net);
   g_autoptr (GError) error = NULL;
 
-  g_assert_nonnull (gtorch_module_get_parameter (module, "inner.weight", &error));
+  g_assert_nonnull (test_parameter (module, "inner.weight"));
   g_assert_no_error (error);
-  g_assert_true (gtorch_module_get_module (module, "inner", &error) == net->inner);
-  g_assert_true (gtorch_module_get_module (module, "", &error) == module);
+  g_assert_true (test_module (module, "inner") == net->inner);
+  g_assert_true (test_module (module, "") == module);
   g_assert_null (gtorch_module_get_parameter (module, "inner.wait", &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
   g_assert_cmpstr (error->message, ==, "Linear: no parameter 'inner.wait'");
@@ -346,23 +346,19 @@ state_shares_and_loads (void)
   g_autoptr (TestNet) other = net_new ();
   g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
   GTorchTensor *weight = g_hash_table_lookup (state, "inner.weight");
-  GTorchParameter *target =
-      gtorch_module_get_parameter (GTORCH_MODULE (other), "inner.weight", NULL);
+  GTorchTensor *target = test_parameter (GTORCH_MODULE (other), "inner.weight");
   g_autoptr (GError) error = NULL;
 
   g_assert_cmpuint (g_hash_table_size (state), ==, 4);
   g_assert_null (g_hash_table_lookup (state, "scratch"));
   g_assert_true (
-      gtorch_tensor_shares_storage (weight,
-                                    GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net),
-                                                                                "inner.weight",
-                                                                                NULL))));
+      gtorch_tensor_shares_storage (weight, test_parameter (GTORCH_MODULE (net), "inner.weight")));
   g_assert_false (gtorch_tensor_get_requires_grad (weight));
 
-  g_assert_cmpfloat (at (weight, 1), !=, at (GTORCH_TENSOR (target), 1));
+  g_assert_cmpfloat (at (weight, 1), !=, at (target, 1));
   g_assert_true (gtorch_module_load_state_dict (GTORCH_MODULE (other), state, TRUE, &error));
   g_assert_no_error (error);
-  g_assert_cmpfloat (at (weight, 1), ==, at (GTORCH_TENSOR (target), 1));
+  g_assert_cmpfloat (at (weight, 1), ==, at (target, 1));
   g_assert_false (gtorch_tensor_shares_storage (weight, GTORCH_TENSOR (target)));
   g_assert_true (gtorch_tensor_get_requires_grad (GTORCH_TENSOR (target)));
 }
@@ -373,8 +369,7 @@ loading_lists_all_faults_and_changes_nothing (void)
   g_autoptr (TestNet) net = net_new ();
   g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
   g_autoptr (GError) error = NULL;
-  GTorchTensor *scale =
-      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+  GTorchTensor *scale = test_parameter (GTORCH_MODULE (net), "scale");
 
   g_hash_table_remove (state, "inner.bias");
   g_hash_table_remove (state, "shift");
@@ -407,8 +402,7 @@ lists_of_the_state_load_like_its_table (void)
   g_autoptr (GPtrArray) tensors = gtorch_module_state_lists (GTORCH_MODULE (net), &names);
   g_autoptr (GHashTable) state = gtorch_module_state_dict (GTORCH_MODULE (net));
   g_autoptr (GError) error = NULL;
-  GTorchTensor *target =
-      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (other), "inner.weight", NULL));
+  GTorchTensor *target = test_parameter (GTORCH_MODULE (other), "inner.weight");
   guint i;
 
   g_assert_true (g_strv_equal ((const gchar *const *) names, (const gchar *const *) expected));
@@ -439,8 +433,7 @@ static void
 to_keeps_objects_and_converts_gradients (void)
 {
   g_autoptr (TestNet) net = net_new ();
-  GTorchTensor *scale =
-      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+  GTorchTensor *scale = test_parameter (GTORCH_MODULE (net), "scale");
   g_autoptr (GTorchTensor) ones = full (2, 1);
   g_autoptr (GTorchTensor) indices = gtorch_arange (0, 3, 1, GTORCH_DTYPE_INT64, NULL, NULL);
   g_autoptr (GTorchTensor) grad = NULL;
@@ -450,8 +443,7 @@ to_keeps_objects_and_converts_gradients (void)
   g_assert_true (gtorch_tensor_set_grad (scale, ones, &error));
   g_assert_true (gtorch_module_to (GTORCH_MODULE (net), NULL, GTORCH_DTYPE_FLOAT64, &error));
   g_assert_no_error (error);
-  g_assert_true (GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL))
-                 == scale);
+  g_assert_true (test_parameter (GTORCH_MODULE (net), "scale") == scale);
   g_assert_cmpint (gtorch_tensor_get_dtype (scale), ==, GTORCH_DTYPE_FLOAT64);
   g_assert_cmpfloat (at (scale, 1), ==, 2);
   g_assert_true (gtorch_tensor_get_requires_grad (scale));
@@ -468,8 +460,7 @@ static void
 zero_grad_drops_or_zeroes (void)
 {
   g_autoptr (TestNet) net = net_new ();
-  GTorchTensor *scale =
-      GTORCH_TENSOR (gtorch_module_get_parameter (GTORCH_MODULE (net), "scale", NULL));
+  GTorchTensor *scale = test_parameter (GTORCH_MODULE (net), "scale");
   g_autoptr (GTorchTensor) ones = full (2, 1);
   g_autoptr (GTorchTensor) grad = NULL;
 
@@ -708,7 +699,7 @@ static void
 modules_are_freed_with_what_they_hold (void)
 {
   GTorchModule *net = GTORCH_MODULE (net_new ());
-  GTorchTensor *weight = GTORCH_TENSOR (gtorch_module_get_parameter (net, "inner.weight", NULL));
+  GTorchTensor *weight = test_parameter (net, "inner.weight");
   gpointer weak = weight;
 
   g_object_add_weak_pointer (G_OBJECT (weight), &weak);

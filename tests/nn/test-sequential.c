@@ -5,6 +5,7 @@
 
 #include <gtorch/gtorch.h>
 
+#include "members.h"
 #include "sanitizer.h"
 
 static GTorchSequential *
@@ -110,9 +111,9 @@ the_list_model_notifies_changes (void)
                    "  (2): Dropout(p=0.5, inplace=False)\n"
                    "  (3): Linear(in_features=5, out_features=2, bias=False)\n"
                    ")");
-  g_assert_nonnull (gtorch_module_get_parameter (GTORCH_MODULE (row), "3.weight", NULL));
+  g_assert_nonnull (test_parameter (GTORCH_MODULE (row), "3.weight"));
   g_assert_true (gtorch_sequential_remove (row, 1, &error));
-  g_assert_nonnull (gtorch_module_get_parameter (GTORCH_MODULE (row), "2.weight", NULL));
+  g_assert_nonnull (test_parameter (GTORCH_MODULE (row), "2.weight"));
   g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (row)), ==, 3);
   g_assert_false (gtorch_sequential_remove (row, 3, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);

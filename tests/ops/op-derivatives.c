@@ -141,10 +141,20 @@ gboolean
 derivative_is_undefined (const GTorchSample *sample, guint input)
 {
   static const gchar *const undefined[] = {
-    "attention_backward",     "batch_norm_backward", "cross_entropy.weight",
-    "cumprod_backward",       "gelu_second",         "layer_norm_backward",
-    "linear_grads",           "nll_loss.weight",     "nll_loss_backward.weight",
-    "nll_loss_smooth.weight", "prod_others",         "unique",
+    "attention_backward",
+    "batch_norm_backward",
+    "cross_entropy.weight",
+    "cumprod_backward",
+    "gelu_second",
+    "layer_norm_backward",
+    "heaviside",
+    "linear_grads",
+    "nextafter",
+    "nll_loss.weight",
+    "nll_loss_backward.weight",
+    "nll_loss_smooth.weight",
+    "prod_others",
+    "unique",
   };
   const gchar *op = gtorch_ops[sample->op].name;
   g_autofree gchar *full = g_strdup_printf ("%s.%s", op, sample->tensors[input].name);

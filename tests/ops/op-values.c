@@ -158,6 +158,35 @@ shaped (guint dtype, Layout layout, const gint64 *shape, guint n_dims)
     }
 }
 
+void
+input_make_positive (GTorchImpl *impl)
+{
+  const gint64 n = impl->n_dims >= 2 ? impl->shape[impl->n_dims - 1] : 0;
+  const guint kind = gtorch_dtype_kind (impl->dtype);
+  g_autofree Number *matrix = NULL;
+  gint64 first, i, j, k;
+
+  for (i = 0; kind == GTORCH_KIND_INT && i < impl->numel; i++)
+    element_set (impl, i, fmax (1, creal (element_get (impl, i))));
+  if (n == 0 || impl->shape[impl->n_dims - 2] != n || kind < GTORCH_KIND_FLOAT)
+    return;
+  matrix = g_new (Number, n * n);
+  for (first = 0; first < impl->numel; first += n * n)
+    {
+      for (i = 0; i < n * n; i++)
+        matrix[i] = element_get (impl, first + i);
+      for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+          {
+            Number sum = i == j ? n : 0;
+
+            for (k = 0; k < n; k++)
+              sum += matrix[i * n + k] * conj (matrix[j * n + k]);
+            element_set (impl, first + i * n + j, sum / (gdouble) n);
+          }
+    }
+}
+
 GTorchImpl *
 input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low, gdouble high,
            GRand *rand)
@@ -190,6 +219,8 @@ input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble l
                        + (kind == GTORCH_KIND_COMPLEX ? g_rand_double_range (rand, low, high) * I
                                                       : 0));
     }
+  if (spec->is_positive)
+    input_make_positive (impl);
   return impl;
 }
 

@@ -40,6 +40,10 @@ void element_set (const GTorchImpl *impl, gint64 index, Number value);
 /* Random values in [low, high]; integers are whole numbers, bool 0 or 1. */
 GTorchImpl *input_new (const GTorchSampleTensor *spec, guint dtype, Layout layout, gdouble low,
                        gdouble high, GRand *rand);
+/* Replaces each matrix M by M M^H / n + I, which is Hermitian and positive-definite, and integers
+ * below 1 by 1. Elements that share memory with those of another matrix are computed from the latter's
+ * result. */
+void input_make_positive (GTorchImpl *impl);
 /* Returns a copy of the values in another dtype, contiguous or not. */
 GTorchImpl *input_copy (const GTorchImpl *impl, guint dtype);
 GTorchImpl *input_copy_laid (const GTorchImpl *impl, guint dtype, Layout layout);

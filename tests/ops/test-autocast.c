@@ -113,7 +113,8 @@ results_of (const GTorchSample *sample, const gchar *pattern, guint low)
 static void
 dtypes_of_results_are_pytorchs (void)
 {
-  const gchar *type = device_type () == GTORCH_DEVICE_TYPE_CPU ? "cpu" : "cuda";
+  const GTorchDeviceType like = test_device ()->backend->autocast_like;
+  const gchar *type = like == GTORCH_DEVICE_TYPE_CPU ? "cpu" : "cuda";
   const guint lows[] = { GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
   g_autoptr (GError) error = NULL;
   g_autofree gchar *text = NULL;

@@ -15,7 +15,9 @@
 
 /* Operands of which only the shape or dtype is read. */
 static const gchar *const unread[] = {
-  "empty_like.0", "expand_as.1", "new_empty.0", "reshape_as.1", "type_as.1", "view_as.1", NULL,
+  "cauchy.0",    "empty_like.0",        "expand_as.1",  "geometric.0", "log_normal.0",
+  "new_empty.0", "new_empty_strided.0", "reshape_as.1", "type_as.1",   "view_as.1",
+  NULL,
 };
 
 static gboolean

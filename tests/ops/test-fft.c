@@ -258,7 +258,8 @@ lines_are_independent (void)
 static void
 plans_are_evicted (void)
 {
-  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (test_device ());
+  GTorchFFTPlanCache *cache = gtorch_device_get_fft_plan_cache (
+      test_computes_on_host () ? gtorch_device_cpu () : test_device ());
   const guint before = gtorch_fft_plan_cache_get_max_size (cache);
   gint64 n;
   guint round;

@@ -158,11 +158,11 @@ errors_leave_the_tensor_alone (void)
   if (test_device () == gtorch_device_cpu ()) /* a GPU detects it asynchronously */
     assert_values (x, "[2, 3]", GTORCH_SHAPE (0, 0, 0, 0, 0, 0));
   assert_error (gtorch_tensor_index (x, items, 8, &floats, 1, &error), &error, GTORCH_ERROR_DTYPE,
-                "index: an index tensor is of int64 or int32, not of float32");
+                "index: an index tensor must be of int64 or int32, not of float32");
   assert_error (gtorch_tensor_index (x, items, 8, NULL, 0, &error), &error, GTORCH_ERROR_INVALID,
-                "index: item 1 names tensor 0 of 0");
+                "index: item 1 refers to tensor 0, the list has 0");
   assert_error (gtorch_tensor_index (x, items, 7, &bad, 1, &error), &error, GTORCH_ERROR_INVALID,
-                "index: 7 integers are not up to 33 items of four integers each");
+                "index: 7 integers were given, there can be up to 33 items of four integers each");
   assert_error (gtorch_tensor_index (x, unknown, 4, NULL, 0, &error), &error, GTORCH_ERROR_INVALID,
                 "index: item 0 is of the unknown kind 9");
   assert_error (gtorch_tensor_get (x, "0, 0, 0", &error), &error, GTORCH_ERROR_INDEX,

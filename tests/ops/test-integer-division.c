@@ -177,7 +177,7 @@ static void
 all_pairs (gconstpointer data)
 {
   const guint dtype = GPOINTER_TO_UINT (data);
-  const gboolean is_cpu = gtorch_device_get_device_type (test_device ()) == GTORCH_DEVICE_TYPE_CPU;
+  const gboolean is_cpu = test_computes_on_host ();
   g_autoptr (GArray) dividends = numbers_of (dtype);
   g_autoptr (GArray) divisors = numbers_of (dtype);
   const gint64 *a = (const gint64 *) (gconstpointer) dividends->data;

@@ -351,6 +351,7 @@ main (int argc, char *argv[])
         { "values_agree_in_every_layout", values_agree_in_every_layout,
           has_values (op) && op->id != GTORCH_OP_VIEW && op->id != GTORCH_OP_VIEW_AS
               && op->id != GTORCH_OP_UNFLATTEN && op->id != GTORCH_OP_AS_STRIDED
+              && op->id != GTORCH_OP_AS_STRIDED_COPY && op->id != GTORCH_OP_AS_STRIDED_SCATTER
               && op->id != GTORCH_OP_VIEW_AS_COMPLEX },
         { "values_agree_at_every_length", values_agree_at_every_length,
           has_values (op) && op_computes (op) && !(op->flags & GTORCH_OP_FLAG_VIEW)

@@ -385,7 +385,8 @@ errors_leave_the_tensor_alone (void)
       refuse (gtorch_tensor_scatter_reduce (truth, 0, index, truth, reduce, TRUE, &error), &error,
               GTORCH_ERROR_DTYPE, "scatter_reduce: not defined for dtype bool");
       refuse (gtorch_tensor_scatter_reduce_inplace (whole, 0, index, src, reduce, FALSE, &error),
-              &error, GTORCH_ERROR_DTYPE, "scatter_reduce: self is of int32 and src of float64");
+              &error, GTORCH_ERROR_DTYPE,
+              "scatter_reduce: self has dtype int32 and src has float64: they must be the same");
       refuse (gtorch_tensor_scatter_reduce_inplace (self, 1, index, src, reduce, TRUE, &error),
               &error, GTORCH_ERROR_INDEX,
               "scatter_reduce: dim 1 is out of the range [-1, 0] of a tensor with 1 dimensions");

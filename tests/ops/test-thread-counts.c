@@ -7,11 +7,14 @@
 #include "config.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "op-calls.h"
 
 #define LEAST 70000 /* elements: more than one thread processes alone */
 #define MOST  200000
+/* bytes: what takes more, such as a matrix with so many elements on its diagonal, is an error */
+#define MEMORY ((rlim_t) 2 << 30)
 
 static void
 set_threads (guint n)
@@ -135,6 +138,7 @@ has_sample (guint op)
 int
 main (int argc, char *argv[])
 {
+  struct rlimit limit;
   guint i;
 
   /* The test is about values, which sanitizers do not change; the loops run under them in test-ops. */
@@ -143,6 +147,9 @@ main (int argc, char *argv[])
   return 0;
 #endif
   g_test_init (&argc, &argv, NULL);
+  g_assert_cmpint (getrlimit (RLIMIT_DATA, &limit), ==, 0);
+  limit.rlim_cur = MIN (limit.rlim_max, MEMORY);
+  g_assert_cmpint (setrlimit (RLIMIT_DATA, &limit), ==, 0);
   for (i = 0; i < gtorch_n_ops; i++)
     if (has_values (&gtorch_ops[i]) && has_sample (i))
       {

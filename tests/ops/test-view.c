@@ -50,6 +50,48 @@ parts_share_memory (void)
   g_assert_cmpuint (gtorch_tensor_get_version (x), ==, 1);
 }
 
+/* A number of parts makes a list that is no longer than the dimension, or than 65536 if some are empty. */
+static void
+lists_of_parts_are_bounded (void)
+{
+  static const gint64 wrong[] = {
+    0, -1, G_MININT64, 65537, G_GINT64_CONSTANT (1) << 40, G_MAXINT64
+  };
+  g_autoptr (GTorchTensor) none =
+      gtorch_zeros (GTORCH_SHAPE (0, 0, 0), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) two = zeros (2, 0);
+  g_autoptr (GTorchTensor) many = zeros (70000, 1);
+  g_autoptr (GPtrArray) all = gtorch_tensor_tensor_split (many, 70000, 0, NULL);
+  g_autoptr (GPtrArray) most = gtorch_tensor_tensor_split (two, 65536, 0, NULL);
+  g_autoptr (GPtrArray) empty = gtorch_tensor_chunk (none, 65536, 0, NULL);
+  g_autoptr (GPtrArray) halves = gtorch_tensor_chunk (two, G_MAXINT64, 0, NULL);
+  g_autoptr (GPtrArray) columns = gtorch_tensor_hsplit (none, 3, NULL);
+  guint i, k;
+
+  g_assert_cmpuint (all->len, ==, 70000);
+  g_assert_cmpuint (most->len, ==, 65536);
+  g_assert_cmpint (gtorch_tensor_get_numel (most->pdata[65535]), ==, 0);
+  g_assert_cmpuint (empty->len, ==, 65536);
+  g_assert_cmpuint (halves->len, ==, 2);
+  g_assert_cmpuint (columns->len, ==, 3);
+  for (i = 0; i < G_N_ELEMENTS (wrong); i++)
+    {
+      GError *errors[6] = { NULL };
+
+      g_assert_null (gtorch_tensor_tensor_split (two, wrong[i], 0, &errors[0]));
+      g_assert_null (gtorch_tensor_chunk (none, wrong[i], 0, &errors[1]));
+      g_assert_null (gtorch_tensor_unsafe_chunk (none, wrong[i], 0, &errors[2]));
+      g_assert_null (gtorch_tensor_hsplit (none, wrong[i], &errors[3]));
+      g_assert_null (gtorch_tensor_vsplit (none, wrong[i], &errors[4]));
+      g_assert_null (gtorch_tensor_dsplit (none, wrong[i], &errors[5]));
+      for (k = 0; k < G_N_ELEMENTS (errors); k++)
+        {
+          g_assert_error (errors[k], GTORCH_ERROR, GTORCH_ERROR_INVALID);
+          g_clear_error (&errors[k]);
+        }
+    }
+}
+
 static void
 unneeded_copies_return_the_tensor (void)
 {
@@ -86,13 +128,13 @@ shapes_that_do_not_fit_are_errors (void)
                   "split_with_sizes: sizes [1, 3] do not make up dimension 0 of shape [2, 3]");
   assert_message (gtorch_tensor_as_strided (x, GTORCH_SHAPE (4), GTORCH_SHAPE (2), 0, &error),
                   &error, GTORCH_ERROR_INDEX,
-                  "as_strided: size [4], stride [2] and offset 0 leave the storage of 6 elements");
+                  "as_strided: size [4], stride [2] and offset 0 reach beyond the storage of 6 "
+                  "elements");
   assert_message (gtorch_tensor_as_strided (x, GTORCH_SHAPE (2), GTORCH_SHAPE (G_MAXINT64), 1,
                                             &error),
                   &error, GTORCH_ERROR_INDEX,
-                  "as_strided: size [2], stride [9223372036854775807] and offset 1 leave the "
-                  "storage "
-                  "of 6 elements");
+                  "as_strided: size [2], stride [9223372036854775807] and offset 1 reach "
+                  "beyond the storage of 6 elements");
   assert_message (gtorch_tensor_repeat (x, GTORCH_SHAPE (G_MAXINT64, 1), &error), &error,
                   GTORCH_ERROR_SHAPE,
                   "repeat: repeats [9223372036854775807, 1] of shape [2, 3] are negative or too "
@@ -110,7 +152,7 @@ impossible_new_tensors_are_errors (void)
                   GTORCH_ERROR_SHAPE,
                   "ones: the size of shape [9223372036854775807, 4] overflows 64 bits");
   assert_message (gtorch_arange (0, 1, 0, 0, NULL, &error), &error, GTORCH_ERROR_INVALID,
-                  "arange: there is no finite way from 0 to 1 in steps of 0");
+                  "arange: there is no finite range from 0 to 1 in steps of 0");
   assert_message (gtorch_empty (GTORCH_SHAPE (2), 77, NULL, &error), &error, GTORCH_ERROR_DTYPE,
                   "empty: 77 is not a dtype");
   assert_message (gtorch_tril_indices (G_MAXINT64 / 8, 1, 0, NULL, &error), &error,
@@ -260,6 +302,7 @@ main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/GTorch/view/parts_share_memory", parts_share_memory);
+  g_test_add_func ("/GTorch/view/lists_of_parts_are_bounded", lists_of_parts_are_bounded);
   g_test_add_func ("/GTorch/view/unneeded_copies_return_the_tensor",
                    unneeded_copies_return_the_tensor);
   g_test_add_func ("/GTorch/view/shapes_that_do_not_fit_are_errors",

@@ -340,22 +340,20 @@ misuse_is_named (void)
 
   model_init (&model, leaf (1, 2, GTORCH_DTYPE_FLOAT32), FALSE);
   assert_refused (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error), &error,
-                  "unscale: the scaler has scaled nothing yet: backward is for what its method "
-                  "scale gave");
+                  "unscale: the scaler has scaled nothing yet: call backward on the result of its "
+                  "method scale");
   assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
-                  "step: the scaler has scaled nothing yet: backward is for what its method scale "
-                  "gave");
+                  "step: the scaler has scaled nothing yet: call backward on the result of its "
+                  "method scale");
   assert_refused (gtorch_grad_scaler_update (scaler, NULL, &error), &error,
-                  "update: the scaler has scaled nothing yet: backward is for what its method "
-                  "scale gave");
+                  "update: the scaler has scaled nothing yet: call backward on the result of its "
+                  "method scale");
   scaled = gtorch_grad_scaler_scale (scaler, loss, &error);
   assert_refused (gtorch_grad_scaler_step (scaler, model.optimizer, &error), &error,
-                  "step: no parameter of this GTorchSGD has a gradient: was backward called on "
-                  "what "
-                  "scale gave?");
+                  "step: no parameter of this GTorchSGD has a gradient: was backward called on the "
+                  "result of scale?");
   assert_refused (gtorch_grad_scaler_update (scaler, NULL, &error), &error,
-                  "update: no gradients were looked at since the last update: step or unscale "
-                  "comes "
+                  "update: no gradients were checked since the last update: call step or unscale "
                   "first");
   go_backward (scaler, &model, 1, FALSE);
   g_assert_true (gtorch_grad_scaler_unscale (scaler, model.optimizer, &error));

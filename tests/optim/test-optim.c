@@ -393,6 +393,7 @@ no_parameters_are_an_error (void)
   g_autoptr (GTorchTensor) p = vector (1, -2, 3, GTORCH_DTYPE_FLOAT64);
   g_autoptr (GListModel) params = list_of (p);
   g_autoptr (GTorchOptimizer) optimizer = optimizer_new ("sgd", params);
+  g_autoptr (GTorchOptimizer) bare = g_object_new (GTORCH_TYPE_SGD, NULL);
   g_autoptr (GError) error = NULL;
 
   g_assert_null (gtorch_sgd_new (G_LIST_MODEL (none), 0.1, 0, &error));
@@ -404,6 +405,18 @@ no_parameters_are_an_error (void)
   g_clear_error (&error);
   g_assert_true (gtorch_optimizer_add_param_group (optimizer, group, &error));
   g_assert_no_error (error);
+
+  /* other languages can make one without a constructor, and a group later */
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchParamGroup) empty = gtorch_param_group_new (G_LIST_MODEL (none), 1, 0, NULL);
+
+      g_assert_false (gtorch_optimizer_step (bare, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_cmpstr (error->message, ==, "step: there are no parameters to optimize");
+      g_clear_error (&error);
+      g_assert_true (gtorch_optimizer_add_param_group (bare, empty, NULL));
+    }
 }
 
 static void

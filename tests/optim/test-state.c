@@ -9,6 +9,7 @@
 
 #include <gtorch/memory/gtorch-allocator-private.h>
 #include <gtorch/nn/gtorch-module-private.h>
+#include <gtorch/tensor/gtorch-hold-private.h>
 #include <math.h>
 
 #include "state-subjects.h"
@@ -273,6 +274,7 @@ spoil_target (GTorchTensor *tensor, TargetFault fault)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   g_autoptr (GTorchTensor) other = NULL;
+  GTorchImpl *to;
 
   if (fault == TARGET_RELEASED)
     {
@@ -294,7 +296,8 @@ spoil_target (GTorchTensor *tensor, TargetFault fault)
       other = gtorch_tensor_expand (one, impl->shape, impl->n_dims, NULL);
     }
   g_assert_nonnull (other);
-  gtorch_impl_set_data (impl, gtorch_tensor_unwrap (other));
+  to = gtorch_tensor_unwrap (other);
+  g_assert_true (gtorch_impls_set_data (&impl, &to, 1));
 }
 
 static void
@@ -429,7 +432,9 @@ spoil_param (GTorchTensor *param, gboolean (*call) (gpointer, GError **), Target
     {
       g_autoptr (GTorchTensor) whole = gtorch_tensor_zeros_like (param, GTORCH_DTYPE_INT32, NULL);
 
-      gtorch_impl_set_data (gtorch_tensor_unwrap (param), gtorch_tensor_unwrap (whole));
+      GTorchImpl *impl = gtorch_tensor_unwrap (param), *to = gtorch_tensor_unwrap (whole);
+
+      g_assert_true (gtorch_impls_set_data (&impl, &to, 1));
       return TRUE;
     }
   if (call == freeze_module)

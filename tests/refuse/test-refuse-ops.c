@@ -451,6 +451,8 @@ refuses (gconstpointer data)
           };
 
           form.function = refuse_find (name);
+          if (j > 0 && g_str_has_prefix (op->name, "tensor_"))
+            continue; /* gtorch_tensor_split is a method of another operation */
           if (k > 0 && gtorch_op_find (name + strlen (stems[j])) != NULL)
             continue; /* full_int is a separate operation */
           if (form.function != NULL && g_str_equal (form.function->header, "gtorch-tensor-ops.h"))

@@ -22,7 +22,6 @@ OTHER_NAMES = {
 
 # Where a property is notified whose row is in another file: file -> the file of the class.
 CLASS_FILES = {
-    "gtorch/autograd/gtorch-tensor-autograd.c": "gtorch/tensor/gtorch-tensor.c",
     "gtorch/nn/gtorch-graphed-make.c": "gtorch/nn/gtorch-graphed-module.c",
 }
 

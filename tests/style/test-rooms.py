@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which folder of the library includes headers of which.
+"""Which folder of the library includes headers of which, and calls functions of which.
 
-The folders of gtorch/ are in an order. A file includes headers of its own folder and of those before it,
-so that each folder can be read, tested and changed without those behind it. Exceptions are named here,
-each with its reason.
+The folders of gtorch/ are in an order. A file includes headers of its own folder and of those before it, and
+its object needs symbols of these only, so that each folder can be read, tested and changed without those
+behind it. What a folder needs of a higher one is a table of functions, which the higher one fills in when the
+library is loaded.
+
+Argument: the static library of the build, whose symbols are read; without it only includes are.
 """
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 
 import tap
 import tree
@@ -26,11 +32,11 @@ ORDER = [
     ["graph"],
     ["check"],
     ["autograd"],
+    ["elements"],
     ["nn"],
     ["optim"],
     ["data"],
     ["io"],
-    ["binding"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
@@ -48,91 +54,24 @@ GENERATED = {
     "gtorch-optimizers.h": "optim",
 }
 
-# header -> why files of lower folders include it, and which ones do.
-EXCEPTIONS = {
-    "gtorch-allocator-private.h": (
-        "a device owns its allocator",
-        {"gtorch-device-manager.c", "gtorch-device.c"},
-    ),
-    "gtorch-autograd-private.h": (
-        "records, frees or looks at the history of a tensor",
-        {"gtorch-autocast.c", "gtorch-hold.c", "gtorch-impl.c", "gtorch-op.c", "gtorch-tensor-bytes.c",
-         "gtorch-tensor-dlpack.c", "gtorch-tensor-print.c", "recurrence.c", "scatter-reduce.c", "split.c"},
-    ),
-    "gtorch-cpu-cast.h": (
-        "converts elements on the host",
-        {"gtorch-tensor-bytes.c", "gtorch-tensor-create.c", "gtorch-tensor-print.c"},
-    ),
-    "gtorch-cpu-gemm.h": (
-        "the types of products are those of the loops",
-        {"gtorch-cpu-blas.h"},
-    ),
-    "gtorch-cpu-iter.h": (
-        "copies strided elements on the host",
-        {"gtorch-safetensors-save.c", "gtorch-tensor-bytes.c"},
-    ),
-    "gtorch-cpu-optim.h": (
-        "calls the loop of the steps directly",
-        {"gtorch-step.c"},
-    ),
-    "gtorch-host-allocator.h": (
-        "is-pinned is a property of the class itself",
-        {"gtorch-tensor.c"},
-    ),
-    "gtorch-impl-private.h": (
-        "pinned memory is made as a tensor",
-        {"gtorch-pinned-private.h"},
-    ),
-    "gtorch-isa-half.h": (
-        "orders numbers of 16 bits by their bits",
-        {"order-items.c"},
-    ),
-    "gtorch-memory-pool-private.h": (
-        "allocates from the pool of the thread",
-        {"gtorch-device.c"},
-    ),
-    "gtorch-ops-private.h": (
-        "functions of tensors that are made of operations",
-        {"gtorch-tensor-async.c", "gtorch-tensor-bytes.c", "gtorch-tensor-create.c",
-         "gtorch-tensor-dlpack.c", "gtorch-tensor-index.c", "gtorch-tensor-print.c"},
-    ),
-    "gtorch-step-private.h": (
-        "the operation of a step has the loops of the optimizers",
-        {"optim.c"},
-    ),
-    "gtorch-stream-private.h": (
-        "a device makes its default stream",
-        {"gtorch-device.c"},
-    ),
-    "gtorch-tensor-autograd.h": (
-        "the properties of tensors for gradients are of the class itself",
-        {"gtorch-tensor.c"},
-    ),
-}
-
-# (folder, folder above it) -> why files of the one may include all headers of the other.
-FOLDER_EXCEPTIONS = {
-    ("ops", "cpu"): "structured operations have their loops of the CPU beside their shapes",
-    ("ops", "cpu/ops"): "structured operations have their loops of the CPU beside their shapes",
-    ("ops", "cuda/ops"): "structured operations have their forms of GPUs beside their shapes",
-}
+# The most files whose objects need each other's symbols, directly or by way of others: those of cuda/. Other
+# circles are within one folder and smaller. A smaller number is welcome, a larger one is not.
+LARGEST_CIRCLE = 34
 
 # Where events are reported to observers (base/gtorch-observer-private.h): file -> the events, one for each place.
-# A new event, or a new place of one, is a decision; a new observer needs neither.
+# A new event, or a new place of one, is a decision; a new observer needs neither. Backends report nothing: their
+# callers do, and what a backend waits for itself it waits for in gtorch_host_wait ().
 EVENTS = {
     "gtorch/autograd/gtorch-grad.c": ["grad"],
-    "gtorch/cpu/gtorch-cpu-stream.c": ["join"],
-    "gtorch/cuda/driver/gtorch-cuda-stream.c": ["join", "host_wait", "host_wait"],
-    "gtorch/cuda/memory/gtorch-host-allocator.c": ["host_copy"],
-    "gtorch/device/gtorch-generator.c": ["host_work", "host_work"],
+    "gtorch/device/gtorch-generator.c": ["host_work"],
     "gtorch/dispatch/gtorch-launch.c": ["call"],
     "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
     "gtorch/graph/gtorch-graph-exec.c": ["replay"],
     "gtorch/memory/gtorch-storage.c": ["storage_free", "storage_waited"],
     "gtorch/ops/to.c": ["copy"],
     "gtorch/stream/gtorch-fence.c": ["host_waited"],
-    "gtorch/stream/gtorch-stream.c": ["host_wait", "record", "wait"],
-    "gtorch/stream/gtorch-timeline.c": ["host_wait"],
+    "gtorch/stream/gtorch-stream.c": ["join", "record", "wait"],
+    "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_wait"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
@@ -185,34 +124,110 @@ def only_the_umbrella_header_is_in_no_folder():
 
 
 def upward():
-    """(file, its name, header, folder of the file, folder of the header) for what breaks the order."""
+    """Those of includes () that break the order."""
     for path, name, here, there in includes():
         if LEVELS[there] > LEVELS[here]:
-            yield path, os.path.basename(path), name, here, there
-
-
-def is_excepted(file, header):
-    """Whether the table names the file for the header."""
-    return header in EXCEPTIONS and file in EXCEPTIONS[header][1]
+            yield path, name, here, there
 
 
 @tap.case
 def no_header_of_a_higher_folder_is_included():
+    broken = [f"{path} includes {name} of {there}, which comes behind {here}" for path, name, here, there in upward()]
+    assert not broken, "\n".join(broken)
+
+
+def symbols():
+    """(defined, needed) by the path of the file, for the objects of the library's own C files."""
+    if len(sys.argv) < 2:
+        raise tap.Skip("no library was given")
+    if not shutil.which("nm"):
+        raise tap.Skip("nm is not installed")
+    made = {f"{room_of(path)}/{os.path.basename(path)}".replace("/", "_"): path for path in library()}
+    output = subprocess.run(["nm", "-A", "-P", sys.argv[1]], capture_output=True, text=True, check=True).stdout
+    defined, needed = {}, {}
+    for member, name, kind in re.findall(r"^[^\[\n]*\[(?:[^\]\n]*/)?([^\]/\n]+)\]: (\S+) (\w)", output, re.M):
+        path = made.get(member.removesuffix(".o"))
+        if path is None:
+            continue  # generated from rows: tables and functions that name all folders
+        if kind in "Uwv":
+            needed.setdefault(path, set()).add(name)
+        elif kind.isupper():
+            defined.setdefault(path, set()).add(name)
+    if len(defined) < 100:
+        raise tap.Skip("the objects have symbols of another kind")  # such as those of an optimizer at link time
+    return defined, needed
+
+
+def calls():
+    """path -> {other path: symbols of it that the object of the first needs}."""
+    defined, needed = symbols()
+    home = {name: path for path, names in defined.items() for name in names}
+    arrows = {path: {} for path in defined | needed}
+    for path, names in needed.items():
+        for name in names:
+            if home.get(name, path) != path:
+                arrows[path].setdefault(home[name], set()).add(name)
+    return arrows
+
+
+def circles(arrows):
+    """The sets of at least two files that lead to each other (Tarjan's algorithm)."""
+    found, stack, number, low = [], [], {}, {}
+
+    def visit(path):
+        number[path] = low[path] = len(number)
+        stack.append(path)
+        for other in arrows[path]:
+            if other not in number:
+                visit(other)
+                low[path] = min(low[path], low[other])
+            elif other in stack:
+                low[path] = min(low[path], number[other])
+        if low[path] == number[path]:
+            at = stack.index(path)
+            if len(stack) - at > 1:
+                found.append(set(stack[at:]))
+            del stack[at:]
+
+    for path in arrows:
+        if path not in number:
+            visit(path)
+    return found
+
+
+@tap.case
+def no_symbol_of_a_higher_folder_is_needed():
     broken = [
-        f"{path} includes {name} of {there}, which comes behind {here}"
-        for path, file, name, here, there in upward()
-        if not is_excepted(file, name) and (here, there) not in FOLDER_EXCEPTIONS
+        f"{path} needs {', '.join(sorted(names))} of {other}, whose folder comes behind"
+        for path, others in sorted(calls().items()) for other, names in sorted(others.items())
+        if LEVELS[room_of(other)] > LEVELS[room_of(path)]
     ]
     assert not broken, "\n".join(broken)
 
 
 @tap.case
-def each_exception_is_needed():
-    found = list(upward())
-    listed = {(file, header) for header, (_, files) in EXCEPTIONS.items() for file in files}
-    stale = listed - {(file, name) for _, file, name, _, _ in found}
-    folders = set(FOLDER_EXCEPTIONS) - {(here, there) for _, _, _, here, there in found}
-    assert not stale and not folders, f"{sorted(stale)} {sorted(folders)}"
+def circles_do_not_grow():
+    large = [circle for circle in circles(calls()) if len(circle) > LARGEST_CIRCLE]
+    text = "\n".join(f"{len(circle)} files: {', '.join(sorted(circle))}" for circle in large)
+    assert not large, f"{text}\nare a circle, and the largest was {LARGEST_CIRCLE}"
+
+
+@tap.case
+def circles_are_found():
+    arrows = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a", "d"}}
+    found = sorted(sorted(circle) for circle in circles(arrows))
+    assert found == [["a", "b", "c"], ["d", "e"]], found
+
+
+@tap.case
+def operations_name_no_device():
+    """What a device does for an operation is in the tables of its backend; what it is asked, too."""
+    word = re.compile(r"\b(gtorch_(?:cpu|cuda)_|GTorch(?:Cpu|Cuda)|GTORCH_(?:CPU|CUDA|DEVICE_TYPE)_)\w*")
+    lines = [
+        f"{path}: {match[0]}" for path in library() if room_of(path) == "ops"
+        for match in word.finditer(re.sub(r"/\*.*?\*/", "", tree.read(path), flags=re.S))
+    ]
+    assert not lines, "\n".join(lines)
 
 
 @tap.case
@@ -233,6 +248,16 @@ def events_are_reported_where_the_table_says():
         for path in sorted(set(found) | set(EVENTS)) if found.get(path) != EVENTS.get(path)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@tap.case
+def backends_do_not_know_observers():
+    names = re.compile(r"\b(gtorch_(observe|observer|observers|is_observed|tell|mark)(_\w+)?|GTorch(HostWait|Mark))\b")
+    known = [
+        path for path in library()
+        if room_of(path).split("/")[0] in ("cpu", "cuda") and names.search(tree.read(path))
+    ]
+    assert not known, ", ".join(known)
 
 
 @tap.case

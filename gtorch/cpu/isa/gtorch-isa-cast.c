@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
-#include "cpu/isa/gtorch-isa-half.h"
+#include "cpu/gtorch-cpu-half.h"
 
 typedef float _Complex Complex64;
 typedef double _Complex Complex128;

@@ -6,7 +6,7 @@
 /* Macros for the loops of optimizer steps. */
 
 #include "cpu/ops/gtorch-cpu-optim.h"
-#include "cpu/isa/gtorch-isa-half.h"
+#include "cpu/gtorch-cpu-half.h"
 
 #define GTORCH_STEP_OPERANDS_MAX (2 + GTORCH_STEP_MAX_STATES)
 

@@ -21,6 +21,9 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-scratch-private.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 #define PATCHES   64        /* patches per block of the weight's gradient */
 #define MAX_PARTS 16        /* most partial sums of the weight's gradient */
@@ -483,4 +486,71 @@ gtorch_cpu_conv_weight (const GTorchConv *conv, gconstpointer upper, gconstpoint
   else
     GATHER (double)
   return TRUE;
+}
+
+typedef gboolean (*Kernel) (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
+                            GError **error);
+
+static gboolean
+forward_without_bias (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
+                      GError **error)
+{
+  return gtorch_cpu_conv_forward (conv, a, b, NULL, out, error);
+}
+
+static gboolean
+run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kernel, GError **error)
+{
+  GTorchConv conv;
+  guint dtype = gtorch_dtype_infos[call->compute].compute;
+  GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
+  g_autoptr (GTorchImpl) a = NULL;
+  g_autoptr (GTorchImpl) b = NULL;
+  g_autoptr (GTorchImpl) c = NULL;
+  g_autoptr (GTorchImpl) out = NULL;
+  gboolean ok;
+
+  if (!gtorch_conv_init (&conv, call, input, 4, weight, 4, error))
+    return FALSE;
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  a = gtorch_cpu_pack (call->inputs[0], dtype, error);
+  b = a != NULL ? gtorch_cpu_pack (call->inputs[1], dtype, error) : NULL;
+  out = b != NULL ? gtorch_cpu_pack_output (call->outputs[0], dtype, error) : NULL;
+  if (out == NULL)
+    return FALSE;
+  if (bias != NULL && (c = gtorch_cpu_pack (bias, dtype, error)) == NULL)
+    return FALSE;
+  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
+    {
+      memset (gtorch_impl_data (out), 0, gtorch_impl_n_bytes (out));
+      ok = TRUE;
+    }
+  else if (c != NULL)
+    ok = gtorch_cpu_conv_forward (&conv, gtorch_impl_data (a), gtorch_impl_data (b),
+                                  gtorch_impl_data (c), gtorch_impl_data (out), error);
+  else
+    ok = kernel (&conv, gtorch_impl_data (a), gtorch_impl_data (b), gtorch_impl_data (out), error);
+  if (ok)
+    gtorch_cpu_unpack (out, call->outputs[0]);
+  return ok;
+}
+
+gboolean
+gtorch_cpu_convolve2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, call->inputs[0]->shape, call->inputs[1]->shape, forward_without_bias, error);
+}
+
+gboolean
+gtorch_cpu_convolve2d_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, call->attrs[0].list.data, call->inputs[1]->shape, gtorch_cpu_conv_input, error);
+}
+
+gboolean
+gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
+              error);
 }

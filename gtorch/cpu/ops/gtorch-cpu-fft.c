@@ -18,6 +18,8 @@
 
 #include "device/gtorch-device-manager.h"
 #include "device/gtorch-scratch-private.h"
+#include "cpu/ops/gtorch-cpu-fft.h"
+#include "gtorch-ops-private.h"
 
 #define GRAIN 16384 /* complex numbers that are worth a thread */
 
@@ -459,4 +461,76 @@ gtorch_cpu_fft (const GTorchFFT *fft, GError **error)
 
       return run_long (&lines, error);
     }
+}
+
+/* --- the three transforms --- */
+
+/* Transforms along one dimension. */
+static gboolean
+transform (GTorchImpl *in, GTorchImpl *out, guint dim, GTorchFFTForm form, gboolean inverse,
+           gdouble scale, GError **error)
+{
+  const gint64 in_unit = form == GTORCH_FFT_R2C ? 1 : 2, out_unit = form == GTORCH_FFT_C2R ? 1 : 2;
+  GTorchFFT fft = {
+    .form = form,
+    .dtype = gtorch_dtype_infos[in->dtype].real,
+    .inverse = inverse,
+    .scale = scale,
+    .n = form == GTORCH_FFT_C2R ? out->shape[dim] : in->shape[dim],
+    .in = gtorch_impl_data (in),
+    .out = gtorch_impl_data (out),
+    .in_step = in_unit * in->strides[dim],
+    .out_step = out_unit * out->strides[dim],
+  };
+  guint i;
+
+  for (i = 0; i < in->n_dims; i++)
+    if (i != dim)
+      {
+        fft.shape[fft.n_dims] = in->shape[i];
+        fft.in_strides[fft.n_dims] = in_unit * in->strides[i];
+        fft.out_strides[fft.n_dims++] = out_unit * out->strides[i];
+      }
+  return gtorch_cpu_fft (&fft, error);
+}
+
+gboolean
+gtorch_cpu_fft_c2c (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  GTorchImpl *in = call->inputs[0], *out = call->outputs[0];
+  gsize n = call->attrs[0].list.n, i;
+  guint dim;
+
+  if (out->numel == 0)
+    return TRUE;
+  for (i = n; i-- > 0;)
+    {
+      gtorch_normalize_dim (call->op->name, call->attrs[0].list.data[i], out->n_dims, &dim, NULL);
+      if (!transform (i + 1 == n ? in : out, out, dim, GTORCH_FFT_C2C, call->attrs[2].i != 0,
+                      i == 0 ? call->attrs[1].d : 1, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+gtorch_cpu_fft_r2c (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  guint dim;
+
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->inputs[0]->n_dims, &dim, NULL);
+  return call->outputs[0]->numel == 0
+         || transform (call->inputs[0], call->outputs[0], dim, GTORCH_FFT_R2C, FALSE,
+                       call->attrs[1].d, error);
+}
+
+gboolean
+gtorch_cpu_fft_c2r (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  guint dim;
+
+  gtorch_normalize_dim (call->op->name, call->attrs[0].i, call->inputs[0]->n_dims, &dim, NULL);
+  return call->outputs[0]->numel == 0
+         || transform (call->inputs[0], call->outputs[0], dim, GTORCH_FFT_C2R, TRUE,
+                       call->attrs[2].d, error);
 }

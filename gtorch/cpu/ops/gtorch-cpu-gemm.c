@@ -11,7 +11,7 @@
 #include <complex.h>
 #include <stdlib.h>
 
-#include "cpu/gtorch-cpu-blas.h"
+#include "cpu/ops/gtorch-cpu-blas.h"
 #include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "device/gtorch-device-manager.h"

@@ -59,12 +59,8 @@ void gtorch_cpu_gemm (guint dtype, const GTorchGemm *g);
 void gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, GTorchImpl *c,
                               gdouble alpha, gdouble beta);
 
-/* --- shared by the matrix operations (ops/matmul.c) --- */
-gboolean gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error);
-/* Checks that the operands have one dtype, since products do not promote, as in PyTorch. Sets
- * call->compute. */
-gboolean gtorch_matmul_check_dtypes (GTorchOpCall *call, GError **error);
-/* Computes c = alpha a b + beta c for batches of matrices of any dtype. */
+/* Computes c = alpha a b + beta c for batches of matrices of any dtype. If alpha is 0, a and b are
+ * not read, nor is c if beta is 0, so that not even a NaN in them has an effect. */
 gboolean gtorch_cpu_multiply (GTorchOpCall *call, GTorchImpl *a, GTorchImpl *b, GTorchImpl *c,
                               gdouble alpha, gdouble beta, GError **error);
 

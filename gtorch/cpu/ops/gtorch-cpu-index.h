@@ -14,6 +14,10 @@ G_BEGIN_DECLS
  * dtype. */
 GTorchImpl *gtorch_cpu_contiguous (GTorchImpl *impl, guint dtype, GError **error);
 
+/* For queries about values: returns the elements of input i on the host, contiguous and in
+ * dtype, whichever device has them. */
+GTorchImpl *gtorch_call_read (GTorchOpCall *call, guint i, guint dtype, GError **error);
+
 /* Returns a contiguous copy in dtype that no other thread can write to, so that checked values stay as they
  * are. */
 GTorchImpl *gtorch_cpu_private_copy (GTorchImpl *impl, guint dtype, GError **error);
@@ -26,8 +30,6 @@ GTorchAdd gtorch_cpu_add (guint dtype);
 /* Returns the function that combines elements by a GTorchIndexReduction: a product or an extreme value. */
 GTorchAdd gtorch_cpu_fold (guint dtype, gint64 reduction);
 
-/* For shape functions: checks that input i is a tensor of int32 or int64. */
-gboolean gtorch_index_check_dtype (GTorchOpCall *call, guint i, GError **error);
 /* For CPU functions: returns a contiguous int64 copy of the index tensor whose elements have been checked
  * to be in [0, size), so that concurrent writes to the tensor do no harm. */
 GTorchImpl *gtorch_cpu_indices (GTorchOpCall *call, GTorchImpl *index, gint64 size, guint dim,
@@ -58,10 +60,6 @@ typedef enum
   GTORCH_BLOCKS_MUL, /* indexed *= dense, in the order of the indices */
 } GTorchBlocksMode;
 
-/* Computes the shape of the dense operand. dims are distinct and ascending. */
-gboolean gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed,
-                              GTorchImpl *const *indices, guint n_indices, const gint64 *dims,
-                              gint64 *shape, guint *n_dims, GError **error);
 /* Checks all indices; if wrap, negative ones count from the end. */
 gboolean gtorch_blocks_init (GTorchBlocks *blocks, GTorchOpCall *call, GTorchImpl *indexed,
                              GTorchImpl *const *indices, guint n_indices, const gint64 *dims,

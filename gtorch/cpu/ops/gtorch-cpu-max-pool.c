@@ -17,34 +17,37 @@
 typedef GTorchCpuPool Pool;
 
 /* Computes one result: the last NaN, or the first of the largest elements. */
-#define MAX_IN_WINDOW(T)                                                               \
-  G_STMT_START                                                                         \
-  {                                                                                    \
-    const T *x = (const T *) pool->x + image * pool->in[0] * pool->in[1];              \
-    gint64 y0 = oy * pool->stride[0] - pool->padding[0];                               \
-    gint64 x0 = ox * pool->stride[1] - pool->padding[1];                               \
-    gint64 y1 = MIN (y0 + (pool->kernel[0] - 1) * pool->dilation[0] + 1, pool->in[0]); \
-    gint64 x1 = MIN (x0 + (pool->kernel[1] - 1) * pool->dilation[1] + 1, pool->in[1]); \
-    gint64 result = (image * pool->out[0] + oy) * pool->out[1] + ox, at = -1, i, j;    \
-    T best = 0;                                                                        \
-                                                                                       \
-    while (y0 < 0)                                                                     \
-      y0 += pool->dilation[0];                                                         \
-    while (x0 < 0)                                                                     \
-      x0 += pool->dilation[1];                                                         \
-    for (i = y0; i < y1; i += pool->dilation[0])                                       \
-      for (j = x0; j < x1; j += pool->dilation[1])                                     \
-        {                                                                              \
-          T v = x[i * pool->in[1] + j];                                                \
-          if (at < 0 || v > best || v != v)                                            \
-            {                                                                          \
-              best = v;                                                                \
-              at = i * pool->in[1] + j;                                                \
-            }                                                                          \
-        }                                                                              \
-    ((T *) pool->y)[result] = best;                                                    \
-    pool->indices[result] = at;                                                        \
-  }                                                                                    \
+#define MAX_IN_WINDOW(T)                                                                         \
+  G_STMT_START                                                                                   \
+  {                                                                                              \
+    const T *x = (const T *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];        \
+    gint64 y0 = oy * pool->windows.stride[0] - pool->windows.padding[0];                         \
+    gint64 x0 = ox * pool->windows.stride[1] - pool->windows.padding[1];                         \
+    gint64 y1 = MIN (y0 + (pool->windows.kernel[0] - 1) * pool->windows.dilation[0] + 1,         \
+                     pool->windows.in[0]);                                                       \
+    gint64 x1 = MIN (x0 + (pool->windows.kernel[1] - 1) * pool->windows.dilation[1] + 1,         \
+                     pool->windows.in[1]);                                                       \
+    gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1] + ox, at = -1, i, \
+           j;                                                                                    \
+    T best = 0;                                                                                  \
+                                                                                                 \
+    while (y0 < 0)                                                                               \
+      y0 += pool->windows.dilation[0];                                                           \
+    while (x0 < 0)                                                                               \
+      x0 += pool->windows.dilation[1];                                                           \
+    for (i = y0; i < y1; i += pool->windows.dilation[0])                                         \
+      for (j = x0; j < x1; j += pool->windows.dilation[1])                                       \
+        {                                                                                        \
+          T v = x[i * pool->windows.in[1] + j];                                                  \
+          if (at < 0 || v > best || v != v)                                                      \
+            {                                                                                    \
+              best = v;                                                                          \
+              at = i * pool->windows.in[1] + j;                                                  \
+            }                                                                                    \
+        }                                                                                        \
+    ((T *) pool->y)[result] = best;                                                              \
+    pool->indices[result] = at;                                                                  \
+  }                                                                                              \
   G_STMT_END
 
 static void
@@ -109,8 +112,9 @@ is_simple (const Pool *pool)
   guint d;
 
   for (d = 0; d < 2; d++)
-    if (pool->kernel[d] != 2 || pool->stride[d] != 2 || pool->padding[d] != 0
-        || pool->dilation[d] != 1 || 2 * pool->out[d] > pool->in[d])
+    if (pool->windows.kernel[d] != 2 || pool->windows.stride[d] != 2
+        || pool->windows.padding[d] != 0 || pool->windows.dilation[d] != 1
+        || 2 * pool->windows.out[d] > pool->windows.in[d])
       return FALSE;
   return G_BYTE_ORDER == G_LITTLE_ENDIAN && pool->dtype == GTORCH_DTYPE_FLOAT32;
 }
@@ -118,14 +122,14 @@ is_simple (const Pool *pool)
 static void
 max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
 {
-  const gfloat *x = (const gfloat *) pool->x + image * pool->in[0] * pool->in[1];
-  gint64 result = (image * pool->out[0] + oy) * pool->out[1], ox, k;
+  const gfloat *x = (const gfloat *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];
+  gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1], ox, k;
 
-  for (ox = 0; ox < pool->out[1]; ox += 4)
-    if (ox + 4 > pool->out[1]
-        || !max_in_four (x, 2 * (oy * pool->in[1] + ox), pool->in[1],
+  for (ox = 0; ox < pool->windows.out[1]; ox += 4)
+    if (ox + 4 > pool->windows.out[1]
+        || !max_in_four (x, 2 * (oy * pool->windows.in[1] + ox), pool->windows.in[1],
                          (gfloat *) pool->y + result + ox, pool->indices + result + ox))
-      for (k = ox; k < MIN (ox + 4, pool->out[1]); k++)
+      for (k = ox; k < MIN (ox + 4, pool->windows.out[1]); k++)
         max_in_window (pool, image, oy, k);
 }
 
@@ -155,35 +159,39 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
                                                                                                    \
   static GTORCH_VECTORIZED void name (const Pool *pool, gint64 image, gint64 oy, gpointer scratch) \
   {                                                                                                \
-    const T *x = (const T *) pool->x + image * pool->in[0] * pool->in[1];                          \
-    const gint64 result = (image * pool->out[0] + oy) * pool->out[1];                              \
-    const P step = pool->stride[1];                                                                \
+    const T *x = (const T *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];          \
+    const gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1];              \
+    const P step = pool->windows.stride[1];                                                        \
     T *best = (T *) pool->y + result;                                                              \
     P *place = scratch;                                                                            \
-    gint64 first = oy * pool->stride[0] - pool->padding[0], i, j, ox;                              \
+    gint64 first = oy * pool->windows.stride[0] - pool->windows.padding[0], i, j, ox;              \
                                                                                                    \
     while (first < 0)                                                                              \
-      first += pool->dilation[0];                                                                  \
-    for (ox = 0; ox < pool->out[1]; ox++)                                                          \
+      first += pool->windows.dilation[0];                                                          \
+    for (ox = 0; ox < pool->windows.out[1]; ox++)                                                  \
       {                                                                                            \
-        gint64 left = ox * pool->stride[1] - pool->padding[1];                                     \
+        gint64 left = ox * pool->windows.stride[1] - pool->windows.padding[1];                     \
                                                                                                    \
         if (left < 0)                                                                              \
-          left += (pool->dilation[1] - 1 - left) / pool->dilation[1] * pool->dilation[1];          \
+          left += (pool->windows.dilation[1] - 1 - left) / pool->windows.dilation[1]               \
+                  * pool->windows.dilation[1];                                                     \
         best[ox] = -INFINITY;                                                                      \
-        place[ox] = first * pool->in[1] + left;                                                    \
+        place[ox] = first * pool->windows.in[1] + left;                                            \
       }                                                                                            \
-    for (i = 0; i < pool->kernel[0]; i++)                                                          \
-      for (j = 0; j < pool->kernel[1]; j++)                                                        \
+    for (i = 0; i < pool->windows.kernel[0]; i++)                                                  \
+      for (j = 0; j < pool->windows.kernel[1]; j++)                                                \
         {                                                                                          \
-          const gint64 row = oy * pool->stride[0] - pool->padding[0] + i * pool->dilation[0];      \
-          const gint64 left = j * pool->dilation[1] - pool->padding[1];                            \
+          const gint64 row = oy * pool->windows.stride[0] - pool->windows.padding[0]               \
+                             + i * pool->windows.dilation[0];                                      \
+          const gint64 left = j * pool->windows.dilation[1] - pool->windows.padding[1];            \
           const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                           \
           const gint64 end =                                                                       \
-              left < pool->in[1] ? MIN ((pool->in[1] - 1 - left) / step + 1, pool->out[1]) : 0;    \
-          const gint64 at = row * pool->in[1] + left + begin * step;                               \
+              left < pool->windows.in[1]                                                           \
+                  ? MIN ((pool->windows.in[1] - 1 - left) / step + 1, pool->windows.out[1])        \
+                  : 0;                                                                             \
+          const gint64 at = row * pool->windows.in[1] + left + begin * step;                       \
                                                                                                    \
-          if (row < 0 || row >= pool->in[0] || begin >= end)                                       \
+          if (row < 0 || row >= pool->windows.in[0] || begin >= end)                               \
             continue;                                                                              \
           if (step == 1)                                                                           \
             name##_pass (x + at, 1, at, end - begin, best + begin, place + begin);                 \
@@ -192,7 +200,7 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
           else                                                                                     \
             name##_pass (x + at, step, at, end - begin, best + begin, place + begin);              \
         }                                                                                          \
-    for (ox = 0; ox < pool->out[1]; ox++)                                                          \
+    for (ox = 0; ox < pool->windows.out[1]; ox++)                                                  \
       pool->indices[result + ox] = place[ox];                                                      \
   }
 
@@ -204,8 +212,9 @@ gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
 {
   Pool *pool = user_data;
   const gboolean is_f32 = pool->dtype == GTORCH_DTYPE_FLOAT32, simple = is_simple (pool);
-  const gboolean fits = pool->in[0] <= G_MAXINT32 / MAX (pool->in[1], 1); /* places fit in gint32 */
-  g_autofree gint64 *scratch = gtorch_scratch_new (pool->out[1], sizeof (gint64), NULL);
+  const gboolean fits =
+      pool->windows.in[0] <= G_MAXINT32 / MAX (pool->windows.in[1], 1); /* places fit in gint32 */
+  g_autofree gint64 *scratch = gtorch_scratch_new (pool->windows.out[1], sizeof (gint64), NULL);
   gint64 image, oy, ox;
 
   if (scratch == NULL)
@@ -214,7 +223,7 @@ gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
       return;
     }
   for (image = begin; image < end; image++)
-    for (oy = 0; oy < pool->out[0]; oy++)
+    for (oy = 0; oy < pool->windows.out[0]; oy++)
       if (simple && fits)
         max_in_row_of_fours (pool, image, oy);
       else if (!is_f32)
@@ -222,6 +231,6 @@ gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
       else if (fits)
         max_in_row_f32 (pool, image, oy, scratch);
       else
-        for (ox = 0; ox < pool->out[1]; ox++)
+        for (ox = 0; ox < pool->windows.out[1]; ox++)
           max_in_window (pool, image, oy, ox);
 }

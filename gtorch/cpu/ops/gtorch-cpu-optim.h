@@ -4,12 +4,9 @@
 #pragma once
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>
+#include <gtorch/optim/gtorch-step-limits-private.h>
 
 G_BEGIN_DECLS
-
-#define GTORCH_STEP_MAX_NUMBERS 12 /* arguments of a step */
-#define GTORCH_STEP_MAX_STATES  3  /* state tensors with the parameter's shape */
-#define GTORCH_STEP_MAX_ONCE    16 /* numbers that are computed once for all elements */
 
 /* A step of one parameter. The operands of its loop are the parameter, the gradient, and all states of the
  * parameter's shape that the step can have; states that are absent from this step are not touched. */

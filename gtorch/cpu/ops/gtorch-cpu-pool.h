@@ -3,19 +3,15 @@
 
 #pragma once
 
-#include <glib.h>
+#include <gtorch/ops/gtorch-op-parts-private.h>
 
 G_BEGIN_DECLS
 
-/* Windows over the last two dimensions of contiguous images. */
+/* Pooling of contiguous images. */
 typedef struct
 {
-  gboolean adaptive, include_pad;
-  gint64 kernel[2], stride[2], padding[2], dilation[2];
-  gint64 in[2], out[2];
-  gint64 divisor;
+  GTorchWindows windows;
   guint dtype;
-  gsize size;
   const char *x;
   char *y;
   gint64 *indices;

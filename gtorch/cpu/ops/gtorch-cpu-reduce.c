@@ -18,6 +18,7 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 #include "device/gtorch-scratch-private.h"
 
 #define TILE    512 /* columns of an outer reduction that are processed together */

@@ -36,8 +36,4 @@ const GTorchReduceLoop *gtorch_cpu_reduce_loop (const GTorchOpClass *op, guint d
 gboolean gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchImpl *input,
                                 guint64 mask, GTorchImpl *output, GError **error);
 
-/* Parses those of the attributes dims, keepdim and dtype that a reduction call has. */
-gboolean gtorch_reduce_parse (GTorchOpCall *call, guint64 *mask, gboolean *keepdim, guint *dtype,
-                              GError **error);
-
 G_END_DECLS

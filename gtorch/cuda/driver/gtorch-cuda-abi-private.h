@@ -334,6 +334,6 @@ typedef enum
   CU_FUNCTION_LOADING_STATE_LOADED = 1,
 } CUfunctionLoadingState;
 
-/* Enumerations of which GTorch uses no value. */
+/* Enumerations whose values GTorch does not use. */
 typedef int CUjit_option;
 typedef int CUlibraryOption;

@@ -12,7 +12,7 @@
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/memory/gtorch-cuda-magazine-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
-#include "base/gtorch-build-info-private.h"
+#include "cuda/driver/gtorch-cuda-facts-private.h"
 #include "base/gtorch-fork-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-dlpack-private.h"
@@ -117,7 +117,8 @@ gtorch_cuda_event_get (GTorchCudaDevice *self, gboolean timing, GError **error)
   return event;
 }
 
-/* An event is never destroyed here: this may run where the driver must not be called. */
+/* Returns the event to the device's unused ones. It is not destroyed, as the caller may be a thread that
+ * must not call the driver. */
 void
 gtorch_cuda_event_put (GTorchCudaDevice *self, CUevent event, gboolean timing)
 {
@@ -352,8 +353,8 @@ cuda_get (guint index, GError **error)
   return device;
 }
 
-/* Whether the GPU can be used: its compute mode allows it, and there are kernels for it, from the build or
- * the fake driver. */
+/* Returns whether the GPU can be used: its compute mode allows it, and there are kernels for it, from the
+ * build or the fake driver. */
 static gboolean
 cuda_is_usable (GTorchDevice *device, GError **error)
 {
@@ -371,7 +372,7 @@ cuda_is_usable (GTorchDevice *device, GError **error)
   if (mode == CU_COMPUTEMODE_PROHIBITED)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("the compute mode of %s keeps programs off it"), gtorch_device_name (device));
+                   _ ("the compute mode of %s prohibits its use"), gtorch_device_name (device));
       return FALSE;
     }
   if (gtorch_cuda_driver_get_image (NULL) != NULL
@@ -389,37 +390,13 @@ const GTorchBackend gtorch_backend_cuda = {
   .prefix = "cuda",
   .type = GTORCH_DEVICE_TYPE_CUDA,
   .runs = gtorch_cuda_runs,
+  .queries = gtorch_cuda_queries,
+  .copies_alone = TRUE,
   .autocast_dtype = GTORCH_DTYPE_FLOAT16,
+  .autocast_like = GTORCH_DEVICE_TYPE_CUDA,
   .dlpack_type = GTORCH_DL_CUDA,
   .count = cuda_count,
   .get = cuda_get,
+  .facts = gtorch_cuda_facts,
   .is_usable = cuda_is_usable,
 };
-
-/**
- * gtorch_device_cuda:
- * @index: which GPU, from 0; -1 for whichever is current when the device is used
- * @error: return location for an error
- *
- * Gets a GPU by number.
- *
- * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE
- *
- * Since: 0.1
- */
-GTorchDevice *
-gtorch_device_cuda (gint index, GError **error)
-{
-  g_autofree gchar *string = NULL;
-
-  if (index < -1)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                   _ ("device: %d is not the number of a CUDA device"), index);
-      return NULL;
-    }
-  if (index == -1)
-    return gtorch_device_get_follower (GTORCH_DEVICE_TYPE_CUDA, error);
-  string = g_strdup_printf ("cuda:%d", index);
-  return gtorch_backend_find (&gtorch_backend_cuda, index, string, error);
-}

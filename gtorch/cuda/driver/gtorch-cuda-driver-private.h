@@ -20,24 +20,27 @@ typedef struct
 
 extern GTorchCudaDriver gtorch_cuda;
 
-/* Opens and initialises the driver's library, once; no context is made. FALSE with DEVICE, always with the
- * same message, if there is no driver, and in a process that was forked after this succeeded. */
+/* Opens and initialises the driver's library, once, without making a context. Returns FALSE with
+ * GTORCH_ERROR_DEVICE, always with the same message, if there is no driver, and FALSE with
+ * GTORCH_ERROR_FORKED in a process that was forked after this succeeded. */
 gboolean gtorch_cuda_driver_load (GError **error);
-/* Opens the library and fills the table, without initialising the driver. FALSE if no suitable driver is
- * installed. Does nothing that would affect a child of fork(). */
+/* Opens the library and fills the table without initialising the driver, so that children of fork() are not
+ * affected. Returns FALSE if no suitable driver is installed. */
 gboolean gtorch_cuda_driver_find (void);
-/* Whether gtorch_cuda_driver_load() was called, with whatever result. */
+/* Returns whether gtorch_cuda_driver_load() was called, with whatever result. */
 gboolean gtorch_cuda_driver_is_tried (void);
-/* Whether this is a child of the process that initialised CUDA, in which its state is unusable. */
+/* Returns whether this process was forked from one that had initialised CUDA, which makes CUDA unusable
+ * here. */
 gboolean gtorch_cuda_is_forked (void);
 
-/* Returns the image to load for a family of kernels: the one that was built, or, if none was, the
- * substitute of a driver that identifies kernels by name alone (the fake driver that tests use without a
- * GPU); NULL with NVIDIA's driver. */
+/* Returns the image to load for a family of kernels: the one that was built or, if there is none, the
+ * substitute that the fake driver provides, which tests use without a GPU and which identifies kernels by
+ * name alone. Returns NULL if there is neither. */
 const void *gtorch_cuda_driver_get_image (const void *built);
-/* Lets the fake driver perform an operation that it has no kernel for, in queue order; `host` is the CPU,
- * `report` a GtReport or NULL. It enqueues a kernel whose parameters are a pointer and, for random
- * operations, `random`, a GtRandom. FALSE if the driver does not support this, as NVIDIA's does not. */
+/* Lets the fake driver perform an operation for which it has no kernel, in queue order, on `host`, the CPU;
+ * `report` is a GtReport or NULL. The fake driver enqueues a kernel whose parameters are a pointer and, for
+ * random operations, `random`, a GtRandom. Returns FALSE if the driver does not support this, as NVIDIA's
+ * does not. */
 gboolean gtorch_cuda_driver_stand_in (GTorchOpCall *call, CUstream queue, GTorchDevice *host,
                                       gpointer report, gconstpointer random);
 
@@ -51,8 +54,9 @@ gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
   return G_LIKELY (result == CUDA_SUCCESS) || gtorch_cuda_fail (result, what, error);
 }
 
-/* If the result is a sticky error, which a device keeps returning, marks that device as failed. FALSE with
- * the reason if a device has failed; TRUE if no device repeats the error (gtorch-cuda-failure.c). */
+/* If the result is a sticky error, which a device keeps returning, marks that device as failed. Returns
+ * FALSE with the reason if a device has failed, and TRUE if no device repeats the error
+ * (gtorch-cuda-failure.c). */
 gboolean gtorch_cuda_check_devices (CUresult result, GError **error);
 
 G_END_DECLS

@@ -10,7 +10,7 @@
 
 #include "cuda/driver/gtorch-cuda-driver-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
-#include "base/gtorch-build-info-private.h"
+#include "cuda/driver/gtorch-cuda-facts-private.h"
 #include "device/gtorch-device-private.h"
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-fork-private.h"
@@ -56,7 +56,7 @@ new_fork_error (void)
 }
 
 /* Marks all devices as unusable in a forked child. Drivers accept work there without an error, so the
- * devices have to refuse it. */
+ * devices must refuse it. */
 static void
 note_fork (void)
 {
@@ -87,10 +87,10 @@ find_driver (void)
     {
       reason =
           g_strdup_printf (_ ("NVIDIA's CUDA driver was not found (%s)%s"), gtorch_library_error (),
-                           gtorch_env_is_ignored ("GTORCH_CUDA_DRIVER")
-                               ? _ ("; GTORCH_CUDA_DRIVER is ignored, since this process has "
-                                    "rights that its user lacks")
-                               : "");
+                           gtorch_env_is_ignored ("GTORCH_CUDA_DRIVER") ? _ (
+                               "; GTORCH_CUDA_DRIVER is ignored, since this process is privileged "
+                               "(setuid, for example)")
+                                                                        : "");
       return FALSE;
     }
   get = (GetProcAddress) dlsym (library, "cuGetProcAddress_v2");

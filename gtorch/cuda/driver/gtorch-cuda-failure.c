@@ -4,15 +4,15 @@
 /* Error reports for a device that has failed.
  *
  * A GPU works asynchronously, and the driver reports a kernel's failure at the next call, whatever it is.
- * From then on every call that needs the device returns the same error. To report more than that, each
- * lane notes the names of the last operations that it was given, under ascending numbers, and the last
- * number that the device is known to have completed: every successful wait updates it. One of the
- * operations in between has failed.
+ * From then on every call that needs the device returns the same error. To report more than that, each lane
+ * numbers the operations that it is given, notes the names of the last ones, and keeps the last number that
+ * the device is known to have completed, which every successful wait updates. One of the operations in
+ * between has failed.
  *
- * To know which one, the device has to record its progress. With GTORCH_CHECK=errors it does: after each
- * operation it writes the operation's number into host memory, which can be read when the device has
- * failed (events cannot: the driver only repeats the error). If several lanes have unfinished work, the
- * first unfinished operation of each is named, as one of them has failed. */
+ * To find out which one, the device has to record its progress. With GTORCH_CHECK=errors it does: after
+ * each operation it writes the operation's number into host memory, which can still be read after a failure
+ * (events cannot: the driver only repeats the error). If several lanes have unfinished work, the first
+ * unfinished operation of each is named, as one of them has failed. */
 
 #include "config.h"
 
@@ -21,7 +21,8 @@
 
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 
-/* The operation that is being enqueued, and perhaps one within it on a lane of another device. */
+/* The maximum number of open pieces of work: an operation, and perhaps one within it on a lane of another
+ * device. */
 #define MAX_OPEN 2
 
 typedef struct
@@ -56,7 +57,7 @@ set_site (GTorchCudaLane *lane, guint64 number)
 
   if (g_atomic_pointer_get (&lane->sites) == NULL)
     {
-      GTORCH_CUDA_APART; /* the first work of a queue may be in a capture */
+      GTORCH_CUDA_APART; /* a lane's first work may be part of a capture */
 
       if (!gtorch_cuda_device_activate (device, NULL))
         return;
@@ -140,7 +141,8 @@ gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number)
 
 /* --- reading notes --- */
 
-/* Returns the operation of this number, or NULL if it was not enqueued or its note was overwritten. */
+/* Returns the name of the operation with this number, or NULL if it was not enqueued or its note was
+ * overwritten. */
 static const gchar *
 get_note (GTorchCudaLane *lane, guint64 number)
 {
@@ -150,7 +152,8 @@ get_note (GTorchCudaLane *lane, guint64 number)
   return __atomic_load_n (&note->number, __ATOMIC_ACQUIRE) == number ? what : NULL;
 }
 
-/* Describes the work between the last piece completed and the last one that can have been. */
+/* Describes the pieces of work from the first that is not known to be complete to the last that was
+ * enqueued. */
 static void
 describe_lane (GTorchCudaLane *lane, GPtrArray *parts, gboolean *is_vague)
 {
@@ -286,12 +289,15 @@ gtorch_cuda_check_devices (CUresult result, GError **error)
       GTorchCudaDevice *device = gtorch_cuda_device_peek (i);
       GTorchCudaLane *lane = device != NULL ? g_atomic_pointer_get (&device->newest) : NULL;
 
-      while (lane != NULL && lane->handle == NULL && device->context != context)
-        lane = lane->next; /* the queue would be the current device's */
+      /* a NULL handle would mean the queue of the current context */
+      while (lane != NULL
+             && (gtorch_cuda_lane_is_closed (lane)
+                 || (lane->handle == NULL && device->context != context)))
+        lane = lane->next;
       if (lane == NULL)
         continue;
       if (gtorch_device_works ((GTorchDevice *) device, NULL))
-        { /* any lane reports its device's error */
+        { /* every lane of a failed device returns the device's error */
           CUresult again = gtorch_cuda.cuStreamQuery (lane->handle);
 
           if (!is_final (again))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Events that several processes share. The driver's event stays the same, so that an exported handle stays
- * valid, and each recording replaces the one before. */
+/* Events that several processes share. A shared event keeps its driver event, so that an exported handle
+ * stays valid; each recording replaces the previous one. */
 
 #include "config.h"
 
@@ -18,8 +18,9 @@ typedef struct
   CUevent event;
 } SharedEvent;
 
-/* Destroys events that could not be destroyed when they were dropped, perhaps in a thread of the driver's.
- * Those that cannot be destroyed now are retried later, unless the device has failed for good. */
+/* Destroys retired events, which could not be destroyed when they were dropped, as that may happen in a
+ * thread of the driver. If an event cannot be destroyed now, it is retried later, unless the device has
+ * failed for good. */
 static void
 destroy_retired (GTorchCudaDevice *device)
 {
@@ -116,7 +117,8 @@ shared_event_record (gpointer event, GTorchStream *stream, GError **error)
   if (stream->device != (GTorchDevice *) shared->device)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                   _ ("event: other processes know it as one of %s, and the stream is on %s"),
+                   _ ("event: it is shared with other processes as an event of %s, and the "
+                      "stream is on %s"),
                    gtorch_device_name ((GTorchDevice *) shared->device),
                    gtorch_device_name (stream->device));
       return FALSE;

@@ -25,7 +25,7 @@ load_family (GTorchCudaFamily *family, GError **error)
                    _ ("this build of GTorch was made without the CUDA kernels “%s”"), family->name);
       return FALSE;
     }
-  /* The program may capture the stream unknown to the library. */
+  /* The program may have begun a capture without the library, and a capture forbids loading. */
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   result = gtorch_cuda.cuLibraryLoadData (&library, image, NULL, NULL, 0, NULL, NULL, 0);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
@@ -71,8 +71,8 @@ find_function (GTorchCudaKernel *self, GTorchCudaDevice *device, CUfunction *pla
   return function;
 }
 
-/* Returns the kernel's function. The driver can launch a kernel directly, but then looks its function up
- * each time. */
+/* Returns the kernel's function. The driver also launches a CUkernel directly, but then looks up its
+ * function on each launch. */
 static inline CUfunction
 get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
 {
@@ -82,8 +82,8 @@ get_function (GTorchCudaKernel *self, GTorchCudaDevice *device)
   return G_LIKELY (function != NULL) ? function : find_function (self, device, place);
 }
 
-/* Returns the size of the only parameter. Must not be called before the first launch outside of a capture:
- * the driver may load the kernel for this query, which a capture would not allow. */
+/* Returns the size of the kernel's only parameter. Must not be called before the first launch outside of a
+ * capture: the driver may load the kernel for this query, which a capture forbids. */
 static G_GNUC_NO_INLINE gsize
 ask_size (GTorchCudaKernel *self, CUfunction function)
 {
@@ -98,9 +98,9 @@ ask_size (GTorchCudaKernel *self, CUfunction function)
   return n_bytes;
 }
 
-/* Launches the kernel. The driver is faster with parameters of a given size than if it has to query the
- * kernel. In the library's captures they are passed by pointers, as nodes' parameters are read and changed
- * that way. */
+/* Launches the kernel. The driver is faster if it is given the size of the parameters than if it has to
+ * query the kernel for it. In the library's captures, parameters are passed by pointers instead, as the
+ * parameters of graph nodes are read and changed that way. */
 static inline gboolean
 enqueue (GTorchCudaKernel *self, GTorchCudaLane *lane, const GTorchCudaLaunch *launch,
          gconstpointer parameters, GError **error)

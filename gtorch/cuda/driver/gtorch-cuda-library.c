@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cuda/driver/gtorch-cuda-private.h"
-#include "base/gtorch-build-info-private.h"
+#include "cuda/driver/gtorch-cuda-facts-private.h"
 #include "base/gtorch-environment-private.h"
 #include "tensor/gtorch-impl-private.h"
 
@@ -25,6 +25,27 @@ number_version (gpointer function, GError **error)
 
 static gchar *
 cufft_version (gpointer function, GError **error)
+{
+  gint number = 0;
+
+  ((gint (*) (gint *)) function) (&number);
+  return g_strdup_printf ("%d.%d.%d", number / 1000, number / 100 % 10, number % 100);
+}
+
+/* The numbers of a version are properties 0 to 2. */
+static gchar *
+cublas_version (gpointer function, GError **error)
+{
+  gint (*get) (gint property, gint * value) = function;
+  gint number[3] = { 0 }, i;
+
+  for (i = 0; i < 3; i++)
+    get (i, &number[i]);
+  return g_strdup_printf ("%d.%d.%d", number[0], number[1], number[2]);
+}
+
+static gchar *
+cusolver_version (gpointer function, GError **error)
 {
   gint number = 0;
 
@@ -60,10 +81,13 @@ static const struct
   const gchar *name, *soname;
   const gchar *purpose;  /* marked for translation */
   const gchar *packages; /* marked for translation */
-  const gchar *symbol;   /* a function that returns the version */
+  const gchar *symbol;   /* name of a function that returns the version */
   gchar *(*version) (gpointer function, GError **error);
 } libraries[] = {
-  { "cublasLt", "libcublasLt.so.13", N_ ("products of matrices"),
+  { "cublas", "libcublas.so.13", N_ ("systems of triangular equations"),
+    N_ ("libcublas-13-0 (Debian, Ubuntu) or nvidia-cublas (Python)"), "cublasGetProperty",
+    cublas_version },
+  { "cublasLt", "libcublasLt.so.13", N_ ("matrix products"),
     N_ ("libcublas-13-0 (Debian, Ubuntu) or nvidia-cublas (Python)"), "cublasLtGetVersion",
     number_version },
   { "cudnn", "libcudnn.so.9", N_ ("fast convolutions"),
@@ -72,9 +96,12 @@ static const struct
   { "cufft", "libcufft.so.12", N_ ("Fourier transforms"),
     N_ ("libcufft-13-0 (Debian, Ubuntu) or nvidia-cufft (Python)"), "cufftGetVersion",
     cufft_version },
+  { "cusolver", "libcusolver.so.12", N_ ("factorizations of matrices"),
+    N_ ("libcusolver-13-0 (Debian, Ubuntu) or nvidia-cusolver (Python)"), "cusolverGetVersion",
+    cusolver_version },
   { "nccl", "libnccl.so.2", N_ ("communication between GPUs"),
     N_ ("libnccl2 (Debian, Ubuntu) or nvidia-nccl-cu13 (Python)"), "ncclGetVersion", nccl_version },
-  { "nvml", "libnvidia-ml.so.1", N_ ("what a GPU is doing"),
+  { "nvml", "libnvidia-ml.so.1", N_ ("monitoring of GPUs"),
     N_ ("libnvidia-ml1 (Debian) or libnvidia-compute-580 (Ubuntu), with the driver"),
     "nvmlSystemGetDriverVersion", nvml_version },
 };
@@ -101,8 +128,9 @@ add_folders (GPtrArray *paths, const gchar *folders, const gchar *soname)
       g_ptr_array_add (paths, g_build_filename (list[i], soname, NULL));
 }
 
-/* Searches, in this order: copies that are loaded already (another framework's), the folders of the
- * environment, the system's search path, the folders set at build time, and the usual folders of toolkits. */
+/* Opens a library. Searches, in this order: copies that are loaded already (by another framework), the
+ * folders of the environment, the system's search path, the folders set at build time, and the usual
+ * folders of toolkits. */
 gpointer
 gtorch_cuda_library_open (const gchar *soname, GError **error)
 {
@@ -132,8 +160,8 @@ gtorch_cuda_library_open (const gchar *soname, GError **error)
       g_string_append_printf (tried, "%s%s", i > 0 ? ", " : "", (gchar *) paths->pdata[i]);
     }
   hint = gtorch_is_privileged ()
-             ? _ ("what the environment says is ignored, since this process has "
-                  "rights that its user lacks")
+             ? _ ("what the environment says is ignored, since this process is privileged "
+                  "(setuid, for example)")
              : _ ("GTORCH_CUDA_LIBRARY_PATH can name its folder");
   if (known >= 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,

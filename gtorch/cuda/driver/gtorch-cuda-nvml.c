@@ -145,8 +145,9 @@ gtorch_cuda_nvml_dup_version (GError **error)
 
 /* --- the number of GPUs --- */
 
-/* Counts the GPUs of n that CUDA_VISIBLE_DEVICES selects: indices and prefixes of UUIDs, up to the first
- * invalid one. Returns -1 for more complex values, for which the driver has to be asked. */
+/* Counts how many of n GPUs CUDA_VISIBLE_DEVICES selects: it lists indices and prefixes of UUIDs, and the
+ * driver ignores everything from the first invalid one on. Returns -1 for more complex values, for which
+ * the driver has to be asked. */
 static gint
 count_visible (const gchar *text, guint n)
 {
@@ -251,8 +252,8 @@ get_processes (NvmlDevice device, GTorchDeviceSample *sample)
   return result;
 }
 
-/* Whether a value is known. Not every GPU reports all values, nor to every user; any other failure means
- * that the GPU is gone. */
+/* Returns whether a query succeeded. Not every GPU reports all values, nor to every user; any other error
+ * means that the GPU is lost, and is stored in *failure. */
 static gboolean
 knows (gint result, gint *failure)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Access of one GPU to the memory of another. For memory of cuMemAlloc() this is enabled per context; for
- * arenas, per page and device. */
+/* Access of one GPU to the memory of another. For memory from cuMemAlloc() it is enabled per context, for
+ * arenas per page and device. */
 
 #include "config.h"
 
@@ -48,8 +48,8 @@ open_arena (GTorchCudaArena *arena, gpointer data)
     opening->result = gtorch_cuda_arena_allow (arena, opening->reader);
 }
 
-/* Opens an owner's arenas to a reader. Pages mapped later follow `readers`; pages that are already mapped
- * are changed one by one. */
+/* Lets the reader access the owner's arenas. Pages that are mapped later honour `readers`; pages that are
+ * already mapped are changed one by one. */
 static gboolean
 open_arenas (GTorchCudaDevice *owner, GTorchCudaDevice *reader, GError **error)
 {

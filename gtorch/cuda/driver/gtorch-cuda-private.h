@@ -10,6 +10,8 @@
 
 G_BEGIN_DECLS
 
+typedef GTorchQueue GTorchCudaLane; /* the queue of a GPU */
+
 struct _GTorchIter;
 struct _GTorchPool;
 typedef struct _GTorchCudaArena GTorchCudaArena;
@@ -20,7 +22,7 @@ typedef struct _GTorchCudaStream GTorchCudaStream;
 
 /* --- devices (gtorch-cuda-device.c) --- */
 #define GTORCH_CUDA_MAX_DEVICES 16
-#define GTORCH_CUDA_N_SUMS      3 /* sums that magazines keep */
+#define GTORCH_CUDA_N_SUMS      3 /* number of sums that a magazine keeps */
 
 struct _GTorchCudaDevice
 {
@@ -37,15 +39,15 @@ struct _GTorchCudaDevice
   gchar pci_id[32];
   gchar uuid[48];
   GMutex lock;             /* protects the fields up to async_pool */
-  GCond settled;           /* signalled when no thread waits for the context any more */
+  GCond settled;           /* signals that no thread waits for the context any more */
   guint n_settling;        /* threads that wait for the context; no capture begins meanwhile */
   GPtrArray *lanes;        /* GTorchCudaLane, in the order of their index */
   GTorchCudaLane *newest;  /* head of a list of all lanes; atomic, read without the lock */
   GPtrArray *arenas;       /* all arenas, of lanes and of pools */
   GPtrArray *dead_pools;   /* pools whose memory could not be freed yet */
   GArray *dead_graphs;     /* freed graphs that the device may still be executing */
-  GTorchCudaBlock *held;   /* freed in a capture with several lanes; list by list_next */
-  GTorchCudaBlock *limbo;  /* freed, but other lanes may still use them; list by list_next */
+  GTorchCudaBlock *held;   /* freed while a capture had several lanes; linked by list_next */
+  GTorchCudaBlock *limbo;  /* freed blocks that other lanes may still use; linked by list_next */
   CUstream signal;         /* wakes main loops; made on first use */
   CUmemoryPool async_pool; /* the driver's memory pool, if it is the backend */
   GMutex release_lock;     /* protects released */
@@ -53,9 +55,9 @@ struct _GTorchCudaDevice
   GMutex event_lock;       /* protects the next three fields; also taken by driver threads */
   GArray *events[2];       /* unused CUevents: without, with timing */
   GArray *retired;         /* CUevents to destroy when the driver may be called */
-  GArray *sleepers;        /* what threads sleep on; made on first use (gtorch-cuda-wait.c) */
-  GTorchCudaMagazine *magazines;    /* of all threads; this and rooms: under the statistics' lock */
-  gint64 rooms[GTORCH_CUDA_N_SUMS]; /* summed over all magazines */
+  GArray *sleepers;        /* Sleepers of waiting threads; made on first use */
+  GTorchCudaMagazine *magazines;    /* of all threads; locked with the statistics, as is rooms */
+  gint64 rooms[GTORCH_CUDA_N_SUMS]; /* the magazines' rooms, added up */
   gpointer report;                  /* GtReport in pinned memory, made on first use; atomic */
 };
 
@@ -80,13 +82,12 @@ void gtorch_cuda_try_peer (GTorchCudaDevice *device, GTorchCudaDevice *peer);
 /* --- events shared with other processes (gtorch-cuda-ipc.c) --- */
 extern const struct _GTorchSharedEvents gtorch_cuda_shared_events;
 void gtorch_cuda_shared_event_unref (gpointer event);
-/* Makes a fence around an event of the device; the caller fills in the rest. */
+/* Makes a fence that wraps an event of the device; the caller fills in the other fields. */
 GTorchFence *gtorch_cuda_fence_new (GTorchCudaDevice *device, CUevent event);
 
 CUevent gtorch_cuda_event_get (GTorchCudaDevice *device, gboolean timing, GError **error);
 void gtorch_cuda_event_put (GTorchCudaDevice *device, CUevent event, gboolean timing);
-/* Returns FALSE with the error that a kernel has reported, if any (gtorch-cuda-report.c). Called after
- * waiting for the device. */
+/* Returns FALSE with an error that a kernel reported; called after a wait (gtorch-cuda-report.c). */
 gboolean gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error);
 
 /* Returns the device if it was requested before, else NULL. */
@@ -103,22 +104,22 @@ struct _GTorchCudaBlock
   GTorchCudaBlock *prev, *next; /* neighbours by address */
   GTorchCudaBlock *list_prev, *list_next;
   guint8 state;
-  guint segment; /* in a segment's first block: the segment's index */
-  /* GTORCH_BLOCK_ALLOCATED; protected by the statistics' or a magazine's lock: readers take them all */
+  guint segment; /* the segment's index, in the first block of a segment */
+  /* a GTORCH_BLOCK_… state; protected by the lock of the statistics or of a magazine: readers take all */
   guint8 use;
   gsize requested;        /* protected like use, as are the fields below */
-  GTorchMemorySite *site; /* where it was allocated, or NULL */
+  GTorchMemorySite *site; /* the place that allocated the block, or NULL */
   gboolean is_oversize;   /* counted as an oversize allocation */
   gboolean in_oversize;   /* the segment that begins with this block is counted as oversize */
-  guint64 uses;           /* bit i: used by lane i, other than the arena's own */
-  CUevent *events;        /* in limbo: events to wait for, NULL-terminated */
+  guint64 uses;           /* bit i: lane i, other than the arena's own, has used the block */
+  CUevent *events;        /* the events that a block in limbo waits for, NULL-terminated */
 };
 
-/* The granularity in which arenas map memory, and the size from which on a storage gets one mapping. */
+/* The granularity of an arena's mappings, and the size from which on a storage gets a single mapping. */
 #define GTORCH_CUDA_PAGE      (G_GUINT64_CONSTANT (2) << 20)
 #define GTORCH_CUDA_ONE_PIECE (G_GUINT64_CONSTANT (64) << 20)
 
-/* A page of memory that is in no arena: it stays counted in its former pool. */
+/* A page of memory between two arenas. It stays counted in the pool of the former one. */
 typedef struct
 {
   CUmemGenericAllocationHandle handle;
@@ -131,7 +132,7 @@ typedef struct
  * locks arenas. The statistics count pages and free memory between used blocks. */
 GTorchCudaArena *gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
                                         GError **error);
-/* Makes an arena of separate segments. direct: freed memory is not cached. */
+/* Makes an arena of separate segments. With `direct`, freed memory is not cached. */
 GTorchCudaArena *gtorch_cuda_arena_new_segments (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                                  guint pool, gboolean direct);
 static inline GTorchCudaLane *
@@ -142,16 +143,16 @@ gtorch_cuda_arena_get_lane (const GTorchCudaArena *arena)
 
 guint gtorch_cuda_arena_get_pool (GTorchCudaArena *arena);
 GMutex *gtorch_cuda_arena_get_lock (GTorchCudaArena *arena);
-/* Takes a block from free memory; NULL if there is no room. */
+/* Takes a block from free memory; returns NULL if there is no room. */
 GTorchCudaBlock *gtorch_cuda_arena_take (GTorchCudaArena *arena, gsize n_bytes);
 /* Maps pages for at least n_bytes in one piece. */
 CUresult gtorch_cuda_arena_grow (GTorchCudaArena *arena, gsize n_bytes);
 void gtorch_cuda_arena_give (GTorchCudaArena *arena, GTorchCudaBlock *block);
-/* Waits for the lane and releases free pages; returns the number of bytes. */
+/* Waits for the lane and releases free pages; returns how many bytes were released. */
 gsize gtorch_cuda_arena_trim (GTorchCudaArena *arena);
-/* Whether the arena is made of pages. */
+/* Returns whether the arena is made of pages. */
 gboolean gtorch_cuda_arena_has_pages (GTorchCudaArena *arena);
-/* Returns how many bytes are in free pages of this size or larger. */
+/* Returns how many bytes are in free pages of at least this size. */
 gsize gtorch_cuda_arena_get_spare (GTorchCudaArena *arena, gsize least);
 /* Waits for the lane and moves free pages of at least this size to lent (GTorchCudaPage) until n_bytes are
  * reached. */
@@ -168,8 +169,8 @@ void gtorch_cuda_arena_list (GTorchCudaArena *arena, GArray *blocks);
 /* Checks all invariants of the lists; for tests. */
 gboolean gtorch_cuda_arena_is_sound (GTorchCudaArena *arena);
 
-/* Makes an arena of the configured backend and adds it to the device, whose lock must be held. direct:
- * freed memory is not cached. owner: a private pool; captured: for graphs. */
+/* Makes an arena of the configured backend and adds it to the device, whose lock must be held. With
+ * `direct`, freed memory is not cached. `owner` is a private pool or NULL; `captured`: for captures. */
 GTorchCudaArena *gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool,
                                          gboolean direct, struct _GTorchPool *owner,
                                          gboolean captured, GError **error);
@@ -178,7 +179,7 @@ void gtorch_cuda_wait_all (GTorchCudaDevice *device);
 GTorchStorage *gtorch_cuda_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 /* Returns the size of the block that n_bytes need. */
 gsize gtorch_cuda_round (GTorchCudaDevice *device, gsize n_bytes, gboolean *is_small);
-/* Allocates from an arena of the current lane; size: n_bytes rounded. */
+/* Allocates from an arena of the current lane; `size` is n_bytes rounded. */
 GTorchStorage *gtorch_cuda_alloc_from (GTorchCudaDevice *device, GTorchCudaLane *lane,
                                        GTorchCudaArena *arena, gsize n_bytes, gsize size,
                                        GError **error);
@@ -192,7 +193,7 @@ void gtorch_cuda_empty_cache (GTorchDevice *device);
 void gtorch_cuda_settle (GTorchDevice *device);
 
 void gtorch_cuda_note_use (GTorchStorage *storage, GTorchCudaLane *lane);
-/* Notes that work on the stream uses the storage, whose memory is then not reused before its end. */
+/* Notes that work on the lane uses the storage, so that the memory is not reused before that work ends. */
 static inline void
 gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
 {
@@ -202,17 +203,17 @@ gtorch_cuda_use_storage (GTorchStorage *storage, GTorchCudaLane *lane)
     gtorch_cuda_note_use (storage, lane);
 }
 
-/* Whether work on the lane, or with NULL on any lane but `but`, is known to have used the storage. */
+/* Returns whether work on the lane, or if it is NULL on any lane except `but`, has used the storage. */
 gboolean gtorch_cuda_is_used (GTorchStorage *storage, GTorchCudaLane *lane, GTorchCudaLane *but);
 
 /* --- copies from and to pinned memory of the host (gtorch-host-allocator.c) --- */
 
-/* Orders further work on the lane after the copies in progress. */
+/* Orders further work on the lane after the copies from and to the storage that are in progress. */
 gboolean gtorch_host_order (GTorchStorage *storage, GTorchCudaLane *lane, GError **error);
-/* Notes that the last work of the stream is such a copy. Readers of the storage wait for it. */
+/* Notes that the last work of the stream is a copy from or to the storage, whose users wait for it. */
 gboolean gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **error);
-/* Withdraws memory from reuse for ever, as the end of work on it is unknown. gtorch_host_get_lost () is the
- * total. */
+/* Excludes the memory from reuse for ever, as the end of the work on it is unknown. gtorch_host_get_lost ()
+ * returns how many bytes were lost in total. */
 void gtorch_host_lose (GTorchStorage *storage);
 guint64 gtorch_host_get_lost (void);
 
@@ -220,53 +221,53 @@ guint64 gtorch_host_get_lost (void);
 
 #define GTORCH_CUDA_N_NOTES 128
 
-/* A piece of work; accessed atomically. */
+/* The note of a piece of work; its fields are accessed atomically. */
 typedef struct
 {
   guint64 number;
-  const gchar *what; /* the operation; NULL: nothing was enqueued */
+  const gchar *what; /* name of the operation; NULL if nothing was enqueued */
 } GTorchCudaNote;
 
-/* Begins a piece of work: everything that enqueues work is between this and gtorch_cuda_note_end (). */
+/* Begins a piece of work. All code that enqueues work runs between this call and gtorch_cuda_note_end (). */
 void gtorch_cuda_note_begin (GTorchCudaLane *lane, const gchar *what);
-/* Begins another piece of the same name for what is enqueued next, after the first was waited for. */
+/* Begins another piece of work with the same name, after the first one was waited for. */
 void gtorch_cuda_note_next (GTorchCudaLane *lane);
-/* Ends the piece and returns the result unchanged. */
+/* Ends the piece of work and returns the result unchanged. */
 gboolean gtorch_cuda_note_end (GTorchCudaLane *lane, gboolean result);
-/* Marks the pieces up to this number as done. */
+/* Marks the pieces of work up to this number as done. */
 void gtorch_cuda_note_done (GTorchCudaLane *lane, guint64 number);
 
 /* --- streams (gtorch-cuda-stream.c) --- */
 
-/* A driver's queue with its memory. It is never destroyed, as the driver may be gone by then; a stream
- * takes one, and a later stream reuses it. */
+/* A queue of the driver with its memory, called a lane. It is never destroyed, as the driver may be gone by
+ * then; a stream takes one, and a later stream reuses it. */
 struct _GTorchQueue
 {
   CUstream handle;
   GTorchCudaDevice *device;
-  guint index; /* in device->lanes; its bit in a block's uses (from 63 on shared) */
+  guint index; /* index in device->lanes, and of its bit in a block's uses (at most 63) */
   gint priority;
-  gboolean is_foreign;                /* the queue was made by the program */
-  gint n_users;                       /* streams that use it; atomic */
+  gboolean is_foreign;                /* whether the program made the queue */
+  gint n_users;                       /* number of streams that use the queue; atomic */
   GTorchCudaArena *small, *large;     /* made on first use */
-  GTorchCudaArena *direct[2];         /* used instead while caching is off */
+  GTorchCudaArena *direct[2];         /* the arenas used while caching is off */
   struct _GTorchCudaCapture *capture; /* atomic; written under the device's lock, as is before */
   CUevent before;                     /* recorded after the work that precedes the capture */
-  GTorchStorage *workspace;           /* of cuBLASLt; made on first use */
-  gpointer bounce;                    /* pinned, for small results; made on first use */
+  GTorchStorage *workspace;           /* workspace of cuBLASLt; made on first use */
+  gpointer bounce;                    /* pinned buffer for small results; made on first use */
   gboolean bounce_is_taken;           /* atomic */
   GTorchCudaLane *next;               /* the next older lane of the device */
-  guint64 enqueued, done;             /* atomic: number of pieces noted; number known to be done */
+  guint64 enqueued, done; /* atomic: number of pieces of work noted; number known to be done */
   GTorchCudaNote notes[GTORCH_CUDA_N_NOTES]; /* piece n is at n modulo GTORCH_CUDA_N_NOTES */
-  GTorchSite *sites; /* one per note; sites and cell are made only with GTORCH_CHECK=errors */
-  guint32 *cell;     /* in pinned memory: the number of the last piece that the device completed */
+  GTorchSite *sites; /* one for each note; sites and cell exist only with GTORCH_CHECK=errors */
+  guint32 *cell;     /* number of the last piece that the device completed, in pinned memory */
 };
 
 struct _GTorchCudaStream
 {
   GTorchStream parent_instance;
   GTorchCudaLane *lane;
-  GArray *joined; /* with auto-sync: guint64, by lane index: pieces of the lane waited for */
+  GArray *joined; /* with auto-sync: number of pieces waited for (guint64), by lane index */
 };
 
 #define GTORCH_CUDA_STREAM(stream) ((GTorchCudaStream *) (stream))
@@ -278,25 +279,26 @@ GTorchStream *gtorch_cuda_stream_new (GTorchDevice *device, gint priority, const
                                       GError **error);
 void gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *greatest);
 gboolean gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage,
-                                    GTorchStream *stream, GError **error);
+                                    GTorchStream *stream, GTorchJoinedFunc joined, GError **error);
 gboolean gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage,
                                     GTorchStream *stream, GError **error);
-gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error);
+gboolean gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable,
+                                  gboolean *is_over, GError **error);
 /* Makes the device's context current; FALSE if the stream has no queue. */
 gboolean gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error);
-/* Returns the lane of the calling thread's current stream; NULL with an error if it could not be made. */
+/* Returns the lane of the calling thread's current stream; NULL with an error if there is none. */
 GTorchCudaLane *gtorch_cuda_current_lane (GTorchDevice *device, GError **error);
 
-/* Returns the number of the last piece of work. */
+/* Returns the number of the lane's last piece of work. */
 static inline guint64
 gtorch_cuda_lane_enqueued (GTorchCudaLane *lane)
 {
   return __atomic_load_n (&lane->enqueued, __ATOMIC_RELAXED);
 }
 
-/* Waits for the work of the lane, and checks what its kernels have reported. */
+/* Waits for the work of the lane, and returns FALSE if that or one of its kernels has failed. */
 gboolean gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error);
-/* Copies n_bytes from the GPU to `to` and waits for them. */
+/* Copies n_bytes from the GPU to `to` and waits for the copy. */
 gboolean gtorch_cuda_read (GTorchCudaLane *lane, gpointer to, gconstpointer from, gsize n_bytes,
                            GError **error);
 
@@ -308,7 +310,7 @@ gtorch_cuda_lane_bit (const GTorchCudaLane *lane)
 
 /* --- kernels (gtorch-cuda-kernel.c) --- */
 
-/* Open one of NVIDIA's other libraries on first use, and look up a symbol. */
+/* These functions open one of NVIDIA's libraries other than the driver, and look up a symbol in it. */
 gpointer gtorch_cuda_library_open (const gchar *soname, GError **error);
 gpointer gtorch_cuda_library_symbol (gpointer library, const gchar *soname, const gchar *name,
                                      GError **error);
@@ -322,14 +324,14 @@ typedef struct
   GMutex lock;
 } GTorchCudaFamily;
 
-/* One kernel; static, filled on the first launch. Each kernel takes one struct by value. */
+/* One kernel, which takes one struct by value. The variables are static and filled on the first launch. */
 typedef struct
 {
   CUkernel kernel;
-  gsize n_bytes;                                 /* of the parameter struct; 0: not queried yet */
-  CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* by index of the device */
+  gsize n_bytes; /* size of the parameter struct; 0 if not queried yet */
+  CUfunction functions[GTORCH_CUDA_MAX_DEVICES]; /* the functions, by index of the device */
 } GTorchCudaKernel;
-/* Finds the kernel called name in the family. */
+/* Finds the kernel `name` in the family. */
 gboolean gtorch_cuda_kernel_get (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GError **error);
 
@@ -345,7 +347,7 @@ typedef struct
 } GTorchCudaLoop;
 
 extern const GTorchCudaLoop gtorch_cuda_pointwise_kernels[], gtorch_cuda_reduce_kernels[];
-/* Those that were found, by loop, dtype and form; generated with as many places as there are rows. */
+/* The kernels found so far, by loop, dtype and form; the arrays are generated. */
 #define GTORCH_CUDA_N_LOOP_FORMS 3
 extern GTorchCudaKernel gtorch_cuda_pointwise_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS],
     gtorch_cuda_reduce_loaded[][GTORCH_N_DTYPES][GTORCH_CUDA_N_LOOP_FORMS];
@@ -361,7 +363,7 @@ gboolean gtorch_cuda_kernel_launch (GTorchCudaKernel *self, GTorchCudaLane *lane
                                     const GTorchCudaLaunch *launch, gconstpointer parameters,
                                     GError **error);
 
-/* Finds the kernel if necessary, by its name, and launches it along one dimension. */
+/* Finds the kernel by its name, unless it was found before, and launches it along one dimension. */
 gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family,
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);

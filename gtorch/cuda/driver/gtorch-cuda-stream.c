@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Queues of a GPU, fences in them, and waiting for them. */
+/* Streams of a GPU, the fences recorded in them, and waiting for them. */
 
 #include "config.h"
 
@@ -18,7 +18,7 @@ typedef GTorchStreamClass GTorchCudaStreamClass;
 
 G_DEFINE_TYPE (GTorchCudaStream, gtorch_cuda_stream, GTORCH_TYPE_STREAM)
 
-/* The most queues that a block's uses can distinguish; further streams share them. */
+/* The maximum number of queues that a block's uses can distinguish; further streams share them. */
 #define MAX_LANES 63
 
 /* --- fences --- */
@@ -63,7 +63,8 @@ fence_wait (GTorchFence *fence)
 }
 
 /* The interval at which a thread checks devices with pending fences, as the driver sends no signal for a
- * device that has failed. The set holds a reference to each fence; whoever removes a fence completes it. */
+ * device that has failed. The set `armed` holds a reference to each pending fence; whoever removes a fence
+ * from it completes the fence. */
 #define WATCH_INTERVAL (G_USEC_PER_SEC / 4)
 
 static GMutex armed_lock;
@@ -71,7 +72,7 @@ GTORCH_FORK_LOCK (armed_lock);
 static GCond armed_cond;
 static GHashTable *armed; /* set of GTorchFence */
 
-/* Exempts the library's own threads from the restrictions of captures. */
+/* Exempts the calling thread, one of the library's own, from the restrictions of captures. */
 static void
 stay_apart (void)
 {
@@ -154,7 +155,7 @@ remove_armed (GTorchFence *fence)
   return result;
 }
 
-/* Completes a fence, in a thread of the driver's, where CUDA must not be called. */
+/* Completes a fence. Runs in a thread of the driver, which must not call CUDA. */
 static void
 on_signal (void *data)
 {
@@ -170,7 +171,7 @@ on_signal (void *data)
   gtorch_fence_unref (fence);
 }
 
-/* Waits in a thread if the driver cannot send the signal. */
+/* Waits for a fence in a thread of its own, for when the driver cannot send a signal. */
 static gpointer
 wait_in_thread (gpointer data)
 {
@@ -220,7 +221,7 @@ fence_elapsed (GTorchFence *fence, GTorchFence *other, gdouble *milliseconds, GE
   return TRUE;
 }
 
-/* Frees a fence. May run in a thread of the driver's. */
+/* Frees a fence. May run in a thread of the driver. */
 static void
 fence_free (GTorchFence *fence)
 {
@@ -257,8 +258,8 @@ gtorch_cuda_stream_prepare (GTorchStream *stream, GError **error)
 {
   if (G_LIKELY (GTORCH_CUDA_STREAM (stream)->lane != NULL))
     return gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (stream->device), error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA,
-               _ ("stream: this one could not be made on %s"), gtorch_device_name (stream->device));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("stream: it could not be created on %s"),
+               gtorch_device_name (stream->device));
   return FALSE;
 }
 
@@ -297,18 +298,20 @@ gtorch_cuda_stream_wait (GTorchStream *stream, GTorchFence *fence, GError **erro
   return gtorch_fence_wait (fence, NULL, error);
 }
 
-/* Whether the driver reports that the queue captures. Whoever has the handle may have begun a capture,
- * which other streams' work would become part of. */
+/* Returns whether the driver reports that the queue is capturing. The program may have begun the capture
+ * with the queue's handle, and work of other streams would become part of it. */
 gboolean
 gtorch_cuda_lane_is_capturing (GTorchCudaLane *lane)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-  gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
+  if (!gtorch_cuda_lane_is_closed (lane)) /* otherwise its queue may not exist */
+    gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Orders further work of the lane after the current work of the other. The device's lock must be held. */
+/* Orders further work of the lane after the current work of the other lane. The device's lock must be
+ * held. */
 gboolean
 gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
 {
@@ -323,9 +326,9 @@ gtorch_cuda_lane_join (GTorchCudaLane *lane, GTorchCudaLane *other, GError **err
   return result;
 }
 
-/* Joins the lanes if possible, which it is not while the driver captures unknown to the library. A queue
- * that may be destroyed cannot be queried, so the whole context is waited for. The device's lock must be
- * held. */
+/* Orders further work of the lane after the other lane's, unless the other lane is in a capture of which
+ * the library does not know. A queue that may have been destroyed cannot be queried, so the whole context
+ * is waited for instead. The device's lock must be held. */
 static gboolean
 join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joined, GError **error)
 {
@@ -343,22 +346,22 @@ join_if_possible (GTorchCudaLane *lane, GTorchCudaLane *other, gboolean *has_joi
   return gtorch_cuda_lane_join (lane, other, error);
 }
 
-/* Orders further work of the stream after the current work of the lane if possible. is_needed: FALSE if that
- * is so without doing anything. The device's lock must be held. */
+/* Orders further work of the stream after the current work of the lane if possible. If is_needed is FALSE,
+ * that order exists already. The device's lock must be held. */
 static gboolean
 come_after (GTorchStream *stream, GTorchCudaLane *other, gboolean is_needed, gboolean *has_joined,
-            GError **error)
+            GTorchJoinedFunc joined, GError **error)
 {
   *has_joined = TRUE;
   if (is_needed && !join_if_possible (GTORCH_CUDA_STREAM (stream)->lane, other, has_joined, error))
     return FALSE;
   if (*has_joined)
-    gtorch_observe_join (stream, other);
+    joined (stream, other);
   return TRUE;
 }
 
 static gboolean
-gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
+gtorch_cuda_stream_join_all (GTorchStream *stream, GTorchJoinedFunc joined, GError **error)
 {
   GTorchCudaStream *self = GTORCH_CUDA_STREAM (stream);
   GTorchCudaDevice *device = GTORCH_CUDA_DEVICE (stream->device);
@@ -383,7 +386,7 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
         continue;
       is_needed = enqueued > __atomic_load_n (&other->done, __ATOMIC_RELAXED)
                   && enqueued > g_array_index (self->joined, guint64, other->index);
-      result = come_after (stream, other, is_needed, &has_joined, error);
+      result = come_after (stream, other, is_needed, &has_joined, joined, error);
       if (result && has_joined)
         g_array_index (self->joined, guint64, other->index) = enqueued;
     }
@@ -391,7 +394,8 @@ gtorch_cuda_stream_join_all (GTorchStream *stream, GError **error)
   return result;
 }
 
-/* Makes the context current for the driver's default queue, which belongs to the thread's current context. */
+/* Makes the context current if the lane is the driver's default queue, which is that of the current
+ * context. */
 static gboolean
 find_default_queue (GTorchCudaLane *lane, GError **error)
 {
@@ -405,7 +409,7 @@ query (GTorchCudaLane *lane)
   CUresult result;
   GTORCH_CUDA_APART;
 
-  if (gtorch_cuda_lane_capture (lane) != NULL) /* nothing is executed that could be waited for */
+  if (gtorch_cuda_lane_capture (lane) != NULL) /* captured work is never executed, so never done */
     return CUDA_ERROR_NOT_READY;
   if (!find_default_queue (lane, NULL))
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -415,18 +419,33 @@ query (GTorchCudaLane *lane)
   return result;
 }
 
+typedef struct
+{
+  GTorchCudaLane *lane;
+  const gchar *what;
+} Wait;
+
+static gboolean
+wait_for_lane (gpointer data, GCancellable *cancellable, gboolean *is_over, GError **error)
+{
+  const Wait *wait = data;
+  guint64 number = gtorch_cuda_lane_enqueued (wait->lane);
+
+  if (!gtorch_cuda_allow_wait (wait->lane, wait->what, error)
+      || !find_default_queue (wait->lane, error)
+      || !gtorch_cuda_check (gtorch_cuda_lane_wait (wait->lane), wait->what, error))
+    return FALSE;
+  gtorch_cuda_note_done (wait->lane, number);
+  *is_over = TRUE;
+  return gtorch_cuda_check_report (wait->lane->device, error);
+}
+
 gboolean
 gtorch_cuda_lane_synchronize (GTorchCudaLane *lane, const gchar *what, GError **error)
 {
-  guint64 number = gtorch_cuda_lane_enqueued (lane);
-  g_auto (GTorchHostWait) wait = gtorch_observe_host_wait (&lane->device->parent_instance, lane);
+  Wait wait = { lane, what };
 
-  if (!gtorch_cuda_allow_wait (lane, what, error) || !find_default_queue (lane, error)
-      || !gtorch_cuda_check (gtorch_cuda_lane_wait (lane), what, error))
-    return FALSE;
-  gtorch_cuda_note_done (lane, number);
-  wait.is_over = TRUE;
-  return gtorch_cuda_check_report (lane->device, error);
+  return gtorch_host_wait (&lane->device->parent_instance, lane, wait_for_lane, &wait, NULL, error);
 }
 
 static gboolean
@@ -448,8 +467,10 @@ gtorch_cuda_stream_check (GTorchStream *stream, GError **error)
 }
 
 static gboolean
-gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable, GError **error)
+gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable, gboolean *is_over,
+                                GError **error)
 {
+  Wait wait = { GTORCH_CUDA_STREAM (stream)->lane, "stream" };
   GTorchFence *fence;
   gboolean result;
 
@@ -457,12 +478,12 @@ gtorch_cuda_stream_synchronize (GTorchStream *stream, GCancellable *cancellable,
       || !gtorch_cuda_stream_prepare (stream, error))
     return FALSE;
   if (cancellable == NULL)
-    return gtorch_cuda_lane_synchronize (GTORCH_CUDA_STREAM (stream)->lane, "stream", error);
+    return wait_for_lane (&wait, NULL, is_over, error);
   fence = gtorch_stream_record_fence (stream, GTORCH_EVENT_NONE, error);
   if (fence == NULL)
     return FALSE;
-  result = gtorch_fence_wait (fence, cancellable, error)
-           && gtorch_cuda_check_report (GTORCH_CUDA_DEVICE (stream->device), error);
+  *is_over = gtorch_fence_wait (fence, cancellable, error);
+  result = *is_over && gtorch_cuda_check_report (GTORCH_CUDA_DEVICE (stream->device), error);
   gtorch_fence_unref (fence);
   return result;
 }
@@ -573,7 +594,7 @@ gtorch_cuda_stream_get_priorities (GTorchDevice *device, gint *least, gint *grea
     gtorch_cuda.cuCtxGetStreamPriorityRange (least, greatest);
 }
 
-/* A stream of a queue that the program has made. */
+/* Returns a stream for a queue that the program has made. */
 static GTorchStream *
 new_external (GTorchDevice *device, gpointer handle, GError **error)
 {
@@ -642,7 +663,7 @@ gtorch_cuda_record_stream (GTorchDevice *device, GTorchStorage *storage, GTorchS
   return TRUE;
 }
 
-/* Lets the host wait for other lanes than the current one that use the storage. */
+/* Lets the host wait for all lanes that use the storage, except the current one. */
 static gboolean
 wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
 {
@@ -672,7 +693,7 @@ wait_storage (GTorchDevice *device, GTorchStorage *storage, GError **error)
 
 gboolean
 gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchStream *stream,
-                           GError **error)
+                           GTorchJoinedFunc joined, GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *lane, *other;
@@ -688,7 +709,7 @@ gtorch_cuda_order_storage (GTorchDevice *device, GTorchStorage *storage, GTorchS
     {
       if (other == lane || !gtorch_cuda_is_used (storage, other, NULL))
         continue;
-      result = come_after (stream, other, TRUE, &has_joined, error);
+      result = come_after (stream, other, TRUE, &has_joined, joined, error);
     }
   g_mutex_unlock (&cuda->lock);
   if (result)
@@ -721,12 +742,12 @@ gtorch_cuda_current_lane (GTorchDevice *device, GError **error)
 }
 
 gboolean
-gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError **error)
+gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, gboolean *is_over,
+                         GError **error)
 {
   GTorchCudaDevice *cuda = GTORCH_CUDA_DEVICE (device);
   GTorchCudaLane *newest = g_atomic_pointer_get (&cuda->newest), *lane;
   g_autofree guint64 *numbers = NULL;
-  g_auto (GTorchHostWait) wait = { NULL };
   GTORCH_CUDA_APART;
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
@@ -736,12 +757,11 @@ gtorch_cuda_synchronize (GTorchDevice *device, GCancellable *cancellable, GError
   numbers = g_new (guint64, newest != NULL ? newest->index + 1 : 1);
   for (lane = newest; lane != NULL; lane = lane->next)
     numbers[lane->index] = gtorch_cuda_lane_enqueued (lane);
-  wait = gtorch_observe_host_wait (device, GTORCH_ALL_QUEUES);
   if (!gtorch_cuda_device_activate (cuda, error)
       || !gtorch_cuda_check (gtorch_cuda_device_settle (cuda), gtorch_device_name (device), error))
     return FALSE;
   for (lane = newest; lane != NULL; lane = lane->next)
     gtorch_cuda_note_done (lane, numbers[lane->index]);
-  wait.is_over = TRUE;
+  *is_over = TRUE;
   return gtorch_cuda_check_report (cuda, error);
 }

@@ -16,10 +16,10 @@
 #include "cuda/ops/gtorch-cuda-recording-private.h"
 #include "device/gtorch-device-private.h"
 
-#define SPIN_US       1000 /* of an adaptive wait */
-#define SHORT_SPIN_US 50   /* of an adaptive wait after N_LONG long ones */
+#define SPIN_US       1000 /* for how long an adaptive wait spins */
+#define SHORT_SPIN_US 50   /* for how long it spins after N_LONG long waits */
 #define N_LONG        4
-#define N_EAGER       16 /* queries without a pause between them */
+#define N_EAGER       16 /* number of first queries without a pause between them */
 #define N_PAUSES      32 /* pause instructions between two later queries */
 #define SLEEP_AT_ONCE -1
 #define NEVER_SLEEP   G_MAXINT64
@@ -64,7 +64,7 @@ get_patience (GTorchCudaDevice *device, gboolean is_blocking)
     }
 }
 
-/* Queries until the result is other than "not ready", or the patience is over. */
+/* Queries until the result is not CUDA_ERROR_NOT_READY or the time is over. */
 static CUresult
 spin (Query query, gpointer what, gint64 begin, gint64 patience)
 {
@@ -81,8 +81,8 @@ spin (Query query, gpointer what, gint64 begin, gint64 patience)
   return result;
 }
 
-/* Spins according to the device's policy, then calls sleep. Other threads may meanwhile begin a capture
- * during which queries are forbidden. */
+/* Spins according to the device's policy, then calls sleep. The thread is exempt from captures'
+ * restrictions meanwhile, as other threads may begin captures, which forbid queries. */
 static CUresult
 wait_for (GTorchCudaDevice *device, gboolean is_blocking, Query query, gpointer what,
           CUresult (*sleep) (GTorchCudaDevice *device, gpointer what))
@@ -124,6 +124,8 @@ sleep_for_lane (GTorchCudaDevice *device, gpointer lane)
 CUresult
 gtorch_cuda_lane_wait (GTorchCudaLane *lane)
 {
+  if (gtorch_cuda_lane_is_closed (lane)) /* its queue may not exist */
+    return gtorch_cuda_context_wait ();
   return wait_for (lane->device, FALSE, query_lane, lane, sleep_for_lane);
 }
 
@@ -132,7 +134,7 @@ gtorch_cuda_lane_wait (GTorchCudaLane *lane)
 typedef struct
 {
   CUstream stream;
-  CUevent event; /* wakes the thread up */
+  CUevent event; /* recorded in the stream to wake the thread up */
 } Sleeper;
 
 static gboolean
@@ -162,7 +164,7 @@ take_sleeper (GTorchCudaDevice *device, Sleeper *sleeper)
   return FALSE;
 }
 
-/* Returns a sleeper; one that could not be used goes to the end. */
+/* Puts a sleeper back; one that could not be used is taken last. */
 static void
 put_sleeper (GTorchCudaDevice *device, const Sleeper *sleeper, gboolean is_good)
 {
@@ -172,9 +174,9 @@ put_sleeper (GTorchCudaDevice *device, const Sleeper *sleeper, gboolean is_good)
 }
 
 /* Sleeps until an event is done. An event that wakes threads up causes an interrupt each time it is passed,
- * which takes 35 us from whatever runs on that processor. So ordinary events do not; instead, such an event
- * is recorded behind them when a thread falls asleep. Like every stream that waits, it occupies one of the
- * device's queues meanwhile. */
+ * which takes 35 us from whatever runs on that processor. Ordinary events therefore do not wake threads up;
+ * instead, an event that does is recorded behind them, on another stream, when a thread falls asleep. That
+ * stream, like every stream that waits, occupies one of the device's hardware queues meanwhile. */
 static CUresult
 sleep_for_event (GTorchCudaDevice *device, gpointer event)
 {
@@ -191,7 +193,7 @@ sleep_for_event (GTorchCudaDevice *device, gpointer event)
       if (!is_asleep)
         put_sleeper (device, &sleeper, FALSE);
     }
-  /* this call alone decides that the event is done: a wait that gives up lets others reuse the memory */
+  /* only this call's result says that the event is done: if it returned too early, memory would be reused */
   result = gtorch_cuda.cuEventSynchronize (is_asleep ? sleeper.event : event);
   if (is_asleep)
     put_sleeper (device, &sleeper, TRUE);
@@ -214,7 +216,7 @@ gtorch_cuda_event_wait (GTorchCudaDevice *device, CUevent event, gboolean is_blo
 
 /* --- whole devices --- */
 
-/* Returns whether all lanes that can be queried are done. */
+/* Returns CUDA_SUCCESS if all lanes that can be queried are done. */
 static CUresult
 query_device (gpointer device)
 {

@@ -3,7 +3,7 @@
 
 /* Branches of captured graphs. A kernel reads the predicate and passes it to a conditional node, which
  * executes its body, a graph of its own, or skips it. The body is captured on another queue, which replaces
- * the lane's until the branch ends; to the rest of the library, the lane is unchanged. */
+ * the lane's queue until the branch ends; the rest of the library notices no difference. */
 
 #include "config.h"
 
@@ -137,15 +137,16 @@ check_body (CUgraph body, GError **error)
                    type == CU_GRAPH_NODE_TYPE_HOST
                        ? _ ("graph: a branch cannot call a function of the host (node %u of it): "
                             "only kernels, copies and fills can be in one")
-                       : _ ("graph: node %u of the branch can be in none: only kernels, copies and "
-                            "fills can"),
+                       : _ ("graph: node %u of the branch cannot be in a branch: only kernels, "
+                            "copies and fills can"),
                    (guint) i);
       return FALSE;
     }
   return TRUE;
 }
 
-/* Checks that nothing was captured on the original queue meanwhile, as by a program that kept its handle. */
+/* Checks that nothing was captured on the original queue meanwhile, for example by a program that kept the
+ * handle of the queue. */
 static gboolean
 check_outer (GTorchCudaBranch *self, GError **error)
 {
@@ -160,8 +161,8 @@ check_outer (GTorchCudaBranch *self, GError **error)
   if (n_before == 1 && before[0] == self->node)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("graph: while a branch was open something was launched past it: its stream has "
-                  "another handle meanwhile, ask for it again"));
+               _ ("graph: something was launched outside of a branch while it was open: "
+                  "its stream has another handle meanwhile, get it again"));
   return FALSE;
 }
 
@@ -175,7 +176,8 @@ gtorch_cuda_branch_end (GTorchCudaBranch *self, GError **error)
 
   gtorch_cuda_device_activate (self->lane->device, NULL);
   result = gtorch_cuda_stream_end_capture (inner, &captured, &is_over);
-  set_handle (self->lane, self->outer); /* other threads query all queues */
+  /* under the device's lock, as other threads query all queues */
+  set_handle (self->lane, self->outer);
   if (is_over)
     gtorch_cuda.cuStreamDestroy (inner);
   return gtorch_cuda_check (result, "graph: cuStreamEndCapture", error)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Finds what a capture has recorded that the library has not launched: the program's own kernels, and
- * those of other libraries that got the stream.
+/* Finds the nodes of a capture that the library has not launched: the program's own kernels, and those of
+ * other libraries that got the stream.
  *
- * Around each operation the stream's capture dependencies are queried. The nodes between the two sets
- * were launched by the operation, through whatever library; all other nodes of the graph are foreign.
- * Nothing keeps the memory that foreign nodes use. The driver reports it: words in the parameters of
- * kernels, and the addresses of copies and fills, that lie in memory of the allocators. */
+ * Around each operation the stream's capture dependencies are queried. The nodes between the two sets were
+ * launched by the operation, through whatever library; all other nodes of the graph are foreign. Nothing
+ * keeps the memory that foreign nodes use alive. The driver tells which memory that is: words in the
+ * parameters of kernels, and the addresses of copies and fills, that lie in memory of the allocators. */
 
 #include "config.h"
 
@@ -17,9 +17,9 @@
 struct _GTorchCudaOwnNodes
 {
   GHashTable *nodes;
-  GArray *bodies;     /* CUgraph: bodies, which have nodes of their own */
+  GArray *bodies;     /* CUgraph: the bodies of the capture's conditional nodes */
   GHashTable *before; /* the stream's dependencies when the operation began */
-  gboolean is_blind;  /* the driver once did not report them: the result is unknown */
+  gboolean is_blind;  /* the driver has failed to report dependencies, so the result is unknown */
 };
 
 GTorchCudaOwnNodes *
@@ -70,8 +70,8 @@ gtorch_cuda_own_nodes_enter (GTorchCudaOwnNodes *self, CUstream stream)
     g_hash_table_add (self->before, nodes[i]);
 }
 
-/* Adds the nodes that this one depends on. Edges between kernels that overlap carry edge data; the driver
- * does not return such edges without it. */
+/* Adds the nodes on which this one depends. Edges between kernels that overlap carry edge data, and the
+ * driver returns such edges only if the caller asks for the data. */
 static gboolean
 add_nodes_before (CUgraphNode node, GArray *nodes)
 {
@@ -141,7 +141,7 @@ add_words (gsize offset, gconstpointer bytes, gsize n_bytes, gpointer words)
     }
 }
 
-/* Collects all words that could be addresses; the name belongs to the driver. */
+/* Collects all words of the kernel's parameters that could be addresses. The driver owns *name. */
 static void
 look_at_kernel (CUgraphNode node, const gchar **name, GArray *words)
 {
@@ -192,7 +192,8 @@ judge (GTorchForeignNodes *found, const gchar *name, guint64 address, GTorchPool
       || keeps (address, data))
     return;
   if (found->user != NULL && (found->is_lost || search.at == GTORCH_CUDA_AT_BLOCK))
-    return; /* nothing is worse than this */
+    /* the finding so far is at least as bad: only lost memory is worse than memory in use */
+    return;
   g_free (found->user);
   found->user = g_strdup (name);
   found->address = address;

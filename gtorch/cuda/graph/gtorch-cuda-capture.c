@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Captures and graphs of a GPU. Operations are launched as usual, on queues that capture; their outputs
- * are allocated from the graph's pool. The driver's graph contains addresses and numbers: those of random
- * calls are replaced before each replay.
+/* Captures and graphs of a GPU. Operations are launched as usual, on queues that are capturing; their
+ * outputs are allocated from the graph's pool. The driver's graph contains addresses and numbers, of which
+ * those of random calls are replaced before each replay.
  *
- * Other threads continue meanwhile. Code that needs a point after the work that a capturing queue had
- * before (to free memory, for example) uses an event that was recorded when the capture began. */
+ * Other threads continue meanwhile. Code that needs an event after a capturing queue's earlier work (to
+ * free memory, for example) uses one that was recorded when the capture began. */
 
 #include "config.h"
 
@@ -25,12 +25,12 @@ typedef struct
 {
   CUgraphNode node;
   guint64 number; /* the call's index among the random calls */
-  gsize offset;   /* of the GtRandom in the parameters */
+  gsize offset;   /* offset of the GtRandom in the parameters */
   gpointer values;
   CUDA_KERNEL_NODE_PARAMS parameters;
 } Draw;
 
-/* An object other than memory that nodes need, such as the tables of a Fourier transform. */
+/* An object that nodes need beside memory, such as the plan of a Fourier transform. */
 typedef struct
 {
   gpointer object;
@@ -40,8 +40,8 @@ typedef struct
 struct _GTorchCudaCapture
 {
   GTorchCudaDevice *device;
-  GTorchPool *pool; /* borrowed from the caller that captures */
-  GPtrArray *lanes; /* the capture began on the first */
+  GTorchPool *pool; /* the graph's pool, borrowed from the caller */
+  GPtrArray *lanes; /* lanes in the capture; it began on the first */
   CUstreamCaptureMode mode;
   GArray *branches; /* GTorchCudaBranch: the open branches */
   GArray *events;   /* CUevents that were recorded in the capture */
@@ -59,8 +59,8 @@ typedef struct
   CUgraphExec exec;
   GArray *draws;
   GArray *kept;
-  gboolean has_priorities; /* a stream has a priority other than the default */
-  GTorchCudaLane *last;    /* where the graph was last replayed */
+  gboolean has_priorities; /* whether a stream has a priority other than the default */
+  GTorchCudaLane *last;    /* the lane on which the graph was last replayed */
   GTorchCudaOwnNodes *own; /* freed by the audit */
 } Graph;
 
@@ -102,7 +102,7 @@ add_lane (GTorchCudaCapture *self, GTorchCudaLane *lane, GError **error)
   if (event == NULL)
     return FALSE;
   g_mutex_lock (&device->lock);
-  /* A thread is about to wait for the context, which is impossible during a capture. */
+  /* Wait for threads that are waiting for the context, which they could not do during a capture. */
   while (device->n_settling > 0)
     g_cond_wait (&device->settled, &device->lock);
   result = have_signal (device, error)
@@ -155,9 +155,8 @@ gtorch_cuda_allow_wait (GTorchCudaLane *lane, const gchar *what, GError **error)
   if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               _ ("%s: the host would have to wait for the stream, which captures a graph: nothing "
-                  "is "
-                  "computed before that is replayed"),
+               _ ("%s: the host would have to wait for the stream, which captures a "
+                  "graph: nothing is computed before the graph is replayed"),
                what);
   return FALSE;
 }
@@ -176,6 +175,11 @@ gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error)
       stream = lane->device->signal;
       result = gtorch_cuda.cuStreamWaitEvent (stream, lane->before, 0);
     }
+  else if (G_UNLIKELY (gtorch_cuda_lane_is_closed (lane)))
+    { /* its queue may not exist: everything is over before the event is recorded */
+      stream = lane->device->signal;
+      result = gtorch_cuda_context_wait ();
+    }
   if (result == CUDA_SUCCESS)
     result = gtorch_cuda.cuEventRecord (event, stream);
   if (gtorch_cuda_check (result, "cuEventRecord", error))
@@ -187,8 +191,10 @@ gtorch_cuda_lane_mark (GTorchCudaLane *lane, GError **error)
 CUresult
 gtorch_cuda_lane_settle (GTorchCudaLane *lane)
 {
-  return lane->before != NULL ? gtorch_cuda_event_wait (lane->device, lane->before, FALSE)
-                              : gtorch_cuda.cuStreamSynchronize (lane->handle);
+  if (lane->before != NULL)
+    return gtorch_cuda_event_wait (lane->device, lane->before, FALSE);
+  return gtorch_cuda_lane_is_closed (lane) ? gtorch_cuda_context_wait ()
+                                           : gtorch_cuda.cuStreamSynchronize (lane->handle);
 }
 
 gboolean
@@ -203,8 +209,8 @@ gtorch_cuda_device_is_capturing (GTorchCudaDevice *device)
   return captures;
 }
 
-/* Waits for the context. The lock must be held; it is released meanwhile, but lanes that want to capture
- * wait. */
+/* Waits for the context. The device's lock must be held; it is released meanwhile, but no lane begins to
+ * capture. */
 static CUresult
 wait_for_context (GTorchCudaDevice *device)
 {
@@ -347,7 +353,7 @@ gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotify dro
 
   for (i = 0; capture != NULL && i < capture->kept->len; i++)
     if (g_array_index (capture->kept, Kept, i).object == object)
-      capture = NULL; /* it is already kept */
+      capture = NULL; /* the capture keeps the object already */
   if (capture != NULL)
     g_array_append_val (capture->kept, kept);
   else
@@ -457,8 +463,9 @@ begin_branch (gpointer capture, GTorchStream *stream, GTorchImpl *predicate, GEr
   return TRUE;
 }
 
-/* Makes the branch wait for lanes that have joined since it began. The driver would end the body without
- * them and crash when the graph is freed; the capture reports the missing wait. */
+/* Makes the branch wait for lanes that have joined the capture since the branch began. The driver would end
+ * the body without them and crash when the graph is freed; the end of the capture reports the missing
+ * wait. */
 static void
 join_others (GTorchCudaCapture *self, const GTorchCudaBranch *branch)
 {
@@ -557,11 +564,11 @@ end_capture (gpointer capture, GError **error)
   if (result != CUDA_SUCCESS && captured != NULL)
     gtorch_cuda.cuGraphDestroy (captured);
   if (!is_over && gtorch_cuda_lane_is_capturing (first))
-    { /* another thread's capture, for example: the lanes stay as they are, unused */
+    { /* another thread may have begun the capture; its lanes are left as they are, unused */
       g_warning ("a capture was given up where it cannot be ended, perhaps in another thread than "
                  "the one in which it began: its streams are lost");
       gtorch_cuda_check (result, "graph: cuStreamEndCapture", error);
-      g_atomic_int_inc (&gtorch_n_captures); /* the capture goes on */
+      g_atomic_int_inc (&gtorch_n_captures); /* the capture never ends */
       gtorch_pool_ref (pool);                /* streams may still refer to it */
       return NULL;
     }

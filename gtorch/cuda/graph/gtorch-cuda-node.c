@@ -24,7 +24,7 @@ gtorch_cuda_kernel_node_read (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *kernel,
   if (*function == NULL && gtorch_cuda.cuKernelGetFunction (function, kernel->kern) != CUDA_SUCCESS)
     return FALSE;
   if (kernel->extra == NULL)
-    { /* the call fails after the last parameter */
+    { /* cuFuncGetParamInfo() fails after the last parameter */
       for (i = 0;
            (result = gtorch_cuda.cuFuncGetParamInfo (*function, i, &offset, &size)) == CUDA_SUCCESS
            && kernel->kernelParams != NULL;

@@ -7,16 +7,18 @@
 
 G_BEGIN_DECLS
 
-/* Memory of GPUs that others have allocated. */
+/* Adopted memory: memory of a GPU that other libraries have allocated. */
 
-/* free_func is called, in any thread, when nothing that was given to the GPU uses it. FORMAT if the memory is
- * not the device's. is_managed: it may be the host's as well. */
+/* Makes a storage that wraps memory of another library. free_func is called, in any thread, when no work on
+ * the GPU uses the memory any more. With is_managed, the memory may also be the host's. Returns NULL with
+ * GTORCH_ERROR_FORMAT if the memory is not the device's. */
 GTorchStorage *gtorch_cuda_adopt (GTorchDevice *device, gpointer data, gsize n_bytes,
                                   gboolean is_managed, GDestroyNotify free_func, gpointer free_data,
                                   GError **error);
-/* The bits of the lanes that have used it; NULL for other storages. */
+/* Returns the bits of the lanes that have used an adopted storage; NULL for other storages. */
 guint64 *gtorch_cuda_adopted_uses (GTorchStorage *storage);
-/* Pinned, by whoever it was: the driver copies it after the call has returned. */
+/* Returns whether the address is in pinned host memory, whoever pinned it. Copies of such memory may still
+ * be in progress when the driver's function returns. */
 gboolean gtorch_cuda_is_host_memory (gconstpointer address);
 
 G_END_DECLS

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory of a GPU that another library has allocated. It remembers which lanes have used it, as a block of
- * the allocator does, and whoever gave it is told that it is free when their work is done: at once if that
- * is so already, else by a thread that waits for it. Nobody who drops a tensor waits. */
+/* Adopted memory: memory of a GPU that another library has allocated. As with a block of the allocator, the
+ * lanes that use it are recorded. When a tensor drops it, free_func is called at once if their work is
+ * done, and otherwise by a thread that waits for that work, so that the thread that drops a tensor never
+ * waits. */
 
 #include "config.h"
 
@@ -16,13 +17,13 @@
 typedef struct
 {
   GTorchCudaDevice *device;
-  guint64 uses; /* atomically: bits of lanes */
+  guint64 uses; /* bits of the lanes that have used the memory; atomic */
   GDestroyNotify free_func;
   gpointer free_data;
-  CUevent *events; /* behind the work that used it; ends with NULL */
+  CUevent *events; /* events recorded after the work that used the memory, NULL-terminated */
 } Adopted;
 
-static GAsyncQueue *dropped; /* Adopted, that work still uses */
+static GAsyncQueue *dropped; /* queue of Adopted that work still uses */
 
 static void
 adopted_finish (Adopted *adopted)
@@ -31,8 +32,8 @@ adopted_finish (Adopted *adopted)
   g_free (adopted);
 }
 
-/* In a thread of the library's own, since a function of others may call CUDA, which the driver's threads must
- * not, and may take its time. */
+/* Waits for dropped memory and calls its free_func. Runs in a thread of the library, as free_func may call
+ * CUDA, which threads of the driver must not do, and may take long. */
 static gpointer
 wait_for_dropped (gpointer data)
 {
@@ -69,7 +70,8 @@ get_queue (void)
   return dropped;
 }
 
-/* Those of the lanes whose work is under way; NULL: all is done. */
+/* Records events after the unfinished work of the lanes in uses. Returns them NULL-terminated, or NULL if
+ * all work is done. */
 static CUevent *
 mark_lanes (GTorchCudaDevice *device, guint64 uses)
 {
@@ -87,12 +89,12 @@ mark_lanes (GTorchCudaDevice *device, guint64 uses)
 
       if ((uses & gtorch_cuda_lane_bit (lane)) == 0)
         continue;
-      if (gtorch_cuda_lane_capture (lane) == NULL
+      if (gtorch_cuda_lane_capture (lane) == NULL && !gtorch_cuda_lane_is_closed (lane)
           && gtorch_cuda.cuStreamQuery (lane->handle) == CUDA_SUCCESS)
         continue;
       event = gtorch_cuda_lane_mark (lane, NULL);
       if (event == NULL)
-        gtorch_cuda_lane_settle (lane); /* as good, only slower */
+        gtorch_cuda_lane_settle (lane); /* without an event, wait here */
       else if (gtorch_cuda.cuEventQuery (event) == CUDA_ERROR_NOT_READY)
         g_array_append_val (events, event);
       else
@@ -121,7 +123,8 @@ gtorch_cuda_adopted_uses (GTorchStorage *storage)
   return storage->free_func == free_adopted ? &((Adopted *) storage->free_data)->uses : NULL;
 }
 
-/* What the driver says of an address: 0 if it does not know it. */
+/* Returns the type of the memory at the address, or 0 if the driver does not know it; *index becomes the
+ * GPU's. */
 static CUmemorytype
 find_memory (gsize address, gint *index)
 {

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The memory of a GPU. Each lane (the queue behind a stream) has two arenas, for small and for large
- * storages: freed memory is reused by the next storage of the same lane at once, since the work of one lane
- * is executed in order. Memory that other lanes have used too waits in limbo until their work is done. */
+ * storages. The next storage of the same lane reuses freed memory at once, since the work of a lane is
+ * executed in order. Memory that other lanes have used too waits in limbo until their work is done. */
 
 #include "config.h"
 
@@ -12,10 +12,10 @@
 #include "cuda/memory/gtorch-cuda-magazine-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
 #include "memory/gtorch-allocator-history.h"
-#include "dispatch/gtorch-multiply-private.h"
+#include "cuda/ops/gtorch-cuda-matmul-private.h"
 
 #define SMALL_MAX   (G_GUINT64_CONSTANT (1) << 20)
-#define MAX_RETRIES 100 /* for a handler that claims every time that memory is available now */
+#define MAX_RETRIES 100 /* for handlers that claim each time that there is memory now */
 
 /* --- statistics --- */
 
@@ -65,7 +65,8 @@ note_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gbo
   gtorch_memory_site_unref (site);
 }
 
-/* Counts an oversize block, by the limit in force when the block was allocated. */
+/* Adds n to the oversize allocations. A block is counted by the limit that is in force when it is
+ * allocated. */
 static void
 count_oversize (GTorchMemoryStats *stats, GTorchCudaBlock *block, gint n)
 {
@@ -96,7 +97,8 @@ count_alloc (GTorchCudaDevice *device, GTorchCudaBlock *block)
     note (device, GTORCH_MEMORY_ALLOC, block, site);
 }
 
-/* freed: its tensors have freed it; inactive: no stream uses it any more either. */
+/* Counts a block that its tensors have freed (`freed`), that no stream uses any more (`inactive`), or
+ * both. */
 static inline void
 count_free (GTorchCudaDevice *device, GTorchCudaBlock *block, gboolean freed, gboolean inactive)
 {
@@ -157,8 +159,8 @@ give_back (GTorchCudaDevice *device, GTorchCudaBlock *block)
     gtorch_pool_unref (owner);
 }
 
-/* Frees blocks in limbo that all lanes are done with; `wait`: waits for the others too. TRUE if any were
- * freed. */
+/* Frees the blocks in limbo whose lanes are done; with `wait`, waits for the other blocks' lanes and frees
+ * them too. Returns TRUE if any blocks were freed. */
 static gboolean
 drain_limbo (GTorchCudaDevice *device, gboolean wait)
 {
@@ -223,7 +225,7 @@ gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
       if (event != NULL)
         g_array_append_val (events, event);
       else
-        gtorch_cuda_lane_settle (lane); /* equivalent, only slower */
+        gtorch_cuda_lane_settle (lane); /* without an event, wait here */
     }
   block->uses = 0;
   if (events->len > 0)
@@ -240,7 +242,7 @@ gtorch_cuda_send_to_limbo (GTorchCudaDevice *device, GTorchCudaBlock *block)
   give_back (device, block);
 }
 
-/* Frees memory that threads cache or that waits for streams. TRUE if there was any. */
+/* Frees memory that threads cache or that waits in limbo. Returns TRUE if there was any. */
 static gboolean
 gather (GTorchCudaDevice *device)
 {
@@ -298,14 +300,14 @@ trim (GTorchCudaArena *arena, gpointer data)
     gtorch_cuda_arena_trim (arena);
 }
 
-/* Releases free memory to the driver. needed: memory has run out, so pools that allow it release theirs
- * too. */
+/* Releases free memory to the driver. With `needed`, memory has run out, so pools that allow it release
+ * theirs too. */
 static void
 trim_all (GTorchCudaDevice *device, gboolean needed)
 {
   gtorch_cuda_foreach_arena (device, trim, &needed);
   if (device->async_pool != NULL)
-    { /* blocks from limbo are freed, but the driver's pool may still order them after work */
+    { /* the driver's pool may keep memory that is freed after work that still runs */
       gtorch_cuda_device_settle (device);
       gtorch_cuda.cuMemPoolTrimTo (device->async_pool, 0);
     }
@@ -324,7 +326,7 @@ take (GTorchCudaArena *arena, gsize n_bytes)
   return block;
 }
 
-/* Takes a block, growing the arena if necessary. The error is set if the result is
+/* Takes a block, growing the arena if necessary. Sets the error only if *result is
  * CUDA_ERROR_NOT_PERMITTED. */
 static GTorchCudaBlock *
 take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **error)
@@ -334,7 +336,7 @@ take_or_grow (GTorchCudaArena *arena, gsize n_bytes, CUresult *result, GError **
 
   if (G_UNLIKELY (gtorch_cuda_arena_get_source (arena) != NULL))
     {
-      for (tries = 0; tries < MAX_RETRIES; tries++) /* other threads may take it first */
+      for (tries = 0; tries < MAX_RETRIES; tries++) /* other threads may take it first: retry */
         {
           block = take (arena, n_bytes);
           if (block != NULL || !gtorch_cuda_ask_source (arena, n_bytes, result, error))
@@ -383,7 +385,7 @@ set_oom (GTorchCudaDevice *device, gsize n_bytes, GError **error)
   gtorch_allocator_set_oom (allocator_of (device), n_bytes, available, largest, error);
 }
 
-/* Releases free memory if n_bytes more would exceed the garbage collection threshold. */
+/* Releases free memory if an allocation of n_bytes would exceed the garbage collection threshold. */
 static void
 collect (GTorchCudaDevice *device, gsize n_bytes)
 {
@@ -408,11 +410,12 @@ give_all_back (GTorchCudaDevice *device)
 
 typedef struct
 {
-  GTorchCudaLane *lane; /* lends pages from this lane if is_own, else from all others */
+  /* the borrowing lane; if is_own its arenas lend pages, else those of other lanes */
+  GTorchCudaLane *lane;
   gboolean is_own;
-  GTorchPool *owner; /* lends only pages of this pool */
+  GTorchPool *owner; /* the pool whose arenas lend pages; NULL: the device */
   gsize wanted, least, found;
-  GArray *pages; /* NULL: only counts the pages */
+  GArray *pages; /* the lent pages; if NULL they are only counted */
 } Loan;
 
 static void
@@ -447,7 +450,7 @@ borrow_all (GTorchCudaDevice *device, Loan *loan)
 }
 
 /* Moves free pages that are scattered over this arena, its sibling, and those of other lanes into one
- * piece, so that the driver need not allocate memory. NULL if there are not enough of them. */
+ * piece, so that the driver need not allocate memory. Returns NULL if there are too few of them. */
 static GTorchCudaBlock *
 move_pages (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes)
 {
@@ -532,8 +535,8 @@ alloc_slowly (GTorchCudaDevice *device, GTorchCudaArena *arena, gsize n_bytes, G
   return NULL;
 }
 
-/* Configures the driver's memory pool to keep freed memory, as far as it can, rather than release it to
- * other programs. */
+/* Gets the driver's memory pool and configures it to keep freed memory, as far as possible, rather than
+ * release it to other programs. */
 static gboolean
 open_async_pool (GTorchCudaDevice *device, GError **error)
 {
@@ -580,7 +583,8 @@ gtorch_cuda_make_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, guint po
   g_atomic_int_set (&allocator->started, TRUE);
   g_mutex_unlock (&allocator->config_lock);
 
-  /* Private pools cache memory; the device does not, where a source or the driver's pool does. */
+  /* Private pools cache memory. The device's own arenas do not if a source or the driver's pool provides
+   * memory. */
   if (source != NULL || backend == GTORCH_BACKEND_ASYNC)
     direct = owner == NULL;
   if (source == NULL && backend == GTORCH_BACKEND_ASYNC && owner == NULL
@@ -631,7 +635,8 @@ get_arena (GTorchCudaDevice *device, GTorchCudaLane *lane, gboolean is_small, GE
 
 /* --- GTorchDeviceClass functions --- */
 
-/* Whether the thread caches blocks of this arena: small ones, unless each state change is recorded. */
+/* Returns whether threads cache blocks of this arena: they do for small blocks, unless each state change is
+ * recorded. */
 static inline gboolean
 is_kept_at_hand (GTorchAllocator *allocator, GTorchCudaLane *lane, GTorchCudaArena *arena)
 {

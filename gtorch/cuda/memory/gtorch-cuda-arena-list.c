@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Lists an arena's contents for snapshots, and checks them for tests. */
+/* Lists an arena's contents for snapshots, and checks the lists of arenas for tests. */
 
 #include "config.h"
 

@@ -29,7 +29,7 @@ typedef struct
   gboolean is_oversize;
 } Page;
 
-/* A mapped page, as a range in units of GTORCH_CUDA_PAGE; end is 0 where nothing is mapped. */
+/* The range of a mapped page in units of GTORCH_CUDA_PAGE; end is 0 where nothing is mapped. */
 typedef struct
 {
   guint32 start, end;
@@ -45,20 +45,22 @@ struct _GTorchCudaArena
   GTorchCudaLane *lane; /* must be first: see gtorch_cuda_arena_get_lane () */
   GTorchCudaDevice *device;
   guint pool;
-  GTorchPool *owner;    /* a private pool, or NULL: the device */
+  GTorchPool *owner;    /* the private pool that owns the arena, or NULL for the device */
   gboolean is_captured; /* the memory belongs to captured graphs */
   gboolean is_async;    /* segments come from the driver's memory pool */
   GTorchMemorySource *source;
-  gboolean is_segments, is_direct; /* is_direct: each block is a segment, freed with it */
-  GPtrArray *segments;             /* the first block of each segment */
+  /* is_direct: each block is a segment of its own, released when the block is freed */
+  gboolean is_segments, is_direct;
+  GPtrArray *segments; /* the first block of each segment */
   GMutex lock;
   CUdeviceptr base;
   gsize reserved, page, mapped;
   GTorchCudaBlock *first;
-  GTorchCudaBlock *holes; /* list linked by list_next */
+  GTorchCudaBlock *holes; /* list of unmapped blocks, linked by list_next */
   GArray *pages;          /* Page, sorted by offset */
-  Extent *extents;        /* per GTORCH_CUDA_PAGE of addresses: the page mapped there */
-  Counts inactive, told;  /* free blocks that share pages: now, and last added to the statistics */
+  Extent *extents;        /* for each GTORCH_CUDA_PAGE of addresses, the page mapped there */
+  /* free blocks that share pages: now, and as last added to the statistics */
+  Counts inactive, told;
   guint64 class_map;
   guint32 sub_maps[N_CLASSES];
   GTorchCudaBlock *lists[N_CLASSES][N_SUB];
@@ -71,7 +73,7 @@ gtorch_cuda_arena_allocator (GTorchCudaArena *self)
   return self->device->parent_instance.allocator;
 }
 
-/* Returns the stream's ID as in PyTorch: 0 is the default stream. */
+/* Returns the stream's ID, numbered as in PyTorch: 0 is the default stream. */
 static inline guint64
 gtorch_cuda_arena_stream_id (GTorchCudaArena *self)
 {

@@ -18,12 +18,13 @@
 #include "memory/gtorch-allocator-history.h"
 
 /* Where pages cannot be mapped, or are not wanted, an arena consists of separate segments instead:
- * allocations of the driver's. Then there is no range, a block's offset is its address, the first block of
- * each segment has no previous one and the last no next one. */
+ * allocations of the driver. Such an arena has no address range: a block's offset is its address, the first
+ * block of each segment has no previous one, and the last has no next one. */
 
 #define LARGE_PAGE (G_GUINT64_CONSTANT (32) << 20)
 
-/* Sizes of segments: for small blocks; for blocks up to SEGMENT_EXACT; larger ones are rounded up. */
+/* The sizes of segments: SEGMENT_SMALL for small blocks, SEGMENT_LARGE for blocks below SEGMENT_EXACT; for
+ * larger blocks the size is rounded up to a multiple of SEGMENT_ROUND. */
 #define SEGMENT_SMALL_MAX (G_GUINT64_CONSTANT (1) << 20)
 #define SEGMENT_SMALL     (G_GUINT64_CONSTANT (2) << 20)
 #define SEGMENT_LARGE     (G_GUINT64_CONSTANT (20) << 20)
@@ -36,7 +37,7 @@ gsize
 gtorch_cuda_arena_shared_bytes (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
   gsize start = block->offset, end = start + block->size;
-  gsize whole = start, whole_end = end; /* of whole pages */
+  gsize whole = start, whole_end = end; /* the range of pages that lie entirely in the block */
   const Extent *first, *last;
 
   if (self->is_segments)
@@ -59,8 +60,8 @@ count_inactive (GTorchCudaArena *self, GTorchCudaBlock *block, gint sign)
   self->inactive.n_bytes += sign * (gint64) shared;
 }
 
-/* Adds the changes to the statistics. The numbers go up and down during an operation; only the difference
- * at its end is added. */
+/* Adds the changes of `inactive` to the statistics. The counts go up and down during an operation; only the
+ * difference at its end is added. */
 static void
 tell (GTorchCudaArena *self)
 {
@@ -102,8 +103,8 @@ note_page (GTorchCudaArena *self, CUdeviceptr address, gint64 n_bytes)
     }
 }
 
-/* Counts a page or segment, all of which is free. *oversize is decided by the limit in force when it is
- * added. */
+/* Counts a page or segment that is entirely free, or with a negative n_bytes its release. A page is
+ * oversize by the limit that is in force when it is added. */
 static void
 count_page (GTorchAllocator *allocator, guint pool, gint64 n_bytes, gboolean *oversize)
 {
@@ -325,7 +326,7 @@ GTorchCudaArena *
 gtorch_cuda_arena_new (GTorchCudaDevice *device, GTorchCudaLane *lane, guint pool, GError **error)
 {
   GTorchCudaArena *self = g_new0 (GTorchCudaArena, 1);
-  gsize n_bytes = device->total_memory * 2; /* addresses are free; allow for fragmentation */
+  gsize n_bytes = device->total_memory * 2; /* addresses cost nothing; allow for fragmentation */
 
   self->device = device;
   self->lane = lane;
@@ -452,14 +453,15 @@ gtorch_cuda_arena_take (GTorchCudaArena *self, gsize n_bytes)
   gsize size = (MAX (n_bytes, 1) + GRAIN - 1) & ~(gsize) (GRAIN - 1);
   GTorchCudaBlock *block;
 
-  if (n_bytes > self->reserved) /* larger than any size class */
+  if (n_bytes > self->reserved) /* no size class is that large */
     return NULL;
   block = self->is_segments ? find_best (self, size) : find_free (self, size);
   if (block == NULL)
     return NULL;
   list_remove (self, block);
   if (block->size > size && shall_split (self, block, size))
-    list_insert (self, block_split (self, block, size)); /* the rest is not free */
+    /* block_split() has put the rest into no list */
+    list_insert (self, block_split (self, block, size));
   block->state = USED;
   tell (self);
   block->storage.data = (gpointer) (guintptr) (self->base + block->offset);
@@ -481,7 +483,7 @@ gtorch_cuda_arena_segment_size (GTorchCudaArena *self, gsize n_bytes)
     return SEGMENT_SMALL;
   if (size < SEGMENT_EXACT)
     return SEGMENT_LARGE;
-  /* An oversize segment can only serve oversize requests. */
+  /* An oversize segment can only serve oversize requests, so do not round up beyond the limit. */
   return size < max_split && rounded >= max_split ? size : rounded;
 }
 
@@ -519,7 +521,7 @@ segment_new (GTorchCudaArena *self, gsize n_bytes)
   if (self->is_async)
     result = gtorch_cuda.cuMemAllocAsync (&address, size, self->lane->handle);
   else
-    { /* the program may capture a stream unknown to the library */
+    { /* the program may have begun a capture by itself, and captures forbid cuMemAlloc() */
       gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
       result = gtorch_cuda.cuMemAlloc (&address, size);
       gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
@@ -544,7 +546,8 @@ segment_free (GTorchCudaArena *self, CUdeviceptr address)
   return result;
 }
 
-/* Releases a segment that is one free block; FALSE if the driver does not accept it. */
+/* Releases the block's segment; returns FALSE if other blocks share the segment or the driver cannot free
+ * it. */
 static gboolean
 segment_drop (GTorchCudaArena *self, GTorchCudaBlock *block)
 {
@@ -591,7 +594,8 @@ gtorch_cuda_arena_give (GTorchCudaArena *self, GTorchCudaBlock *block)
   tell (self);
 }
 
-/* Maps the page at its offset. *stuck: it is inaccessible there, and cannot be unmapped either. */
+/* Maps the page at its offset. *stuck becomes TRUE if the page is inaccessible there and cannot be unmapped
+ * either. */
 static CUresult
 place_page (GTorchCudaArena *self, const Page *page, gboolean *stuck)
 {
@@ -671,8 +675,8 @@ new_page (GTorchCudaArena *self, gsize offset, gsize size, gboolean *stuck)
   return result;
 }
 
-/* Moves a lent page to the offset. lent->size is 0 afterwards, unless the page could not be mapped; it is 0
- * also if the page is stuck. */
+/* Moves a lent page to the offset. Afterwards lent->size is 0, also if the page is stuck, unless the page
+ * could not be mapped. */
 static CUresult
 move_page (GTorchCudaArena *self, gsize offset, GTorchCudaPage *lent, gboolean *stuck)
 {
@@ -713,8 +717,8 @@ gtorch_cuda_arena_allow (GTorchCudaArena *self, GTorchCudaDevice *reader)
   return result;
 }
 
-/* Fills the hole, which is in no list, with new pages of `size` bytes, or with lent ones whose sizes add up
- * to its own. The pages that could be mapped are free afterwards, even if some could not. */
+/* Fills the hole, which is in no list, with new pages of `size` bytes or with lent pages whose sizes add up
+ * to that of the hole. The pages that could be mapped are free afterwards, even if some could not. */
 static CUresult
 fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *lent)
 {
@@ -741,7 +745,7 @@ fill_hole (GTorchCudaArena *self, GTorchCudaBlock *hole, gsize size, GArray *len
           hole = rest;
         }
       if (stuck)
-        { /* marked as used for ever */
+        { /* mark the stuck page as used for ever */
           hole->state = USED;
           if (part == hole->size)
             return result;
@@ -773,8 +777,8 @@ grow (GTorchCudaArena *self, gsize n_bytes, gsize page)
   GTorchCudaBlock *hole, *best = NULL;
   gsize best_need = G_MAXSIZE, need, step;
 
-  /* Find the hole that needs the fewest new pages: free memory just before a hole counts, unless the
-   * request is so large that it must be one mapping for libraries that register memory. */
+  /* Find the hole that needs the fewest new pages. Free memory just before a hole counts, unless the
+   * request is so large that it must be one mapping, for libraries that register memory. */
   for (hole = self->holes; hole != NULL; hole = hole->list_next)
     {
       gsize before = hole->prev != NULL && hole->prev->state == FREE && size < GTORCH_CUDA_ONE_PIECE
@@ -807,7 +811,7 @@ gtorch_cuda_arena_grow (GTorchCudaArena *self, gsize n_bytes)
       result = grow (self, n_bytes, self->page);
       if (result == CUDA_ERROR_OUT_OF_MEMORY && self->page > GTORCH_CUDA_PAGE
           && n_bytes < GTORCH_CUDA_ONE_PIECE)
-        result = grow (self, n_bytes, GTORCH_CUDA_PAGE); /* there may be room for less */
+        result = grow (self, n_bytes, GTORCH_CUDA_PAGE); /* there may be room for smaller pages */
     }
   tell (self);
   return result;
@@ -835,8 +839,8 @@ find_free_page (GTorchCudaArena *self, GTorchCudaBlock **block, guint *i)
   return FALSE;
 }
 
-/* Waits for the lane, as its work on free memory may still be running. FALSE if the lane captures. The
- * device's lock must be held, so that no capture begins. */
+/* Waits for the lane, as its work on free memory may still be running. Returns FALSE if the lane is
+ * capturing. The device's lock must be held, so that no capture begins. */
 static gboolean
 wait_for_lane (GTorchCudaArena *self)
 {
@@ -845,15 +849,15 @@ wait_for_lane (GTorchCudaArena *self)
   if (gtorch_cuda_lane_is_closed (self->lane)) /* its queue may not exist */
     return !gtorch_cuda_device_is_capturing (self->device)
            && gtorch_cuda_context_wait () == CUDA_SUCCESS;
-  /* A lane that is about to capture has the capture set before the driver reports it. */
+  /* A lane that is about to capture has its `capture` set before the driver reports the capture. */
   return gtorch_cuda_lane_capture (self->lane) == NULL
          && gtorch_cuda.cuStreamIsCapturing (self->lane->handle, &status) == CUDA_SUCCESS
          && status == CU_STREAM_CAPTURE_STATUS_NONE
          && gtorch_cuda.cuStreamSynchronize (self->lane->handle) == CUDA_SUCCESS;
 }
 
-/* Removes free pages of this size or larger until n_bytes are reached; puts them into `lent` or, if that is
- * NULL, releases them to the driver. */
+/* Removes free pages of at least `least` bytes until n_bytes are reached; puts them into `lent` or, if that
+ * is NULL, releases them to the driver. */
 static void
 take_pages (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
 {
@@ -878,7 +882,8 @@ take_pages (GTorchCudaArena *self, gsize n_bytes, gsize least, GArray *lent)
           i++;
           continue;
         }
-      list_remove (self, block); /* counted with the page */
+      /* before set_extent(), as it was counted with the page */
+      list_remove (self, block);
       self->mapped -= page.size;
       g_array_remove_index (self->pages, i);
       set_extent (self, &page, FALSE);

@@ -30,7 +30,7 @@
 #define GRAIN      512
 #define SUB_BITS   2
 #define N_CLASSES  ((11 << SUB_BITS) + 1) /* up to GRAIN << 11: 1 MiB */
-#define MAX_BLOCKS 16                     /* per class */
+#define MAX_BLOCKS 16                     /* the maximum number of blocks of a class */
 #define MAX_BYTES  (G_GUINT64_CONSTANT (8) << 20)
 
 typedef enum
@@ -61,11 +61,11 @@ struct _GTorchCudaMagazine
   gint lock; /* protects all fields below but next */
   gsize n_bytes;
   guint n_racks;
-  Rack **racks; /* by the lane's index; NULL where nothing was cached yet */
+  Rack **racks; /* one rack for each lane's index; NULL if the lane had nothing cached yet */
   gint64 room[N_SUMS];
-  gint64 added[N_SUMS], freed[N_SUMS]; /* since they were last added to the statistics */
+  gint64 added[N_SUMS], freed[N_SUMS]; /* amounts since they were last added to the statistics */
   GTorchCudaDevice *device;
-  GTorchCudaMagazine *next; /* of another thread; protected by the statistics' lock */
+  GTorchCudaMagazine *next; /* another thread's magazine; protected by the statistics' lock */
 };
 
 /* The thread's magazines, by the device's index. */
@@ -74,7 +74,7 @@ static __thread gboolean is_over; /* the thread is ending */
 
 /* --- statistics --- */
 
-/* The counters that a sum belongs to; each exists for both pools. */
+/* The counters to which a sum is added; each exists for all pools together and for the small one. */
 static const struct
 {
   guint n;
@@ -109,7 +109,7 @@ fold (GTorchCudaMagazine *self)
             counter->current += change;
             counter->added += added;
           }
-      self->device->rooms[sum] -= change; /* its room has changed as well */
+      self->device->rooms[sum] -= change; /* the magazine's room has changed by as much */
       self->added[sum] = self->freed[sum] = 0;
     }
 }
@@ -165,7 +165,7 @@ gtorch_cuda_unlock_counts (GTorchCudaDevice *device)
   gtorch_allocator_unlock_stats (allocator_of (device));
 }
 
-/* Returns how much more fits below all peaks, whatever the magazines do. */
+/* Returns how much more fits below all peaks even if all magazines use up their rooms. */
 static gint64
 find_room (GTorchCudaDevice *device, guint last_pool, Sum sum)
 {
@@ -220,7 +220,7 @@ give_chain (GTorchCudaBlock *chain)
     }
 }
 
-/* Removes the n oldest blocks and adds them to the chain. */
+/* Removes the n oldest blocks of the bin and adds them to the chain, which is returned. */
 static GTorchCudaBlock *
 bin_empty (GTorchCudaMagazine *self, Bin *bin, guint n, GTorchCudaBlock *chain)
 {
@@ -247,7 +247,7 @@ rack_empty (GTorchCudaMagazine *self, Rack *rack, GTorchCudaBlock *chain)
   return chain;
 }
 
-/* Removes the blocks of a lane; NULL: of all lanes. */
+/* Removes the blocks of the lane, or of all lanes if it is NULL, and adds them to the chain. */
 static GTorchCudaBlock *
 magazine_empty (GTorchCudaMagazine *self, GTorchCudaLane *lane, GTorchCudaBlock *chain)
 {
@@ -319,7 +319,7 @@ magazine_new (GTorchCudaDevice *device)
   return self;
 }
 
-/* Returns the thread's magazine; NULL if it is ending. */
+/* Returns the thread's magazine for the device; NULL if the thread is ending. */
 static inline GTorchCudaMagazine *
 get_magazine (GTorchCudaDevice *device)
 {
@@ -351,7 +351,8 @@ add_rack (GTorchCudaMagazine *self, guint index)
   self->racks[index] = g_new0 (Rack, 1);
 }
 
-/* Counts an allocation; the magazine's lock must be held. FALSE if there is no room for it. */
+/* Counts an allocation. The magazine's lock must be held. Returns FALSE if the magazine has no room for
+ * it. */
 static inline gboolean
 note_alloc (GTorchCudaMagazine *self, GTorchCudaBlock *block, gsize requested)
 {

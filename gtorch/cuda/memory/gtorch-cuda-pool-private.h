@@ -23,25 +23,25 @@ gsize gtorch_cuda_arena_segment_size (GTorchCudaArena *arena, gsize n_bytes);
 void gtorch_cuda_arena_add_segment (GTorchCudaArena *arena, guint64 address, gsize size);
 /* Frees the arena. Nothing may be mapped any more. */
 void gtorch_cuda_arena_free (GTorchCudaArena *arena);
-/* Makes a private pool the owner; called before anything is allocated. captured: the pool is for graphs. A
- * NULL owner means the device. */
+/* Makes a private pool the owner, or the device if it is NULL; called before anything is allocated.
+ * `captured` tells whether the arena serves captures. */
 void gtorch_cuda_arena_set_owner (GTorchCudaArena *arena, GTorchPool *owner, gboolean captured);
 GTorchPool *gtorch_cuda_arena_get_owner (GTorchCudaArena *arena);
 gboolean gtorch_cuda_arena_is_captured (GTorchCudaArena *arena);
 
 /* --- private pools (gtorch-cuda-pool.c) --- */
-/* Allocates from the pool; on a stream that captures, always from the graph's pool. */
+/* Allocates from the pool, or on a stream that is capturing from the graph's pool. */
 GTorchStorage *gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes,
                                      gboolean captured, GError **error);
 GTorchPool *gtorch_cuda_get_pool (GTorchStorage *storage);
 extern const GTorchPoolBackend gtorch_cuda_pools;
-/* Frees the memory of pools that are gone. settled: the device has been waited for; otherwise only memory
- * that needs no waiting is freed. */
+/* Frees the memory of dead pools. `settled` tells that the device has been waited for; otherwise only
+ * memory that needs no waiting is freed. */
 void gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled);
 
 /* --- memory from the program's own source --- */
 
-/* A segment to give back to its source. */
+/* A released segment that is to be given back to its source. */
 typedef struct
 {
   GTorchMemorySource *source;
@@ -58,7 +58,7 @@ void gtorch_cuda_note_released (GTorchCudaDevice *device, GTorchMemorySource *so
                                 guint64 address, gsize n_bytes, CUstream stream);
 void gtorch_cuda_send_back (GTorchCudaDevice *device);
 
-/* What an address belongs to: nothing of the arena's; memory that is free or not mapped; a block in use. */
+/* The kind of memory at an address: not the arena's, free or not mapped, or a block in use. */
 typedef enum
 {
   GTORCH_CUDA_AT_NOTHING,

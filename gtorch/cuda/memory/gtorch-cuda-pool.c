@@ -78,7 +78,7 @@ gtorch_cuda_alloc_in (GTorchDevice *device, GTorchPool *pool, gsize n_bytes, gbo
       pool = own;
       captured = TRUE;
     }
-  else if (pool == NULL) /* the capture has just ended */
+  else if (pool == NULL) /* the capture has ended meanwhile */
     return gtorch_cuda_alloc (device, n_bytes, error);
   size = gtorch_cuda_round (self, n_bytes, &is_small);
   arena = get_arena (self, pool, lane, is_small ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE, captured,
@@ -200,8 +200,10 @@ release (GTorchCudaDevice *device, GTorchPool *pool, gboolean settled)
     {
       GTorchCudaLane *lane = gtorch_cuda_arena_get_lane (pool->arenas->pdata[i]);
 
-      if (gtorch_cuda_lane_capture (lane) != NULL /* it cannot be queried */
-          || gtorch_cuda.cuStreamQuery (lane->handle) != CUDA_SUCCESS)
+      if (gtorch_cuda_lane_capture (lane) != NULL /* a lane that is capturing cannot be queried */
+          || (gtorch_cuda_lane_is_closed (lane) ? gtorch_cuda_lane_settle (lane)
+                                                : gtorch_cuda.cuStreamQuery (lane->handle))
+                 != CUDA_SUCCESS)
         return FALSE;
     }
   for (i = 0; i < pool->arenas->len;)
@@ -228,7 +230,7 @@ gtorch_cuda_collect_pools (GTorchCudaDevice *device, gboolean settled)
   GTORCH_CUDA_APART;
 
   gtorch_cuda_collect_graphs (device);
-  /* A stream that captures must not be queried. */
+  /* A stream that is capturing must not be queried. */
   if (__atomic_load_n (&device->dead_pools->len, __ATOMIC_RELAXED) == 0
       || (!settled && gtorch_captures_exist ()) || !gtorch_cuda_device_activate (device, NULL))
     return;

@@ -64,12 +64,13 @@ typedef struct
 {
   gpointer data;
   guint size_class;
-  gboolean is_registered;   /* allocated from the system and registered with the driver */
-  GTorchCudaDevice *device; /* made in its context; all devices can use it */
-  GTorchTimeline *timeline; /* of the copies */
+  gboolean is_registered; /* whether the memory is the system's, registered with the driver */
+  /* the device in whose context the memory was pinned; all devices can use it */
+  GTorchCudaDevice *device;
+  GTorchTimeline *timeline; /* timeline of the copies */
   GQueue uses;              /* Use, sorted by seq */
-  GError *failure;          /* error of a copy: the device has failed */
-  gboolean is_lost;         /* the end of the copies cannot be observed */
+  GError *failure;          /* error of a copy, whose device has failed */
+  gboolean is_lost;         /* whether the end of the copies is unknown */
 } Block;
 
 struct _GTorchHostAllocator
@@ -79,7 +80,7 @@ struct _GTorchHostAllocator
   guint64 limit;
   guint64 allocated;
   guint64 reserved;
-  guint64 lost; /* bytes of reserved that are lost */
+  guint64 lost; /* the part of reserved that can never be reused */
   guint64 num_allocs;
   GQueue waiting;          /* freed blocks with copies in progress, in the order they were freed */
   GQueue ready[N_CLASSES]; /* blocks that can be reused */
@@ -180,7 +181,7 @@ use_free (gpointer data)
   g_free (use);
 }
 
-/* Removes completed copies from the block; TRUE if there are no others. The lock must be held. */
+/* Removes completed copies from the block; returns TRUE if no others remain. The lock must be held. */
 static gboolean
 poll_uses (Block *block)
 {
@@ -234,8 +235,8 @@ block_free (Block *block)
 }
 
 /* Frees cached blocks, large ones first, until at least n_bytes are freed. The lock must be held, but is
- * released around calls of the driver: it may wait for one of its threads, which may be about to drop a
- * tensor. */
+ * released while the driver is called: the driver may wait for one of its own threads, which may be about
+ * to drop a tensor and take the lock. */
 static void
 release_ready (GTorchHostAllocator *self, guint64 n_bytes)
 {
@@ -303,7 +304,7 @@ find_device (GError **error)
   return GTORCH_CUDA_DEVICE (device);
 }
 
-/* Counts the bytes as pinned in advance: threads must not exceed the limit together. */
+/* Counts the bytes as pinned before they are, so that several threads together do not exceed the limit. */
 static gboolean
 reserve (GTorchHostAllocator *self, guint64 size, GError **error)
 {
@@ -329,7 +330,7 @@ typedef struct
   gsize size;
 } Part;
 
-/* Writes to each page, as the system allocates pages when they are first written to. */
+/* Writes to each page of a range, as the system allocates pages only when they are first written to. */
 static gpointer
 touch (gpointer data)
 {
@@ -341,8 +342,8 @@ touch (gpointer data)
   return NULL;
 }
 
-/* Allocates memory from the system, whose pages several threads touch, and registers it: this is faster
- * than the driver's allocation. */
+/* Allocates memory from the system, touches its pages with several threads, and registers it, which is
+ * faster than the driver's allocation. */
 static CUresult
 register_memory (guint n_threads, guint64 size, gpointer *data)
 {
@@ -406,7 +407,7 @@ pin (GTorchHostAllocator *self, guint64 size, GTorchCudaDevice **device, gboolea
              : NULL;
 }
 
-/* Makes a block. The lock must be held; it is released meanwhile. */
+/* Makes a block. The lock must be held; it is released while memory is pinned. */
 static Block *
 new_block (GTorchHostAllocator *self, guint size_class, GError **error)
 {
@@ -442,7 +443,7 @@ free_pinned (GTorchStorage *storage)
   GTorchHostAllocator *self = gtorch_host_allocator_get_default ();
   Block *block = storage->free_data;
 
-  /* The driver is not called here, as this may be one of its threads. */
+  /* The driver is not called here, as the calling thread may be one of its own. */
   g_mutex_lock (&self->lock);
   self->allocated -= block_size (block);
   if (block->is_lost)
@@ -494,15 +495,18 @@ alloc_pinned (gsize n_bytes, GError **error)
                                      block);
 }
 
-/* --- copies --- */
+static const GTorchPinnedMemory pinned_memory = { alloc_pinned, free_pinned };
 
-gboolean
-gtorch_storage_is_pinned (const GTorchStorage *storage)
+/* Earlier than constructors of programs that link the library statically, which may use it. */
+static void __attribute__ ((constructor (200))) set_pinned_memory (void)
 {
-  return storage->free_func == free_pinned;
+  gtorch_pinned_memory = &pinned_memory;
 }
 
-/* Implements a timeline's wait. Copies are completed in order, whichever thread notices first. */
+/* --- copies --- */
+
+/* Implements GTorchTimeline.wait. Copies are completed in order, whichever thread notices their end
+ * first. */
 static gboolean
 wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
@@ -526,8 +530,10 @@ wait_for_copies (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellabl
         break;
       fence = gtorch_fence_ref (use->fence);
       g_mutex_unlock (&self->lock);
-      if (!gtorch_fence_wait (fence, cancellable, &failure) && !gtorch_fence_is_done (fence))
-        { /* cancelled */
+      if (!gtorch_fence_wait (fence, cancellable, &failure)
+          && (g_error_matches (failure, G_IO_ERROR, G_IO_ERROR_CANCELLED)
+              || !gtorch_fence_is_done (fence)))
+        {
           g_propagate_error (error, g_steal_pointer (&failure));
           gtorch_fence_unref (fence);
           return FALSE;
@@ -610,11 +616,7 @@ gtorch_host_note_copy (GTorchStorage *storage, GTorchStream *stream, GError **er
       timeline->wait_data = block;
       __atomic_store_n (&timeline->wait, wait_for_copies, __ATOMIC_RELAXED);
     }
-  g_mutex_lock (&timeline->lock);
-  use->seq = timeline->submitted + 1;
-  __atomic_store_n (&timeline->submitted, use->seq, __ATOMIC_RELEASE);
-  g_mutex_unlock (&timeline->lock);
-  gtorch_observe_host_copy (timeline, stream, g_queue_is_empty (&block->uses));
+  use->seq = gtorch_timeline_add_copy (timeline, stream, g_queue_is_empty (&block->uses));
   g_queue_push_tail (&block->uses, use);
   gtorch_storage_set_writer (storage, timeline, use->seq);
   g_mutex_unlock (&self->lock);
@@ -763,25 +765,6 @@ gtorch_host_allocator_trim (GTorchHostAllocator *self)
   g_mutex_unlock (&self->lock);
 }
 
-GTorchImpl *
-gtorch_impl_new_pinned (guint dtype, const gint64 *shape, guint n_dims, GError **error)
-{
-  gsize n_bytes = gtorch_dtype_size (dtype);
-  GTorchStorage *storage;
-  GTorchImpl *impl;
-  guint i;
-
-  for (i = 0; i < n_dims; i++)
-    if (!g_size_checked_mul (&n_bytes, n_bytes, shape[i]))
-      n_bytes = G_MAXSIZE; /* an expanded tensor may be larger than any memory */
-  storage = alloc_pinned (n_bytes, error);
-  if (storage == NULL)
-    return NULL;
-  impl = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
-  gtorch_storage_unref (storage);
-  return impl;
-}
-
 /**
  * gtorch_tensor_pin_memory:
  * @self: a tensor on the CPU
@@ -847,26 +830,4 @@ gtorch_tensor_pin_memory (GTorchTensor *self, GError **error)
   if (!gtorch_op_copy_inplace (pinned, impl, FALSE, error))
     return NULL;
   return gtorch_tensor_wrap (g_steal_pointer (&pinned));
-}
-
-/**
- * gtorch_tensor_is_pinned:
- * @self: a tensor
- *
- * Tells whether the elements are in pinned memory, as in results of [method@Tensor.pin_memory] and their
- * views.
- *
- * Returns: %TRUE if so
- *
- * Since: 0.1
- */
-gboolean
-gtorch_tensor_is_pinned (GTorchTensor *self)
-{
-  GTORCH_HOLD_TENSOR (self);
-  GTorchStorage *storage;
-
-  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  storage = gtorch_tensor_unwrap (self)->storage;
-  return storage != NULL && gtorch_storage_is_pinned (storage);
 }

@@ -30,7 +30,5 @@ void gtorch_host_allocator_trim (GTorchHostAllocator *self);
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_pin_memory (GTorchTensor *self,
                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_tensor_is_pinned (GTorchTensor *self);
 
 G_END_DECLS

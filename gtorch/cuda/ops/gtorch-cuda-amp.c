@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The computations of a gradient scaler. */
+/* The operations of a gradient scaler. */
 
 #include "config.h"
 
@@ -13,8 +13,8 @@
 #define SCALE 1
 #define GRADS 2
 
-/* Puts the tensors of one dtype from `first` on into p, as many as one launch takes, and returns how many
- * they are. */
+/* Puts the tensors of one dtype from `first` on into p, as many as one launch takes. Returns the index from
+ * which to continue. */
 static guint
 gather (GTorchImpl *const *packed, guint n, guint first, guint dtype, GtSteps *p)
 {

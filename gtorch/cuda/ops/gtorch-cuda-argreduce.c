@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Minimum and maximum with their positions: the input is viewed as [outer, n, inner], and a kernel that
- * suits it is chosen. */
+/* Minimum and maximum with their positions: views the input as [outer, n, inner], and chooses a kernel that
+ * suits it. */
 
 #include "config.h"
 
@@ -11,7 +11,7 @@
 #include "gtorch-ops-private.h"
 
 #define THREADS   256
-#define SHORT_ROW 16384 /* bytes of a row that one warp reduces */
+#define SHORT_ROW 16384 /* the maximum bytes of a row that one warp reduces */
 #define PART      65536 /* minimum bytes of a row per block */
 #define FEW       2048  /* minimum elements of a tile of columns per block */
 #define AT_ONCE   5     /* resident blocks per multiprocessor: with more, a few would run last */
@@ -59,7 +59,7 @@ choose_flip (guint dtype, GtExtreme *p)
     p->flip[0] = 0;
 }
 
-/* Splits n so that there are about `wanted` blocks, with at least `least` elements each. */
+/* Splits n so that there are about `wanted` blocks, whose parts have at least `least` elements each. */
 static void
 split (GtExtreme *p, guint64 blocks, guint64 wanted, guint64 least)
 {
@@ -131,7 +131,7 @@ run (const GTorchImpl *x, GtExtreme *p, GTorchCudaLane *lane, GError **error)
   return launch (PARTS, dtype, lane, (blocks + p->width - 1) / p->width, 1, p, error);
 }
 
-/* Reduces along dim, or over all elements if dim is negative. */
+/* Finds the extremes along dim, or over all elements if dim is negative. */
 static gboolean
 extreme (GTorchOpCall *call, GTorchCudaLane *lane, gint dim, GTorchImpl *values,
          GTorchImpl *indices, gboolean least, GError **error)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The operation graphs (matrix product, softmax, matrix product) that cuDNN recognises as attention,
- * forward and backward, by the order of the operations. Tensors have the dimensions batch, head, row,
- * element; intermediate ones are virtual. */
+/* The operation graphs (matrix product, softmax, matrix product) that cuDNN recognises as attention by the
+ * order of the operations, forward and backward. Tensors have the dimensions batch, head, row, element;
+ * intermediate ones are virtual. */
 
 #include "config.h"
 
 #include "cuda/ops/gtorch-cuda-attention-private.h"
 
-#define FIRST_VIRTUAL 100 /* id */
+#define FIRST_VIRTUAL 100 /* the ID of the first virtual tensor */
 
 /* --- the part of cuDNN's binary interface that is used --- */
 enum
@@ -114,7 +114,7 @@ typedef struct
 {
   const GTorchAttentionForm *form;
   GPtrArray *descriptors;
-  gpointer *ops; /* GTORCH_ATTENTION_MAX_OPS */
+  gpointer *ops; /* array of GTORCH_ATTENTION_MAX_OPS */
   guint n_ops;
   gint64 next_id;
   gboolean failed;
@@ -189,7 +189,7 @@ number (Graph *graph, gint64 id)
   return tensor (graph, id, ones, ones, FLOAT);
 }
 
-/* Makes an operand; if turned, its last two dimensions are transposed. */
+/* Makes an operand. With `turned`, its last two dimensions are transposed. */
 static gpointer
 operand (Graph *graph, gint64 id, gint64 heads, gint64 rows, gint64 columns, const gint64 *strides,
          gboolean turned)
@@ -209,7 +209,7 @@ add_op (Graph *graph, gpointer op, gboolean good)
     graph->ops[graph->n_ops++] = op;
 }
 
-/* Computes y = mode (x, b), or with a mask t: x where t is true, b elsewhere. */
+/* Adds the operation y = mode (x, b), or if t is a mask: y = x where t is true, b elsewhere. */
 static gpointer
 pointwise (Graph *graph, gint mode, gpointer y, gpointer x, gpointer b, gpointer t, gint precision,
            gint64 axis)
@@ -276,7 +276,7 @@ reshape (Graph *graph, gpointer x, gpointer y)
   return y;
 }
 
-/* Transposes the virtual matrix x of weights and converts it to the dtype of the operands. */
+/* Transposes x, a virtual matrix of weights, and converts it to the dtype of the operands. */
 static gpointer
 turn (Graph *graph, gpointer x)
 {
@@ -304,7 +304,7 @@ mask (Graph *graph, gpointer x)
                     number (graph, GTORCH_ATTENTION_NOTHING), below, FLOAT, 0);
 }
 
-/* Draws the dropout mask: 1 with the probability of being kept, else 0; the same seed gives the same mask. */
+/* Draws the dropout mask: 1 for weights that are kept, else 0. The same seed gives the same mask. */
 static gpointer
 draw (Graph *graph)
 {
@@ -326,7 +326,7 @@ draw (Graph *graph)
   return y;
 }
 
-/* Adds the mask to x. */
+/* Adds the attention mask to x. */
 static gpointer
 add_mask (Graph *graph, gpointer x)
 {
@@ -339,8 +339,8 @@ add_mask (Graph *graph, gpointer x)
                   tensor (graph, GTORCH_ATTENTION_MASK, shape, strides, f->mask_type));
 }
 
-/* Multiplies to [batch, heads, columns, n], and sums the heads of each key head: [batch, key heads,
- * columns, n]. */
+/* Multiplies two matrices to [batch, heads, columns, n], and adds up the heads of each key head to [batch,
+ * key heads, columns, n]. */
 static void
 gather_heads (Graph *graph, gpointer turned, gpointer other, gint64 id, gint64 n)
 {
@@ -430,7 +430,7 @@ build_backward (Graph *graph)
     }
   gather_heads (graph, turn (graph, x), upper, GTORCH_ATTENTION_GRAD_V, f->width);
 
-  /* compute the gradient of the products */
+  /* compute the gradient of the products of queries and keys */
   x = matmul (graph, upper, v, between (graph, f->columns, FLOAT));
   if (f->dropout > 0)
     x = combine (graph, MUL, between (graph, f->columns, FLOAT), x, drawn);

@@ -18,7 +18,7 @@
 #include "gtorch-ops-private.h"
 
 #define MIN_VERSION  90600
-#define ANY_COLUMNS  91600 /* from here on, the backward pass takes any number of columns */
+#define ANY_COLUMNS  91600 /* version from which on the backward pass takes any number of columns */
 #define MAX_ELEMENTS G_MAXINT32
 
 /* --- plans --- */
@@ -46,7 +46,8 @@ look_for_plan (const GTorchAttentionForm *form, gpointer handle)
   return plan;
 }
 
-/* Finds or makes a plan. Must be called between gtorch_cudnn_begin () and gtorch_cudnn_end (). */
+/* Finds or makes a plan; returns NULL if cuDNN has none. Must be called between gtorch_cudnn_begin () and
+ * gtorch_cudnn_end (). */
 static const GTorchCudnnPlan *
 find_plan (const GTorchAttentionForm *form, gpointer handle)
 {
@@ -63,8 +64,8 @@ find_plan (const GTorchAttentionForm *form, gpointer handle)
 
 /* --- operands --- */
 
-/* Whether cuDNN can take the tensor as it is. Batch and heads are the two dimensions before the last two;
- * if there are more, they must be contiguous. */
+/* Returns whether cuDNN can take the tensor as it is. Batch and heads are the two dimensions before the
+ * last two; if there are more dimensions, the tensor must be contiguous. */
 static gboolean
 is_laid_out (const GTorchImpl *impl)
 {
@@ -98,8 +99,9 @@ layout_of (const GTorchImpl *impl, gint64 *strides)
         strides[3 - i] = impl->strides[n - 1 - i];
 }
 
-guint
-gtorch_cuda_attention_mask_dtype (const GTorchImpl *mask, const GTorchImpl *q)
+/* Returns what a mask must be made of. */
+static guint
+mask_dtype (const GTorchImpl *mask, const GTorchImpl *q)
 {
   return q->dtype == GTORCH_DTYPE_BFLOAT16 && mask->dtype != GTORCH_DTYPE_FLOAT32
              ? GTORCH_DTYPE_BFLOAT16
@@ -125,7 +127,7 @@ has_same_rows (const GTorchImpl *mask)
   return n < 2 || mask->shape[n - 2] == 1 || mask->strides[n - 2] == 0;
 }
 
-/* Describes the attention; FALSE if cuDNN cannot compute it. */
+/* Fills in the form of the attention; returns FALSE if cuDNN cannot compute it. */
 static gboolean
 form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, const GTorchImpl *v,
            const GTorchImpl *mask, gboolean is_causal, gdouble dropout_p, GTorchDevice *device)
@@ -157,7 +159,7 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
       form->mask[0] = mask_batch (form, mask);
       form->mask[1] = mask->n_dims > 2 ? mask->shape[mask->n_dims - 3] : 1;
       form->mask_rows = has_same_rows (mask) ? 1 : form->rows;
-      form->mask_type = gtorch_cudnn_data_type (gtorch_cuda_attention_mask_dtype (mask, q));
+      form->mask_type = gtorch_cudnn_data_type (mask_dtype (mask, q));
     }
   return form->depth % 8 == 0 && form->width % 8 == 0 && q->numel <= MAX_ELEMENTS
          && k->numel <= MAX_ELEMENTS && v->numel <= MAX_ELEMENTS && form->rows <= G_MAXINT32 / 8
@@ -166,8 +168,8 @@ form_init (GTorchAttentionForm *form, const GTorchImpl *q, const GTorchImpl *k, 
              || form->rows * form->columns <= MAX_ELEMENTS / (form->mask[0] * form->mask[1]));
 }
 
-/* Makes the form one for the backward pass. There cuDNN needs the mask of every row: with one row for all
- * it computes wrong gradients. */
+/* Turns the form into that of the backward pass. There, cuDNN needs the mask of every row: with one row for
+ * all, it computes wrong gradients. */
 static void
 turn_back (GTorchAttentionForm *form, GTorchDevice *device)
 {
@@ -177,7 +179,8 @@ turn_back (GTorchAttentionForm *form, GTorchDevice *device)
   form->deterministic = g_atomic_int_get (&device->deterministic);
 }
 
-/* Whether cuDNN has a plan. If all rows share one row of the mask, that is tried first. */
+/* Returns whether cuDNN has a plan. If all rows share one row of the mask, a plan with one row is tried
+ * first, then one with the mask of every row. */
 static gboolean
 has_plan (GTorchAttentionForm *form)
 {
@@ -196,26 +199,40 @@ has_plan (GTorchAttentionForm *form)
   return result;
 }
 
-gboolean
-gtorch_cuda_attention_has (GTorchImpl *q, GTorchImpl *k, GTorchImpl *v, GTorchImpl *mask,
-                           gboolean is_causal, gdouble dropout_p, gboolean with_gradient)
+/* Whether cuDNN knows how to do this, with the gradient if that is wanted. */
+static gboolean
+has_form (const GTorchOpCall *call)
 {
-  GTorchDevice *device = gtorch_impl_device (q);
+  GTorchImpl *q = call->inputs[0], *k = call->inputs[1], *v = call->inputs[2];
+  GTorchImpl *mask = call->inputs[3];
+  GTorchDevice *device = call->device;
+  gdouble dropout_p = call->attrs[2].d;
   GTorchCudaLane *lane;
   GTorchAttentionForm form;
 
   if (gtorch_impl_device (k) != device || gtorch_impl_device (v) != device
       || (mask != NULL && (gtorch_impl_device (mask) != device || mask->n_dims == 0))
-      || !form_init (&form, q, k, v, mask, is_causal, dropout_p, device)
+      || !form_init (&form, q, k, v, mask, call->attrs[0].i, dropout_p, device)
       || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (device), NULL) || !has_plan (&form))
     return FALSE;
-  /* A captured graph would drop the same elements in every replay. */
+  /* Refuse dropout in captures: the graph would drop the same elements in every replay. */
   if (dropout_p > 0
       && ((lane = gtorch_cuda_current_lane (device, NULL)) == NULL
           || gtorch_cuda_lane_may_capture (lane)))
     return FALSE;
   turn_back (&form, device);
-  return !with_gradient || has_plan (&form);
+  return !gtorch_autograd_wanted (call->inputs, 3) || has_plan (&form);
+}
+
+gboolean
+gtorch_cuda_query_attention (GTorchOpCall *call, gint64 *answers, GError **error)
+{
+  const GTorchImpl *mask = call->inputs[3];
+
+  answers[GTORCH_ATTENTION_FITS] = has_form (call);
+  answers[GTORCH_ATTENTION_BIAS] =
+      mask != NULL ? mask_dtype (mask, call->inputs[0]) : GTORCH_DTYPE_NONE;
+  return TRUE;
 }
 
 /* --- running --- */
@@ -254,14 +271,15 @@ round_up (gint64 n_bytes)
   return (n_bytes + 255) / 256 * 256;
 }
 
-/* Executes the plan. pointers: indexed by tensor ID, NULL where the graph has no such tensor. */
+/* Executes the plan. `pointers` are indexed by tensor ID; those of tensors that the graph does not have are
+ * NULL. */
 static gboolean
 run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, gpointer *pointers,
      GError **error)
 {
   const gdouble rest = 1 - form->dropout;
   gfloat scale = call->attrs[1].d, one = rest, kept = 1 / rest, nothing = -INFINITY;
-  const gint64 numbers[] = { call->attrs[3].i, 0 }; /* seed and offset */
+  const gint64 numbers[] = { call->attrs[3].i, 0 }; /* the seed and the offset */
   gint64 drawing = form->dropout > 0 ? round_up (sizeof numbers) : 0;
   gint64 dots = form->backward ? round_up (form->batch * form->heads * form->rows * 4) : 0;
   gint64 wide = form->backward && !form->deterministic
@@ -277,7 +295,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
 
   handle = gtorch_cudnn_begin (form->device);
   plan = handle != NULL ? find_plan (form, handle) : NULL;
-  /* The lock is released here, as allocating may call the application. */
+  /* The lock is released while memory is allocated, as that may call the application. */
   while (plan != NULL && dots + wide + drawing + plan->workspace > MAX (space, 0))
     {
       space = dots + wide + drawing + plan->workspace;
@@ -294,7 +312,7 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
       if (handle != NULL)
         gtorch_cudnn_end ();
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("cuDNN cannot do this on query %s and key %s of dtype %s"),
+                         _ ("cuDNN does not support query %s and key %s of dtype %s"),
                          gtorch_impl_shape_str (call->inputs[form->backward ? 1 : 0]),
                          gtorch_impl_shape_str (call->inputs[form->backward ? 2 : 1]),
                          gtorch_dtype_get_name (call->compute));
@@ -339,14 +357,14 @@ run (GTorchOpCall *call, const GTorchAttentionForm *form, GTorchCudaLane *lane, 
   return ok;
 }
 
-/* Whether the mask, as make_bias () returns it, can be used. */
+/* Returns whether the mask, as make_bias () returns it, can be used. */
 static gboolean
 is_usable_mask (const GTorchImpl *mask, const GTorchImpl *q, const GTorchImpl *k)
 {
   guint n = q->n_dims, i;
   gboolean all = TRUE, none = TRUE;
 
-  if (mask->n_dims != n || mask->dtype != gtorch_cuda_attention_mask_dtype (mask, q)
+  if (mask->n_dims != n || mask->dtype != mask_dtype (mask, q)
       || mask->shape[n - 2] != q->shape[n - 2] || mask->shape[n - 1] != k->shape[n - 2])
     return FALSE;
   for (i = 0; i + 3 < n; i++)
@@ -388,7 +406,8 @@ gtorch_cuda_attention (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (!call_form (&form, call, 0, 3, lane, error)
       || !gtorch_cuda_device_activate (lane->device, error))
     return FALSE;
-  /* If this is FALSE, the form has the mask of every row, and run () reports a missing plan. */
+  /* If there is no plan with one row of the mask, this changes the form; run () reports if there is none at
+   * all. */
   if (form.mask_rows == 1)
     has_plan (&form);
   for (i = 0; i < G_N_ELEMENTS (ids) && ok; i++)

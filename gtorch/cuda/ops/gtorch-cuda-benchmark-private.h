@@ -9,12 +9,12 @@
 
 G_BEGIN_DECLS
 
-/* Enqueues the work with one of the implementations; FALSE if it cannot be used. */
+/* Enqueues the work with one of the implementations; returns FALSE if that cannot be used. */
 typedef gboolean (*GTorchCudaAttempt) (guint which, gpointer data);
 
-/* Runs each of n implementations several times and returns the fastest, or the first of those that are
- * about as fast; -1 if none can be used. The device has completed all of the work on return. Must not be
- * called during a capture. */
+/* Runs each of n implementations several times. Returns the index of the fastest one, of the first one if
+ * that is about as fast, or -1 if none can be used. The device has completed all of the work on return.
+ * Must not be called during a capture. */
 gint gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
                             gpointer data);
 

@@ -9,15 +9,15 @@
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 
 #define N_ROUNDS 3
-#define MIN_MS   0.2 /* length of a round, well above the timer's resolution */
-#define MAX_RUNS 20  /* limit of runs in a round */
+#define MIN_MS   0.2 /* the minimum length of a round, well above the timer's resolution */
+#define MAX_RUNS 20  /* the maximum number of runs in a round */
 /* Implementations within this factor of the fastest are measured again, for longer. */
 #define NEAR        1.15
 #define MIN_MS_NEAR 1.0
 /* A later implementation must be faster than the first by more than run times vary. */
 #define GAIN 0.98
 
-/* Returns the time of n runs; negative if the work cannot be done. */
+/* Returns the mean time of n runs in milliseconds; negative if the implementation cannot be used. */
 static gfloat
 time_runs (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttempt attempt,
            guint which, gpointer data)
@@ -43,8 +43,8 @@ runs_of (gfloat time, gdouble least)
   return time * MAX_RUNS < least ? MAX_RUNS : (guint) (least / time) + 1;
 }
 
-/* Measures all implementations in turns, since the clock rate changes with the temperature; keeps the best
- * of the rounds, or their sum. */
+/* Measures all implementations in turns, as the clock rate changes with the temperature. Keeps the shortest
+ * time of the rounds or, with `add`, their sum. */
 static void
 take_turns (GTorchCudaLane *lane, const CUevent *events, guint n, GTorchCudaAttempt attempt,
             gpointer data, gboolean add, guint *n_runs, gfloat *times)
@@ -79,7 +79,7 @@ gint
 gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt, gpointer data)
 {
   g_autofree gfloat *times = g_new (gfloat, n);
-  g_autofree guint *n_runs = g_new0 (guint, n); /* 0: cannot be used */
+  g_autofree guint *n_runs = g_new0 (guint, n); /* 0 if it cannot be used */
   CUevent events[2] = { gtorch_cuda_event_get (lane->device, TRUE, NULL),
                         gtorch_cuda_event_get (lane->device, TRUE, NULL) };
   gint result, first;
@@ -89,7 +89,7 @@ gtorch_cuda_benchmark (GTorchCudaLane *lane, guint n, GTorchCudaAttempt attempt,
     n = 0;
   for (i = 0; i < n; i++)
     {
-      /* The first run loads kernels, the second measures how long a run takes. */
+      /* The first run loads kernels, the second one measures roughly how long a run takes. */
       times[i] = time_runs (lane, events, 1, attempt, i, data);
       if (times[i] >= 0)
         times[i] = time_runs (lane, events, 1, attempt, i, data);

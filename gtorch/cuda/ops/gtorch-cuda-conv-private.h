@@ -10,13 +10,14 @@ G_BEGIN_DECLS
 typedef struct
 {
   GTorchCudnnKind kind;
-  guint dtype;           /* of all tensors but perhaps the computed one */
-  GTorchImpl *x, *w, *y; /* [N, C, H, W], [K, C / groups, R, S], [N, K, P, Q]; none empty */
+  guint dtype;           /* dtype of all tensors except perhaps the computed one */
+  GTorchImpl *x, *w, *y; /* [N, C, H, W], [K, C / groups, R, S], [N, K, P, Q]; none is empty */
   GTorchImpl *bias;      /* [K], or NULL */
   gint64 stride[2], padding[2], dilation[2];
 } GTorchCudaConv;
 
-/* Convolves with cuDNN. *done is FALSE, without an error, where cuDNN is missing or has no engine for it. */
+/* Convolves with cuDNN. *done becomes FALSE, without an error, if cuDNN is missing or has no engine for
+ * this convolution. */
 gboolean gtorch_cuda_conv_run (const GTorchCudaConv *conv, GTorchCudaLane *lane, gboolean *done,
                                GError **error);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Prepares convolutions for cuDNN: brings images into a layout that is fast there, contiguous or with
- * channels last; passes no more images at once than cuDNN can count; adds the bias. */
+/* Convolutions, by cuDNN or by kernels of the library. For cuDNN, converts images to a layout that is fast
+ * there, contiguous or channels last; splits batches that have more elements than cuDNN can count; adds the
+ * bias. */
 
 #include "config.h"
 
@@ -11,6 +12,8 @@
 #include "cuda/ops/gtorch-cuda-conv-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 #define ALIGNMENT    16
 #define MAX_ELEMENTS G_MAXINT32
@@ -56,7 +59,7 @@ new_image (GTorchImpl *like, guint dtype, gboolean channels_last, GTorchCudaLane
   return gtorch_impl_new_strided (plain->storage, dtype, 0, like->shape, strides, 4);
 }
 
-/* Lays the tensor out for cuDNN; returns the tensor itself if cuDNN can take it as it is. */
+/* Returns the tensor in a layout and dtype for cuDNN: itself if it has them already, else a copy. */
 static GTorchImpl *
 lay_out (GTorchImpl *impl, guint dtype, gboolean channels_last, gboolean with_values,
          GTorchCudaLane *lane, GError **error)
@@ -79,8 +82,8 @@ wanted_place (const GTorchCudaConv *conv)
   return conv->kind == GTORCH_CUDNN_FORWARD ? 2 : (conv->kind == GTORCH_CUDNN_INPUT ? 0 : 1);
 }
 
-/* Whether channels last is preferable. Tensor cores require it: converting takes less time than other
- * engines would lose. */
+/* Returns whether channels last is the better layout. Tensor cores require it, and converting takes less
+ * time than other engines would lose. */
 static gboolean
 prefers_channels_last (const GTorchCudaConv *conv, gboolean tf32)
 {
@@ -115,7 +118,7 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
                           (y->numel + vector - 1) / vector, &p, error);
 }
 
-/* Converts from channels last to contiguous and adds the bias on the way. */
+/* Converts from channels last to contiguous, and adds the bias at the same time. */
 static gboolean
 turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, GError **error)
 {
@@ -133,7 +136,7 @@ turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, 
   return gtorch_cuda_run (&gtorch_kernels_convolve_turn, to->dtype, lane, tiles * 256, &p, error);
 }
 
-/* Runs the convolution in the form's layout, for which cuDNN is known to have an engine. */
+/* Runs the convolution in the form's layout, for which cuDNN must have an engine. */
 static gboolean
 run_form (const GTorchCudaConv *conv, const GTorchCudnnConv *form, GTorchCudaLane *lane,
           gboolean *done, GError **error)
@@ -175,7 +178,7 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
   gboolean tf32 = conv->dtype == GTORCH_DTYPE_FLOAT32
                   && g_atomic_int_get (&device->conv_precision) != GTORCH_PRECISION_IEEE;
   gboolean last = prefers_channels_last (conv, tf32);
-  /* Timing would add to the output several times. */
+  /* Do not time engines if the result is added to the output, as it would be added several times. */
   gboolean timed = !accumulate && g_atomic_int_get (&device->benchmark);
   g_autoptr (GError) local = NULL;
   GTorchCudnnConv form = {
@@ -235,7 +238,7 @@ gtorch_cuda_conv_run (const GTorchCudaConv *conv, GTorchCudaLane *lane, gboolean
   if (largest <= MAX_ELEMENTS)
     return run_one (conv, FALSE, lane, done, error);
 
-  /* cuDNN's counts have 32 bits. */
+  /* cuDNN counts elements in 32 bits, so split the batch. */
   step = MAX_ELEMENTS / (largest / batch);
   if (step == 0)
     return TRUE;
@@ -251,4 +254,105 @@ gtorch_cuda_conv_run (const GTorchCudaConv *conv, GTorchCudaLane *lane, gboolean
       ok = run_one (&part, conv->kind == GTORCH_CUDNN_WEIGHT && i > 0, lane, done, error);
     }
   return ok;
+}
+
+/* Runs the direct kernels, without cuDNN, on contiguous operands. */
+static gboolean
+cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv,
+                GTorchCudnnKind kind, GTorchImpl *bias, GError **error)
+{
+  static const GtConvolveKernels *const kernels[] = { &gtorch_kernels_convolve,
+                                                      &gtorch_kernels_convolve_input,
+                                                      &gtorch_kernels_convolve_weight };
+  guint dtype = call->compute;
+  g_autoptr (GTorchImpl) a = gtorch_cuda_pack (call->inputs[0], dtype, lane, error);
+  g_autoptr (GTorchImpl) b = NULL;
+  g_autoptr (GTorchImpl) out = NULL;
+  GtConvolve p = {
+    .batch = conv->batch,
+    .groups = conv->groups,
+    .channels = conv->in_channels,
+    .filters = conv->out_channels,
+    .in = { conv->in[0], conv->in[1] },
+    .kernel = { conv->kernel[0], conv->kernel[1] },
+    .out = { conv->out[0], conv->out[1] },
+    .stride = { conv->stride[0], conv->stride[1] },
+    .padding = { conv->padding[0], conv->padding[1] },
+    .dilation = { conv->dilation[0], conv->dilation[1] },
+  };
+  gboolean ok;
+
+  b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
+  out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
+  if (out == NULL)
+    return FALSE;
+  p.a = gtorch_impl_data (a);
+  p.b = gtorch_impl_data (b);
+  p.bias = bias != NULL ? gtorch_impl_data (bias) : NULL;
+  p.y = gtorch_impl_data (out);
+  if (kind == GTORCH_CUDNN_WEIGHT)
+    ok = gtorch_cuda_run_blocks (kernels[kind], dtype, lane, out->numel, &p, error);
+  else
+    ok = gtorch_cuda_run (kernels[kind], dtype, lane, out->numel, &p, error);
+  return ok && gtorch_cuda_unpack (out, call->outputs[0], lane, error);
+}
+
+static gboolean
+cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
+          GTorchCudnnKind kind, GError **error)
+{
+  GTorchImpl *x = kind == GTORCH_CUDNN_FORWARD ? call->inputs[0] : call->inputs[1];
+  g_autoptr (GTorchImpl) bias = NULL;
+  gboolean done = FALSE;
+  GTorchCudaConv cuda;
+  GTorchConv conv;
+
+  if (!gtorch_conv_init (&conv, call, input, 4, weight, 4, error))
+    return FALSE;
+  if (call->outputs[0]->numel == 0)
+    return TRUE;
+  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
+    return gtorch_cuda_clear (call->outputs[0], lane, error);
+  if (kind == GTORCH_CUDNN_FORWARD && call->inputs[2] != NULL)
+    {
+      bias = gtorch_cuda_pack (call->inputs[2], call->compute, lane, error);
+      if (bias == NULL)
+        return FALSE;
+    }
+  cuda = (GTorchCudaConv){
+    .kind = kind,
+    .dtype = call->compute,
+    .x = kind == GTORCH_CUDNN_INPUT ? call->outputs[0] : x,
+    .w = kind == GTORCH_CUDNN_WEIGHT ? call->outputs[0] : call->inputs[1],
+    .y = kind == GTORCH_CUDNN_FORWARD ? call->outputs[0] : call->inputs[0],
+    .bias = bias,
+    .stride = { conv.stride[0], conv.stride[1] },
+    .padding = { conv.padding[0], conv.padding[1] },
+    .dilation = { conv.dilation[0], conv.dilation[1] },
+  };
+  if (cuda.x->numel > 0 && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT
+      && !gtorch_cuda_conv_run (&cuda, lane, &done, error))
+    return FALSE;
+  return done || cuda_run_plain (call, lane, &conv, kind, bias, error);
+}
+
+gboolean
+gtorch_cuda_convolve2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, GTORCH_CUDNN_FORWARD,
+                   error);
+}
+
+gboolean
+gtorch_cuda_convolve2d_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, GTORCH_CUDNN_INPUT,
+                   error);
+}
+
+gboolean
+gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data,
+                   GTORCH_CUDNN_WEIGHT, error);
 }

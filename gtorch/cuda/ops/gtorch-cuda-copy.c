@@ -56,7 +56,7 @@ run_strided (Strided *s, GTorchIter *iter, GError **error)
   GtStrided *p = &s->p;
 
   if (iter->numel >= G_MAXINT32)
-    { /* as two halves */
+    { /* copy them as two halves */
       GTorchIter part = *iter;
       gint64 whole = iter->shape[outer], half = whole / 2;
 
@@ -98,8 +98,8 @@ gtorch_cuda_run_strided (GTorchCudaFamily *in, GTorchCudaKernel *kernel, const g
 
 /* --- transposed --- */
 
-/* Returns the dimension along which the source is contiguous, if the destination is contiguous along the
- * innermost one; else 0. */
+/* Returns the dimension along which the source is contiguous if the destination is contiguous along the
+ * innermost one; otherwise 0. */
 static guint
 transposed_dim (const GTorchIter *iter, gint64 size)
 {
@@ -283,7 +283,7 @@ wait_for_lane (GTorchCudaDevice *waiting, GTorchCudaLane *lane, GTorchCudaDevice
   return result;
 }
 
-/* Refuses copies to and from the host in a capture: a graph would access these addresses when it is
+/* Refuses copies between devices in a capture: the graph would access these addresses when it is
  * replayed. */
 static gboolean
 allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **error)
@@ -332,7 +332,7 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
          && wait_for_lane (to, to_lane, from, from_lane, error);
 }
 
-/* Whether the copy can be asynchronous. Not in a capture, where no event reports its end. */
+/* Returns whether the copy can be asynchronous. In a capture it cannot, as no event reports its end. */
 static gboolean
 runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
 {
@@ -342,11 +342,12 @@ runs_by_itself (GTorchStorage *host, GTorchCudaLane *lane)
     return FALSE;
   gtorch_cuda.cuStreamIsCapturing (lane->handle, &status);
   if (status != CU_STREAM_CAPTURE_STATUS_NONE)
-    gtorch_host_lose (host); /* a graph refers to the address from now on */
+    gtorch_host_lose (host); /* the graph will refer to the address */
   return status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Prepares an asynchronous copy: waits for the host's own work, and orders the copy after that of GPUs. */
+/* Prepares an asynchronous copy: waits for the CPU's work on the memory, and orders the copy after other
+ * copies. */
 static gboolean
 come_after (GTorchStorage *host, GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
 {
@@ -418,7 +419,8 @@ gtorch_cuda_copy (GTorchDevice *device, GTorchImpl *dst, GTorchImpl *src, gboole
            && (non_blocking || gtorch_cuda_lane_synchronize (lane, "copy", error));
   if (from->type == GTORCH_DEVICE_TYPE_CPU)
     {
-      /* The driver has read pageable memory when this returns, but not what others have pinned. */
+      /* When the driver's function returns, it has read pageable memory, but perhaps not memory that other
+       * libraries have pinned. */
       gboolean is_others = src->storage->free_func != NULL
                            && !gtorch_storage_is_pinned (src->storage)
                            && gtorch_cuda_is_host_memory (gtorch_impl_data (src))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Convolutions by cuDNN. A plan is made once for each form of convolution and cached. Engines are skipped
- * that implicitly round float32 to fewer bits, add in no fixed order, or let one NaN spread over an image. */
+/* Convolutions by cuDNN. A plan is made once for each form of convolution, and cached. Engines are skipped
+ * if they implicitly round float32 to fewer bits, add in no fixed order, or let one NaN spread over an
+ * image. */
 
 #include "config.h"
 
@@ -14,9 +15,9 @@
 #include "cuda/ops/gtorch-cuda-benchmark-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 
-#define N_TIMED 16 /* number of engines to time, the most promising ones */
+#define N_TIMED 16 /* how many of the most promising engines are timed */
 #define WORKSPACE \
-  (G_GINT64_CONSTANT (64) << 20) /* workspace allowed beside copies of the tensors */
+  (G_GINT64_CONSTANT (64) << 20) /* the maximum workspace beside copies of the tensors */
 
 /* --- the part of cuDNN's binary interface that is used --- */
 enum
@@ -114,7 +115,7 @@ convolution_new (const GTorchCudnnConv *conv)
   return NULL;
 }
 
-/* Makes an operation. The attributes of the three kinds start at `first`: alpha, beta, convolution, and the
+/* Makes an operation. The attributes of each kind start at `first`: alpha, beta, the convolution, and the
  * tensors, whose order differs. */
 static gpointer
 operation_new (const GTorchCudnnConv *conv, gpointer convolution, gpointer x, gpointer w,
@@ -190,7 +191,7 @@ is_exact (gpointer config, gconstpointer data)
   return good;
 }
 
-/* Returns the most workspace allowed. Engines that need another layout copy all three tensors. */
+/* Returns the maximum workspace of an engine. Engines that need another layout copy all three tensors. */
 static gint64
 most_workspace (const GTorchCudnnConv *conv)
 {
@@ -227,7 +228,7 @@ find_engines (const GTorchCudnnConv *conv, gpointer handle, GTorchCudnnPlan *fou
   return n_found;
 }
 
-/* Finds or makes a plan. cuDNN stays locked until the plan has been executed, as other threads may drop
+/* Finds or makes a plan. cuDNN must stay locked until the plan has been executed, as other threads may free
  * it. */
 static const GTorchCudnnPlan *
 find_plan (const GTorchCudnnConv *conv, gpointer handle)
@@ -272,7 +273,7 @@ typedef struct
   guint device, n;
   gconstpointer *pointers;
   GTorchImpl *workspace;
-  GTorchCudnnPlan found[N_TIMED]; /* not shared with other threads yet */
+  GTorchCudnnPlan found[N_TIMED]; /* plans that are not shared with other threads yet */
 } Trial;
 
 static const gint64 ids[] = { 'x', 'w', 'y' };
@@ -306,7 +307,7 @@ drop_engine (Trial *trial, guint i)
   memmove (&trial->found[i], &trial->found[i + 1], (trial->n - i) * sizeof *trial->found);
 }
 
-/* Allocates the workspace; engines that need more than is available are dropped. */
+/* Allocates a workspace for all engines, after dropping those that need more than is available. */
 static void
 find_room (Trial *trial)
 {
@@ -327,8 +328,8 @@ find_room (Trial *trial)
     }
 }
 
-/* Times the engines and caches the fastest. cuDNN must not be locked. FALSE if timing is impossible or no
- * engine can be used. */
+/* Times the engines and caches the fastest one. cuDNN must not be locked. Returns FALSE if timing is
+ * impossible or no engine can be used. */
 static gboolean
 choose (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gconstpointer *pointers)
 {
@@ -390,7 +391,7 @@ gtorch_cuda_cudnn_convolve (const GTorchCudnnConv *conv, GTorchCudaLane *lane, g
       key.unordered = key.timed && key.unordered;
       gtorch_cudnn_begin (device);
     }
-  /* The lock is released here, as allocating may call the application, which may convolve. */
+  /* The lock is released while memory is allocated, as that may call the application, which may convolve. */
   while ((plan = find_plan (&key, handle)) != NULL && plan->workspace > space)
     {
       space = plan->workspace;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* cuDNN's graph interface. A plan is one of cuDNN's engines, configured for a graph of operations. */
+/* cuDNN's graph interface. A plan is an engine of cuDNN that is configured for a graph of operations. */
 
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 #define SONAME       "libcudnn.so.9"
 #define N_CANDIDATES 128
-#define MAX_PLANS    4096 /* per device */
+#define MAX_PLANS    4096 /* the maximum number of plans per device */
 
 /* --- the part of cuDNN's binary interface that is used --- */
 enum
@@ -184,7 +184,7 @@ try_config (gpointer handle, gpointer config, gint64 most, gint64 *workspace)
   return NULL;
 }
 
-/* Lists up to n plans that a heuristic proposes, in its order. */
+/* Lists up to n plans that a heuristic proposes, in the heuristic's order. */
 static guint
 list_plans (gpointer handle, gpointer graph, gint mode, GTorchCudnnAccept accept,
             gconstpointer data, gint64 most, GTorchCudnnPlan *found, guint n)
@@ -214,7 +214,7 @@ list_plans (gpointer handle, gpointer graph, gint mode, GTorchCudnnAccept accept
   return n_found;
 }
 
-/* Uses the fast heuristic's proposals or, if there are none, the engines that support everything. */
+/* Finds plans with the fast heuristic or, if that proposes none, among the fallback engines. */
 guint
 gtorch_cudnn_find (gpointer handle, gpointer *operations, guint n_operations,
                    GTorchCudnnAccept accept, gconstpointer data, gint64 most,
@@ -249,12 +249,13 @@ struct _Plan
 {
   GTorchCudnnPlan found;
   gint ref_count; /* references held by the table and by graphs that replay the plan */
-  Plan *next;     /* in the list of garbage */
+  Plan *next;     /* the next plan in the list of garbage */
   Key key;
   guint64 form[];
 };
 
-/* Plans whose last reference a graph dropped, which can happen at any time, also while the lock is held. */
+/* The plans whose last reference was a graph's. They are freed later, as a graph can drop a reference at
+ * any time, also while the lock is held. */
 static Plan *garbage;
 
 static guint
@@ -342,7 +343,7 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   Plan *plan;
 
   if (former != NULL)
-    { /* another thread has cached a plan, and may be using it */
+    { /* another thread has cached a plan meanwhile, and may be using it */
       gtorch_cudnn_descriptor_free (found->plan);
       return former;
     }
@@ -350,7 +351,7 @@ gtorch_cudnn_keep (guint device, gconstpointer form, gsize n_bytes, const GTorch
   plan->ref_count = 1;
   if (plans[device] == NULL)
     plans[device] = g_hash_table_new_full (key_hash, key_equal, NULL, plan_unref);
-  /* Memory of plans must not be freed while the device may use it. */
+  /* The memory of plans must not be freed while the device may use it. */
   if (g_hash_table_size (plans[device]) >= MAX_PLANS
       && gtorch_cuda_device_try_settle (gtorch_cuda_device_peek (device)))
     g_hash_table_remove_all (plans[device]);

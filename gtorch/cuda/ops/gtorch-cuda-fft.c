@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Fourier transforms by cuFFT. It transforms up to three dimensions at once, of lines with one stride,
- * which in a contiguous tensor are its last dimensions, or its first one; others are moved to the end in a
- * copy. Plans are kept in the device's cache; their work areas come from our allocator, for the duration of
- * a call. */
+/* Fourier transforms by cuFFT. A call of cuFFT transforms up to three dimensions of lines with one stride.
+ * In a contiguous tensor these are its last dimensions, or its first one; other dimensions are moved to the
+ * end in a copy. Plans are kept in the device's plan cache; work areas are allocated by GTorch for the
+ * duration of a call. */
 
 #include "config.h"
 
@@ -104,7 +104,7 @@ fft_check (gint status, const gchar *what, GError **error)
 
 typedef struct
 {
-  gint64 rank, n[MAX_RANK]; /* sizes of the real tensor, if one is real */
+  gint64 rank, n[MAX_RANK]; /* the sizes, which are those of the real tensor if one is real */
   gint64 in_stride, in_distance, out_stride, out_distance, batch;
   gint64 in_dtype, out_dtype;
   gint64 device;
@@ -115,7 +115,7 @@ G_STATIC_ASSERT (sizeof (Layout) <= sizeof (GTorchFFTKey));
 typedef struct
 {
   GTorchFFTCached cached;
-  GMutex lock; /* a plan has one stream and one work area at a time */
+  GMutex lock; /* held during a call, as a plan has one stream and one work area at a time */
   GTorchCudaDevice *device;
   gint handle;
   gsize work_size;
@@ -127,8 +127,8 @@ plan_free (gpointer data)
   Plan *plan = data;
   GTORCH_CUDA_APART;
 
-  /* work of the plan is done before its memory is freed: cuFFT frees it with the driver's synchronising
-   * functions */
+  /* The plan's work is done before its memory is freed, as cuFFT frees it with functions of the driver that
+   * synchronise. */
   if (gtorch_cuda_device_activate (plan->device, NULL))
     fft.destroy (plan->handle);
   g_mutex_clear (&plan->lock);
@@ -164,7 +164,8 @@ plan_new (const Layout *layout, GTorchCudaDevice *device, GError **error)
     return NULL;
   for (i = 0; i < layout->rank; i++)
     n[i] = in_embed[i] = out_embed[i] = layout->n[i];
-  /* several dimensions are complex and contiguous; of a single one, the embedding size is ignored */
+  /* The embedding sizes equal n: several dimensions are always complex and contiguous, and for a single one
+   * they are ignored. */
   if (!fft_check (fft.set_auto_allocation (handle, 0), "cufftSetAutoAllocation", error)
       || !fft_check (fft.make_plan_many (handle, layout->rank, n, in_embed, layout->in_stride,
                                          layout->in_distance, cuda_type (layout->in_dtype),
@@ -232,7 +233,7 @@ run (const Layout *layout, GTorchCudaLane *lane, gpointer in, gpointer out, gboo
 
 /* --- tensors --- */
 
-/* Transforms the last `rank` dimensions of contiguous tensors; one dimension if either is real. */
+/* Transforms the last `rank` dimensions of contiguous tensors. If either is real, `rank` must be 1. */
 static gboolean
 run_last (GTorchImpl *in, GTorchImpl *out, guint rank, gboolean inverse, GTorchCudaLane *lane,
           GError **error)
@@ -258,7 +259,7 @@ run_last (GTorchImpl *in, GTorchImpl *out, guint rank, gboolean inverse, GTorchC
         layout.in_distance *= in->shape[i];
         layout.out_distance *= out->shape[i];
       }
-  /* between real and complex tensors, cuFFT wants the size of the real one */
+  /* Between real and complex tensors, cuFFT needs the size of the real one. */
   if (gtorch_dtype_kind (in->dtype) != GTORCH_KIND_COMPLEX)
     layout.n[0] = in->shape[first];
   else if (gtorch_dtype_kind (out->dtype) != GTORCH_KIND_COMPLEX)
@@ -285,7 +286,8 @@ run_first (GTorchImpl *in, GTorchImpl *out, gboolean inverse, GTorchCudaLane *la
   return run (&layout, lane, gtorch_impl_data (in), gtorch_impl_data (out), inverse, error);
 }
 
-/* Whether the address is aligned to a complex number, as cuFFT requires of real tensors too. */
+/* Returns whether the tensor is contiguous and aligned to a complex number, as cuFFT requires for real
+ * tensors too. */
 static gboolean
 is_usable (GTorchImpl *impl)
 {
@@ -318,8 +320,8 @@ transform (GTorchImpl *in, GTorchImpl *out, guint64 mask, gboolean inverse, GTor
       if (from == NULL || !gtorch_cuda_copy_here (from, in_view, lane, error))
         return FALSE;
     }
-  /* a transform to real numbers overwrites its input; imaginary parts that are zero for a real line are
-   * ignored */
+  /* A transform to real numbers overwrites its input, so `from` is a copy here. Its imaginary parts that
+   * are 0 in the transform of a real line are set to 0, so that they are ignored. */
   for (i = 0; to_real && i < 2 - (guint) (out_view->shape[n - 1] & 1); i++)
     {
       const gint64 at = i == 0 ? 0 : in_view->shape[n - 1] - 1;

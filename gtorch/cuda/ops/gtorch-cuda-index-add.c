@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Additions to elements that several indices may name, on GPUs. Integers are added in any order; floats in
- * the order of the indices, which are sorted for that, so that every run gives the same bits. */
+/* Additions to elements that several indices may name, on GPUs. Integers are added in any order. Floats are
+ * added in the order of the indices, which are sorted for that, so that every run gives the same bits. */
 
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 #define MIN_TILE   8
 #define MAX_TILE   1024
-#define MANY_TILES (1 << 20) /* tiles with their columns; enough to fill any GPU */
+#define MANY_TILES (1 << 20) /* number of tiles times columns that is enough to fill any GPU */
 
 /* --- additions in a fixed order --- */
 
@@ -123,7 +123,7 @@ gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane, const GtBlo
              || gtorch_cuda_run (kernels[fold].join, dtype, lane, s.tiles * columns, &s, error));
 }
 
-/* Adds values to the elements of a row at the indices. */
+/* Adds values to the elements of a row at the given indices. */
 static gboolean
 add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImpl *index,
             GTorchImpl *values, GError **error)
@@ -147,19 +147,13 @@ add_to_row (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *row, GTorchImp
 
 /* --- bincount --- */
 
-typedef struct
-{
-  GTorchImpl *self;
-  gint64 *bounds;
-} Bounds;
-
 static gboolean
 find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
 {
-  const Bounds *b = data;
-  g_autoptr (GTorchImpl) plain = gtorch_cuda_pack (b->self, GTORCH_DTYPE_INT64, lane, error);
+  GTorchImpl *self = call->inputs[0];
+  g_autoptr (GTorchImpl) plain = gtorch_cuda_pack (self, GTORCH_DTYPE_INT64, lane, error);
   g_autoptr (GTorchImpl) found = plain != NULL ? gtorch_cuda_scratch (lane, 16, error) : NULL;
-  GtBounds p = { .n = b->self->numel };
+  GtBounds p = { .n = self->numel };
 
   if (found == NULL || !gtorch_cuda_clear (found, lane, error))
     return FALSE;
@@ -167,15 +161,20 @@ find_bounds (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
   p.bounds = gtorch_impl_data (found);
   return gtorch_cuda_run_blocks (&gtorch_kernels_bounds, GTORCH_DTYPE_INT64, lane,
                                  MIN ((p.n + 255) / 256, 1024), &p, error)
-         && gtorch_cuda_read (lane, b->bounds, p.bounds, 16, error);
+         && gtorch_cuda_read (lane, data, p.bounds, 16, error);
 }
 
+/* Finds the number of places that the values need, and the least value if that is negative, else 0. */
 gboolean
-gtorch_cuda_bounds (GTorchOpCall *call, GTorchImpl *self, gint64 bounds[2], GError **error)
+gtorch_cuda_query_bounds (GTorchOpCall *call, gint64 *answers, GError **error)
 {
-  Bounds b = { self, bounds };
+  gint64 bounds[2];
 
-  return gtorch_cuda_run_early (call, find_bounds, &b, error);
+  if (!gtorch_cuda_run_early (call, find_bounds, bounds, error))
+    return FALSE;
+  answers[0] = bounds[0];
+  answers[1] = -bounds[1];
+  return TRUE;
 }
 
 gboolean
@@ -206,7 +205,8 @@ gtorch_cuda_bincount (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
 /* --- gradients of views --- */
 
-/* Whether no element occurs twice: each stride exceeds the extent of all smaller ones. */
+/* Returns whether no element occurs twice in the view: each stride must exceed the extent of all smaller
+ * ones. */
 static gboolean
 is_distinct (const gint64 *shape, const gint64 *strides, guint n_dims)
 {
@@ -253,7 +253,7 @@ gtorch_cuda_strided_view_backward (GTorchOpCall *call, GTorchCudaLane *lane, GEr
         return FALSE;
     }
   else if (source->numel > 0)
-    { /* compute the positions: a ramp 0, 1, 2, …, viewed as the view views the row */
+    { /* compute the positions by viewing a ramp 0, 1, 2, … as the view views the row */
       g_autoptr (GTorchImpl) ramp =
           gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, &n, 1, error);
       g_autoptr (GTorchImpl) seen = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Indexing operations on GPUs. An index that is out of range is skipped and reported. */
+/* Indexing operations on GPUs. Indices that are out of range are skipped and reported. */
 
 #include "config.h"
 
@@ -12,6 +12,7 @@
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 typedef enum
 {
@@ -25,8 +26,7 @@ typedef enum
 
 /* --- contiguous blocks --- */
 
-/* Whether the kernels that count in 32 bits apply. from and to are contiguous; index is int64 and
- * contiguous, with one element for each block or, if each, for each element of `to`. */
+/* Returns whether pick () can be used, whose kernels need contiguous tensors and count bytes in 32 bits. */
 static gboolean
 pick_fits (const GTorchImpl *from, const GTorchImpl *to)
 {
@@ -34,6 +34,8 @@ pick_fits (const GTorchImpl *from, const GTorchImpl *to)
          && to->numel * (gint64) gtorch_dtype_size (to->dtype) < G_MAXINT32;
 }
 
+/* Copies indexed blocks to `to`. The index has one element for each block or, with `each`, one for each
+ * element of `to`. */
 static gboolean
 pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTorchImpl *index,
       gboolean each, gboolean wrap, GTorchImpl *to, GError **error)
@@ -72,8 +74,9 @@ pick (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *from, guint dim, GTo
 typedef struct
 {
   GtBlocks b;
-  GTorchImpl *offsets; /* int64, on the device */
-  GTorchImpl *slots;   /* the block that each index names, where several may name one */
+  GTorchImpl *offsets; /* offsets of the blocks, int64 */
+  /* number of the block that each index names, or NULL if the order is irrelevant */
+  GTorchImpl *slots;
   gint64 n_slots;
   guint dtype;
 } Blocks;
@@ -87,7 +90,7 @@ blocks_clear (Blocks *blocks)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Blocks, blocks_clear)
 
-/* Whether the result depends on the order: integers are added in any order. */
+/* Returns whether the result depends on the order of the indices; sums of integers do not. */
 static gboolean
 is_ordered (Mode mode, guint dtype)
 {
@@ -124,7 +127,7 @@ add_offsets (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, const Alo
   if (index->numel == offsets->numel)
     plain = gtorch_cuda_pack (index, GTORCH_DTYPE_INT64, lane, error);
   else
-    { /* broadcast */
+    { /* broadcast the index */
       plain = gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, offsets->shape, offsets->n_dims,
                                error);
       if (plain != NULL && !gtorch_cuda_copy_here (plain, index, lane, error))
@@ -192,7 +195,7 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
 
         if (b->n_inner_dims > 0
             && b->inner_strides[last] == indexed->strides[i] * size * indexed->shape[i])
-          { /* this dimension continues the one before: merge them */
+          { /* merge this dimension with the one before, which it continues */
             b->inner_shape[last] *= indexed->shape[i];
             b->inner_strides[last] = indexed->strides[i] * size;
           }
@@ -225,7 +228,8 @@ blocks_init (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImp
   return TRUE;
 }
 
-/* Copies inner parts in words of 16 bytes where sizes and alignment allow it; returns the word size. */
+/* Changes the blocks' inner part to words of 16 bytes if sizes and alignment allow it; returns the word
+ * size. */
 static guint
 widen (GtBlocks *b, guint size)
 {
@@ -245,8 +249,8 @@ widen (GtBlocks *b, guint size)
   return 16;
 }
 
-/* Whether an array with one entry for each slot costs less than sorting the indices; it does unless there
- * are very many slots. */
+/* Returns whether an array with one entry for each slot costs less than sorting the indices, which it does
+ * unless there are very many slots. */
 static gboolean
 few_slots (gint64 n_slots, gint64 n_indices)
 {
@@ -311,7 +315,7 @@ keep_last (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GError **er
     }
 }
 
-/* Runs the kernel. dense: a block for each index, or one element for all. */
+/* Runs the kernel of the mode. `dense` has a block for each index, or one element for all. */
 static gboolean
 blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *dense, Mode mode,
             gint64 block_stride, GError **error)
@@ -337,8 +341,7 @@ blocks_run (Blocks *blocks, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl
                                 size, lane, b->total, b, error);
 }
 
-/* Returns all strides of indexed dimensions, or'ed: they tell whether blocks begin at multiples of 16
- * bytes. */
+/* Returns the largest power of two that divides the strides, in bytes, of all indexed dimensions. */
 static gint64
 strides_of (const GTorchImpl *indexed, const gint64 *dims, guint n)
 {
@@ -358,7 +361,7 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
   g_autoptr (GTorchImpl) dense = NULL;
   g_auto (Blocks) blocks = { { NULL } };
 
-  if (output->numel == 0) /* out-of-range indices are reported even so */
+  if (output->numel == 0) /* report indices that are out of range */
     return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, NULL, GET, error);
   if (n == 1 && pick_fits (indexed, output))
     return pick (call, lane, indexed, dims[0], indices[0], FALSE, wrap, output, error);
@@ -369,7 +372,7 @@ get (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *
          && gtorch_cuda_unpack (dense, output, lane, error);
 }
 
-/* Changes the indexed blocks of a tensor that has all other elements already. */
+/* Changes the indexed blocks of a tensor whose other elements are complete. */
 static gboolean
 change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImpl *const *indices,
         guint n, const gint64 *dims, gboolean wrap, const gint64 *left_out, GTorchImpl *dense,
@@ -377,7 +380,7 @@ change (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *indexed, GTorchImp
 {
   g_auto (Blocks) blocks = { { NULL } };
 
-  /* out-of-range indices are reported even if the tensor is empty */
+  /* blocks_init () reports indices that are out of range, even if the tensor is empty */
   return blocks_init (&blocks, call, lane, indexed, indices, n, dims, wrap, left_out, mode, error)
          && (indexed->numel == 0
              || blocks_run (&blocks, call, lane, dense, mode, strides_of (indexed, dims, n),
@@ -393,7 +396,7 @@ put (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *output, GTorchImpl *c
          && change (call, lane, output, indices, n, dims, wrap, NULL, dense, mode, error);
 }
 
-/* Returns the values, contiguous and of this shape, or one element for all. */
+/* Returns the values as a contiguous tensor of this shape, or as one element for all. */
 static GTorchImpl *
 dense_values (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *values, const gint64 *shape,
               guint n_dims, GError **error)
@@ -481,23 +484,7 @@ gtorch_cuda_index_write (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   g_autoptr (GTorchImpl) dense = NULL;
 
   if (add && call->attrs[1].d != 1)
-    {
-      g_autoptr (GTorchImpl) alpha = gtorch_impl_new_number (call->attrs[1].d);
-      GTorchImpl *inputs[] = { source, alpha };
-      GTorchOpCall mul = {
-        .op = &gtorch_ops[GTORCH_OP_MUL],
-        .inputs = inputs,
-        .n_inputs = 2,
-        .n_outputs = 1,
-        .device = call->device,
-        .compute = source->dtype,
-      };
-
-      dense = gtorch_impl_new (call->device, source->dtype, source->shape, source->n_dims, error);
-      mul.outputs[0] = dense;
-      if (dense == NULL || !gtorch_call_run (&mul, lane, error))
-        return FALSE;
-    }
+    dense = gtorch_index_scale_source (call, lane, error);
   else
     dense = gtorch_cuda_pack (source, source->dtype, lane, error);
   return dense != NULL && write_along_dim (call, lane, dense, add ? ADD : PUT, error);
@@ -531,7 +518,7 @@ gtorch_cuda_take (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return row != NULL && get (call, lane, row, &call->inputs[1], 1, &dim, TRUE, error);
 }
 
-/* Returns the whole output, contiguous, as a copy of the input. */
+/* Returns a contiguous tensor for the whole output, with a copy of the input. */
 static GTorchImpl *
 begin_whole (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -619,7 +606,7 @@ gather_init (GtGather *g, GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *
   return TRUE;
 }
 
-/* Whether a and b have the same sizes in all dimensions but dim. */
+/* Returns whether a and b have the same sizes in all dimensions but dim. */
 static gboolean
 same_lines (const GTorchImpl *a, const GTorchImpl *b, guint dim)
 {
@@ -649,7 +636,7 @@ gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
          && gtorch_cuda_run_sized (&gtorch_kernels_gather, g.element, lane, g.n, &g, error);
 }
 
-/* Returns a view of the part that has as many lines as the index. */
+/* Returns a view of the part that has the index's shape or, with `whole`, the full size along dim. */
 static GTorchImpl *
 lines_of (GTorchImpl *impl, const GTorchImpl *index, guint dim, gboolean whole)
 {
@@ -661,7 +648,7 @@ lines_of (GTorchImpl *impl, const GTorchImpl *index, guint dim, gboolean whole)
   return gtorch_impl_new_view (impl, impl->offset, shape, impl->strides, index->n_dims);
 }
 
-/* Whether all lines have the same indices. */
+/* Returns whether all lines of the index along dim are the same. */
 static gboolean
 is_one_line (const GTorchImpl *index, guint dim)
 {
@@ -673,7 +660,7 @@ is_one_line (const GTorchImpl *index, guint dim)
   return TRUE;
 }
 
-/* Scatters whole blocks by the indices of one line. */
+/* Scatters whole blocks by the indices of one line, which all other lines share. */
 static gboolean
 scatter_blocks (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *src, guint dim, Mode mode,
                 GError **error)
@@ -691,8 +678,8 @@ scatter_blocks (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *src, guint
          && change (call, lane, target, &line, 1, dims, FALSE, NULL, dense, mode, error);
 }
 
-/* Scatters each element as a block; the elements' numbers are the slots that show where several indices
- * name the same element. */
+/* Scatters each element as a block of its own. The slots are the numbers of elements, which show where
+ * several indices name the same element. */
 static gboolean
 scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
                   GTorchImpl *dense, Mode mode, GError **error)
@@ -720,7 +707,7 @@ scatter_numbered (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, G
          && blocks_run (&blocks, call, lane, dense, mode, 1, error);
 }
 
-/* Scatters with only the last of the indices that name each element. */
+/* Scatters, using only the last of the indices that name an element. */
 static gboolean
 scatter_last (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *whole, GtGather *g,
               GError **error)
@@ -745,7 +732,7 @@ scatter_mode (const GTorchOpCall *call)
   return call->attrs[1].i == GTORCH_INDEX_REDUCTION_AMAX ? AMAX : AMIN;
 }
 
-/* Scatters in the widest dtypes, the only ones for which products and extremes have kernels. */
+/* Scatters in a wider dtype, as products and extremes have kernels for the widest dtypes only. */
 static gboolean
 scatter_wide (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GError **error)
 {
@@ -792,7 +779,7 @@ gtorch_cuda_scatter (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (mode <= ADD
       && (raw->n_dims == 0 || raw->shape[dim] == 1
           || (mode == ADD && !is_ordered (mode, output->dtype))))
-    { /* every index names another element, or the order does not matter */
+    { /* every index names another element, or the order is irrelevant */
       values = gtorch_cuda_pack (src, output->dtype, lane, error);
       if (values == NULL
           || (!call->in_place && !gtorch_cuda_copy_here (output, call->inputs[0], lane, error))

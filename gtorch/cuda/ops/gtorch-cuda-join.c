@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Concatenation of tensors on a GPU: many with one kernel. */
+/* Concatenation of tensors on a GPU, of many of them with one kernel. */
 
 #include "config.h"
 
@@ -9,15 +9,15 @@
 #include "gtorch-ops-private.h"
 
 #define PER_BLOCK 1024
-#define LARGE     (1 << 20) /* bytes from which a copy by the driver is as fast */
+#define LARGE     (1 << 20) /* bytes from which on a copy by the driver is as fast */
 
 typedef struct
 {
   GTorchCudaLane *lane;
   gint64 outer, row; /* number of rows, and bytes of a row of the output */
   GtJoin p;
-  GTorchImpl *packed[GT_MAX_JOINED]; /* contiguous inputs, in bytes */
-  gint64 starts[GT_MAX_JOINED], widths[GT_MAX_JOINED];
+  GTorchImpl *packed[GT_MAX_JOINED];                   /* the inputs, made contiguous */
+  gint64 starts[GT_MAX_JOINED], widths[GT_MAX_JOINED]; /* in bytes of a row */
 } Join;
 
 static gboolean
@@ -62,7 +62,8 @@ join_add (Join *join, GTorchImpl *packed, gint64 start, gint64 width, GError **e
   return join->p.n_inputs < GT_MAX_JOINED || join_flush (join, error);
 }
 
-/* Whether a separate copy is as fast: there is one row, or more bytes than the kernel can count. */
+/* Returns whether the input is copied separately: that is as fast if there is one large row, and it is
+ * needed if there are more bytes than the kernel can count. */
 static gboolean
 goes_alone (const Join *join, const GTorchImpl *input, gint64 n_bytes)
 {

@@ -12,7 +12,8 @@
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 
-/* Lets the fake driver perform an operation, as it does not have kernels for all of them. */
+/* Lets the fake driver perform an operation for which it has no kernel. Returns FALSE with any other
+ * driver. */
 static gboolean
 stand_in (GTorchOpCall *call, GTorchCudaLane *lane)
 {
@@ -49,7 +50,8 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   return G_LIKELY (gtorch_call_run (call, lane, &reason)) || fall_back (call, lane, reason, error);
 }
 
-/* Prefixes the operation's name: the driver's errors begin with the function or the kernel. */
+/* Prefixes the error with the operation's name: errors of the driver begin with the function or the
+ * kernel. */
 static G_GNUC_NO_INLINE void
 name_error (const GTorchOpCall *call, GError **error)
 {

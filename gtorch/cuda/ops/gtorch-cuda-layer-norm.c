@@ -10,7 +10,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-#define PART 64 /* rows per partial sum of the gradients of weight and bias, at least */
+#define PART 64 /* the minimum number of rows per partial sum of the gradients of weight and bias */
 
 gboolean
 gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
@@ -22,7 +22,7 @@ gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   gboolean ok = FALSE;
 
   if (call->inputs[0]->numel == 0)
-    { /* rows without elements have NaN as their mean */
+    { /* the mean of rows without elements is NaN */
       const gdouble nan = NAN;
 
       return gtorch_cuda_fill_with (call->outputs[1], GTORCH_DTYPE_FLOAT64, &nan, lane, error)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products by cuBLASLt, where no kernel of our own computes them (gtorch-cuda-multiply.c).
- * Descriptors and the algorithm of each kind of product are cached: to query them takes longer than the
- * product. cuBLASLt's matrices are column-major: c = a b in row-major order is c' = b' a' there. */
+/* Matrix products by cuBLASLt, unless one of GTorch's own kernels computes them (gtorch-cuda-multiply.c).
+ * The descriptors and the algorithm of each kind of product are cached, as querying them takes longer than
+ * a product. cuBLASLt's matrices are column-major: the row-major c = a b is c' = b' a' there. */
 
 #include "config.h"
 
@@ -16,17 +16,17 @@
 #include "cuda/ops/gtorch-cuda-recording-private.h"
 #include "base/gtorch-fork-private.h"
 #include "base/gtorch-hash-private.h"
-#include "dispatch/gtorch-multiply-private.h"
+#include "cuda/ops/gtorch-cuda-matmul-private.h"
 
 #define SONAME        "libcublasLt.so.13"
 #define WORKSPACE     (G_GUINT64_CONSTANT (32) << 20)
-#define N_TIMED       16                              /* algorithms, the most promising ones */
-#define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* larger ones do not help */
-/* The number of calls of a plan after which a recording pays off; multiplied by MORE_CALLS before each
- * retry. */
+#define N_TIMED       16 /* how many of the most promising algorithms are timed */
+#define MAX_ALIGNMENT GTORCH_CUDA_RECORDING_ALIGNMENT /* larger alignments do not help */
+/* The number of calls of a plan after which a recording is worthwhile. It is multiplied by MORE_CALLS for
+ * each further attempt. */
 #define N_CALLS     8
 #define MORE_CALLS  8
-#define N_RECORDING 3 /* number of attempts */
+#define N_RECORDING 3 /* the maximum number of attempts to record a plan */
 
 /* --- the part of cuBLASLt's binary interface that is used --- */
 
@@ -64,7 +64,7 @@ enum
   LT_DESC_EPILOGUE = 7,
   LT_DESC_BIAS_POINTER = 8,
   LT_EPILOGUE_BIAS = 4,
-  LT_EPILOGUE_GRADIENT_B = 512, /* computes the sums of b's columns */
+  LT_EPILOGUE_GRADIENT_B = 512, /* also computes the sums of b's columns */
   LT_PREFERENCE_WORKSPACE = 1,
   LT_PREFERENCE_REDUCTIONS = 3,
   LT_PREFERENCE_ALIGNMENT_A = 5,
@@ -127,7 +127,7 @@ lt_check (gint status, const gchar *what, GError **error)
   return FALSE;
 }
 
-/* Returns cuBLASLt's handle. The lock must be held, and the device's context current. */
+/* Returns the device's cuBLASLt handle. The lock must be held, and the device's context must be current. */
 static gpointer
 get_handle (GTorchDevice *device, GError **error)
 {
@@ -156,30 +156,30 @@ get_handle (GTorchDevice *device, GError **error)
 
 typedef struct
 {
-  gint64 m, n, k; /* in cuBLASLt's order */
+  gint64 m, n, k; /* sizes in cuBLASLt's order */
   gint64 lda, ldb, ldc;
   gint64 batch, a_batch, b_batch, c_batch;
   gint64 compute;
-  gint64 timed; /* uses the fastest of several algorithms, else cuBLASLt's first choice */
+  gint64 timed; /* whether to use the fastest of several algorithms, else cuBLASLt's first choice */
   gint32 device, dtype;
   gint32 transpose_a, transpose_b, epilogue, alignment;
 } Key;
 
-/* The recording of a plan's calls with a given beta. */
+/* The recording of a plan's calls with one value of beta. */
 typedef struct
 {
-  GTorchCudaRecording *recording; /* NULL: cuBLASLt is called */
-  guint n_calls;                  /* calls of cuBLASLt */
-  guint n_tried;                  /* attempts to record */
+  GTorchCudaRecording *recording; /* NULL if cuBLASLt is called */
+  guint n_calls;                  /* number of calls of cuBLASLt */
+  guint n_tried;                  /* number of attempts to record */
 } Replay;
 
 typedef struct
 {
   Key key;
-  gpointer desc, a, b, c; /* NULL: cuBLASLt does not support this */
+  gpointer desc, a, b, c; /* NULL if cuBLASLt does not support the product */
   LtAlgo algo;
   gsize workspace;
-  Replay replays[2]; /* of a product, and of one that is added to c */
+  Replay replays[2]; /* of products with beta 0, and of products with beta 1 */
 } Plan;
 
 static gint
@@ -269,7 +269,8 @@ plan_free (Plan *plan)
   g_free (plan);
 }
 
-/* Makes a plan with the first of the n_found algorithms in found, which has room for n_wanted. */
+/* Makes a plan. Finds up to n_wanted algorithms, which are stored in `found`; the plan uses the first
+ * one. */
 static Plan *
 plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, LtHeuristic *found,
           gint *n_found, GError **error)
@@ -311,8 +312,8 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
   if (result)
     {
       lt.preference_set (preference, LT_PREFERENCE_WORKSPACE, &most, sizeof most);
-      /* cuBLASLt splits even a small k, and would add the partial sums as 16-bit floats: twenty times the
-       * error of one rounding, for no gain in time. */
+      /* Let partial sums be added in float32: cuBLASLt splits even a small k, and adding them as 16-bit
+       * floats has twenty times the error of one rounding, for no gain in time. */
       if (gtorch_dtype_size (key->dtype) == 2)
         lt.preference_set (preference, LT_PREFERENCE_REDUCTIONS, &reductions, sizeof reductions);
       for (i = 0; i < 4; i++)
@@ -336,8 +337,8 @@ plan_new (const Key *key, gpointer handle, gconstpointer bias, gint n_wanted, Lt
 
 /* --- one product, or a batch with constant strides --- */
 
-/* Whether the matrix is row-major (*by_column is FALSE) or column-major (TRUE), with any leading
- * dimension. */
+/* Returns whether the matrix is row-major (*by_column is FALSE) or column-major (TRUE). *stride becomes its
+ * leading dimension. */
 static gboolean
 fits (const GTorchImpl *x, gboolean *by_column, gint64 *stride)
 {
@@ -370,11 +371,11 @@ typedef struct
   gdouble alpha, beta;
   char *a, *b, *c;
   Key key;
-  GTorchStorage *workspace; /* in a capture; made on first use */
+  GTorchStorage *workspace; /* workspace of a captured product; made on first use */
   gboolean has_recorded;
 } Product;
 
-/* Describes the product for our own kernels. */
+/* Returns the parameters of the product for GTorch's own kernels. */
 static GtMultiply
 describe (const Product *p)
 {
@@ -419,8 +420,8 @@ keep_plan (Plan *plan)
   g_clear_pointer (&former, plan_free);
 }
 
-/* Makes an empty plan for an unsupported epilogue that the caller can do without, so that it is not tried
- * again. */
+/* Makes an empty plan if the epilogue is one that the caller can do without, so that it is not tried again;
+ * otherwise returns NULL. */
 static Plan *
 plan_new_impossible (const Key *key)
 {
@@ -433,8 +434,8 @@ plan_new_impossible (const Key *key)
   return plan;
 }
 
-/* Finds or makes a plan; the lock must be held. NULL without an error if algorithms would have to be
- * timed. */
+/* Finds or makes a plan. The lock must be held. Returns NULL, without an error, if algorithms have to be
+ * timed first. */
 static Plan *
 find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error)
 {
@@ -454,7 +455,7 @@ find_plan (const Product *p, gpointer handle, gconstpointer bias, GError **error
   return plan;
 }
 
-/* alpha and beta in every dtype that they can have */
+/* The value of alpha or beta, in any dtype that it can have. */
 typedef union
 {
   gfloat f[2];
@@ -469,7 +470,7 @@ number (const Product *p, gdouble value)
   return is_double ? (Number){ .d = { value } } : (Number){ .f = { value } };
 }
 
-/* Returns the lane's workspace; a graph has its own, which no other work of the lane uses. */
+/* Returns the lane's workspace, or in a capture the product's own, which no other work of the lane uses. */
 static GTorchStorage *
 get_workspace (const Product *p)
 {
@@ -477,7 +478,7 @@ get_workspace (const Product *p)
                                                     : g_atomic_pointer_get (&p->lane->workspace);
 }
 
-/* The memory that a product uses; an address of 0 means none. */
+/* The addresses of the memory that a product uses; 0 means none. */
 enum
 {
   A,
@@ -536,14 +537,14 @@ find_replay (const Product *p, Plan *plan)
 {
   const gboolean is_plain = p->alpha == 1 && (p->beta == 0 || p->beta == 1);
 
-  /* in captures, the library audits the nodes and changes their parameters by pointers */
+  /* products in captures are not replayed, as the library audits their nodes and changes their parameters */
   if (!is_plain || p->key.alignment != GTORCH_CUDA_RECORDING_ALIGNMENT
       || gtorch_cuda_lane_capture (p->lane) != NULL)
     return NULL;
   return &plan->replays[p->beta != 0];
 }
 
-/* Records the call just made, if that pays off; the lock must be held. */
+/* Records the call that was just made. The lock must be held. */
 static void
 record (Product *p, Plan *plan, Replay *replay, gpointer handle)
 {
@@ -555,7 +556,7 @@ record (Product *p, Plan *plan, Replay *replay, gpointer handle)
   replay->recording =
       gtorch_cuda_recording_new (addresses, N_ADDRESSES, call_again, &data, &is_busy);
   if (is_busy)
-    return; /* retry at the next call */
+    return; /* retry after the next call */
   replay->n_tried++;
   replay->n_calls = 0;
   p->has_recorded = replay->recording != NULL;
@@ -591,7 +592,7 @@ multiply (Product *p, Plan *plan, gpointer handle, GError **error)
           g_propagate_error (error, g_steal_pointer (&local));
           return FALSE;
         }
-      /* cuBLASLt may have configured its kernel differently meanwhile */
+      /* The launch failed, perhaps as cuBLASLt has configured its kernel differently meanwhile. */
       g_clear_pointer (&replay->recording, gtorch_cuda_recording_free);
     }
   if (!lt_check (call_library (p, plan, handle, p->lane->handle, addresses), "cublasLtMatmul",
@@ -602,7 +603,7 @@ multiply (Product *p, Plan *plan, gpointer handle, GError **error)
   return TRUE;
 }
 
-/* Logs the recording. The lock must not be held, as a log handler may multiply. */
+/* Logs that the product was recorded. The lock must not be held, as a log handler may multiply. */
 static void
 tell_of_recording (Product *p)
 {
@@ -613,7 +614,8 @@ tell_of_recording (Product *p)
   p->has_recorded = FALSE;
 }
 
-/* Allocates the workspace. The lock must not be held: this may call the application, which may multiply. */
+/* Allocates the workspace. The lock must not be held, as this may call the application, which may
+ * multiply. */
 static gboolean
 need_workspace (Product *p, GError **error)
 {
@@ -631,7 +633,8 @@ need_workspace (Product *p, GError **error)
   return TRUE;
 }
 
-/* Frees all workspaces. The lock must not be held. Products that are not enqueued yet allocate new ones. */
+/* Frees the workspaces of all lanes. The lock must not be held. Products that are enqueued later allocate
+ * new ones. */
 void
 gtorch_cuda_drop_workspaces (GTorchDevice *device)
 {
@@ -656,7 +659,7 @@ typedef struct
 {
   Product *product;
   gpointer handle;
-  Plan *plan; /* not shared with other threads yet */
+  Plan *plan; /* plan that is not shared with other threads yet */
   LtHeuristic found[N_TIMED];
   Replay replays[N_TIMED];
 } Trial;
@@ -680,14 +683,14 @@ attempt (guint which, gpointer data)
     return FALSE;
   g_mutex_lock (&lock);
   while (trial->found[which].workspace > 0 && get_workspace (trial->product) == NULL)
-    { /* the workspace was freed meanwhile */
+    { /* another thread has freed the workspace */
       g_mutex_unlock (&lock);
       if (!need_workspace (trial->product, NULL))
         return FALSE;
       g_mutex_lock (&lock);
     }
   take (trial, which);
-  /* record the first call */
+  /* have the first call recorded */
   trial->plan->replays[0].n_calls = trial->plan->replays[0].n_tried == 0 ? N_CALLS : 0;
   result = multiply (trial->product, trial->plan, trial->handle, NULL);
   g_mutex_unlock (&lock);
@@ -696,8 +699,8 @@ attempt (guint which, gpointer data)
   return result;
 }
 
-/* Times the algorithms and caches the fastest. The lock must not be held. FALSE, without an error, if there
- * is no choice or no memory for it. */
+/* Times the algorithms and caches the fastest one. The lock must not be held. Returns FALSE, without an
+ * error, if nothing can be timed or there is no memory for it. */
 static gboolean
 choose (Product *p, gpointer handle, gconstpointer bias)
 {
@@ -763,7 +766,7 @@ run_product (Product *p, GError **error)
     }
   addresses |= MAX_ALIGNMENT;
   p->key.alignment = addresses & -addresses;
-  /* Timing would add to c several times. */
+  /* Do not time algorithms if the result is added to c, as it would be added several times. */
   p->key.timed = p->beta == 0 && g_atomic_int_get (&p->device->benchmark);
 
   for (;;)
@@ -787,7 +790,8 @@ run_product (Product *p, GError **error)
   return result;
 }
 
-/* Runs batches without constant strides, one dimension at a time. */
+/* Runs a product over the batch dimensions from `dim` on: one call for the last of them, a loop over the
+ * others. */
 static gboolean
 run_batches (Product *p, const GTorchImpl *x, const GTorchImpl *y, const GTorchImpl *z, guint dim,
              GError **error)
@@ -800,7 +804,7 @@ run_batches (Product *p, const GTorchImpl *x, const GTorchImpl *y, const GTorchI
 
   if (dim == n_batch)
     return run_product (p, error);
-  /* cuBLASLt's a is our y */
+  /* cuBLASLt's a is y */
   step_x = (gint) dim + lead_x >= 0 && x->shape[dim + lead_x] > 1 ? x->strides[dim + lead_x] : 0;
   step_y = (gint) dim + lead_y >= 0 && y->shape[dim + lead_y] > 1 ? y->strides[dim + lead_y] : 0;
   step_z = z->strides[dim];
@@ -841,7 +845,7 @@ prepare (GTorchImpl *x, guint dtype, gboolean *by_column, gint64 *stride, GTorch
   return g_steal_pointer (&copy);
 }
 
-/* Multiplies batches. bias: the tensor that the epilogue reads or writes. */
+/* Multiplies batches of matrices. `bias` is the tensor that the epilogue reads or writes. */
 static gboolean
 multiply_batches (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *a, GTorchImpl *b,
                   GTorchImpl *c, gint epilogue, GTorchImpl *bias, gdouble alpha, gdouble beta,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Matrix products by kernels/matmul.cu: all products of integers, and those of floats that are so small
- * that cuBLASLt's call, which costs the host twice a launch, takes longer than the product. */
+/* Matrix products by kernels/matmul.cu: all products of integers, and products of floats that are so small
+ * that the call of cuBLASLt, which costs the host as much as two launches, takes longer than the product. */
 
 #include "config.h"
 
@@ -11,12 +11,12 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-static GTorchCudaKernel kernels[2][GTORCH_N_DTYPES]; /* [1]: for large matrices */
+static GTorchCudaKernel kernels[2][GTORCH_N_DTYPES]; /* [0] for small tiles, [1] for large ones */
 
 #define THREADS    256 /* as in the kernels */
 #define SMALL_TILE 16
 #define LARGE_TILE 64
-#define DEPTH      64 /* depth of a small tile, which is loaded at once */
+#define DEPTH      64 /* depth of a small tile */
 
 static guint64
 tiles_of (gint64 size, guint side)
@@ -30,9 +30,9 @@ n_blocks (const GtMultiply *m, guint side)
   return tiles_of (m->m, side) * tiles_of (m->n, side) * m->batch;
 }
 
-/* Whether our kernel is faster. Thresholds were measured on an H200: up to them it is done sooner than
- * cuBLASLt's kernel in a graph, or hardly later; for vectors and 16-bit floats, for which cuBLASLt's
- * kernels are fast, as long as the saved call makes up for it. */
+/* Returns whether GTorch's kernel is faster. The thresholds were measured on an H200: up to them, the
+ * kernel is done sooner than cuBLASLt's in a graph, or hardly later. For vectors and 16-bit floats, for
+ * which cuBLASLt's kernels are fast, it may be later by as much as the saved call takes. */
 static gboolean
 is_small (const GtMultiply *m, guint dtype, gboolean is_exact, guint n_multiprocessors)
 {
@@ -50,7 +50,7 @@ is_small (const GtMultiply *m, guint dtype, gboolean is_exact, guint n_multiproc
   return m->k <= depth && n_blocks (m, SMALL_TILE) <= blocks;
 }
 
-/* Converts a number for the kernel: an integer of any size is the lower bits of an int64. */
+/* Converts a number for the kernel. An int64 serves for integers of any size, which read its lower bits. */
 static GtNumber
 number (guint dtype, gdouble value)
 {
@@ -90,7 +90,7 @@ gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m
   *done = gtorch_cuda_kernel_run (kernel, &gtorch_cuda_family_matmul, name, lane,
                                   n_blocks (m, side), THREADS, m, &local);
   if (*done || (is_float && g_error_matches (local, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED)))
-    return TRUE; /* without kernels in the build, cuBLASLt computes it */
+    return TRUE; /* if the build has no kernels, cuBLASLt computes the product */
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }

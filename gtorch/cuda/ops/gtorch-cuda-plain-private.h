@@ -11,9 +11,9 @@
 G_BEGIN_DECLS
 
 /* Helpers for the CUDA implementations of structured operations. Operands are packed (made contiguous, in
- * the kernel's dtype), then kernels of kernels/<file>.cu are launched. gtorch_kernels_<name>, for each
- * GT_KERNEL (gt_<name>_…), are in the generated header, and launches check that the parameters have the
- * struct that the kernels take. */
+ * the kernel's dtype), then kernels of kernels/<file>.cu are launched. The generated header has a
+ * gtorch_kernels_<name> for each GT_KERNEL (gt_<name>_…), and launches check at compile time that the
+ * parameters have the struct that the kernels take. */
 #define GTORCH_CUDA_SET(kernels, p)                                                    \
   ({                                                                                   \
     _Static_assert(__builtin_types_compatible_p (__typeof__ (*(p)),                    \
@@ -29,24 +29,25 @@ G_BEGIN_DECLS
 #define gtorch_cuda_run_form(kernels, dtype, form, lane, n, p, error)                             \
   gtorch_cuda_launch_over (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], form, \
                            lane, n, p, error)
-/* Launches gt_<name>_<size> over n elements of so many bytes. */
+/* Launches gt_<name>_<size> over n elements of `size` bytes. */
 #define gtorch_cuda_run_sized(kernels, size, lane, n, p, error)                                \
   gtorch_cuda_launch_over (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_size_suffix (size), NULL, \
                            lane, n, p, error)
-/* Launches gt_<name>_<size> in this many blocks of 256 threads, each of which processes its own part. */
+/* Launches gt_<name>_<size> with `blocks` blocks of 256 threads. */
 #define gtorch_cuda_run_sized_blocks(kernels, size, lane, blocks, p, error)                      \
   gtorch_cuda_launch_blocks (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_size_suffix (size), lane, \
                              blocks, p, error)
-/* Launches gt_<name>_<dtype> in n blocks, or fewer, each of which then processes several elements. */
+/* Launches gt_<name>_<dtype> with a block for each of n elements, or with fewer blocks that have several
+ * each. */
 #define gtorch_cuda_run_blocks(kernels, dtype, lane, n, p, error)                                 \
   gtorch_cuda_launch_each (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], lane, \
                            n, p, error)
-/* Processes whole rows of n elements with the kernels of gtorch-rows.cuh. aligned: all rows' addresses,
- * or'ed. */
+/* Processes whole rows of n elements with the kernels of gtorch-rows.cuh. `aligned` is the bitwise or of
+ * the addresses of all operands. */
 #define gtorch_cuda_run_rows(kernels, dtype, lane, rows, n, aligned, p, error) \
   gtorch_cuda_launch_rows (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, aligned, p, error)
 
-/* Implement these. */
+/* These functions implement the macros. */
 const gchar *gtorch_cuda_size_suffix (gsize size);
 gboolean gtorch_cuda_launch_over (const GTorchCudaKernelSet *set, const gchar *suffix,
                                   const gchar *form, GTorchCudaLane *lane, gint64 n,
@@ -60,27 +61,29 @@ gboolean gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, G
                                   gint64 rows, gint64 n, guintptr aligned, gconstpointer p,
                                   GError **error);
 
-/* Fills in the kernel's parameters other than operands, sizes and strides (gtorch-cuda-multiply.c). *done
- * is FALSE, without an error, if a library is faster; is_exact: float32 must not be rounded first. */
+/* Multiplies by a kernel of GTorch (gtorch-cuda-multiply.c); fills in the parameters other than operands,
+ * sizes and strides. *done becomes FALSE, without an error, if a library is faster. With is_exact, float32
+ * operands must not be rounded first. */
 gboolean gtorch_cuda_multiply_by_kernel (GTorchCudaLane *lane, guint dtype, GtMultiply *m,
                                          gdouble alpha, gdouble beta, gboolean is_exact,
                                          gboolean *done, GError **error);
 
 struct _GTorchIter;
 
-/* Whether the merged layout suits kernels over rows with vectors of this many elements. If so, fills in
- * their parameters, except operands that are numbers in p. sizes: the element size of each operand, in
- * bytes. */
+/* Returns whether the iterator's layout suits kernels over rows with vectors of this many elements. If so,
+ * fills in their parameters, except those of operands that are numbers in p. `sizes` are the operands'
+ * element sizes in bytes. */
 gboolean gtorch_cuda_as_rows (const struct _GTorchIter *iter, const guint *sizes, guint vector,
                               GtRows *p);
 
-/* Pack and unpack as in cpu/gtorch-cpu-pack.h; numbers on the host are copied to the device. */
+/* These functions pack and unpack tensors like those of cpu/gtorch-cpu-pack.h. Numbers on the host are
+ * copied to the device. */
 GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);
 GTorchImpl *gtorch_cuda_pack_output (GTorchImpl *output, guint dtype, GError **error);
 gboolean gtorch_cuda_unpack (GTorchImpl *packed, GTorchImpl *output, GTorchCudaLane *lane,
                              GError **error);
-/* Packs the input of a reduction with the dimensions that are reduced last, and its output: rows of n
- * elements give one each. */
+/* Packs the input of a reduction, with the reduced dimensions moved to the end, and its output: each row of
+ * n elements is reduced to one. */
 gboolean gtorch_cuda_pack_reduction (GTorchOpCall *call, guint dtype, GTorchCudaLane *lane,
                                      GTorchImpl **x, GTorchImpl **y, GTorchRows *rows,
                                      GError **error);
@@ -88,14 +91,10 @@ GTorchImpl *gtorch_cuda_scratch (GTorchCudaLane *lane, gint64 n_bytes, GError **
 gboolean gtorch_cuda_clear (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
 gboolean gtorch_cuda_scale (GTorchImpl *impl, gdouble factor, GTorchCudaLane *lane, GError **error);
 GTorchDevice *gtorch_cuda_lane_device (GTorchCudaLane *lane);
-gboolean gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane,
-                                GError **error);
-gboolean gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value,
-                                GTorchCudaLane *lane, GError **error);
 /* Returns the GtReport where kernels of the lane's device report indices that are out of range; NULL with
  * an error. */
 gpointer gtorch_cuda_report (GTorchCudaLane *lane, GError **error);
-/* Returns GtReport.op: the operation that the program called, and the dimension of the index or -1. */
+/* Returns GtReport.op for the operation that the program called, and the dimension of the index or -1. */
 static inline guint32
 gtorch_cuda_report_op (const GTorchOpCall *call, gint dim)
 {
@@ -104,41 +103,32 @@ gtorch_cuda_report_op (const GTorchOpCall *call, gint dim)
 
 typedef enum
 {
-  GTORCH_CUDA_FOLD_SUM, /* for floats */
+  GTORCH_CUDA_FOLD_SUM, /* has kernels for floats only */
   GTORCH_CUDA_FOLD_PROD,
   GTORCH_CUDA_FOLD_AMAX,
   GTORCH_CUDA_FOLD_AMIN,
 } GTorchCudaFold;
 
-/* Combines the dense blocks (by addition, multiplication, …) in the order of their indices. slots: the
- * int64 numbers of the blocks, of which there are n_slots; blocks with negative ones are skipped. */
+/* Folds the dense blocks into the indexed ones (by addition, multiplication, …) in the order of their
+ * indices. `slots` has the numbers (int64) of the n_slots indexed blocks; negative ones are skipped. */
 gboolean gtorch_cuda_segments_fold (GTorchOpCall *call, GTorchCudaLane *lane,
                                     const GtBlocks *blocks, GTorchCudaFold fold, guint dtype,
                                     GTorchImpl *slots, gint64 n_slots, GError **error);
-/* Sorts one line of keys in ascending order, stably; *at gets their former positions, int64. sorted: NULL
- * or the keys. */
+/* Sorts one line of keys in ascending order, stably. *at becomes their positions before sorting (int64),
+ * and *sorted, unless `sorted` is NULL, the sorted keys. */
 gboolean gtorch_cuda_sort_line (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *keys,
                                 GTorchImpl **sorted, GTorchImpl **at, GError **error);
-/* Sorts the numbers of blocks; *at gets their former positions. The keys are int32 or, if *wide, int64. */
+/* Sorts the numbers of blocks. *at becomes their positions before sorting; the sorted *keys are int32 or,
+ * if *wide, int64. */
 gboolean gtorch_cuda_sort_slots (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *slots,
                                  gint64 n_slots, GTorchImpl **keys, GTorchImpl **at, gboolean *wide,
                                  GError **error);
-/* Values that a shape depends on. Shape functions call these; their work is noted, and their errors are
- * named, as the operation itself. */
-
-/* Computes, for bincount, the largest value plus 1, and how far the smallest is below 0. */
-gboolean gtorch_cuda_bounds (GTorchOpCall *call, GTorchImpl *self, gint64 bounds[2],
-                             GError **error);
-/* Counts the elements that are not zero. */
-gboolean gtorch_cuda_count_true (GTorchOpCall *call, GTorchImpl *self, gint64 *count,
-                                 GError **error);
-/* Makes the outputs of unique, with their contents. */
-gboolean gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error);
 
 typedef gboolean (*GTorchCudaEarlyFunc) (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data,
                                          GError **error);
 
-/* Calls func on behalf of a shape function, and notes its work and names its errors as the operation's. */
+/* Calls func on behalf of a query. Notes its work and names its errors as those of the
+ * operation. */
 gboolean gtorch_cuda_run_early (GTorchOpCall *call, GTorchCudaEarlyFunc func, gpointer data,
                                 GError **error);
 

@@ -15,6 +15,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 #include "base/gtorch-fork-private.h"
 
 #define THREADS    256
@@ -24,7 +25,8 @@ static GMutex lock;
 GTORCH_FORK_LOCK (lock);
 static GHashTable *kernels; /* GTorchCudaKernel by name, of all families */
 
-/* Finds a kernel by name. Kernels are few and never freed; frequently used ones are static elsewhere. */
+/* Finds a kernel by name. There are few kernels, which are never freed; the most frequent ones are found
+ * without this function. */
 static GTorchCudaKernel *
 find (GTorchCudaFamily *family, const gchar *name, GError **error)
 {
@@ -144,7 +146,7 @@ gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **
   gdouble number[2];
 
   if (impl->storage->device != device)
-    { /* a number, or a tensor without dimensions, on the host */
+    { /* the tensor is a number, or has no dimensions, and is on the host */
       copy = gtorch_impl_new (device, dtype, impl->shape, impl->n_dims, error);
       if (copy == NULL || !gtorch_impl_sync (impl, error))
         return NULL;

@@ -24,7 +24,8 @@ enum
   N_FORMS
 };
 
-#define DIVIDED_UP(n, d) (((n) + (d) -1) / (d)) /* d must be constant, to avoid a division */
+/* d must be a constant, so that no division is needed */
+#define DIVIDED_UP(n, d) (((n) + (d) -1) / (d))
 
 G_STATIC_ASSERT (N_FORMS == GTORCH_CUDA_N_LOOP_FORMS);
 
@@ -91,7 +92,7 @@ gtorch_cuda_as_rows (const GTorchIter *iter, const guint *sizes, guint vector, G
   return TRUE;
 }
 
-/* Launches the kernel for fewer than 2^31 elements at a time. */
+/* Launches the kernel for any strides, with fewer than 2^31 elements at a time. */
 static gboolean
 launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GTorchIter *iter,
                 GtStrided *p, GError **error)
@@ -143,7 +144,7 @@ fill_in_attrs (const GTorchOpCall *call, GtContiguous *p)
   p->numbers = 0;
   for (i = 0; i < call->op->n_attrs; i++)
     p->attrs[i].i = call->attrs[i].i;
-  /* these operations have only numbers as attributes, which are integers if the dtype is */
+  /* The attributes of these operations are numbers, which are integers if the dtype is one of integers. */
   if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
       && gtorch_dtype_kind (call->compute) == GTORCH_KIND_INT)
     for (i = 0; i < call->op->n_attrs; i++)

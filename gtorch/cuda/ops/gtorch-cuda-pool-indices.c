@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Elements of images by index: the gradients of max pooling. */
+/* Placing and taking elements of images by index, for the gradients of max pooling. */
 
 #include "config.h"
 

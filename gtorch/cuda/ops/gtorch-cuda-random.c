@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Random numbers on GPUs: for one seed, they are the same as on the CPU. */
+/* Random numbers on GPUs. For a given seed, they are the same as on the CPU. */
 
 #include "config.h"
 
@@ -17,18 +17,20 @@
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS 256
-#define UNROLL  4 /* blocks of Philox that a thread computes, except for dropout */
-/* table look-up of normal numbers; the table's halves are 65536 bytes apart */
+#define UNROLL  4 /* number of blocks of Philox that a thread computes, except for dropout */
+/* The dimensions of the kernels that look up normal numbers in a table, whose halves are 65536 bytes
+ * apart. */
 #define NORMAL_THREADS 512
-#define NORMAL_ROW     (4 * NORMAL_THREADS) /* elements */
+#define NORMAL_ROW     (4 * NORMAL_THREADS) /* number of elements */
 #define TABLE_BYTES    (65536 + 8192)
-#define MAX_THREADS    (1 << 19) /* of a draw: each draws several elements if necessary */
+/* the maximum number of threads of a draw; each draws several elements if necessary */
+#define MAX_THREADS (1 << 19)
 
 typedef enum
 {
   UNIFORM,
   NORMAL,
-  NORMAL_AFFINE, /* with any mean or deviation, where the table is used */
+  NORMAL_AFFINE, /* with any mean and deviation, for the kernels with a table */
   EXPONENTIAL,
   INTEGERS,
   BERNOULLI,
@@ -40,8 +42,8 @@ typedef enum
 
 static GTorchCudaKernel kernels[N_FORMS][GTORCH_N_DTYPES];
 
-/* Computes what the seed and the call's number contribute to the rounds: the first round is complete except
- * for the block number. */
+/* Computes what the seed and the call's number contribute to the rounds of Philox: the first round is
+ * complete except for the block number. */
 void
 gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
 {
@@ -61,8 +63,8 @@ gtorch_cuda_random_keys (GtRandom *p, guint64 seed, guint64 counter)
   p->keys[0][1] ^= (guint32) low;
 }
 
-/* Launches the table kernel with more blocks than are resident at once: multiprocessors that finish early
- * take another one. */
+/* Launches a kernel with a table, with more blocks than are resident at once: multiprocessors that finish
+ * early take another block. */
 static gboolean
 run_normal (GTorchDevice *device, GTorchCudaLane *lane, Form form, guint dtype, const gchar *name,
             GtRandom *p, GError **error)
@@ -155,7 +157,7 @@ fill (GTorchOpCall *call, GTorchCudaLane *lane, Form form, gdouble scale, gdoubl
   return run (call, lane, form, &p, NULL, error);
 }
 
-/* Returns the limit for p in terms of uniform float32 numbers: k / 2^24 is below p if k is below the
+/* Returns the limit for p in units of uniform float32 numbers: k / 2^24 is below p if k is below the
  * limit. */
 static guint
 limit_of (gdouble p)
@@ -260,7 +262,7 @@ gtorch_cuda_dropout_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 
 /* --- indices, by sorting random keys --- */
 
-/* Launches kernels whose parameters begin with a GtRandom, which replays change. */
+/* Launches a kernel whose parameters contain a GtRandom, which replays of a graph change. */
 #define run_draw(call, lane, kernels, dtype, threads, p, error)    \
   (gtorch_cuda_run (kernels, dtype, lane, threads, p, error)       \
    && gtorch_cuda_note_random (lane, (call)->counter, sizeof *(p), \
@@ -288,7 +290,7 @@ gtorch_cuda_randperm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
          && gtorch_cuda_copy_here (output, at, lane, error);
 }
 
-/* Draws with replacement: finds where the running sums of the weights first exceed random numbers. */
+/* Draws with replacement: finds where the running sums of the weights first exceed a random number. */
 static gboolean
 draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const GtRandom *random,
             GError **error)
@@ -322,8 +324,8 @@ draw_again (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const
                    (p.n + 1) / 2, &p, error);
 }
 
-/* Draws without replacement: the indices whose exponential clocks with these rates ring first (Efraimidis
- * and Spirakis, 2006). */
+/* Draws without replacement: takes the indices with the earliest events of exponential processes with these
+ * rates (Efraimidis and Spirakis, 2006). */
 static gboolean
 draw_once (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *weights, const GtRandom *random,
            GError **error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Reads elements on the host. Small amounts are copied to pinned memory first, since the driver is slow
- * with pageable memory. */
+/* Reads elements to the host. Small amounts are first copied to pinned memory, as the driver is slow with
+ * pageable memory. */
 
 #include "config.h"
 
@@ -12,8 +12,8 @@
 
 #define BOUNCE 4096 /* bytes */
 
-/* Takes the lane's bounce buffer, which is only an optimisation; NULL while another thread has it, or if
- * there is none. */
+/* Takes the lane's bounce buffer, which is only an optimisation; returns NULL while another thread has it,
+ * or if it cannot be allocated. */
 static gpointer
 take_bounce (GTorchCudaLane *lane)
 {

@@ -3,10 +3,10 @@
 
 /* Recordings of library calls. A call of cuBLASLt takes two to four times as long as the launches in it:
  * the library evaluates its descriptors each time and encodes them for the device. All of that depends on
- * the shapes only; just the addresses of the matrices vary. So the call is captured a few times, with
- * different addresses each time; where its kernels' parameters differ by exactly the difference of an
- * address, that address is written for later launches. Where they differ in any other way, or could refer
- * to memory of the library's, no recording is made. */
+ * the shapes only; just the addresses of the matrices vary. The call is therefore captured a few times,
+ * with different addresses each time. Where the parameters of its kernels differ by exactly the difference
+ * of an address, later launches write that address. Where they differ in any other way, or could refer to
+ * memory of the library, no recording is made. */
 
 #include "config.h"
 
@@ -19,10 +19,11 @@
 
 #define N_SAMPLES  3
 #define MAX_NODES  4
-#define MAX_BYTES  4096 /* of a kernel's parameters */
+#define MAX_BYTES  4096 /* the maximum size of a kernel's parameters */
 #define MAX_PLACES 64
 
-/* Attributes that a launch must repeat. Others of a node are only hints, or belong to the stream. */
+/* The attributes that a launch must repeat. The other attributes of a node are only hints, or belong to the
+ * stream. */
 static const CUlaunchAttributeID attributes[] = {
   CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
@@ -31,18 +32,18 @@ static const CUlaunchAttributeID attributes[] = {
 
 typedef struct
 {
-  guint offset;  /* where the parameters contain an address */
-  guint which;   /* index of the given address */
-  guint64 ahead; /* distance in bytes from the given address */
+  guint offset;  /* the address's offset in the parameters */
+  guint which;   /* index of the caller's address */
+  guint64 ahead; /* distance in bytes from the caller's address */
 } Place;
 
-/* A launch without its parameters; compared byte by byte. */
+/* A launch without its parameters. It is compared byte by byte. */
 typedef struct
 {
   CUfunction function;
-  CUlaunchConfig config; /* without stream and attributes, but with their number */
+  CUlaunchConfig config; /* without stream and attributes, but with the number of attributes */
   CUlaunchAttribute attributes[G_N_ELEMENTS (attributes)];
-  gsize n_bytes; /* of the parameters */
+  gsize n_bytes; /* size of the parameters */
 } Kernel;
 
 typedef struct
@@ -80,7 +81,7 @@ read_attributes (CUgraphNode node, Kernel *result)
   CUlaunchAttributeValue value = none;
   guint i;
 
-  /* this attribute contains addresses */
+  /* A node with this attribute is not recorded, as the attribute contains an address. */
   if (gtorch_cuda.cuGraphKernelNodeGetAttribute (node, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
                                                  &value)
           != CUDA_SUCCESS
@@ -135,7 +136,7 @@ read_node (CUgraphNode node, Node *result)
   return read_attributes (node, &result->kernel);
 }
 
-/* Reads a graph whose kernels form a chain. */
+/* Reads a graph; returns FALSE unless it is a chain of kernels. */
 static gboolean
 read_graph (CUgraph graph, Sample *sample)
 {
@@ -148,7 +149,8 @@ read_graph (CUgraph graph, Sample *sample)
   for (i = 0; i < n; i++)
     {
       CUgraphNode before[2] = { NULL };
-      CUgraphEdgeData edges[2]; /* programmatic dependencies (early starts) may be dropped */
+      /* ignored: a programmatic dependency (early start) may be dropped */
+      CUgraphEdgeData edges[2];
 
       n_before = G_N_ELEMENTS (before);
       if (gtorch_cuda.cuGraphNodeGetDependencies (nodes[i], before, edges, &n_before)
@@ -190,8 +192,8 @@ word_at (const Node *node, gsize offset)
   return word;
 }
 
-/* Whether a word could be an address. Memory other than the given is the library's, which may reuse it at
- * any time. */
+/* Returns whether a word could be an address. Memory other than the caller's is the library's, which may
+ * reuse it at any time. */
 static gboolean
 may_be_memory (guint64 word)
 {
@@ -227,7 +229,8 @@ find_place (Sample *const *samples, guint node, guint offset,
   return FALSE;
 }
 
-/* Finds the addresses in the parameters of one node, comparing all samples. */
+/* Finds the addresses in the parameters of a node by comparing all samples. Returns FALSE if the parameters
+ * differ in any other way or may contain other addresses. */
 static gboolean
 find_places (Sample *const *samples, guint node,
              const guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n, Place *places,
@@ -285,7 +288,8 @@ compare (Sample *const *samples, const guint64 (*addresses)[GTORCH_CUDA_RECORDIN
   return self;
 }
 
-/* Chooses addresses other than the program's, near and far, each with a different distance. */
+/* Chooses the addresses for the other samples, near the caller's and far from them, each at a different
+ * distance. */
 static void
 vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
 {
@@ -307,15 +311,15 @@ vary (guint64 (*addresses)[GTORCH_CUDA_RECORDING_MAX], guint n)
 
 /* --- exclusion of recordings and context waits --- */
 
-/* A thread must not wait for a context in which anything is captured: the wait fails and invalidates the
- * capture. The program knows of its own captures, but not of these. */
+/* A thread must not wait for a context in which anything is being captured: the wait fails and invalidates
+ * the capture. Other captures are known to the threads that wait, but not those of recordings. */
 static GMutex turn_lock;
 GTORCH_FORK_LOCK (turn_lock);
 static GCond turn;
 static guint n_recording, n_waiting;
 
-/* Begins a recording, or fails at once if a thread waits for the context: recordings do not block, as their
- * callers hold locks. */
+/* Begins a recording, or returns FALSE at once if a thread waits for the context: recordings do not block,
+ * as their callers hold locks. */
 static gboolean
 begin_recording (void)
 {
@@ -398,7 +402,7 @@ gtorch_cuda_recording_new (const guint64 *addresses, guint n, GTorchCudaEnqueue 
   *is_busy = !begin_recording ();
   if (*is_busy)
     return NULL;
-  /* the program may capture elsewhere, unknown to the library */
+  /* The program may be in a capture elsewhere, which would forbid some calls. */
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);
   self = record (addresses, n, enqueue, data);
   gtorch_cuda.cuThreadExchangeStreamCaptureMode (&mode);

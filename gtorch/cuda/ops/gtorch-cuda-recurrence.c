@@ -8,7 +8,7 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
-/* Uses one thread per line: this only serves gradients of gradients of products. */
+/* Computes recurrences with one thread per line, as they only serve gradients of gradients of products. */
 gboolean
 gtorch_cuda_recurrence (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {

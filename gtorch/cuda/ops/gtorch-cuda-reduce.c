@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Brings a reduction into the form [outer, n, inner] and launches its kernels. */
+/* Reductions: views the input as [outer, n, inner], and launches the kernels. */
 
 #include "config.h"
 
@@ -10,10 +10,11 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
 #define THREADS    256
-#define SHORT_ROW  1024  /* elements that one warp reduces */
+#define SHORT_ROW  1024  /* the maximum elements of a row that one warp reduces */
 #define PART       16384 /* minimum elements of a row per block */
 #define MAX_SPLITS 2048
 #define AT_ONCE    6 /* resident blocks per multiprocessor: with more, a few would run last */
@@ -48,7 +49,8 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
   return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
 }
 
-/* Whether the input is contiguous and the reduced dimensions are adjacent. */
+/* Returns whether the input is contiguous and the reduced dimensions are adjacent. Fills in the sizes in
+ * p. */
 static gboolean
 as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
 {
@@ -78,7 +80,7 @@ choose_splits (const GtReduce *p, GTorchDevice *device)
   guint64 blocks = is_rows ? p->outer : p->outer * ((p->inner + 31) / 32);
   guint64 most = is_rows ? (p->n + PART - 1) / PART : (p->n + 255) / 256;
 
-  /* blocks of columns are small: rather use more of them */
+  /* blocks of columns are small, so rather have more of them */
   if (!is_rows)
     wanted += blocks - 1;
   return CLAMP (wanted / MAX (blocks, 1), 1, CLAMP (most, 1, MAX_SPLITS));

@@ -13,13 +13,16 @@
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 #define THREADS   256
-#define SHORT_ROW 2048 /* bytes of a row that one warp scans */
+#define SHORT_ROW 2048 /* the maximum bytes of a row that one warp scans */
 
-#define EVERYWHERE_SHARED (48 * 1024) /* bytes of shared memory that need no attribute */
+/* bytes of shared memory that kernels can use without an attribute */
+#define EVERYWHERE_SHARED (48 * 1024)
 
-/* Forms of kernels: ROWS and COLUMNS for any operands, the others for operands that suit vectors. */
+/* The forms of kernels: SHORT_ROWS, ROWS and COLUMNS for any operands, the others for operands that suit
+ * vectors. */
 enum
 {
   SHORT_ROWS,
@@ -37,7 +40,7 @@ static const struct
 {
   const gchar *name;
   guint shared; /* bytes of dynamic shared memory */
-  guint most;   /* blocks for each multiprocessor; 0: one for each line or tile */
+  guint most;   /* maximum number of blocks for each multiprocessor; 0: one for each line or tile */
   guint threads;
 } forms[] = {
   [SHORT_ROWS] = { "short_rows", 0, 0, THREADS },
@@ -48,7 +51,7 @@ static const struct
                   THREADS + 64 },
   [COLUMNS] = { "columns", 0, 0, THREADS },
   [COLUMNS_AHEAD] = { "columns_ahead", 0, 3, THREADS },
-  /* the ring, and two buffers of column totals */
+  /* shared memory for the ring, and for two buffers of column totals */
   [COLUMNS_RING] = { "columns_ring", (GT_SCAN_RING * 16 + 64) * GT_SCAN_COLUMN_THREADS, 1,
                      GT_SCAN_COLUMN_THREADS },
 };
@@ -107,15 +110,15 @@ launch (Kind kind, guint form, guint dtype, GTorchCudaDevice *device, GTorchCuda
   return gtorch_cuda_kernel_launch (kernel, lane, &launch, p, error);
 }
 
-/* Whether a block's shared memory, with a reserve for static variables, fits on the device. */
+/* Returns whether the device has a block's shared memory, with a reserve for static variables. */
 static gboolean
 fits (guint form, GTorchCudaDevice *device)
 {
   return forms[form].shared + 1024 <= device->info.max_shared_memory;
 }
 
-/* Chooses the form for vectors of v elements; those that prefetch are chosen where lines or tiles are long
- * enough. */
+/* Chooses the form for vectors of v elements: one that prefetches where `streams` allows it and lines or
+ * tiles are long enough. */
 static guint
 choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
 {
@@ -141,7 +144,7 @@ choose (const GtScan *p, gboolean streams, guint v, GTorchCudaDevice *device)
   strips = p->outer * ((p->inner + 32 * v - 1) / (32 * v));
   waves = (strips + multis - 1) / multis;
   full = waves * multis * 32 * v;
-  /* A few multiprocessors that are always busy are as fast as all of them with the other form. */
+  /* With this form, a few multiprocessors that are always busy are as fast as all of them with COLUMNS. */
   return tiles * waves >= 16 && 4 * p->n >= 3 * tiles * tile
                  && (waves == 1 ? 5 * p->outer * p->inner >= 2 * full
                                 : 4 * p->outer * p->inner >= 3 * full)
@@ -187,7 +190,7 @@ scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLan
     p->group *= 2;
   p->groups = (p->tiles + p->group - 1) / p->group;
   if (p->tiles > 1 && form != COLUMNS_RING && lines < 16 * multis && lines * p->tiles < G_MAXINT32)
-    { /* too few lines for a block each */
+    { /* there are too few lines to give a block to each: assign tiles */
       slots = p->outer * (p->tiles + p->groups) * p->inner;
       n_bytes = slots * accumulator * 2 + 16;
       state = gtorch_impl_new (GTORCH_DEVICE (device), GTORCH_DTYPE_UINT8, &n_bytes, 1, error);
@@ -208,12 +211,12 @@ scan (GtScan *p, Kind kind, guint dtype, GTorchCudaDevice *device, GTorchCudaLan
     }
   else if (form == ROWS && p->tiles == 1)
     threads = MAX (gtorch_cuda_power_of_two ((p->n * THREADS + tile - 1) / tile, THREADS), 32);
-  if (forms[form].most > 0) /* as many blocks as can be resident */
+  if (forms[form].most > 0) /* launch as many blocks as can be resident */
     lines = MIN (lines, forms[form].most * multis);
   return launch (kind, form, dtype, device, lane, lines, threads, p, error);
 }
 
-/* Whether there are kernels that read and write the dtype. */
+/* Returns whether there are kernels that read and write the dtype. */
 static gboolean
 has_kernel (guint dtype)
 {
@@ -229,7 +232,7 @@ has_kernel (guint dtype)
     }
 }
 
-/* Scans x, which is ready, along the wanted dimension into the output; p has the other parameters. */
+/* Scans x, which must be packed, along the call's dimension into the output. p has the other parameters. */
 static gboolean
 run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl *x, GError **error)
 {
@@ -246,7 +249,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl 
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
                          _ ("dim %u has %" G_GUINT64_FORMAT
-                            " elements: on a GPU there may be %u of them"),
+                            " elements: on a GPU there may be at most %u"),
                          dim, (guint64) p->n, G_MAXUINT32);
       return FALSE;
     }
@@ -335,8 +338,8 @@ gtorch_cuda_logcumsumexp (GTorchOpCall *call, GTorchCudaLane *lane, GError **err
   return x != NULL && run (call, lane, LOG_SUM, &p, x, error);
 }
 
-/* Scans exponentials with the first input's numbers as factors: one of the other inputs is an operand of
- * the sums, the other one converts the results. */
+/* Scans exponentials with the first input's numbers as factors. Of the other two inputs, one is an operand
+ * of the sums, and the other one converts the results. */
 static gboolean
 log_sums (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GError **error)
 {
@@ -372,7 +375,8 @@ gtorch_cuda_logcumsumexp_tangent (GTorchOpCall *call, GTorchCudaLane *lane, GErr
 
 /* --- gradients --- */
 
-/* Runs a kernel over lines along the dimensions in mask: from x, and g if it is not NULL, to the output. */
+/* Runs a kernel over the lines of x, and of g unless it is NULL, along the dimensions in mask, into the
+ * output. */
 static gboolean
 lines (GTorchOpCall *call, GTorchCudaLane *lane, guint64 mask, GTorchImpl *g, GTorchImpl *x,
        GError **error)

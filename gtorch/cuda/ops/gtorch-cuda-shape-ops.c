@@ -14,27 +14,23 @@
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 /* --- copies through views --- */
 
 gboolean
 gtorch_cuda_flip (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) mirrored = NULL;
-  guint64 mask = 0;
 
-  if (self->numel == 0)
+  if (call->outputs[0]->numel == 0)
     return TRUE;
-  if (call->attrs[0].list.n > 0)
-    gtorch_normalize_dims ("flip", call->attrs[0].list.data, call->attrs[0].list.n, self->n_dims,
-                           &mask, NULL);
-  mirrored = gtorch_impl_new_mirrored (self, mask);
+  mirrored = gtorch_flip_view (call);
   return gtorch_cuda_copy_here (call->outputs[0], mirrored, lane, error);
 }
 
-/* Fills the output with zeros, and makes the view of it that the forward operation would make, to receive
- * the gradient. */
+/* Fills the output with zeros, and makes the view of it that the forward operation would make. Copies the
+ * gradient to the view, or if `shown` is not NULL returns the view there. */
 static gboolean
 fill_view (GTorchOpCall *call, GTorchCudaLane *lane, guint op,
            gboolean (*shape) (GTorchOpCall *, GError **), const GTorchAttr *attrs,
@@ -89,50 +85,20 @@ gtorch_cuda_diag_embed (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
                     error);
 }
 
-/* Windows may overlap: add one position of all windows after the other. */
 gboolean
 gtorch_cuda_unfold_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  GTorchImpl *source = call->inputs[0];
   g_autoptr (GTorchImpl) view = NULL;
-  guint last;
-  gint64 i;
 
-  if (!fill_view (call, lane, GTORCH_OP_UNFOLD, gtorch_shape_unfold, call->attrs + 1, &view, error))
-    return FALSE;
-  last = view->n_dims - 1;
-  for (i = 0; i < view->shape[last]; i++)
-    {
-      g_autoptr (GTorchImpl) to =
-          gtorch_impl_new_view (view, view->offset + i * view->strides[last], view->shape,
-                                view->strides, last);
-      g_autoptr (GTorchImpl) from =
-          gtorch_impl_new_view (source, source->offset + i * source->strides[last], source->shape,
-                                source->strides, last);
-      GTorchImpl *inputs[] = { to, from };
-      const GTorchAttr attrs[] = { { .d = 1.0 } };
-      GTorchOpCall add = {
-        .op = &gtorch_ops[GTORCH_OP_ADD],
-        .inputs = inputs,
-        .n_inputs = 2,
-        .attrs = attrs,
-        .outputs = { to },
-        .n_outputs = 1,
-        .in_place = TRUE,
-        .device = call->device,
-        .compute = to->dtype,
-      };
-
-      if (!gtorch_call_run (&add, lane, error))
-        return FALSE;
-    }
-  return TRUE;
+  return fill_view (call, lane, GTORCH_OP_UNFOLD, gtorch_shape_unfold, call->attrs + 1, &view,
+                    error)
+         && gtorch_unfold_add_windows (call, lane, view, error);
 }
 
 /* --- where --- */
 
-/* Whether all tensors are contiguous, of one shape and aligned for vectors, except for choices of one
- * element, which set bits in *single. */
+/* Returns whether all tensors are contiguous, of one shape and aligned for vectors. The two choices may
+ * also have one element, which sets their bits in *single. */
 static gboolean
 all_flat (GTorchImpl *const *impls, guint n, guint32 *single)
 {
@@ -373,7 +339,8 @@ gtorch_cuda_triangle_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError *
 
 #define PART 4096
 
-/* Counts the true elements; *sums gets the counts before each part, unless it is NULL. */
+/* Counts the true elements. Unless they are NULL, *count becomes their number, and *sums the numbers before
+ * each part. */
 static gboolean
 count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 *count,
              GError **error)
@@ -398,30 +365,19 @@ count_flags (GTorchCudaLane *lane, GTorchImpl *flags, GTorchImpl **sums, gint64 
   return TRUE;
 }
 
-typedef struct
-{
-  GTorchImpl *self;
-  gint64 count;
-} Count;
-
 static gboolean
 count_true (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
 {
-  Count *count = data;
-  g_autoptr (GTorchImpl) flags = gtorch_cuda_pack (count->self, GTORCH_DTYPE_BOOL, lane, error);
+  g_autoptr (GTorchImpl) flags = gtorch_cuda_pack (call->inputs[0], GTORCH_DTYPE_BOOL, lane, error);
 
-  return flags != NULL && count_flags (lane, flags, NULL, &count->count, error);
+  return flags != NULL && count_flags (lane, flags, NULL, data, error);
 }
 
+/* Counts the elements that are not zero. */
 gboolean
-gtorch_cuda_count_true (GTorchOpCall *call, GTorchImpl *self, gint64 *count, GError **error)
+gtorch_cuda_query_nonzero (GTorchOpCall *call, gint64 *answers, GError **error)
 {
-  Count result = { self };
-
-  if (!gtorch_cuda_run_early (call, count_true, &result, error))
-    return FALSE;
-  *count = result.count;
-  return TRUE;
+  return gtorch_cuda_run_early (call, count_true, answers, error);
 }
 
 gboolean

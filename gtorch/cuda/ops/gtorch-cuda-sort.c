@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* sort, topk and kthvalue: lines are made contiguous, then sorted by the kernels that suit their length.
- * Also unique and searchsorted. */
+/* sort, topk and kthvalue: lines are made contiguous, then sorted by kernels that suit their length. Also
+ * unique and searchsorted. */
 
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-kernel-params.h"
 
-#define CHUNK 4096 /* elements per block of select_mark and unique_count */
+#define CHUNK 4096 /* number of elements per block of select_mark and unique_count */
 
 enum
 {
@@ -112,7 +112,7 @@ multiprocessors (const Order *o)
   return GTORCH_CUDA_DEVICE (o->device)->n_multiprocessors;
 }
 
-/* Computes the number of blocks along a line and of lines at a time. */
+/* Computes the number of blocks along a line, and of lines at a time. */
 static void
 choose_grid (const Order *o, const GtOrder *p, guint64 per_block, guint64 *across, guint64 *down)
 {
@@ -120,13 +120,14 @@ choose_grid (const Order *o, const GtOrder *p, guint64 per_block, guint64 *acros
   *across = CLAMP (8 * multiprocessors (o) / *down, 1, (p->n + per_block - 1) / per_block);
 }
 
-/* Sorts lines longer than a block can sort. Without outputs, keys and positions are left in *keys and *at. */
+/* Sorts lines that are longer than a block can sort. If p has no outputs, *keys and *at become the sorted
+ * keys and their positions. */
 static gboolean
 sort_long (const Order *o, GtOrder p, GTorchImpl **keys, GTorchImpl **at, GError **error)
 {
   static const guint items[] = { 16, 16, 16, 12 };
   guint64 tile = 384 * items[o->size_index], n = p.lines * p.n, across, down;
-  g_auto (Several) spare = { { NULL } }; /* keys and positions, double-buffered */
+  g_auto (Several) spare = { { NULL } }; /* buffers for keys and positions: two of each */
   g_autoptr (GTorchImpl) histograms = NULL;
   g_autoptr (GTorchImpl) states = NULL;
   gpointer values = p.values;
@@ -197,8 +198,8 @@ sort_lines (const Order *o, GtOrder *p, GError **error)
   return sort_long (o, *p, NULL, NULL, error);
 }
 
-/* Selects the first k: finds the k-th key digit by digit, then takes the elements before it and as many
- * equal ones as needed. */
+/* Selects the first k elements of each line: finds the k-th key digit by digit, then takes the elements
+ * before it and as many equal ones as needed. */
 static gboolean
 select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
 {
@@ -251,7 +252,7 @@ select_first (const Order *o, GtOrder *p, gboolean only_kth, GError **error)
   return sort_lines (o, p, error);
 }
 
-/* Orders each line and returns its elements from skip to k; k 0: to the end. */
+/* Orders each line and stores its elements from skip to k, or to the end if k is 0. */
 static gboolean
 order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint64 skip,
        gboolean descending, GError **error)
@@ -328,7 +329,8 @@ gtorch_cuda_order (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
 /* --- unique elements --- */
 
-/* Computes everything within the shape function, which needs the number of unique elements. */
+/* Computes the outputs of unique. The shape function calls this, as it needs the number of unique
+ * elements. */
 static gboolean
 find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **error)
 {
@@ -392,8 +394,9 @@ find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
                                     &u, error);
 }
 
+/* Makes the outputs, with their contents. */
 gboolean
-gtorch_cuda_unique_outputs (GTorchOpCall *call, GError **error)
+gtorch_cuda_query_unique (GTorchOpCall *call, gint64 *answers, GError **error)
 {
   return gtorch_cuda_run_early (call, find_unique, NULL, error);
 }

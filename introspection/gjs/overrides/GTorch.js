@@ -9,9 +9,9 @@
 
 /* exported _init */
 
-const {Gio} = imports.gi;
+const {Gio, GObject} = imports.gi;
 const System = imports.system;
-const {operations} = imports.overrides._gtorch_ops;
+const {operations, spaces} = imports.overrides._gtorch_ops;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
 const {classes, owners} = imports.overrides._gtorch_calls_table;
@@ -204,9 +204,10 @@ function* partsOf(value) {
         for (let i = 0; i < value.get_n_items(); i++)
             yield value.get_item(i);
     }
-    for (const {value: part, enumerable} of Object.values(Object.getOwnPropertyDescriptors(value))) {
-        if (enumerable)
-            yield part;
+    const parts = Object.getOwnPropertyDescriptors(value);
+    for (const key of Reflect.ownKeys(parts)) {
+        if (parts[key].enumerable)
+            yield parts[key].value;
     }
 }
 
@@ -267,6 +268,24 @@ function normal(mean, std, ...rest) {
     if (std === undefined || size === undefined)
         throw new TypeError('normal: a mean, a std and a size are wanted, or tensors of means or stds');
     return GTorch.empty(size, where).normal_(mean, std, {generator});
+}
+
+// Wraps clamp(), one of whose bounds may be null or left out.
+function bounded(name, clamp) {
+    const ends = [-Infinity, Infinity];
+    const func = function (...given) {
+        let values = given;
+        if (convert.isOptions(given.at(-1))) {
+            const more = Object.entries(given.at(-1)).filter(([, value]) => value !== null);
+            values = [...given.slice(0, -1), Object.fromEntries(more)];
+            if (more.length === 0)
+                values.pop();
+        }
+        if (values.every(value => value === null))
+            throw new TypeError(`${name}: a min, a max or both are wanted`);
+        return clamp.apply(this, values.map((value, i) => value === null && i < 2 ? ends[i] : value));
+    };
+    return Object.assign(func, {raw: clamp.raw});
 }
 
 // Wraps arange(): arange(5) is arange(0, 5).
@@ -393,6 +412,15 @@ function overrideTensor(prototype) {
     prototype[Symbol.iterator] = function* () {
         yield* this.unbind(0);
     };
+    // loss < 0.1 would compare texts.
+    prototype[Symbol.toPrimitive] = function (hint) {
+        if (hint === 'string')
+            return this.to_string();
+        throw new TypeError('a tensor is not a number: use item() for the value of one element, as in ' +
+            'loss.item() > 0.1, and methods such as x.add(y) and x.gt(y) for all');
+    };
+    for (const name of ['clamp', 'clamp_', 'clamp_inplace'])
+        prototype[name] = bounded(name, prototype[name]);
 }
 
 function overrideFunctions() {
@@ -404,9 +432,9 @@ function overrideFunctions() {
         normal,
         arange: fromZero(GTorch.arange),
         tensor: convert.make,
-        tidy,
-        no_grad: func => within('no_grad', func, noGrad),
-        enable_grad: func => within('enable_grad', func, enableGrad),
+        tidy: convert.counted('tidy', tidy),
+        no_grad: convert.counted('no_grad', func => within('no_grad', func, noGrad)),
+        enable_grad: convert.counted('enable_grad', func => within('enable_grad', func, enableGrad)),
         autocast: withAutocast,
         autograd_grad(outputs, inputs, ...given) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
@@ -414,7 +442,8 @@ function overrideFunctions() {
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
             return restoring(() =>
-                rawGrad([outputs].flat(), [inputs].flat(), weights, retain ?? create, create, unused));
+                rawGrad(convert.list(outputs), convert.list(inputs), weights, retain ?? create, create,
+                    unused));
         },
         autograd_backward(...given) {
             return restoring(() => rawBackward(...given));
@@ -475,27 +504,38 @@ function captureFunc(graph, given, pool, func) {
 // The overrides return what their functions return, or throw what those throw. A callback of a C function
 // cannot call the same function (see once() in _gtorch_calls.js), so these pass no callback to C.
 function overrideRun() {
-    GTorch.Device.prototype.run = function (func) {
-        return within('run', func, () => GTorch.DeviceGuard.new(this), this);
-    };
-    GTorch.Device.prototype.run_as_default = function (func) {
-        return within('run_as_default', func, () => GTorch.DefaultDeviceGuard.new(this), this);
-    };
-    GTorch.Stream.prototype.run = function (func) {
-        return within('run', func, () => GTorch.StreamGuard.new(this), this);
-    };
-    GTorch.MemoryPool.prototype.run = function (func) {
-        return within('run', func, () => GTorch.MemoryPoolGuard.new(this), this);
-    };
-    GTorch.autocast_run = (deviceType, dtype, enabled, caches, func) =>
-        within('autocast_run', func, () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
-
-    GTorch.CUDAGraph.prototype.capture = function (stream, pool, func) {
-        return captureFunc(this, stream, pool, func);
-    };
+    convert.addMethods(GTorch.Device.prototype, {
+        run(func) {
+            return within('run', func, () => GTorch.DeviceGuard.new(this), this);
+        },
+        run_as_default(func) {
+            return within('run_as_default', func, () => GTorch.DefaultDeviceGuard.new(this), this);
+        },
+    });
+    convert.addMethods(GTorch.Stream.prototype, {
+        run(func) {
+            return within('run', func, () => GTorch.StreamGuard.new(this), this);
+        },
+    });
+    convert.addMethods(GTorch.MemoryPool.prototype, {
+        run(func) {
+            return within('run', func, () => GTorch.MemoryPoolGuard.new(this), this);
+        },
+    });
+    convert.addMethods(GTorch.CUDAGraph.prototype, {
+        capture(stream, pool, func) {
+            return captureFunc(this, stream, pool, func);
+        },
+    });
+    convert.addMethods(GTorch, {
+        autocast_run(deviceType, dtype, enabled, caches, func) {
+            return within('autocast_run', func,
+                () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
+        },
+    });
 }
 
-// Makes toString() the library's to_string(), where there is one.
+// Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere.
 function overrideText() {
     for (const name of [...classes, ...Object.keys(owners)]) {
         const prototype = GTorch[name].prototype ?? {};
@@ -505,7 +545,36 @@ function overrideText() {
                     return this.to_string();
                 },
             });
+        } else if (Object.getPrototypeOf(prototype) instanceof GObject.Object &&
+            !(prototype instanceof GTorch.Module || prototype instanceof GTorch.Tensor)) {
+            convert.addMethods(prototype, {
+                toString() {
+                    return `<${convert.nameOf(this.constructor)}>`;
+                },
+            });
         }
+    }
+}
+
+// Takes seeds below zero as the unsigned number with the same bits.
+function overrideSeeds() {
+    for (const [owner, name] of [[GTorch, 'manual_seed'], [GTorch.Generator, 'new_with_seed'],
+        [GTorch.Generator.prototype, 'set_seed']]) {
+        const raw = owner[name];
+        owner[name] = convert.counted(name, function (seed) {
+            const isNegative = convert.isInteger(seed) && seed < 0 && seed >= -(2 ** 63);
+            return raw.call(this, isNegative ? BigInt.asUintN(64, BigInt(seed)) : seed);
+        }, 1);
+    }
+}
+
+// Refuses x.add = 5, which would hide the method of one tensor.
+function protectMethods(prototype) {
+    const names = new Set([...Object.keys(owners.Tensor.methods), ...Object.getOwnPropertyNames(prototype)]);
+    for (const name of names) {
+        const own = name in prototype ? Object.getOwnPropertyDescriptor(prototype, name) : undefined;
+        if (typeof own?.value === 'function' && name !== 'constructor')
+            Object.defineProperty(prototype, name, {writable: false});
     }
 }
 
@@ -523,5 +592,11 @@ function _init() {
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch);
     overrideText();
+    overrideSeeds();
+    protectMethods(GTorch.Tensor.prototype);
+    for (const [space, members] of Object.entries(spaces)) {
+        const found = Object.entries(members).map(([name, operation]) => [name, GTorch[operation]]);
+        Object.defineProperty(GTorch, space, {value: Object.freeze(Object.fromEntries(found))});
+    }
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

@@ -23,7 +23,7 @@ const AWAITED = {
 
 // Wraps func, which takes `count` arguments before the optional callback.
 function counted(name, func, count) {
-    return function (...given) {
+    const wrapper = function (...given) {
         const hasCallback = given.some(value => typeof value === 'function');
         if (hasCallback ? given.length > count + 1 : given.length !== count) {
             const n = given.length - (hasCallback ? 1 : 0);
@@ -31,6 +31,8 @@ function counted(name, func, count) {
         }
         return func.apply(this, given);
     };
+    Object.defineProperty(wrapper, 'length', {value: count + 1, configurable: true});
+    return wrapper;
 }
 
 function promisify(owner, name) {

@@ -20,6 +20,14 @@ function one(name, argName, kind, value) {
     case 'double':
         return convert.number(name, argName, value);
     default:
+        if (kind.startsWith('object:')) {
+            const type = kind.slice('object:'.length);
+            if (value !== null && !(value instanceof GTorch[type])) {
+                throw new TypeError(`${name}: ${argName} must be an array of ${type}s, but it has ` +
+                    `${convert.describe(value)}`);
+            }
+            return value;
+        }
         return kind.startsWith('enum:')
             ? convert.enumeration(name, argName, kind.slice('enum:'.length), value)
             : convert.bounded(name, argName, kind, value);
@@ -33,7 +41,8 @@ function many(name, argName, kind, value) {
         return value;
     if (kind === 'int64')
         return convert.integers(name, argName, value);
-    return Array.isArray(value) ? value.map(item => one(name, argName, kind, item)) : value;
+    // from() visits holes, too
+    return Array.isArray(value) ? Array.from(value, item => one(name, argName, kind, item)) : value;
 }
 
 // gjs up to at least 1.74 stores one callback for each argument of a C function. If a callback calls the
@@ -61,8 +70,6 @@ function once(name, raw, callbacks) {
 function checked(name, raw, {args = [], callbacks = [], returns = null}) {
     if (callbacks.length > 0)
         raw = once(name, raw, callbacks);
-    if (args.length === 0 && returns === null)
-        return raw;
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
         ? {position, argName, kind: kind.slice(0, -'[]'.length), check: many}
         : {position, argName, kind, check: one});
@@ -85,8 +92,9 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
 
 function replace(owner, table) {
     for (const [name, entry] of Object.entries(table)) {
-        if (typeof owner[name] === 'function')
-            owner[name] = checked(name, owner[name], entry);
+        const own = name in owner ? Object.getOwnPropertyDescriptor(owner, name) : undefined;
+        if (typeof own?.value === 'function') // and no property of the same name
+            owner[name] = checked(name, own.value, entry);
     }
 }
 

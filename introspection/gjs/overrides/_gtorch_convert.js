@@ -4,9 +4,9 @@
 // Conversions of JavaScript values to arguments of the introspected functions. gjs accepts 1.5 for an
 // integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
-/* exported addMethods argument bind bounded describe device dtype element encodeIndex enumeration
-   fallback finished flag integer integers isInteger isOptions item lastOptions make nameOf number
-   options plainFunction setup surplus target tensor toArray toTypedArray whole */
+/* exported addMethods argument bind bounded counted describe device dtype element encodeIndex enumeration
+   fallback finished flag integer integers isInteger isOptions item lastOptions list make nameOf
+   number options plainFunction setup surplus target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;
 
@@ -82,17 +82,28 @@ function surplus(name, count, most) {
     throw new TypeError(`${name}: ${count} ${were} given, it takes ${most}`);
 }
 
+// Returns what may be given alone or in an array. A hole is an undefined item.
+function list(value) {
+    return Array.isArray(value) ? Array.from(value) : [value];
+}
+
+// Wraps a function that takes a fixed number of arguments.
+function counted(name, func, most = func.length) {
+    const wrapper = function (...given) {
+        if (given.length > most)
+            surplus(name, given.length, most);
+        return func.apply(this, given);
+    };
+    Object.defineProperty(wrapper, 'length', {value: most, configurable: true});
+    return wrapper;
+}
+
 // Adds methods to a prototype. Those with a fixed number of parameters refuse more arguments; those with rest
 // parameters count their own.
 function addMethods(prototype, methods) {
     for (const [name, func] of Object.entries(methods)) {
-        const most = func.length;
         const counts = /^[^)]*\.\.\./.test(Function.prototype.toString.call(func));
-        prototype[name] = counts ? func : function (...given) {
-            if (given.length > most)
-                surplus(name, given.length, most);
-            return func.apply(this, given);
-        };
+        prototype[name] = counts ? func : counted(name, func);
     }
 }
 
@@ -193,7 +204,7 @@ function integers(name, argName, value) {
         return value;
     if (!Array.isArray(value))
         throw new TypeError(`${name}: ${argName} must be an array of integers, not ${describe(value)}`);
-    const found = value.map(v =>
+    const found = Array.from(value, v => // and holes
         typeof v === 'bigint' ? wholeOrNumber(name, argName, v) : integer(name, argName, v));
     // gjs converts a BigInt in an array to a Number, but not one in a typed array.
     return found.some(v => typeof v === 'bigint') ? BigInt64Array.from(found, BigInt) : found;
@@ -238,6 +249,11 @@ function isPlace(value) {
 // each followed by flags.
 function target(name, given, flags = []) {
     const [first] = given;
+    if (typeof first === 'string' && !isPlace(first) &&
+        typeof GTorch.DType[first.toUpperCase()] !== 'number') {
+        throw new TypeError(`${name}: a device such as 'cuda:0', a dtype or a tensor is wanted, not ` +
+            describe(first));
+    }
     const places = {device: null, dtype: null};
     const isLike = first instanceof GTorch.Tensor;
     const hasDevice = isLike || isPlace(first) || isOptions(first);
@@ -315,7 +331,7 @@ function argument(name, argName, kind, value) {
     case 'Tensor?':
         return value === null ? null : argument(name, argName, 'Tensor', value);
     case 'Tensor[]':
-        if (!Array.isArray(value) || !value.every(v => v instanceof GTorch.Tensor))
+        if (!Array.isArray(value) || !Array.from(value).every(v => v instanceof GTorch.Tensor))
             throw new TypeError(`${name}: ${argName} must be an array of tensors, not ${describe(value)}`);
         return value;
     case 'int':

@@ -5,11 +5,11 @@
 // everywhere in gjs by vfunc_forward(). Exceptions come out of the call into C, and no result may be a
 // promise.
 
-/* exported define derivable isProgramsOwn ownFunction setup */
+/* exported above asClass define derivable isProgramsOwn ownFunction setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {noting} = imports.overrides._gtorch_errors;
+const {noting, restoring} = imports.overrides._gtorch_errors;
 const {classes, vfuncs} = imports.overrides._gtorch_calls_table;
 
 let GTorch;
@@ -34,34 +34,99 @@ function define(prototype, name, value) {
     Object.defineProperty(prototype, name, {value, configurable: true, enumerable: false, writable: true});
 }
 
+// Returns the first class above all of the program's that define a method of this name: what super.name()
+// means where no class of the program's has it.
+function above(object, name) {
+    let found = Object.getPrototypeOf(object);
+    for (let one = found; isProgramsOwn(one.constructor); one = Object.getPrototypeOf(one)) {
+        if (Object.hasOwn(one, name))
+            found = Object.getPrototypeOf(one);
+    }
+    return found;
+}
+
+// Makes a function that creates objects of a class stand for that class: instanceof and extends work.
+// make(Class, given) gets the derived class where super() or new calls it.
+function asClass(name, klass, make) {
+    const func = function (...given) {
+        const isDerived = new.target !== undefined && new.target !== func;
+        return make(isDerived ? new.target : klass, given);
+    };
+    Object.defineProperty(func, 'name', {value: name});
+    func.prototype = klass.prototype;
+    return Object.setPrototypeOf(func, klass);
+}
+
 // Returns the function that C calls instead of func. Without call(self, func, values), func gets the values
 // as they are.
-function forC(klass, name, func, {call, result}, isPlain) {
+function forC(klass, name, func, {call, result, pack}, isPlain) {
     const what = `${klass.name}: ${name}()`;
     return function (...given) {
         return noting(() => {
             const value = isPlain && call ? call(this, func, given) : func.apply(this, given);
             convert.finished(what, value);
-            return result ? result(what, value, this, given) : value;
+            const checked = result ? result(what, value, this, given) : value;
+            return pack ? pack(checked) : checked;
         });
     };
 }
 
 // Lets programs override the virtual functions of Class and of what is derived from it. adaptors has, for
-// some of them, call() and result(); prepare(klass) comes first.
+// some of them, call(), result(), and pack() and unpack() between the result and what C gives;
+// prepare(klass) comes first.
 function derivable(Class, adaptors = {}, prepare = () => {}) {
     Class._classInit = function (klass) {
         const own = klass.prototype;
+        const called = [];
         prepare(klass);
         for (const name of namesOf(own)) {
             const direct = ownFunction(own, `vfunc_${name}`);
             const plain = ownFunction(own, name);
             const func = direct ?? plain?.compute ?? plain;
-            if (func !== null)
-                define(own, `vfunc_${name}`, forC(klass, name, func, adaptors[name] ?? {}, direct === null));
+            if (func === null)
+                continue;
+            const adaptor = adaptors[name] ?? {};
+            define(own, `vfunc_${name}`, forC(klass, name, func, adaptor, direct === null));
+            if (adaptor.pack)
+                called.push([name, forC(klass, name, func, {...adaptor, pack: null}, direct === null)]);
         }
-        return GObject.Object._classInit(klass);
+        const made = GObject.Object._classInit(klass);
+        // What C calls is set up; classes that are derived from this one call these.
+        for (const [name, func] of called)
+            define(own, `vfunc_${name}`, func);
+        return made;
     };
+    for (const name of classes) {
+        const {prototype} = GTorch[name];
+        if (prototype !== Class.prototype && !(prototype instanceof Class))
+            continue;
+        for (const [vfunc, {unpack}] of Object.entries(adaptors).filter(([, one]) => one.unpack))
+            unpackResult(prototype, `vfunc_${vfunc}`, unpack);
+        for (const vfunc of vfuncs[name] ?? [])
+            addPlain(prototype, vfunc);
+    }
+}
+
+// Makes the library's own virtual function give what an override gives.
+function unpackResult(prototype, name, unpack) {
+    let raw;
+    try {
+        raw = prototype[name];
+    } catch {
+        return; // an abstract class has none
+    }
+    prototype[name] = function (...given) {
+        return unpack(restoring(() => raw.apply(this, given)));
+    };
+}
+
+// Adds the method that an override of this name calls with super.
+function addPlain(prototype, name) {
+    if (prototype[name] !== undefined)
+        return;
+    define(prototype, name, function (...given) {
+        return restoring(() => above(this, name)[`vfunc_${name}`].apply(this, given));
+    });
 }
 
 function setup(namespace) {

@@ -33,9 +33,9 @@ function noting(func) {
     try {
         return func();
     } catch (thrown) {
-        if (depth === 0)
-            throw thrown;
         const error = carrier(thrown);
+        if (depth === 0)
+            throw error; // to the finish of an asynchronous call
         pending.push({thrown, message: String(error.message)});
         throw error;
     }

@@ -17,14 +17,17 @@
 /* exported setup */
 
 const convert = imports.overrides._gtorch_convert;
-const {define, derivable, ownFunction} = imports.overrides._gtorch_derived;
+const {above, asClass, define, derivable, isProgramsOwn, ownFunction} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
+const members = imports.overrides._gtorch_members;
+const {adopt, items} = members;
 const optim = imports.overrides._gtorch_optim;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 
 let GTorch;
+let rawForwardMany;
 
 // Converts the arguments to properties.
 function toProperties(name, args, values) {
@@ -56,110 +59,21 @@ function toProperties(name, args, values) {
 function makeLayer(name, {args, any}) {
     const klass = GTorch[name];
 
-    return function (...given) {
+    return asClass(name, klass, (Class, given) => {
         const values = any ? {} : convert.bind(name, args, given);
-        const made = new klass(toProperties(name, args, values));
+        const made = Reflect.construct(klass, [toProperties(name, args, values)], Class);
         made.check();
         return made;
-    };
-}
-
-function forEachItem(model, func) {
-    for (let i = 0; i < model.get_n_items(); i++)
-        func(model.get_item(i), i);
-}
-
-function items(model) {
-    const found = [];
-    forEachItem(model, item => found.push(item));
-    return found;
+    });
 }
 
 // --- modules --------------------------------------------------------------------------------------
-
-// The members that each module holds in properties: names to values.
-const adopted = new WeakMap();
-
-function isMember(value) {
-    return value instanceof GTorch.Parameter || value instanceof GTorch.Module;
-}
-
-// Removes a member. A parameter that a layer computes with remains registered, without a value.
-function forget(module, name) {
-    const kind = module.get_member_kind(name);
-    if (kind === GTorch.MemberKind.NONE)
-        return;
-    try {
-        module.unregister.raw.call(module, name);
-    } catch (error) {
-        if (kind !== GTorch.MemberKind.PARAMETER)
-            throw error;
-        module.register_parameter.raw.call(module, name, null);
-    }
-}
-
-// Members that were assigned to a property belong to the module until the property is deleted or holds
-// something else. gjs cannot observe that, so every function that reads the members of a module
-// synchronises them first.
-function adopt(module) {
-    const known = adopted.get(module) ?? new Map();
-
-    for (const [name, value] of Object.entries(module)) {
-        if (!isMember(value) || known.get(name) === value)
-            continue;
-        const kind = value instanceof GTorch.Parameter ? 'parameter' : 'module';
-        const former = module.get_member_kind(name);
-        if (former !== GTorch.MemberKind.NONE && former !== GTorch.MemberKind[kind.toUpperCase()])
-            forget(module, name);
-        module[`register_${kind}`].raw.call(module, name, value);
-        known.set(name, value);
-    }
-    for (const name of [...known.keys()]) {
-        if (!Object.hasOwn(module, name) || !isMember(module[name])) {
-            forget(module, name);
-            known.delete(name);
-        }
-    }
-    if (known.size > 0)
-        adopted.set(module, known);
-    forEachItem(module.get_children.raw.call(module), adopt);
-}
-
-// After a method has registered or removed a member, updates the property of its name, if there is one.
-function follow(module, name, value) {
-    if (!Object.hasOwn(module, name))
-        return;
-    if (value === undefined)
-        delete module[name];
-    else
-        module[name] = value;
-    const known = adopted.get(module);
-    if (isMember(value))
-        known?.set(name, value);
-    else
-        known?.delete(name);
-}
-
-const LOOKING = [
-    'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
-    'get_module', 'get_modules', 'get_parameter', 'get_parameter_names', 'get_parameters',
-    'load_state_lists', 'register_buffer', 'register_module', 'register_parameter', 'set_requires_grad',
-    'set_buffer', 'state_lists', 'to', 'to_string', 'train', 'unregister', 'zero_grad',
-];
-// The value of the property after each of these methods.
-const CHANGING = {
-    register_buffer: (_name, buffer) => buffer,
-    register_module: (_name, module) => module,
-    register_parameter: (_name, parameter) => parameter,
-    set_buffer: (_name, buffer) => buffer,
-    unregister: () => undefined,
-};
 
 // Converts the value that a hook returns for C. (An array that is null arrives as an empty one.)
 const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
-        [value ?? inputs].flat().map(one => tensorOrNothing(name, one)),
+        convert.list(value ?? inputs).map(one => tensorOrNothing(name, one)),
     register_hook: tensorOrNothing,
     register_post_accumulate_grad_hook: () => true,
 };
@@ -191,11 +105,11 @@ function overrideHooks(prototype) {
         const register = instead === undefined ? method : function (hook) {
             return instead(this, hook);
         };
-        prototype[name] = function (hook) {
+        prototype[name] = convert.counted(name, function (hook) {
             convert.plainFunction(name, hook);
             return register.call(this, (...values) => noting(() =>
                 result(name, convert.finished(name, hook(...values)), values)));
-        };
+        });
     }
 }
 
@@ -203,33 +117,30 @@ function overrideModule(Module) {
     const prototype = Module.prototype;
     overrideHooks(prototype);
     const raw = {forward: prototype.forward, forward_many: prototype.forward_many};
+    rawForwardMany = prototype.forward_many;
 
-    for (const name of LOOKING) {
-        const method = prototype[name];
-        if (method === undefined)
-            continue;
-        raw[name] = method;
-        prototype[name] = function (...given) {
-            adopt(this);
-            const result = method.apply(this, given);
-            if (Object.hasOwn(CHANGING, name))
-                follow(this, given[0], CHANGING[name](...given));
-            return result;
-        };
-        prototype[name].raw = method;
-    }
+    const methods = ['eval', 'to', 'train', 'zero_grad'];
+    for (const name of methods)
+        raw[name] = prototype[name];
 
     convert.addMethods(prototype, {
         // Runs the hooks, too. super.forward(x) only runs the forward of the parent class.
         forward(...inputs) {
+            const isSuper = this.forward !== prototype.forward;
+            const name = `${convert.nameOf(this.constructor)}.forward`;
+            if (inputs.length > 1 && !isSuper && takesMany(this))
+                return this.forward_many(inputs.map(x => mustBeInput(name, x)));
             if (inputs.length !== 1)
-                convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 1);
-            const above = this.forward === prototype.forward ? null : parentOf(this);
-            return restoring(() => above === null
-                ? raw.forward.apply(this, inputs) : above.vfunc_forward.apply(this, inputs));
+                convert.surplus(name, inputs.length, 1);
+            mustBeInput(name, inputs[0]);
+            return restoring(() => isSuper
+                ? above(this, 'forward').vfunc_forward.apply(this, inputs) : raw.forward.apply(this, inputs));
         },
-        forward_many(...given) {
-            return restoring(() => raw.forward_many.apply(this, given));
+        forward_many(inputs) {
+            const isSuper = running.includes(this);
+            return restoring(() => isSuper
+                ? above(this, 'forward_many').vfunc_forward_many.call(this, inputs)
+                : raw.forward_many.call(this, inputs));
         },
         // Does the same, with hooks, for modules whose forward() is written in JavaScript.
         call(...inputs) {
@@ -268,19 +179,22 @@ function overrideModule(Module) {
         },
         train(...given) {
             const {mode = true} = convert.bind('train', [{name: 'mode'}], given);
-            adopt(this);
             raw.train.call(this, mode);
             return this;
         },
         eval() {
-            adopt(this);
             raw.eval.call(this);
             return this;
         },
         zero_grad(...given) {
             const {set_to_none: toNone = true} = convert.bind('zero_grad', [{name: 'set_to_none'}], given);
-            adopt(this);
             raw.zero_grad.call(this, toNone);
+        },
+        requires_grad_(...given) {
+            const {requires_grad: wanted = true} =
+                convert.bind('requires_grad_', [{name: 'requires_grad'}], given);
+            this.set_requires_grad(wanted);
+            return this;
         },
         load_state_dict(table, ...given) {
             const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
@@ -293,13 +207,25 @@ function overrideModule(Module) {
         // to('cuda:0'), to(GTorch.float64), to(tensor), to('cuda:0', GTorch.float16), to({device: 'cuda'})
         to(...given) {
             const {device, dtype} = convert.target('to', given);
-            adopt(this);
             raw.to.call(this, device, dtype);
             return this;
         },
     });
     const isTensor = {result: mustBeTensor};
-    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+}
+
+const running = []; // the modules whose forward_many() in JavaScript runs
+
+function tracked(compute) {
+    return function (...given) {
+        running.push(this);
+        try {
+            return compute.apply(this, given);
+        } finally {
+            running.pop();
+        }
+    };
 }
 
 // Makes forward() take all inputs if no other function does, and run hooks where programs call it.
@@ -308,6 +234,8 @@ function prepareModule({prototype: own}) {
     const forward = find('forward');
     const hasCompute = own instanceof GTorch.Loss && find('compute') !== null;
 
+    if (ownFunction(own, 'vfunc_forward_many') !== null)
+        define(own, 'vfunc_forward_many', tracked(own.vfunc_forward_many));
     if (forward !== null && find('forward_many') === null && !hasCompute) {
         define(own, 'vfunc_forward_many', function (inputs) {
             return forward.apply(this, inputs);
@@ -316,21 +244,9 @@ function prepareModule({prototype: own}) {
     if (Object.hasOwn(own, 'forward'))
         own.forward = withHooks('forward', own.forward, (self, inputs) => self.call(...inputs));
     if (Object.hasOwn(own, 'forward_many')) {
-        const {forward_many: run} = GTorch.Module.prototype;
-        own.forward_many = withHooks('forward_many', own.forward_many,
-            (self, given) => run.apply(self, given));
+        own.forward_many = withHooks('forward_many', tracked(own.forward_many),
+            (self, given) => restoring(() => rawForwardMany.apply(self, given)));
     }
-}
-
-// Returns the first parent class without a forward() in JavaScript.
-function parentOf(module) {
-    let prototype = Object.getPrototypeOf(module);
-    let found = prototype;
-    for (; prototype !== GTorch.Module.prototype; prototype = Object.getPrototypeOf(prototype)) {
-        if (Object.hasOwn(prototype, 'forward'))
-            found = Object.getPrototypeOf(prototype);
-    }
-    return found;
 }
 
 // Returns the forward of a module, without hooks.
@@ -348,6 +264,22 @@ function withHooks(name, compute, run) {
     return method;
 }
 
+// Tells whether a class of the program's defines forward_many().
+function takesMany(module) {
+    let one = Object.getPrototypeOf(module);
+    for (; isProgramsOwn(one.constructor); one = Object.getPrototypeOf(one)) {
+        if (Object.hasOwn(one, 'forward_many') || Object.hasOwn(one, 'vfunc_forward_many'))
+            return true;
+    }
+    return false;
+}
+
+function mustBeInput(name, value) {
+    if (!(value instanceof GTorch.Tensor))
+        throw new TypeError(`${name}: an input must be a tensor, not ${convert.describe(value)}`);
+    return value;
+}
+
 function mustBeTensor(what, value) {
     if (!(value instanceof GTorch.Tensor))
         throw new TypeError(`${what} gave ${convert.describe(value)}, not a tensor`);
@@ -355,6 +287,18 @@ function mustBeTensor(what, value) {
 }
 
 // --- functions ------------------------------------------------------------------------------------
+
+// gjs passes no null in an array, so a gradient that is null becomes zeros like the input.
+const INPUTS = Symbol('what the inputs were like');
+
+function noteInputs(context, tensors) {
+    if (tensors.some((_tensor, i) => context.get_needs_input_grad(i)))
+        context[INPUTS] = tensors.map(x => [x.shape, {dtype: x.get_dtype(), device: x.get_device()}]);
+}
+
+function zerosFor(context, i) {
+    return GTorch.zeros(...context[INPUTS][i]);
+}
 
 function overrideFunction(Function) {
     const apply = Function.prototype.apply;
@@ -373,15 +317,25 @@ function overrideFunction(Function) {
         return outputs.length === 1 ? outputs[0] : outputs;
     };
     const call = (self, func, [context, tensors]) => func.call(self, context, ...tensors);
-    const all = (what, value) => [value].flat().map(one => mustBeTensor(what, one));
+    const all = (what, value) => convert.list(value).map(one => mustBeTensor(what, one));
     derivable(Function, {
-        forward: {call, result: all},
+        forward: {
+            call,
+            result: (what, value, _self, [context, tensors]) => {
+                noteInputs(context, tensors);
+                return all(what, value);
+            },
+        },
         backward: {
             call,
             result: (what, value, _self, [context]) => {
-                const given = [value].flat();
-                return all(what, given.length === context.get_n_inputs()
-                    ? given.filter((_grad, i) => context.get_needs_input_grad(i)) : given);
+                const given = convert.list(value);
+                const n = context.get_n_inputs();
+                const needed = Array.from({length: n}, (_, i) => i).filter(i =>
+                    context.get_needs_input_grad(i));
+                const grads = given.length === n ? needed.map(i => given[i]) : given;
+                return grads.map((grad, i) =>
+                    grad === null ? zerosFor(context, needed[i]) : mustBeTensor(what, grad));
             },
         },
     });
@@ -396,7 +350,7 @@ function overrideFunction(Function) {
                 convert.plainFunction(name, func);
             const {eps, atol, rtol} =
                 convert.lastOptions(name, given, {eps: 1e-6, atol: 1e-5, rtol: 1e-3});
-            const list = [inputs].flat();
+            const list = convert.list(inputs);
             return restoring(() => func instanceof Function
                 ? rawFunction(func, list, eps, atol, rtol)
                 : raw(tensors => noting(() =>
@@ -410,9 +364,9 @@ function overrideScaler(prototype) {
     const {scale, update} = prototype;
     restore(prototype, 'step');
 
-    prototype.scale = function (outputs) {
+    prototype.scale = convert.counted('scale', function (outputs) {
         return Array.isArray(outputs) ? this.scale_list(outputs) : scale.call(this, outputs);
-    };
+    });
     prototype.update = function (...given) {
         const {new_scale: wanted = null} = convert.bind('update', [{name: 'new_scale'}], given);
         update.call(this, typeof wanted === 'number'
@@ -430,7 +384,11 @@ function overrideScaler(prototype) {
 
 const PARAMETER = [{name: 'data', required: true}, {name: 'requires_grad'}];
 
-function parameter(...given) {
+function parameter(Class, given) {
+    if (Class !== GTorch.Parameter) {
+        throw new TypeError(`${Class.name}: Parameter cannot be derived from: a tensor that was made in C ` +
+            'would not have the derived class');
+    }
     const {data, requires_grad: grad = true} = convert.bind('Parameter', PARAMETER, given);
     if (!(data instanceof GTorch.Tensor))
         throw new TypeError(`Parameter: data must be a tensor, not ${convert.describe(data)}`);
@@ -438,13 +396,23 @@ function parameter(...given) {
 }
 
 // Takes modules in arrays or one by one.
-function sequential(...given) {
-    const modules = given.flat();
+function sequential(Class, given) {
+    const modules = given.flatMap(convert.list);
     const wrong = modules.find(one => !(one instanceof GTorch.Module));
     if (wrong !== undefined || modules.includes(undefined))
         throw new TypeError(`Sequential: modules are wanted, not ${convert.describe(wrong)}`);
     modules.forEach(adopt);
-    return GTorch.Sequential.new_from_modules(modules);
+    if (Class === GTorch.Sequential)
+        return GTorch.Sequential.new_from_modules(modules);
+    const made = Reflect.construct(GTorch.Sequential, [], Class);
+    modules.forEach(module => made.append(module));
+    return made;
+}
+
+function mustBeSaved(value) {
+    if (!(value instanceof GTorch.Tensor))
+        throw new TypeError(`save_for_backward: tensors are wanted, not ${convert.describe(value)}`);
+    return value;
 }
 
 function overrideContext(prototype) {
@@ -454,37 +422,48 @@ function overrideContext(prototype) {
             return this.get_saved_tensors();
         },
     });
+    const save = prototype.save_for_backward;
+    // Takes tensors in an array or one by one.
+    prototype.save_for_backward = function (...given) {
+        const tensors = given.length === 1 ? convert.list(given[0]) : given;
+        return save.call(this, tensors.map(x => mustBeSaved(x)));
+    };
 }
 
 function setup(namespace) {
     GTorch = namespace;
     state.setup(GTorch);
+    members.setup(GTorch);
     overrideModule(GTorch.Module);
     overrideFunction(GTorch.Function);
     overrideContext(GTorch.FunctionContext.prototype);
     overrideHooks(GTorch.Tensor.prototype);
     for (const [method, name] of Object.entries(FUNCTIONS))
-        GTorch[name] = (tensor, hook) => GTorch.Tensor.prototype[method].call(tensor, hook);
+        GTorch[name] = convert.counted(name, (tensor, hook) =>
+            GTorch.Tensor.prototype[method].call(tensor, hook));
     const {forward} = GTorch.Loss.prototype;
     GTorch.Loss.prototype.forward = function (...inputs) {
         if (inputs.length !== 2)
             convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 2);
-        return restoring(() => forward.apply(this, inputs));
+        inputs.forEach(x => mustBeInput(`${convert.nameOf(this.constructor)}.forward`, x));
+        const isSuper = this.forward !== GTorch.Loss.prototype.forward || running.includes(this);
+        return restoring(() => isSuper
+            ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
     };
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
-    GTorch.GraphedModule.new_for_func = (func, samples) => {
+    GTorch.GraphedModule.new_for_func = convert.counted('new_for_func', (func, samples) => {
         convert.plainFunction('new_for_func', func);
         return makeGraphed.call(GTorch.GraphedModule, inputs =>
             noting(() => convert.finished('new_for_func', func(inputs))), samples);
-    };
+    });
     restore(GTorch, 'make_graphed_callables');
     overrideScaler(GTorch.GradScaler.prototype);
 
     const nn = {
         Module: GTorch.Module,
-        Parameter: parameter,
-        Sequential: sequential,
+        Parameter: asClass('Parameter', GTorch.Parameter, parameter),
+        Sequential: asClass('Sequential', GTorch.Sequential, sequential),
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);

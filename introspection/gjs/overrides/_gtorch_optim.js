@@ -10,7 +10,7 @@
 
 const {Gio, GLib} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {define, derivable} = imports.overrides._gtorch_derived;
+const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
 const {restore} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
@@ -72,28 +72,31 @@ function setting(name, key, value) {
 }
 
 function makeOptimizer(row) {
-    return function (params, ...given) {
-        const {name} = row;
+    const {name} = row;
+
+    return asClass(name, GTorch[name], (Class, [params, ...given]) => {
         const values = bind(row, given);
         checkForms(row, values);
         const {lr, weight_decay: decay = 0, ...others} = values;
         const groups = groupsOf(name, params).map(given => makeGroup(name, given, {lr, weight_decay: decay}));
-        const made = new GTorch[name](properties.construction(name, toProperties(row, others)));
+        const made = Reflect.construct(GTorch[name],
+            [properties.construction(name, toProperties(row, others))], Class);
         groups.forEach(group => made.add_param_group(group));
         made.check();
         return made;
-    };
+    });
 }
 
 function makeSchedule(row) {
     const full = {...row, args: [...row.args, LAST_EPOCH], positional: row.positional + 1};
 
-    return function (optimizer, ...given) {
+    return asClass(row.name, GTorch[row.name], (Class, [optimizer, ...given]) => {
         const values = toProperties(full, bind(full, given));
-        const made = new GTorch[row.name](properties.construction(row.name, {optimizer, ...values}));
+        const made = Reflect.construct(GTorch[row.name],
+            [properties.construction(row.name, {optimizer, ...values})], Class);
         made.step();
         return made;
-    };
+    });
 }
 
 function mustBeList(name, params) {
@@ -158,7 +161,19 @@ function overrideState(prototype) {
 function overrideOptimizer(Optimizer) {
     const {prototype} = Optimizer;
     restore(prototype, 'step');
-    derivable(Optimizer, {step_param: {result: (_what, value) => value !== false}});
+    const {step} = prototype;
+    // Returns the loss that the closure gives, if there is one.
+    convert.addMethods(prototype, {
+        step(...given) {
+            const {closure = null} = convert.bind('step', [{name: 'closure'}], given);
+            const loss = closure === null ? null : GTorch.enable_grad(closure);
+            const result = step.call(this);
+            return closure === null ? result : loss;
+        },
+    });
+    derivable(Optimizer, {
+        step_param: {result: (what, value) => convert.flag(what, 'the result', value ?? true)},
+    });
 
     const zeroGrad = prototype.zero_grad;
 
@@ -169,10 +184,10 @@ function overrideOptimizer(Optimizer) {
     overrideState(prototype);
     const add = prototype.add_param_group;
     // A group, or PyTorch's object: {params: …, lr: …}.
-    prototype.add_param_group = function (group) {
+    prototype.add_param_group = convert.counted('add_param_group', function (group) {
         const defaults = () => ({lr: this.get_learning_rate(), weight_decay: 0});
         add.call(this, convert.isOptions(group) ? makeGroup('add_param_group', group, defaults()) : group);
-    };
+    });
     Object.defineProperty(prototype, 'lr', {
         configurable: true,
         get() {
@@ -211,13 +226,26 @@ function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');
     derivable(LRScheduler, {
-        compute: {result: (what, value) => [true, convert.number(what, 'the learning rate', value)]},
+        compute: {
+            result: (what, value) => convert.number(what, 'the learning rate', value),
+            pack: value => [true, value],
+            unpack: value => Array.isArray(value) ? value.at(-1) : value,
+        },
     }, ({prototype: own}) => {
         const isOwn = name => Object.hasOwn(own, name);
         if (isOwn('get_lr') && !isOwn('compute') && !isOwn('vfunc_compute'))
             define(own, 'vfunc_compute', computeByList);
     });
     overrideState(prototype);
+    convert.addMethods(prototype, {
+        // Returns the rates of all groups, for subclasses that change them.
+        get_lr() {
+            const groups = this.optimizer.get_param_groups();
+            const found = above(this, 'get_lr');
+            return this.get_base_lrs().map((base, i) =>
+                found.vfunc_compute.call(this, groups.get_item(i), base));
+        },
+    });
     Object.defineProperty(prototype, 'base_lrs', {
         configurable: true,
         get() {

@@ -11,6 +11,7 @@ const convert = imports.overrides._gtorch_convert;
 const {classes} = imports.overrides._gtorch_calls_table;
 const {isProgramsOwn} = imports.overrides._gtorch_derived;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
+const members = imports.overrides._gtorch_members;
 
 let GTorch;
 
@@ -101,30 +102,10 @@ function replace(prototype, className, spec, key) {
                 throw new TypeError(`${what} is fixed when the object is made`);
             if (spec.flags & WRITABLE)
                 raw.set.call(this, checked(what, spec, value, arg));
-            else if (!(this instanceof GTorch.Module && assignMember(what, this, spec.name, value)))
+            else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
         },
     });
-}
-
-const MEMBERS = {PARAMETER: 'Parameter', BUFFER: 'Tensor', MODULE: 'Module'};
-
-// Assigns to a parameter, buffer or module of a layer; null leaves it out. Returns false if it is none.
-function assignMember(what, module, property, value) {
-    const name = property.replace(/-/g, '_');
-    const kind = Object.keys(MEMBERS).find(one => module.get_member_kind(name) === GTorch.MemberKind[one]);
-    if (kind === undefined)
-        return false;
-    if (value !== null && !(value instanceof GTorch[MEMBERS[kind]])) {
-        throw new TypeError(`${what} must be a ${MEMBERS[kind]} or null, not ${convert.describe(value)}`);
-    }
-    if (kind === 'MODULE' && value === null)
-        module.unregister(name);
-    else if (kind === 'BUFFER')
-        module.set_buffer(name, value);
-    else
-        module[`register_${kind.toLowerCase()}`](name, value);
-    return true;
 }
 
 function protectPrototype(prototype, className, specs) {
@@ -271,16 +252,23 @@ function set(...given) {
 function protectNames(name) {
     const {prototype} = GTorch[name];
     const above = Object.getPrototypeOf(prototype);
+    const isPrototype = object => Object.hasOwn(object, 'constructor');
     const trap = {
         set(_target, key, value, object) {
-            const isMember = value instanceof GTorch.Parameter || value instanceof GTorch.Module;
-            const isFree = typeof key === 'symbol' || Object.hasOwn(object, 'constructor') ||
-                isProgramsOwn(object.constructor) || isMember && object instanceof GTorch.Module;
+            const isModule = object instanceof GTorch.Module && !isPrototype(object);
+            if (isModule && typeof key === 'string' && members.assign(object, key, value))
+                return true;
+            const isFree = typeof key === 'symbol' || isPrototype(object) ||
+                isProgramsOwn(object.constructor);
             if (!isFree)
                 throw new TypeError(`${convert.nameOf(object.constructor)}: there is no property ${key}`);
             return Reflect.set(above, key, value, object);
         },
     };
+    if (name === 'Module') {
+        trap.get = (_target, key, object) => typeof key === 'symbol' || key in above
+            ? Reflect.get(above, key, object) : members.read(object, key);
+    }
     // A name that the class lacks is looked up here, and then in the class of GObject.
     Object.setPrototypeOf(prototype, new Proxy(Object.create(above), trap));
 }
@@ -313,7 +301,8 @@ function setup(namespace) {
     const roots = classes.filter(name =>
         Object.getPrototypeOf(GTorch[name].prototype) === GObject.Object.prototype);
     roots.forEach(name => protectConstruction(GTorch[name].prototype));
-    roots.forEach(protectNames);
+    // A context takes what a program's function keeps for its backward().
+    roots.filter(name => name !== 'FunctionContext').forEach(protectNames);
     Object.keys(FINAL).forEach(forbidDerived);
     overrideDevice(GTorch.Device.prototype);
 }

@@ -72,25 +72,39 @@ function loaded([tensors, names, texts]) {
     return [object(tensors, names), object(texts.filter((_text, i) => i % 2 === 1), keys)];
 }
 
+// Wraps a function all of whose arguments must be given.
+function exactly(name, count, func) {
+    return function (...given) {
+        if (given.length !== count)
+            convert.surplus(name, given.length, count);
+        return func(...given);
+    };
+}
+
 function setup(namespace) {
     GTorch = namespace;
     for (const [name, position] of Object.entries(PROGRESS)) {
         const whole = `safetensors_${name}_lists`;
-        GTorch[whole] = withProgress(GTorch[whole], position);
+        const raw = GTorch[whole];
+        GTorch[whole] = convert.counted(whole, withProgress(raw, position), raw.length);
     }
     for (const name of ['load', 'load_bytes', 'load_file']) {
         const raw = GTorch[`safetensors_${name}_lists`];
-        GTorch[`safetensors_${name}`] = (...given) => loaded(raw.apply(GTorch, given));
+        const whole = `safetensors_${name}`;
+        GTorch[whole] = exactly(whole, raw.length, (...given) => loaded(raw.apply(GTorch, given)));
     }
     for (const name of ['save', 'save_file']) {
         for (const how of ['', '_async']) {
             const whole = `safetensors_${name}${how}`;
             const raw = GTorch[`safetensors_${name}_lists${how}`];
-            GTorch[whole] = (tensors, metadata, ...given) =>
+            const count = raw.length - 1; // C gets the names and the tensors in two arrays
+            const func = (tensors, metadata, ...given) =>
                 raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
+            GTorch[whole] = how === '' ? exactly(whole, count, func) : convert.counted(whole, func, count);
         }
     }
     const finish = GTorch.safetensors_load_finish_lists;
     for (const name of ['load', 'load_file'])
-        GTorch[`safetensors_${name}_finish`] = result => loaded(finish(result));
+        GTorch[`safetensors_${name}_finish`] = convert.counted(`safetensors_${name}_finish`,
+            result => loaded(finish(result)));
 }

@@ -14,6 +14,7 @@ from gi.overrides import override
 
 from gi.overrides import _gtorch_create as create
 from gi.overrides import _gtorch_ops as ops
+from gi.overrides import _gtorch_overloads as overloads
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype, is_number, number_tensor
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
@@ -83,20 +84,28 @@ def _tensor_class():
 
 # These accept more kinds of arguments than the operation of the name.
 REPLACED = (
+    'allclose',
+    *overloads.METHODS,
     'clamp',
+    'clamp_',
+    'equal',
     'imag',
     'lerp',
+    'lerp_',
     'max',
     'median',
     'min',
+    'nanmedian',
     'real',
     'repeat_interleave',
     'split',
     'squeeze',
     'std',
+    'std_mean',
     'to',
     'unique',
     'var',
+    'var_mean',
 )
 
 Tensor = export('Tensor', override(_tensor_class()))
@@ -125,11 +134,13 @@ for _name, _function in ops.FUNCTIONS.items():
     if _name in ops.NUMBER_FIRST:
         _method = _number_first(_name, _method)
     export(_name, _function if isinstance(_method, property) else _method)
+for _name, _function in overloads.FUNCTIONS.items():
+    export(_name, _function)
 # The methods as functions, for languages that free callbacks together with the object whose method got
 # them.
 for _name in ('hook', 'post_accumulate_grad_hook'):
     export(f'register_tensor_{_name}', getattr(Tensor, f'register_{_name}'))
-for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal'):
+for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal', 'randint'):
     export(_name, getattr(create, _name))
 
 
@@ -211,6 +222,9 @@ for _value in [*globals().values()]:
     elif isinstance(_value, type) and _value.__module__ == __name__:
         _name(_value, f'{_value.__name__}.')
 _name(sys.modules[__name__])
+for _space, _members in ops.SPACES.items():
+    _found = {name: globals()[function] for name, function in _members.items()}
+    submodule(_space, f'The operations of torch.{_space}.', _found)
 for _value in (TensorMethods, PythonMethods):
     _name(_value, 'Tensor.')
 

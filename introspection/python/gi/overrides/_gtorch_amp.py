@@ -90,7 +90,9 @@ def _are_finite(grads):
 
 
 def _has_own_step(optimizer):
-    return getattr(getattr(optimizer, 'step', None), '__func__', None) is not GTorch.Optimizer.step
+    from gi.overrides._gtorch_optim import Optimizer
+
+    return getattr(getattr(optimizer, 'step', None), '__func__', None) is not Optimizer.step
 
 
 class GradScaler(RawScaler):
@@ -115,6 +117,8 @@ class GradScaler(RawScaler):
         """Multiplies a loss by the scale; a list of losses gives a list."""
         if isinstance(outputs, RawTensor):
             return RawScaler.scale(self, outputs)
+        if not isinstance(outputs, (list, tuple)):
+            raise TypeError(f'scale() takes a tensor or a list of tensors, not {type(outputs).__name__}')
         return type(outputs)(RawScaler.scale_list(self, convert_tensors(outputs, 'outputs')))
 
     def unscale(self, optimizer):
@@ -127,6 +131,8 @@ class GradScaler(RawScaler):
     def step(self, optimizer, *args, **options):
         """Makes a step if all gradients are finite; @args are passed to a step() that the class defines
         in Python."""
+        if not isinstance(optimizer, GTorch.Optimizer):
+            raise TypeError(f'step() takes an optimizer, not {type(optimizer).__name__}')
         step = optimizer.step
         if not _has_own_step(optimizer) and not args and not options:
             return RawScaler.step(self, optimizer)

@@ -7,11 +7,12 @@ asynchronous operation), has no caller to propagate to: PyGObject prints it."""
 
 from gi.repository import Gio, GLib
 
-from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_enum
 from gi.overrides._gtorch_errors import passes, restores, restoring
 from gi.overrides._gtorch_hooks import describe
+from gi.overrides._gtorch_mixin import mixin
 
-# The position of the function among the arguments.
+# The position of the function among the arguments. The accelerator calls all of these.
 RUNNERS = {
     ('Device', 'run'): 1,
     ('Device', 'run_as_default'): 1,
@@ -19,6 +20,20 @@ RUNNERS = {
     ('Stream', 'run'): 1,
     ('CUDAGraph', 'capture'): 3,
     (None, 'autocast_run'): 4,
+}
+# The number of arguments before the cancellable and the callback of what the accelerator begins.
+BEGINNERS = {
+    ('Device', 'synchronize_async'): 0,
+    ('Event', 'synchronize_async'): 0,
+    ('GradScaler', 'step_async'): 1,
+    ('Module', 'forward_async'): 1,
+    ('Stream', 'synchronize_async'): 0,
+    ('Tensor', 'backward_async'): 3,
+    ('Tensor', 'copy_inplace_async'): 1,
+    ('Tensor', 'item_double_async'): 0,
+    ('Tensor', 'item_int_async'): 0,
+    ('Tensor', 'to_device_async'): 1,
+    ('Timer', 'stop_async'): 0,
 }
 # Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
@@ -29,6 +44,17 @@ CALLERS = {
     'Module': ('forward', 'forward_many'),
     'Optimizer': ('step',),
 }
+
+
+def _by_mixin(owner, name):
+    """The accelerator's form of a runner."""
+    if name == 'autocast_run':
+        return lambda kind, dtype, enabled, cached, call: mixin.autocast_run(
+            convert_enum(GTorch.DeviceType, kind), dtype, convert_bool(enabled), convert_bool(cached), call
+        )
+    if name == 'capture':
+        return mixin.capture
+    return lambda self, call: mixin.run(f'{owner}.{name}', self, call)
 
 
 def runner(name, raw, position, is_method):
@@ -50,8 +76,26 @@ def runner(name, raw, position, is_method):
         return results[-1]
 
     run.__name__ = run.__qualname__ = name
-    run.__doc__ = raw.__doc__
     return run
+
+
+def beginner(owner, name, raw, n):
+    """@raw, which the accelerator calls if a function is to be called at the end."""
+
+    def begin(self, *args):
+        if len(args) < n + 2 or not callable(args[n + 1]):
+            return raw(self, *args)
+        function, data = args[n + 1], args[n + 2 :]
+
+        def complete(source, result):
+            function(source, result, *data)
+
+        mixin.begin(f'{owner}.{name}', self, args[:n], args[n], complete if data else function)
+
+    begin.__name__ = begin.__qualname__ = name
+    begin.__doc__ = raw.__doc__
+    begin.__wrapped__ = raw  # it takes the same arguments
+    return begin
 
 
 def with_progress(raw, position):
@@ -98,11 +142,17 @@ def with_progress(raw, position):
 
 def install(export, _submodule, _ops):
     for (owner, name), position in RUNNERS.items():
+        cls = GTorch if owner is None else getattr(GTorch, owner)
+        raw = getattr(cls, name)
+        made = runner(name, raw if mixin is None else _by_mixin(owner, name), position, owner is not None)
+        made.__doc__ = raw.__doc__
         if owner is None:
-            export(name, runner(name, getattr(GTorch, name), position, False))
+            export(name, made)
         else:
-            cls = getattr(GTorch, owner)
-            setattr(cls, name, runner(name, getattr(cls, name), position, True))
+            setattr(cls, name, made)
+    for (owner, name), n in BEGINNERS.items() if mixin is not None else ():
+        cls = getattr(GTorch, owner)
+        setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
     for owner, names in CALLERS.items():
         cls = getattr(GTorch, owner)
         for name in names:

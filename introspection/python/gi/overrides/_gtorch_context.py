@@ -15,6 +15,7 @@ from gi.overrides import _gtorch_function as function
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_tensors
 from gi.overrides._gtorch_errors import restoring
+from gi.overrides._gtorch_mixin import mixin
 
 
 def enter(owner, guard):
@@ -231,14 +232,15 @@ def on_streams(begin, *values):
 def _is_bound(info):
     """Tells whether a method of the typelib is bound to its object. If not, it belongs to the class."""
     owner = getattr(get_introspection_module(info.get_namespace()), info.get_container().get_name(), None)
-    return getattr(owner, info.get_name(), None) is not info
+    return inspect.unwrap(getattr(owner, info.get_name(), None)) is not info
 
 
 def arrange(begin, args, cancellable, done):
     """Returns the checked arguments of @begin: PyGObject takes surplus arguments for the data of the
     callback, and a callback that is one position too early for another argument, and then the operation
     never completes."""
-    info = inspect.unwrap(begin)
+    bound = []
+    info = inspect.unwrap(begin, stop=lambda one: bound.append(inspect.ismethod(one)))
     if not hasattr(info, 'get_arguments'):
         given = (*args, cancellable, done)
         try:
@@ -258,7 +260,7 @@ def arrange(begin, args, cancellable, done):
         if kinds[name] == 'AsyncReadyCallback':
             hidden.add(argument.get_closure())
     shown = [name for i, name in enumerate(names) if i not in hidden]
-    if info.is_method() and not _is_bound(info) and not inspect.ismethod(begin):
+    if info.is_method() and not any(bound) and not _is_bound(info):
         shown.insert(0, 'self')
     if 'AsyncReadyCallback' not in kinds.values():
         raise TypeError(f'awaitable(): {info.get_name()} takes no callback')
@@ -323,9 +325,12 @@ def awaitable(begin, finish, *args, cancellable=None, at_once=False):
             begun.set()
         return GLib.SOURCE_REMOVE
 
-    source = GLib.idle_source_new()
-    source.set_callback(start)
-    source.attach(_Loop.context())
+    if mixin is not None:
+        mixin.post(_Loop.context(), start)
+    else:
+        source = GLib.idle_source_new()
+        source.set_callback(start)
+        source.attach(_Loop.context())
     if at_once:
         begun.wait()
     if cancellable is not None:

@@ -45,10 +45,45 @@ def convert_device(value):
     if value is None or isinstance(value, GTorch.Device):
         return value
     if isinstance(value, int) and not isinstance(value, (bool, DType)):
+        if value < 0:
+            raise ValueError(f'{value} is no number of a GPU: these begin with 0')
         return GTorch.Device.cuda(value)
     raise TypeError(
         f'device must be a GTorch.Device, its name or its number, not {type(value).__name__}'
     )
+
+
+def names_device(value):
+    """Tells whether it is a device, its name or index, and not a dtype."""
+    if isinstance(value, str):
+        return value.partition(':')[0] in ('cpu', 'cuda')
+    return isinstance(value, GTorch.Device) or (
+        isinstance(value, int) and not isinstance(value, (bool, DType))
+    )
+
+
+def destination(args, dtype, device, non_blocking, copy):
+    """The arguments of to(): a device, a dtype, both, or a tensor that has both, then non_blocking and copy. Returns
+    the device or None, the dtype, and those two."""
+    flags = [arg for arg in args if isinstance(arg, bool)]
+    if flags:
+        non_blocking, copy = (flags + [copy])[:2]
+        args = args[: -len(flags)]
+        if not args and dtype is None and device is None:
+            raise TypeError(f'to(): a dtype, a device or a tensor comes before {flags[0]}')
+    non_blocking, copy = convert_bool(non_blocking), convert_bool(copy)
+    for arg in args:
+        if isinstance(arg, RawTensor):
+            found = {'dtype': arg.dtype, 'device': arg.device}
+        elif arg is None:
+            found = {}
+        else:
+            found = {'device' if names_device(arg) else 'dtype': arg}
+        for what, before in (('dtype', dtype), ('device', device)):
+            if what in found and before is not None:
+                raise TypeError(f'to(): two {what}s, {before} and {found[what]}: there is one dtype and one device')
+        dtype, device = found.get('dtype', dtype), found.get('device', device)
+    return convert_device(device), convert_dtype(dtype), non_blocking, copy
 
 
 def cuda_device(value=None):
@@ -107,7 +142,7 @@ def convert_double(value):
     if isinstance(value, numbers.Integral):
         value = index(value)
         if abs(value) > 2**53 and not (abs(value) < 2**1023 and int(float(value)) == value):
-            raise OverflowError(f'{value} is no number that a float has exactly')
+            raise OverflowError(f'{value} cannot be represented exactly as a float')
         return value
     if is_complex_number(value) or not hasattr(value, '__float__') or isinstance(value, str):
         raise TypeError(f'a number was expected, not {type(value).__name__}')
@@ -156,8 +191,13 @@ def convert_seed(value):
     return value % 2**64
 
 
-def convert_variadic(name, values, *rest):
-    """Returns the sizes of f(2, 3) or of f((2, 3)), and further positional arguments after the latter."""
+def convert_variadic(name, values, named, *rest):
+    """Returns the sizes of f(2, 3), of f((2, 3)) or of those that are given by name, and further positional
+    arguments after a list."""
+    if named is not None:
+        if values:
+            raise TypeError(f'{name}() was given the sizes by position and by name')
+        return convert_sizes(named), *rest
     if not values or _is_one(values[0]):
         return [convert_whole(v) for v in values], *rest
     given = values[1:]

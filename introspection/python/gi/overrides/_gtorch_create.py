@@ -20,6 +20,8 @@ from gi.overrides._gtorch_convert import (
     make_number,
     plain_number,
 )
+from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_ops import FUNCTIONS
 
 BUFFER_FORMATS = {
     'f': DType.FLOAT32,
@@ -41,17 +43,33 @@ BUFFER_FORMATS['q'] = DType.INT64
 MAX_DIMS = 16  # GTORCH_MAX_DIMS
 
 
-def _flatten(data, shape, depth, values):
+def _flatten(data, shape, depth, values, dtypes):
     if depth == len(shape):
         if isinstance(data, (list, tuple)):
             raise ValueError(f'a number was expected at depth {depth}, not a sequence')
-        values.append(data.item() if hasattr(data, 'item') else data)
+        if hasattr(data, 'item'):
+            dtypes.add(data.dtype)
+            data = data.item()
+        else:
+            dtypes.add(type(data))
+        values.append(data)
         return
     if not isinstance(data, (list, tuple, range)) or len(data) != shape[depth]:
         what = f'{len(data)} items' if hasattr(data, '__len__') else type(data).__name__
         raise ValueError(f'expected {shape[depth]} items at depth {depth}, got {what}')
     for item in data:
-        _flatten(item, shape, depth + 1, values)
+        _flatten(item, shape, depth + 1, values, dtypes)
+
+
+def _common(kinds):
+    """The dtype of numbers with dtypes of their own, those of numpy and of tensors, and of Python's."""
+    default = GTorch.get_default_dtype()
+    own = {float: default, complex: DType.COMPLEX128 if default == DType.FLOAT64 else DType.COMPLEX64}
+    found = DType.NONE
+    for kind in kinds:
+        one = own.get(kind) or convert_dtype(kind)
+        found = one if found == DType.NONE else GTorch.dtype_promote(found, one)
+    return found
 
 
 def _from_list(data, dtype, device):
@@ -65,12 +83,14 @@ def _from_list(data, dtype, device):
         inner = inner[0]
     if (isinstance(inner, RawTensor) or hasattr(inner, '__array_interface__')) and inner.ndim and shape:
         return GTorch.stack([tensor(d, dtype or None, device) for d in data], 0)
-    values = []
-    _flatten(data, shape, 0, values)
+    values, dtypes = [], set()
+    _flatten(data, shape, 0, values, dtypes)
     kinds = {type(v) for v in values}
     for kind in kinds:
         if kind is DType or not issubclass(kind, (bool, int, float, complex)):
             raise TypeError(f'a tensor is made of numbers, not of {kind.__name__}')
+    if dtype == DType.NONE and not dtypes <= kinds:
+        dtype = _common(dtypes)
     if any(issubclass(k, complex) for k in kinds):
         if dtype not in (DType.NONE, DType.BOOL, DType.COMPLEX64, DType.COMPLEX128):
             raise TypeError(f'a tensor of {dtype} is made of real numbers, not of complex ones')
@@ -117,7 +137,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
     elif isinstance(data, (list, tuple, range)) or type(data) in (int, float, bool, complex):
         made = _from_list(data, dtype, device)
     elif isinstance(data, numbers.Number) or type(data).__name__ == 'bool_':
-        made = _from_list(data.item() if hasattr(data, 'item') else data, dtype, device)
+        made = _from_list(data, dtype, device)
     else:
         made = _from_buffer(data, dtype, device)
     return made.requires_grad_() if convert_bool(requires_grad) else made
@@ -144,10 +164,29 @@ def from_dlpack(source):
 
 
 def from_numpy(array):
-    """Aliases the memory of a numpy array, without a copy."""
-    if not hasattr(array, '__array_interface__'):
-        raise TypeError(f'from_numpy takes an array of numpy, not {type(array).__name__}')
-    return from_dlpack(array)
+    """Aliases the memory of a numpy array, without a copy. The tensor of a read-only array is read-only."""
+    if not hasattr(array, '__array_interface__') or not hasattr(array, 'flags') or not hasattr(array, '__dlpack__'):
+        kind = type(array).__name__
+        raise TypeError(f'from_numpy takes an array of numpy, not {kind}: use GTorch.tensor(), which copies')
+    if not array.flags.writeable:
+        return _read_only(array)
+    if array.dtype.kind != 'b':
+        return from_dlpack(array)
+    from gi.overrides._gtorch_dlpack import ask_for_bools, import_capsule
+
+    return import_capsule(ask_for_bools(array))
+
+
+def _read_only(array):
+    """Shares the memory of a read-only array."""
+    way_out = 'use GTorch.tensor(array), which copies'
+    if mixin is None or not array.flags.c_contiguous:
+        why = 'needs the C accelerator' if mixin is None else 'must be contiguous'
+        raise BufferError(f'from_numpy: a read-only array {why} to be shared: {way_out}')
+    name = memoryview(array).format.lstrip('@=<')
+    if name not in BUFFER_FORMATS or not array.dtype.isnative:
+        raise TypeError(f'from_numpy: no dtype has the elements of an array of {array.dtype}')
+    return RawTensor.new_from_bytes(mixin.share(array), BUFFER_FORMATS[name], list(array.shape))
 
 
 def _parameter(value, other):
@@ -175,11 +214,30 @@ def normal(mean, std=None, size=None, *, generator=None, dtype=None, device=None
     return made.normal_(mean, std, generator)
 
 
-def arange(start, end=None, step=1, dtype=None, device=None):
+_randint = FUNCTIONS['randint']
+
+
+def randint(*args, **options):
+    """Makes integers from low (0 if one number is given) up to before high: randint(low, high, size) or randint(high,
+    size)."""
+    n_numbers = sum(name in options for name in ('low', 'high'))
+    for arg in args[:2]:
+        if hasattr(arg, '__iter__') and not getattr(arg, 'ndim', 1) == 0:
+            break
+        n_numbers += 1
+    if n_numbers == 1 and 'low' not in options:
+        args = (0, *args)
+    return _randint(*args, **options)
+
+
+def arange(start=None, end=None, step=1, dtype=None, device=None):
     """Returns the numbers from start (0 if one number is given) to end (exclusive), with a distance of
     step."""
     if end is None:
-        start, end = 0, start
+        start, end = None, start
+    if end is None:
+        raise TypeError('arange() takes an end')
+    start = 0 if start is None else start
     start, end, step = map(plain_number, (start, end, step))
     dtype = convert_dtype(dtype)
     if dtype == DType.NONE and all(isinstance(v, numbers.Integral) for v in (start, end, step)):
@@ -190,17 +248,17 @@ def arange(start, end=None, step=1, dtype=None, device=None):
     return GTorch.arange(*map(convert_double, (start, end, step)), dtype, convert_device(device))
 
 
-def full(shape, value, dtype=None, device=None):
-    """Returns a tensor in which every element is value."""
-    dtype, value = convert_dtype(dtype), plain_number(value)
+def full(size, fill_value, dtype=None, device=None):
+    """Returns a tensor in which every element is fill_value."""
+    dtype, value = convert_dtype(dtype), plain_number(fill_value)
     if dtype == DType.NONE and isinstance(value, bool):
         dtype = DType.BOOL
     elif dtype == DType.NONE and isinstance(value, numbers.Integral):
         dtype = DType.INT64
-    shape = convert_sizes(shape)
+    size = convert_sizes(size)
     if is_complex_number(value):
-        return tensor(complex(value), dtype or DType.COMPLEX64, device).expand(shape).clone()
+        return tensor(complex(value), dtype or DType.COMPLEX64, device).expand(size).clone()
     whole = convert_integers(value)
     if whole is not None:
-        return GTorch.full_int(shape, *whole, dtype, convert_device(device))
-    return GTorch.full(shape, convert_double(value), dtype, convert_device(device))
+        return GTorch.full_int(size, *whole, dtype, convert_device(device))
+    return GTorch.full(size, convert_double(value), dtype, convert_device(device))

@@ -19,7 +19,7 @@ from gi.overrides._gtorch_convert import (
     cuda_device,
     for_gpus,
 )
-from gi.overrides._gtorch_properties import final
+from gi.overrides._gtorch_properties import final, initialize
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
@@ -186,6 +186,16 @@ class Timer(GTorch.Timer):
         if kind is None:
             self.stop()
         return False
+
+
+class Generator(GTorch.Generator):
+    """Random numbers: GTorch.Generator(device='cpu'). Every device may use it, so the device is only checked."""
+
+    __module__ = OVERRIDES
+
+    def __init__(self, device=None):
+        convert_device(device)
+        initialize(self)
 
 
 class CUDAGraph(GTorch.CUDAGraph):
@@ -410,8 +420,10 @@ def _collect(_manager, _device, _n_bytes):
 def install(export, submodule, _ops):
     members = dict(CUDA)
     makers = {Stream: _placed, memory.MemoryPool: _placed, Event: _marked, Timer: _marked}
-    for cls in (Device, Stream, Event, Timer, CUDAGraph, memory.MemoryPool, memory.MemorySource):
+    for cls in (Device, Stream, Event, Timer, Generator, CUDAGraph, memory.MemoryPool, memory.MemorySource):
         made = export(cls.__name__, override(cls))
+        if cls is Generator:
+            continue
         members[cls.__name__] = makers.get(cls, lambda cls: cls)(made)
     export('device', members['Device'])
     export('graph', graph)

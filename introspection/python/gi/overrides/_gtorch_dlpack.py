@@ -117,6 +117,18 @@ def ask(source):
         return source.__dlpack__(**options)
 
 
+# DLDataType's code, behind the address, the device and the number of dimensions of a DLTensor, and its
+# value for a bool.
+CODE, BOOL = 20, 6
+
+
+def ask_for_bools(array):
+    """Returns the capsule of an array of bools of numpy, which shares all but those: that of its bytes as bools."""
+    capsule = array.view('u1').__dlpack__()
+    ctypes.c_uint8.from_address(_pointer(capsule, NAMES[False]) + CODE).value = BOOL
+    return capsule
+
+
 def import_capsule(capsule):
     """Returns a tensor that aliases the memory of the capsule, and consumes the capsule."""
     for versioned, name in NAMES.items():

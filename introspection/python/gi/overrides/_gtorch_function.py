@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Differentiable functions written in Python, and a check of their gradients."""
 
+import functools
+
 from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import guard_vfuncs, passes, passing, restores, restoring
+from gi.overrides._gtorch_mixin import mixin
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawFunction = GTorch.Function
@@ -34,6 +37,24 @@ def _do_backward(self, context, grads, *_length):
     return guarded(self, 'backward', lambda: self.backward(context, *grads), True)
 
 
+class _Apply:
+    """apply(): of an object it takes a list of tensors, and of a class the tensors, as in PyTorch."""
+
+    __doc__ = RawFunction.apply.__doc__
+    raw = staticmethod(restores(RawFunction.apply))
+
+    def __get__(self, owner, cls):
+        if owner is not None:
+            return functools.partial(self.raw, owner)
+
+        def apply(*inputs):
+            if inputs and isinstance(inputs[0], cls):  # Function.apply(function, inputs)
+                return self.raw(*inputs)
+            return cls()(*inputs)
+
+        return apply
+
+
 class Function(RawFunction):
     """class Double(GTorch.Function): def forward(self, context, x): …; def backward(self, context, grad): …
 
@@ -46,7 +67,7 @@ class Function(RawFunction):
         super().__init_subclass__(**options)
         for name, own in (('forward', _do_forward), ('backward', _do_backward)):
             if name in vars(cls):
-                setattr(cls, f'do_{name}', own)
+                setattr(cls, f'do_{name}' if mixin is None else f'_{name}_from_c', own)
             else:
                 guard_vfuncs(cls, (name,))
 
@@ -54,7 +75,7 @@ class Function(RawFunction):
         outputs = self.apply(list(inputs))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    apply = restores(RawFunction.apply)
+    apply = _Apply()
 
 
 class FunctionContext(GTorch.FunctionContext):
@@ -120,7 +141,10 @@ def _check(raw, raw_function):
             def call(tensors, *_):
                 return _output(function(*tensors), position)
 
-            return restoring(raw, passes(raw.__name__, call), None, inputs, eps, atol, rtol)
+            given = passes(raw.__name__, call)
+            if mixin is not None:
+                return restoring(mixin.gradcheck, raw.__name__ == 'gradgradcheck', given, inputs, eps, atol, rtol)
+            return restoring(raw, given, None, inputs, eps, atol, rtol)
 
         try:
             return run(None)

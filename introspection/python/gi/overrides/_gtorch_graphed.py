@@ -11,6 +11,7 @@ from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_whole
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_function import guarded, tensor_list
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import final
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -33,7 +34,10 @@ class GraphedModule(RawGraphed):
         def call(inputs, *_):
             return hooks.kept(made()).call(0, inputs)
 
-        graphed = RawGraphed.new_for_func(call, None, samples)
+        if mixin is not None:
+            graphed = mixin.graphed(call, samples)
+        else:
+            graphed = RawGraphed.new_for_func(call, None, samples)
         made = weakref.ref(graphed)
         hooks.kept(graphed).functions[0] = lambda inputs: guarded(
             target, 'call', lambda: target(*inputs)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The contents of the brackets of t[…], as one list of integers and the tensors in it."""
 
-from gi.overrides._gtorch_convert import RawTensor, convert_whole as index
+from gi.overrides._gtorch_convert import DType, RawTensor, convert_whole as index
 
 INT, SLICE, ELLIPSIS, NEW_AXIS, TENSOR, BOOL = range(6)  # GTorchIndexKind
 MAX = 2**63 - 1
@@ -33,11 +33,14 @@ def encode(key, device):
         elif isinstance(item, RawTensor):
             items += (TENSOR, len(tensors), 0, 0)
             tensors.append(item)
+        elif getattr(item, 'shape', None) == () and getattr(item.dtype, 'kind', None) in ('i', 'u'):
+            items += (INT, index(item), 0, 0)  # a number of numpy's
         elif isinstance(item, (list, range)) or hasattr(item, '__array_interface__'):
             from gi.overrides._gtorch_create import tensor
 
             items += (TENSOR, len(tensors), 0, 0)
-            tensors.append(_as_index(tensor(item, device=device)))
+            made = tensor(item, device=device)
+            tensors.append(_of_list(made) if isinstance(item, list) else _as_index(made))
         elif hasattr(item, '__index__'):
             items += (INT, index(item), 0, 0)
         else:
@@ -51,3 +54,8 @@ def encode(key, device):
 def _as_index(tensor):
     """an empty list is a list of indices, although its dtype would be a floating-point one"""
     return tensor if tensor.numel() else tensor.long()
+
+
+def _of_list(tensor):
+    """Numbers of numpy's uint8 in a list are indices: only a tensor or an array of that dtype is a mask."""
+    return tensor.long() if tensor.dtype == DType.UINT8 else _as_index(tensor)

@@ -4,6 +4,7 @@
 come from the rows of layers, through _gtorch_layer_table."""
 
 import math
+import types
 
 from gi.overrides import override
 from gi.repository import GLib
@@ -90,12 +91,12 @@ def is_made(self):
         return False
 
 
-def construct(self, properties):
+def construct(self, properties, shown=types.MappingProxyType({})):
     """Creates the C object for @self, whatever class is derived from that of the layer."""
     cls = type(self)
     if is_made(self):
         raise RuntimeError(f'{cls.__name__}.__init__(): the object has been made already')
-    initialize(self, **properties)
+    initialize(self, _shown=shown, **properties)
 
 
 def _nick(plain):
@@ -154,9 +155,12 @@ def _attributes(raw, args):
 def forward_of(raw):
     """Returns forward() of a C class in PyTorch's form: without hooks; derived classes call it through
     super()."""
-    compute = restores(raw.do_compute if issubclass(raw, GTorch.Loss) else raw.do_forward)
+    info = raw.do_compute if issubclass(raw, GTorch.Loss) else raw.do_forward
+    compute, names = restores(info), [argument.get_name() for argument in info.get_arguments()]
 
-    def forward(self, *values):
+    def forward(self, *values, **options):
+        if options:
+            values = bind(f'{type(self).__name__}.forward', dict.fromkeys(names, REQUIRED), values, options).values()
         return compute(self, *values)
 
     return forward
@@ -179,11 +183,12 @@ def layer(name):
     raw, row = getattr(GTorch, name), LAYERS[name]
     args = row['args']
     spec = {arg['name']: REQUIRED if arg['required'] else ABSENT for arg in args}
+    shown = {arg['property']: arg['name'] for arg in args if 'property' in arg}
 
     def init(self, *given, **options):
         kind = type(self).__name__
         values = {} if row['any'] else bind(kind, spec, given, options)
-        construct(self, _properties(kind, args, values))
+        construct(self, _properties(kind, args, values), shown)
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}

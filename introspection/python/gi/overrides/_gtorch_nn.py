@@ -2,24 +2,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Modules: GTorch.Module to derive from, and GTorch.nn."""
 
+import functools
+import weakref
+
 from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides import _gtorch_hooks as hooks
+from gi.overrides import _gtorch_init as init
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
-from gi.overrides._gtorch_convert import (
-    DType,
-    GTorch,
-    RawTensor,
-    convert_bool,
-    convert_device,
-    convert_dtype,
-    convert_whole,
-)
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
+from gi.overrides._gtorch_members import Members, children_of, incompatible
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
 
@@ -50,34 +47,50 @@ def _train_inside(module, mode):
     """C has prepared them all, and knows of no train() in Python."""
     inside = [module]
     while inside:
-        for child in inside.pop().get_children():
+        for _name, child in children_of(inside.pop()):
             if getattr(child.train, '__func__', None) is Module.train:
                 inside.append(child)
             else:
                 child.train(mode)
 
 
-class Module(RawModule):
+def _whole(function):
+    """Returns the function of a text, in which NUL is written out: there a text of C would end."""
+
+    @functools.wraps(function)
+    def call(self):
+        text = function(self)
+        return text.replace('\0', '\\x00') if isinstance(text, str) else text
+
+    return call
+
+
+class Module(Members, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
 
     __module__ = OVERRIDES
     _is_python = False  # is forward() a function of the program's?
+    _with_call = weakref.WeakSet()  # the classes of the program with a __call__() of their own
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if cls.__module__ in OWN:
             return
+        if '__call__' in vars(cls):
+            Module._with_call.add(cls)
         if 'forward' in vars(cls):
             cls._is_python = True
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
-            cls.do_forward_many = _do_forward_many
+            setattr(cls, 'do_forward_many' if mixin is None else '_forward_many_from_c', _do_forward_many)
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
-            cls.do_extra_repr = extra_repr
+            cls.do_extra_repr = _whole(extra_repr)
+            if 'extra_repr' not in vars(cls):
+                cls.extra_repr = extra_repr
         forward_many = own_vfunc(cls, 'forward_many')
         if forward_many not in (None, _do_forward_many):
             cls.do_forward_many = lambda self, inputs, *_length: passing(
@@ -198,25 +211,6 @@ class Module(RawModule):
 
     add_module = register_module
 
-    def parameters(self, recurse=True):
-        """An iterator over the parameters, those of children too."""
-        return iter(list(self.get_parameters(recurse)))
-
-    def named_parameters(self, recurse=True):
-        return zip(self.get_parameter_names(recurse), list(self.get_parameters(recurse)))
-
-    def children(self):
-        return iter(list(self.get_children()))
-
-    def named_children(self):
-        return zip(self.get_child_names(), list(self.get_children()))
-
-    def modules(self):
-        return iter(list(self.get_modules()))
-
-    def buffers(self, recurse=True):
-        return iter(list(self.get_buffers(recurse)))
-
     def register_buffer(self, name, buffer, persistent=True):
         self._check_free(name)
         RawModule.register_buffer(self, name, buffer, convert_bool(persistent))
@@ -251,7 +245,11 @@ class Module(RawModule):
         return state.pairs(self.state_lists())
 
     def load_state_dict(self, table, strict=True):
-        self.load_state_lists(*state.lists('load_state_dict', 'state', table), convert_bool(strict))
+        """Copies the tensors of the dictionary; returns the names that it lacks, and those that the module lacks."""
+        given, strict = state.lists('load_state_dict', 'state', table), convert_bool(strict)
+        found = incompatible(self, table)
+        self.load_state_lists(*given, strict)
+        return found
 
     def register_forward_pre_hook(self, hook, *data):
         number = hooks.register_forward('register_forward_pre_hook', self, hook, data)
@@ -275,18 +273,14 @@ class Module(RawModule):
     def remove_hook(self, number):
         return hooks.remove(RawModule.remove_hook, self, number)
 
-    def to(self, device=None, dtype=None):
-        if isinstance(device, DType):
-            if dtype is not None:
-                raise TypeError(f'to(): two dtypes, {device} and {dtype}')
-            device, dtype = None, device
-        RawModule.to(self, convert_device(device), convert_dtype(dtype))
+    def to(self, *args, device=None, dtype=None, non_blocking=False):
+        """Converts parameters and buffers to another dtype, moves them to another device, or does both as another
+        tensor."""
+        device, dtype, _non_blocking, _copy = destination(args, dtype, device, non_blocking, False)
+        RawModule.to(self, device, dtype)
         return self
 
     extra_repr = layers.extra_repr_of(RawModule)
-
-    def __repr__(self):
-        return self.to_string()
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -335,7 +329,28 @@ def _sequential():
             for module in modules:
                 self.append(module)
 
-        forward = layers.forward_of(GTorch.Sequential)
+        _forward = layers.forward_of(GTorch.Sequential)
+
+        def _is_for_python(self):
+            """Is a __call__() inside that C knows nothing of?"""
+            return any(
+                not Module._with_call.isdisjoint(type(child).__mro__)
+                or (isinstance(child, Sequential) and child._is_for_python())
+                for _name, child in children_of(self)
+            )
+
+        def forward(self, *inputs, **options):
+            if not Module._with_call or not self._is_for_python():
+                return self._forward(*inputs, **options)
+            (value,) = layers.bind('forward', {'input': layers.REQUIRED}, inputs, options).values()
+            for _name, child in children_of(self):
+                value = child(value)
+            return value
+
+        def __call__(self, *inputs, **options):
+            if not Module._with_call or not self._is_for_python():
+                return super().__call__(*inputs, **options)
+            return hooks.run_forward(self, inputs, options)
 
         def _position(self, position, end=0):
             given, n = convert_whole(position), len(self)
@@ -357,7 +372,7 @@ def _sequential():
 
         def __getitem__(self, position):
             if isinstance(position, slice):
-                return made(list(self.named_children())[position])
+                return made(children_of(self)[position])
             return self.get_children()[self._position(position)]
 
         def __setitem__(self, position, module):
@@ -371,7 +386,7 @@ def _sequential():
                 self.remove(one)
 
         def __iter__(self):
-            return self.children()
+            return iter(list(self.get_children()))
 
         def append(self, module):
             GTorch.Sequential.append(self, module)
@@ -432,6 +447,7 @@ def install(export, submodule, _ops):
     # PyTorch's unfold() there is another one than that of tensors.
     functional = {name: function for name, function in ops.FUNCTIONS.items() if name != 'unfold'}
     functional['embedding'] = embedding
+    nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

@@ -47,12 +47,23 @@ def _check_forms(name, row, values):
         raise ValueError(f'{name}: {" and ".join(chosen)} cannot both be True')
 
 
+DEFAULT_LR = 0.001  # that of an optimizer without groups
+
+
+class Recording:
+    """A block in which gradients are recorded."""
+
+    def __enter__(self):
+        self.guard = GTorch.enable_grad()
+
+    def __exit__(self, *_exception):
+        self.guard.end()
+
+
 def list_model(params):
     """Returns a list model itself, or one of the parameters."""
     if isinstance(params, Gio.ListModel):
         return params
-    if isinstance(params, RawTensor):
-        raise TypeError('params must be several parameters, not one tensor: put it into a list')
     store = Gio.ListStore.new(RawTensor.__gtype__)
     for param in params:
         if not isinstance(param, RawTensor):
@@ -68,6 +79,8 @@ def _group(name, given, defaults):
     """Creates a group from PyTorch's dictionary."""
     settings = {**defaults, **given}
     params = settings.pop('params')
+    if isinstance(params, RawTensor):
+        params = [params]
     for key in settings:
         if key not in GROUP:
             what = 'a setting of the whole optimizer, not of a group' if key in WHOLE else 'no setting of a group'
@@ -88,7 +101,9 @@ def _setting(name, key, value):
 
 def _groups(name, params):
     """Returns the parameters as groups: one, or one for each of PyTorch's dictionaries."""
-    if isinstance(params, (Gio.ListModel, RawTensor)):
+    if isinstance(params, RawTensor):
+        raise TypeError(f'{name}: params must be several parameters, not one tensor: put it into a list')
+    if isinstance(params, Gio.ListModel):
         return [{'params': params}]
     params = list(params)
     if not params:
@@ -147,6 +162,32 @@ class Optimizer(RawOptimizer):
     """The base class of optimizers."""
 
     __module__ = OVERRIDES
+
+    def __init__(self, params=None, defaults=None, **properties):
+        """For derived classes: the parameters, or groups of them, and the settings of groups that have none of their
+        own, as in PyTorch: super().__init__(params, {'lr': lr})."""
+        own = type(self).__name__
+        if defaults is not None and params is None:
+            raise TypeError(f'{own}: the defaults {defaults!r} need parameters')
+        defaults = {} if defaults is None else dict(defaults)
+        groups = [] if params is None else _groups(own, params)
+        settings = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
+        made = [_group(own, group, settings) for group in groups]
+        construct(self, properties)
+        for group in made:
+            RawOptimizer.add_param_group(self, group)
+
+    def step(self, closure=None):
+        """Updates the parameters. A @closure computes the loss, which is returned, and its gradients."""
+        if closure is None:
+            RawOptimizer.step(self)
+            return None
+        if not callable(closure):
+            raise TypeError(f'step(): the closure {closure!r} cannot be called')
+        with Recording():
+            loss = closure()
+        RawOptimizer.step(self)
+        return loss
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

@@ -7,6 +7,8 @@ optimizer.learning_rate would be such an attribute, and a misspelled one would b
 property is read and set under its name; assigning to a read-only or unknown name raises. Classes that a
 program derives allow further names, like other Python classes."""
 
+import types
+
 from gi.module import IntrospectionModule, get_introspection_module
 from gi.repository import GObject
 
@@ -22,12 +24,13 @@ def python_class(kind):
     return kind.pytype
 
 
-def convert(owner, spec, value):
-    """Converts a value that a program assigns to a property: PyGObject accepts any object for a bool."""
+def convert(owner, spec, value, shown=None):
+    """Converts a value that a program assigns to a property: PyGObject accepts any object for a bool. Messages call it
+    @shown if it is an argument with another name."""
     from gi.overrides import _gtorch_convert as conversions
 
     kind = spec.value_type
-    name = f'{owner.__name__}.{spec.name.replace("-", "_")}'
+    name = f'{owner.__name__}.{shown or spec.name.replace("-", "_")}'
     if kind.is_a(GObject.TYPE_ENUM):
         if kind.name == 'GTorchDType':
             return conversions.convert_dtype(value)
@@ -55,7 +58,7 @@ def convert(owner, spec, value):
         return conversions.convert_device(value)
     if kind.is_a(GObject.TYPE_OBJECT) and value is not None:
         if not isinstance(value, python_class(kind) or GObject.Object):
-            raise TypeError(f'{name} must be a {kind.name} or None, not {type(value).__name__}')
+            raise TypeError(f'{name} must be a {kind.name.removeprefix("GTorch")} or None, not {type(value).__name__}')
     return value
 
 
@@ -108,8 +111,9 @@ def set_attribute(self, name, value):
     GObject.Object.__setattr__(self, name, value)
 
 
-def initialize(self, *args, **properties):
-    """Makes the object of C with properties, which are checked as those that are set later."""
+def initialize(self, *args, _shown=types.MappingProxyType({}), **properties):
+    """Makes the object of C with properties, which are checked as those that are set later. @_shown has the names of
+    arguments that are not those of the properties."""
     cls = type(self)
     if args:
         raise TypeError(f'{cls.__name__}() takes nothing by position, but {len(args)} were given')
@@ -119,9 +123,14 @@ def initialize(self, *args, **properties):
             if key.replace('-', '_') not in specs:
                 raise TypeError(f'{cls.__name__}() has no argument {key!r}')
         properties = {
-            key: convert(cls, specs[key.replace('-', '_')], value) for key, value in properties.items()
+            key: convert(cls, specs[key.replace('-', '_')], value, _shown.get(key)) for key, value in properties.items()
         }
     GObject.Object.__init__(self, **properties)
+
+
+def represent(self):
+    """The text of an object without one of its own: PyGObject's has the name of the class in C."""
+    return f'<GTorch.{type(self).__name__} object at {id(self):#x}>'
 
 
 def is_place(cls, name):
@@ -138,6 +147,7 @@ def prepare(cls):
             setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None)))
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
         cls.__setattr__, cls.__init__ = set_attribute, initialize
+        cls.__repr__ = represent
 
 
 def final(cls):
@@ -146,7 +156,9 @@ def final(cls):
 
     def refuse(derived, **_options):
         if derived.__module__ == '__gi__':
-            return  # a C class that is not in the typelib, such as that of the CPU
+            # a C class that is not in the typelib, such as that of the CPU
+            derived.__name__, derived.__qualname__ = cls.__name__, cls.__name__
+            return
         raise TypeError(f'{derived.__name__}: {cls.__name__} cannot be derived from')
 
     cls.__init_subclass__ = classmethod(refuse)

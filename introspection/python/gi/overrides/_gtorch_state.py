@@ -3,10 +3,12 @@
 """Tensors by name. PyGObject leaks the values of a table that is passed to C: here names and tensors are
 passed in two lists."""
 
+import re
 from collections.abc import Mapping
 
 from gi.overrides._gtorch_callbacks import with_progress
-from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device
+from gi.overrides._gtorch_mixin import mixin
 
 
 def check_text(function, argument, text):
@@ -48,17 +50,33 @@ def pairs(found):
     return dict(zip(names, tensors))
 
 
+def _public(error, surplus):
+    """The error about arguments of a function with the lists of a table, as one of the function with the table."""
+    text = str(error).replace('_lists', '').replace('GTorch.', '')
+    return TypeError(re.sub(r'(?<=takes exactly )\d+|\d+(?= given)', lambda n: str(int(n[0]) - surplus), text))
+
+
 def _save(name, raw):
     def save(tensors, metadata, *args):
         given = lists(name, 'tensors', tensors)
-        return raw(*given, texts(name, 'metadata', metadata), *args)
+        try:
+            return raw(*given, texts(name, 'metadata', metadata), *args)
+        except TypeError as error:
+            if '_lists' not in str(error):
+                raise
+            raise _public(error, 1) from None
 
     return save
 
 
 def _load(raw):
     def load(*args):
-        tensors, names, found = raw(*args)
+        try:
+            tensors, names, found = raw(*args)
+        except TypeError as error:
+            if '_lists' not in str(error):
+                raise
+            raise _public(error, 0) from None
         return dict(zip(names, tensors)), dict(zip(found[::2], found[1::2]))
 
     return load
@@ -68,10 +86,29 @@ def _load(raw):
 PROGRESS = {'load': 3, 'load_file': 4, 'save': 5, 'save_file': 5}
 
 
+def _by_mixin(name, raw):
+    """@raw, which the accelerator calls if there is a progress function."""
+    if mixin is None:
+        return raw
+    position, own = PROGRESS[name], getattr(mixin, name.partition('_')[0])
+
+    def call(*args):
+        if len(args) <= position or args[position] is None:
+            return raw(*args)
+        given = args[: position + 1]
+        if name == 'load':
+            given = (given[0], False, *given[1:])
+        if own is mixin.load:
+            given = (*given[:2], convert_device(given[2]), *given[3:])
+        return own(*given)
+
+    return call
+
+
 def install(export, _submodule, _ops):
     for name in ('load', 'load_bytes', 'load_file'):
         raw = getattr(GTorch, f'safetensors_{name}_lists')
-        made = _load(with_progress(raw, PROGRESS[name]) if name in PROGRESS else raw)
+        made = _load(with_progress(_by_mixin(name, raw), PROGRESS[name]) if name in PROGRESS else raw)
         made.__doc__ = getattr(GTorch, f'safetensors_{name}').__doc__
         export(f'safetensors_{name}', made)
     finish = _load(GTorch.safetensors_load_finish_lists)
@@ -81,7 +118,7 @@ def install(export, _submodule, _ops):
         for how in ('', '_async'):
             whole = f'safetensors_{name}{how}'
             raw = getattr(GTorch, f'safetensors_{name}_lists{how}')
-            made = _save(whole, raw if how else with_progress(raw, PROGRESS[name]))
+            made = _save(whole, raw if how else with_progress(_by_mixin(name, raw), PROGRESS[name]))
             made.__doc__ = getattr(GTorch, whole).__doc__
             made.__wrapped__ = getattr(GTorch, whole)  # it takes the same arguments
             export(whole, made)

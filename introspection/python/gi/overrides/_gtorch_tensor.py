@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The parts of a tensor that Python adds to the operations: values, attributes, protocols."""
 
+from gi.repository import GObject
+
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_ops as ops
+from gi.overrides import _gtorch_overloads as overloads
 from gi.overrides._gtorch_convert import (
     GTorch,
     DType,
@@ -12,6 +15,8 @@ from gi.overrides._gtorch_convert import (
     convert_device,
     convert_dtype,
     convert_whole as index,
+    cuda_device,
+    destination,
     is_complex_number,
     is_number,
 )
@@ -68,15 +73,6 @@ def _empty(shape):
     return [_empty(shape[1:]) for _ in range(shape[0])] if len(shape) > 1 else [None] * shape[0]
 
 
-def _names_device(value):
-    """Tells whether it is a device, its name or index, and not a dtype."""
-    if isinstance(value, str):
-        return value.partition(':')[0] in ('cpu', 'cuda')
-    return isinstance(value, GTorch.Device) or (
-        isinstance(value, int) and not isinstance(value, (bool, DType))
-    )
-
-
 def _awaitable(name):
     """A method that returns an asyncio future; its work is on the caller's current streams."""
 
@@ -100,6 +96,11 @@ class TensorMethods:
     __array_priority__ = 1000
     __setattr__ = set_attribute
 
+    def __init__(self, *args, **options):
+        if args or options:
+            raise TypeError(f'{type(self).__name__}() takes no arguments: GTorch.tensor(data) makes a tensor')
+        GObject.Object.__init__(self)
+
     def _get_grad(self):
         return self.get_grad()
 
@@ -109,12 +110,15 @@ class TensorMethods:
     def _set_requires_grad(self, requires_grad):
         self.set_requires_grad(convert_bool(requires_grad))
 
-    grad = property(_get_grad, _set_grad, doc='The gradient that backward() added up, or None.')
+    def _drop_grad(self):
+        self.set_grad(None)
+
+    grad = property(_get_grad, _set_grad, _drop_grad, doc='The gradient that backward() added up, or None.')
     requires_grad = property(lambda self: self.get_requires_grad(), _set_requires_grad)
     is_leaf = property(lambda self: RawTensor.is_leaf(self))
     grad_fn = property(lambda self: self.get_grad_fn_name())
     device = property(RawTensor.get_device)
-    data = property(lambda self: self.detach())
+    data = property(lambda self: self.detach(), lambda self, data: self.set_data(data))
     T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
     mT = property(lambda self: self.transpose(-2, -1))
     H = property(lambda self: self.conj().transpose(0, 1))
@@ -148,7 +152,8 @@ class TensorMethods:
 
     def get_device(self):
         """The number of the GPU that has the elements, or -1 for the CPU."""
-        return RawTensor.get_device(self).get_index()
+        device = RawTensor.get_device(self)
+        return -1 if device.type == 'cpu' else device.get_index()
 
     def element_size(self):
         return self.itemsize
@@ -234,7 +239,7 @@ class TensorMethods:
 
     def __contains__(self, value):
         if not isinstance(value, RawTensor) and not is_number(value):
-            raise TypeError(f'a tensor has numbers in it, and no {type(value).__name__}')
+            raise TypeError(f'a tensor contains numbers, not {type(value).__name__}')
         return bool((self == value).any())
 
     def __hash__(self):
@@ -250,24 +255,7 @@ class TensorMethods:
 
     def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False):
         """Returns the tensor with another dtype, on another device, or with both of another tensor."""
-        flags = [arg for arg in args if isinstance(arg, bool)]
-        if flags:
-            non_blocking, copy = (flags + [copy])[:2]
-            args = args[: -len(flags)]
-            if not args and dtype is None and device is None:
-                raise TypeError(f'to(): a dtype, a device or a tensor comes before {flags[0]}')
-        non_blocking, copy = convert_bool(non_blocking), convert_bool(copy)
-        for arg in args:
-            if isinstance(arg, RawTensor):
-                found = {'dtype': arg.dtype, 'device': arg.device}
-            elif arg is None:
-                found = {}
-            else:
-                found = {'device' if _names_device(arg) else 'dtype': arg}
-            if ('dtype' in found and dtype is not None) or ('device' in found and device is not None):
-                raise TypeError('to(): there is one dtype and one device, or one tensor that has both')
-            dtype, device = found.get('dtype', dtype), found.get('device', device)
-        dtype, device = convert_dtype(dtype), convert_device(device)
+        device, dtype, non_blocking, copy = destination(args, dtype, device, non_blocking, copy)
         device = device and device.resolve()
         if non_blocking:
             return RawTensor.to(self, dtype, device, True, copy)
@@ -282,7 +270,7 @@ class TensorMethods:
         return self.to('cpu', non_blocking=non_blocking)
 
     def cuda(self, device=None, non_blocking=False):
-        return self.to(device='cuda' if device is None else device, non_blocking=non_blocking)
+        return self.to(device=cuda_device(device), non_blocking=non_blocking)
 
     def type_as(self, other):
         return self.to(other.dtype)
@@ -460,6 +448,19 @@ def clamp(self, min=None, max=None):
     return _clamp_between(self, low, high)
 
 
+_clamp_inplace = ops.METHODS['clamp_'] if mixin is None else mixin.TensorMixin.clamp_
+
+
+def clamp_(self, min=None, max=None):
+    """Limits every element to the range from min to max, in place."""
+    if isinstance(min, RawTensor) or isinstance(max, RawTensor):
+        return self.copy_(clamp(self, min, max))
+    if min is None and max is None:
+        raise ValueError('clamp_() needs a min, a max or both')
+    bounds = {name: bound for name, bound in (('min', min), ('max', max)) if bound is not None}
+    return _clamp_inplace(self, **bounds)
+
+
 _squeeze_those = ops.METHODS['squeeze'] if mixin is None else mixin.TensorMixin.squeeze
 
 
@@ -472,7 +473,7 @@ def squeeze(self, dim=None):
 
 def var(name):
     """var and std, whose first argument may be unbiased, as in PyTorch, for a correction of 1 or 0."""
-    plain = ops.METHODS[name] if mixin is None else getattr(mixin.TensorMixin, name)
+    plain = getattr(mixin and mixin.TensorMixin, name, ops.METHODS[name])
 
     def method(self, *given, **options):
         if given and isinstance(given[0], bool):
@@ -497,6 +498,22 @@ def lerp(self, end, weight):
 
 
 _lerp_number = ops.METHODS['lerp'] if mixin is None else mixin.TensorMixin.lerp
+_lerp_inplace = ops.METHODS['lerp_'] if mixin is None else mixin.TensorMixin.lerp_
+
+
+def lerp_(self, end, weight):
+    """Interpolates linearly from self to end, in place; the weight is a number or a tensor."""
+    return self.copy_(lerp(self, end, weight)) if isinstance(weight, RawTensor) else _lerp_inplace(self, end, weight)
+
+
+def _truth(name):
+    method = ops.METHODS[name]
+
+    def call(*args, **options):
+        return bool(method(*args, **options).item())
+
+    call.__doc__ = method.__doc__
+    return call
 
 
 def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -542,13 +559,22 @@ def extra_methods():
     """Methods by name that are added after the operations, and may replace them."""
     return {
         **conversions(),
+        **overloads.METHODS,
         'clamp': clamp,
+        'clamp_': clamp_,
+        'allclose': _truth('allclose'),
+        'equal': _truth('equal'),
+        'polygamma': lambda self, n: ops.FUNCTIONS['polygamma'](n, self),
         'lerp': lerp,
+        'lerp_': lerp_,
         'squeeze': squeeze,
         'std': var('std'),
+        'std_mean': var('std_mean'),
         'var': var('var'),
+        'var_mean': var('var_mean'),
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
         'median': _with_dim('median', 'The middle element, of all or along a dimension.'),
+        'nanmedian': _with_dim('nanmedian', 'The middle element but for NaN, of all or along a dimension.'),
         'repeat_interleave': repeat_interleave,
         'unique': unique,
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Functions of the program that the library calls. */
+
+#include "config.h"
+
+#include "base/gtorch-callback-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-error.h"
+
+gboolean
+gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error)
+{
+  if (success && local == NULL)
+    return TRUE;
+  if (local == NULL)
+    g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("%s: the function failed without an error"), op);
+  g_propagate_error (error, local);
+  return FALSE;
+}

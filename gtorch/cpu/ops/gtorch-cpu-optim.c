@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The steps of optimizers. */
+
+#include "config.h"
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/ops/gtorch-cpu-optim.h"
+#include "gtorch-ops-private.h"
+#include "optim/gtorch-step-call-private.h"
+
+static gboolean
+is_skipped (const GTorchOpCall *call)
+{
+  const GTorchImpl *skip = call->inputs[GTORCH_STEP_SKIP];
+
+  return skip != NULL && *(const gfloat *) gtorch_impl_data (skip) != 0;
+}
+
+/* Runs func on the operands of parameter i. kinds[GTORCH_STEP_STATES] and later are the kinds of the
+ * states, 0 where one is not present. */
+static void
+run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
+          GTorchIterFunc func, gpointer run)
+{
+  GTorchImpl *operands[GTORCH_ITER_MAX_OPERANDS] = { NULL };
+  GTorchIter iter;
+  guint k;
+
+  for (k = 0; k < n;
+       k++) /* the loop does not access a state that is not present: the gradient stands in */
+    operands[k] =
+        gtorch_step_call_operand (call, n_all,
+                                  k >= GTORCH_STEP_STATES && kinds[k] == 0 ? GTORCH_STEP_GRAD
+                                                                           : kinds[k],
+                                  i);
+  if (operands[0]->numel == 0)
+    return;
+  gtorch_iter_init (&iter, operands, n, operands[0]->shape, operands[0]->n_dims);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, run);
+}
+
+gboolean
+gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  const GTorchStepLoop *loop = &GTORCH_ISA_CALL (gtorch_step_loops)[call->attrs[0].i];
+  guint all[GTORCH_STEP_MAX_KINDS],
+      kinds[GTORCH_STEP_STATES + GTORCH_STEP_MAX_STATES] = { GTORCH_STEP_PARAM, GTORCH_STEP_GRAD };
+  guint n = gtorch_step_call_n_params (call), count = gtorch_step_call_find_count (call),
+        n_operands = GTORCH_STEP_STATES, state, i;
+  gdouble numbers[GTORCH_STEP_MAX_NUMBERS];
+  GTorchStepRun run = { .dtype = call->compute };
+
+  if (is_skipped (call))
+    return TRUE;
+  gtorch_step_call_find_kinds (call, all);
+  for (state = 0; state < gtorch_step_call_row (call)->n_states; state++)
+    if (!gtorch_step_call_row (call)->states[state].is_count)
+      {
+        run.states |= all[state] != 0 ? 1u << (n_operands - GTORCH_STEP_STATES) : 0;
+        kinds[n_operands++] = all[state];
+      }
+  gtorch_step_call_get_numbers (call, numbers);
+  if (call->inputs[GTORCH_STEP_LR_CELL] != NULL)
+    numbers[0] = *(const gdouble *) gtorch_impl_data (call->inputs[GTORCH_STEP_LR_CELL]);
+  for (i = 0; i < n; i++)
+    {
+      gdouble *t =
+          count != 0 ? gtorch_impl_data (gtorch_step_call_operand (call, n, count, i)) : NULL;
+
+      if (t != NULL)
+        *t += 1;
+      if (t != NULL || i == 0) /* without counts all parameters share the same numbers */
+        loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i,
+                       run.once);
+      run_loop (call, n, i, kinds, n_operands, loop->run, &run);
+    }
+  return TRUE;
+}

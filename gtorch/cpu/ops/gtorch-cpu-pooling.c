@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Pooling, and its gradients, over images. gtorch-cpu-max-pool.c has the maxima. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "cpu/gtorch-cpu-iter.h"
+#include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-pool.h"
+#include "device/gtorch-scratch-private.h"
+#include "gtorch-ops-private.h"
+
+typedef GTorchCpuPool Pool;
+
+#define MAX_GRADIENT(T)                                                  \
+  for (; begin < end; begin++)                                           \
+    for (i = 0; i < small; i++)                                          \
+      ((T *) pool->y)[begin * big + pool->indices[begin * small + i]] += \
+          ((const T *) pool->x)[begin * small + i];
+
+static void
+max_gradients (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pool *pool = user_data;
+  gint64 big = pool->windows.in[0] * pool->windows.in[1],
+         small = pool->windows.out[0] * pool->windows.out[1], i;
+
+  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
+    MAX_GRADIENT (float)
+  else
+    MAX_GRADIENT (double)
+}
+
+/* Finds the window of one result along one dimension and returns how many elements count for the mean. */
+static gint64
+window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
+{
+  gint64 counted;
+
+  if (pool->windows.adaptive)
+    {
+      *first = o * pool->windows.in[d] / pool->windows.out[d];
+      *last = ((o + 1) * pool->windows.in[d] + pool->windows.out[d] - 1) / pool->windows.out[d];
+      return *last - *first;
+    }
+  *first = o * pool->windows.stride[d] - pool->windows.padding[d];
+  *last = MIN (*first + pool->windows.kernel[d], pool->windows.in[d] + pool->windows.padding[d]);
+  counted = *last - *first;
+  *first = MAX (*first, 0);
+  *last = MIN (*last, pool->windows.in[d]);
+  return pool->windows.include_pad ? counted : *last - *first;
+}
+
+/* Windows may have millions of elements, so sums of float32 are kept in float64. */
+#define MEAN_OF(T, FORWARD)                                                                \
+  for (; begin < end; begin++)                                                             \
+    {                                                                                      \
+      T *small = (T *) (FORWARD ? pool->y : (char *) pool->x)                              \
+                 + begin * pool->windows.out[0] * pool->windows.out[1];                    \
+      T *big = (T *) (FORWARD ? (char *) pool->x : pool->y)                                \
+               + begin * pool->windows.in[0] * pool->windows.in[1];                        \
+      for (oy = 0; oy < pool->windows.out[0]; oy++)                                        \
+        for (ox = 0; ox < pool->windows.out[1]; ox++, small++)                             \
+          {                                                                                \
+            gint64 y0, y1, x0, x1;                                                         \
+            gint64 n = window (pool, 0, oy, &y0, &y1) * window (pool, 1, ox, &x0, &x1);    \
+            const gint64 divisor = pool->windows.divisor != 0 ? pool->windows.divisor : n; \
+            const T share = FORWARD ? 0 : *small * (1 / (T) divisor);                      \
+            gdouble sum = 0;                                                               \
+            for (i = y0; i < y1; i++)                                                      \
+              for (j = x0; j < x1; j++)                                                    \
+                if (FORWARD)                                                               \
+                  sum += big[i * pool->windows.in[1] + j];                                 \
+                else                                                                       \
+                  big[i * pool->windows.in[1] + j] += share;                               \
+            if (FORWARD)                                                                   \
+              *small = (T) (sum / (gdouble) divisor);                                      \
+          }                                                                                \
+    }
+
+static void
+mean_images (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pool *pool = user_data;
+  gint64 oy, ox, i, j;
+
+  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
+    MEAN_OF (float, TRUE)
+  else
+    MEAN_OF (double, TRUE)
+}
+
+static void
+mean_gradients (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pool *pool = user_data;
+  gint64 oy, ox, i, j;
+
+  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
+    MEAN_OF (float, FALSE)
+  else
+    MEAN_OF (double, FALSE)
+}
+
+/* Checks that the indices are within an image: the caller may have changed them since the forward pass. */
+static gboolean
+are_in_images (GTorchOpCall *call, const GTorchImpl *indices, gint64 plane, GError **error)
+{
+  const gint64 *index = gtorch_impl_data (indices);
+  gint64 i;
+
+  for (i = 0; i < indices->numel; i++)
+    if (index[i] < 0 || index[i] >= plane)
+      {
+        gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
+                           _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
+                              " elements"),
+                           index[i], plane);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+static gboolean
+run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backward, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  Pool pool = { .dtype = gtorch_dtype_infos[call->compute].compute };
+  gint64 plane;
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) indices = NULL;
+
+  if (!gtorch_windows_init (&pool.windows, call, error))
+    return FALSE;
+  if (output->numel == 0)
+    return TRUE;
+  plane = pool.windows.in[0] * pool.windows.in[1];
+  x = gtorch_cpu_pack (call->inputs[0], pool.dtype, error);
+  y = x != NULL ? gtorch_cpu_pack_output (output, pool.dtype, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  pool.x = gtorch_impl_data (x);
+  pool.y = gtorch_impl_data (y);
+  if (call->n_outputs > 1)
+    pool.indices = gtorch_impl_data (call->outputs[1]);
+  if (call->n_inputs > 1)
+    {
+      indices = gtorch_cpu_private_copy (call->inputs[1], GTORCH_DTYPE_INT64, error);
+      if (indices == NULL || !are_in_images (call, indices, plane, error))
+        return FALSE;
+      pool.indices = gtorch_impl_data (indices);
+    }
+  if (backward)
+    memset (pool.y, 0, gtorch_impl_n_bytes (y));
+  gtorch_parallel_for ((backward ? y : x)->numel / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
+                       &pool);
+  if (pool.failed)
+    {
+      gtorch_scratch_set_error (pool.windows.out[1], sizeof (gint64), error);
+      return FALSE;
+    }
+  gtorch_cpu_unpack (y, output);
+  return TRUE;
+}
+
+gboolean
+gtorch_cpu_max_pool2d_with_indices (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, gtorch_cpu_max_pool, FALSE, error);
+}
+
+gboolean
+gtorch_cpu_avg_pool2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, mean_images, FALSE, error);
+}
+
+gboolean
+gtorch_cpu_adaptive_avg_pool2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, mean_images, FALSE, error);
+}
+
+gboolean
+gtorch_cpu_max_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, max_gradients, TRUE, error);
+}
+
+gboolean
+gtorch_cpu_avg_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, mean_gradients, TRUE, error);
+}
+
+gboolean
+gtorch_cpu_adaptive_avg_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  return run (call, mean_gradients, TRUE, error);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Pooling, and its gradients, over images. */
+
+#include "config.h"
+
+#include "cuda/ops/gtorch-cuda-plain-private.h"
+#include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
+
+static void
+set_windows (GtPool *p, const GTorchWindows *windows)
+{
+  guint i;
+
+  for (i = 0; i < 2; i++)
+    {
+      p->in[i] = windows->in[i];
+      p->out[i] = windows->out[i];
+      p->kernel[i] = windows->kernel[i];
+      p->stride[i] = windows->stride[i];
+      p->padding[i] = windows->padding[i];
+      p->dilation[i] = windows->dilation[i];
+    }
+  p->adaptive = windows->adaptive;
+  p->include_pad = windows->include_pad;
+  p->divisor = windows->divisor;
+}
+
+static gboolean
+run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels, GError **error)
+{
+  GTorchImpl *output = call->outputs[0];
+  g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) y = NULL;
+  g_autoptr (GTorchImpl) indices = NULL;
+  GTorchWindows windows;
+  GtPool p = { .n = output->numel };
+
+  if (!gtorch_windows_init (&windows, call, error))
+    return FALSE;
+  set_windows (&p, &windows);
+  x = gtorch_cuda_pack (call->inputs[0], call->compute, lane, error);
+  y = x != NULL ? gtorch_cuda_pack_output (output, call->compute, error) : NULL;
+  if (y == NULL)
+    return FALSE;
+  p.x = gtorch_impl_data (x);
+  p.y = gtorch_impl_data (y);
+  if (call->n_inputs > 1)
+    {
+      indices = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+      if (indices == NULL)
+        return FALSE;
+      p.indices = gtorch_impl_data (indices);
+    }
+  if (call->n_outputs > 1)
+    p.indices = gtorch_impl_data (call->outputs[1]);
+  return gtorch_cuda_run (kernels, call->compute, lane, output->numel, &p, error)
+         && gtorch_cuda_unpack (y, output, lane, error);
+}
+
+gboolean
+gtorch_cuda_max_pool2d_with_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_max_pool, error);
+}
+
+gboolean
+gtorch_cuda_avg_pool2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_mean_pool, error);
+}
+
+gboolean
+gtorch_cuda_adaptive_avg_pool2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_mean_pool, error);
+}
+
+gboolean
+gtorch_cuda_max_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_max_pool_grad, error);
+}
+
+gboolean
+gtorch_cuda_avg_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_mean_pool_grad, error);
+}
+
+gboolean
+gtorch_cuda_adaptive_avg_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  return run (call, lane, &gtorch_kernels_mean_pool_grad, error);
+}

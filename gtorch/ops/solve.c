@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Systems of equations, inverses and determinants. A solution is computed by a factorization that is not
+ * recorded: its gradient is another solution with the same factors. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/gtorch-error-private.h"
+#include "device/gtorch-choice-private.h"
+#include "ops/gtorch-linalg-private.h"
+
+#define OP(name, ...) GTORCH_FORMULA_OP (&f, name, __VA_ARGS__)
+
+#define SINGULAR _ ("singular: diagonal element %d of its factor U is 0")
+
+static GTorchImpl *
+take (GTorchFormula *formula, const gchar *op, GTorchImpl *result)
+{
+  if (formula->failed)
+    gtorch_error_set_op (formula->error, op);
+  return gtorch_formula_take (formula, result);
+}
+
+GTorchImpl *
+gtorch_matrices_solve (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl *b,
+                       GTorchImpl **info)
+{
+  GTorchImpl *lu = NULL, *pivots = NULL, *its_info = NULL;
+  GTorchChange mode;
+  gboolean success;
+
+  if (formula->failed)
+    return NULL;
+  gtorch_change_to_grad (&mode, FALSE);
+  success = gtorch_op_lu_parts (a, TRUE, &lu, &pivots, &its_info, formula->error);
+  gtorch_change_end (&mode);
+  if (!success)
+    {
+      formula->failed = TRUE;
+      return NULL;
+    }
+  gtorch_formula_keep (formula, lu);
+  gtorch_formula_keep (formula, pivots);
+  *info = gtorch_formula_keep (formula, its_info);
+  if (!gtorch_matrices_broadcast (formula, op, &a, &b))
+    return NULL;
+  lu = gtorch_matrices_expand (formula, lu, 2, a);
+  pivots = gtorch_matrices_expand (formula, pivots, 1, a);
+  return GTORCH_FORMULA_OP (formula, factored_solve, a, lu, pivots, b, FALSE);
+}
+
+/* Returns whether b has vectors rather than matrices, as PyTorch decides it. */
+static gboolean
+has_vectors (const GTorchImpl *a, const GTorchImpl *b)
+{
+  return b->n_dims == 1
+         || (b->n_dims + 1 == a->n_dims
+             && memcmp (a->shape, b->shape, b->n_dims * sizeof (gint64)) == 0);
+}
+
+static GTorchImpl *
+solve (const gchar *op, GTorchImpl *a, GTorchImpl *b, gboolean left, gboolean checks,
+       GTorchImpl **info, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  static const gint64 last = -1;
+  GTorchImpl *x = b, *its_info = NULL;
+  gboolean is_vector;
+
+  if (!gtorch_matrices_check_square (op, a, error))
+    return NULL;
+  is_vector = has_vectors (a, b);
+  if ((is_vector && !left) || b->n_dims == 0)
+    {
+      gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
+                            _ ("shapes %s and %s: B must have matrices, or vectors if left is "
+                               "true"),
+                            gtorch_shape_str (a->shape, a->n_dims), gtorch_impl_shape_str (b));
+      return NULL;
+    }
+  if (is_vector)
+    x = OP (unsqueeze, x, -1);
+  if (!left)
+    {
+      a = OP (swap_matrix, a);
+      x = OP (swap_matrix, x);
+    }
+  x = gtorch_matrices_solve (&f, op, a, x, &its_info);
+  if (!left)
+    x = OP (swap_matrix, x);
+  if (is_vector)
+    x = OP (squeeze, x, &last, 1);
+  if (f.failed)
+    return take (&f, op, NULL);
+  if (checks && !gtorch_matrices_check_info (op, its_info, SINGULAR, error))
+    return NULL;
+  if (info != NULL)
+    *info = gtorch_impl_ref (its_info);
+  return gtorch_formula_take (&f, x);
+}
+
+gboolean
+gtorch_op_linalg_solve_ex (GTorchImpl *a, GTorchImpl *b, gboolean left, gboolean check_errors,
+                           GTorchImpl **result, GTorchImpl **info, GError **error)
+{
+  g_autoptr (GTorchImpl) its_info = NULL;
+  GTorchImpl *x = solve ("linalg_solve_ex", a, b, left, check_errors, &its_info, error);
+
+  if (x == NULL)
+    return FALSE;
+  gtorch_matrices_give (result, x);
+  gtorch_matrices_give (info, g_steal_pointer (&its_info));
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_linalg_solve (GTorchImpl *a, GTorchImpl *b, gboolean left, GError **error)
+{
+  return solve ("linalg_solve", a, b, left, TRUE, NULL, error);
+}
+
+static GTorchImpl *
+invert (const gchar *op, GTorchImpl *a, gboolean checks, GTorchImpl **info, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *one, *x, *its_info = NULL;
+  gint64 n;
+
+  if (!gtorch_matrices_check_square (op, a, error))
+    return NULL;
+  n = a->shape[a->n_dims - 1];
+  one = OP (eye, n, n, a->dtype, gtorch_impl_device (a));
+  x = gtorch_matrices_solve (&f, op, a, one, &its_info);
+  if (f.failed)
+    return take (&f, op, NULL);
+  if (checks && !gtorch_matrices_check_info (op, its_info, SINGULAR, error))
+    return NULL;
+  if (info != NULL)
+    *info = gtorch_impl_ref (its_info);
+  return gtorch_formula_take (&f, x);
+}
+
+gboolean
+gtorch_op_linalg_inv_ex (GTorchImpl *a, gboolean check_errors, GTorchImpl **inverse,
+                         GTorchImpl **info, GError **error)
+{
+  g_autoptr (GTorchImpl) its_info = NULL;
+  GTorchImpl *x = invert ("linalg_inv_ex", a, check_errors, &its_info, error);
+
+  if (x == NULL)
+    return FALSE;
+  gtorch_matrices_give (inverse, x);
+  gtorch_matrices_give (info, g_steal_pointer (&its_info));
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_linalg_inv (GTorchImpl *a, GError **error)
+{
+  return invert ("linalg_inv", a, TRUE, NULL, error);
+}
+
+/* --- determinants --- */
+
+/* Returns the diagonals of the factors U, and in *sign the signs of the permutations. */
+static GTorchImpl *
+factor (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **sign)
+{
+  static const gint64 last = -1;
+  GTorchImpl *lu = NULL, *pivots = NULL, *rows, *moved, *two, *one;
+
+  if (!gtorch_matrices_check_square (op, a, formula->error)
+      || !gtorch_op_lu_parts (a, TRUE, &lu, &pivots, NULL, formula->error))
+    {
+      formula->failed = TRUE;
+      return NULL;
+    }
+  gtorch_formula_keep (formula, lu);
+  gtorch_formula_keep (formula, pivots);
+  rows = GTORCH_FORMULA_OP (formula, arange_int, 1, a->shape[a->n_dims - 1] + 1, 1,
+                            GTORCH_DTYPE_INT32, gtorch_impl_device (a));
+  moved = GTORCH_FORMULA_OP (formula, ne, pivots, rows);
+  moved = GTORCH_FORMULA_OP (formula, sum, moved, &last, 1, FALSE, GTORCH_DTYPE_INT64);
+  two = gtorch_formula_keep (formula, gtorch_impl_new_int (2));
+  moved = GTORCH_FORMULA_OP (formula, remainder, moved, two);
+  moved = GTORCH_FORMULA_OP (formula, to_dtype, moved, a->dtype);
+  moved = GTORCH_FORMULA_OP (formula, mul, moved, two);
+  one = gtorch_formula_keep (formula, gtorch_impl_new_int (1));
+  *sign = GTORCH_FORMULA_OP (formula, sub, one, moved, 1);
+  return GTORCH_FORMULA_OP (formula, diagonal, lu, 0, -2, -1);
+}
+
+GTorchImpl *
+gtorch_op_linalg_det (GTorchImpl *a, GError **error)
+{
+  static const gint64 last = -1;
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *sign = NULL, *diagonal = factor (&f, "linalg_det", a, &sign);
+  GTorchImpl *product = OP (prod, diagonal, &last, 1, FALSE, GTORCH_DTYPE_NONE);
+
+  return take (&f, "linalg_det", OP (mul, product, sign));
+}
+
+static GTorchImpl *
+slogdet (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **sign)
+{
+  static const gint64 last = -1;
+  GTorchImpl *parity = NULL, *diagonal = factor (formula, op, a, &parity), *signs, *sizes;
+
+  signs = GTORCH_FORMULA_OP (formula, sgn, diagonal);
+  signs = GTORCH_FORMULA_OP (formula, prod, signs, &last, 1, FALSE, GTORCH_DTYPE_NONE);
+  *sign = GTORCH_FORMULA_OP (formula, mul, signs, parity);
+  sizes = GTORCH_FORMULA_OP (formula, abs, diagonal);
+  sizes = GTORCH_FORMULA_OP (formula, log, sizes);
+  return GTORCH_FORMULA_OP (formula, sum, sizes, &last, 1, FALSE, GTORCH_DTYPE_NONE);
+}
+
+static gboolean
+signs_and_logarithms (const gchar *op, GTorchImpl *a, GTorchImpl **sign, GTorchImpl **logabsdet,
+                      GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *its_sign = NULL, *logarithm = slogdet (&f, op, a, &its_sign);
+
+  if (f.failed)
+    {
+      gtorch_error_set_op (error, op);
+      return FALSE;
+    }
+  gtorch_matrices_give (sign, gtorch_impl_ref (its_sign));
+  gtorch_matrices_give (logabsdet, gtorch_impl_ref (logarithm));
+  return TRUE;
+}
+
+gboolean
+gtorch_op_linalg_slogdet (GTorchImpl *a, GTorchImpl **sign, GTorchImpl **logabsdet, GError **error)
+{
+  return signs_and_logarithms ("linalg_slogdet", a, sign, logabsdet, error);
+}
+
+gboolean
+gtorch_op_slogdet (GTorchImpl *self, GTorchImpl **sign, GTorchImpl **logabsdet, GError **error)
+{
+  return signs_and_logarithms ("slogdet", self, sign, logabsdet, error);
+}
+
+/* The logarithm of the sign is 0 or, of -1, NaN; of a complex one it is the angle. */
+GTorchImpl *
+gtorch_op_logdet (GTorchImpl *self, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *sign = NULL, *logarithm = slogdet (&f, "logdet", self, &sign), *of_sign, *zero,
+             *is_negative;
+
+  if (f.failed)
+    return take (&f, "logdet", NULL);
+  if (gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX)
+    {
+      of_sign = OP (log, sign);
+      return take (&f, "logdet", OP (add, logarithm, of_sign, 1));
+    }
+  /* the sign is -1, 0 or 1; the determinant 0 has the logarithm -inf */
+  zero = gtorch_formula_number (&f, 0);
+  of_sign = gtorch_formula_number (&f, NAN);
+  is_negative = OP (lt, sign, zero);
+  return take (&f, "logdet", OP (where, is_negative, of_sign, logarithm));
+}
+
+/* --- tensors as maps --- */
+
+static gint64
+product (const gint64 *shape, guint n)
+{
+  gint64 result = 1;
+
+  while (n > 0)
+    result *= shape[--n];
+  return result;
+}
+
+GTorchImpl *
+gtorch_op_linalg_tensorinv (GTorchImpl *self, gint64 ind, GError **error)
+{
+  static const gchar *op = "linalg_tensorinv";
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  gint64 shape[GTORCH_MAX_DIMS], size[2];
+  GTorchImpl *x = NULL;
+  guint n = self->n_dims;
+
+  if (ind <= 0)
+    {
+      gtorch_matrices_fail (error, op, GTORCH_ERROR_INVALID,
+                            _ ("ind is %" G_GINT64_FORMAT ", it must be greater than 0"), ind);
+      return NULL;
+    }
+  size[0] = product (self->shape, MIN (ind, n));
+  size[1] = ind < n ? product (self->shape + ind, n - ind) : 1;
+  if (size[0] != size[1])
+    {
+      gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
+                            _ ("shape %s: the first %" G_GINT64_FORMAT
+                               " dimensions and the others must have as many elements"),
+                            gtorch_impl_shape_str (self), ind);
+      return NULL;
+    }
+  memcpy (shape, self->shape + MIN (ind, n), (n - MIN (ind, n)) * sizeof (gint64));
+  memcpy (shape + n - MIN (ind, n), self->shape, MIN (ind, n) * sizeof (gint64));
+  x = OP (reshape, self, size, 2);
+  x = gtorch_formula_keep (&f, f.failed ? NULL : invert (op, x, TRUE, NULL, error));
+  return take (&f, op, OP (reshape, x, shape, n));
+}
+
+GTorchImpl *
+gtorch_op_linalg_tensorsolve (GTorchImpl *self, GTorchImpl *other, const gint64 *dims, gsize n_dims,
+                              GError **error)
+{
+  static const gchar *op = "linalg_tensorsolve";
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  gint64 order[GTORCH_MAX_DIMS], size[2], all = -1;
+  GTorchImpl *a = self, *b, *x;
+  guint n = self->n_dims, kept = 0, i;
+  guint64 mask = 0;
+
+  if (n_dims > 0)
+    {
+      if (!gtorch_normalize_dims (op, dims, n_dims, n, &mask, error))
+        return NULL;
+      for (i = 0; i < n; i++)
+        if ((mask >> i & 1) == 0)
+          order[kept++] = i;
+      for (i = 0; i < n_dims; i++)
+        order[kept++] = dims[i] < 0 ? dims[i] + n : dims[i];
+      a = OP (permute, self, order, n);
+      if (f.failed)
+        return take (&f, op, NULL);
+    }
+  size[0] = other->numel;
+  size[1] = n >= other->n_dims ? product (a->shape + other->n_dims, n - other->n_dims) : -1;
+  if (n < other->n_dims || self->numel != size[0] * size[1] || size[0] != size[1])
+    {
+      gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
+                            _ ("shapes %s and %s: the dimensions of the first one without those of "
+                               "the "
+                               "second must have as many elements as it"),
+                            gtorch_shape_str (self->shape, n), gtorch_impl_shape_str (other));
+      return NULL;
+    }
+  x = OP (reshape, a, size, 2);
+  b = OP (reshape, other, &all, 1);
+  x = gtorch_formula_keep (&f, f.failed ? NULL : solve (op, x, b, TRUE, TRUE, NULL, error));
+  return take (&f, op, OP (reshape, x, a->shape + other->n_dims, n - other->n_dims));
+}

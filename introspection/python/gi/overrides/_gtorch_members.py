@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The members of modules, in PyTorch's forms: iterators over parameters, buffers and modules, their names, and their
+text."""
+
+from collections import namedtuple
+
+from gi.overrides._gtorch_convert import DType, GTorch, convert_bool, cuda_device
+
+RawModule = GTorch.Module
+IncompatibleKeys = namedtuple('IncompatibleKeys', ('missing_keys', 'unexpected_keys'))
+
+
+def _prefix(name, prefix):
+    if not isinstance(prefix, str):
+        raise TypeError(f'{name}(): prefix must be a text, not {prefix!r}')
+    return prefix
+
+
+def _join(prefix, name):
+    return f'{prefix}.{name}' if prefix else name
+
+
+def children_of(module):
+    """The names and direct children: other threads may change them meanwhile."""
+    pairs = zip(module.get_child_names(), list(module.get_children()))
+    return [(name, child) for name, child in pairs if child is not None]
+
+
+def _walk(module, seen, prefix, once):
+    if module in seen:
+        return
+    if once:
+        seen.add(module)
+    yield prefix, module
+    for name, child in children_of(module):
+        yield from child.named_modules(seen, _join(prefix, name), once)
+
+
+def _named(module, kind, prefix, recurse, once):
+    """Yields parameters or buffers with their names."""
+    seen = set()
+    modules = module.named_modules(None, prefix, once) if recurse else [(prefix, module)]
+    for path, one in modules:
+        for name in getattr(one, f'get_{kind}_names')(False):
+            member = getattr(one, f'get_{kind}')(name)
+            if member is None or member in seen:
+                continue
+            if once:
+                seen.add(member)
+            yield _join(path, name), member
+
+
+class Members:
+    """The part of Module that goes through its members. A member that is there several times comes once, unless
+    remove_duplicate is False."""
+
+    def parameters(self, recurse=True):
+        """An iterator over the parameters, those of children too."""
+        return iter(list(self.get_parameters(convert_bool(recurse))))
+
+    def named_parameters(self, prefix='', recurse=True, remove_duplicate=True):
+        """An iterator over names and parameters."""
+        prefix = _prefix('named_parameters', prefix)
+        return iter(list(_named(self, 'parameter', prefix, convert_bool(recurse), convert_bool(remove_duplicate))))
+
+    def buffers(self, recurse=True):
+        """An iterator over the buffers, those of children too."""
+        return iter(list(self.get_buffers(convert_bool(recurse))))
+
+    def named_buffers(self, prefix='', recurse=True, remove_duplicate=True):
+        """An iterator over names and buffers."""
+        prefix = _prefix('named_buffers', prefix)
+        return iter(list(_named(self, 'buffer', prefix, convert_bool(recurse), convert_bool(remove_duplicate))))
+
+    def children(self):
+        """An iterator over the direct children."""
+        return iter([child for _name, child in self.named_children()])
+
+    def named_children(self):
+        """An iterator over the names and the direct children."""
+        seen = {}
+        for name, child in children_of(self):
+            seen.setdefault(child, name)
+        return iter([(name, child) for child, name in seen.items()])
+
+    def modules(self):
+        """An iterator over this module and all inside it."""
+        return iter([module for _name, module in self.named_modules()])
+
+    def named_modules(self, memo=None, prefix='', remove_duplicate=True):
+        """An iterator over names and modules, first this one; those in the set @memo are left out."""
+        if memo is not None and not isinstance(memo, set):
+            raise TypeError(f'named_modules(): memo must be a set or None, not {memo!r}')
+        prefix, once = _prefix('named_modules', prefix), convert_bool(remove_duplicate)
+        return iter(list(_walk(self, set() if memo is None else memo, prefix, once)))
+
+    # --- places and dtypes ---
+
+    def cpu(self):
+        """Moves it to the CPU."""
+        return self.to('cpu')
+
+    def cuda(self, device=None):
+        """Moves it to the current GPU, or to another one."""
+        return self.to(cuda_device(device))
+
+    def type(self, dst_type):
+        """Converts parameters and buffers to a dtype."""
+        return self.to(dtype=dst_type)
+
+    def float(self):
+        """Converts parameters and buffers to float32."""
+        return self.to(DType.FLOAT32)
+
+    def double(self):
+        """Converts parameters and buffers to float64."""
+        return self.to(DType.FLOAT64)
+
+    def half(self):
+        """Converts parameters and buffers to float16."""
+        return self.to(DType.FLOAT16)
+
+    def bfloat16(self):
+        """Converts parameters and buffers to bfloat16."""
+        return self.to(DType.BFLOAT16)
+
+    # --- the text ---
+
+    def __repr__(self):
+        extra = (self.extra_repr() or '').replace('\0', '\\x00')
+        lines = extra.split('\n') if extra else []
+        children = [f'({name}): {child!r}' for name, child in children_of(self)]
+        name = type(self).__name__
+        if len(lines) < 2 and not children:
+            return f'{name}({extra})'
+        inside = '\n'.join([*lines, *children]).replace('\n', '\n  ')
+        return f'{name}(\n  {inside}\n)'
+
+
+def incompatible(module, table):
+    """Compares a state with the names of a module's."""
+    own = module.state_lists()[1]
+    known = set(own)
+    return IncompatibleKeys([name for name in own if name not in table], [name for name in table if name not in known])

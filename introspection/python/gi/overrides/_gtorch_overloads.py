@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Operations whose forms PyTorch tells apart by the kinds of their arguments."""
+
+from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_convert import RawTensor, convert_bool, is_number
+from gi.overrides._gtorch_index import encode
+
+
+def _listed(tensors):
+    """The tensors that were given one by one, or in one list."""
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+
+
+def _named(name, function, doc=None):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or (ops.METHODS.get(name) or ops.FUNCTIONS[name]).__doc__
+    return function
+
+
+def _at_least(name):
+    one, several = ops.METHODS[name], ops.FUNCTIONS[f'{name}_list']
+
+    def call(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], RawTensor):
+            return one(tensors[0])
+        return several(_listed(tensors))
+
+    return _named(name, call)
+
+
+def _variadic(name):
+    function = ops.FUNCTIONS[name]
+
+    def call(*given, tensors=None):
+        if (tensors is None) == (not given):
+            raise TypeError(f'{name}() takes tensors, or a list of them')
+        return function(_listed(given) if given else tensors)
+
+    return _named(name, call)
+
+
+def _split(name):
+    sections, positions = ops.METHODS[name], ops.METHODS[f'{name}_indices']
+
+    def call(self, indices_or_sections, *given):
+        where = indices_or_sections
+        if isinstance(where, RawTensor):
+            where = where.tolist()
+        return (positions if isinstance(where, (list, tuple)) else sections)(self, where, *given)
+
+    return call
+
+
+def _split_along(name):
+    """hsplit, vsplit and dsplit."""
+    split = _split(name)
+
+    def call(self, indices_or_sections=None, *, sections=None, indices=None):
+        given = [x for x in (indices_or_sections, sections, indices) if x is not None]
+        if len(given) != 1:
+            raise TypeError(f'{name}() takes a number of sections or a list of positions')
+        return split(self, given[0])
+
+    return _named(name, call)
+
+
+def tensor_split(self, indices_or_sections=None, dim=0, *, sections=None, indices=None):
+    """Splits a dimension into a number of parts, or before the positions in a list or a tensor."""
+    given = [x for x in (indices_or_sections, sections, indices) if x is not None]
+    if len(given) != 1:
+        raise TypeError('tensor_split() takes a number of sections or a list of positions')
+    return _split('tensor_split')(self, given[0], dim)
+
+
+def meshgrid(*given, tensors=None, ij=True, indexing=None):
+    """Expands tensors of one dimension to the grid that they span, in the order 'ij' or 'xy'."""
+    if indexing not in (None, 'ij', 'xy'):
+        raise ValueError(f"meshgrid() takes indexing 'ij' or 'xy', not {indexing!r}")
+    if given and isinstance(given[-1], bool):
+        given, ij = given[:-1], given[-1]
+    return ops.FUNCTIONS['meshgrid'](_listed(given) if given else tensors, ij if indexing is None else indexing == 'ij')
+
+
+def _number_like(value, tensor):
+    """A number as a tensor of the dtype and on the device of another."""
+    return tensor.new_full([], value) if is_number(value) else value
+
+
+def _quantile(name):
+    plain = ops.METHODS[name]
+
+    def call(self, q, dim=None, keepdim=False, *, interpolation='linear'):
+        return plain(self, _number_like(q, self), dim, keepdim, interpolation)
+
+    return _named(name, call)
+
+
+def gradient(self, *, spacing=1, dim=None, edge_order=1):
+    """Estimates the derivatives along each of the dimensions; the spacing is a number, or for each of them a
+    number or a row of coordinates."""
+    dims = [] if dim is None else [dim] if is_number(dim) else list(dim)
+    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing]
+    count = len(dims) or self.get_n_dims()
+    if isinstance(spacing, (list, tuple)) and len(spacings) != count:
+        raise ValueError(f'gradient() takes a spacing for each of {count} dimensions, not {len(spacings)}')
+    return ops.METHODS['gradient'](self, [_number_like(s, self) for s in spacings], dims, edge_order)
+
+
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    """The first of all equal elements that follow each other; with them where each element is among those,
+    and how many there are of each."""
+    values, inverse, counts = ops.METHODS['unique_consecutive'](self, dim)
+    found = [values]
+    if convert_bool(return_inverse):
+        found.append(inverse)
+    if convert_bool(return_counts):
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+def histogram(self, bins=100, *, range=None, weight=None, density=False):
+    """Counts the elements in intervals of equal width, or between the edges in a tensor."""
+    if isinstance(bins, RawTensor):
+        if range is not None:
+            raise TypeError('histogram() takes no range beside the edges of the bins')
+        return ops.METHODS['histogram_bins'](self, bins, weight, density)
+    low, high = (None, None) if range is None else range
+    return ops.METHODS['histogram'](self, bins, low, high, weight, density)
+
+
+def _matrix_norm(name, dims):
+    """Norms that may have a name: that of Frobenius is the one without an order."""
+    plain = ops.FUNCTIONS[name]
+
+    def call(A, ord=dims and 'fro', dim=dims, keepdim=False, *, dtype=None):
+        if ord == 'nuc':
+            raise NotImplementedError(f"{name}: the norm 'nuc' needs singular values, which are not computed")
+        if isinstance(ord, str) and ord != 'fro':
+            raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
+        dim = () if dim is None else dim
+        return plain(A, None if ord == 'fro' else ord, dim, keepdim, dtype)
+
+    return _named(name, call)
+
+
+def index_put_(self, indices, values, accumulate=False):
+    """Writes, or adds, the values at the places that a tuple of index tensors names."""
+    self.index_put_inplace(*encode(tuple(indices), self.device), values, convert_bool(accumulate))
+    return self
+
+
+def index_put(self, indices, values, accumulate=False):
+    """A copy with the values at the places that a tuple of index tensors names, or added there."""
+    return index_put_(self.clone(), indices, values, accumulate)
+
+
+METHODS = {
+    **{name: _at_least(name) for name in ('atleast_1d', 'atleast_2d', 'atleast_3d')},
+    **{name: _split_along(name) for name in ('hsplit', 'vsplit', 'dsplit')},
+    **{name: _quantile(name) for name in ('quantile', 'nanquantile')},
+    'gradient': gradient,
+    'histogram': histogram,
+    'index_put': index_put,
+    'index_put_': index_put_,
+    'tensor_split': tensor_split,
+    'unique_consecutive': unique_consecutive,
+}
+
+FUNCTIONS = {
+    **{name: _variadic(name) for name in ('broadcast_tensors', 'block_diag', 'cartesian_prod')},
+    'index_put': index_put,
+    'linalg_matrix_norm': _matrix_norm('linalg_matrix_norm', (-2, -1)),
+    'linalg_norm': _matrix_norm('linalg_norm', None),
+    'meshgrid': meshgrid,
+}

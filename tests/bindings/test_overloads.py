@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Operations whose forms are told apart by the kinds of their arguments, and those that return lists."""
+
+import itertools
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GTorch  # noqa: E402
+
+import on_device  # noqa: E402, F401
+import tap  # noqa: E402
+
+X = GTorch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+ROW = GTorch.tensor([1, 2, 3, 4, 5])
+
+
+def lists(tensors):
+    return [t.tolist() for t in tensors]
+
+
+@tap.case
+def tensors_are_given_one_by_one_or_in_a_list():
+    a, b = GTorch.tensor([1, 2]), GTorch.tensor([3])
+    assert GTorch.block_diag(a, b).tolist() == GTorch.block_diag([a, b]).tolist() == [[1, 2, 0], [0, 0, 3]]
+    assert lists(GTorch.broadcast_tensors(a, b)) == [[1, 2], [3, 3]]
+    assert lists(GTorch.atleast_2d(a, b)) == lists(GTorch.atleast_2d([a, b])) == [[[1, 2]], [[3]]]
+    assert GTorch.atleast_2d(a).tolist() == a.atleast_2d().tolist() == [[1, 2]]
+    assert lists(GTorch.meshgrid(a, b, indexing='xy')) == [[[1, 2]], [[3, 3]]]
+    assert lists(GTorch.meshgrid([a, b])) == [[[1], [2]], [[3], [3]]]
+
+
+@tap.case
+def splits_take_sections_or_positions():
+    assert lists(ROW.tensor_split(3)) == [[1, 2], [3, 4], [5]]
+    assert lists(ROW.tensor_split([1, 3])) == lists(ROW.tensor_split(GTorch.tensor([1, 3]))) == [[1], [2, 3], [4, 5]]
+    assert lists(X.hsplit([1])) == [[[1], [8]], [[2, 4], [16, 32]]]
+    assert lists(GTorch.vsplit(X, 2)) == [[[1, 2, 4]], [[8, 16, 32]]]
+
+
+@tap.case
+def quantiles_take_numbers():
+    assert GTorch.quantile(X, 0.5).item() == 6.0
+    assert X.quantile(0.25, dim=1, interpolation='lower').tolist() == [1.0, 8.0]
+
+
+@tap.case
+def gradients_take_numbers_and_coordinates():
+    assert lists(GTorch.gradient(X[0], spacing=2.0)) == [[0.5, 0.75, 1.0]]
+    by_place = GTorch.gradient(X, spacing=[GTorch.tensor([0.0, 1.0, 3.0])], dim=1)
+    assert lists(by_place) == [[[1.0, 1.0, 1.0], [8.0, 8.0, 8.0]]]
+
+
+@tap.case
+def results_are_given_as_asked_for():
+    x = GTorch.tensor([1, 1, 2, 1])
+    assert GTorch.unique_consecutive(x).tolist() == [1, 2, 1]
+    assert lists(x.unique_consecutive(return_inverse=True, return_counts=True)) == [
+        [1, 2, 1], [0, 0, 1, 2], [2, 1, 1]]  # fmt: skip
+    assert lists(GTorch.aminmax(X, 1)) == [[1, 8], [4, 32]]
+    assert lists(GTorch.mode(GTorch.tensor([3, 1, 3, 1, 2]))) == [1, 3]
+    assert lists(GTorch.std_mean(X[0, :2], False)) == [0.5, 1.5]
+    assert GTorch.nanmedian(GTorch.tensor([float('nan'), 3.0, 1.0])).item() == 1.0
+
+
+@tap.case
+def histograms_take_a_number_or_edges():
+    x = GTorch.tensor([0.0, 1.0, 1.0, 2.0])
+    assert lists(GTorch.histogram(x, 2)) == [[1, 3], [0, 1, 2]]
+    assert lists(x.histogram(2, range=(0.0, 4.0), density=True)) == [[0.375, 0.125], [0, 2, 4]]
+    assert lists(GTorch.histogram(x, GTorch.tensor([0.0, 0.5, 1.0]))) == [[1, 2], [0, 0.5, 1]]
+
+
+@tap.case
+def norms_have_names():
+    square = GTorch.tensor([[3.0, 0.0], [0.0, 4.0]])
+    assert GTorch.linalg_norm(square, 'fro').item() == GTorch.linalg_matrix_norm(square).item() == 5.0
+    try:
+        GTorch.linalg_matrix_norm(square, 'nuc')
+    except NotImplementedError:
+        return
+    raise AssertionError('the nuclear norm is given')
+
+
+@tap.case
+def places_are_written_or_added_to():
+    x = GTorch.zeros(3)
+    index = (GTorch.tensor([0, 0, 2]),)
+    assert x.index_put(index, GTorch.ones(3), accumulate=True).tolist() == [2, 0, 1]
+    assert x.index_put_(index, GTorch.tensor(5.0)).tolist() == [5, 0, 5] == x.tolist()
+
+
+@tap.case
+def combinations_are_those_of_itertools():
+    for n, r in itertools.product(range(7), range(1, 9)):
+        x = GTorch.arange(n) * 10
+        for repeats, wanted in (
+            (False, itertools.combinations),
+            (True, itertools.combinations_with_replacement),
+        ):
+            got = GTorch.combinations(x, r, repeats)
+            rows = [list(row) for row in wanted(range(0, 10 * n, 10), r)]
+            assert got.tolist() == rows and got.shape == (len(rows), r), (n, r, repeats)
+    assert GTorch.combinations(GTorch.ones(1000), 999).shape == (1000, 999)
+    assert GTorch.combinations(GTorch.ones(1), 10**6, True).shape == (1, 10**6)
+
+
+@tap.case
+def arguments_have_the_names_of_pytorch():
+    def raises(function, *args, **options):
+        try:
+            function(*args, **options)
+        except TypeError:
+            return
+        raise AssertionError(f'{function.__name__} takes {args} and {options}')
+
+    for name in ('zeros', 'ones'):
+        make, beside = getattr(GTorch, name), getattr(X, f'new_{name}')
+        assert make(size=(2, 3)).tolist() == beside(size=[2, 3]).tolist() == make(2, 3).tolist()
+        assert make(size=(2,), dtype=GTorch.int64).dtype == GTorch.int64
+        raises(make, 2, size=(2,))
+    for name in ('empty', 'rand', 'randn'):
+        assert getattr(GTorch, name)(size=(2, 3)).shape == (2, 3)
+    assert X.new_empty(size=(4,)).shape == GTorch.randint(high=2, size=(4,)).shape == (4,)
+    assert GTorch.full(size=(2,), fill_value=7).tolist() == X.new_full(size=(2,), fill_value=7).tolist() == [7, 7]
+    assert GTorch.full_like(ROW, fill_value=7).tolist() == [7] * 5
+    assert GTorch.scalar_tensor(s=3.0).item() == 3.0
+    assert GTorch.arange(end=3).tolist() == GTorch.arange(start=0, end=3, step=1).tolist() == [0, 1, 2]
+    assert GTorch.arange(1, end=7, step=2).tolist() == GTorch.arange(1, 7, 2).tolist() == [1, 3, 5]
+    raises(GTorch.arange)
+    for name, key, sizes in (
+        ('permute', 'dims', (1, 0)),
+        ('flip', 'dims', (0, 1)),
+        ('view', 'size', (3, 2)),
+        ('reshape', 'shape', (3, 2)),
+        ('expand', 'size', (2, 2, 3)),
+        ('broadcast_to', 'size', (2, 2, 3)),
+        ('repeat', 'repeats', (2, 1)),
+        ('tile', 'dims', (2, 1)),
+    ):
+        method = getattr(X, name)
+        assert method(**{key: sizes}).tolist() == method(sizes).tolist() == method(list(sizes)).tolist(), name
+        raises(method, *sizes, **{key: sizes})
+        raises(method, **{'no_such_name': sizes})
+
+
+if __name__ == '__main__':
+    tap.main()
