@@ -344,7 +344,8 @@ CASE (conv_last_queued, queue (conv_last, FEW, error))
 static GTorchTensor *
 attend (GTorchTensor *q, GTorchTensor *k, GTorchTensor *mask, gboolean is_causal, GError **error)
 {
-  return gtorch_scaled_dot_product_attention (q, k, k, mask, 0, is_causal, NAN, q != k, error);
+  return gtorch_scaled_dot_product_attention (q, k, k, mask, 0, is_causal, GTORCH_NONE_DOUBLE,
+                                              q != k, error);
 }
 
 CASE (attn, attend (get (ROWS_16), get (ROWS_16), NULL, FALSE, error))

@@ -9,6 +9,9 @@ from generator.rows import RowError
 
 RANGE = re.compile(r'([\[(])(-?inf|-?\d+(?:\.\d+)?), (-?inf|-?\d+(?:\.\d+)?)([\])])')
 
+# What says that an argument, or a property, of the kind is not given.
+NONE = {'int': 'GTORCH_NONE', 'double': 'GTORCH_NONE_DOUBLE'}
+
 FLOAT = ['float32', 'float64', 'float16', 'bfloat16']
 INT = ['int8', 'uint8', 'int16', 'int32', 'int64']
 COMPLEX = ['complex64', 'complex128']
@@ -74,11 +77,14 @@ class Arg:
             raise RowError(f'cannot read the argument “{text}”')
         self.kind, self.name, self.default = match.groups()
         self.enum = None
-        # “int? m = none” is GTORCH_NONE in C and “double? scale = none” NaN; None in a binding stands for the default
-        self.is_optional = self.kind in ('int?', 'double?')
+        # “int[]? dim = none” is an empty list in C, which bindings refuse as a value; “int? m = none” is
+        # GTORCH_NONE and “double? scale = none” GTORCH_NONE_DOUBLE; None in a binding stands for the default
+        self.is_optional = self.kind in ('int?', 'double?', 'int[]?')
         if self.is_optional and self.default is None:
             raise RowError(f'{self.name} may be left out and has no default')
         self.kind = self.kind.rstrip('?') if self.is_optional else self.kind
+        if self.kind == 'int[]' and self.is_optional and self.default != 'none':
+            raise RowError(f'{self.name} may be left out and must have the default none')
         if self.kind.startswith('enum:'):
             self.kind, self.enum = 'enum', self.kind[5:]
         if self.kind not in self.TABLE:
@@ -119,7 +125,7 @@ class Arg:
         text = self.default
         if self.kind == 'int[]':
             values = text.strip('[]').strip()
-            if not values:
+            if not values or values == 'none':
                 return ['NULL', '0']
             return [f'(const gint64[]) {{ {values} }}', str(len(values.split(',')))]
         if self.kind == 'bool':
@@ -129,7 +135,7 @@ class Arg:
         if self.kind == 'enum':
             return [c.constant(self.enum, text)]
         if self.is_optional and text == 'none':
-            return ['GTORCH_NONE' if self.kind == 'int' else 'NAN']
+            return [NONE[self.kind]]
         if text in ('None', 'none'):
             return ['NULL']
         if text in ('inf', '-inf'):
@@ -155,8 +161,7 @@ class Arg:
             what = 'device' if self.kind == 'Device?' else 'generator'
             return '(nullable)', f'a {what}, or %NULL for the default'
         if self.is_optional and self.default == 'none':
-            none = '%GTORCH_NONE' if self.kind == 'int' else 'NaN'
-            return '', f'{"an integer" if self.kind == "int" else "a number"}, or {none} for none'
+            return '', f'{"an integer" if self.kind == "int" else "a number"}, or %{NONE[self.kind]} for none'
         if self.kind == 'int' and self.name.startswith('dim'):
             return '', 'a dimension; negative ones count from the end'
         return '', {

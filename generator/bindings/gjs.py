@@ -17,6 +17,8 @@ def description(arg):
     entry = [arg.c_name, arg.kind if arg.kind != 'enum' else f'enum:{arg.enum}']
     if arg.required:
         return entry
+    if arg.none:
+        return [*entry, arg.none]
     if arg.kind in ('int', 'double', 'number'):
         value = arg.number
         if value in (float('inf'), -float('inf')):
@@ -25,7 +27,7 @@ def description(arg):
     if arg.kind == 'bool':
         return [*entry, arg.default == 'true']
     if arg.kind == 'int[]':
-        return [*entry, json.loads(arg.default)]
+        return [*entry, arg.list]
     if arg.kind == 'enum':
         return [*entry, arg.default]
     return [*entry, None]

@@ -21,12 +21,14 @@ def variable(arg):
         test = 'gt_tensor' if arg.kind == 'Tensor' else 'gt_optional'
         return f'GTorchTensor *{name} = NULL', f'{test} ({{}}, &{name})', name
     if arg.kind == 'int':
-        value = 0 if default is None else arg.number
+        value = 0 if default is None or arg.none else arg.number
         text = {INT_MAX: 'G_MAXINT64', -INT_MAX - 1: 'G_MININT64'}.get(value, str(value))
+        text = f'GTORCH_{arg.none}' if arg.none else text
         return f'gint64 {name} = {text}', given(arg, f'gt_int ({{0}}, &{name})'), name
     if arg.kind == 'double':
-        value = '0' if default is None else repr(arg.number).replace('inf', 'INFINITY').replace('nan', 'NAN')
-        return f'gdouble {name} = {value}', given(arg, f'gt_double ({{0}}, &{name})'), name
+        value = 0 if default is None or arg.none else arg.number
+        text = f'GTORCH_{arg.none}' if arg.none else repr(value).replace('inf', 'INFINITY')
+        return f'gdouble {name} = {text}', given(arg, f'gt_double ({{0}}, &{name})'), name
     if arg.kind == 'number':
         value = '{ 0 }'
         if default is not None:
@@ -39,9 +41,9 @@ def variable(arg):
         value = 'TRUE' if default == 'true' else 'FALSE'
         return f'gboolean {name} = {value}', f'gt_bool ({{}}, &{name})', name
     if arg.kind == 'int[]':
-        values = [] if default is None else json.loads(default)
+        values = arg.list
         text = f'{{ {len(values)}, {{ {", ".join(map(str, values)) or "0"} }} }}'
-        test = 'gt_sizes' if arg.required else 'gt_ints'
+        test = 'gt_sizes' if arg.required else 'gt_some_ints' if arg.is_optional else 'gt_ints'
         return f'Ints {name} = {text}', f'{test} ({{}}, &{name})', f'{name}.data, {name}.n'
     if arg.kind == 'DType':
         return f'gint {name} = GTORCH_DTYPE_NONE', f'gt_dtype ({{}}, &{name})', name

@@ -12,7 +12,7 @@ WITHOUT_FUNCTION = {'view', 'expand', 't', 'copy', 'contiguous', 'fill', 'zero',
 def default(arg):
     if arg.kind in ('Tensor?', 'DType', 'Device?', 'Generator?'):
         return 'None'
-    if arg.kind == 'int[]':
+    if arg.kind == 'int[]' and not arg.is_optional:
         values = arg.default.strip('[]').replace(' ', '')
         return '(' + ''.join(f'{v}, ' for v in values.split(',') if v).rstrip() + ')'
     if arg.kind == 'bool':
@@ -25,12 +25,14 @@ def default(arg):
 
 
 def literal(arg):
-    return repr(arg.number).replace('inf', '_inf').replace('nan', '_nan')
+    return f'_{arg.none}' if arg.none else repr(arg.number).replace('inf', '_inf')
 
 
 def value(arg, bare=False):
     """Returns the expression that is passed to the introspected function."""
     name = arg.name
+    if arg.is_optional and arg.kind == 'int[]':
+        return f"_some_ints({name}, '{name}')"
     if arg.is_optional:
         convert = '_index' if arg.kind == 'int' else '_double'
         return f'{literal(arg)} if {name} is None else {convert}({name})'

@@ -7,7 +7,6 @@ import keyword
 import pathlib
 
 INT_MAX = 2**63 - 1
-NONE = -(2**31)  # GTORCH_NONE
 
 # maps the operator to the name of Python's method, and of its slot in C
 BINARY = {
@@ -66,9 +65,20 @@ class Arg:
         return self.default is None
 
     @property
+    def none(self):
+        """Returns the name of the constant that is the default, or None."""
+        is_none = self.is_optional and self.default == 'none'
+        return {'int': 'NONE', 'double': 'NONE_DOUBLE'}.get(self.kind) if is_none else None
+
+    @property
+    def list(self):
+        """Returns the default of a list of integers."""
+        return [] if self.default in (None, 'none') else json.loads(self.default)
+
+    @property
     def number(self):
         """Returns the default of an int or a double as a number."""
-        named = {'max': INT_MAX, 'min': -INT_MAX - 1, 'none': NONE if self.kind == 'int' else float('nan')}
+        named = {'max': INT_MAX, 'min': -INT_MAX - 1}
         if self.default in named:
             return named[self.default]
         value = float(self.default) if self.kind != 'int' else int(self.default)

@@ -7,7 +7,7 @@ import re
 from generator import c
 from generator.layers import fill
 from generator.rows import RowError
-from generator.signatures import RANGE, parse_range
+from generator.signatures import NONE, RANGE, parse_range
 from generator.text import sentence, starred, wrap
 
 C_TYPES = {
@@ -52,7 +52,7 @@ def default_value(prop):
     if prop.kind == 'enum':
         return c.constant(prop.enum, prop.default)
     if prop.default == 'None':
-        return 'GTORCH_NONE' if prop.kind == 'int' else 'NAN'
+        return NONE[prop.kind]
     return {'true': '1', 'false': '0'}.get(prop.default, prop.default)
 
 
@@ -63,7 +63,7 @@ def fields_of(layer):
             continue
         doc = sentence(prop.doc)
         if prop.is_optional:
-            doc += ' %GTORCH_NONE: none.' if prop.kind == 'int' else ' NaN: none.'
+            doc += f' %{NONE[prop.kind]}: none.'
         if prop.length > 1:
             doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
         found.append(
@@ -138,7 +138,7 @@ def check_lines(layer):
                 second.append(f'gtorch_layer_check_index (module, "{prop.name}", &{place}, self->{rest})')
             elif RANGE.fullmatch(rule):
                 check = f'gtorch_layer_check_range {lead}, {", ".join(parse_range(rule))})'
-                first.append(f'(isnan ({place}) || {check})' if prop.is_optional else check)
+                first.append(f'(gtorch_is_none_double ({place}) || {check})' if prop.is_optional else check)
             else:
                 raise RowError(f'{layer.file}:{layer.name}.check.{prop.name}: no such rule: {rule}')
     return first + second
@@ -240,7 +240,7 @@ def op_arguments(layer):
             if arg.is_optional:
                 found.append(f'self->{prop.field}')
             else:
-                none = 'self->{0} == GTORCH_NONE' if prop.kind == 'int' else 'isnan (self->{0})'
+                none = 'self->{0} == GTORCH_NONE' if prop.kind == 'int' else 'gtorch_is_none_double (self->{0})'
                 found.append(f'{none.format(prop.field)} ? {arg.c_default()[0]} : self->{prop.field}')
         elif prop is not None:
             found.append(f'self->{prop.field}')

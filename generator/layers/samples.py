@@ -6,7 +6,9 @@ import ast
 
 from generator import c
 from generator.layers import fill
+from generator.signatures import NONE
 
+NONES = {'int': f'(gint64) {NONE["int"]}', 'double': NONE['double']}
 NUMBERS = {'nan': 'NAN', 'inf': 'INFINITY'}
 
 
@@ -58,7 +60,7 @@ def c_value(layer, prop, found, lines):
     if prop.kind in ('enum', 'reduction'):
         return f'{name}, {c.constant(prop.enum or "Reduction", found)}'
     if found is None:
-        return f'{name}, {"(gint64) GTORCH_NONE" if prop.kind == "int" else "NAN" if prop.kind == "double" else "NULL"}'
+        return f'{name}, {NONES.get(prop.kind, "NULL")}'
     if prop.kind == 'bool':
         return f'{name}, {c.boolean(found)}'
     return f'{name}, (gint64) {found}' if prop.kind == 'int' else f'{name}, {float(found)!r}'

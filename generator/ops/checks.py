@@ -23,8 +23,10 @@ def parse(row):
 
 def emit(row, failure):
     """Returns the lines that check the arguments first."""
+    optional = {a.name for a in row.args if a.is_optional}
     return [
         fill('functions.c.in', 'check', name=name, op=row.constant, failure=failure,
+             given=f'!gtorch_is_none_double ({name}) && ' if name in optional else '',
              checked=', '.join([name, *parse_range(text)]))
         for name, text in row.checks.items()
     ]
@@ -32,4 +34,8 @@ def emit(row, failure):
 
 def text(row):
     """Returns the text for the documentation."""
-    return ''.join(f' @{name} must be within {bounds}.' for name, bounds in row.checks.items())
+    optional = {a.name for a in row.args if a.is_optional}
+    return ''.join(
+        f' @{name} must be within {bounds}{" if it is given" if name in optional else ""}.'
+        for name, bounds in row.checks.items()
+    )

@@ -112,7 +112,7 @@ class Compiler(visitor.Visitor):
             self.used.add(node.id)
             return self.names[node.id]
         if node.id.isupper():
-            return Value('number', node.id, is_int=True)
+            return Value('number', node.id, is_int=node.id not in ('INFINITY', 'NAN'))
         return self.fail(f'no such name: {node.id}')
 
     def visit_List(self, node):

@@ -39,7 +39,8 @@ def attr_value(row, sample, a):
         value = None
     if a.kind == 'int[]':
         if value is None:
-            value = [int(v) for v in (a.default or '[]').strip('[]').split(',') if v.strip()]
+            text = '[]' if a.default in (None, 'none') else a.default
+            value = [int(v) for v in text.strip('[]').split(',') if v.strip()]
         if isinstance(value, int):
             value = [value]
         if not value:

@@ -65,7 +65,7 @@ struct _GTorchField
   GType (*type) (void); /* of an enum, flags, an object or a boxed value */
   GParamFlags flags;
   GTorchFieldText text;
-  gboolean is_optional; /* GTORCH_NONE and NaN say that there is no number */
+  gboolean is_optional; /* GTORCH_NONE or GTORCH_NONE_DOUBLE says that there is no number */
   guint length;         /* how many numbers one number of a size stands for; 0 for any shape */
 
   /* What is outside is refused; an infinite one is the end of the type. Where both are equal, any number is

@@ -259,20 +259,6 @@ get_flags (const GTorchField *field)
 }
 
 static GParamSpec *
-double_spec (const GTorchField *field, GParamFlags flags)
-{
-  GParamSpec *spec =
-      g_param_spec_double (field->name, NULL, NULL, has_range (field) ? field->low : -INFINITY,
-                           has_range (field) ? field->high : INFINITY,
-                           isnan (field->value) ? 0 : field->value, flags);
-
-  /* NaN stands for none, and is within no range: the constructor takes no such default. */
-  if (isnan (field->value))
-    G_PARAM_SPEC_DOUBLE (spec)->default_value = NAN;
-  return spec;
-}
-
-static GParamSpec *
 make_spec (const GTorchField *field)
 {
   const GParamFlags flags = get_flags (field);
@@ -301,7 +287,9 @@ make_spec (const GTorchField *field)
     case GTORCH_FIELD_UINT64:
       return NUMBER (uint64, guint64, G_GUINT64_CONSTANT (0), G_MAXUINT64);
     case GTORCH_FIELD_DOUBLE:
-      return double_spec (field, flags);
+      return g_param_spec_double (field->name, NULL, NULL,
+                                  has_range (field) ? field->low : -INFINITY,
+                                  has_range (field) ? field->high : INFINITY, field->value, flags);
     case GTORCH_FIELD_ENUM:
       return g_param_spec_enum (field->name, NULL, NULL, field->type (), (gint) field->value,
                                 flags);

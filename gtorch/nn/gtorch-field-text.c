@@ -7,9 +7,9 @@
 
 #include "nn/gtorch-field-text-private.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-size.h"
 #include "nn/gtorch-layer-enums.h"
 
@@ -62,7 +62,7 @@ append_value (GString *text, const GTorchField *field, gconstpointer place)
         g_string_append_printf (text, "%" G_GINT64_FORMAT, *(const gint64 *) place);
       break;
     case GTORCH_FIELD_DOUBLE:
-      g_string_append (text, field->is_optional && isnan (*(const gdouble *) place)
+      g_string_append (text, field->is_optional && gtorch_is_none_double (*(const gdouble *) place)
                                  ? "None"
                                  : gtorch_double_str (*(const gdouble *) place));
       break;

@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <math.h>
 
 #include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-layer-private.h"
@@ -68,7 +67,7 @@ share_of_batch (GTorchModule *self, gdouble *momentum, GError **error)
   GError *local = NULL;
   gint64 n;
 
-  if (!isnan (*momentum))
+  if (!gtorch_is_none_double (*momentum))
     return TRUE;
   n = count != NULL ? gtorch_tensor_item_int (count, &local) : 0;
   if (local != NULL)
@@ -108,7 +107,7 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   former = gtorch_composite_begin (GTORCH_OP_BATCH_NORM);
   output = gtorch_op_batch_norm (impl, mean, var, weight, bias,
                                  training || (mean == NULL && var == NULL),
-                                 isnan (momentum) ? 0 : momentum, eps, error);
+                                 gtorch_is_none_double (momentum) ? 0 : momentum, eps, error);
   output = composite_end (former, output, error);
   /* a failed batch does not count */
   if (output != NULL && training && mean != NULL && !count_batch (self, error))
@@ -148,7 +147,8 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
   former = gtorch_composite_begin (GTORCH_OP_INSTANCE_NORM);
   output = composite_end (former,
                           gtorch_op_instance_norm (batch, mean, var, weight, bias, own,
-                                                   isnan (momentum) ? 0 : momentum, eps, error),
+                                                   gtorch_is_none_double (momentum) ? 0 : momentum,
+                                                   eps, error),
                           error);
   return gtorch_tensor_wrap (output != NULL && is_single ? gtorch_op_select (output, 0, 0, error)
                                                          : g_steal_pointer (&output));

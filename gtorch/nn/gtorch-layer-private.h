@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <gtorch/base/gtorch-none-private.h>
 #include <gtorch/base/gtorch-size.h>
 #include <gtorch/device/gtorch-device.h>
 #include <gtorch/nn/gtorch-field-text-private.h>

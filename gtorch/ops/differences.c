@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/gtorch-error-private.h"
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-text-private.h"
 #include "gtorch-ops-private.h"
 
@@ -157,7 +158,7 @@ areas (const gchar *op, GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted,
 {
   GTorchImpl *width, *result;
 
-  if (x != NULL && !isnan (dx))
+  if (x != NULL && !gtorch_is_none_double (dx))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: x and a dx of %g are given: only one of them may be"), op, dx);
@@ -172,7 +173,7 @@ areas (const gchar *op, GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted,
     }
   if (!gtorch_normalize_dim (op, wanted, y->n_dims, dim, error))
     return NULL;
-  width = x != NULL ? widths (op, y, x, *dim, error) : NUMBER (isnan (dx) ? 1 : dx);
+  width = x != NULL ? widths (op, y, x, *dim, error) : NUMBER (gtorch_is_none_double (dx) ? 1 : dx);
   result =
       MUL (MUL (width, ADD (inner_part (y, *dim, 1, 0, error), inner_part (y, *dim, 0, 1, error))),
            NUMBER (0.5));

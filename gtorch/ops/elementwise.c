@@ -9,6 +9,8 @@
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
+#include "base/gtorch-error-private.h"
+#include "base/gtorch-none-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -76,7 +78,7 @@ gtorch_op_frexp (GTorchImpl *self, GTorchImpl **mantissa, GTorchImpl **exponent,
 static gdouble
 number_or (gdouble number, gdouble otherwise)
 {
-  return isnan (number) ? otherwise : number;
+  return gtorch_is_none_double (number) ? otherwise : number;
 }
 
 GTorchImpl *
@@ -101,6 +103,31 @@ gtorch_op_nan_to_num_inplace (GTorchImpl *self, gdouble nan, gdouble posinf, gdo
   return gtorch_op_replace_nonfinite_inplace (self, number_or (nan, 0),
                                               number_or (posinf, info->max),
                                               number_or (neginf, info->min), error);
+}
+
+/* --- logit --- */
+
+GTorchImpl *
+gtorch_op_logit (GTorchImpl *self, gdouble eps, GError **error)
+{
+  GTorchImpl *result = gtorch_is_none_double (eps) ? gtorch_op_native_logit (self, error)
+                                                   : gtorch_op_limited_logit (self, eps, error);
+
+  if (result == NULL)
+    gtorch_error_set_op (error, "logit");
+  return result;
+}
+
+gboolean
+gtorch_op_logit_inplace (GTorchImpl *self, gdouble eps, GError **error)
+{
+  gboolean is_done = gtorch_is_none_double (eps)
+                         ? gtorch_op_native_logit_inplace (self, error)
+                         : gtorch_op_limited_logit_inplace (self, eps, error);
+
+  if (!is_done)
+    gtorch_error_set_op (error, "logit");
+  return is_done;
 }
 
 /* --- comparison --- */

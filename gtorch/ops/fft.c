@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gtorch-error-private.h"
 #include "base/gtorch-none.h"
 #include "gtorch-ops-private.h"
 
@@ -400,6 +401,30 @@ SEVERAL (fft_fftn, complex_to_complex, FALSE)
 SEVERAL (fft_ifftn, complex_to_complex, TRUE)
 SEVERAL (fft_rfftn, real_to_complex, FALSE)
 SEVERAL (fft_irfftn, complex_to_real, TRUE)
+
+/* The dimensions have a default in the bindings, so that none is no way to leave them out. */
+#define TWO(name, function)                                                                   \
+  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, const gint64 *s, gsize n_s,         \
+                                       const gint64 *dim, gsize n_dim, GTorchFFTNorm norm,    \
+                                       GError **error)                                        \
+  {                                                                                           \
+    GTorchImpl *result;                                                                       \
+                                                                                              \
+    if (n_dim == 0)                                                                           \
+      {                                                                                       \
+        fail (error, #name, GTORCH_ERROR_INVALID, _ ("dim names no dimension to transform")); \
+        return NULL;                                                                          \
+      }                                                                                       \
+    result = gtorch_op_##function (input, s, n_s, dim, n_dim, norm, error);                   \
+    if (result == NULL)                                                                       \
+      gtorch_error_set_op (error, #name);                                                     \
+    return result;                                                                            \
+  }
+
+TWO (fft_fft2, fft_fftn)
+TWO (fft_ifft2, fft_ifftn)
+TWO (fft_rfft2, fft_rfftn)
+TWO (fft_irfft2, fft_irfftn)
 
 static GTorchImpl *
 shift (const gchar *op, GTorchImpl *input, const gint64 *dims, gsize n_dims, gboolean up,

@@ -7,9 +7,9 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
-#include <math.h>
 
 #include "base/gtorch-dtype-private.h"
+#include "base/gtorch-none-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 
@@ -198,8 +198,9 @@ rms_normal (GTorchImpl *x, const gint64 *dims, gsize n_dims, gdouble eps, GError
 }
 
 GTorchImpl *
-gtorch_op_rms_norm (GTorchImpl *input, const gint64 *normalized_shape, gsize n_normalized_shape,
-                    GTorchImpl *weight, gdouble eps, GError **error)
+gtorch_composite_rms_norm (GTorchImpl *input, const gint64 *normalized_shape,
+                           gsize n_normalized_shape, GTorchImpl *weight, gdouble eps,
+                           GError **error)
 {
   g_autoptr (GTorchImpl) wide = NULL;
   g_autoptr (GTorchImpl) normal = NULL;
@@ -223,7 +224,7 @@ gtorch_op_rms_norm (GTorchImpl *input, const gint64 *normalized_shape, gsize n_n
     }
   for (gsize i = 0; i < n; i++)
     dims[i] = (gint64) i - (gint64) n;
-  if (isnan (eps))
+  if (gtorch_is_none_double (eps))
     eps = gtorch_dtype_infos[input->dtype].eps;
   wide = gtorch_op_to_dtype (input, gtorch_dtype_infos[input->dtype].compute, error);
   normal = wide != NULL ? rms_normal (wide, dims, n, eps, error) : NULL;

@@ -12,6 +12,7 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error-private.h"
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-text-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-host-private.h"
@@ -30,11 +31,12 @@ read_number (GTorchImpl *impl, gdouble *value, GError **error)
   return TRUE;
 }
 
-/* Finds the range of the elements if low and high are equal, and widens it if it is a point. */
+/* Finds the range of the elements if it is not given, and widens it by margin if it is a point. */
 static gboolean
-find_range (const gchar *op, GTorchImpl *self, gdouble *low, gdouble *high, GError **error)
+find_range (const gchar *op, GTorchImpl *self, gboolean is_given, gdouble margin, gdouble *low,
+            gdouble *high, GError **error)
 {
-  if (*low == *high && self->numel > 0)
+  if (!is_given && self->numel > 0)
     {
       g_autoptr (GTorchImpl) least = gtorch_op_min (self, error);
       g_autoptr (GTorchImpl) greatest = least != NULL ? gtorch_op_max (self, error) : NULL;
@@ -45,8 +47,8 @@ find_range (const gchar *op, GTorchImpl *self, gdouble *low, gdouble *high, GErr
     }
   if (*low == *high)
     {
-      *low -= 1;
-      *high += 1;
+      *low -= margin;
+      *high += margin;
     }
   if (isfinite (*low) && isfinite (*high) && *low < *high)
     return TRUE;
@@ -131,7 +133,7 @@ gtorch_op_histc (GTorchImpl *self, gint64 bins, gdouble min, gdouble max, GError
   g_autoptr (GTorchImpl) counts = NULL;
 
   if (!check_self ("histc", self, error) || !check_bins ("histc", bins, error)
-      || !find_range ("histc", self, &min, &max, error))
+      || !find_range ("histc", self, min != max, 1, &min, &max, error))
     return NULL;
   row = gtorch_op_reshape (self, &all, 1, error);
   numbers = row != NULL ? uniform_numbers (row, bins, min, max, error) : NULL;
@@ -231,19 +233,20 @@ gboolean
 gtorch_op_histogram (GTorchImpl *self, gint64 bins, gdouble low, gdouble high, GTorchImpl *weight,
                      gboolean density, GTorchImpl **hist, GTorchImpl **bin_edges, GError **error)
 {
+  const gboolean is_given = !gtorch_is_none_double (low);
   g_autoptr (GTorchImpl) edges = NULL;
 
-  if (isnan (low) != isnan (high))
+  if (is_given == gtorch_is_none_double (high))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("histogram: low is %g and high is %g: there must be both or none"), low,
-                   high);
+                   _ ("histogram: %s is %g and %s is not given: there must be both or none"),
+                   is_given ? "low" : "high", is_given ? low : high, is_given ? "high" : "low");
       return FALSE;
     }
-  if (isnan (low))
+  if (!is_given)
     low = high = 0;
   if (!check_self ("histogram", self, error) || !check_bins ("histogram", bins, error)
-      || !find_range ("histogram", self, &low, &high, error))
+      || !find_range ("histogram", self, is_given, 0.5, &low, &high, error))
     return FALSE;
   edges = gtorch_op_linspace (low, high, bins + 1, self->dtype, gtorch_impl_device (self), error);
   return edges != NULL && give ("histogram", self, edges, weight, density, hist, bin_edges, error);

@@ -10,6 +10,7 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error-private.h"
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-text-private.h"
 #include "gtorch-ops-private.h"
 
@@ -69,13 +70,21 @@ matrix_norm (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims,
   gint64 summed, compared;
   guint row, column;
 
-  if (isnan (ord))
+  if (gtorch_is_none_double (ord))
     return gtorch_op_norm (self, 2, dims, 2, keepdim, error);
-  if (fabs (ord) != 1 && !isinf (ord))
+  if (fabs (ord) == 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                    _ ("%s: the norm %g needs singular values, which are not computed: norms are "
                       "those of Frobenius, 1, -1, inf and -inf"),
+                   op, ord);
+      return NULL;
+    }
+  if (fabs (ord) != 1 && !isinf (ord))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: matrices have no norm %g: norms are those of Frobenius, 1, -1, inf and "
+                      "-inf"),
                    op, ord);
       return NULL;
     }
@@ -132,7 +141,7 @@ gtorch_op_linalg_norm (GTorchImpl *a, gdouble ord, const gint64 *dims, gsize n, 
                        GTorchDType dtype, GError **error)
 {
   static const gint64 both[2] = { 0, 1 };
-  gboolean has_order = !isnan (ord);
+  gboolean has_order = !gtorch_is_none_double (ord);
 
   if (has_order && (n > 2 || (n == 0 && (a->n_dims < 1 || a->n_dims > 2))))
     {

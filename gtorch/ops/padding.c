@@ -255,8 +255,8 @@ gtorch_op_pad (GTorchImpl *input, const gint64 *pad, gsize n, GTorchPadMode mode
       return NULL;
     }
   if (mode == GTORCH_PAD_MODE_CONSTANT)
-    return pad_constant ("pad", input, pad, n, isnan (value) ? 0 : value, error);
-  if (value != 0 && !isnan (value))
+    return pad_constant ("pad", input, pad, n, value, error);
+  if (value != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("pad: a value of %g is given: only the constant mode has one"), value);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gtorch-none-private.h"
 #include "dispatch/gtorch-attention-private.h"
 #include "device/gtorch-device-private.h"
 #include "device/gtorch-generator-private.h"
@@ -439,7 +440,7 @@ gtorch_composite_scaled_dot_product_attention (GTorchImpl *query, GTorchImpl *ke
   if (!check (operands, attn_mask, dropout_p, is_causal, error))
     return NULL;
   depth = query->shape[query->n_dims - 1];
-  if (isnan (scale))
+  if (gtorch_is_none_double (scale))
     scale = depth > 0 ? 1 / sqrt (depth) : 1;
   for (i = 0; i < 3; i++)
     gtorch_impl_ref (operands[i]);

@@ -193,6 +193,13 @@ gt_sizes (PyObject *object, Ints *ints)
   return object != Py_None && gt_ints (object, ints);
 }
 
+/* None, or at least one. */
+static gboolean
+gt_some_ints (PyObject *object, Ints *ints)
+{
+  return gt_ints (object, ints) && (object == Py_None || ints->n > 0);
+}
+
 static gboolean
 gt_dtype (PyObject *object, gint *value)
 {

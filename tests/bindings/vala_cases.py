@@ -127,11 +127,11 @@ def default(arg, function):
         return f'{arg["enum"]}.{text.upper()}'
     if kind == 'int[]':
         values = text.strip('[] ')
-        return f'{{ {values} }}' if values else 'null'
+        return f'{{ {values} }}' if values not in ('', 'none') else 'null'
     if text == 'max':
         return 'int64.MAX'
     if text == 'none':
-        return 'GTorch.NONE' if kind == 'int' else 'double.NAN'
+        return 'GTorch.NONE' if kind == 'int' else 'GTorch.NONE_DOUBLE'
     if text in ('inf', '-inf'):
         return text.replace('inf', 'double.INFINITY')
     return text

@@ -60,8 +60,8 @@ attend (const Case *c, guint *products)
       gtorch_tensor_set_requires_grad (mask, TRUE, &error);
       g_assert_no_error (error);
     }
-  y = gtorch_scaled_dot_product_attention (q, k, v, mask, c->dropout_p, c->is_causal, NAN,
-                                           c->heads != c->key_heads, &error);
+  y = gtorch_scaled_dot_product_attention (q, k, v, mask, c->dropout_p, c->is_causal,
+                                           GTORCH_NONE_DOUBLE, c->heads != c->key_heads, &error);
   /* In the fallback, the fake driver has neither where, for rows that are masked entirely, nor softmax. */
   if (fake_cudnn.n_executed > n && mask == NULL)
     {

@@ -122,8 +122,8 @@ attend (const Case *c, GTorchTensor **operands, GTorchTensor *mask, gdouble drop
   for (i = 0; i < 3; i++)
     learn (operands[i]);
   result = TRY (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], mask,
-                                                     dropout_p, c->is_causal, NAN, c->group > 1,
-                                                     &error));
+                                                     dropout_p, c->is_causal, GTORCH_NONE_DOUBLE,
+                                                     c->group > 1, &error));
   gtorch_tensor_backward (result, upper, FALSE, FALSE, &problem);
   g_assert_no_error (problem);
   return result;
@@ -182,7 +182,8 @@ values_and_gradients_agree (gconstpointer data)
         g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
         g_autoptr (GTorchTensor) alone =
             TRY (gtorch_scaled_dot_product_attention (there[0], there[1], there[2], there_mask, 0,
-                                                      c->is_causal, NAN, c->group > 1, &error));
+                                                      c->is_causal, GTORCH_NONE_DOUBLE,
+                                                      c->group > 1, &error));
 
         agree ("attention without gradients", alone, expected, limit (dtypes[d]));
       }
@@ -250,7 +251,7 @@ drop (GTorchTensor *const *operands)
   gtorch_generator_set_seed (gtorch_device_get_default_generator (gpu), 42);
   g_assert_no_error (problem);
   return TRY (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], NULL,
-                                                   0.25, FALSE, NAN, FALSE, &error));
+                                                   0.25, FALSE, GTORCH_NONE_DOUBLE, FALSE, &error));
 }
 
 /* The dropped weights are visible if the values are the identity and all weights are equal; with them the

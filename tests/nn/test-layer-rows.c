@@ -519,7 +519,7 @@ batches_without_momentum_have_equal_weights (void)
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchModule) norm =
       gtorch_module_new (GTORCH_TYPE_BATCH_NORM1D, &error, "num-features", (gint64) 1, "momentum",
-                         NAN, NULL);
+                         GTORCH_NONE_DOUBLE, NULL);
   const gdouble batches[][2] = { { 1, 3 }, { 5, 9 }, { -2, 0 } };
   gdouble sum = 0;
 

@@ -62,9 +62,10 @@ attend (GTorchTensor *const *operands, GTorchTensor *mask, gboolean mask_learns,
   if (mask_learns)
     gtorch_tensor_set_requires_grad (own_mask, TRUE, &error);
   g_assert_no_error (error);
-  result = must (gtorch_scaled_dot_product_attention (leaves[0], leaves[1], leaves[2], own_mask, 0,
-                                                      is_causal, NAN, enable_gqa, &error),
-                 error);
+  result =
+      must (gtorch_scaled_dot_product_attention (leaves[0], leaves[1], leaves[2], own_mask, 0,
+                                                 is_causal, GTORCH_NONE_DOUBLE, enable_gqa, &error),
+            error);
   squares = must (gtorch_tensor_mul (result, result, &error), error);
   sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
   gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error);
@@ -177,9 +178,10 @@ grouped_gradients_have_gradients (void)
 
       if (mask != NULL) /* products and softmax are used if the mask requires grad */
         gtorch_tensor_set_requires_grad (mask, TRUE, &error);
-      result = must (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2],
-                                                          mask, 0, FALSE, NAN, TRUE, &error),
-                     error);
+      result =
+          must (gtorch_scaled_dot_product_attention (operands[0], operands[1], operands[2], mask, 0,
+                                                     FALSE, GTORCH_NONE_DOUBLE, TRUE, &error),
+                error);
       squares = must (gtorch_tensor_mul (result, result, &error), error);
       sum = must (gtorch_tensor_sum (squares, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error), error);
       gtorch_tensor_backward (sum, NULL, TRUE, TRUE, &error);
@@ -231,7 +233,8 @@ long_rows_need_little_memory (void)
   if (test_is_elsewhere ("GPUs do it so in 16 bits only"))
     return;
   gtorch_device_reset_peak_memory (cpu);
-  result = must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, NAN, FALSE, &error),
+  result = must (gtorch_scaled_dot_product_attention (q, q, q, NULL, 0, TRUE, GTORCH_NONE_DOUBLE,
+                                                      FALSE, &error),
                  error);
   g_assert_cmpuint (gtorch_device_get_peak_memory_allocated (cpu), <, 8 << 20);
 }
@@ -248,9 +251,9 @@ dropped_weights_are_scaled (void)
   gsize n, i;
 
   v = must (gtorch_ones (GTORCH_SHAPE (400, 1), GTORCH_DTYPE_FLOAT64, NULL, &error), error);
-  result =
-      must (gtorch_scaled_dot_product_attention (q, q, v, NULL, 0.5, FALSE, NAN, FALSE, &error),
-            error);
+  result = must (gtorch_scaled_dot_product_attention (q, q, v, NULL, 0.5, FALSE, GTORCH_NONE_DOUBLE,
+                                                      FALSE, &error),
+                 error);
   values = gtorch_tensor_to_doubles (result, &n, NULL);
   for (i = 0; i < n; i++)
     mean += values[i] / n;
@@ -264,8 +267,8 @@ refuse (GTorchTensor *q, GTorchTensor *k, GTorchTensor *v, GTorchTensor *mask, g
 {
   g_autoptr (GError) error = NULL;
 
-  g_assert_null (gtorch_scaled_dot_product_attention (q, k, v, mask, dropout_p, is_causal, NAN,
-                                                      enable_gqa, &error));
+  g_assert_null (gtorch_scaled_dot_product_attention (q, k, v, mask, dropout_p, is_causal,
+                                                      GTORCH_NONE_DOUBLE, enable_gqa, &error));
   g_assert_error (error, GTORCH_ERROR, code);
   g_assert_true (g_str_has_prefix (error->message, "scaled_dot_product_attention: "));
   g_assert_nonnull (strstr (error->message, part));

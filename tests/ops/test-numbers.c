@@ -727,11 +727,11 @@ static void
 doubles_do_not_become_integer_elements (void)
 {
   static const gchar *const known[] = {
-    "allclose.atol",     "allclose.rtol",  "bernoulli_p.p",  "constant_pad_nd.value",
-    "dropout.p",         "fft_fftfreq.d",  "fft_rfftfreq.d", "isclose.atol",
-    "isclose.rtol",      "linspace.end",   "linspace.start", "logspace.base",
-    "logspace.end",      "logspace.start", "nan_to_num.nan", "nan_to_num.neginf",
-    "nan_to_num.posinf", "pad.value",
+    "allclose.atol",     "allclose.rtol",     "bernoulli_p.p",  "constant_pad_nd.value",
+    "dropout.p",         "fft_fftfreq.d",     "fft_rfftfreq.d", "isclose.atol",
+    "isclose.rtol",      "linspace.end",      "linspace.start", "logit.eps",
+    "logspace.base",     "logspace.end",      "logspace.start", "nan_to_num.nan",
+    "nan_to_num.neginf", "nan_to_num.posinf", "pad.value",
   };
   guint i, k, n = 0;
 

@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +15,7 @@
 
 static const gdouble values[] = { NAN, INFINITY, -INFINITY, -1, 0, 2, 1e300 };
 
-/* NaN in these has no effect, as in PyTorch: no element is above it, or the sample does not use it. In an
- * argument that may be left out it stands for that. */
+/* NaN in these has no effect, as in PyTorch: no element is above it, or the sample does not use it. */
 static const struct
 {
   const gchar *op, *arg;
@@ -26,6 +26,9 @@ static const struct
   { "logspace", "base" },
   { "cosine_embedding_loss", "margin" }, /* no target is -1 */
   { "poisson_nll_loss", "eps" },         /* with log_input */
+  { "nan_to_num", "nan" },               /* for elements that the sample lacks */
+  { "nan_to_num", "neginf" },
+  { "nan_to_num", "posinf" },
   /* internal rows */
   { "is_close", "atol" },
   { "is_close", "rtol" },
@@ -72,8 +75,6 @@ is_ignored (const gchar *op, const GTorchArgSpec *arg)
 {
   guint i;
 
-  if (g_strcmp0 (arg->default_value, "none") == 0)
-    return TRUE;
   for (i = 0; i < G_N_ELEMENTS (ignored); i++)
     if (g_str_equal (ignored[i].op, op) && g_str_equal (ignored[i].arg, arg->name))
       return TRUE;
@@ -323,27 +324,289 @@ negative_rows_count_from_the_end (void)
     }
 }
 
-static void
-numbers_that_are_left_out_are_nan (void)
+/* A tensor with NaN and both infinities. */
+static GTorchTensor *
+call_nan_to_num (guint which, gdouble value, GError **error)
+{
+  static const gdouble numbers[] = { NAN, INFINITY, -INFINITY, 1 };
+  const gdouble none = GTORCH_NONE_DOUBLE;
+  g_autoptr (GTorchTensor) x = gtorch_tensor_new_from_doubles (numbers, 4, GTORCH_SHAPE (4),
+                                                               GTORCH_DTYPE_FLOAT64, NULL, NULL);
+
+  return gtorch_tensor_nan_to_num (x, which == 0 ? value : none, which == 1 ? value : none,
+                                   which == 2 ? value : none, error);
+}
+
+static GTorchTensor *
+call_nan (gdouble value, GError **error)
+{
+  return call_nan_to_num (0, value, error);
+}
+
+static GTorchTensor *
+call_posinf (gdouble value, GError **error)
+{
+  return call_nan_to_num (1, value, error);
+}
+
+static GTorchTensor *
+call_neginf (gdouble value, GError **error)
+{
+  return call_nan_to_num (2, value, error);
+}
+
+static GTorchTensor *
+call_logit (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (1, 3);
+  g_autoptr (GTorchTensor) part = gtorch_tensor_div_scalar (x, 4, NULL);
+
+  return gtorch_tensor_logit (part, value, error);
+}
+
+static GTorchTensor *
+call_logit_inplace (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (1, 3);
+  g_autoptr (GTorchTensor) part = gtorch_tensor_div_scalar (x, 4, NULL);
+
+  return gtorch_tensor_logit_inplace (part, value, error) ? g_steal_pointer (&part) : NULL;
+}
+
+static GTorchTensor *
+call_rms_norm (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+
+  return gtorch_rms_norm (x, GTORCH_SHAPE (3), NULL, value, error);
+}
+
+static GTorchTensor *
+call_trapezoid (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) y = ramp (2, 3);
+
+  return gtorch_trapezoid (y, NULL, value, -1, error);
+}
+
+static GTorchTensor *
+call_trapz (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) y = ramp (2, 3);
+
+  return gtorch_trapz (y, NULL, value, -1, error);
+}
+
+static GTorchTensor *
+call_cumulative_trapezoid (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) y = ramp (2, 3);
+
+  return gtorch_cumulative_trapezoid (y, NULL, value, -1, error);
+}
+
+static GTorchTensor *
+call_low (gdouble value, GError **error)
+{
+  const gdouble high = value == GTORCH_NONE_DOUBLE ? value : 6;
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+  g_autoptr (GTorchTensor) edges = NULL;
+
+  return gtorch_tensor_histogram (x, 4, value, high, NULL, FALSE, NULL, &edges, error)
+             ? g_steal_pointer (&edges)
+             : NULL;
+}
+
+static GTorchTensor *
+call_high (gdouble value, GError **error)
+{
+  const gdouble low = value == GTORCH_NONE_DOUBLE ? value : 1;
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+  g_autoptr (GTorchTensor) edges = NULL;
+
+  return gtorch_tensor_histogram (x, 4, low, value, NULL, FALSE, NULL, &edges, error)
+             ? g_steal_pointer (&edges)
+             : NULL;
+}
+
+static GTorchTensor *
+call_matrix_norm (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (1, 6);
+
+  return gtorch_linalg_matrix_norm (x, value, (const gint64[]){ -2, -1 }, 2, FALSE,
+                                    GTORCH_DTYPE_NONE, error);
+}
+
+static GTorchTensor *
+call_norm (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+
+  return gtorch_linalg_norm (x, value, (const gint64[]){ 1 }, 1, FALSE, GTORCH_DTYPE_NONE, error);
+}
+
+static GTorchTensor *
+call_attention (gdouble value, GError **error)
 {
   g_autoptr (GTorchTensor) x = ramp (3, 4);
   g_autoptr (GTorchTensor) v = ramp (3, 2);
-  g_autoptr (GTorchTensor) none =
-      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, NAN, FALSE, NULL);
-  g_autoptr (GTorchTensor) half =
-      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, 0.5, FALSE, NULL);
-  g_autoptr (GTorchTensor) even =
-      gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, 0, FALSE, NULL);
+
+  return gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, value, FALSE, error);
+}
+
+/* GTORCH_NONE_DOUBLE stands for `same`, or for something that no number stands for where it is NaN. A NaN
+ * that is given is refused, or gives NaN. */
+static const struct
+{
+  const gchar *op, *arg;
+  GTorchTensor *(*call) (gdouble value, GError **error);
+  gdouble same;
+  gboolean is_refused;
+} numbers_left_out[] = {
+  { "nan_to_num", "nan", call_nan, 0, FALSE },
+  { "nan_to_num", "posinf", call_posinf, G_MAXDOUBLE, FALSE },
+  { "nan_to_num", "neginf", call_neginf, -G_MAXDOUBLE, FALSE },
+  { "logit", "eps", call_logit, 0, TRUE },
+  { "logit", "eps", call_logit_inplace, 0, TRUE },
+  { "rms_norm", "eps", call_rms_norm, DBL_EPSILON, TRUE },
+  { "trapezoid", "dx", call_trapezoid, 1, FALSE },
+  { "trapz", "dx", call_trapz, 1, FALSE },
+  { "cumulative_trapezoid", "dx", call_cumulative_trapezoid, 1, FALSE },
+  { "histogram", "low", call_low, 1, TRUE },
+  { "histogram", "high", call_high, 6, TRUE },
+  { "linalg_matrix_norm", "ord", call_matrix_norm, NAN, TRUE },
+  { "linalg_norm", "ord", call_norm, 2, FALSE },
+  { "scaled_dot_product_attention", "scale", call_attention, 0.5, FALSE },
+};
+
+static void
+numbers_that_are_left_out_have_a_value_of_their_own (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (numbers_left_out); i++)
+    {
+      const gdouble same = numbers_left_out[i].same;
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) none = numbers_left_out[i].call (GTORCH_NONE_DOUBLE, &error);
+      g_autoptr (GTorchTensor) given = NULL;
+      g_autoptr (GTorchTensor) is_nan = NULL;
+      g_autoptr (GTorchTensor) any = NULL;
+
+      g_test_message ("%s, %s", numbers_left_out[i].op, numbers_left_out[i].arg);
+      g_assert_no_error (error);
+      given = numbers_left_out[i].call (isnan (same) ? INFINITY : same, &error);
+      g_assert_no_error (error);
+      if (isnan (same)) /* the norm of Frobenius is not that of the sums of rows */
+        g_assert_cmpfloat (gtorch_tensor_item_double (none, NULL), <,
+                           gtorch_tensor_item_double (given, NULL));
+      else if (!g_str_equal (numbers_left_out[i].op, "nan_to_num"))
+        assert_same (none, given);
+      else /* the element of which the argument speaks */
+        g_assert_cmpfloat (test_element (none, i), ==, same);
+      g_clear_pointer (&given, gtorch_tensor_unref);
+      given = numbers_left_out[i].call (NAN, &error);
+      if (numbers_left_out[i].is_refused)
+        {
+          g_autofree gchar *lead = g_strconcat (numbers_left_out[i].op, ": ", NULL);
+
+          g_assert_null (given);
+          g_assert_nonnull (error);
+          g_assert_true (g_str_has_prefix (error->message, lead));
+          g_assert_nonnull (strstr (error->message, "nan"));
+          continue;
+        }
+      g_assert_no_error (error);
+      is_nan = gtorch_tensor_isnan (given, NULL);
+      any = gtorch_tensor_any (is_nan, NULL, 0, FALSE, NULL);
+      g_assert_cmpint (gtorch_tensor_item_int (any, NULL), ==, 1);
+    }
+}
+
+/* The table above has all arguments of rows that may be left out. */
+static void
+numbers_that_are_left_out_are_all_known (void)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < gtorch_n_ops; i++)
+    for (guint k = 0; k < gtorch_ops[i].n_args; k++)
+      {
+        const GTorchArgSpec *arg = &gtorch_ops[i].args[k];
+        gboolean is_known = FALSE;
+
+        if (arg->kind != GTORCH_ARG_DOUBLE || g_strcmp0 (arg->default_value, "none") != 0)
+          continue;
+        for (guint j = 0; j < G_N_ELEMENTS (numbers_left_out); j++)
+          is_known |= g_str_equal (numbers_left_out[j].op, gtorch_ops[i].name)
+                      && g_str_equal (numbers_left_out[j].arg, arg->name);
+        if (!is_known)
+          g_error ("%s, %s is not tried", gtorch_ops[i].name, arg->name);
+        n++;
+      }
+  g_assert_cmpuint (n, ==, G_N_ELEMENTS (numbers_left_out) - 1); /* one is there twice */
+}
+
+static void
+a_scale_of_0_is_given (void)
+{
+  g_autoptr (GTorchTensor) even = call_attention (0, NULL);
+  g_autoptr (GTorchTensor) v = ramp (3, 2);
   g_autoptr (GTorchTensor) mean =
       gtorch_tensor_mean (v, (const gint64[]){ 0 }, 1, TRUE, GTORCH_DTYPE_NONE, NULL);
   g_autoptr (GTorchTensor) difference = gtorch_tensor_sub (even, mean, 1, NULL);
   g_autoptr (GTorchTensor) size = gtorch_tensor_norm (difference, 2, NULL, 0, FALSE, NULL);
   g_autoptr (GError) error = NULL;
 
-  assert_same (none, half);
   g_assert_cmpfloat (gtorch_tensor_item_double (size, NULL), <, 1e-14);
-  g_assert_null (gtorch_cdist (x, x, -1, &error));
+  g_assert_null (gtorch_cdist (size, size, -1, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+/* pad has no number for “not given”: it is 0 then. */
+static void
+pad_fills_nan (void)
+{
+  g_autoptr (GTorchTensor) x = ramp (1, 2);
+  g_autoptr (GTorchTensor) filled =
+      gtorch_pad (x, GTORCH_SHAPE (1, 0), GTORCH_PAD_MODE_CONSTANT, NAN, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (isnan (test_element (filled, 0)));
+  g_assert_cmpfloat (test_element (filled, 1), ==, 1);
+  g_assert_null (gtorch_pad (x, GTORCH_SHAPE (1, 0), GTORCH_PAD_MODE_REPLICATE, NAN, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "pad: a value of nan is given: only the constant mode has one");
+}
+
+static void
+a_range_of_one_point_is_given (void)
+{
+  g_autoptr (GTorchTensor) x = ramp (1, 4);
+  g_autoptr (GTorchTensor) edges = NULL;
+  g_autoptr (GTorchTensor) none = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_tensor_histogram (x, 2, 0, 0, NULL, FALSE, NULL, &edges, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (test_element (edges, 0), ==, -0.5);
+  g_assert_cmpfloat (test_element (edges, 2), ==, 0.5);
+  g_assert_false (
+      gtorch_tensor_histogram (x, 2, 0, GTORCH_NONE_DOUBLE, NULL, FALSE, NULL, &none, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "histogram: low is 0 and high is not given: there must be both or none");
+}
+
+static void
+two_dimensions_must_be_named (void)
+{
+  g_autoptr (GTorchTensor) x = ramp (2, 3);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_fft_fft2 (x, NULL, 0, NULL, 0, GTORCH_FFT_NORM_BACKWARD, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "fft_fft2: dim names no dimension to transform");
 }
 
 /* What is out of a range is told both of its ends. */
@@ -405,7 +668,12 @@ main (int argc, char *argv[])
   ADD (integers_that_are_left_out_have_a_value_of_their_own);
   ADD (defaults_are_numbers_or_none);
   ADD (negative_rows_count_from_the_end);
-  ADD (numbers_that_are_left_out_are_nan);
+  ADD (numbers_that_are_left_out_have_a_value_of_their_own);
+  ADD (numbers_that_are_left_out_are_all_known);
+  ADD (a_scale_of_0_is_given);
+  ADD (pad_fills_nan);
+  ADD (a_range_of_one_point_is_given);
+  ADD (two_dimensions_must_be_named);
   ADD (ranges_are_told_whole);
   return g_test_run ();
 }

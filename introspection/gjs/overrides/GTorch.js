@@ -59,7 +59,13 @@ function gather(name, args, given) {
         } else if (value === null && kind === 'int[]' && arg.length < 3) {
             throw new TypeError(`${name}: ${argName} must be an array of integers, not null`);
         }
-        return convert.argument(name, argName, kind, value);
+        const found = convert.argument(name, argName, kind, value);
+        // C takes an empty list for one that is not given, which it is not.
+        if (arg[3] === true && kind === 'int[]' && value !== fallback && found.length === 0) {
+            throw new TypeError(`${name}: ${argName} is an empty array: without it, or with null, all ` +
+                'are meant');
+        }
+        return found;
     });
 }
 
@@ -299,6 +305,21 @@ function fromZero(arange) {
     };
 }
 
+// Wraps a transform along several dimensions. C takes an empty list for all of them; a transform of length 1
+// along a new dimension changes nothing but the dtype.
+function alongNone(name) {
+    const transform = GTorch[name];
+    const args = operations[name].args.map(([argName]) => ({name: argName}));
+    const isEmpty = value => Array.isArray(value) && value.length === 0;
+    return function (...given) {
+        const {input, s = null, dim = null, norm = 'backward'} = convert.bind(name, args, given);
+        const lists = [s, dim].filter(value => value !== null);
+        if (input instanceof GTorch.Tensor && lists.length > 0 && lists.every(isEmpty))
+            return transform(input.unsqueeze(-1), {dim: -1, norm}).squeeze(-1);
+        return transform(...given);
+    };
+}
+
 // Runs func while the guard, which makeGuard creates, is active.
 function within(name, func, makeGuard, ...values) {
     convert.plainFunction(name, func);
@@ -431,6 +452,8 @@ function overrideFunctions() {
     Object.assign(GTorch, {
         normal,
         arange: fromZero(GTorch.arange),
+        fft_fftn: alongNone('fft_fftn'),
+        fft_ifftn: alongNone('fft_ifftn'),
         tensor: convert.make,
         tidy: convert.counted('tidy', tidy),
         no_grad: convert.counted('no_grad', func => within('no_grad', func, noGrad)),

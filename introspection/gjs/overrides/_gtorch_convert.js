@@ -290,6 +290,8 @@ function element(target, value) {
 function fallback(kind, text) {
     if (typeof text !== 'string' || !['int', 'double', 'number'].includes(kind))
         return text;
+    if (text.startsWith('NONE'))
+        return GTorch[text];
     const value = Number(text.replace('inf', 'Infinity'));
     return kind === 'int' ? Math.max(-MAX_NUMBER, Math.min(MAX_NUMBER, value)) : value;
 }

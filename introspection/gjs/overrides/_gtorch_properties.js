@@ -25,12 +25,8 @@ function checked(what, spec, value, arg = {}) {
     const type = spec.value_type;
     const name = GObject.type_name(type);
 
-    if (arg.optional && arg.kind !== 'tensor') {
-        if (value === null)
-            return arg.kind === 'int' ? GTorch.NONE : NaN;
-        if (Number.isNaN(value))
-            throw new TypeError(`${what} must be a number or null, not NaN`);
-    }
+    if (arg.optional && arg.kind !== 'tensor' && value === null)
+        return arg.kind === 'int' ? GTorch.NONE : GTorch.NONE_DOUBLE;
     if (name === 'GTorchSize')
         return value instanceof GTorch.Size ? value : GTorch.Size.new(sizes(what, value));
     if (name === 'GTorchDType')
@@ -76,7 +72,7 @@ function shown(value, arg) {
         const values = value.get_values();
         return values.length === 1 && arg?.length > 1 ? values[0] : values;
     }
-    if (arg?.optional && (value === GTorch.NONE || Number.isNaN(value)))
+    if (arg?.optional && (value === GTorch.NONE || value === GTorch.NONE_DOUBLE))
         return null;
     return value;
 }

@@ -176,6 +176,14 @@ def convert_ints(value):
     return [convert_whole(v) for v in value]
 
 
+def convert_some_ints(value, name):
+    """None, or whole numbers: C takes an empty list for one that is not given, which it is not."""
+    found = convert_ints(value)
+    if value is not None and not found:
+        raise ValueError(f'{name} is an empty list: without it, or with None, all are meant')
+    return found
+
+
 def convert_sizes(value):
     """Whole numbers from one or several: what there is no None for."""
     if value is None:

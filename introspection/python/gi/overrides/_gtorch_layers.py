@@ -3,13 +3,12 @@
 """The layers of the library: classes that take PyTorch's arguments and can be derived from. The arguments
 come from the rows of layers, through _gtorch_layer_table."""
 
-import math
 import types
 
 from gi.overrides import override
 from gi.repository import GLib
 
-from gi.overrides._gtorch_convert import GTorch, convert_device, convert_double
+from gi.overrides._gtorch_convert import GTorch, convert_device
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
 from gi.overrides._gtorch_properties import attribute, initialize
@@ -44,12 +43,10 @@ def _refuse(name, arg, value):
     raise TypeError(f'{name}(): {arg["name"]} is not supported: {arg["why"]}')
 
 
-def _present(name, arg, value):
+def _present(arg, value):
     """Returns a number for None, if the property has one that stands for it."""
     if value is None:
-        return GTorch.NONE if arg['kind'] == 'int' else math.nan
-    if arg['kind'] == 'double' and math.isnan(convert_double(value)):
-        raise ValueError(f'{name}: {arg["name"]} must be a number or None, not nan')
+        return GTorch.NONE if arg['kind'] == 'int' else GTorch.NONE_DOUBLE
     return value
 
 
@@ -71,7 +68,7 @@ def _properties(name, args, values):
         elif kind == 'size' and value is None and arg.get('default', 0) is None:
             continue
         elif arg.get('optional') and kind != 'tensor':
-            found[arg['property']] = _present(name, arg, value)
+            found[arg['property']] = _present(arg, value)
         else:
             found[arg['property']] = value
     return found
@@ -109,9 +106,9 @@ def _optional(arg, plain):
 
     def get(self):
         value = plain.fget(self)
-        return None if value == GTorch.NONE or value != value else value
+        return None if value in (GTorch.NONE, GTorch.NONE_DOUBLE) else value
 
-    return property(get, lambda self, value: plain.fset(self, _present(type(self).__name__, arg, value)))
+    return property(get, lambda self, value: plain.fset(self, _present(arg, value)))
 
 
 def _size(plain):

@@ -99,9 +99,9 @@ def _quantile(name):
 def gradient(self, *, spacing=1, dim=None, edge_order=1):
     """Estimates the derivatives along each of the dimensions; the spacing is a number, or for each of them a
     number or a row of coordinates."""
-    dims = [] if dim is None else [dim] if is_number(dim) else list(dim)
+    dims = dim if dim is None else [dim] if is_number(dim) else list(dim)
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing]
-    count = len(dims) or self.get_n_dims()
+    count = self.get_n_dims() if dims is None else len(dims)
     if isinstance(spacing, (list, tuple)) and len(spacings) != count:
         raise ValueError(f'gradient() takes a spacing for each of {count} dimensions, not {len(spacings)}')
     return ops.METHODS['gradient'](self, [_number_like(s, self) for s in spacings], dims, edge_order)
@@ -138,8 +138,24 @@ def _matrix_norm(name, dims):
             raise NotImplementedError(f"{name}: the norm 'nuc' needs singular values, which are not computed")
         if isinstance(ord, str) and ord != 'fro':
             raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
-        dim = () if dim is None else dim
         return plain(A, None if ord == 'fro' else ord, dim, keepdim, dtype)
+
+    return _named(name, call)
+
+
+def _transform(name):
+    """A transform along several dimensions. C takes an empty list for all of them; a transform of length 1
+    along a new dimension changes nothing but the dtype."""
+    plain = ops.FUNCTIONS[name]
+
+    def is_empty(value):
+        return isinstance(value, (list, tuple)) and len(value) == 0
+
+    def call(input, s=None, dim=None, norm='backward'):
+        given = [value for value in (s, dim) if value is not None]
+        if given and all(map(is_empty, given)):
+            return plain(input.unsqueeze(-1), None, -1, norm).squeeze(-1)
+        return plain(input, s, dim, norm)
 
     return _named(name, call)
 
@@ -169,6 +185,7 @@ METHODS = {
 
 FUNCTIONS = {
     **{name: _variadic(name) for name in ('broadcast_tensors', 'block_diag', 'cartesian_prod')},
+    **{name: _transform(name) for name in ('fft_fftn', 'fft_ifftn')},
     'index_put': index_put,
     'linalg_matrix_norm': _matrix_norm('linalg_matrix_norm', (-2, -1)),
     'linalg_norm': _matrix_norm('linalg_norm', None),

@@ -533,7 +533,7 @@ def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=Non
 def repeat_interleave(self, repeats, dim=None):
     """Repeats elements along dim: each the same number of times, or as a tensor of integers says."""
     name = 'repeat_interleave_tensor' if isinstance(repeats, RawTensor) else 'repeat_interleave'
-    return ops.METHODS[name](self, repeats, [] if dim is None else [dim])
+    return ops.METHODS[name](self, repeats, None if dim is None else [dim])
 
 
 def conversions():
