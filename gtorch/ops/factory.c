@@ -104,8 +104,7 @@ gtorch_shape_new_full (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_shape_scalar_tensor (GTorchOpCall *call, GError **error)
 {
-  return new_output (call, dtype_for (call->attrs[1].i, &call->attrs[0]), NULL, 0, error)
-         && takes_number (call, 0, error);
+  return new_output (call, call->attrs[1].i, NULL, 0, error) && takes_number (call, 0, error);
 }
 
 /* Returns the number of integers from start to before end, or -1 if step does not lead from start to end. */

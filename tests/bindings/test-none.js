@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What is not given has a value of its own: NaN and an empty array are given, null is not.
+// What is not given has a value of its own: NaN and an empty array are given, null and undefined are not. No
+// function takes anything else for a tensor that is not given.
 
 import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
 
 const {nn} = GTorch;
+const {operations} = imports.overrides._gtorch_ops;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const ramp = (...shape) =>
     GTorch.arange(1, shape.reduce((a, b) => a * b, 1) + 1, {dtype: GTorch.float64}).view(shape);
@@ -89,6 +92,122 @@ tap.add('an_empty_array_is_given', () => {
     for (const name of ['all', 'any', 'prod', 'argmax', 'argmin', 'squeeze'])
         refuses(() => x[name]({dim: []}), `${name}: dim is an empty array`);
     tap.equal(x.sum({dim: []}).item(), 21);
+});
+
+tap.add('questions_are_answered_by_true_or_false', () => {
+    const x = ramp(2);
+    for (const [other, same] of [[x.clone(), true], [x.add(1), false]]) {
+        tap.assert(x.equal(other) === same);
+        tap.assert(GTorch.equal(x, other) === same);
+        tap.assert(x.allclose(other) === same);
+        tap.assert(GTorch.allclose(x, other, {atol: 0.1}) === same);
+    }
+    tap.assert(x.equal(ramp(3)) === false);
+    refuses(() => x.equal(), 'equal: other is missing');
+});
+
+tap.add('integers_make_int64', () => {
+    const {int64, float32, float64, int8} = GTorch;
+    for (const [tensor, dtype] of [
+        [GTorch.arange(4), int64], [GTorch.arange(1, 4), int64], [GTorch.arange(0, 4, 2), int64],
+        [GTorch.arange(4.5), float32], [GTorch.arange(0, 4, 0.5), float32], [GTorch.arange(0.5, 4), float32],
+        [GTorch.arange({end: 3}), int64], [GTorch.arange(3, {dtype: float64}), float64],
+        [GTorch.arange(3, {dtype: int8}), int8], [GTorch.arange(3, {dtype: null}), int64],
+        [GTorch.full([2], 3), int64], [GTorch.full([2], 3.5), float32], [GTorch.full([2], NaN), float32],
+        [GTorch.full([2], Infinity), float32],
+        [GTorch.full([2], 1e30), float32],
+        [GTorch.full([2], 3, {dtype: float64}), float64], [GTorch.full([2], 3n), int64],
+        [GTorch.scalar_tensor(3), float32], [GTorch.scalar_tensor(3n), float32],
+        [GTorch.scalar_tensor(3, {dtype: int64}), int64], [GTorch.scalar_tensor(2.5), float32],
+        [GTorch.tensor([1, 2]), int64], [GTorch.tensor([1, 1e300]), float32],
+        [GTorch.full_like(ramp(2), 3), float64], [ramp(2).new_full([2], 3), float64],
+    ])
+        tap.equal(GTorch.DType.get_name(tensor.dtype), GTorch.DType.get_name(dtype));
+    tap.equal(GTorch.arange(4).toArray(), [0, 1, 2, 3]);
+    tap.equal(GTorch.arange(5, 0, -2).toArray(), [5, 3, 1]);
+    tap.equal([...GTorch.full([1], 2 ** 53 + 2).toTypedArray()].map(String), ['9007199254740994']);
+    tap.equal([...GTorch.full([1], -(2 ** 63)).toTypedArray()].map(String), ['-9223372036854775808']);
+});
+
+tap.add('undefined_is_no_argument_of_a_constructor', () => {
+    const Empty = GObject.registerClass(class NoneEmpty extends GTorch.Module {
+        constructor(options) {
+            super(options);
+        }
+    });
+    const all = [new GTorch.Module(undefined), new GTorch.Module(), new Empty(), new Empty(undefined)];
+    for (const module of all)
+        tap.equal(module.parameters().length, 0);
+    tap.equal(new GTorch.Dropout(undefined).p, 0.5);
+    for (const value of [null, 3, 'text', []])
+        refuses(() => new GTorch.Module(value), 'an object with properties is wanted');
+    refuses(() => new GTorch.Module(undefined, undefined), 'an object with properties is wanted');
+});
+
+tap.add('a_forward_that_computes_later_is_refused_however_it_is_called', () => {
+    const x = ramp(2);
+    const Later = GObject.registerClass(class NoneLater extends GTorch.Module {
+        async forward(...inputs) {
+            return inputs[0];
+        }
+    });
+    const Derived = GObject.registerClass(class NoneDerived extends Later {
+        forward(...inputs) {
+            return super.forward(...inputs);
+        }
+    });
+    for (const Class of [Later, Derived]) {
+        for (const call of [net => net.forward(x), net => net.forward(x, x), net => net.call(x),
+            net => net.call(x, x), net => nn.Sequential(net).forward(x)]) {
+            const net = new Class();
+            refuses(() => call(net), 'forward()', 'computes later');
+            net.register_forward_hook(() => undefined);
+            refuses(() => call(net), 'computes later');
+        }
+    }
+});
+
+// What stands for a tensor and is none.
+const NOTHING = [null, undefined, 'text', [], () => 1, Symbol.iterator];
+
+tap.add('functions_take_nothing_else_for_a_tensor', () => {
+    let n = 0;
+    for (const [name, {args, method}] of Object.entries(operations)) {
+        const func = GTorch[name];
+        const [, kind] = args[0] ?? [];
+        if (typeof func !== 'function' || kind !== 'Tensor' && !method)
+            continue;
+        const calls = [() => func(), ...NOTHING.map(value => () => func(value)),
+            ...NOTHING.map(value => () => func(value, ramp(2))), () => func({}), () => func({nothing: 1})];
+        for (const call of calls) {
+            tap.throws(call, error => error instanceof TypeError && error.message.startsWith(`${name}: `));
+            n++;
+        }
+        if (!method || name === 'normal') // GTorch.normal() takes numbers, too
+            continue;
+        for (const value of [null, undefined]) { // and not the global object
+            tap.throws(() => func(value), error =>
+                error.message.includes(` ${value}`) && !/object/i.test(error.message));
+        }
+    }
+    tap.assert(n > 5000, n);
+});
+
+tap.add('methods_without_an_object_take_nothing_for_it', () => {
+    const {sin, add, sum} = GTorch.Tensor.prototype;
+    for (const func of [sin, add, sum]) {
+        for (const object of [null, undefined, globalThis, {}, 3])
+            tap.throws(() => func.call(object, ramp(2)), error => error instanceof TypeError);
+    }
+    refuses(() => sin(), 'sin');
+});
+
+tap.add('first_arguments_have_names', () => {
+    const x = ramp(2);
+    tap.equal(GTorch.sin({self: x}).toArray(), x.sin().toArray());
+    tap.equal(GTorch.sum({self: x, dim: 0}).item(), 3);
+    tap.equal(GTorch.add({self: x, other: x}).toArray(), [2, 4]);
+    refuses(() => GTorch.sin({other: x}), 'sin: self must be a tensor');
 });
 
 await tap.run();

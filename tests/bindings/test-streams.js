@@ -16,7 +16,7 @@ class Program {
     run(func) {
         let result;
         this.main.run(() => {
-            this.x = GTorch.full([64], 2, {device: this.device}).requires_grad_();
+            this.x = GTorch.full([64], 2, {device: this.device, dtype: GTorch.float32}).requires_grad_();
             this.work.wait_stream(this.main);
             this.work.run(() => {
                 this.y = this.x.mul(this.x);

@@ -131,6 +131,7 @@ def arguments_have_the_names_of_pytorch():
     assert GTorch.full(size=(2,), fill_value=7).tolist() == X.new_full(size=(2,), fill_value=7).tolist() == [7, 7]
     assert GTorch.full_like(ROW, fill_value=7).tolist() == [7] * 5
     assert GTorch.scalar_tensor(s=3.0).item() == 3.0
+    assert GTorch.scalar_tensor(3).dtype == GTorch.scalar_tensor(2.5).dtype == GTorch.float32
     assert GTorch.arange(end=3).tolist() == GTorch.arange(start=0, end=3, step=1).tolist() == [0, 1, 2]
     assert GTorch.arange(1, end=7, step=2).tolist() == GTorch.arange(1, 7, 2).tolist() == [1, 3, 5]
     raises(GTorch.arange)

@@ -255,4 +255,23 @@ def exceptions_of_virtual_functions_propagate():
     raises(LookupError, optimizer.step, 'in the step')
 
 
+@tap.case
+def an_async_forward_gives_a_coroutine_which_c_refuses():
+    class Later(nn.Module):
+        async def forward(self, x):
+            return x + 1
+
+    x = GTorch.ones(2)
+    for compute in (Later(), Later().forward):
+        made = compute(x)
+        try:
+            made.send(None)
+        except StopIteration as done:
+            assert done.value.tolist() == [2, 2]
+        else:
+            raise AssertionError('it did not end')
+    later = Later()
+    raises(TypeError, lambda: nn.Sequential(later)(x), 'gave coroutine to C')
+
+
 tap.main()

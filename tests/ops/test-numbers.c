@@ -101,7 +101,7 @@ integers_are_exact (void)
       IS ("full", gtorch_full_int (&one, 1, v, GTORCH_DTYPE_NONE, test_device (), &error), v);
       IS ("full_like", gtorch_tensor_full_like_int (zero, v, GTORCH_DTYPE_NONE, &error), v);
       IS ("new_full", gtorch_tensor_new_full_int (zero, &one, 1, v, GTORCH_DTYPE_NONE, &error), v);
-      IS ("scalar_tensor", gtorch_scalar_tensor_int (v, GTORCH_DTYPE_NONE, test_device (), &error),
+      IS ("scalar_tensor", gtorch_scalar_tensor_int (v, GTORCH_DTYPE_INT64, test_device (), &error),
           v);
       IS ("fill", gtorch_tensor_fill_int (zero, v, &error), v);
       IS ("fill in place", g_object_ref (gtorch_tensor_fill_int_inplace (same, v, &error)), v);
@@ -722,6 +722,20 @@ numbers_are_not_wrapped (void)
   g_assert_cmpuint (n_not, >, 200);
 }
 
+/* As in PyTorch: full () and arange () look at the number, scalar_tensor () does not. */
+static void
+scalar_tensors_are_of_the_default_dtype (void)
+{
+  g_autoptr (GTorchTensor) one =
+      gtorch_scalar_tensor_int (1, GTORCH_DTYPE_NONE, test_device (), NULL);
+  g_autoptr (GTorchTensor) half =
+      gtorch_scalar_tensor (0.5, GTORCH_DTYPE_NONE, test_device (), NULL);
+
+  g_assert_cmpint (gtorch_tensor_get_dtype (one), ==, gtorch_get_default_dtype ());
+  g_assert_cmpfloat (gtorch_tensor_item_double (one, NULL), ==, 1);
+  g_assert_cmpint (gtorch_tensor_get_dtype (half), ==, gtorch_get_default_dtype ());
+}
+
 /* An argument of kind double never becomes an element of a tensor of integers, or must be a double. */
 static void
 doubles_do_not_become_integer_elements (void)
@@ -775,6 +789,7 @@ main (int argc, char *argv[])
   TEST (elements_must_fit_their_dtype);
   TEST (numbers_beyond_the_result_are_refused);
   TEST (numbers_are_not_wrapped);
+  TEST (scalar_tensors_are_of_the_default_dtype);
   TEST (doubles_do_not_become_integer_elements);
   return g_test_run ();
 }

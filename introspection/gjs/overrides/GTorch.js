@@ -129,6 +129,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
     const scalar = args.findIndex(([argName]) => argName === operation.scalar);
     const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
     const numbers = [...args.keys()].filter(i => args[i][1] === 'number');
+    const dtype = tensors.length === 0 && numbers.length > 0 ? args.findIndex(arg => arg[1] === 'DType') : -1;
     let rawScalar = null;
     let rawInt = null;
 
@@ -148,7 +149,10 @@ function makeWrapper(name, operation, owner, raw, tail) {
         if (rawInt === null && forms || raw === null)
             resolve();
         let callee = raw;
-        if (numbers.some(i => typeof values[i] === 'bigint')) {
+        // Integers alone make an int64, as in tensor().
+        const areWhole = dtype >= 0 && values[dtype] === GTorch.DType.NONE &&
+            numbers.every(i => convert.isWhole(values[i]));
+        if (areWhole || numbers.some(i => typeof values[i] === 'bigint')) {
             callee = rawInt;
             for (const i of numbers)
                 values[i] = convert.whole(name, args[i][0], values[i]);
@@ -167,6 +171,20 @@ function makeWrapper(name, operation, owner, raw, tail) {
     };
 }
 
+// GTorch.sin(x) is x.sin(). A method that is called without an object would get the global one.
+function makeFunction(name, first, prototype) {
+    return function (...given) {
+        const isNamed = given.length === 1 && convert.isOptions(given[0]) && Object.hasOwn(given[0], first);
+        const self = isNamed ? given[0][first] : given[0];
+        if (!(self instanceof GTorch.Tensor))
+            throw new TypeError(`${name}: ${first} must be a tensor, not ${convert.describe(self)}`);
+        if (!isNamed)
+            return prototype[name].apply(self, given.slice(1));
+        const {[first]: _self, ...rest} = given[0];
+        return prototype[name].apply(self, Object.keys(rest).length > 0 ? [rest] : []);
+    };
+}
+
 function overrideOperations(prototype) {
     for (const [name, operation] of Object.entries(operations)) {
         for (const arg of operation.args.filter(one => one.length > 2))
@@ -180,7 +198,7 @@ function overrideOperations(prototype) {
         }
         makeForms(name, operation, owner);
         if (operation.method && GTorch[name] === undefined)
-            GTorch[name] = (self, ...rest) => prototype[name].call(self, ...rest);
+            GTorch[name] = makeFunction(name, operation.args[0][0], prototype);
     }
 }
 
@@ -374,7 +392,9 @@ function overrideTensor(prototype) {
 
     const setProperties = properties.set;
     const raw = {
+        allclose: prototype.allclose,
         backward: prototype.backward,
+        equal: prototype.equal,
         get_size: prototype.get_size,
         index: prototype.index,
         index_put_inplace: prototype.index_put_inplace,
@@ -412,6 +432,13 @@ function overrideTensor(prototype) {
         },
         item() {
             return convert.item(this);
+        },
+        // Conditions, as in PyTorch: any tensor would be true.
+        allclose(...given) {
+            return raw.allclose.apply(this, given).item_bool()[1];
+        },
+        equal(...given) {
+            return raw.equal.apply(this, given).item_bool()[1];
         },
         toArray() {
             return convert.toArray(this);

@@ -5,7 +5,7 @@
 // integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex enumeration
-   fallback finished flag integer integers isInteger isOptions item lastOptions list make nameOf
+   fallback finished flag integer integers isInteger isOptions isWhole item lastOptions list make nameOf
    number options plainFunction setup surplus target tensor toArray toTypedArray whole */
 
 const {GLib} = imports.gi;

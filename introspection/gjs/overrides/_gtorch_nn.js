@@ -148,7 +148,7 @@ function overrideModule(Module) {
             if (inputs.length === 1)
                 return restoring(() => raw.forward.call(this, inputs[0]));
             if (!this.has_hooks() && this.forward !== prototype.forward)
-                return computeOf(this).apply(this, inputs);
+                return finished(this, 'forward', computeOf(this).apply(this, inputs));
             return this.forward_many(inputs.map(x => mustBeTensor(`${this.constructor.name}: an input`, x)));
         },
         // Calls func with each descendant, and last with this module.
@@ -249,6 +249,11 @@ function prepareModule({prototype: own}) {
     }
 }
 
+// Returns what a method of a module gave, which must not be what computes later.
+function finished(module, name, value) {
+    return convert.finished(`${convert.nameOf(module.constructor)}: ${name}()`, value);
+}
+
 // Returns the forward of a module, without hooks.
 function computeOf(module) {
     return module.forward.compute ?? module.forward;
@@ -257,8 +262,10 @@ function computeOf(module) {
 // forward() of a class runs hooks when others call it; C and super.forward() run it without.
 function withHooks(name, compute, run) {
     const method = function (...given) {
-        const isOutermost = this[name] === method;
-        return isOutermost && this.has_hooks() ? run(this, given) : compute.apply(this, given);
+        if (this[name] !== method)
+            return compute.apply(this, given);
+        const value = this.has_hooks() ? run(this, given) : compute.apply(this, given);
+        return finished(this, name, value);
     };
     method.compute = compute;
     return method;

@@ -211,7 +211,8 @@ function protectConstruction(prototype) {
     prototype._init = function (...given) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
-        const values = given.length > 0 ? mustBeProperties(name, given) : {};
+        const isGiven = given.length > 1 || given[0] !== undefined; // as GObject has it
+        const values = isGiven ? mustBeProperties(name, given) : {};
         if (Object.hasOwn(MADE, name) && klass === GTorch[name])
             return makeByFunction(name, values);
         const entries = Object.entries(values).map(([key, value]) => {
