@@ -35,6 +35,7 @@ gtorch_reduction_get_type (void)
         { GTORCH_REDUCTION_NONE, "GTORCH_REDUCTION_NONE", "none" },
         { GTORCH_REDUCTION_MEAN, "GTORCH_REDUCTION_MEAN", "mean" },
         { GTORCH_REDUCTION_SUM, "GTORCH_REDUCTION_SUM", "sum" },
+        { GTORCH_REDUCTION_BATCHMEAN, "GTORCH_REDUCTION_BATCHMEAN", "batchmean" },
         { 0, NULL, NULL },
       };
 

@@ -13,6 +13,8 @@ G_BEGIN_DECLS
  * @GTORCH_REDUCTION_NONE: one loss for each element
  * @GTORCH_REDUCTION_MEAN: their mean
  * @GTORCH_REDUCTION_SUM: their sum
+ * @GTORCH_REDUCTION_BATCHMEAN: their sum over the size of the first dimension, for the Kullback-Leibler
+ *   divergence only
  *
  * What a loss function makes of the losses of the elements.
  *
@@ -23,6 +25,7 @@ typedef enum
   GTORCH_REDUCTION_NONE,
   GTORCH_REDUCTION_MEAN,
   GTORCH_REDUCTION_SUM,
+  GTORCH_REDUCTION_BATCHMEAN,
 } GTorchReduction;
 
 /**

@@ -95,7 +95,7 @@ extend (const Level *before, Level *level, gint64 n, gint64 count, gint64 step, 
   g_autoptr (GTorchImpl) numbers =
       ends != NULL ? gtorch_op_arange (0, count, 1, GTORCH_DTYPE_INT64, device, error) : NULL;
   g_autoptr (GTorchImpl) parent =
-      numbers != NULL ? gtorch_op_searchsorted (ends, numbers, TRUE, error) : NULL;
+      numbers != NULL ? gtorch_op_search_places (ends, numbers, TRUE, error) : NULL;
   g_autoptr (GTorchImpl) end =
       parent != NULL ? gtorch_op_index_select (ends, 0, parent, error) : NULL;
   g_autoptr (GTorchImpl) distance = end != NULL ? gtorch_op_sub (numbers, end, 1, error) : NULL;

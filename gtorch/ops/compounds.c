@@ -160,7 +160,7 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
   places = ends != NULL ? gtorch_op_arange (0, total, 1, GTORCH_DTYPE_INT64,
                                             gtorch_impl_device (source), error)
                         : NULL;
-  index = places != NULL ? gtorch_op_searchsorted (ends, places, TRUE, error) : NULL;
+  index = places != NULL ? gtorch_op_search_places (ends, places, TRUE, error) : NULL;
   return index != NULL ? gtorch_op_index_select (source, along, index, error) : NULL;
 }
 
@@ -213,11 +213,27 @@ as_matrix (GTorchImpl *self, const gint64 *dims, gsize n_dims, gboolean chosen_l
   return turned != NULL ? gtorch_op_reshape (turned, matrix, 2, error) : NULL;
 }
 
+/* Sums over a dimension that is multiplied by one of size 1, and keeps it. */
+static gboolean
+sum_along (GTorchImpl **impl, guint dim, GError **error)
+{
+  const gint64 along = dim;
+  GTorchImpl *sum = gtorch_op_sum (*impl, &along, 1, TRUE, (*impl)->dtype, error);
+
+  if (sum == NULL)
+    return FALSE;
+  gtorch_impl_unref (*impl);
+  *impl = sum;
+  return TRUE;
+}
+
 GTorchImpl *
 gtorch_composite_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *dims_self,
                             gsize n_dims_self, const gint64 *dims_other, gsize n_dims_other,
                             GError **error)
 {
+  g_autoptr (GTorchImpl) first = gtorch_impl_ref (self);
+  g_autoptr (GTorchImpl) second = gtorch_impl_ref (other);
   g_autoptr (GTorchImpl) left = NULL;
   g_autoptr (GTorchImpl) right = NULL;
   g_autoptr (GTorchImpl) product = NULL;
@@ -240,18 +256,23 @@ gtorch_composite_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *d
       if (!gtorch_normalize_dim ("tensordot", dims_self[i], self->n_dims, &a, error)
           || !gtorch_normalize_dim ("tensordot", dims_other[i], other->n_dims, &b, error))
         return NULL;
-      if (self->shape[a] != other->shape[b])
+      if (self->shape[a] == other->shape[b])
+        continue;
+      if (self->shape[a] == 1 ? !sum_along (&second, b, error)
+                              : other->shape[b] == 1 && !sum_along (&first, a, error))
+        return NULL;
+      if (self->shape[a] != 1 && other->shape[b] != 1)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("tensordot: dim %u of shape %s and dim %u of shape %s must be of one "
-                          "size"),
+                          "size, or one of them of size 1"),
                        a, gtorch_impl_shape_str (self), b, gtorch_impl_shape_str (other));
           return NULL;
         }
     }
-  left = as_matrix (self, dims_self, n_dims_self, TRUE, shape, &n, error);
+  left = as_matrix (first, dims_self, n_dims_self, TRUE, shape, &n, error);
   right =
-      left != NULL ? as_matrix (other, dims_other, n_dims_other, FALSE, shape, &n, error) : NULL;
+      left != NULL ? as_matrix (second, dims_other, n_dims_other, FALSE, shape, &n, error) : NULL;
   product = right != NULL ? gtorch_op_mm (left, right, error) : NULL;
   return product != NULL ? gtorch_op_reshape (product, shape, n, error) : NULL;
 }

@@ -179,7 +179,7 @@ find_in (GTorchImpl *elements, GTorchImpl *others, GError **error)
   g_autoptr (GTorchImpl) found = NULL;
 
   if (row == NULL || !gtorch_op_sort (row, 0, FALSE, FALSE, &sorted, &order, error)
-      || (place = gtorch_op_searchsorted (sorted, elements, FALSE, error)) == NULL
+      || (place = gtorch_op_search_places (sorted, elements, FALSE, error)) == NULL
       || (inside = gtorch_op_clamp_int (place, G_MININT64, others->numel - 1, error)) == NULL
       || (found = gtorch_op_take (sorted, inside, error)) == NULL)
     return NULL;

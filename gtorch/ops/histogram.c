@@ -156,7 +156,7 @@ numbers_between (GTorchImpl *row, GTorchImpl *edges, gint64 bins, GError **error
   g_autoptr (GTorchImpl) closed = gtorch_impl_new_int (bins - 1);
   g_autoptr (GTorchImpl) end = gtorch_op_select (edges, 0, bins, error);
   g_autoptr (GTorchImpl) right =
-      end != NULL ? gtorch_op_searchsorted (edges, row, TRUE, error) : NULL;
+      end != NULL ? gtorch_op_search_places (edges, row, TRUE, error) : NULL;
   g_autoptr (GTorchImpl) number = right != NULL ? gtorch_op_sub (right, one, 1, error) : NULL;
   g_autoptr (GTorchImpl) is_end = number != NULL ? gtorch_op_eq (row, end, error) : NULL;
   g_autoptr (GTorchImpl) mended =

@@ -39,6 +39,12 @@ gtorch_loss_check_reduction (const gchar *op, GTorchReduction reduction, GError 
 {
   if ((guint) reduction <= GTORCH_REDUCTION_SUM)
     return TRUE;
+  if (reduction == GTORCH_REDUCTION_BATCHMEAN)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: the reduction batchmean is for kl_div only"), op);
+      return FALSE;
+    }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %d is no reduction"), op,
                (int) reduction);
   return FALSE;
@@ -143,6 +149,16 @@ gtorch_composite_binary_cross_entropy_with_logits (GTorchImpl *self, GTorchImpl 
   return gtorch_loss_reduce (weigh (g_steal_pointer (&loss), weight, error), reduction, error);
 }
 
+/* Sums the losses over the batch and divides by its size. Takes the reference on loss. */
+static GTorchImpl *
+reduce_batch (GTorchImpl *loss, gint64 size, GError **error)
+{
+  g_autoptr (GTorchImpl) sum = gtorch_loss_reduce (loss, GTORCH_REDUCTION_SUM, error);
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_int (size);
+
+  return sum != NULL ? gtorch_op_div (sum, number, error) : NULL;
+}
+
 GTorchImpl *
 gtorch_composite_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction reduction,
                          gboolean log_target, GError **error)
@@ -150,22 +166,34 @@ gtorch_composite_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction r
   g_autoptr (GTorchImpl) probability = NULL;
   g_autoptr (GTorchImpl) first = NULL;
   g_autoptr (GTorchImpl) second = NULL;
+  const gboolean by_batch = reduction == GTORCH_REDUCTION_BATCHMEAN;
+  GTorchImpl *loss;
 
-  if (!gtorch_loss_check_reduction ("kl_div", reduction, error))
+  if (!by_batch && !gtorch_loss_check_reduction ("kl_div", reduction, error))
     return NULL;
+  if (by_batch && self->n_dims == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("kl_div: the reduction batchmean needs a dimension, not shape %s"),
+                   gtorch_impl_shape_str (self));
+      return NULL;
+    }
   if (log_target)
     {
       first = gtorch_op_sub (target, self, 1, error);
       probability = first != NULL ? gtorch_op_exp (target, error) : NULL;
-      return probability != NULL
-                 ? gtorch_loss_reduce (gtorch_op_mul (probability, first, error), reduction, error)
-                 : NULL;
+      loss = probability != NULL ? gtorch_op_mul (probability, first, error) : NULL;
     }
-  first = gtorch_op_xlogy (target, target, error);
-  second = first != NULL ? gtorch_op_mul (target, self, error) : NULL;
-  return second != NULL
-             ? gtorch_loss_reduce (gtorch_op_sub (first, second, 1, error), reduction, error)
-             : NULL;
+  else
+    {
+      first = gtorch_op_xlogy (target, target, error);
+      second = first != NULL ? gtorch_op_mul (target, self, error) : NULL;
+      loss = second != NULL ? gtorch_op_sub (first, second, 1, error) : NULL;
+    }
+  if (loss == NULL)
+    return NULL;
+  return by_batch ? reduce_batch (loss, self->shape[0], error)
+                  : gtorch_loss_reduce (loss, reduction, error);
 }
 
 /* --- cross entropy --- */

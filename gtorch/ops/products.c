@@ -390,11 +390,12 @@ gtorch_op_linalg_matrix_power (GTorchImpl *self, gint64 n, GError **error)
   g_autoptr (GTorchImpl) power = NULL;
   g_autoptr (GTorchImpl) result = NULL;
 
-  if (self->n_dims < 2 || self->shape[self->n_dims - 2] != self->shape[self->n_dims - 1] || n < 0)
+  if (self->n_dims < 2 || self->shape[self->n_dims - 2] != self->shape[self->n_dims - 1]
+      || n == G_MININT64)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("linalg_matrix_power: power %" G_GINT64_FORMAT
-                      " of shape %s: matrices must be square, and the power not negative"),
+                      " of shape %s: matrices must be square"),
                    n, gtorch_impl_shape_str (self));
       return NULL;
     }
@@ -402,7 +403,8 @@ gtorch_op_linalg_matrix_power (GTorchImpl *self, gint64 n, GError **error)
     return identity_like (self, error);
   if (n == 1)
     return gtorch_op_clone (self, error);
-  power = gtorch_op_contiguous (self, error);
+  power = n < 0 ? gtorch_op_linalg_inv (self, error) : gtorch_op_contiguous (self, error);
+  n = ABS (n);
   while (power != NULL)
     {
       GTorchImpl *next;

@@ -32,11 +32,50 @@ gtorch_shape_searchsorted (GTorchOpCall *call, GError **error)
   return gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, self->shape, self->n_dims, error);
 }
 
+/* Returns the elements of a sequence in the order that indices of the same shape say. */
+static GTorchImpl *
+put_in_order (GTorchImpl *sequence, GTorchImpl *sorter, GError **error)
+{
+  if (sorter->dtype == GTORCH_DTYPE_INT64 && gtorch_impl_same_shape (sequence, sorter))
+    return gtorch_op_take_along_dim (sequence, sorter, -1, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("searchsorted: sorter of shape %s and dtype %s must be of int64 and of the shape "
+                  "of "
+                  "sorted_sequence, %s"),
+               gtorch_impl_shape_str (sorter), gtorch_dtype_get_name (sorter->dtype),
+               gtorch_impl_shape_str (sequence));
+  return NULL;
+}
+
 GTorchImpl *
-gtorch_op_bucketize (GTorchImpl *self, GTorchImpl *boundaries, gboolean right, GError **error)
+gtorch_op_searchsorted (GTorchImpl *sorted_sequence, GTorchImpl *self, gboolean right,
+                        gboolean out_int32, GTorchImpl *sorter, GError **error)
+{
+  g_autoptr (GTorchImpl) sequence = NULL;
+  g_autoptr (GTorchImpl) places = NULL;
+  const guint n = sorted_sequence->n_dims;
+
+  if (out_int32 && n > 0 && sorted_sequence->shape[n - 1] > G_MAXINT32)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("searchsorted: int32 has no positions in a sequence of %" G_GINT64_FORMAT),
+                   sorted_sequence->shape[n - 1]);
+      return NULL;
+    }
+  sequence = sorter != NULL ? put_in_order (sorted_sequence, sorter, error)
+                            : gtorch_impl_ref (sorted_sequence);
+  places = sequence != NULL ? gtorch_op_search_places (sequence, self, right, error) : NULL;
+  if (places == NULL || !out_int32)
+    return g_steal_pointer (&places);
+  return gtorch_op_to_dtype (places, GTORCH_DTYPE_INT32, error);
+}
+
+GTorchImpl *
+gtorch_op_bucketize (GTorchImpl *self, GTorchImpl *boundaries, gboolean right, gboolean out_int32,
+                     GError **error)
 {
   if (boundaries->n_dims == 1)
-    return gtorch_op_searchsorted (boundaries, self, right, error);
+    return gtorch_op_searchsorted (boundaries, self, right, out_int32, NULL, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("bucketize: boundaries of shape %s must have one dimension"),
                gtorch_impl_shape_str (boundaries));

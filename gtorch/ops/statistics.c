@@ -479,3 +479,75 @@ gtorch_op_unique_consecutive (GTorchImpl *self, gint64 dim, GTorchImpl **values,
     *counts = g_steal_pointer (&lengths);
   return TRUE;
 }
+
+/* Returns the order of the rows of a matrix: by the last column, and then stably by those before it. */
+static GTorchImpl *
+order_rows (GTorchImpl *rows, GError **error)
+{
+  g_autoptr (GTorchImpl) order =
+      gtorch_op_arange (0, rows->shape[0], 1, GTORCH_DTYPE_INT64, gtorch_impl_device (rows), error);
+
+  for (gint64 i = rows->shape[1] - 1; order != NULL && i >= 0; i--)
+    {
+      g_autoptr (GTorchImpl) column = gtorch_op_select (rows, 1, i, error);
+      g_autoptr (GTorchImpl) keys =
+          column != NULL ? gtorch_op_index_select (column, 0, order, error) : NULL;
+      g_autoptr (GTorchImpl) places =
+          keys != NULL ? gtorch_op_argsort (keys, 0, FALSE, TRUE, error) : NULL;
+      GTorchImpl *next = places != NULL ? gtorch_op_index_select (order, 0, places, error) : NULL;
+
+      gtorch_impl_unref (order);
+      order = next;
+    }
+  return g_steal_pointer (&order);
+}
+
+gboolean
+gtorch_op_unique_dim (GTorchImpl *self, gint64 dim, GTorchImpl **values,
+                      GTorchImpl **inverse_indices, GTorchImpl **counts, GError **error)
+{
+  g_autoptr (GTorchImpl) first = NULL;
+  g_autoptr (GTorchImpl) rows = NULL;
+  g_autoptr (GTorchImpl) order = NULL;
+  g_autoptr (GTorchImpl) sorted = NULL;
+  g_autoptr (GTorchImpl) back = NULL;
+  g_autoptr (GTorchImpl) found = NULL;
+  g_autoptr (GTorchImpl) runs = NULL;
+  g_autoptr (GTorchImpl) lengths = NULL;
+  g_autoptr (GTorchImpl) inverse = NULL;
+  gint64 shape[2], zero = 0;
+  guint along;
+
+  if (!gtorch_normalize_dim ("unique_dim", dim, self->n_dims, &along, error))
+    return FALSE;
+  dim = along;
+  shape[0] = self->n_dims > 0 ? self->shape[along] : 1;
+  if (self->numel == 0 && shape[0] != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("unique_dim: the slices of shape %s along dim %u have no elements"),
+                   gtorch_impl_shape_str (self), along);
+      return FALSE;
+    }
+  shape[1] = shape[0] > 0 ? self->numel / shape[0] : 0;
+  first = self->n_dims > 0 ? gtorch_op_movedim (self, &dim, 1, &zero, 1, error)
+                           : gtorch_impl_ref (self);
+  rows = first != NULL ? gtorch_op_reshape (first, shape, 2, error) : NULL;
+  order = rows != NULL ? order_rows (rows, error) : NULL;
+  sorted = order == NULL       ? NULL
+           : self->n_dims == 0 ? gtorch_op_reshape (self, shape, 1, error)
+                               : gtorch_op_index_select (self, along, order, error);
+  back = sorted != NULL ? gtorch_op_argsort (order, 0, FALSE, TRUE, error) : NULL;
+  if (back == NULL || !gtorch_op_unique_consecutive (sorted, along, &found, &runs, &lengths, error))
+    return FALSE;
+  inverse = gtorch_op_index_select (runs, 0, back, error);
+  if (inverse == NULL)
+    return FALSE;
+  if (values != NULL)
+    *values = g_steal_pointer (&found);
+  if (inverse_indices != NULL)
+    *inverse_indices = g_steal_pointer (&inverse);
+  if (counts != NULL)
+    *counts = g_steal_pointer (&lengths);
+  return TRUE;
+}

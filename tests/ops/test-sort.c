@@ -125,8 +125,8 @@ equal_values_are_counted_and_searched (void)
     return;
   g_assert_no_error (error);
   g_assert_true (gtorch_tensor_sort (x, 0, FALSE, FALSE, &sorted, NULL, NULL));
-  a = gtorch_searchsorted (sorted, probe, FALSE, NULL);
-  b = gtorch_tensor_bucketize (probe, sorted, TRUE, NULL);
+  a = gtorch_searchsorted (sorted, probe, FALSE, FALSE, NULL, NULL);
+  b = gtorch_tensor_bucketize (probe, sorted, TRUE, FALSE, NULL);
   g_assert_cmpint (distinct->impl->numel, ==, 3);
   g_assert_cmpint (counts->impl->numel, ==, 5);
   for (i = 0; i < 3; i++)
@@ -141,6 +141,31 @@ equal_values_are_counted_and_searched (void)
       g_assert_cmpfloat (at (a, i), ==, left[i]);
       g_assert_cmpfloat (at (b, i), ==, right[i]);
     }
+}
+
+static void
+sorters_are_the_order_of_a_sequence (void)
+{
+  static const gdouble values[] = { 3, 1, 3, 2, 1, 3 }, probes[] = { 0, 1, 2.5, 3, 4 };
+  static const gint64 left[] = { 0, 0, 3, 3, 6 };
+  g_autoptr (GTorchTensor) x = row (GTORCH_DTYPE_FLOAT32, values, 6);
+  g_autoptr (GTorchTensor) probe = row (GTORCH_DTYPE_FLOAT32, probes, 5);
+  g_autoptr (GTorchTensor) order = gtorch_tensor_argsort (x, 0, FALSE, FALSE, NULL);
+  g_autoptr (GTorchTensor) places = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  places = gtorch_searchsorted (x, probe, FALSE, TRUE, order, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_tensor_get_dtype (places), ==, GTORCH_DTYPE_INT32);
+  for (i = 0; i < 5; i++)
+    g_assert_cmpfloat (at (places, i), ==, left[i]);
+  g_assert_null (gtorch_searchsorted (x, probe, FALSE, FALSE, probe, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "searchsorted: sorter of shape [5] and dtype float32 must be of int64 and of "
+                   "the "
+                   "shape of sorted_sequence, [6]");
 }
 
 static void
@@ -309,6 +334,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/sort/long_rows_are_sorted", long_rows_are_sorted);
   g_test_add_func ("/GTorch/sort/equal_values_are_counted_and_searched",
                    equal_values_are_counted_and_searched);
+  g_test_add_func ("/GTorch/sort/sorters_are_the_order_of_a_sequence",
+                   sorters_are_the_order_of_a_sequence);
   g_test_add_func ("/GTorch/sort/impossible_requests_are_errors", impossible_requests_are_errors);
   g_test_add_func ("/GTorch/sort/medians_see_nan", medians_see_nan);
   g_test_add_func ("/GTorch/sort/running_extremes_see_nan_and_the_last_of_equals",

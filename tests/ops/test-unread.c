@@ -10,7 +10,8 @@
 #include "op-calls.h"
 
 /* Samples that are empty sequences, since random ones would not be sorted, or real. */
-static const gchar *const by_nature[] = { "bucketize", "isreal", "searchsorted", NULL };
+static const gchar *const by_nature[] = { "bucketize", "isreal", "search_places", "searchsorted",
+                                          NULL };
 
 /* Values for the first element of each input. */
 static const gdouble specials[] = { 0, NAN, -INFINITY, INFINITY };
