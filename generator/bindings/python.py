@@ -48,8 +48,15 @@ def value(arg, bare=False):
         'DType': f'_dtype({name})',
         'Device?': f'_device({name})',
         'Generator?': name,
-        'enum': f'_enum(GTorch.{arg.enum}, {name})',
+        'enum': enum(arg),
     }[arg.kind]
+
+
+def enum(arg):
+    given = arg.name
+    if arg.enum == 'FFTNorm':  # PyTorch has None for the default of this one
+        given = f'{arg.default!r} if {given} is None else {given}'
+    return f'_enum(GTorch.{arg.enum}, {given})'
 
 
 def doc(text):
@@ -162,6 +169,9 @@ def emit(rows):
             wrapper = Wrapper(row, in_place)
             text += wrapper.emit() + wrapper.entries()
         text += operator(row) if row.operator else ''
-    first = [row.name for row in rows if row.scalar and row.operator and row.method]
-    return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)),
-                spaces=repr(spaces(rows)))
+    first = [row.name for row in rows if row.number_first]
+    others = [f'{row.name!r}: {row.others!r},' for row in rows if row.others]
+    creators = [row.name for row in rows if row.creates]
+    losses = [row.name for row in rows if any(arg.enum == 'Reduction' for arg in row.args)]
+    return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)), others=others,
+                creators=', '.join(map(repr, creators)), losses=', '.join(map(repr, losses)), spaces=repr(spaces(rows)))

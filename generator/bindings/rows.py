@@ -46,6 +46,19 @@ SPACES = {
         'psi': 'digamma',
     },
 }
+# Further names of arguments, which PyTorch takes by a rule for all operations that have such an argument.
+OTHERS = {
+    'dim': ('axis',),
+    'high': ('to',),
+    'input': ('self', 'x', 'a', 'x1'),
+    'keepdim': ('keepdims',),
+    'low': ('from',),
+    'other': ('x2',),
+    'self': ('input', 'x', 'a', 'x1'),
+    'training': ('train',),
+}
+# The operations beside those with an operator that take a number as the first argument, and a tensor after it.
+NUMBER_FIRST = ('bucketize', 'float_power', 'fmod', 'special_xlog1py', 'xlogy')
 COMPARE = {'==': 'eq', '!=': 'ne', '<': 'lt', '<=': 'le', '>': 'gt', '>=': 'ge'}
 
 
@@ -98,11 +111,31 @@ class Row:
         self.forms = data['forms']
         self.operator = data['operator']
         self.doc = data['doc']
+        for arg in self.args if not self.method else ():
+            if arg.name == 'self':  # of a method, which this is not
+                arg.name = 'input'
+
+    @property
+    def creates(self):
+        """Is the result a new tensor, of which a program may say more than its dtype and device?"""
+        if self.method:
+            return self.name.endswith('_like') or self.name.startswith('new_')
+        return any(a.kind == 'Device?' for a in self.args)
 
     @property
     def numbers(self):
         """The arguments that have a form for integers, which a double may not represent exactly."""
         return [a for a in self.args if a.kind == 'number']
+
+    @property
+    def number_first(self):
+        return self.method and (bool(self.scalar and self.operator) or self.name in NUMBER_FIRST)
+
+    @property
+    def others(self):
+        """Maps further names of arguments to those of the row."""
+        names = {a.name for a in self.args}
+        return {other: a.name for a in self.args for other in OTHERS.get(a.name, ()) if other not in names}
 
     @property
     def is_list(self):

@@ -46,6 +46,12 @@ gt_is (PyObject *object)
          || (tensor_type != NULL && PyObject_TypeCheck (object, tensor_type));
 }
 
+gboolean
+gt_is_tensor (PyObject *object)
+{
+  return gt_is (object);
+}
+
 static inline GTorchTensor *
 gt_get (PyObject *object)
 {
@@ -844,7 +850,7 @@ PyInit__gtorch (void)
   self = PyModule_Create (&module);
   if (self != NULL && PyModule_AddObjectRef (self, "TensorMixin", (PyObject *) &gt_type) < 0)
     Py_CLEAR (self);
-  if (self != NULL && !(gt_collect_init (self) && gt_calls_init (self)))
+  if (self != NULL && !(gt_collect_init (self) && gt_calls_init (self) && gt_functions_init (self)))
     Py_CLEAR (self);
   return self;
 }

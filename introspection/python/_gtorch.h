@@ -18,6 +18,12 @@ gboolean gt_collect_init (PyObject *module);
 /* Adds the functions of _gtorch_calls.c to the module. */
 gboolean gt_calls_init (PyObject *module);
 
+/* Adds the class of _gtorch_functions.c to the module. */
+gboolean gt_functions_init (PyObject *module);
+
+/* Tells whether it is an object of the class Tensor. */
+gboolean gt_is_tensor (PyObject *object);
+
 /* Calls it with arguments, which are taken; NULL with the error. With NULL for the arguments it reports the
  * exception that is set. */
 PyObject *gt_call (PyObject *function, PyObject *arguments, GError **error);

@@ -12,10 +12,12 @@ import types
 
 from gi.overrides import override
 
+from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_create as create
+from gi.overrides import _gtorch_forms as forms
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
-from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype, is_number, number_tensor
+from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
@@ -68,8 +70,17 @@ export('half', DType.FLOAT16)
 export('long', DType.INT64)
 
 
+def _methods():
+    """The methods of tensors, with all their arguments."""
+    found = {**ops.METHODS, **forms.METHODS, **extra_methods()}
+    return {
+        name: arguments.lenient(name, value) if callable(value) and not name.startswith('__') else value
+        for name, value in found.items()
+    }
+
+
 def _tensor_class():
-    members = {**ops.METHODS, **extra_methods()}
+    members = _methods()
     bases = (TensorMethods, RawTensor)
     if mixin is None:
         bases = (PythonMethods, *bases)
@@ -78,7 +89,9 @@ def _tensor_class():
         own = vars(mixin.TensorMixin)
         members = {k: v for k, v in members.items() if k not in own or k in REPLACED}
     members.update(__module__=__name__, __hash__=TensorMethods.__hash__, __doc__=RawTensor.__doc__)
-    members.update(split=TensorMethods.split, to=TensorMethods.to)
+    for name in ('split', *arguments.FORMATTED):
+        if hasattr(TensorMethods, name):
+            members[name] = arguments.lenient(name, getattr(TensorMethods, name))
     return type(RawTensor)('Tensor', bases, members)
 
 
@@ -97,59 +110,50 @@ REPLACED = (
     'min',
     'nanmedian',
     'real',
-    'repeat_interleave',
     'split',
     'squeeze',
-    'std',
-    'std_mean',
     'to',
-    'unique',
-    'var',
-    'var_mean',
 )
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:
     _members = tuple(DType.__enum_values__[i] for i in range(len(DType.__enum_values__)))
-    _fallbacks = {**ops.METHODS, **vars(PythonMethods)}
+    # What replaces a method of the accelerator calls it in turn, and so is none of the functions that this calls.
+    _own = {name: value for name, value in _methods().items() if name not in REPLACED}
+    _fallbacks = {**ops.METHODS, **_own, **vars(PythonMethods)}
     has_hook = mixin.set_up(Tensor, _fallbacks, _members, RawTensor.new_from_ints([0], [], 0, None))
 
 
 
-def _number_first(name, method):
-    """The method as a function, whose first argument may be a number."""
-
-    def call(*args, **options):
-        if args and not isinstance(args[0], RawTensor) and isinstance(args[-1], RawTensor) and is_number(args[0]):
-            args = (number_tensor(args[0], args[-1]), *args[1:])
-        return method(*args, **options)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = method.__doc__
-    return call
-
-
-for _name, _function in ops.FUNCTIONS.items():
-    _method = getattr(Tensor, _name) if _name in ops.METHODS else _function
-    if _name in ops.NUMBER_FIRST:
-        _method = _number_first(_name, _method)
-    export(_name, _function if isinstance(_method, property) else _method)
+for _name, _function in {**ops.FUNCTIONS, **forms.FUNCTIONS}.items():
+    _method = getattr(Tensor, _name, None) if _name in ops.METHODS else None
+    if _method is None or isinstance(_method, property):
+        export(_name, arguments.lenient(_name, _function))
+    else:
+        export(_name, arguments.function_of(_name, _method))
 for _name, _function in overloads.FUNCTIONS.items():
-    export(_name, _function)
+    export(_name, arguments.lenient(_name, _function))
 # The methods as functions, for languages that free callbacks together with the object whose method got
 # them.
 for _name in ('hook', 'post_accumulate_grad_hook'):
     export(f'register_tensor_{_name}', getattr(Tensor, f'register_{_name}'))
-for _name in ('tensor', 'as_tensor', 'from_dlpack', 'from_numpy', 'arange', 'full', 'normal', 'randint'):
+for _name in ('as_tensor', 'from_dlpack', 'from_numpy'):
     export(_name, getattr(create, _name))
+for _name in ('tensor', 'arange', 'full', 'normal', 'randint'):
+    export(_name, arguments.lenient(_name, getattr(create, _name)))
+for _name in ('contiguous_format', 'preserve_format', 'strided'):
+    export(_name, getattr(arguments, _name))
+for _name in arguments.BASES:
+    arguments.FACTORIES[_name] = globals()[_name]
 
 
 def _import_parts():
     from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
     from gi.overrides import _gtorch_callbacks
 
-    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state):
+    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
         part.install(export, submodule, ops)
+    _gtorch_nn.install(export, submodule, {name: globals()[name] for name in ops.FUNCTIONS})
     _gtorch_callbacks.install(export, submodule, ops)
     # Its class is derived from one of those.
     from gi.overrides import _gtorch_graphed

@@ -436,7 +436,7 @@ class Parameter(GTorch.Parameter):
         return unpickle.parameter, (self.detach(), self.requires_grad)
 
 
-def install(export, submodule, _ops):
+def install(export, submodule, functions):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
     nn = {'Module': Module}
@@ -445,7 +445,7 @@ def install(export, submodule, _ops):
     for name in layers.LAYERS:
         nn[name] = export(name, layers.layer(name))
     # PyTorch's unfold() there is another one than that of tensors.
-    functional = {name: function for name, function in ops.FUNCTIONS.items() if name != 'unfold'}
+    functional = {name: function for name, function in functions.items() if name != 'unfold'}
     functional['embedding'] = embedding
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)

@@ -161,6 +161,9 @@ class TensorMethods:
     def data_ptr(self):
         return self.get_data_ptr()
 
+    def is_contiguous(self):
+        return RawTensor.is_contiguous(self)
+
     def storage_offset(self):
         return self.get_storage_offset()
 
@@ -471,25 +474,6 @@ def squeeze(self, dim=None):
     return _squeeze_those(self, dim)
 
 
-def var(name):
-    """var and std, whose first argument may be unbiased, as in PyTorch, for a correction of 1 or 0."""
-    plain = getattr(mixin and mixin.TensorMixin, name, ops.METHODS[name])
-
-    def method(self, *given, **options):
-        if given and isinstance(given[0], bool):
-            options = {'unbiased': given[0], **options}
-            given = given[1:]
-        if 'unbiased' in options:
-            if given or 'correction' in options:
-                raise TypeError(f'{name}() takes unbiased first, and not beside a correction')
-            options['correction'] = float(convert_bool(options.pop('unbiased')))
-        return plain(self, *given, **options)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = ops.METHODS[name].__doc__
-    return method
-
-
 def lerp(self, end, weight):
     """Interpolates linearly from self to end; the weight is a number or a tensor."""
     if isinstance(weight, RawTensor):
@@ -514,26 +498,6 @@ def _truth(name):
 
     call.__doc__ = method.__doc__
     return call
-
-
-def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The elements that differ, in order; with them where each element is among those, and how often there is each."""
-    convert_bool(sorted)
-    if dim is not None:
-        raise TypeError('unique(): dim is not supported')
-    values, inverse, counts = ops.METHODS['unique'](self)
-    found = [values]
-    if convert_bool(return_inverse):
-        found.append(inverse)
-    if convert_bool(return_counts):
-        found.append(counts)
-    return tuple(found) if len(found) > 1 else values
-
-
-def repeat_interleave(self, repeats, dim=None):
-    """Repeats elements along dim: each the same number of times, or as a tensor of integers says."""
-    name = 'repeat_interleave_tensor' if isinstance(repeats, RawTensor) else 'repeat_interleave'
-    return ops.METHODS[name](self, repeats, None if dim is None else [dim])
 
 
 def conversions():
@@ -568,15 +532,9 @@ def extra_methods():
         'lerp': lerp,
         'lerp_': lerp_,
         'squeeze': squeeze,
-        'std': var('std'),
-        'std_mean': var('std_mean'),
-        'var': var('var'),
-        'var_mean': var('var_mean'),
         'max': _with_dim('max', 'The greatest element, of all or along a dimension.'),
         'median': _with_dim('median', 'The middle element, of all or along a dimension.'),
         'nanmedian': _with_dim('nanmedian', 'The middle element but for NaN, of all or along a dimension.'),
-        'repeat_interleave': repeat_interleave,
-        'unique': unique,
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
         'view_as': lambda self, other: self.view(other.shape),

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What operations take beside the arguments of their rows, by rules for all of them: further names of arguments, the
+tensor of a function by name, results that are written into given tensors, and properties of new tensors."""
+
+from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_convert import (
+    DType,
+    RawTensor,
+    convert_bool,
+    convert_device,
+    convert_dtype,
+    is_number,
+    number_tensor,
+)
+from gi.overrides._gtorch_mixin import mixin
+
+MODULE = 'gi.repository.GTorch'
+
+
+class Layout:
+    """How the elements of a tensor lie in memory: its layout, of which there is one, or the format of a copy."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f'GTorch.{self._name}'
+
+    def __reduce__(self):
+        return self._name
+
+
+strided = Layout('strided')
+contiguous_format = Layout('contiguous_format')
+preserve_format = Layout('preserve_format')
+for _layout in (strided, contiguous_format, preserve_format):
+    _layout.__module__ = MODULE
+
+
+def _rank(dtype):
+    """Tensors can be converted to a kind of dtype of the same rank or a higher one, as PyTorch has it."""
+    if dtype == DType.BOOL:
+        return 0
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1
+
+
+def overwrite(name, target, made):
+    """Copies a result into a tensor that must be able to represent it."""
+    if not isinstance(target, RawTensor) or not isinstance(made, RawTensor):
+        kind = type(target if isinstance(made, RawTensor) else made).__name__
+        raise TypeError(f'{name}(): out must be a tensor for each tensor of the result, not {kind}')
+    if target.shape != made.shape:
+        raise ValueError(
+            f'{name}(): out has the shape {list(target.shape)} and the result {list(made.shape)}: '
+            'a tensor is not resized'
+        )
+    if _rank(made.dtype) > _rank(target.dtype):
+        raise TypeError(f'{name}(): a result of {made.dtype} cannot be written into a tensor of {target.dtype}')
+    return target.copy_(made)
+
+
+def _write_out(name, out, made):
+    several = isinstance(made, tuple)
+    targets, results = (tuple(out) if isinstance(out, (list, tuple)) else (out,)), made if several else (made,)
+    if len(targets) != len(results):
+        raise TypeError(f'{name}(): out has {len(targets)} tensors, and the result {len(results)}')
+    for target, result in zip(targets, results):
+        if isinstance(result, RawTensor) and result.requires_grad:
+            raise RuntimeError(
+                f'{name}(): a result that is written into out has no gradient: give tensors that do not require '
+                'one, or call it under no_grad()'
+            )
+        if isinstance(target, RawTensor) and target.device != result.device:
+            raise ValueError(f'{name}(): out is on {target.device}, and the result on {result.device}')
+        overwrite(name, target, result)
+    return type(made)(*targets) if hasattr(made, '_fields') else targets if several else out
+
+
+def _like(name, like, given, options):
+    """x.new_zeros() and zeros_like(x) on another device: the function that they are named by."""
+    base = name.removeprefix('new_').removesuffix('_like')
+    sized = name.startswith('new_')
+    options['dtype'] = convert_dtype(options.get('dtype')) or like.dtype
+    if sized:
+        return FACTORIES[base](*given, **options)
+    if base == 'randint':
+        return FACTORIES[base](*given, size=like.shape, **options)
+    return FACTORIES[base](like.shape, *given, **options)
+
+
+BASES = ('arange', 'empty', 'empty_strided', 'full', 'ones', 'rand', 'randint', 'randn', 'zeros')
+FACTORIES = {}  # the functions of these names, when they have been made
+
+
+class Creation:
+    """What a program says about a new tensor."""
+
+    def __init__(self, name, options):
+        self.name = name
+        self.requires_grad = convert_bool(options.pop('requires_grad', False))
+        self.format = options.pop('memory_format', None)
+        if convert_bool(options.pop('pin_memory', None) or False):
+            raise NotImplementedError(f'{name}(): pin_memory=True is not supported: tensors are pinned by loaders of data')
+        layout = options.pop('layout', None)
+        if layout not in (None, strided):
+            raise NotImplementedError(f'{name}(): layout={layout!r} is not supported: all tensors are strided')
+        check_format(name, self.format)
+
+    def finish(self, made):
+        made = made.contiguous() if self.format is contiguous_format else made
+        return made.requires_grad_() if self.requires_grad else made
+
+
+OF_CREATION = ('layout', 'memory_format', 'pin_memory', 'requires_grad')
+
+
+def check_format(name, value):
+    if value not in (None, contiguous_format, preserve_format):
+        raise NotImplementedError(
+            f'{name}(): memory_format={value!r} is not supported: it is contiguous_format or preserve_format'
+        )
+
+
+def _rename(name, others, options):
+    for other in others.keys() & options.keys():
+        own = others[other]
+        if own in options:
+            raise TypeError(f'{name}() was given {own} twice, as {other} too')
+        options[own] = options.pop(other)
+
+
+def _create(name, function, args, options):
+    creation = Creation(name, options)
+    device = convert_device(options.pop('device')) if 'device' in options and name in RELATIVE else None
+    if device is not None and device.resolve() != args[0].device:
+        return creation.finish(_like(name, args[0], args[1:], {**options, 'device': device}))
+    if name in WITHOUT_DTYPE and 'dtype' in options:
+        dtype = convert_dtype(options.pop('dtype'))
+        made = function(*args, **options)
+        return creation.finish(made if dtype == DType.NONE else made.to_dtype(dtype))
+    return creation.finish(function(*args, **options))
+
+
+# Arguments of PyTorch's that have one value here.
+LEGACY = {'reduce': (None, 'use reduction'), 'size_average': (None, 'use reduction')}
+WEIGHT = {'weight': (None, 'multiply the losses of reduction=\'none\'')}
+OUT_DTYPE = {'out_dtype': (None, 'the result has the dtype of the operands')}
+REFUSED = {
+    **{name: LEGACY for name in ops.LOSSES},
+    **{name: {**LEGACY, **WEIGHT} for name in ('huber_loss', 'l1_loss', 'mse_loss')},
+    **{name: OUT_DTYPE for name in ('addmm', 'baddbmm', 'bmm', 'mm')},
+    'gather': {'sparse_grad': (False, 'gradients are dense')},
+}
+RELATIVE = {name for name in ops.CREATORS if name.endswith('_like') or name.startswith('new_')}
+WITHOUT_DTYPE = ('tril_indices', 'triu_indices')
+STACKED = ('log_softmax', 'softmax', 'softmin')
+FORMATTED = ('clone', 'contiguous', 'cpu', 'cuda', 'is_contiguous', 'to')
+
+
+def lenient(name, function):
+    """The function of an operation, with the arguments that the rules add."""
+    of = name.removesuffix('_')
+    others = {**ops.OTHERS.get(f'{of}_dim', {}), **ops.OTHERS.get(of, {}), **getattr(function, 'others', {})}
+    refused = REFUSED.get(of, {})
+    creates, may_have_out = name in (*ops.CREATORS, 'normal', 'tensor'), not name.endswith('_')
+
+    def call(*args, **options):
+        if not options:
+            return function(*args)
+        out = options.pop('out', None) if may_have_out else None
+        if others:
+            _rename(name, others, options)
+        for key in refused.keys() & options.keys():
+            refuse(name, key, options.pop(key), *refused[key])
+        if creates:
+            made = _create(name, function, args, options)
+        else:
+            if name in FORMATTED:
+                check_format(name, options.pop('memory_format', None))
+            elif name in STACKED:
+                options.pop('_stacklevel', None)
+            made = function(*args, **options)
+        return made if out is None else _write_out(name, out, made)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = MODULE
+    call.__doc__ = function.__doc__
+    return call
+
+
+def _first(name, options):
+    """Takes the first argument, a tensor, out of those by name."""
+    others = ops.OTHERS.get(name, {})
+    for other in ('self', *(key for key, own in others.items() if own == 'self')):
+        if other in options:
+            return options.pop(other)
+    raise TypeError(f'{name}() is missing its first argument, input')
+
+
+def function_of(name, method):
+    """A method as a function: its tensor may be given by name, and be a number where a tensor follows."""
+
+    def call(*args, **options):
+        if not args:
+            args = (_first(name, options),)
+        first = args[0]
+        if not isinstance(first, RawTensor) and not isinstance(first, (list, tuple)):
+            rest = (*args[1:], *options.values())
+            like = next((one for one in rest if isinstance(one, RawTensor)), None)
+            if name not in ops.NUMBER_FIRST or like is None or not is_number(first):
+                raise TypeError(f'{name}(): input must be a tensor, not {type(first).__name__}')
+            args = (number_tensor(first, like), *args[1:])
+        return method(*args, **options)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = MODULE
+    call.__doc__ = method.__doc__
+    return call if mixin is None else mixin.Function(method, call)
+
+
+def refuse(name, argument, value, default, why):
+    """Raises for an argument whose only value is its default."""
+    if value is not default and value != default:
+        raise NotImplementedError(f'{name}(): {argument}={value!r} is not supported: {why}')
