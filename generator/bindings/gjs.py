@@ -8,6 +8,9 @@ from generator.bindings import fill
 from generator.bindings.rows import spaces
 
 
+SHORT = ('a', 'x', 'x1', 'x2')  # numpy's names, which are Python's
+
+
 def argument(arg):
     found = description(arg)
     return [*found, True] if arg.is_optional else found  # null stands for the default, too
@@ -33,6 +36,14 @@ def description(arg):
     return [*entry, None]
 
 
+def others(row):
+    """Maps further names of options to those of the row: PyTorch's, which Python has."""
+    own = {arg.name: arg.c_name for arg in row.args}
+    found = {other: own[name] for other, name in row.others.items() if other not in SHORT}
+    found |= {name: c_name for name, c_name in own.items() if name != c_name}
+    return {other: name for other, name in found.items() if other != name}
+
+
 def entry(row):
     found = {'args': [argument(a) for a in row.args]}
     if row.method:
@@ -47,6 +58,12 @@ def entry(row):
         found['outputs'] = row.outputs
     if row.variadic:
         found['variadic'] = True
+    if row.creates:
+        found['creates'] = True
+    if row.number_first:
+        found['numberFirst'] = True
+    if others(row):
+        found['others'] = others(row)
     return found
 
 

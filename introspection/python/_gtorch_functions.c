@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Methods of tensors as functions of the namespace. GTorch.softmax (x, 1) is Tensor.softmax (x, 1), which is
- * called at once; a function in Python gets the calls whose first argument is given by name, or is a number. */
+/* Methods of tensors as functions of the namespace. GTorch.softmax (x, 1) is Tensor.softmax (x, 1), which
+ * is called at once; a function in Python gets calls whose first argument is given by name or is a number. */
 
 #define NO_IMPORT_PYGOBJECT
 

@@ -18,6 +18,7 @@ const {classes, owners} = imports.overrides._gtorch_calls_table;
 const convert = imports.overrides._gtorch_convert;
 const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
+const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 
@@ -25,12 +26,12 @@ let GTorch;
 
 // Returns the values of one call in the order of the row: positional ones, then members of an options
 // object.
-function gather(name, args, given) {
+function gather(name, args, given, others = {}) {
     let options = null;
     let count = given.length;
 
     if (count > 0 && convert.isOptions(given[count - 1])) {
-        options = given[--count];
+        options = forms.renamed(name, given[--count], others);
         for (const key in options) {
             const place = args.findIndex(([argName]) => argName === key);
             if (place < 0)
@@ -125,7 +126,7 @@ function makeForms(name, operation, owner) {
 }
 
 function makeWrapper(name, operation, owner, raw, tail) {
-    const {args, forms, method, variadic, outputs} = operation;
+    const {args, forms: kinds, method, variadic, outputs, others} = operation;
     const scalar = args.findIndex(([argName]) => argName === operation.scalar);
     const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
     const numbers = [...args.keys()].filter(i => args[i][1] === 'number');
@@ -137,7 +138,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
     function resolve() {
         raw ??= owner[`${name}${tail}`].raw;
         rawScalar = owner[`${name}_scalar${tail}`]?.raw ?? null;
-        rawInt = forms?.includes('_int') ? owner[`${name}_int${tail}`].raw : rawScalar;
+        rawInt = kinds?.includes('_int') ? owner[`${name}_int${tail}`].raw : rawScalar;
     }
 
     return function (...given) {
@@ -145,8 +146,8 @@ function makeWrapper(name, operation, owner, raw, tail) {
             given.unshift(this);
         if (variadic)
             given = collectSizes(given, method ? 1 : 0);
-        const values = gather(name, args, given);
-        if (rawInt === null && forms || raw === null)
+        const values = gather(name, args, given, others);
+        if (rawInt === null && kinds || raw === null)
             resolve();
         let callee = raw;
         // Integers alone make an int64, as in tensor().
@@ -157,7 +158,7 @@ function makeWrapper(name, operation, owner, raw, tail) {
             for (const i of numbers)
                 values[i] = convert.whole(name, args[i][0], values[i]);
         }
-        if (forms && isPlainNumber(values[scalar]))
+        if (kinds && isPlainNumber(values[scalar]))
             callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
         if (callee === rawScalar && typeof values[scalar] === 'bigint')
             values[scalar] = Number(values[scalar]); // computed in doubles
@@ -168,20 +169,6 @@ function makeWrapper(name, operation, owner, raw, tail) {
         countWrapper();
         const result = method ? callee.apply(values.shift(), values) : callee.apply(GTorch, values);
         return outputs && tail === '' ? nameOutputs(operation, result) : result;
-    };
-}
-
-// GTorch.sin(x) is x.sin(). A method that is called without an object would get the global one.
-function makeFunction(name, first, prototype) {
-    return function (...given) {
-        const isNamed = given.length === 1 && convert.isOptions(given[0]) && Object.hasOwn(given[0], first);
-        const self = isNamed ? given[0][first] : given[0];
-        if (!(self instanceof GTorch.Tensor))
-            throw new TypeError(`${name}: ${first} must be a tensor, not ${convert.describe(self)}`);
-        if (!isNamed)
-            return prototype[name].apply(self, given.slice(1));
-        const {[first]: _self, ...rest} = given[0];
-        return prototype[name].apply(self, Object.keys(rest).length > 0 ? [rest] : []);
     };
 }
 
@@ -198,7 +185,7 @@ function overrideOperations(prototype) {
         }
         makeForms(name, operation, owner);
         if (operation.method && GTorch[name] === undefined)
-            GTorch[name] = makeFunction(name, operation.args[0][0], prototype);
+            GTorch[name] = forms.functionOf(name, operation, prototype);
     }
 }
 
@@ -637,6 +624,7 @@ function _init() {
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
+    forms.setup(GTorch, operations);
     async.setup(GTorch);
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');

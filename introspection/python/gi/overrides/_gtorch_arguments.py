@@ -101,7 +101,8 @@ class Creation:
         self.requires_grad = convert_bool(options.pop('requires_grad', False))
         self.format = options.pop('memory_format', None)
         if convert_bool(options.pop('pin_memory', None) or False):
-            raise NotImplementedError(f'{name}(): pin_memory=True is not supported: tensors are pinned by loaders of data')
+            why = 'tensors are pinned by loaders of data'
+            raise NotImplementedError(f'{name}(): pin_memory=True is not supported: {why}')
         layout = options.pop('layout', None)
         if layout not in (None, strided):
             raise NotImplementedError(f'{name}(): layout={layout!r} is not supported: all tensors are strided')

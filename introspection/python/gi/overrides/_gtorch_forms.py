@@ -91,7 +91,9 @@ def round_to(self, *, decimals=0):
 
 @_form(METHODS, 'round_', 'round')
 def round_to_(self, *, decimals=0):
-    return _round_(self) if convert_whole(decimals) == 0 else overwrite('round_', self, round_to(self, decimals=decimals))
+    if convert_whole(decimals) == 0:
+        return _round_(self)
+    return overwrite('round_', self, round_to(self, decimals=decimals))
 
 
 def _spread(name):
