@@ -55,6 +55,7 @@ def functions_take_their_tensor_by_name():
     same(GTorch.where(X > 0, input=X, other=0.0), X.relu())
     same(GTorch.special.expit(input=X), X.sigmoid())
     same(GTorch.clamp(input=X, min=0), X.relu())
+    same(GTorch.real(input=X), X)
     raises(TypeError, 'softmax() is missing its first argument, input', GTorch.softmax, dim=0)
 
 

@@ -127,9 +127,10 @@ if mixin is not None:
 
 for _name, _function in {**ops.FUNCTIONS, **forms.FUNCTIONS}.items():
     _method = getattr(Tensor, _name, None) if _name in ops.METHODS else None
-    if _method is None or isinstance(_method, property):
+    if _method is None:
         export(_name, arguments.lenient(_name, _function))
-    else:
+    else:  # real and imag are attributes of tensors
+        _method = arguments.lenient(_name, _function) if isinstance(_method, property) else _method
         export(_name, arguments.function_of(_name, _method))
 for _name, _function in overloads.FUNCTIONS.items():
     export(_name, arguments.lenient(_name, _function))
