@@ -73,11 +73,14 @@ tap.add('new_tensors_may_require_gradients', () => {
         GTorch.full([2], 3, {requires_grad: true, pin_memory: false, layout: 'strided'}),
         GTorch.arange(3, {requires_grad: true, dtype: GTorch.float32}),
         GTorch.zeros_like(X, {requires_grad: true}),
+        GTorch.tensor([1.5], {requires_grad: true, pin_memory: false}),
+        GTorch.normal(0, 1, [2], {requires_grad: true}),
         X.new_ones([2], {requires_grad: true, device: 'cpu'}),
     ])
         tap.assert(made.requires_grad);
     tap.assert(!GTorch.zeros([2], {requires_grad: false}).requires_grad);
     same(GTorch.full_like(X, 2, {device: 'cpu', dtype: GTorch.int64}), [[2, 2, 2], [2, 2, 2]]);
+    tap.equal(GTorch.tril_indices(2, 2, {dtype: GTorch.int32}).get_dtype(), GTorch.int32);
     refuses(() => GTorch.zeros([2], {pin_memory: true}), 'zeros: pin_memory is not supported');
     refuses(() => GTorch.zeros([2], {layout: 'sparse'}), 'zeros: layout sparse is not supported');
     refuses(() => GTorch.zeros_like(X, {memory_format: 'channels_last'}), 'is not supported');

@@ -474,6 +474,14 @@ function setup(namespace, operations) {
     random(prototype);
     products();
     layers(prototype);
+    for (const name of ['tril_indices', 'triu_indices']) {
+        form(GTorch, name, optioned('dtype'), (given, plain) => {
+            const [left, {dtype}] = split(given, ['dtype']);
+            return dtype === null ? plain(...left) : plain(...left).to(dtype);
+        });
+    }
+    for (const name of ['normal', 'tensor'])
+        lenient(name, GTorch, {method: false, creates: true});
     for (const [name, operation] of Object.entries(operations))
         lenient(name, operation.method ? prototype : GTorch, operation);
 }
