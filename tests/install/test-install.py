@@ -272,6 +272,7 @@ def every_variable_of_the_readme_is_needed():
         "GI_TYPELIB_PATH": f"{PYTHON} -c 'import gi; gi.require_version(\"GTorch\", \"1\")'",
         "PYTHONPATH": f"{PYTHON} -c 'import gi.overrides.GTorch'",
         "XDG_DATA_DIRS": "echo 'void main () {}' >empty.vala && valac -C --pkg gtorch-1 empty.vala",
+        "PATH": "gtorch-info --version",
     }
     assert set(readme.variables(OWN_VARIABLES)) == set(checks), OWN_VARIABLES
     if not shutil.which("valac"):
@@ -286,7 +287,8 @@ def every_variable_of_the_readme_is_needed():
 @tap.case
 def existing_variables_are_kept():
     names = [name for name in readme.variables(OWN_VARIABLES)]
-    before = "\n".join(f"export {name}=/before/{name}" for name in names)
+    # pkg-config is still found in the former folders
+    before = "\n".join(f'export {name}="{"$PATH:" if name == "PATH" else ""}/before/{name}"' for name in names)
     after = "\n".join(f'printf "%s\\n" "${name}"' for name in names)
     lines = shell(f"{before}\n{OWN_VARIABLES}\n{after}").splitlines()
     wrong = [line for name, line in zip(names, lines, strict=True) if not line.endswith(f":/before/{name}")]
@@ -296,7 +298,7 @@ def existing_variables_are_kept():
 @tap.case
 def gtorch_info_runs():
     version = re.search(r"^\s*version:\s*'([^']+)'", tree.read("meson.build"), re.MULTILINE)[1]
-    assert shell(f"{OWN}/bin/gtorch-info --version") == f"gtorch-info {version}\n"
+    assert shell("gtorch-info --version") == f"gtorch-info {version}\n"
     assert in_usr_local("gtorch-info --version") == f"gtorch-info {version}\n"
 
 
