@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/gtorch-device-manager.h"
+#include "device/gtorch-device-private.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-fork-private.h"
 #include "device/gtorch-generator-private.h"
@@ -19,7 +20,8 @@
  *
  * An element of a random tensor depends on the seed, on the number of random operations since the seed was
  * set, and on its index; not on the number of threads, the layout of the tensor or the device. A generator
- * can be used on every device. Each device has one that operations use when none is given;
+ * can be used on every device, unless it was created for one, as PyTorch's generators are:
+ * [ctor@Generator.new_for_device]. Each device has one that operations use when none is given;
  * [func@manual_seed] seeds them all.
  *
  * After a fork, the child draws the same numbers as its parent, unless one of them sets a seed.
@@ -47,6 +49,7 @@ struct _GTorchGenerator
   GMutex lock;
   guint64 seed;
   guint64 counter;
+  GTorchDevice *device; /* NULL: any */
 };
 
 G_DEFINE_TYPE (GTorchGenerator, gtorch_generator, G_TYPE_OBJECT)
@@ -54,6 +57,7 @@ G_DEFINE_TYPE (GTorchGenerator, gtorch_generator, G_TYPE_OBJECT)
 static void
 gtorch_generator_finalize (GObject *object)
 {
+  g_clear_object (&GTORCH_GENERATOR (object)->device);
   gtorch_fork_remove_lock (&GTORCH_GENERATOR (object)->lock);
   g_mutex_clear (&GTORCH_GENERATOR (object)->lock);
   G_OBJECT_CLASS (gtorch_generator_parent_class)->finalize (object);
@@ -62,6 +66,15 @@ gtorch_generator_finalize (GObject *object)
 typedef GTorchGenerator Self;
 
 static const GTorchField fields[] = {
+  /**
+   * GTorchGenerator:device: (getter get_device)
+   *
+   * The device whose numbers it draws; %NULL if that may be any.
+   *
+   * Since: 0.1
+   */
+  { "device", GTORCH_PROPERTY_OBJECT (GTorchDevice, gtorch_device_get_type,
+                                      gtorch_generator_get_device, NULL) },
   /**
    * GTorchGenerator:seed:
    *
@@ -122,6 +135,45 @@ gtorch_generator_new_with_seed (guint64 seed)
 
   self->seed = seed;
   return self;
+}
+
+/**
+ * gtorch_generator_new_for_device:
+ * @device: the device
+ *
+ * Creates a generator with the default seed that draws numbers on one device alone: random operations on
+ * another one fail with %GTORCH_ERROR_DEVICE_MISMATCH.
+ *
+ * Returns: (transfer full): a new generator
+ *
+ * Since: 0.1
+ */
+GTorchGenerator *
+gtorch_generator_new_for_device (GTorchDevice *device)
+{
+  GTorchGenerator *self;
+
+  g_return_val_if_fail (GTORCH_IS_DEVICE (device), NULL);
+  self = gtorch_generator_new ();
+  self->device = g_object_ref (gtorch_device_resolved (device));
+  return self;
+}
+
+/**
+ * gtorch_generator_get_device: (get-property device)
+ * @self: a generator
+ *
+ * Gets the device for which the generator was created.
+ *
+ * Returns: (transfer none) (nullable): the device, or %NULL if it draws numbers on any
+ *
+ * Since: 0.1
+ */
+GTorchDevice *
+gtorch_generator_get_device (GTorchGenerator *self)
+{
+  g_return_val_if_fail (GTORCH_IS_GENERATOR (self), NULL);
+  return self->device;
 }
 
 /**

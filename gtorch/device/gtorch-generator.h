@@ -19,6 +19,10 @@ GTorchGenerator *gtorch_generator_new (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchGenerator *gtorch_generator_new_with_seed (guint64 seed) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GTorchGenerator *gtorch_generator_new_for_device (GTorchDevice *device) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchDevice *gtorch_generator_get_device (GTorchGenerator *self);
+GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_generator_get_seed (GTorchGenerator *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_generator_set_seed (GTorchGenerator *self, guint64 seed);

@@ -183,16 +183,14 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
 
 /* --- launching --- */
 
-void
-gtorch_random_reserve (GTorchOpCall *call)
+/* Returns the generator that the call was given, or NULL. */
+static GTorchGenerator *
+find_generator (const GTorchOpCall *call)
 {
   const GTorchOpClass *op = call->op;
-  GTorchStream *stream = gtorch_current_stream (call->device);
   GTorchGenerator *generator = NULL;
   guint i, attr;
 
-  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
-    return;
   for (i = 0, attr = 0; i < op->n_args; i++)
     if (op->args[i].kind > GTORCH_ARG_TENSORS)
       {
@@ -200,6 +198,32 @@ gtorch_random_reserve (GTorchOpCall *call)
           generator = call->attrs[attr].p;
         attr++;
       }
+  return generator;
+}
+
+gboolean
+gtorch_random_check (GTorchOpCall *call, GError **error)
+{
+  GTorchGenerator *generator = find_generator (call);
+  GTorchDevice *device = generator != NULL ? gtorch_generator_get_device (generator) : NULL;
+
+  if (device == NULL || device == call->device)
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_DEVICE_MISMATCH,
+                     _ ("the generator is one of %s, and the numbers are wanted on %s"),
+                     gtorch_device_name (device), gtorch_device_name (call->device));
+  return FALSE;
+}
+
+void
+gtorch_random_reserve (GTorchOpCall *call)
+{
+  GTorchStream *stream = gtorch_current_stream (call->device);
+  GTorchGenerator *generator;
+
+  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
+    return;
+  generator = find_generator (call);
   if (generator == NULL)
     generator = gtorch_device_get_default_generator (call->device);
   gtorch_generator_reserve (generator, &call->seed, &call->counter);

@@ -325,6 +325,8 @@ gboolean gtorch_launch (GTorchOpCall *call, GError **error);
 /* Sets call->seed and call->counter from the call's generator or that of the device. Does nothing in a
  * capture: each replay reserves new numbers. */
 void gtorch_random_reserve (GTorchOpCall *call);
+/* Fails if the generator of a random call was created for another device. */
+gboolean gtorch_random_check (GTorchOpCall *call, GError **error);
 /* Waits for the inputs; called before the shape function of an operation that reads values. */
 gboolean gtorch_launch_sync_inputs (GTorchOpCall *call, GError **error);
 /* Returns a new output; while the current stream captures, in memory of the graph. */

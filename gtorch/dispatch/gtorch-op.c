@@ -314,6 +314,8 @@ prepare (GTorchOpCall *call, GError **error)
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_SYNC)
       && !gtorch_launch_sync_inputs (call, error))
     return FALSE;
+  if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM) && !gtorch_random_check (call, error))
+    return FALSE;
   if (G_UNLIKELY (!call->op->shape (call, error)))
     return FALSE;
   if (G_UNLIKELY (call->op->flags & GTORCH_OP_FLAG_RANDOM))

@@ -303,6 +303,30 @@ unpack (GTorchFormula *formula, GTorchImpl *lu, GTorchImpl **u)
   return GTORCH_FORMULA_OP (formula, add, l, one, 1);
 }
 
+/* Returns whether the pivots are as many as the diagonal of each matrix has elements, and of integers. */
+static gboolean
+check_pivots (const gchar *op, const GTorchImpl *lu, const GTorchImpl *pivots, GError **error)
+{
+  const guint n_batch = lu->n_dims - 2;
+  const gint64 k = MIN (lu->shape[n_batch], lu->shape[n_batch + 1]);
+
+  if (gtorch_dtype_kind (pivots->dtype) != GTORCH_KIND_INT)
+    {
+      gtorch_matrices_fail (error, op, GTORCH_ERROR_DTYPE, _ ("pivots must be integers, not %s"),
+                            gtorch_dtype_get_name (pivots->dtype));
+      return FALSE;
+    }
+  if (pivots->n_dims == n_batch + 1 && pivots->shape[n_batch] == k
+      && gtorch_same_shape (pivots->shape, n_batch, lu->shape, n_batch))
+    return TRUE;
+  gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
+                        _ ("pivots of shape %s do not fit matrices of shape %s, which have "
+                           "%" G_GINT64_FORMAT " pivots each"),
+                        gtorch_shape_str (pivots->shape, pivots->n_dims),
+                        gtorch_impl_shape_str (lu), k);
+  return FALSE;
+}
+
 static gboolean
 lu_unpack (const gchar *op, GTorchImpl *lu, GTorchImpl *pivots, gboolean has_data,
            gboolean has_pivots, GTorchImpl **p, GTorchImpl **l, GTorchImpl **u, GError **error)
@@ -313,14 +337,8 @@ lu_unpack (const gchar *op, GTorchImpl *lu, GTorchImpl *pivots, gboolean has_dat
 
   if (!check_matrix (op, lu, error))
     return FALSE;
-  if (pivots->n_dims + 1 != lu->n_dims)
-    {
-      gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
-                            _ ("pivots of shape %s do not fit matrices of shape %s"),
-                            gtorch_shape_str (pivots->shape, pivots->n_dims),
-                            gtorch_impl_shape_str (lu));
-      return FALSE;
-    }
+  if (!check_pivots (op, lu, pivots, error))
+    return FALSE;
   if (has_data)
     its_l = unpack (&f, lu, &its_u);
   else
@@ -368,14 +386,8 @@ gtorch_op_linalg_lu_solve (GTorchImpl *lu, GTorchImpl *pivots, GTorchImpl *b, gb
 
   if (!gtorch_matrices_check_square (op, lu, error) || !check_matrix (op, b, error))
     return NULL;
-  if (pivots->n_dims + 1 != lu->n_dims)
-    {
-      gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
-                            _ ("pivots of shape %s do not fit matrices of shape %s"),
-                            gtorch_shape_str (pivots->shape, pivots->n_dims),
-                            gtorch_impl_shape_str (lu));
-      return NULL;
-    }
+  if (!check_pivots (op, lu, pivots, error))
+    return NULL;
   x = left ? b : gtorch_formula_adjoint (&f, b);
   adjoint = left ? adjoint : !adjoint;
   if (!gtorch_matrices_broadcast (&f, op, &lu, &x))

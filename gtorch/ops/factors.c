@@ -11,7 +11,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "ops/gtorch-formula-private.h"
+#include "ops/gtorch-linalg-private.h"
 
 #define OP(name, ...) GTORCH_FORMULA_OP (&f, name, __VA_ARGS__)
 
@@ -182,9 +182,8 @@ part (GTorchFormula *formula, GTorchImpl *x, gint64 dim, gint64 from, gint64 to)
   return GTORCH_FORMULA_OP (formula, slice, x, dim, from, to, 1);
 }
 
-/* Moves row i of matrices to row order[i]. */
-static GTorchImpl *
-restore_rows (GTorchFormula *formula, GTorchImpl *x, GTorchImpl *pivots)
+GTorchImpl *
+gtorch_matrices_restore_rows (GTorchFormula *formula, GTorchImpl *x, GTorchImpl *pivots)
 {
   const guint n = x != NULL ? x->n_dims : 0;
   GTorchImpl *order, *places = NULL, *index;
@@ -266,7 +265,7 @@ gtorch_grad_lu_parts (GTorchGradContext *context, GError **error)
       result = OP (cat, both, 2, m > n ? -2 : -1);
     }
   if (!f.failed)
-    result = restore_rows (&f, result, context->outputs[1]);
+    result = gtorch_matrices_restore_rows (&f, result, context->outputs[1]);
   context->result[0] = gtorch_formula_take (&f, result);
   return context->result[0] != NULL;
 }

@@ -36,6 +36,9 @@ gboolean gtorch_matrices_broadcast (GTorchFormula *formula, const gchar *op, GTo
  * has two more. */
 GTorchImpl *gtorch_matrices_expand (GTorchFormula *formula, GTorchImpl *x, guint n_own,
                                     const GTorchImpl *like);
+/* Moves the rows of matrices to where they were before the exchanges of the pivots. */
+GTorchImpl *gtorch_matrices_restore_rows (GTorchFormula *formula, GTorchImpl *x,
+                                          GTorchImpl *pivots);
 /* Solves A X = B by a factorization of A, which is not recorded. Sets *info. */
 GTorchImpl *gtorch_matrices_solve (GTorchFormula *formula, const gchar *op, GTorchImpl *a,
                                    GTorchImpl *b, GTorchImpl **info);

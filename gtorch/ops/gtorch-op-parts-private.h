@@ -30,6 +30,12 @@ gboolean gtorch_blocks_shape (GTorchOpCall *call, const GTorchImpl *indexed,
 /* Returns the source of an index_add, times its alpha. */
 GTorchImpl *gtorch_index_scale_source (GTorchOpCall *call, GTorchQueue *queue, GError **error);
 
+/* --- quantile.c --- */
+
+/* A q out of its range, which only the device knows, is an index that is this times as great; NaN is another. */
+#define GTORCH_QUANTILE_SCALE 0x1p40
+#define GTORCH_QUANTILE_NAN   0x1p62
+
 /* --- cat.c --- */
 
 /* Returns the view that a flip copies. */

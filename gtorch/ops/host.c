@@ -7,6 +7,10 @@
 
 #include "ops/gtorch-host-private.h"
 
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-error-private.h"
+#include "base/gtorch-text-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-capturing-private.h"
@@ -62,6 +66,35 @@ gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error)
   if (host == NULL)
     gtorch_error_set_op (error, op);
   return g_steal_pointer (&host);
+}
+
+gboolean
+gtorch_impl_check_not_negative (const gchar *op, const gchar *what, GTorchImpl *impl,
+                                gboolean allow_nan, GError **error)
+{
+  g_autoptr (GTorchImpl) values = gtorch_impl_alias (impl);
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) found =
+      allow_nan ? gtorch_op_lt (values, zero, error) : gtorch_op_ge (values, zero, error);
+  g_autoptr (GTorchImpl) one = NULL;
+  g_autoptr (GTorchImpl) host = NULL;
+
+  if (found != NULL)
+    one = allow_nan ? gtorch_op_any (found, NULL, 0, FALSE, error)
+                    : gtorch_op_all (found, NULL, 0, FALSE, error);
+  host = one != NULL ? gtorch_impl_to_host (op, one, error) : NULL;
+  if (host == NULL)
+    {
+      gtorch_error_set_op (error, op);
+      return FALSE;
+    }
+  if (*(const guint8 *) gtorch_impl_data (host) != allow_nan)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               allow_nan ? _ ("%s: %s of shape %s: none may be negative")
+                         : _ ("%s: %s of shape %s: none may be negative or NaN"),
+               op, what, gtorch_impl_shape_str (impl));
+  return FALSE;
 }
 
 static void

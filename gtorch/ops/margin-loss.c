@@ -10,6 +10,7 @@
 
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-host-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
 /* Returns x, but at least eps. As in PyTorch, the gradient is that of x, also where eps takes its place. */
@@ -181,6 +182,8 @@ gtorch_composite_gaussian_nll_loss (GTorchImpl *input, GTorchImpl *target, GTorc
   GTorchImpl *loss;
 
   if (!gtorch_loss_check_reduction ("gaussian_nll_loss", reduction, error))
+    return NULL;
+  if (!gtorch_impl_check_not_negative ("gaussian_nll_loss", "variances", var, TRUE, error))
     return NULL;
   spread = spread_variance (input, var, error);
   positive = spread != NULL ? at_least (spread, eps, error) : NULL;

@@ -23,27 +23,6 @@ check_dtypes (GTorchImpl *mean, GTorchImpl *std, GError **error)
   return FALSE;
 }
 
-/* Fails if a standard deviation is negative or NaN. The host waits for the result, as in all checks of
- * values. */
-static gboolean
-check_deviations (GTorchImpl *std, GError **error)
-{
-  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
-  g_autoptr (GTorchImpl) fits = gtorch_op_ge (std, zero, error);
-  g_autoptr (GTorchImpl) all = fits != NULL ? gtorch_op_all (fits, NULL, 0, FALSE, error) : NULL;
-  g_autoptr (GTorchImpl) host =
-      all != NULL ? gtorch_impl_to_host ("normal_around", all, error) : NULL;
-
-  if (host == NULL)
-    return FALSE;
-  if (*(const guint8 *) gtorch_impl_data (host))
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("normal_around: standard deviations of shape %s: none may be negative or NaN"),
-               gtorch_impl_shape_str (std));
-  return FALSE;
-}
-
 GTorchImpl *
 gtorch_op_normal_around (GTorchImpl *mean, GTorchImpl *std, GTorchGenerator *generator,
                          GError **error)
@@ -53,7 +32,9 @@ gtorch_op_normal_around (GTorchImpl *mean, GTorchImpl *std, GTorchGenerator *gen
   g_autoptr (GTorchImpl) model = NULL;
   g_autoptr (GTorchImpl) result = NULL;
 
-  if (!check_dtypes (mean, std, error) || !check_deviations (width, error)
+  if (!check_dtypes (mean, std, error)
+      || !gtorch_impl_check_not_negative ("normal_around", "standard deviations", width, FALSE,
+                                          error)
       || (model = gtorch_op_add (centre, width, 1, error)) == NULL
       || (result = gtorch_op_randn_like (model, GTORCH_DTYPE_NONE, generator, error)) == NULL
       || !gtorch_op_mul_inplace (result, width, error)

@@ -15,7 +15,9 @@
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
 #include "ops/gtorch-host-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 static gboolean
 read_number (const gchar *op, GTorchImpl *impl, gdouble *value, GError **error)
@@ -27,26 +29,13 @@ read_number (const gchar *op, GTorchImpl *impl, gdouble *value, GError **error)
   return host != NULL;
 }
 
-/* Checks the values if the host has them and may read them: what is on a GPU would have to be waited for,
- * and a capture forbids that. There a number out of the range is an invalid position in the rows, which
- * the kernel reports. */
 static gboolean
-check_q (const gchar *op, GTorchImpl *q, GError **error)
+check_values (const gchar *op, GTorchImpl *q, GError **error)
 {
   g_autoptr (GTorchImpl) least = NULL;
   g_autoptr (GTorchImpl) greatest = NULL;
   gdouble low, high;
 
-  if (q->n_dims > 1)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: q of shape %s must be a number or a row"), op,
-                   gtorch_impl_shape_str (q));
-      return FALSE;
-    }
-  if (!gtorch_device_is_host (gtorch_impl_device (q)) || q->storage == NULL || q->numel == 0
-      || !gtorch_impl_allow_sync (q, NULL))
-    return TRUE;
   if (!gtorch_op_aminmax (q, GTORCH_NONE, FALSE, &least, &greatest, error)
       || !read_number (op, least, &low, error) || !read_number (op, greatest, &high, error))
     {
@@ -59,6 +48,23 @@ check_q (const gchar *op, GTorchImpl *q, GError **error)
                _ ("%s: q contains %g: each number must be between 0 and 1"), op,
                low >= 0 ? high : low);
   return FALSE;
+}
+
+/* Checks the values if the host has them and may read them: what is on a GPU would have to be waited for,
+ * and a capture forbids that. Then *is_checked becomes FALSE. */
+static gboolean
+check_q (const gchar *op, GTorchImpl *q, gboolean *is_checked, GError **error)
+{
+  if (q->n_dims > 1)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: q of shape %s must be a number or a row"), op,
+                   gtorch_impl_shape_str (q));
+      return FALSE;
+    }
+  *is_checked = gtorch_device_is_host (gtorch_impl_device (q)) && q->storage != NULL && q->numel > 0
+                && gtorch_impl_allow_sync (q, NULL);
+  return !*is_checked || check_values (op, q, error);
 }
 
 /* Returns the rows with the elements that are to be ranked in the last dimension. */
@@ -108,6 +114,26 @@ ranks_of (GTorchImpl *sorted, GTorchImpl *q, gboolean skip_nan, GError **error)
   whole = gtorch_op_all (is_number, &last, 1, TRUE, error);
   rank = whole != NULL ? gtorch_op_mul (q, end, error) : NULL;
   return rank != NULL ? gtorch_op_where (whole, rank, end, error) : NULL;
+}
+
+/* Returns the ranks with GTORCH_QUANTILE_SCALE times q in place of those for which q is out of its range: these are no
+ * positions in the rows, which the kernel reports, and q can be told from them. */
+static GTorchImpl *
+mark_invalid (GTorchImpl *rank, GTorchImpl *q, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *number = gtorch_formula_number (&f, 0), *low, *high, *valid, *shown, *nan;
+
+  low = GTORCH_FORMULA_OP (&f, ge, q, number);
+  number = gtorch_formula_number (&f, 1);
+  high = GTORCH_FORMULA_OP (&f, le, q, number);
+  valid = GTORCH_FORMULA_OP (&f, logical_and, low, high);
+  number = gtorch_formula_number (&f, GTORCH_QUANTILE_SCALE);
+  shown = GTORCH_FORMULA_OP (&f, mul, q, number);
+  nan = GTORCH_FORMULA_OP (&f, ne, q, q);
+  number = gtorch_formula_number (&f, GTORCH_QUANTILE_NAN);
+  shown = GTORCH_FORMULA_OP (&f, where, nan, number, shown);
+  return gtorch_formula_take (&f, GTORCH_FORMULA_OP (&f, where, valid, rank, shown));
 }
 
 static GTorchImpl *
@@ -200,6 +226,7 @@ quantile (const gchar *op, GTorchImpl *self, GTorchImpl *q, gint64 dim, gboolean
   g_autoptr (GTorchImpl) list = NULL;
   g_autoptr (GTorchImpl) rank = NULL;
   g_autoptr (GTorchImpl) found = NULL;
+  gboolean is_checked;
   GTorchImpl *result;
 
   if ((guint) interpolation > GTORCH_INTERPOLATION_NEAREST)
@@ -215,7 +242,7 @@ quantile (const gchar *op, GTorchImpl *self, GTorchImpl *q, gint64 dim, gboolean
                    gtorch_dtype_get_name (self->dtype));
       return NULL;
     }
-  if (!check_q (op, q, error) || (rows = rows_of (op, self, dim, error)) == NULL)
+  if (!check_q (op, q, &is_checked, error) || (rows = rows_of (op, self, dim, error)) == NULL)
     return NULL;
   if (rows->shape[rows->n_dims - 1] == 0 || (q->n_dims == 1 && self->n_dims == GTORCH_MAX_DIMS))
     {
@@ -229,9 +256,25 @@ quantile (const gchar *op, GTorchImpl *self, GTorchImpl *q, gint64 dim, gboolean
   numbers = gtorch_op_to (q, self->dtype, gtorch_impl_device (self), FALSE, FALSE, error);
   list = numbers != NULL ? gtorch_op_reshape (numbers, &all, 1, error) : NULL;
   rank = list != NULL ? ranks_of (sorted, list, skip_nan, error) : NULL;
+  if (rank != NULL && !is_checked)
+    {
+      GTorchImpl *marked = mark_invalid (rank, list, error);
+
+      gtorch_impl_unref (rank);
+      rank = marked;
+    }
   found = rank != NULL ? interpolate (sorted, rank, interpolation, error) : NULL;
   result = found != NULL ? arrange (found, self, q, dim, keepdim, error) : NULL;
-  if (result == NULL)
+  if (result == NULL && !is_checked && error != NULL
+      && g_error_matches (*error, GTORCH_ERROR, GTORCH_ERROR_INDEX))
+    {
+      /* the device has told at once, so that its values can be read now */
+      g_clear_error (error);
+      if (check_values (op, q, error))
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: q contains a number that is not between 0 and 1"), op);
+    }
+  else if (result == NULL)
     gtorch_error_set_op (error, op);
   return result;
 }

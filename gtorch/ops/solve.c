@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Systems of equations, inverses and determinants. A solution is computed by a factorization that is not
+/* Systems of equations and inverses. A solution is computed by a factorization that is not
  * recorded: its gradient is another solution with the same factors. */
 
 #include "config.h"
@@ -163,112 +163,6 @@ GTorchImpl *
 gtorch_op_linalg_inv (GTorchImpl *a, GError **error)
 {
   return invert ("linalg_inv", a, TRUE, NULL, error);
-}
-
-/* --- determinants --- */
-
-/* Returns the diagonals of the factors U, and in *sign the signs of the permutations. */
-static GTorchImpl *
-factor (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **sign)
-{
-  static const gint64 last = -1;
-  GTorchImpl *lu = NULL, *pivots = NULL, *rows, *moved, *two, *one;
-
-  if (!gtorch_matrices_check_square (op, a, formula->error)
-      || !gtorch_op_lu_parts (a, TRUE, &lu, &pivots, NULL, formula->error))
-    {
-      formula->failed = TRUE;
-      return NULL;
-    }
-  gtorch_formula_keep (formula, lu);
-  gtorch_formula_keep (formula, pivots);
-  rows = GTORCH_FORMULA_OP (formula, arange_int, 1, a->shape[a->n_dims - 1] + 1, 1,
-                            GTORCH_DTYPE_INT32, gtorch_impl_device (a));
-  moved = GTORCH_FORMULA_OP (formula, ne, pivots, rows);
-  moved = GTORCH_FORMULA_OP (formula, sum, moved, &last, 1, FALSE, GTORCH_DTYPE_INT64);
-  two = gtorch_formula_keep (formula, gtorch_impl_new_int (2));
-  moved = GTORCH_FORMULA_OP (formula, remainder, moved, two);
-  moved = GTORCH_FORMULA_OP (formula, to_dtype, moved, a->dtype);
-  moved = GTORCH_FORMULA_OP (formula, mul, moved, two);
-  one = gtorch_formula_keep (formula, gtorch_impl_new_int (1));
-  *sign = GTORCH_FORMULA_OP (formula, sub, one, moved, 1);
-  return GTORCH_FORMULA_OP (formula, diagonal, lu, 0, -2, -1);
-}
-
-GTorchImpl *
-gtorch_op_linalg_det (GTorchImpl *a, GError **error)
-{
-  static const gint64 last = -1;
-  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
-  GTorchImpl *sign = NULL, *diagonal = factor (&f, "linalg_det", a, &sign);
-  GTorchImpl *product = OP (prod, diagonal, &last, 1, FALSE, GTORCH_DTYPE_NONE);
-
-  return take (&f, "linalg_det", OP (mul, product, sign));
-}
-
-static GTorchImpl *
-slogdet (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **sign)
-{
-  static const gint64 last = -1;
-  GTorchImpl *parity = NULL, *diagonal = factor (formula, op, a, &parity), *signs, *sizes;
-
-  signs = GTORCH_FORMULA_OP (formula, sgn, diagonal);
-  signs = GTORCH_FORMULA_OP (formula, prod, signs, &last, 1, FALSE, GTORCH_DTYPE_NONE);
-  *sign = GTORCH_FORMULA_OP (formula, mul, signs, parity);
-  sizes = GTORCH_FORMULA_OP (formula, abs, diagonal);
-  sizes = GTORCH_FORMULA_OP (formula, log, sizes);
-  return GTORCH_FORMULA_OP (formula, sum, sizes, &last, 1, FALSE, GTORCH_DTYPE_NONE);
-}
-
-static gboolean
-signs_and_logarithms (const gchar *op, GTorchImpl *a, GTorchImpl **sign, GTorchImpl **logabsdet,
-                      GError **error)
-{
-  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
-  GTorchImpl *its_sign = NULL, *logarithm = slogdet (&f, op, a, &its_sign);
-
-  if (f.failed)
-    {
-      gtorch_error_set_op (error, op);
-      return FALSE;
-    }
-  gtorch_matrices_give (sign, gtorch_impl_ref (its_sign));
-  gtorch_matrices_give (logabsdet, gtorch_impl_ref (logarithm));
-  return TRUE;
-}
-
-gboolean
-gtorch_op_linalg_slogdet (GTorchImpl *a, GTorchImpl **sign, GTorchImpl **logabsdet, GError **error)
-{
-  return signs_and_logarithms ("linalg_slogdet", a, sign, logabsdet, error);
-}
-
-gboolean
-gtorch_op_slogdet (GTorchImpl *self, GTorchImpl **sign, GTorchImpl **logabsdet, GError **error)
-{
-  return signs_and_logarithms ("slogdet", self, sign, logabsdet, error);
-}
-
-/* The logarithm of the sign is 0 or, of -1, NaN; of a complex one it is the angle. */
-GTorchImpl *
-gtorch_op_logdet (GTorchImpl *self, GError **error)
-{
-  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
-  GTorchImpl *sign = NULL, *logarithm = slogdet (&f, "logdet", self, &sign), *of_sign, *zero,
-             *is_negative;
-
-  if (f.failed)
-    return take (&f, "logdet", NULL);
-  if (gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX)
-    {
-      of_sign = OP (log, sign);
-      return take (&f, "logdet", OP (add, logarithm, of_sign, 1));
-    }
-  /* the sign is -1, 0 or 1; the determinant 0 has the logarithm -inf */
-  zero = gtorch_formula_number (&f, 0);
-  of_sign = gtorch_formula_number (&f, NAN);
-  is_negative = OP (lt, sign, zero);
-  return take (&f, "logdet", OP (where, is_negative, of_sign, logarithm));
 }
 
 /* --- tensors as maps --- */

@@ -20,14 +20,14 @@
 /* --- covariances --- */
 
 static gboolean
-check_weights (const gchar *name, const GTorchImpl *weights, gint64 n, gboolean of_integers,
+check_weights (const gchar *name, GTorchImpl *weights, gint64 n, gboolean of_integers,
                GError **error)
 {
-  if (weights == NULL
-      || (weights->n_dims == 1 && weights->shape[0] == n
-          && gtorch_dtype_kind (weights->dtype)
-                 == (of_integers ? GTORCH_KIND_INT : GTORCH_KIND_FLOAT)))
+  if (weights == NULL)
     return TRUE;
+  if (weights->n_dims == 1 && weights->shape[0] == n
+      && gtorch_dtype_kind (weights->dtype) == (of_integers ? GTORCH_KIND_INT : GTORCH_KIND_FLOAT))
+    return gtorch_impl_check_not_negative ("cov", name, weights, FALSE, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("cov: %s of dtype %s and shape %s must be a row of %" G_GINT64_FORMAT " %s"),
                name, gtorch_dtype_get_name (weights->dtype), gtorch_impl_shape_str (weights), n,

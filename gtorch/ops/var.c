@@ -58,7 +58,33 @@ gtorch_composite_cdist (GTorchImpl *x1, GTorchImpl *x2, gdouble p, GError **erro
   rows = gtorch_op_unsqueeze (x1, -2, error);
   others = rows != NULL ? gtorch_op_unsqueeze (x2, -3, error) : NULL;
   differences = others != NULL ? gtorch_op_sub (rows, others, 1, error) : NULL;
+  if (differences != NULL && differences->shape[differences->n_dims - 1] == 0)
+    p = 2; /* rows without elements have the distance 0 by any norm */
   return differences != NULL ? gtorch_op_norm (differences, p, &last, 1, FALSE, error) : NULL;
+}
+
+/* Norms with a negative order, and the greatest absolute value, have no value for no elements. */
+static gboolean
+check_elements (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_dim, GError **error)
+{
+  guint64 mask;
+  guint i;
+
+  if (self->numel > 0 || !(p < 0 || p == INFINITY))
+    return TRUE;
+  if (!gtorch_normalize_dims ("norm", dim, n_dim, self->n_dims, &mask, error))
+    return FALSE;
+  for (i = 0; i < self->n_dims; i++)
+    if (self->shape[i] == 0 && (mask >> i & 1) != 0)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                     _ ("norm: dim %u of shape %s has no elements, and without elements there is "
+                        "no "
+                        "norm %g"),
+                     i, gtorch_impl_shape_str (self), p);
+        return FALSE;
+      }
+  return TRUE;
 }
 
 GTorchImpl *
@@ -70,6 +96,8 @@ gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_d
   g_autoptr (GTorchImpl) powers = NULL;
   g_autoptr (GTorchImpl) sum = NULL;
 
+  if (!check_elements (self, p, dim, n_dim, error))
+    return NULL;
   if (p == 2 && !is_complex)
     return gtorch_op_norm2 (self, dim, n_dim, keepdim, error);
   if (p == 0)

@@ -634,6 +634,40 @@ test_without_pivots (void)
     }
 }
 
+/* There is a pivot for each element of the diagonal, in each matrix. */
+static void
+test_number_of_pivots (void)
+{
+  static const gint64 shape[3] = { 2, 3, 3 }, tall[3] = { 2, 4, 3 };
+  static const gint64 wrong[][2] = { { 2, 2 }, { 2, 4 }, { 1, 3 }, { 2, 0 } };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (14);
+  g_autoptr (GTorchImpl) a = random_new (GTORCH_DTYPE_FLOAT32, shape, 3, 0, TRUE, rand);
+  g_autoptr (GTorchImpl) high = random_new (GTORCH_DTYPE_FLOAT32, tall, 3, 0, FALSE, rand);
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (wrong); i++)
+    {
+      g_autofree gchar *text =
+          g_strdup_printf ("pivots of shape [%d, %d] do not fit matrices of shape [2, ",
+                           (gint) wrong[i][0], (gint) wrong[i][1]);
+      g_autoptr (GTorchImpl) pivots =
+          MUST (gtorch_op_ones (wrong[i], 2, GTORCH_DTYPE_INT32, test_device (), &error));
+      g_autoptr (GTorchImpl) single = NULL;
+      g_autofree gchar *by_solve = g_strconcat ("linalg_lu_solve: ", text, NULL);
+      g_autofree gchar *by_unpack = g_strconcat ("lu_unpack: ", text, NULL);
+
+      ASSERT_FAILS (gtorch_op_linalg_lu_solve (a, pivots, a, TRUE, FALSE, &error), by_solve);
+      ASSERT_FAILS (gtorch_op_lu_unpack (a, pivots, TRUE, TRUE, NULL, NULL, NULL, &error),
+                    by_unpack);
+      ASSERT_FAILS (gtorch_op_lu_unpack (high, pivots, TRUE, FALSE, NULL, NULL, NULL, &error),
+                    by_unpack);
+      ASSERT_FAILS (gtorch_op_lu_solve (a, a, pivots, &error), "linalg_lu_solve: pivots of shape ");
+      single = MUST (gtorch_op_select (pivots, 0, 0, &error));
+      ASSERT_FAILS (gtorch_op_linalg_lu_solve (a, single, a, TRUE, FALSE, &error),
+                    "linalg_lu_solve: pivots of shape ");
+    }
+}
+
 /* A GPU detects it asynchronously. */
 static void
 test_wrong_pivots (void)
@@ -700,6 +734,151 @@ test_cholesky_gradient (void)
       }
 }
 
+/* --- the gradient of determinants --- */
+
+/* Sets element i of the matrix to the product [u v]_i of random n x rank and rank x n matrices. */
+static void
+set_to_rank (GTorchImpl *host, gint64 matrix, gint64 n, gint64 rank, GRand *rand)
+{
+  g_autofree Number *u = g_new (Number, n * n);
+  g_autofree Number *v = g_new (Number, n * n);
+  const gboolean is_complex = gtorch_dtype_is_complex (host->dtype);
+  gint64 i, j, k;
+
+  for (i = 0; i < n * n; i++)
+    {
+      u[i] = g_rand_double_range (rand, -1, 1) + (is_complex ? I * g_rand_double (rand) : 0);
+      v[i] = g_rand_double_range (rand, -1, 1) + (is_complex ? I * g_rand_double (rand) : 0);
+    }
+  for (i = 0; i < n; i++)
+    for (j = 0; j < n; j++)
+      {
+        Number sum = 0;
+
+        for (k = 0; k < rank; k++)
+          sum += u[i * n + k] * v[k * n + j];
+        element_set (host, (matrix * n + i) * n + j, sum);
+      }
+}
+
+/* Returns the cofactor of an element: the derivative of the determinant, which is linear in it. */
+static Number
+cofactor (const Number *x, gint64 n, gint64 row, gint64 column)
+{
+  g_autofree Number *changed = g_memdup2 (x, n * n * sizeof (Number));
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    changed[row * n + i] = changed[i * n + column] = 0;
+  changed[row * n + column] = 1;
+  return determinant (changed, n);
+}
+
+/* A batch has matrices of the ranks n, n - 1, n - 2 and 0, and one with zeros on the diagonal of U, whose rank is
+ * n - 1 nevertheless. */
+static void
+test_determinant_gradient (void)
+{
+  g_autoptr (GRand) rand = g_rand_new_with_seed (15);
+  guint d;
+  gint64 n;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (n = 1; n <= 7; n++)
+      {
+        const gint64 shape[3] = { 5, n, n };
+        g_autoptr (GTorchImpl) host =
+            MUST (gtorch_op_zeros (shape, 3, dtypes[d], gtorch_device_cpu (), &error));
+        g_autoptr (GTorchTensor) x = NULL;
+        g_autoptr (GTorchTensor) det = NULL;
+        g_autoptr (GTorchTensor) upper = NULL;
+        g_autoptr (GTorchTensor) grad = NULL;
+        g_auto (Host) whole = { 0 };
+        g_autoptr (GTorchImpl) weight =
+            MUST (gtorch_op_zeros (shape, 1, dtypes[d], gtorch_device_cpu (), &error));
+        gint64 b, i, j;
+
+        set_to_rank (host, 0, n, n, rand);
+        set_to_rank (host, 1, n, n - 1, rand);
+        set_to_rank (host, 2, n, MAX (n - 2, 0), rand);
+        for (i = 0; i + 1 < n; i++)
+          element_set (host, (4 * n + i) * n + i + 1, 1.5);
+        whole = read_host (host);
+        for (b = 0; b < 5; b++)
+          element_set (weight, b, b - 2.5);
+        x = gtorch_tensor_wrap (impl_to_test_device (host));
+        upper = gtorch_tensor_wrap (impl_to_test_device (weight));
+        MUST (gtorch_tensor_set_requires_grad (x, TRUE, &error));
+        det = MUST (gtorch_linalg_det (x, &error));
+        MUST (gtorch_tensor_backward (det, upper, FALSE, FALSE, &error));
+        grad = gtorch_tensor_get_grad (x);
+        for (b = 0; b < 5; b++)
+          for (i = 0; i < n; i++)
+            for (j = 0; j < n; j++)
+              {
+                const Number expected = (b - 2.5) * conj (cofactor (whole.x + b * n * n, n, i, j));
+                const Number found = element_get (gtorch_tensor_unwrap (grad), (b * n + i) * n + j);
+
+                /* sums of n! products of n factors, the greatest of which is at most n */
+                g_assert_cmpfloat (cabs (found - expected), <=,
+                                   64 * (n + 1) * eps_of (dtypes[d]) * tgamma (n + 1)
+                                       * pow (M_SQRT2, n));
+              }
+      }
+}
+
+/* The gradient of the gradient, for matrices with an inverse beside a singular one. */
+static void
+test_determinant_second_gradient (void)
+{
+  static const gint64 shape[3] = { 2, 3, 3 };
+  g_autoptr (GRand) rand = g_rand_new_with_seed (16);
+  g_autoptr (GTorchImpl) host = random_new (GTORCH_DTYPE_FLOAT64, shape, 3, 0, FALSE, rand);
+  g_autoptr (GTorchImpl) own = impl_to_host (host);
+  g_autoptr (GTorchTensor) x = NULL;
+  g_autoptr (GTorchTensor) det = NULL;
+  g_autoptr (GTorchTensor) first = NULL;
+  g_autoptr (GTorchTensor) second = NULL;
+  g_autoptr (GTorchTensor) sum = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
+  g_auto (Host) whole = { 0 };
+  gint64 i, j, r, c;
+
+  for (i = 0; i < 9; i++)
+    element_set (own, 9 + i, 0);
+  whole = read_host (own);
+  x = gtorch_tensor_wrap (impl_to_test_device (own));
+  MUST (gtorch_tensor_set_requires_grad (x, TRUE, &error));
+  det = MUST (gtorch_linalg_det (x, &error));
+  sum = MUST (gtorch_tensor_sum (det, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error));
+  MUST (gtorch_tensor_backward (sum, NULL, TRUE, TRUE, &error));
+  first = gtorch_tensor_get_grad (x);
+  g_clear_object (&sum);
+  sum = MUST (gtorch_tensor_sum (first, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error));
+  MUST (gtorch_tensor_set_grad (x, NULL, &error));
+  MUST (gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error));
+  second = gtorch_tensor_get_grad (x);
+  for (i = 0; i < 3; i++)
+    for (j = 0; j < 3; j++)
+      {
+        Number up = 0, down = 0;
+        gdouble h = 1e-5;
+
+        for (r = 0; r < 3; r++)
+          for (c = 0; c < 3; c++)
+            {
+              whole.x[i * 3 + j] += h;
+              up += cofactor (whole.x, 3, r, c);
+              whole.x[i * 3 + j] -= 2 * h;
+              down += cofactor (whole.x, 3, r, c);
+              whole.x[i * 3 + j] += h;
+            }
+        g_assert_cmpfloat (cabs (element_get (gtorch_tensor_unwrap (second), i * 3 + j)
+                                 - (up - down) / (2 * h)),
+                           <=, 1e-8);
+      }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -718,5 +897,8 @@ main (int argc, char **argv)
   g_test_add_func ("/linalg/errors", test_errors);
   g_test_add_func ("/linalg/without-pivots", test_without_pivots);
   g_test_add_func ("/linalg/wrong-pivots", test_wrong_pivots);
+  g_test_add_func ("/linalg/number-of-pivots", test_number_of_pivots);
+  g_test_add_func ("/linalg/determinant-gradient", test_determinant_gradient);
+  g_test_add_func ("/linalg/determinant-second-gradient", test_determinant_second_gradient);
   return g_test_run ();
 }

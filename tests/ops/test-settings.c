@@ -641,6 +641,190 @@ ranges_are_told_whole (void)
     }
 }
 
+static void
+assert_refused (GTorchTensor *result, GError **error, const gchar *message)
+{
+  g_assert_null (result);
+  g_assert_error (*error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr ((*error)->message, ==, message);
+  g_clear_error (error);
+}
+
+static GTorchTensor *
+numbers (const gdouble *elements, gsize n, guint dtype)
+{
+  const gint64 shape = n;
+
+  return gtorch_tensor_new_from_doubles (elements, n, &shape, 1, dtype, test_device (), NULL);
+}
+
+/* The host reads these values, wherever they are. */
+static void
+negative_weights_and_variances_are_refused (void)
+{
+  static const gdouble good[] = { 0, 2, 1 }, bad[] = { 1, -1, 2 }, lost[] = { 1, NAN, 2 };
+  g_autoptr (GTorchTensor) x = numbers (good, 3, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) negative = numbers (bad, 3, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) nan = numbers (lost, 3, GTORCH_DTYPE_FLOAT32);
+  g_autoptr (GTorchTensor) counts = numbers (good, 3, GTORCH_DTYPE_INT64);
+  g_autoptr (GTorchTensor) no_counts = numbers (bad, 3, GTORCH_DTYPE_INT64);
+  g_autoptr (GTorchTensor) right = NULL;
+  g_autoptr (GTorchTensor) loss = NULL;
+  g_autoptr (GTorchTensor) unknown = NULL;
+  g_autoptr (GError) error = NULL;
+
+  right = gtorch_tensor_cov (x, 1, counts, x, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (right);
+  assert_refused (gtorch_tensor_cov (x, 1, no_counts, NULL, &error), &error,
+                  "cov: fweights of shape [3]: none may be negative or NaN");
+  assert_refused (gtorch_tensor_cov (x, 1, counts, negative, &error), &error,
+                  "cov: aweights of shape [3]: none may be negative or NaN");
+  assert_refused (gtorch_tensor_cov (x, 1, NULL, nan, &error), &error,
+                  "cov: aweights of shape [3]: none may be negative or NaN");
+  loss = gtorch_gaussian_nll_loss (x, x, x, FALSE, 1e-6, GTORCH_REDUCTION_MEAN, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (loss);
+  assert_refused (gtorch_gaussian_nll_loss (x, x, negative, FALSE, 1e-6, GTORCH_REDUCTION_MEAN,
+                                            &error),
+                  &error, "gaussian_nll_loss: variances of shape [3]: none may be negative");
+  unknown = gtorch_gaussian_nll_loss (x, x, nan, FALSE, 1e-6, GTORCH_REDUCTION_SUM, &error);
+  g_assert_no_error (error);
+  g_assert_true (isnan (gtorch_tensor_item_double (unknown, NULL)));
+}
+
+/* A norm that compares, or has a negative order, is undefined without elements; others are 0. */
+static void
+norms_of_nothing_are_refused (void)
+{
+  static const gdouble undefined[] = { INFINITY, -INFINITY, -1, -2.5 },
+                       zero[] = { 0, 0.5, 1, 2, 3 };
+  g_autoptr (GTorchTensor) x =
+      gtorch_zeros (GTORCH_SHAPE (0, 3), GTORCH_DTYPE_FLOAT32, test_device (), NULL);
+  g_autoptr (GTorchTensor) distances = NULL;
+  g_autoptr (GTorchTensor) points =
+      gtorch_zeros (GTORCH_SHAPE (2, 0), GTORCH_DTYPE_FLOAT32, test_device (), NULL);
+  const gint64 first = 0, last = 1;
+
+  for (guint i = 0; i < G_N_ELEMENTS (undefined); i++)
+    {
+      g_autoptr (GTorchTensor) rows = NULL;
+      g_autoptr (GError) error = NULL;
+
+      g_assert_null (gtorch_tensor_norm (x, undefined[i], NULL, 0, FALSE, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+      g_assert_nonnull (strstr (error->message, "norm: dim 0 of shape [0, 3] has no elements"));
+      g_clear_error (&error);
+      g_assert_null (
+          gtorch_linalg_vector_norm (x, undefined[i], &first, 1, FALSE, GTORCH_DTYPE_NONE, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+      g_assert_true (g_str_has_prefix (error->message, "linalg_vector_norm: dim 0"));
+      g_clear_error (&error);
+      rows =
+          gtorch_linalg_vector_norm (x, undefined[i], &last, 1, FALSE, GTORCH_DTYPE_NONE, &error);
+      g_assert_no_error (error);
+      g_assert_cmpint (gtorch_tensor_get_numel (rows), ==, 0);
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (zero); i++)
+    {
+      g_autoptr (GTorchTensor) norm = gtorch_tensor_norm (x, zero[i], NULL, 0, FALSE, NULL);
+
+      g_assert_cmpfloat (gtorch_tensor_item_double (norm, NULL), ==, 0);
+    }
+  distances = gtorch_cdist (points, points, INFINITY, NULL);
+  for (gsize i = 0; i < 4; i++)
+    g_assert_cmpfloat (test_element (distances, i), ==, 0);
+}
+
+/* Where the host does not read them, the device reports them, with the value. */
+static void
+quantiles_out_of_range_are_named (void)
+{
+  static const gdouble wrong[] = { 1.25, 1.0625, -0.5, -2, NAN };
+  static const gdouble elements[] = { 3, 1, 2, 5, 4 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (wrong); i++)
+    for (guint k = 0; k < 8; k++)
+      {
+        const gdouble numbers_of[] = { 0.5, wrong[i] };
+        const GTorchInterpolation how =
+            k & 1 ? GTORCH_INTERPOLATION_LOWER : GTORCH_INTERPOLATION_LINEAR;
+        g_autoptr (GTorchTensor) x = numbers (elements, k & 2 ? 1 : 5, GTORCH_DTYPE_FLOAT32);
+        g_autoptr (GTorchTensor) q = numbers (numbers_of, 2, GTORCH_DTYPE_FLOAT32);
+        g_autoptr (GTorchTensor) found = NULL;
+        g_autoptr (GError) error = NULL;
+        g_autofree gchar *text =
+            g_strdup_printf ("%squantile: q contains %g: each number must be between 0 and 1",
+                             k & 4 ? "nan" : "", wrong[i]);
+
+        found = k & 4 ? gtorch_tensor_nanquantile (x, q, GTORCH_NONE, FALSE, how, &error)
+                      : gtorch_tensor_quantile (x, q, GTORCH_NONE, FALSE, how, &error);
+        if (found != NULL)
+          g_assert_false (gtorch_device_synchronize (test_device (), NULL, &error));
+        g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+        if (!isnan (wrong[i]) && !g_str_has_prefix (error->message, text))
+          g_error ("the message is “%s”, expected “%s”", error->message, text);
+      }
+}
+
+/* Every row with a generator refuses one that was created for another device. */
+static void
+generators_of_other_devices_are_refused (void)
+{
+  g_autoptr (GTorchGenerator) generator = NULL;
+  guint n = 0;
+
+  if (test_device () == gtorch_device_cpu ())
+    {
+      g_test_skip ("there is no other device");
+      return;
+    }
+  generator = gtorch_generator_new_for_device (gtorch_device_cpu ());
+  g_assert_true (gtorch_generator_get_device (generator) == gtorch_device_cpu ());
+  for (guint i = 0; i < gtorch_n_op_samples; i++)
+    {
+      GTorchSample sample = gtorch_op_samples[i];
+      const GTorchOpClass *op = &gtorch_ops[sample.op];
+      GTorchAttr attrs[MAX_ATTRS];
+      g_auto (Inputs) inputs = { .n = 0 };
+      g_autoptr (GPtrArray) results = NULL;
+      g_autoptr (GError) error = NULL;
+      gboolean has_generator = FALSE;
+      guint attr = 0;
+
+      for (guint k = 0; k < op->n_args; k++)
+        {
+          if (op->args[k].kind <= GTORCH_ARG_TENSORS)
+            continue;
+          attrs[attr] = sample.attrs[attr];
+          if (op->args[k].kind == GTORCH_ARG_GENERATOR)
+            {
+              attrs[attr].p = generator;
+              has_generator = TRUE;
+            }
+          else if (op->args[k].kind == GTORCH_ARG_DEVICE)
+            attrs[attr].p = test_device ();
+          else if (g_str_equal (op->args[k].name, "training"))
+            attrs[attr].i = TRUE;
+          attr++;
+        }
+      if (!has_generator)
+        continue;
+      sample.attrs = attrs;
+      inputs_make (&inputs, &sample, GTORCH_DTYPE_FLOAT32, LAYOUT_CONTIGUOUS);
+      inputs_move (&inputs);
+      results = invoke (&sample, &inputs, &error);
+      g_test_message ("%s: %s", op->name, error != NULL ? error->message : "no error");
+      if (error != NULL && error->code == GTORCH_ERROR_NOT_SUPPORTED)
+        continue;
+      g_assert_null (results);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
+      g_assert_nonnull (strstr (error->message, "the generator is one of cpu"));
+      n++;
+    }
+  g_assert_cmpuint (n, >, 10);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -675,5 +859,9 @@ main (int argc, char *argv[])
   ADD (a_range_of_one_point_is_given);
   ADD (two_dimensions_must_be_named);
   ADD (ranges_are_told_whole);
+  ADD (negative_weights_and_variances_are_refused);
+  ADD (norms_of_nothing_are_refused);
+  ADD (quantiles_out_of_range_are_named);
+  ADD (generators_of_other_devices_are_refused);
   return g_test_run ();
 }

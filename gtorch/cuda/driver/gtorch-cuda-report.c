@@ -7,9 +7,12 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <math.h>
 
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "cuda/driver/gtorch-cuda-private.h"
+#include "gtorch-ops-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 GTorchDevice *
 gtorch_cuda_lane_device (GTorchCudaLane *lane)
@@ -66,6 +69,14 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
                  _ ("%s: element %" G_GINT64_FORMAT
                     " is not a probability from 0 to 1, found on %s"),
                  name, found.value, gtorch_device_name ((GTorchDevice *) device));
+  else if ((found.op & 0xffff) == GTORCH_OP_QUANTILE
+           || (found.op & 0xffff) == GTORCH_OP_NANQUANTILE)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: q contains %g: each number must be between 0 and 1, found on %s"), name,
+                 found.value >= (gint64) GTORCH_QUANTILE_NAN
+                     ? NAN
+                     : (gdouble) found.value / GTORCH_QUANTILE_SCALE,
+                 gtorch_device_name ((GTorchDevice *) device));
   else if (found.op >> 16 != 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
                  _ ("%s: index %" G_GINT64_FORMAT
