@@ -28,7 +28,7 @@ def literal(arg):
     return f'_{arg.none}' if arg.none else repr(arg.number).replace('inf', '_inf')
 
 
-def value(arg, bare=False):
+def value(arg, function, bare=False):
     """Returns the expression that is passed to the introspected function."""
     name = arg.name
     if arg.is_optional and arg.kind == 'int[]':
@@ -48,15 +48,15 @@ def value(arg, bare=False):
         'DType': f'_dtype({name})',
         'Device?': f'_device({name})',
         'Generator?': name,
-        'enum': enum(arg),
+        'enum': enum(arg, function),
     }[arg.kind]
 
 
-def enum(arg):
+def enum(arg, function):
     given = arg.name
     if arg.enum == 'FFTNorm':  # PyTorch has None for the default of this one
         given = f'{arg.default!r} if {given} is None else {given}'
-    return f'_enum(GTorch.{arg.enum}, {given})'
+    return f"_enum(GTorch.{arg.enum}, {given}, '{function}(): {arg.name}')"
 
 
 def doc(text):
@@ -89,7 +89,7 @@ class Wrapper:
             return arg.name
         if form and arg in row.numbers:
             return f'whole[{row.numbers.index(arg)}]'
-        return value(arg, bare=arg.name == row.scalar)
+        return value(arg, self.name, bare=arg.name == row.scalar)
 
     def call(self, form):
         row = self.row

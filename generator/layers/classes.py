@@ -5,9 +5,8 @@
 import re
 
 from generator import c
-from generator.layers import fill
-from generator.rows import RowError
-from generator.signatures import NONE, RANGE, parse_range
+from generator.layers import checks, fill
+from generator.signatures import NONE
 from generator.text import sentence, starred, wrap
 
 C_TYPES = {
@@ -114,36 +113,6 @@ def comment(text, indent=''):
 
 
 # -- construction ------------------------------------------------------------------------------------
-def check_lines(layer):
-    """Returns the conditions, in the order of the arguments: sizes and limits first, then those
-    of several arguments."""
-    first, second = [], []
-    for prop in layer.props:
-        rules = layer.check.get(prop.name, [])
-        place = f'self->{prop.field}'
-        if prop.kind == 'size':
-            least = next((rule[3:] for rule in rules if rule.startswith('>= ')), 'G_MININT64')
-            first.append(f'gtorch_layer_check_size (module, "{prop.name}", {place}, {prop.length}, {least})')
-            continue
-        for rule in rules:
-            word, _, rest = rule.partition(' ')
-            lead = f'(module, "{prop.name}", {place}'
-            if word == '>=':
-                first.append(f'gtorch_layer_check_least {lead}, {rest})')
-            elif word == '%':
-                second.append(f'gtorch_layer_check_multiple {lead}, "{rest}", self->{rest})')
-            elif rule == '!= 0':
-                first.append(f'gtorch_layer_check_nonzero {lead})')
-            elif word == 'index':
-                second.append(f'gtorch_layer_check_index (module, "{prop.name}", &{place}, self->{rest})')
-            elif RANGE.fullmatch(rule):
-                check = f'gtorch_layer_check_range {lead}, {", ".join(parse_range(rule))})'
-                first.append(f'(gtorch_is_none_double ({place}) || {check})' if prop.is_optional else check)
-            else:
-                raise RowError(f'{layer.file}:{layer.name}.check.{prop.name}: no such rule: {rule}')
-    return first + second
-
-
 def shape_of(layer, text, name):
     """Returns (lines that declare the shape, the shape, its length)."""
     if not text:
@@ -164,7 +133,7 @@ def shape_of(layer, text, name):
 
 
 def constructed(layer):
-    checks = check_lines(layer)
+    rules, later = checks.lines(layer)
     prepare, declared, made, end = '', '', '', ''
     for prop in layer.props:
         if prop.kind == 'size' and prop.default is not None:
@@ -195,13 +164,19 @@ def constructed(layer):
         if 'built' in layer.data:
             body += f'      {called(layer, layer.data["built"], "module")};\n'
         end = '  gtorch_layer_move (module, self->device, self->dtype);\n  g_clear_object (&self->device);\n'
-    if not checks and not prepare and not body:
+    if not rules and not prepare and not body:
         return ''
     if not body:
         body = '      return;\n'
-    return fill(
+    check = ''
+    if later:
+        check = fill('layer.c.in', 'check', snake=layer.snake, Name=layer.name, SNAKE=layer.snake.upper(),
+                     checks='\n         && '.join(later))
+    failure = '  GError *failure = NULL, **error = &failure;\n' if rules else ''
+    failed = '  else\n    gtorch_module_set_error (module, failure);\n' if rules else ''
+    return check + fill(
         'layer.c.in', 'constructed', snake=layer.snake, Name=layer.name, SNAKE=layer.snake.upper(), prepare=prepare,
-        checks='\n      && '.join(checks) or 'TRUE', body=body, end=end,
+        checks='\n      && '.join(rules) or 'TRUE', body=body, end=end, failure=failure, failed=failed,
     )
 
 
@@ -335,6 +310,7 @@ def constructor(layer):
 
 # -- everything --------------------------------------------------------------------------------------
 def class_init(layer, fields, has_constructed, has_finalize):
+    has_check = bool(checks.lines(layer)[1])
     vfunc = 'LOSS' if layer.base == 'Loss' else 'MODULE'
     name = 'compute' if layer.base == 'Loss' else 'forward'
     lines = ''
@@ -343,6 +319,8 @@ def class_init(layer, fields, has_constructed, has_finalize):
     if has_finalize:
         lines += f'  G_OBJECT_CLASS (klass)->finalize = gtorch_{layer.snake}_finalize;\n'
     lines += f'  GTORCH_{vfunc}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
+    if has_check:
+        lines += f'  GTORCH_MODULE_CLASS (klass)->check = gtorch_{layer.snake}_check;\n'
     if layer.texts:
         lines += f'  GTORCH_MODULE_CLASS (klass)->extra_repr = gtorch_{layer.snake}_extra_repr;\n'
     docs = [(c.dashed(field.name), field.doc) for field in fields]

@@ -66,7 +66,7 @@ def bound(value):
 def number_row(step, number):
     place = '-1' if number.name in GROUP_ARGS else f'G_STRUCT_OFFSET ({step.root.type_name}, {number.name})'
     return (f'  {{ {c.string(number.name)}, GTORCH_FIELD_{number.kind}, {place}, '
-            f'{bound(number.least)}, {bound(number.most)}, {bound(number.below)} }},')
+            f'{bound(number.least)}, {bound(number.most)}, {bound(number.below)}, {c.boolean(number.is_open)} }},')
 
 
 def comment(*paragraphs):

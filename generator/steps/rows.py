@@ -34,7 +34,8 @@ class Number:
             self.kind = 'INT64'
         self.is_bool = self.kind == 'BOOL'
         self.is_required = default is None
-        self.least = float(data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf))
+        self.is_open = 'above' in data  # the lower bound itself is refused
+        self.least = float(data.get('above', data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf)))
         self.most = float(data.get('most', math.inf))
         self.below = float(data.get('below', math.inf))
 
@@ -75,7 +76,21 @@ class Arg:
             if not text.endswith('.'):
                 row.fail(f'args.{name}.doc', 'must be a sentence')
         labels = names if len(names) > 1 else [name]
-        self.numbers = [Number(*one[:2], data, *one[2:]) for one in zip(names, defaults, docs, labels)]
+        bounds = [self.bounds(row, data, i, len(names)) for i in range(len(names))]
+        self.numbers = [Number(*one) for one in zip(names, defaults, bounds, docs, labels)]
+
+    def bounds(self, row, data, i, n):
+        """Returns what is said of number i of n: each bound may be a list, with one for each number."""
+        found = {'type': data.get('type')}
+        for key in ('least', 'above', 'most', 'below'):
+            value = data.get(key)
+            if isinstance(value, list) and len(value) != n:
+                row.fail(f'args.{self.name}.{key}', f'must be one number or {n}')
+            if value is not None:
+                found[key] = value[i] if isinstance(value, list) else value
+        if 'least' in found and 'above' in found:
+            row.fail(f'args.{self.name}', 'has two lower bounds, least and above')
+        return found
 
 
 class Row(rows.Row):

@@ -16,7 +16,8 @@ def params(row):
 
 def number_row(row, number):
     return (f'  {{ {c.string(number.label)}, {c.string(number.property_name)}, GTORCH_FIELD_{number.kind},'
-            f' G_STRUCT_OFFSET ({row.type_name}, {number.name}), {bound(number.least)}, {bound(number.most)} }},')
+            f' G_STRUCT_OFFSET ({row.type_name}, {number.name}), {bound(number.least)}, {bound(number.most)},'
+            f' {c.boolean(number.is_open)} }},')
 
 
 def emit_new_doc(row):

@@ -30,14 +30,16 @@ def is_any(value):
 
 TEXT = ('a text', is_text)
 NUMBER = ('a number', is_real)
+BOUND = ('a number, or a list of numbers', lambda v: is_real(v) or v != [] and is_list_of(is_real)(v))
 TEXTS = ('a list of texts', is_list_of(is_text))
 ARG = {
     'default': ('a number, true or false, or a list of numbers',
                 lambda v: is_number(v) or v != [] and is_list_of(is_real)(v)),
     'names': ('a list of names', lambda v: v != [] and is_list_of(lambda one: is_text(one) and one.isidentifier())(v)),
-    'least': NUMBER,
-    'most': NUMBER,
-    'below': NUMBER,
+    'least': BOUND,
+    'above': BOUND,
+    'most': BOUND,
+    'below': BOUND,
     'doc': ('a text, or a list of texts', lambda v: is_text(v) or v != [] and is_list_of(is_text)(v)),
     'type': ('“int”', lambda v: v == 'int'),
 }

@@ -15,4 +15,7 @@ const gchar *gtorch_shape_str (const gint64 *shape, gsize n_dims);
 /* The beginning of a text that the program gave, in valid UTF-8. */
 const gchar *gtorch_name_str (const gchar *name);
 
+/* INVALID, beginning with `who`, unless the name is UTF-8, which bindings and files need. */
+gboolean gtorch_name_check (const gchar *who, const gchar *name, GError **error);
+
 G_END_DECLS

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Texts for messages. */
+/* Texts for messages, and names that the program gives. */
 
 #include "config.h"
 
 #include "base/gtorch-text-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
+
+#include "base/gtorch-error.h"
 
 #define TEXT  256
 #define SHOWN 60 /* bytes of a name */
@@ -48,6 +51,16 @@ gtorch_name_str (const gchar *name)
   if (name[length] != '\0')
     g_stpcpy (end, "…");
   return buffer;
+}
+
+gboolean
+gtorch_name_check (const gchar *who, const gchar *name, GError **error)
+{
+  if (g_utf8_validate (name, -1, NULL))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the name “%s” is not UTF-8"), who,
+               gtorch_name_str (name));
+  return FALSE;
 }
 
 const gchar *

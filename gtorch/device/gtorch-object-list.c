@@ -58,12 +58,42 @@ gtorch_object_list_init_model (GListModelInterface *iface)
   iface->get_item = gtorch_object_list_get_item;
 }
 
+/* Items may have lists themselves, such as the modules of a deep tree. From the level DEEP on, items wait
+ * until the list at that level drops them, one after the other: the stack would not suffice for all levels. */
+#define DEEP 50
+
+static __thread guint level; /* how many lists are being dropped, each by an item of another */
+static __thread GPtrArray
+    *waiting; /* arrays of items, while the list at the level DEEP drops its own */
+
+static void
+drop_items (GPtrArray *items)
+{
+  if (level < DEEP)
+    {
+      level++;
+      g_ptr_array_unref (items);
+      level--;
+    }
+  else if (waiting != NULL)
+    g_ptr_array_add (waiting, items);
+  else
+    {
+      g_autoptr (GPtrArray) all = waiting = g_ptr_array_new ();
+
+      g_ptr_array_add (all, items);
+      while (all->len > 0)
+        g_ptr_array_unref (g_ptr_array_steal_index (all, all->len - 1));
+      waiting = NULL;
+    }
+}
+
 static void
 gtorch_object_list_finalize (GObject *object)
 {
   GTorchObjectList *self = GTORCH_OBJECT_LIST (object);
 
-  g_ptr_array_unref (self->items);
+  drop_items (self->items);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (gtorch_object_list_parent_class)->finalize (object);
 }

@@ -19,14 +19,12 @@ find_input (GTorchCUDAGraph *self, const gchar *name, GError **error)
 {
   GTorchTensor *placeholder = g_hash_table_lookup (gtorch_cuda_graph_get_table (self), name);
   g_auto (GStrv) names = NULL;
-  g_autofree gchar *joined = NULL;
   g_autofree gchar *list = NULL;
 
   if (placeholder != NULL)
     return placeholder;
   names = gtorch_cuda_graph_get_input_names (self);
-  joined = g_strjoinv (", ", names);
-  list = g_utf8_make_valid (joined, -1);
+  list = g_strjoinv (", ", names);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                _ ("graph: it has no input “%s”; its inputs are [%s]"), gtorch_name_str (name),
                list);
@@ -79,8 +77,8 @@ check_like (const gchar *name, GTorchImpl *placeholder, GTorchImpl *value, gbool
  *
  * Names a tensor that the graph reads, for [method@CUDAGraph.set_input]. The graph keeps a reference to it.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if another one has the name, or with
- *   %GTORCH_ERROR_RELEASED
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if another one has the name or it is not
+ *   UTF-8, or with %GTORCH_ERROR_RELEASED
  *
  * Since: 0.1
  */
@@ -102,6 +100,8 @@ gtorch_cuda_graph_add_input (GTorchCUDAGraph *self, const gchar *name, GTorchTen
                    gtorch_name_str (name));
       return FALSE;
     }
+  if (!gtorch_name_check ("graph", name, error))
+    return FALSE;
   table = gtorch_cuda_graph_get_table (self);
   if (g_hash_table_contains (table, name))
     {

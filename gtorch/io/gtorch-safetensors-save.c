@@ -48,7 +48,9 @@ add_tensor (Save *save, const gchar *name, GTorchTensor *tensor, guint64 *n_byte
   GTorchSafetensorsEntry entry = { .name = NULL };
   GTorchImpl *impl;
 
-  if (name == NULL || !g_utf8_validate (name, -1, NULL) || strcmp (name, "__metadata__") == 0)
+  if (name != NULL && !gtorch_name_check ("safetensors", name, error))
+    return FALSE;
+  if (name == NULL || strcmp (name, "__metadata__") == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("safetensors: a tensor cannot be called “%s”"),

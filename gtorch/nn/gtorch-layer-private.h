@@ -73,20 +73,26 @@ gboolean gtorch_layer_set_buffer_value (gpointer object, const GTorchField *fiel
 void gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue *value);
 void gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value);
 
-/* For constructed (). Checks keep their error in the module, and give FALSE. */
+/* For constructed () and check (). */
 gboolean gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value,
-                                   gint64 least);
+                                   gint64 least, GError **error);
+gboolean gtorch_layer_check_between (GTorchModule *self, const gchar *name, gint64 value,
+                                     gint64 low, gint64 high, GError **error);
+gboolean gtorch_layer_check_greater (GTorchModule *self, const gchar *name, gdouble value,
+                                     const gchar *other_name, gdouble other, GError **error);
 /* Checks each number of the size; a size of length > 0 has one number or `length`, another 1 to
  * GTORCH_MAX_DIMS. */
 gboolean gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size,
-                                  guint length, gint64 least);
+                                  guint length, gint64 least, GError **error);
 gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
-                                      const gchar *other_name, gint64 other);
+                                      const gchar *other_name, gint64 other, GError **error);
 gboolean gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value,
-                                   gdouble low, gdouble high, gboolean is_open);
-gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value);
+                                   gdouble low, gdouble high, gboolean is_open, GError **error);
+gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value,
+                                     GError **error);
 /* A negative index counts from the end, and is normalised; GTORCH_NONE is kept. */
-gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n);
+gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n,
+                                   GError **error);
 
 gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
 

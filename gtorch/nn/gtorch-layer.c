@@ -78,8 +78,8 @@ gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue 
 
 /* --- construction --- */
 
-static gboolean G_GNUC_PRINTF (3, 4)
-    refuse (GTorchModule *self, gint code, const gchar *format, ...)
+static gboolean G_GNUC_PRINTF (4, 5)
+    refuse (GTorchModule *self, gint code, GError **error, const gchar *format, ...)
 {
   g_autofree gchar *text = NULL;
   va_list args;
@@ -87,80 +87,100 @@ static gboolean G_GNUC_PRINTF (3, 4)
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
-  gtorch_module_set_error (self, g_error_new (GTORCH_ERROR, code, "%s: %s",
-                                              gtorch_module_type_name (self), text));
+  g_set_error (error, GTORCH_ERROR, code, "%s: %s", gtorch_module_type_name (self), text);
   return FALSE;
 }
 
 gboolean
-gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value, gint64 least)
+gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value, gint64 least,
+                          GError **error)
 {
   if (value >= least)
     return TRUE;
-  return refuse (self, GTORCH_ERROR_INVALID,
+  return refuse (self, GTORCH_ERROR_INVALID, error,
                  _ ("%s must be at least %" G_GINT64_FORMAT ", it is %" G_GINT64_FORMAT), name,
                  least, value);
 }
 
 gboolean
+gtorch_layer_check_between (GTorchModule *self, const gchar *name, gint64 value, gint64 low,
+                            gint64 high, GError **error)
+{
+  if (value >= low && value <= high)
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID, error,
+                 _ ("%s must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+                    ", it is %" G_GINT64_FORMAT),
+                 name, low, high, value);
+}
+
+gboolean
+gtorch_layer_check_greater (GTorchModule *self, const gchar *name, gdouble value,
+                            const gchar *other_name, gdouble other, GError **error)
+{
+  if (value > other)
+    return TRUE;
+  return refuse (self, GTORCH_ERROR_INVALID, error,
+                 _ ("%s must be greater than %s, %g is not greater than %g"), name, other_name,
+                 value, other);
+}
+
+gboolean
 gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size, guint length,
-                         gint64 least)
+                         gint64 least, GError **error)
 {
   const gint64 *values;
   gsize n;
 
   if (size == NULL)
-    return refuse (self, GTORCH_ERROR_INVALID, _ ("%s must be given"), name);
+    return refuse (self, GTORCH_ERROR_INVALID, error, _ ("%s must be given"), name);
   values = gtorch_size_get_values (size, &n);
   if (length > 0 && n != 1 && n != length)
-    return refuse (self, GTORCH_ERROR_INVALID,
+    return refuse (self, GTORCH_ERROR_INVALID, error,
                    _ ("%s must have 1 or %u numbers, it has %" G_GSIZE_FORMAT), name, length, n);
   if (n == 0 || n > GTORCH_MAX_DIMS)
-    return refuse (self, GTORCH_ERROR_INVALID,
+    return refuse (self, GTORCH_ERROR_INVALID, error,
                    _ ("%s must have 1 to %d dimensions, it has %" G_GSIZE_FORMAT), name,
                    GTORCH_MAX_DIMS, n);
   for (gsize i = 0; i < n; i++)
-    if (!gtorch_layer_check_least (self, name, values[i], least))
+    if (!gtorch_layer_check_least (self, name, values[i], least, error))
       return FALSE;
   return TRUE;
 }
 
 gboolean
 gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
-                             const gchar *other_name, gint64 other)
+                             const gchar *other_name, gint64 other, GError **error)
 {
   if (value % other == 0)
     return TRUE;
-  return refuse (self, GTORCH_ERROR_INVALID,
+  return refuse (self, GTORCH_ERROR_INVALID, error,
                  _ ("%s must be divisible by %s, %" G_GINT64_FORMAT " is not by %" G_GINT64_FORMAT),
                  name, other_name, value, other);
 }
 
 gboolean
 gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value, gdouble low,
-                          gdouble high, gboolean is_open)
+                          gdouble high, gboolean is_open, GError **error)
 {
-  GError *error = NULL;
-
-  if (gtorch_check_range (gtorch_module_type_name (self), name, value, low, high, is_open, &error))
-    return TRUE;
-  gtorch_module_set_error (self, error);
-  return FALSE;
+  return gtorch_check_range (gtorch_module_type_name (self), name, value, low, high, is_open,
+                             error);
 }
 
 gboolean
-gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value)
+gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value, GError **error)
 {
-  return value != 0 || refuse (self, GTORCH_ERROR_INVALID, _ ("%s must not be 0"), name);
+  return value != 0 || refuse (self, GTORCH_ERROR_INVALID, error, _ ("%s must not be 0"), name);
 }
 
 gboolean
-gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n)
+gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n,
+                          GError **error)
 {
   if (*value == GTORCH_NONE)
     return TRUE;
   if (*value < -n || *value >= n)
-    return refuse (self, GTORCH_ERROR_INDEX,
+    return refuse (self, GTORCH_ERROR_INDEX, error,
                    _ ("%s %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT " rows"),
                    name, *value, n);
   if (*value < 0)

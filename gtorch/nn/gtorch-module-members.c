@@ -96,6 +96,8 @@ gtorch_module_end_change (GTorchModule *self)
 static gboolean
 check_name (GTorchModule *self, const gchar *name, GError **error)
 {
+  if (!gtorch_name_check (gtorch_module_type_name (self), name, error))
+    return FALSE;
   if (name[0] != '\0' && strchr (name, '.') == NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -369,48 +371,6 @@ gtorch_module_dup_children (GTorchModule *self, gchar ***names)
   return copy;
 }
 
-/* Keeps each module in `seen`: another could have its address later. Without a path, func gets none. */
-static void
-visit (GTorchModule *self, GString *path, GHashTable *seen, GTorchModuleVisit func,
-       gpointer user_data)
-{
-  g_autoptr (GPtrArray) children = NULL;
-  g_auto (GStrv) names = NULL;
-  gsize length = path != NULL ? path->len : 0;
-  guint i;
-
-  if (g_hash_table_contains (seen, self))
-    return;
-  g_hash_table_add (seen, g_object_ref (self));
-  func (self, path != NULL ? path->str : NULL, user_data);
-  children = gtorch_module_dup_children (self, path != NULL ? &names : NULL);
-  for (i = 0; i < children->len; i++)
-    {
-      if (path != NULL)
-        g_string_append_printf (path, "%s%s", length > 0 ? "." : "", names[i]);
-      visit (children->pdata[i], path, seen, func, user_data);
-      if (path != NULL)
-        g_string_truncate (path, length);
-    }
-}
-
-void
-gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
-                     gpointer user_data)
-{
-  g_autoptr (GHashTable) seen = NULL;
-  g_autoptr (GString) path = NULL;
-
-  if (!recurse)
-    {
-      func (self, "", user_data);
-      return;
-    }
-  seen = g_hash_table_new_full (NULL, NULL, g_object_unref, NULL);
-  path = g_string_new (NULL);
-  visit (self, path, seen, func, user_data);
-}
-
 /* --- children --- */
 
 typedef struct
@@ -430,7 +390,7 @@ look_for (GTorchModule *module, const gchar *path, gpointer user_data)
   if (search->searched == module)
     search->searched = NULL;
   else if (wrapped != NULL)
-    visit (wrapped, NULL, search->seen, look_for, search);
+    gtorch_module_visit_unseen (wrapped, FALSE, search->seen, look_for, search);
 }
 
 /* With the lock of growth. Keeps the modules that it finds in `seen`. */
@@ -439,7 +399,7 @@ check_child (GTorchModule *self, GTorchModule *child, GHashTable *seen, GError *
 {
   Search search = { self, seen };
 
-  visit (child, NULL, seen, look_for, &search);
+  gtorch_module_visit_unseen (child, FALSE, seen, look_for, &search);
   if (search.searched != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

@@ -65,7 +65,7 @@ GTorchTensor *gtorch_module_add_parameter (GTorchModule *self, const gchar *name
 /* Takes ownership of impl. A count is never negative. */
 void gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl,
                                gboolean is_count);
-/* Returns FALSE with the error of the construction. */
+/* Returns FALSE with the error of the construction, or that of a property that was set later. */
 gboolean gtorch_module_is_usable (GTorchModule *self, GError **error);
 /* Checks the result of a virtual function: one in another language may fail without setting an error. */
 GTorchTensor *gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local,
@@ -99,10 +99,20 @@ gboolean gtorch_module_insert_child (GTorchModule *self, const gint *position, G
                                      GError **error);
 gboolean gtorch_module_remove_child (GTorchModule *self, gint position, GError **error);
 
+/* Goes through self and its descendants, those that are there several times too. Before the children of a module
+ * it calls enter, which returns whether to look at them and at the module's end; after them it calls leave,
+ * which returns FALSE with an error to end the walk. Both may be NULL. The path is NULL unless it is wanted. */
+typedef gboolean (*GTorchModuleEnter) (GTorchModule *module, const gchar *path, gpointer user_data);
+typedef gboolean (*GTorchModuleLeave) (GTorchModule *module, gpointer user_data, GError **error);
+gboolean gtorch_module_walk (GTorchModule *self, gboolean with_paths, GTorchModuleEnter enter,
+                             GTorchModuleLeave leave, gpointer user_data, GError **error);
 /* Calls func for self and all descendants, each once, parents first. */
 typedef void (*GTorchModuleVisit) (GTorchModule *module, const gchar *path, gpointer user_data);
 void gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisit func,
                           gpointer user_data);
+/* Does so for those that are not in `seen`, which gets a reference to each. */
+void gtorch_module_visit_unseen (GTorchModule *self, gboolean with_paths, GHashTable *seen,
+                                 GTorchModuleVisit func, gpointer user_data);
 
 /* Calls the class's forward or forward_many with the hooks around it. */
 GTorchTensor *gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,

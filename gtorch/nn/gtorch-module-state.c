@@ -64,12 +64,9 @@ clear_item (gpointer data)
 }
 
 /* Shared modules and parameters are listed under each of their names. */
-static void
-list_state (GTorchModule *self, GString *path, GArray *items)
+static gboolean
+list_state (GTorchModule *self, const gchar *path, gpointer items)
 {
-  g_autoptr (GPtrArray) children = NULL;
-  g_auto (GStrv) names = NULL;
-  gsize length = path->len;
   guint i, j;
 
   for (i = 0; i < 2; i++)
@@ -83,29 +80,22 @@ list_state (GTorchModule *self, GString *path, GArray *items)
 
           if (member->tensor == NULL || !member->persistent)
             continue;
-          item.path = g_strconcat (path->str, member->name, NULL);
+          item.path = g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL);
           item.tensor = g_steal_pointer (&member->tensor);
           item.is_count = member->is_count;
-          g_array_append_val (items, item);
+          g_array_append_val ((GArray *) items, item);
         }
     }
-  children = gtorch_module_dup_children (self, &names);
-  for (i = 0; i < children->len; i++)
-    {
-      g_string_append_printf (path, "%s.", names[i]);
-      list_state (children->pdata[i], path, items);
-      g_string_truncate (path, length);
-    }
+  return TRUE;
 }
 
 static GArray *
 get_state (GTorchModule *self)
 {
-  g_autoptr (GString) path = g_string_new (NULL);
   GArray *items = g_array_new (FALSE, FALSE, sizeof (StateItem));
 
   g_array_set_clear_func (items, clear_item);
-  list_state (self, path, items);
+  gtorch_module_walk (self, TRUE, list_state, NULL, items, NULL);
   return items;
 }
 
@@ -132,6 +122,8 @@ gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsiz
                      _ ("load_state_lists: “%s” is no tensor"), gtorch_name_str (names[i]));
         return NULL;
       }
+    else if (!gtorch_name_check ("load_state_lists", names[i], error))
+      return NULL;
   state = g_hash_table_new (g_str_hash, g_str_equal);
   for (i = 0; i < n_tensors; i++)
     g_hash_table_insert (state, (gpointer) names[i], tensors[i]);

@@ -210,9 +210,10 @@ gboolean
 gtorch_module_is_usable (GTorchModule *self, GError **error)
 {
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  gboolean (*check) (GTorchModule *, GError **) = GTORCH_MODULE_GET_CLASS (self)->check;
 
   if (G_LIKELY (priv->error == NULL))
-    return TRUE;
+    return check == NULL || check (self, error);
   if (error != NULL)
     *error = g_error_copy (priv->error);
   return FALSE;
@@ -223,10 +224,11 @@ gtorch_module_is_usable (GTorchModule *self, GError **error)
  * @self: a module
  * @error: return location for an error
  *
- * Tells whether the module was constructed with valid properties. An invalid layer fails with the same
- * error when it is used; constructors such as [ctor@Linear.new] report it themselves.
+ * Tells whether the module was constructed with valid properties, and those that were set since are valid,
+ * too. Properties accept any number of their type; an invalid layer fails with the same error when it is
+ * used, and constructors such as [ctor@Linear.new] report it themselves.
  *
- * Returns: %TRUE, or %FALSE with the error of the construction
+ * Returns: %TRUE, or %FALSE with the error of the construction, or %GTORCH_ERROR_INVALID
  *
  * Since: 0.1
  */
@@ -711,6 +713,22 @@ gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GEr
   return TRUE;
 }
 
+typedef struct
+{
+  GTorchModuleFunc func;
+  gpointer user_data;
+} Apply;
+
+static gboolean
+apply_to (GTorchModule *module, gpointer user_data, GError **error)
+{
+  const Apply *apply = user_data;
+  GError *local = NULL;
+  gboolean success = apply->func (module, apply->user_data, &local);
+
+  return gtorch_callback_ended ("module_apply", success, local, error);
+}
+
 /**
  * gtorch_module_apply:
  * @self: a module
@@ -728,20 +746,14 @@ gtorch_module_set_requires_grad (GTorchModule *self, gboolean requires_grad, GEr
 gboolean
 gtorch_module_apply (GTorchModule *self, GTorchModuleFunc func, gpointer user_data, GError **error)
 {
-  g_autoptr (GPtrArray) children = NULL;
-  GError *local = NULL;
-  gboolean success;
-  guint i;
+  Apply apply = { func, user_data };
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (func != NULL, FALSE);
-  children = gtorch_module_dup_children (self, NULL);
-  for (i = 0; i < children->len; i++)
-    if (!gtorch_module_apply (children->pdata[i], func, user_data, error))
-      return FALSE;
-  success = func (self, user_data, &local);
-  return gtorch_callback_ended ("module_apply", success, local, error);
+  return gtorch_module_walk (self, FALSE, NULL, apply_to, &apply, error);
 }
+
+#define MOST_LEVELS 200
 
 static void
 append_lines (GString *text, const gchar *lines, guint indent)
@@ -764,6 +776,11 @@ append_string (GTorchModule *self, GString *text, guint depth)
   guint i;
 
   g_string_append_printf (text, "%s(", gtorch_module_type_name (self));
+  if (depth == MOST_LEVELS && children->len > 0)
+    {
+      g_string_append (text, "…)");
+      return;
+    }
   if (extra != NULL && children->len == 0 && !has_lines)
     g_string_append (text, extra);
   else if (extra != NULL && extra[0] != '\0')
@@ -782,7 +799,7 @@ append_string (GTorchModule *self, GString *text, guint depth)
  * gtorch_module_to_string:
  * @self: a module
  *
- * Describes the module and all descendants, one per line.
+ * Describes the module and its descendants, one per line; an ellipsis stands for those below the 200th level.
  *
  * Returns: (transfer full): the text
  *

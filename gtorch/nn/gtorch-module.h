@@ -35,7 +35,8 @@ struct _GTorchModuleClass
   gchar *(*extra_repr) (GTorchModule *self);
 
   /*< private >*/
-  gpointer padding[8];
+  gpointer check;
+  gpointer padding[7];
 };
 
 /**

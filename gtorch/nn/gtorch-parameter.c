@@ -136,6 +136,7 @@ void
 gtorch_parameter_set_name (GTorchParameter *self, const gchar *name)
 {
   g_return_if_fail (GTORCH_IS_PARAMETER (self));
+  g_return_if_fail (name == NULL || g_utf8_validate (name, -1, NULL));
   if (g_strcmp0 (name, self->name) == 0)
     return;
   g_free (self->name);

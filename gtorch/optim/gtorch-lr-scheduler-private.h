@@ -17,6 +17,7 @@ typedef struct
   GTorchFieldKind kind;
   gsize offset; /* offset in the instance */
   gdouble least, most;
+  gboolean is_open; /* least itself is refused */
 } GTorchScheduleNumber;
 
 typedef struct

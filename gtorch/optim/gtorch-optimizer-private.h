@@ -40,7 +40,6 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
                                            GError **error);
 /* The virtual function of a class that checks whether its settings allow a step. */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
-gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
 
 /* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
 gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,

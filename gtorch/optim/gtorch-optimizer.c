@@ -771,7 +771,7 @@ gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gc
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
   g_return_if_fail (GTORCH_IS_TENSOR (param));
-  g_return_if_fail (name != NULL);
+  g_return_if_fail (name != NULL && g_utf8_validate (name, -1, NULL));
   g_return_if_fail (value == NULL || GTORCH_IS_TENSOR (value));
   priv = PRIVATE (self);
   states = g_hash_table_lookup (priv->states, param);

@@ -118,9 +118,22 @@ gtorch_param_group_init (GTorchParamGroup *self)
   self->initial_learning_rate = -1;
 }
 
+/**
+ * gtorch_param_group_check:
+ * @self: a group
+ * @error: return location for an error
+ *
+ * Tells whether a step can be made with the present settings. Properties accept any number; this function
+ * and [method@Optimizer.step] report an invalid one.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
 gboolean
 gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 {
+  g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), FALSE);
   return gtorch_check_range ("param_group", "the learning rate", self->learning_rate, 0,
                              G_MAXDOUBLE, FALSE, error)
          && gtorch_check_range ("param_group", "the weight decay", self->weight_decay, 0,

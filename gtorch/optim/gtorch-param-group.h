@@ -19,6 +19,8 @@ GTorchParamGroup *gtorch_param_group_new (GListModel *params, gdouble learning_r
                                           gdouble weight_decay,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_param_group_check (GTorchParamGroup *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 GListModel *gtorch_param_group_get_params (GTorchParamGroup *self);
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_param_group_get_learning_rate (GTorchParamGroup *self);

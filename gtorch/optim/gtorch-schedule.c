@@ -70,7 +70,8 @@ check (GTorchLRScheduler *self, GError **error)
   for (i = 0; i < n; i++)
     if (!gtorch_check_range (row->who, row->numbers[i].name, numbers[i],
                              MAX (row->numbers[i].least, -G_MAXDOUBLE),
-                             MIN (row->numbers[i].most, G_MAXDOUBLE), FALSE, error))
+                             MIN (row->numbers[i].most, G_MAXDOUBLE), row->numbers[i].is_open,
+                             error))
       return FALSE;
   return TRUE;
 }
@@ -246,7 +247,9 @@ load_entry (GTorchLRScheduler *self, Load *load, const gchar *name, gpointer val
   for (i = 0; row != NULL && i < row->n_numbers; i++)
     if (strcmp (name, row->numbers[i].name) == 0)
       return gtorch_state_get_number ("load_state_dict", name, value,
-                                      MAX (row->numbers[i].least, -G_MAXDOUBLE),
+                                      row->numbers[i].is_open
+                                          ? nextafter (row->numbers[i].least, INFINITY)
+                                          : MAX (row->numbers[i].least, -G_MAXDOUBLE),
                                       MIN (row->numbers[i].most,
                                            row->numbers[i].kind == GTORCH_FIELD_INT64
                                                ? 0x1p53

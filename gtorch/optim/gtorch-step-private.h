@@ -40,7 +40,8 @@ typedef struct
   GTorchFieldKind kind;
   gssize offset; /* offset in the instance; -1: a setting of the group */
   gdouble least, most;
-  gdouble below; /* also as a float32; infinite: no such bound */
+  gdouble below;    /* also as a float32; infinite: no such bound */
+  gboolean is_open; /* least itself is refused */
 } GTorchStepNumber;
 
 typedef struct

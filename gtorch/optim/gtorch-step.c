@@ -82,16 +82,18 @@ check (GTorchOptimizer *self, GError **error)
         continue;
       /* a number that rounds to the bound in float32 equals it in steps of float32 */
       if (isfinite (number->below)
-          && !(numbers[i] >= number->least && (gfloat) numbers[i] < number->below))
+          && !(gtorch_is_in_range (numbers[i], number->least, G_MAXDOUBLE, number->is_open)
+               && (gfloat) numbers[i] < number->below))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: %s is %g, it must be at least %g and below %g"), row->who,
-                       number->name, numbers[i], number->least, number->below);
+                       number->is_open ? _ ("%s: %s is %g, it must be greater than %g and below %g")
+                                       : _ ("%s: %s is %g, it must be at least %g and below %g"),
+                       row->who, number->name, numbers[i], number->least, number->below);
           return FALSE;
         }
       if (!gtorch_check_range (row->who, number->name, numbers[i],
                                MAX (number->least, -G_MAXDOUBLE), MIN (number->most, G_MAXDOUBLE),
-                               FALSE, error))
+                               number->is_open, error))
         return FALSE;
     }
   for (i = 0; i < row->n_rules; i++)

@@ -294,6 +294,46 @@ registering_checks_names (void)
   g_assert_true (test_parameter (module, "scale") == GTORCH_TENSOR (p));
 }
 
+/* Other languages make texts of names, and files contain them. */
+static void
+names_are_utf8 (void)
+{
+  static const gchar bad[] = "caf\xe9";
+  g_autoptr (TestNet) net = net_new ();
+  GTorchModule *module = GTORCH_MODULE (net);
+  g_autoptr (GTorchTensor) x = full (2, 1);
+  g_autoptr (GTorchParameter) p = gtorch_parameter_new (x, TRUE, NULL);
+  g_autoptr (GTorchModule) child = GTORCH_MODULE (gtorch_relu_new ());
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GOutputStream) stream = g_memory_output_stream_new_resizable ();
+  const gchar *const names[] = { bad, NULL };
+  guint i;
+
+  for (i = 0; i < 6; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      gboolean taken;
+
+      if (i == 0)
+        taken = gtorch_module_register_parameter (module, bad, p, &error);
+      else if (i == 1)
+        taken = gtorch_module_register_buffer (module, bad, x, TRUE, &error);
+      else if (i == 2)
+        taken = gtorch_module_register_module (module, bad, child, &error);
+      else if (i == 3)
+        taken = gtorch_module_load_state_lists (module, names, &x, 1, FALSE, &error);
+      else if (i == 4)
+        taken =
+            gtorch_safetensors_save_lists (names, &x, 1, NULL, stream, NULL, NULL, NULL, &error);
+      else
+        taken = gtorch_cuda_graph_add_input (graph, bad, x, &error);
+      g_assert_false (taken);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      g_assert_true (g_str_has_suffix (error->message, ": the name “caf�” is not UTF-8"));
+    }
+  g_assert_true (gtorch_module_register_module (module, "café", child, NULL));
+}
+
 static void
 members_are_found_by_path (void)
 {
@@ -725,6 +765,76 @@ parameters_refuse_integers_and_released_tensors (void)
 
 #define ADD(name) g_test_add_func ("/GTorch/Module/" #name, name)
 
+static gboolean
+count_module (GTorchModule *module, gpointer user_data, GError **error)
+{
+  ++*(guint *) user_data;
+  return TRUE;
+}
+
+/* The stack would not suffice for functions that call themselves for each level, nor for destructors that do. */
+static gpointer
+use_deep_tree (gpointer data)
+{
+  const guint depth = 100000;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchModule) root = g_object_new (GTORCH_TYPE_SEQUENTIAL, NULL);
+  g_autoptr (GTorchTensor) x = full (3, 1);
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GListModel) modules = NULL;
+  g_autoptr (GListModel) parameters = NULL;
+  g_autoptr (GTorchTensor) bias = NULL;
+  g_autoptr (GHashTable) state = NULL;
+  g_autofree gchar *text = NULL;
+  g_auto (GStrv) names = NULL;
+  GTorchModule *last = root;
+  guint n = 0;
+
+  for (guint i = 0; i < depth; i++)
+    {
+      g_autoptr (GTorchModule) next = i + 1 < depth
+                                          ? g_object_new (GTORCH_TYPE_SEQUENTIAL, NULL)
+                                          : GTORCH_MODULE (gtorch_linear_new (3, 2, NULL));
+
+      g_assert_true (gtorch_module_register_module (last, "0", next, &error));
+      last = next;
+    }
+  modules = gtorch_module_get_modules (root);
+  g_assert_cmpuint (g_list_model_get_n_items (modules), ==, depth + 1);
+  parameters = gtorch_module_get_parameters (root, TRUE);
+  g_assert_cmpuint (g_list_model_get_n_items (parameters), ==, 2);
+  names = gtorch_module_get_parameter_names (root, TRUE);
+  g_assert_cmpuint (strlen (names[1]), ==, 2 * depth + strlen ("bias"));
+  gtorch_module_eval (root);
+  g_assert_false (gtorch_module_get_training (last));
+  g_assert_true (gtorch_module_to (root, NULL, GTORCH_DTYPE_FLOAT64, &error));
+  bias = g_list_model_get_item (parameters, 1);
+  g_assert_cmpint (gtorch_tensor_get_dtype (bias), ==, GTORCH_DTYPE_FLOAT64);
+  g_assert_true (gtorch_module_apply (root, count_module, &n, &error));
+  g_assert_cmpuint (n, ==, depth + 1);
+  state = gtorch_module_state_dict (root);
+  g_assert_cmpuint (g_hash_table_size (state), ==, 2);
+  g_assert_true (gtorch_module_load_state_dict (root, state, TRUE, &error));
+  g_assert_true (gtorch_module_zero_grad (root, TRUE, &error));
+  text = gtorch_module_to_string (root);
+  g_assert_nonnull (strstr (text, "(0): Sequential(…)"));
+  y = gtorch_module_forward (root, x, &error);
+  g_assert_null (y);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "of the thread's stack are left"));
+  g_clear_object (&modules);
+  g_object_add_weak_pointer (G_OBJECT (last), (gpointer *) &last);
+  g_clear_object (&root);
+  g_assert_null (last);
+  return NULL;
+}
+
+static void
+deep_trees_need_no_stack (void)
+{
+  g_thread_join (g_thread_new ("deep", use_deep_tree, NULL));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -736,6 +846,7 @@ main (int argc, char **argv)
   ADD (members_are_listed_in_order);
   ADD (shared_parameters_are_listed_once);
   ADD (registering_checks_names);
+  ADD (names_are_utf8);
   ADD (members_are_found_by_path);
   ADD (training_reaches_all_and_notifies);
   ADD (state_shares_and_loads);
@@ -752,5 +863,6 @@ main (int argc, char **argv)
   ADD (forward_async_gives_the_same);
   ADD (modules_are_freed_with_what_they_hold);
   ADD (parameters_refuse_integers_and_released_tensors);
+  ADD (deep_trees_need_no_stack);
   return g_test_run ();
 }
