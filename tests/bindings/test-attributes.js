@@ -244,6 +244,62 @@ tap.add('gradients_that_are_not_there_are_null', () => {
     tap.equal(none, null);
 });
 
+tap.add('what_a_constructor_refuses_is_refused_later_too', () => {
+    const weight = nn.Parameter(GTorch.ones([2]));
+    const sgd = optim.SGD([{params: [weight], lr: 0.5}, {params: [nn.Parameter(GTorch.ones([1]))], lr: 0.25}],
+        {momentum: 0.5});
+    const group = sgd.get_param_groups().get_item(0);
+    for (const [object, name, values] of [
+        [nn.Dropout(0.25), 'p', [1.5, -0.5]],
+        [nn.Hardtanh(), 'max_val', [-1, -2]],
+        [nn.Hardtanh(), 'minVal', [1, 2, Infinity]],
+        [nn.BatchNorm1d(2), 'momentum', [1.5, -1]],
+        [nn.LayerNorm(2), 'eps', [-1, Infinity]],
+        [nn.Embedding(4, 2), 'padding_idx', [4, -5]],
+        [nn.ChannelShuffle(2), 'groups', [0]],
+        [nn.CrossEntropyLoss(), 'label_smoothing', [1.5]],
+        [nn.MultiMarginLoss(), 'p', [3]],
+        [sgd, 'momentum', [-1, Infinity]],
+        [sgd, 'lr', [-1, Infinity]],
+        [sgd, 'learning_rate', [-1]],
+        [group, 'lr', [-1]],
+        [group, 'learning_rate', [-1, Infinity]],
+        [group, 'weight-decay', [-1]],
+        [optim.Adam([weight]), 'beta1', [1, -0.5]],
+        [optim.Rprop([weight]), 'etaplus', [1, 0.5]],
+        [optim.lr_scheduler.StepLR(sgd, 2), 'step_size', [0, -1]],
+    ]) {
+        const former = object[name];
+        for (const value of values) {
+            tap.throws(() => (object[name] = value), error => error.matches?.(GTorch.Error, GTorch.Error.INVALID) ||
+                error.matches?.(GTorch.Error, GTorch.Error.INDEX) || error instanceof TypeError);
+            tap.equal(object[name], former);
+            object.check();
+        }
+    }
+    tap.equal(sgd.get_param_groups().get_item(1).lr, 0.25);
+    sgd.momentum = 0.75;
+    tap.equal(sgd.momentum, 0.75);
+});
+
+tap.add('choices_are_named', () => {
+    const x = GTorch.ones([2]);
+    const values = "must be a GTorch.Reduction, 'none', 'mean' or 'sum', not string avg";
+    refuses(() => x.mse_loss(x, {reduction: 'avg'}), 'mse_loss', 'reduction', values);
+    refuses(() => nn.MSELoss({reduction: 'avg'}), 'MSELoss', 'reduction', values);
+    refuses(() => (nn.MSELoss().reduction = 'avg'), 'reduction', values);
+    refuses(() => x.quantile(0.5, {interpolation: 'cubic'}), 'quantile', 'interpolation',
+        "'linear', 'lower', 'higher', 'midpoint' or 'nearest', not string cubic");
+    refuses(() => GTorch.autocast('gpu', () => 1), 'autocast', 'device_type', "'cpu', 'cuda' or 'private', not string gpu");
+});
+
+tap.add('a_monitor_without_a_gpu_is_refused', () => {
+    const says = error => /DeviceMonitor: device is missing|cpu cannot be monitored/.test(error.message);
+    tap.throws(() => GTorch.DeviceMonitor.new(GTorch.Device.cpu()), says);
+    tap.throws(() => new GTorch.DeviceMonitor(), says);
+    tap.throws(() => new GTorch.DeviceMonitor({device: GTorch.Device.cpu()}), says);
+});
+
 tap.add('arrays_that_hold_themselves_are_refused', () => {
     const endless = [];
     endless.push(endless);

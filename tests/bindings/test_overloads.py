@@ -81,11 +81,18 @@ def histograms_take_a_number_or_edges():
 def norms_have_names():
     square = GTorch.tensor([[3.0, 0.0], [0.0, 4.0]])
     assert GTorch.linalg_norm(square, 'fro').item() == GTorch.linalg_matrix_norm(square).item() == 5.0
-    try:
-        GTorch.linalg_matrix_norm(square, 'nuc')
-    except NotImplementedError:
-        return
-    raise AssertionError('the nuclear norm is given')
+    assert GTorch.linalg_norm(GTorch.ones(2, 2, 3), 'fro', (0, 1)).tolist() == [2.0, 2.0, 2.0]
+    for refused, error in (
+        (lambda: GTorch.linalg_matrix_norm(square, 'nuc'), NotImplementedError),
+        (lambda: GTorch.linalg_norm(square[0], 'fro'), ValueError),
+        (lambda: GTorch.linalg_norm(square, 'fro', 0), ValueError),
+        (lambda: GTorch.linalg_norm(square, 'fro', (0,)), ValueError),
+    ):
+        try:
+            refused()
+        except error:
+            continue
+        raise AssertionError('such a norm is given')
 
 
 @tap.case

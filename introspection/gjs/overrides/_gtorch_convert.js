@@ -212,6 +212,13 @@ function integers(name, argName, value) {
 
 const numbersOf = new Map(); // for each enumeration
 
+// The names of the members, as an error lists them.
+function choices(members) {
+    const names = Object.keys(members).filter(key => typeof members[key] === 'number')
+        .map(key => `'${key.toLowerCase().replace(/_/g, '-')}'`);
+    return names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names[0];
+}
+
 function enumeration(name, argName, type, value) {
     const members = GTorch[type];
     if (!numbersOf.has(type))
@@ -219,8 +226,10 @@ function enumeration(name, argName, type, value) {
     const key = typeof value === 'string' ? value.toUpperCase().replace(/-/g, '_') : null;
     if (key !== null && typeof members[key] === 'number')
         return members[key];
-    if (!numbersOf.get(type).has(value))
-        throw new TypeError(`${name}: ${argName} must be a GTorch.${type}, not ${describe(value)}`);
+    if (!numbersOf.get(type).has(value)) {
+        throw new TypeError(
+            `${name}: ${argName} must be a GTorch.${type}, ${choices(members)}, not ${describe(value)}`);
+    }
     return value;
 }
 

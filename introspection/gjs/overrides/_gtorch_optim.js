@@ -188,15 +188,19 @@ function overrideOptimizer(Optimizer) {
         const defaults = () => ({lr: this.get_learning_rate(), weight_decay: 0});
         add.call(this, convert.isOptions(group) ? makeGroup('add_param_group', group, defaults()) : group);
     });
-    Object.defineProperty(prototype, 'lr', {
-        configurable: true,
-        get() {
-            return this.get_learning_rate();
-        },
-        set(value) {
-            this.set_learning_rate(setting(this.constructor.name, 'lr', value));
-        },
-    });
+    for (const name of ['lr', 'learning_rate', 'learning-rate', 'learningRate']) {
+        Object.defineProperty(prototype, name, {
+            configurable: true,
+            get() {
+                return this.get_learning_rate();
+            },
+            set(value) {
+                const rate = setting('Optimizer', name, value);
+                GTorch.ParamGroup.new(listModel('lr', []), rate, 0); // throws for what no group may have
+                this.set_learning_rate(rate);
+            },
+        });
+    }
 }
 
 function overrideGroup(prototype) {
@@ -206,7 +210,7 @@ function overrideGroup(prototype) {
             return this.get_learning_rate();
         },
         set(value) {
-            this.set_learning_rate(setting('ParamGroup', 'lr', value));
+            this.learning_rate = setting('ParamGroup', 'lr', value);
         },
     });
 }

@@ -77,6 +77,26 @@ function shown(value, arg) {
     return value;
 }
 
+// Sets a property. GObject takes any value of the type: what a constructor would refuse, by the check of the
+// class, is not kept, and throws.
+function assign(object, raw, value, check) {
+    if (check === undefined) {
+        raw.set.call(object, value);
+        return;
+    }
+    const former = raw.get.call(object);
+    object.freeze_notify();
+    try {
+        raw.set.call(object, value);
+        check.call(object);
+    } catch (error) {
+        raw.set.call(object, former);
+        throw error;
+    } finally {
+        object.thaw_notify();
+    }
+}
+
 function replace(prototype, className, spec, key) {
     const raw = Object.getOwnPropertyDescriptor(prototype, key);
     if (!raw?.get || !raw.configurable)
@@ -84,6 +104,7 @@ function replace(prototype, className, spec, key) {
     const what = `${className}.${key}`;
     const arg = LAYERS[className]?.args.find(one => one.property === spec.name.replace(/-/g, '_'));
     const {CONSTRUCT_ONLY, WRITABLE} = GObject.ParamFlags;
+    const {check} = prototype;
 
     Object.defineProperty(prototype, key, {
         configurable: true,
@@ -97,7 +118,7 @@ function replace(prototype, className, spec, key) {
             if (spec.flags & CONSTRUCT_ONLY)
                 throw new TypeError(`${what} is fixed when the object is made`);
             if (spec.flags & WRITABLE)
-                raw.set.call(this, checked(what, spec, value, arg));
+                assign(this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))
                 throw new TypeError(`${what} can only be read`);
         },
@@ -154,6 +175,11 @@ function mustBeProperties(name, given) {
 // Classes whose C constructor takes arguments that are no writable properties. The operator new calls that
 // constructor: new GTorch.Stream({device: 'cpu'}). GObject alone would create an incomplete object.
 const MADE = {
+    // The object of C is of no use before init(), which fails where the device cannot be watched.
+    DeviceMonitor: {
+        args: [{name: 'device', required: true}],
+        make: ({device}) => GTorch.DeviceMonitor.new(convert.device('DeviceMonitor', device)),
+    },
     GraphedModule: {
         args: [{name: 'module', required: true}, {name: 'samples', required: true}],
         make: ({module, samples}) => GTorch.GraphedModule.new(module, samples),

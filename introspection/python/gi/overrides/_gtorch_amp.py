@@ -28,7 +28,7 @@ def _device_type(value):
         return value.get_device_type()
     if isinstance(value, str):
         value = value.split(':')[0]
-    return convert_enum(GTorch.DeviceType, value)
+    return convert_enum(GTorch.DeviceType, value, 'autocast(): device_type')
 
 
 class autocast(Decorator):  # noqa: N801, the name is PyTorch's

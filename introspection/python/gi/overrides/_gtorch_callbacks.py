@@ -50,7 +50,11 @@ def _by_mixin(owner, name):
     """The accelerator's form of a runner."""
     if name == 'autocast_run':
         return lambda kind, dtype, enabled, cached, call: mixin.autocast_run(
-            convert_enum(GTorch.DeviceType, kind), dtype, convert_bool(enabled), convert_bool(cached), call
+            convert_enum(GTorch.DeviceType, kind, 'autocast_run(): device_type'),
+            dtype,
+            convert_bool(enabled),
+            convert_bool(cached),
+            call,
         )
     if name == 'capture':
         return mixin.capture

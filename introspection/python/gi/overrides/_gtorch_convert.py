@@ -100,15 +100,23 @@ def for_gpus(value):
     return value
 
 
-def convert_enum(enum, value):
-    """Converts a member of @enum, or its name in any case, to the member."""
+def _choices(enum):
+    """The names of the members, as an error lists them."""
+    members = sorted({member for member in vars(enum).values() if isinstance(member, enum)})
+    names = [repr(member.value_nick) for member in members]
+    return ' or '.join([', '.join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def convert_enum(enum, value, where):
+    """Converts a member of @enum, or its name in any case, to the member. @where is the function with the argument, or
+    the property."""
     if isinstance(value, str):
         member = getattr(enum, value.upper().replace('-', '_'), None)
         if not isinstance(member, enum):
-            raise ValueError(f'{value!r} is not a {enum.__name__}')
+            raise ValueError(f'{where} must be {_choices(enum)}, not {value!r}')
         return member
     if not isinstance(value, enum):
-        raise TypeError(f'{enum.__name__} expected, not {type(value).__name__}')
+        raise TypeError(f'{where} must be a GTorch.{enum.__name__}, {_choices(enum)}, not {value!r}')
     return value
 
 

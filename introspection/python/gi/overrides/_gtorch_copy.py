@@ -176,11 +176,12 @@ def set_scaler(self, state):
 
 
 def reduce_generator(self, _protocol=4):
-    return unpickle().generator, (self.get_state().get_data(),)
+    device = self.get_device()
+    return unpickle().generator, (self.get_state().get_data(), None if device is None else device.to_string())
 
 
 def copy_generator(self, _memo=None):
-    return unpickle().generator(self.get_state().get_data())
+    return unpickle().generator(*reduce_generator(self)[1])
 
 
 def refuse(self, *_):

@@ -189,13 +189,16 @@ class Timer(GTorch.Timer):
 
 
 class Generator(GTorch.Generator):
-    """Random numbers: GTorch.Generator(device='cpu'). Every device may use it, so the device is only checked."""
+    """Random numbers: GTorch.Generator(device='cpu'), for one device; without a device, for every one."""
 
     __module__ = OVERRIDES
 
+    def __new__(cls, device=None):
+        device = convert_device(device)
+        return GTorch.Generator.new() if device is None else GTorch.Generator.new_for_device(device)
+
     def __init__(self, device=None):
-        convert_device(device)
-        initialize(self)
+        pass
 
 
 class CUDAGraph(GTorch.CUDAGraph):
@@ -273,7 +276,7 @@ def stream(value):
 def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
     """with GTorch.graph(g): the work of the block is recorded, not executed; after an exception in it the
     graph is empty again."""
-    mode = convert_enum(GTorch.CaptureMode, capture_error_mode)
+    mode = convert_enum(GTorch.CaptureMode, capture_error_mode, 'graph(): capture_error_mode')
     capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
     try:
         yield cuda_graph

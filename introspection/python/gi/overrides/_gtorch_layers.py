@@ -139,13 +139,13 @@ def _attributes(raw, args):
         if spec is None or arg['kind'] == 'dtype':
             continue
         if 'enum' in arg:
-            found[arg['name']] = _nick(attribute(spec))
+            found[arg['name']] = _nick(attribute(spec, check=raw.check))
         elif arg.get('optional') and arg['kind'] != 'tensor':
-            found[arg['name']] = _optional(arg, attribute(spec))
+            found[arg['name']] = _optional(arg, attribute(spec, check=raw.check))
         elif 'rule' in arg:
-            found[arg['name']] = _padding(attribute(spec))
+            found[arg['name']] = _padding(attribute(spec, check=raw.check))
         elif arg['kind'] == 'size' and arg.get('length', 0) > 1:
-            found[arg['name']] = _size(attribute(spec))
+            found[arg['name']] = _size(attribute(spec, check=raw.check))
     return found
 
 

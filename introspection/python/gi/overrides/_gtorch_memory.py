@@ -158,7 +158,8 @@ def caching_allocator_delete(mem_ptr):
 
 def _record_history(enabled='all', max_entries=100000, device=None):
     """Starts, or with None ends, recording where memory is allocated."""
-    level = convert_enum(GTorch.HistoryLevel, enabled if enabled is not None else 'never')
+    enabled = enabled if enabled is not None else 'never'
+    level = convert_enum(GTorch.HistoryLevel, enabled, 'record_memory_history(): enabled')
     return _allocator(device).record_history(level, max_entries if enabled is not None else 0)
 
 

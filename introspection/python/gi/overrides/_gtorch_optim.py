@@ -212,10 +212,12 @@ class Optimizer(RawOptimizer):
             group = _group('add_param_group()', group, defaults)
         RawOptimizer.add_param_group(self, group)
 
-    lr = property(
-        lambda self: self.get_learning_rate(),
-        lambda self, value: self.set_learning_rate(convert_double(value)),
-    )
+    def _set_learning_rate(self, value):
+        value = _setting(type(self).__name__, 'lr', value)
+        RawGroup.new(list_model([]), value, 0.0)  # raises for what no group may have
+        self.set_learning_rate(value)
+
+    lr = learning_rate = property(lambda self: self.get_learning_rate(), _set_learning_rate)
 
 
 def _optimizer(row):

@@ -3,7 +3,7 @@
 """Operations whose forms PyTorch tells apart by the kinds of their arguments."""
 
 from gi.overrides import _gtorch_ops as ops
-from gi.overrides._gtorch_convert import RawTensor, convert_bool, is_number
+from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_ints, is_number
 from gi.overrides._gtorch_index import encode
 
 
@@ -91,6 +91,8 @@ def _quantile(name):
     plain = ops.METHODS[name]
 
     def call(self, q, dim=None, keepdim=False, *, interpolation='linear'):
+        if is_number(q) and not 0 <= q <= 1:
+            raise ValueError(f'{name}: q is {q}, it must be between 0 and 1')
         return plain(self, _number_like(q, self), dim, keepdim, interpolation)
 
     return _named(name, call)
@@ -138,6 +140,10 @@ def _matrix_norm(name, dims):
             raise NotImplementedError(f"{name}: the norm 'nuc' needs singular values, which are not computed")
         if isinstance(ord, str) and ord != 'fro':
             raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
+        n_dims = len(convert_ints(dim)) if dim is not None else A.ndim
+        if ord == 'fro' and n_dims != 2:
+            where = f'shape {tuple(A.shape)}' if dim is None else f'dim {dim}'
+            raise ValueError(f"{name}: the norm 'fro' is one of matrices, and {where} is not two dimensions")
         return plain(A, None if ord == 'fro' else ord, dim, keepdim, dtype)
 
     return _named(name, call)

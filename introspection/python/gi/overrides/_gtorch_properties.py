@@ -10,7 +10,7 @@ program derives allow further names, like other Python classes."""
 import types
 
 from gi.module import IntrospectionModule, get_introspection_module
-from gi.repository import GObject
+from gi.repository import GLib, GObject
 
 OWN = ('gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__')
 FLAGS = GObject.ParamFlags
@@ -34,7 +34,7 @@ def convert(owner, spec, value, shown=None):
     if kind.is_a(GObject.TYPE_ENUM):
         if kind.name == 'GTorchDType':
             return conversions.convert_dtype(value)
-        return conversions.convert_enum(python_class(kind), value)
+        return conversions.convert_enum(python_class(kind), value, name)
     if kind.name == 'GTorchSize':
         if isinstance(value, python_class(kind)):
             return value
@@ -62,21 +62,35 @@ def convert(owner, spec, value, shown=None):
     return value
 
 
-def attribute(spec, function=None):
-    """A Python property for one of GObject's; @function sets it, and can report an error."""
+def assign(self, name, value, put, check):
+    """Sets a property by @put. GObject takes any value of the type: what a constructor would refuse, by @check, is
+    not kept, and raises."""
+    if check is None:
+        put(self, value)
+        return
+    former = self.get_property(name)
+    with self.freeze_notify():
+        put(self, value)
+        try:
+            check(self)
+        except GLib.Error:
+            put(self, former)
+            raise
+
+
+def attribute(spec, function=None, check=None):
+    """A Python property for one of GObject's; @function sets it, and can report an error. @check is the method of the
+    class that tells whether its settings are valid."""
     name = spec.name
     is_size = spec.value_type.name == 'GTorchSize'
+    put = function or (lambda self, value: self.set_property(name, value))
 
     def get(self):
         value = self.get_property(name)
         return tuple(value.get_values()) if is_size and value is not None else value
 
     def set_(self, value):
-        value = convert(type(self), spec, value)
-        if function is None:
-            self.set_property(name, value)
-        else:
-            function(self, value)
+        assign(self, name, convert(type(self), spec, value), put, check)
 
     def refuse(self, value):
         text = f'{type(self).__name__}.{name.replace("-", "_")} is fixed when the object is made'
@@ -144,7 +158,7 @@ def prepare(cls):
     for spec in GObject.list_properties(cls):
         name = spec.name.replace('-', '_')
         if spec.owner_type == cls.__gtype__ and not hasattr(cls, name) and not is_place(cls, name):
-            setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None)))
+            setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None), getattr(cls, 'check', None)))
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
         cls.__setattr__, cls.__init__ = set_attribute, initialize
         cls.__repr__ = represent

@@ -61,8 +61,15 @@ def _attribute(arg):
         return found if len(found) > 1 else found[0]
 
     def set_(self, value):
-        for name, one in _spread(type(self).__name__, arg, value).items():
-            setattr(self, name, one)
+        former = {}
+        try:
+            for name, one in _spread(type(self).__name__, arg, value).items():
+                former[name] = getattr(self, name)
+                setattr(self, name, one)
+        except Exception:
+            for name, one in list(former.items())[:-1]:
+                setattr(self, name, one)
+            raise
 
     return property(get, set_)
 

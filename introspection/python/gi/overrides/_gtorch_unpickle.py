@@ -48,8 +48,9 @@ def parameter(data, requires_grad):
     return GTorch.Parameter(data, requires_grad)
 
 
-def generator(state):
-    made = GTorch.Generator.new()
+def generator(state, where=None):
+    """Raises if there is no such device."""
+    made = GTorch.Generator.new() if where is None else GTorch.Generator.new_for_device(convert_device(where))
     made.set_state(GLib.Bytes.new(state))
     return made
 
