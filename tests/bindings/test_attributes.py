@@ -62,7 +62,7 @@ MAKERS = {
     'PixelUnshuffle': lambda cls: cls(2),
     'ChannelShuffle': lambda cls: cls(2),
     'Unflatten': lambda cls: cls(1, (1, 2)),
-    'SGD': lambda cls: cls([param(2)]),
+    'SGD': lambda cls: cls([param(2)], momentum=0.5),
     'Adam': lambda cls: cls([param(2)]),
     'AdamW': lambda cls: cls([param(2)]),
 }

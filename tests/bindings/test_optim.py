@@ -113,6 +113,8 @@ def random_numbers(row, draw):
         if isinstance(value, bool):
             if name != 'nesterov' and not (row['name'] == 'AdamW' and name == 'decoupled_weight_decay'):
                 found[name] = draw.random() < 0.5
+        elif name == 'etaplus':
+            found[name] = draw.choice([value, draw.uniform(1.01, 1.9)])
         elif name not in ('eps', 'dampening'):
             found[name] = draw.choice([value, draw.uniform(0.01, 0.9)])
     return found

@@ -140,7 +140,7 @@ def _matrix_norm(name, dims):
             raise NotImplementedError(f"{name}: the norm 'nuc' needs singular values, which are not computed")
         if isinstance(ord, str) and ord != 'fro':
             raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
-        n_dims = len(convert_ints(dim)) if dim is not None else A.ndim
+        n_dims = len(convert_ints(dim)) if dim is not None else A.ndim if isinstance(A, RawTensor) else 2
         if ord == 'fro' and n_dims != 2:
             where = f'shape {tuple(A.shape)}' if dim is None else f'dim {dim}'
             raise ValueError(f"{name}: the norm 'fro' is one of matrices, and {where} is not two dimensions")
