@@ -282,6 +282,7 @@ PLACES = {
     'DeviceGuard.new': guarded(GTorch.DeviceGuard, lambda: GTorch.device(cuda.current_device())),
     'DeviceMonitor.new': lambda d: GObject.new(GTorch.DeviceMonitor, device=d).get_device(),
     'Event.get_ipc_handle': event_with_handle,
+    'Generator.new_for_device': lambda d: GTorch.Generator.new_for_device(d).get_device(),
     'MemoryPool.new': lambda d: GTorch.MemoryPool.new(d).get_device(),
     'MemoryPool.new_with_source': lambda d: GTorch.MemoryPool.new_with_source(d, Source()).get_device(),
     'MemorySource.allocate': source_asked(lambda s, d: s.allocate(d, 512, 0)),
