@@ -183,6 +183,16 @@ def generators_are_for_their_device():
 
 
 @tap.case
+def monitors_are_of_devices_that_can_be_watched():
+    for function, says in (
+        (lambda: GTorch.DeviceMonitor(), 'device_monitor: no device'),
+        (lambda: GTorch.DeviceMonitor(device='cpu'), 'cpu cannot be monitored'),
+    ):
+        error = refused(function)
+        assert isinstance(error, GLib.Error) and says in str(error), (says, error)
+
+
+@tap.case
 def a_quantile_out_of_range_is_named():
     for q in (1.5, -0.25, math.nan):
         error = refused(lambda: GTorch.ones(3).quantile(q))

@@ -10,7 +10,7 @@ program derives allow further names, like other Python classes."""
 import types
 
 from gi.module import IntrospectionModule, get_introspection_module
-from gi.repository import GLib, GObject
+from gi.repository import Gio, GLib, GObject
 
 OWN = ('gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__')
 FLAGS = GObject.ParamFlags
@@ -140,6 +140,8 @@ def initialize(self, *args, _shown=types.MappingProxyType({}), **properties):
             key: convert(cls, specs[key.replace('-', '_')], value, _shown.get(key)) for key, value in properties.items()
         }
     GObject.Object.__init__(self, **properties)
+    if isinstance(self, Gio.Initable):
+        self.init(None)  # the object is of no use before that, which may fail
 
 
 def represent(self):
