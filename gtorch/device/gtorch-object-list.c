@@ -58,8 +58,9 @@ gtorch_object_list_init_model (GListModelInterface *iface)
   iface->get_item = gtorch_object_list_get_item;
 }
 
-/* Items may have lists themselves, such as the modules of a deep tree. From the level DEEP on, items wait
- * until the list at that level drops them, one after the other: the stack would not suffice for all levels. */
+/* Items may have lists themselves, such as the modules of a deep tree. From the level DEEP on, items
+ * wait until the list at that level drops them, one after the other: the stack would not suffice for
+ * all levels. */
 #define DEEP 50
 
 static __thread guint level; /* how many lists are being dropped, each by an item of another */

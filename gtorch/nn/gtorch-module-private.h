@@ -99,9 +99,10 @@ gboolean gtorch_module_insert_child (GTorchModule *self, const gint *position, G
                                      GError **error);
 gboolean gtorch_module_remove_child (GTorchModule *self, gint position, GError **error);
 
-/* Goes through self and its descendants, those that are there several times too. Before the children of a module
- * it calls enter, which returns whether to look at them and at the module's end; after them it calls leave,
- * which returns FALSE with an error to end the walk. Both may be NULL. The path is NULL unless it is wanted. */
+/* Goes through self and its descendants, those that are there several times too. Before the children
+ * of a module it calls enter, which returns whether to look at them and at the module's end; after
+ * them it calls leave, which returns FALSE with an error to end the walk. Both may be NULL. The path
+ * is NULL unless it is wanted. */
 typedef gboolean (*GTorchModuleEnter) (GTorchModule *module, const gchar *path, gpointer user_data);
 typedef gboolean (*GTorchModuleLeave) (GTorchModule *module, gpointer user_data, GError **error);
 gboolean gtorch_module_walk (GTorchModule *self, gboolean with_paths, GTorchModuleEnter enter,

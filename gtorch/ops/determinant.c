@@ -3,21 +3,22 @@
 
 /* Determinants, by the factors P L U of a matrix.
  *
- * The derivative of det A by an element of A is its cofactor: the gradient is adj (A)^H times that of the
- * determinant, and adj (A), the adjugate, is det (A) A^-1 where A has an inverse. It is a polynomial in the elements,
- * and there is one for singular matrices, too: it is not 0 if the rank is n - 1. For them the gradient is computed
- * without a division, from adj (P L U) = adj (U) L^-1 det (P) P^T. The adjugate of a triangular matrix follows from those
- * of the blocks on its diagonal:
+ * The derivative of det A by an element of A is its cofactor: the gradient is adj (A)^H times that of
+ * the determinant, and adj (A), the adjugate, is det (A) A^-1 where A has an inverse. It is a
+ * polynomial in the elements, and there is one for singular matrices, too: it is not 0 if the rank is
+ * n - 1. For them the gradient is computed without a division, from adj (P L U) = adj (U) L^-1 det (P)
+ * P^T. The adjugate of a triangular matrix follows from those of the blocks on its diagonal:
  *
  *        U1 B             det (U2) adj (U1)   -adj (U1) B adj (U2)
  *   adj        =
  *        0  U2            0                    det (U1) adj (U2)
  *
- * for all pairs of neighbouring blocks at once, beginning with single elements, whose adjugate is 1. The matrix is
- * filled up to a power of 2 with ones on the diagonal, which leaves the adjugate of the first n rows as it is.
+ * for all pairs of neighbouring blocks at once, beginning with single elements, whose adjugate is 1.
+ * The matrix is filled up to a power of 2 with ones on the diagonal, which leaves the adjugate of the
+ * first n rows as it is.
  *
- * A determinant that is not 0 takes the quotient, because products of many elements may be out of the range of the
- * dtype where the determinant is in it. */
+ * A determinant that is not 0 takes the quotient, because products of many elements may be out of the
+ * range of the dtype where the determinant is in it. */
 
 #include "config.h"
 
@@ -218,8 +219,8 @@ scale (GTorchFormula *formula, GTorchImpl *blocks, GTorchImpl *numbers)
   return GTORCH_FORMULA_OP (formula, mul, blocks, numbers);
 }
 
-/* Goes from the adjugates [b, m, s, s] and determinants [b, m] of the blocks on the diagonal to those of the m / 2 blocks
- * of twice their size. Takes the references of both. */
+/* Goes from the adjugates [b, m, s, s] and determinants [b, m] of the blocks on the diagonal to those
+ * of the m / 2 blocks of twice their size. Takes the references of both. */
 static gboolean
 join_blocks (GTorchImpl *u, GTorchImpl **adjugates, GTorchImpl **dets, GError **error)
 {

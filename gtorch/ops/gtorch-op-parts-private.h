@@ -32,7 +32,8 @@ GTorchImpl *gtorch_index_scale_source (GTorchOpCall *call, GTorchQueue *queue, G
 
 /* --- quantile.c --- */
 
-/* A q out of its range, which only the device knows, is an index that is this times as great; NaN is another. */
+/* A q out of its range, which only the device knows, is an index that is this times as great; NaN is
+ * another. */
 #define GTORCH_QUANTILE_SCALE 0x1p40
 #define GTORCH_QUANTILE_NAN   0x1p62
 

@@ -116,8 +116,8 @@ ranks_of (GTorchImpl *sorted, GTorchImpl *q, gboolean skip_nan, GError **error)
   return rank != NULL ? gtorch_op_where (whole, rank, end, error) : NULL;
 }
 
-/* Returns the ranks with GTORCH_QUANTILE_SCALE times q in place of those for which q is out of its range: these are no
- * positions in the rows, which the kernel reports, and q can be told from them. */
+/* Returns the ranks with GTORCH_QUANTILE_SCALE times q in place of those for which q is out of its
+ * range: these are no positions in the rows, which the kernel reports, and q can be told from them. */
 static GTorchImpl *
 mark_invalid (GTorchImpl *rank, GTorchImpl *q, GError **error)
 {

@@ -271,8 +271,9 @@ tap.add('what_a_constructor_refuses_is_refused_later_too', () => {
     ]) {
         const former = object[name];
         for (const value of values) {
-            tap.throws(() => (object[name] = value), error => error.matches?.(GTorch.Error, GTorch.Error.INVALID) ||
-                error.matches?.(GTorch.Error, GTorch.Error.INDEX) || error instanceof TypeError);
+            tap.throws(() => (object[name] = value), error => error instanceof TypeError ||
+                error.matches?.(GTorch.Error, GTorch.Error.INVALID) ||
+                error.matches?.(GTorch.Error, GTorch.Error.INDEX));
             tap.equal(object[name], former);
             object.check();
         }
@@ -290,7 +291,8 @@ tap.add('choices_are_named', () => {
     refuses(() => (nn.MSELoss().reduction = 'avg'), 'reduction', values);
     refuses(() => x.quantile(0.5, {interpolation: 'cubic'}), 'quantile', 'interpolation',
         "'linear', 'lower', 'higher', 'midpoint' or 'nearest', not string cubic");
-    refuses(() => GTorch.autocast('gpu', () => 1), 'autocast', 'device_type', "'cpu', 'cuda' or 'private', not string gpu");
+    refuses(() => GTorch.autocast('gpu', () => 1), 'autocast', 'device_type',
+        "'cpu', 'cuda' or 'private', not string gpu");
 });
 
 tap.add('a_monitor_without_a_gpu_is_refused', () => {

@@ -174,7 +174,8 @@ tap.add('properties_of_all_classes_refuse_values_that_gjs_would_convert', () => 
                 owner = Object.getPrototypeOf(owner);
             const set = owner === null ? undefined : Object.getOwnPropertyDescriptor(owner, key).set;
             for (const value of values) {
-                const isName = ['DeviceMonitor', 'Stream'].includes(name) && key === 'device'; // or a number of one
+                // a name, or a number of one
+                const isName = ['DeviceMonitor', 'Stream'].includes(name) && key === 'device';
                 if (name !== 'Device' && !isName) {
                     tap.throws(() => new GTorch[name]({...BY_FUNCTION[name], [key]: value}), isRefused(key));
                     nMade++;

@@ -772,7 +772,8 @@ count_module (GTorchModule *module, gpointer user_data, GError **error)
   return TRUE;
 }
 
-/* The stack would not suffice for functions that call themselves for each level, nor for destructors that do. */
+/* The stack would not suffice for functions that call themselves for each level, nor for destructors
+ * that do. */
 static gpointer
 use_deep_tree (gpointer data)
 {

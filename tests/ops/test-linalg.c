@@ -774,8 +774,8 @@ cofactor (const Number *x, gint64 n, gint64 row, gint64 column)
   return determinant (changed, n);
 }
 
-/* A batch has matrices of the ranks n, n - 1, n - 2 and 0, and one with zeros on the diagonal of U, whose rank is
- * n - 1 nevertheless. */
+/* A batch has matrices of the ranks n, n - 1, n - 2 and 0, and one with zeros on the diagonal of U,
+ * whose rank is n - 1 nevertheless. */
 static void
 test_determinant_gradient (void)
 {
