@@ -324,6 +324,40 @@ the_seed_decides_the_weights (void)
 
 #define ADD(name) g_test_add_func ("/GTorch/Layers/" #name, name)
 
+/* Properties take any number; check () and calls refuse those that the constructor does, until another
+ * is set. */
+static void
+later_settings_are_checked (void)
+{
+  g_autoptr (GTorchModule) dropout = GTORCH_MODULE (gtorch_dropout_new (0.5, NULL));
+  g_autoptr (GTorchModule) window = g_object_new (GTORCH_TYPE_HARDTANH, NULL);
+  g_autoptr (GTorchTensor) x = waves (GTORCH_SHAPE (2, 3));
+  g_autoptr (GTorchTensor) y = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_module_check (dropout, &error));
+  g_object_set (dropout, "p", 1.5, NULL);
+  g_assert_false (gtorch_module_check (dropout, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "Dropout: p is 1.5, it must be within [0, 1]");
+  g_clear_error (&error);
+  g_assert_null (gtorch_module_forward (dropout, x, &error));
+  g_assert_cmpstr (error->message, ==, "Dropout: p is 1.5, it must be within [0, 1]");
+  g_clear_error (&error);
+  g_object_set (dropout, "p", 0.25, NULL);
+  y = gtorch_module_forward (dropout, x, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (y);
+
+  g_object_set (window, "min-val", 2.0, NULL);
+  g_assert_false (gtorch_module_check (window, &error));
+  g_assert_cmpstr (error->message, ==,
+                   "Hardtanh: max_val must be greater than min_val, 1 is not greater than 2");
+  g_clear_error (&error);
+  g_object_set (window, "max-val", 3.0, NULL);
+  g_assert_true (gtorch_module_check (window, &error));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -338,5 +372,6 @@ main (int argc, char **argv)
   ADD (pooling_may_enlarge);
   ADD (properties_show_what_was_given);
   ADD (the_seed_decides_the_weights);
+  ADD (later_settings_are_checked);
   return g_test_run ();
 }
