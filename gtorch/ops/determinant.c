@@ -342,7 +342,7 @@ gtorch_grad_det_of_factors (GTorchGradContext *context, GError **error)
 {
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   GTorchImpl *const *in = context->inputs;
-  GTorchImpl *a = in[1], *lu = in[2], *pivots = in[3], *det = context->outputs[0];
+  GTorchImpl *det = in[0], *a = in[1], *lu = in[2], *pivots = in[3];
   GTorchImpl *own_lu = lu, *own_pivots = pivots, *zero, *is_singular, *regular, *singular, *grad;
 
   if (context->grads[0] == NULL || !context->needs[1])
@@ -352,9 +352,12 @@ gtorch_grad_det_of_factors (GTorchGradContext *context, GError **error)
       context->result[1] = gtorch_op_zeros_like (a, GTORCH_DTYPE_NONE, error);
       return context->result[1] != NULL;
     }
-  if (gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a)
-      && !factor (&f, "linalg_det", a, &own_lu, &own_pivots))
-    return FALSE;
+  if (gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a))
+    {
+      if (!factor (&f, "linalg_det", a, &own_lu, &own_pivots))
+        return FALSE;
+      det = OP (linalg_det, a);
+    }
   regular = scaled_inverse (&f, a, lu, pivots, det);
   singular = f.failed ? NULL : adjoint_of_adjugate (&f, own_lu, own_pivots);
   zero = gtorch_formula_number (&f, 0);
