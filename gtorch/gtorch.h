@@ -21,6 +21,7 @@
 #include <gtorch/device/gtorch-device-monitor.h>
 #include <gtorch/device/gtorch-device.h>
 #include <gtorch/base/gtorch-choices.h>
+#include <gtorch/base/gtorch-linalg-choices.h>
 #include <gtorch/base/gtorch-dtype.h>
 #include <gtorch/base/gtorch-enums.h>
 #include <gtorch/base/gtorch-error.h>

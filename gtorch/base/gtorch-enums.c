@@ -124,3 +124,81 @@ gtorch_interpolation_get_type (void)
     }
   return type;
 }
+
+GType
+gtorch_qr_mode_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_QR_MODE_REDUCED, "GTORCH_QR_MODE_REDUCED", "reduced" },
+        { GTORCH_QR_MODE_COMPLETE, "GTORCH_QR_MODE_COMPLETE", "complete" },
+        { GTORCH_QR_MODE_R, "GTORCH_QR_MODE_R", "r" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchQrMode", values));
+    }
+  return type;
+}
+
+GType
+gtorch_uplo_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_UPLO_L, "GTORCH_UPLO_L", "l" },
+        { GTORCH_UPLO_U, "GTORCH_UPLO_U", "u" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchUplo", values));
+    }
+  return type;
+}
+
+GType
+gtorch_svd_driver_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_SVD_DRIVER_AUTOMATIC, "GTORCH_SVD_DRIVER_AUTOMATIC", "automatic" },
+        { GTORCH_SVD_DRIVER_GESVD, "GTORCH_SVD_DRIVER_GESVD", "gesvd" },
+        { GTORCH_SVD_DRIVER_GESVDJ, "GTORCH_SVD_DRIVER_GESVDJ", "gesvdj" },
+        { GTORCH_SVD_DRIVER_GESVDA, "GTORCH_SVD_DRIVER_GESVDA", "gesvda" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchSvdDriver", values));
+    }
+  return type;
+}
+
+GType
+gtorch_lstsq_driver_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_LSTSQ_DRIVER_AUTOMATIC, "GTORCH_LSTSQ_DRIVER_AUTOMATIC", "automatic" },
+        { GTORCH_LSTSQ_DRIVER_GELS, "GTORCH_LSTSQ_DRIVER_GELS", "gels" },
+        { GTORCH_LSTSQ_DRIVER_GELSY, "GTORCH_LSTSQ_DRIVER_GELSY", "gelsy" },
+        { GTORCH_LSTSQ_DRIVER_GELSD, "GTORCH_LSTSQ_DRIVER_GELSD", "gelsd" },
+        { GTORCH_LSTSQ_DRIVER_GELSS, "GTORCH_LSTSQ_DRIVER_GELSS", "gelss" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchLstsqDriver", values));
+    }
+  return type;
+}

@@ -33,14 +33,6 @@
 
 #define OP(name, ...) GTORCH_FORMULA_OP (&f, name, __VA_ARGS__)
 
-static GTorchImpl *
-take (GTorchFormula *formula, const gchar *op, GTorchImpl *result)
-{
-  if (formula->failed)
-    gtorch_error_set_op (formula->error, op);
-  return gtorch_formula_take (formula, result);
-}
-
 /* --- values --- */
 
 /* Returns the signs of the permutations. */
@@ -109,7 +101,7 @@ gtorch_op_linalg_det (GTorchImpl *a, GError **error)
   gtorch_change_end (&mode);
   if (!f.failed && gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a))
     value = OP (det_of_factors, value, a, lu, pivots);
-  return take (&f, "linalg_det", value);
+  return gtorch_matrices_take (&f, "linalg_det", value);
 }
 
 static GTorchImpl *
@@ -164,17 +156,17 @@ gtorch_op_logdet (GTorchImpl *self, GError **error)
              *is_negative;
 
   if (f.failed)
-    return take (&f, "logdet", NULL);
+    return gtorch_matrices_take (&f, "logdet", NULL);
   if (gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX)
     {
       of_sign = OP (log, sign);
-      return take (&f, "logdet", OP (add, logarithm, of_sign, 1));
+      return gtorch_matrices_take (&f, "logdet", OP (add, logarithm, of_sign, 1));
     }
   /* the sign is -1, 0 or 1; the determinant 0 has the logarithm -inf */
   zero = gtorch_formula_number (&f, 0);
   of_sign = gtorch_formula_number (&f, NAN);
   is_negative = OP (lt, sign, zero);
-  return take (&f, "logdet", OP (where, is_negative, of_sign, logarithm));
+  return gtorch_matrices_take (&f, "logdet", OP (where, is_negative, of_sign, logarithm));
 }
 
 /* --- the gradient of the determinant --- */

@@ -117,17 +117,16 @@ gtorch_matrices_broadcast (GTorchFormula *formula, const gchar *op, GTorchImpl *
   return !formula->failed;
 }
 
-/* Names the operation in an error of the formula. */
-static GTorchImpl *
-take (GTorchFormula *formula, const gchar *op, GTorchImpl *result)
+GTorchImpl *
+gtorch_matrices_take (GTorchFormula *formula, const gchar *op, GTorchImpl *result)
 {
   if (formula->failed)
     gtorch_error_set_op (formula->error, op);
   return gtorch_formula_take (formula, result);
 }
 
-static gboolean
-check_matrix (const gchar *op, const GTorchImpl *self, GError **error)
+gboolean
+gtorch_matrices_check (const gchar *op, const GTorchImpl *self, GError **error)
 {
   if (self->n_dims >= 2)
     return TRUE;
@@ -161,7 +160,7 @@ cholesky (const gchar *op, GTorchImpl *self, gboolean upper, gboolean checks, GT
   l = upper ? OP (triu, l, 0) : OP (tril, l, 0);
   if (info != NULL && !f.failed)
     *info = gtorch_impl_ref (i);
-  return take (&f, op, l);
+  return gtorch_matrices_take (&f, op, l);
 }
 
 gboolean
@@ -196,13 +195,13 @@ cholesky_solve (const gchar *op, GTorchImpl *b, GTorchImpl *factor, gboolean upp
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   GTorchImpl *adjoint, *x;
 
-  if (!gtorch_matrices_check_square (op, factor, error) || !check_matrix (op, b, error)
+  if (!gtorch_matrices_check_square (op, factor, error) || !gtorch_matrices_check (op, b, error)
       || !gtorch_matrices_broadcast (&f, op, &factor, &b))
     return NULL;
   adjoint = gtorch_formula_adjoint (&f, factor);
   x = OP (triangle_solve, upper ? adjoint : factor, b, FALSE, TRUE, FALSE);
   x = OP (triangle_solve, upper ? factor : adjoint, x, TRUE, TRUE, FALSE);
-  return take (&f, op, x);
+  return gtorch_matrices_take (&f, op, x);
 }
 
 GTorchImpl *
@@ -335,7 +334,7 @@ lu_unpack (const gchar *op, GTorchImpl *lu, GTorchImpl *pivots, gboolean has_dat
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   GTorchImpl *its_l, *its_u, *its_p;
 
-  if (!check_matrix (op, lu, error))
+  if (!gtorch_matrices_check (op, lu, error))
     return FALSE;
   if (!check_pivots (op, lu, pivots, error))
     return FALSE;
@@ -384,14 +383,14 @@ gtorch_op_linalg_lu_solve (GTorchImpl *lu, GTorchImpl *pivots, GTorchImpl *b, gb
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   GTorchImpl *x, *order, *places = NULL, *index;
 
-  if (!gtorch_matrices_check_square (op, lu, error) || !check_matrix (op, b, error))
+  if (!gtorch_matrices_check_square (op, lu, error) || !gtorch_matrices_check (op, b, error))
     return NULL;
   if (!check_pivots (op, lu, pivots, error))
     return NULL;
   x = left ? b : gtorch_formula_adjoint (&f, b);
   adjoint = left ? adjoint : !adjoint;
   if (!gtorch_matrices_broadcast (&f, op, &lu, &x))
-    return take (&f, op, NULL);
+    return gtorch_matrices_take (&f, op, NULL);
   if (x->shape[x->n_dims - 2] != lu->shape[lu->n_dims - 1])
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE, _ ("shapes %s and %s do not match"),
@@ -421,7 +420,7 @@ gtorch_op_linalg_lu_solve (GTorchImpl *lu, GTorchImpl *pivots, GTorchImpl *b, gb
     }
   if (!left)
     x = gtorch_formula_adjoint (&f, x);
-  return take (&f, op, x);
+  return gtorch_matrices_take (&f, op, x);
 }
 
 /* --- triangles --- */
@@ -432,10 +431,10 @@ solve_triangular (const gchar *op, GTorchImpl *a, GTorchImpl *b, gboolean upper,
 {
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
 
-  if (!gtorch_matrices_check_square (op, a, error) || !check_matrix (op, b, error)
+  if (!gtorch_matrices_check_square (op, a, error) || !gtorch_matrices_check (op, b, error)
       || !gtorch_matrices_broadcast (&f, op, &a, &b))
     return NULL;
-  return take (&f, op, OP (triangle_solve, a, b, upper, left, unitriangular));
+  return gtorch_matrices_take (&f, op, OP (triangle_solve, a, b, upper, left, unitriangular));
 }
 
 GTorchImpl *

@@ -18,28 +18,23 @@
 /* --- shapes --- */
 
 /* LAPACK counts with 32 bits. */
-static gboolean
-check_matrix (GTorchOpCall *call, const GTorchImpl *self, GError **error)
+gboolean
+gtorch_matrices_check_call (GTorchOpCall *call, const GTorchImpl *self, gboolean square,
+                            GError **error)
 {
   const guint n = self->n_dims;
 
   if (!gtorch_call_check_dtype (call, self->dtype, error))
     return FALSE;
-  if (n >= 2 && self->shape[n - 1] <= G_MAXINT32 && self->shape[n - 2] <= G_MAXINT32)
-    return TRUE;
-  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                     _ ("shape %s must be that of matrices, with at most 2147483647 rows and "
-                        "columns"),
-                     gtorch_impl_shape_str (self));
-  return FALSE;
-}
-
-static gboolean
-check_square (GTorchOpCall *call, const GTorchImpl *self, GError **error)
-{
-  if (!check_matrix (call, self, error))
-    return FALSE;
-  if (self->shape[self->n_dims - 1] == self->shape[self->n_dims - 2])
+  if (n < 2 || self->shape[n - 1] > G_MAXINT32 || self->shape[n - 2] > G_MAXINT32)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                         _ ("shape %s must be that of matrices, with at most 2147483647 rows and "
+                            "columns"),
+                         gtorch_impl_shape_str (self));
+      return FALSE;
+    }
+  if (!square || self->shape[n - 1] == self->shape[n - 2])
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                      _ ("shape %s must be that of square matrices"), gtorch_impl_shape_str (self));
@@ -51,7 +46,7 @@ gtorch_shape_cholesky_parts (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
 
-  return check_square (call, self, error)
+  return gtorch_matrices_check_call (call, self, TRUE, error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error)
          && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT32, self->shape, self->n_dims - 2,
                                     error);
@@ -64,7 +59,7 @@ gtorch_shape_lu_parts (GTorchOpCall *call, GError **error)
   gint64 shape[GTORCH_MAX_DIMS];
   guint n = self->n_dims;
 
-  if (!check_matrix (call, self, error)
+  if (!gtorch_matrices_check_call (call, self, FALSE, error)
       || !gtorch_call_set_output (call, 0, self->dtype, self->shape, n, error))
     return FALSE;
   memcpy (shape, self->shape, n * sizeof (gint64));
@@ -106,7 +101,8 @@ check_sides (GTorchOpCall *call, const GTorchImpl *a, const GTorchImpl *b, gbool
 {
   const guint n = a->n_dims;
 
-  if (!check_square (call, a, error) || !check_matrix (call, b, error))
+  if (!gtorch_matrices_check_call (call, a, TRUE, error)
+      || !gtorch_matrices_check_call (call, b, FALSE, error))
     return FALSE;
   if (a->dtype != b->dtype)
     {

@@ -12,7 +12,7 @@
 #include "base/gtorch-error-private.h"
 #include "base/gtorch-none-private.h"
 #include "base/gtorch-text-private.h"
-#include "gtorch-ops-private.h"
+#include "ops/gtorch-linalg-private.h"
 
 /* Returns the tensor in the dtype in which the norm is computed. */
 static GTorchImpl *
@@ -60,6 +60,36 @@ gtorch_op_linalg_vector_norm (GTorchImpl *x, gdouble ord, const gint64 *dim, gsi
                       dim, n, keepdim, error);
 }
 
+/* The norm 2 is the greatest singular value, -2 the least. */
+static GTorchImpl *
+by_singular_values (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims,
+                    gboolean keepdim, GError **error)
+{
+  static const gint64 ends[2] = { -2, -1 };
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *moved, *values, *norm;
+
+  if (gtorch_dtype_infos[self->dtype].real != GTORCH_DTYPE_FLOAT32
+      && gtorch_dtype_infos[self->dtype].real != GTORCH_DTYPE_FLOAT64)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("%s: the norm %g needs singular values, which are not computed in %s"), op,
+                   ord, gtorch_dtype_get_name (self->dtype));
+      return NULL;
+    }
+  moved = GTORCH_FORMULA_OP (&f, movedim, self, dims, 2, ends, 2);
+  values = f.failed ? NULL : gtorch_matrices_svd (&f, op, moved, FALSE, NULL, NULL);
+  norm = ord > 0 ? GTORCH_FORMULA_OP (&f, amax, values, &ends[1], 1, FALSE)
+                 : GTORCH_FORMULA_OP (&f, amin, values, &ends[1], 1, FALSE);
+  if (keepdim)
+    {
+      norm = GTORCH_FORMULA_OP (&f, unsqueeze, norm, -1);
+      norm = GTORCH_FORMULA_OP (&f, unsqueeze, norm, -1);
+      norm = GTORCH_FORMULA_OP (&f, movedim, norm, ends, 2, dims, 2);
+    }
+  return gtorch_matrices_take (&f, op, norm);
+}
+
 /* The norms 1 and -1 compare the sums of columns, inf and -inf those of rows. */
 static GTorchImpl *
 matrix_norm (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims, gboolean keepdim,
@@ -73,18 +103,12 @@ matrix_norm (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims,
   if (gtorch_is_none_double (ord))
     return gtorch_op_norm (self, 2, dims, 2, keepdim, error);
   if (fabs (ord) == 2)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: the norm %g needs singular values, which are not computed: norms are "
-                      "those of Frobenius, 1, -1, inf and -inf"),
-                   op, ord);
-      return NULL;
-    }
+    return by_singular_values (op, self, ord, dims, keepdim, error);
   if (fabs (ord) != 1 && !isinf (ord))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: matrices have no norm %g: norms are those of Frobenius, 1, -1, inf and "
-                      "-inf"),
+                   _ ("%s: matrices have no norm %g: norms are those of Frobenius, 1, -1, 2, -2, "
+                      "inf and -inf"),
                    op, ord);
       return NULL;
     }

@@ -18,14 +18,6 @@
 
 #define SINGULAR _ ("singular: diagonal element %d of its factor U is 0")
 
-static GTorchImpl *
-take (GTorchFormula *formula, const gchar *op, GTorchImpl *result)
-{
-  if (formula->failed)
-    gtorch_error_set_op (formula->error, op);
-  return gtorch_formula_take (formula, result);
-}
-
 GTorchImpl *
 gtorch_matrices_solve (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl *b,
                        GTorchImpl **info)
@@ -54,9 +46,8 @@ gtorch_matrices_solve (GTorchFormula *formula, const gchar *op, GTorchImpl *a, G
   return GTORCH_FORMULA_OP (formula, factored_solve, a, lu, pivots, b, FALSE);
 }
 
-/* Returns whether b has vectors rather than matrices, as PyTorch decides it. */
-static gboolean
-has_vectors (const GTorchImpl *a, const GTorchImpl *b)
+gboolean
+gtorch_matrices_has_vectors (const GTorchImpl *a, const GTorchImpl *b)
 {
   return b->n_dims == 1
          || (b->n_dims + 1 == a->n_dims
@@ -74,7 +65,7 @@ solve (const gchar *op, GTorchImpl *a, GTorchImpl *b, gboolean left, gboolean ch
 
   if (!gtorch_matrices_check_square (op, a, error))
     return NULL;
-  is_vector = has_vectors (a, b);
+  is_vector = gtorch_matrices_has_vectors (a, b);
   if ((is_vector && !left) || b->n_dims == 0)
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
@@ -96,7 +87,7 @@ solve (const gchar *op, GTorchImpl *a, GTorchImpl *b, gboolean left, gboolean ch
   if (is_vector)
     x = OP (squeeze, x, &last, 1);
   if (f.failed)
-    return take (&f, op, NULL);
+    return gtorch_matrices_take (&f, op, NULL);
   if (checks && !gtorch_matrices_check_info (op, its_info, SINGULAR, error))
     return NULL;
   if (info != NULL)
@@ -137,7 +128,7 @@ invert (const gchar *op, GTorchImpl *a, gboolean checks, GTorchImpl **info, GErr
   one = OP (eye, n, n, a->dtype, gtorch_impl_device (a));
   x = gtorch_matrices_solve (&f, op, a, one, &its_info);
   if (f.failed)
-    return take (&f, op, NULL);
+    return gtorch_matrices_take (&f, op, NULL);
   if (checks && !gtorch_matrices_check_info (op, its_info, SINGULAR, error))
     return NULL;
   if (info != NULL)
@@ -206,7 +197,7 @@ gtorch_op_linalg_tensorinv (GTorchImpl *self, gint64 ind, GError **error)
   memcpy (shape + n - MIN (ind, n), self->shape, MIN (ind, n) * sizeof (gint64));
   x = OP (reshape, self, size, 2);
   x = gtorch_formula_keep (&f, f.failed ? NULL : invert (op, x, TRUE, NULL, error));
-  return take (&f, op, OP (reshape, x, shape, n));
+  return gtorch_matrices_take (&f, op, OP (reshape, x, shape, n));
 }
 
 GTorchImpl *
@@ -231,7 +222,7 @@ gtorch_op_linalg_tensorsolve (GTorchImpl *self, GTorchImpl *other, const gint64 
         order[kept++] = dims[i] < 0 ? dims[i] + n : dims[i];
       a = OP (permute, self, order, n);
       if (f.failed)
-        return take (&f, op, NULL);
+        return gtorch_matrices_take (&f, op, NULL);
     }
   size[0] = other->numel;
   size[1] = n >= other->n_dims ? product (a->shape + other->n_dims, n - other->n_dims) : -1;
@@ -247,5 +238,6 @@ gtorch_op_linalg_tensorsolve (GTorchImpl *self, GTorchImpl *other, const gint64 
   x = OP (reshape, a, size, 2);
   b = OP (reshape, other, &all, 1);
   x = gtorch_formula_keep (&f, f.failed ? NULL : solve (op, x, b, TRUE, TRUE, NULL, error));
-  return take (&f, op, OP (reshape, x, a->shape + other->n_dims, n - other->n_dims));
+  return gtorch_matrices_take (&f, op,
+                               OP (reshape, x, a->shape + other->n_dims, n - other->n_dims));
 }

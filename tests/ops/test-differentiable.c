@@ -51,12 +51,17 @@ static const gchar *const partial[] = {
 /* Results that are parts of others: saved for the backward pass. */
 static const gchar *const statistics[] = { "attention", "native_batch_norm", "native_layer_norm" };
 
-/* Results that do not depend on an input: a permutation, and a copy of another input. */
+/* Results that do not depend on an input: permutations, copies of another input,
+ * and singular values beside a solution. */
 static const struct
 {
   const gchar *op, *arg;
   guint result;
 } independent[] = { { "linalg_lu", "A", 0 },
+                    { "linalg_lstsq", "self", 1 },
+                    { "linalg_lstsq", "self", 3 },
+                    { "linalg_lstsq", "b", 1 },
+                    { "linalg_lstsq", "b", 3 },
                     { "lu_unpack", "LU_data", 0 },
                     { "triangular_solve", "self", 1 } };
 

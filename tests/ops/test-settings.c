@@ -455,6 +455,68 @@ call_attention (gdouble value, GError **error)
   return gtorch_scaled_dot_product_attention (x, x, v, NULL, 0, FALSE, value, FALSE, error);
 }
 
+/* Returns [[2, 1], [1, 3], [0, 1]]. */
+static GTorchTensor *
+regular (void)
+{
+  static const gdouble elements[6] = { 2, 1, 1, 3, 0, 1 };
+
+  return gtorch_tensor_new_from_doubles (elements, 6, (const gint64[]){ 3, 2 }, 2,
+                                         GTORCH_DTYPE_FLOAT64, NULL, NULL);
+}
+
+static GTorchTensor *
+call_pinv_atol (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+
+  return gtorch_linalg_pinv (x, value, GTORCH_NONE_DOUBLE, FALSE, error);
+}
+
+static GTorchTensor *
+call_pinv_rtol (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+
+  return gtorch_linalg_pinv (x, GTORCH_NONE_DOUBLE, value, FALSE, error);
+}
+
+static GTorchTensor *
+call_rank_atol (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+
+  return gtorch_linalg_matrix_rank (x, value, GTORCH_NONE_DOUBLE, FALSE, error);
+}
+
+static GTorchTensor *
+call_rank_rtol (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+
+  return gtorch_linalg_matrix_rank (x, GTORCH_NONE_DOUBLE, value, FALSE, error);
+}
+
+static GTorchTensor *
+call_cond (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+
+  return gtorch_linalg_cond (x, value, error);
+}
+
+static GTorchTensor *
+call_lstsq (gdouble value, GError **error)
+{
+  g_autoptr (GTorchTensor) x = regular ();
+  g_autoptr (GTorchTensor) solution = NULL;
+
+  return gtorch_linalg_lstsq (x, x, value, GTORCH_LSTSQ_DRIVER_GELSD, &solution, NULL, NULL, NULL,
+                              error)
+             ? g_steal_pointer (&solution)
+             : NULL;
+}
+
 /* GTORCH_NONE_DOUBLE stands for `same`, or for something that no number stands for where it is NaN. A NaN
  * that is given is refused, or gives NaN. */
 static const struct
@@ -478,6 +540,12 @@ static const struct
   { "linalg_matrix_norm", "ord", call_matrix_norm, NAN, TRUE },
   { "linalg_norm", "ord", call_norm, 2, FALSE },
   { "scaled_dot_product_attention", "scale", call_attention, 0.5, FALSE },
+  { "linalg_pinv", "atol", call_pinv_atol, 0, TRUE },
+  { "linalg_pinv", "rtol", call_pinv_rtol, 3 * DBL_EPSILON, TRUE },
+  { "linalg_matrix_rank", "atol", call_rank_atol, 0, TRUE },
+  { "linalg_matrix_rank", "rtol", call_rank_rtol, 3 * DBL_EPSILON, TRUE },
+  { "linalg_cond", "p", call_cond, 2, TRUE },
+  { "linalg_lstsq", "rcond", call_lstsq, 3 * DBL_EPSILON, TRUE },
 };
 
 static void

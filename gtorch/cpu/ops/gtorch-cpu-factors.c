@@ -16,6 +16,7 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-blas.h"
 #include "cpu/ops/gtorch-cpu-lapack.h"
+#include "cpu/ops/gtorch-cpu-matrices.h"
 #include "device/gtorch-device-manager.h"
 #include "gtorch-ops-private.h"
 
@@ -50,36 +51,6 @@ matrices_init (Matrices *self, GTorchImpl *impl, GError **error)
   self->columns = columns;
   self->size = gtorch_dtype_size (impl->dtype);
   return self->impl != NULL;
-}
-
-/* Returns line i of the dimensions before the last `n_own`. */
-static gpointer
-line (const GTorchImpl *impl, guint n_own, gint64 i)
-{
-  gint64 offset = 0;
-  guint d;
-
-  for (d = impl->n_dims - n_own; d-- > 0; i /= impl->shape[d])
-    offset += i % impl->shape[d] * impl->strides[d];
-  return (char *) gtorch_impl_data (impl) + offset * (gint64) gtorch_dtype_size (impl->dtype);
-}
-
-static gint64
-count (const GTorchImpl *impl, guint n_own)
-{
-  gint64 n = 1;
-  guint d;
-
-  for (d = 0; d + n_own < impl->n_dims; d++)
-    n *= impl->shape[d];
-  return n;
-}
-
-/* Returns how many matrices are worth a thread, of which each takes so many operations. */
-static gint64
-grain (gdouble work)
-{
-  return (gint64) CLAMP (65536 / MAX (work, 1), 1, 65536);
 }
 
 /* --- Cholesky --- */
@@ -118,7 +89,7 @@ cholesky (gint64 begin, gint64 end, gpointer user_data)
 
   for (; begin < end; begin++)
     {
-      gpointer a = line (self->factors, 2, begin);
+      gpointer a = gtorch_cpu_line (self->factors, 2, begin);
       gint32 *info = (gint32 *) gtorch_impl_data (self->info) + begin;
 
       switch (self->factors->dtype)
@@ -149,7 +120,7 @@ gtorch_cpu_cholesky_parts (GTorchOpCall *call, GTorchQueue *queue, GError **erro
   if (self.factors->numel == 0)
     return TRUE;
   gtorch_cpu_copy (self.factors, call->inputs[0]);
-  gtorch_parallel_for (self.info->numel, grain (n * n * n / 3), cholesky, &self);
+  gtorch_parallel_for (self.info->numel, gtorch_cpu_matrix_grain (n * n * n / 3), cholesky, &self);
   return TRUE;
 }
 
@@ -217,7 +188,7 @@ lu (gint64 begin, gint64 end, gpointer user_data)
 
   for (; begin < end; begin++)
     {
-      gpointer a = line (self->transposed, 2, begin);
+      gpointer a = gtorch_cpu_line (self->transposed, 2, begin);
       gint32 *pivots = (gint32 *) gtorch_impl_data (self->pivots) + begin * k;
       gint32 *info = (gint32 *) gtorch_impl_data (self->info) + begin;
 
@@ -271,7 +242,8 @@ gtorch_cpu_lu_parts (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   strides[n_dims - 1] = self.m;
   seen = gtorch_impl_new_view (self.transposed, 0, a->shape, strides, n_dims);
   gtorch_cpu_copy (seen, a);
-  gtorch_parallel_for (self.info->numel, grain ((gdouble) self.m * self.n * MIN (self.m, self.n)),
+  gtorch_parallel_for (self.info->numel,
+                       gtorch_cpu_matrix_grain ((gdouble) self.m * self.n * MIN (self.m, self.n)),
                        lu, &self);
   gtorch_cpu_copy (factors, seen);
   gtorch_impl_unref (self.transposed);
@@ -291,7 +263,7 @@ gtorch_cpu_pivot_order (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   if (pivots == NULL)
     return FALSE;
   k = pivots->shape[pivots->n_dims - 1];
-  n_batch = count (pivots, 1);
+  n_batch = gtorch_cpu_count_lines (pivots, 1);
   for (b = 0; b < n_batch && n > 0; b++)
     {
       gint64 *order = (gint64 *) gtorch_impl_data (output) + b * n;
@@ -373,8 +345,8 @@ solve_triangles (gint64 begin, gint64 end, gpointer user_data)
   const int before = gtorch_cpu_blas_be_alone ();
 
   for (; begin < end; begin++)
-    solve (output->dtype, &self->triangle, rows, columns, line (self->a.impl, 2, begin),
-           self->a.columns, line (output, 2, begin));
+    solve (output->dtype, &self->triangle, rows, columns, gtorch_cpu_line (self->a.impl, 2, begin),
+           self->a.columns, gtorch_cpu_line (output, 2, begin));
   gtorch_cpu_blas_leave_alone (before);
 }
 
@@ -408,9 +380,9 @@ gtorch_cpu_triangle_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
     return FALSE;
   self.a = matrices;
   gtorch_cpu_copy (output, call->inputs[1]);
-  gtorch_parallel_for (count (output, 2),
-                       grain ((gdouble) output->shape[n - 1] * output->shape[n - 2]
-                              * matrices.columns),
+  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2),
+                       gtorch_cpu_matrix_grain ((gdouble) output->shape[n - 1]
+                                                * output->shape[n - 2] * matrices.columns),
                        solve_triangles, &self);
   return TRUE;
 }
@@ -447,9 +419,9 @@ solve_factored (gint64 begin, gint64 end, gpointer user_data)
 
   for (; begin < end; begin++)
     {
-      gconstpointer a = line (self->a.impl, 2, begin);
-      const gint32 *pivots = line (self->pivots, 1, begin);
-      char *b = line (output, 2, begin);
+      gconstpointer a = gtorch_cpu_line (self->a.impl, 2, begin);
+      const gint32 *pivots = gtorch_cpu_line (self->pivots, 1, begin);
+      char *b = gtorch_cpu_line (output, 2, begin);
 
       if (self->adjoint)
         {
@@ -482,7 +454,8 @@ gtorch_cpu_factored_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
     return FALSE;
   self.a = matrices;
   gtorch_cpu_copy (output, call->inputs[3]);
-  gtorch_parallel_for (count (output, 2), grain (2.0 * matrices.columns * (gdouble) output->numel),
+  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2),
+                       gtorch_cpu_matrix_grain (2.0 * matrices.columns * (gdouble) output->numel),
                        solve_factored, &self);
   return TRUE;
 }

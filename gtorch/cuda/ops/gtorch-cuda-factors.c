@@ -16,88 +16,6 @@
 #include "gtorch-ops-private.h"
 #include "kernels/gtorch-linalg-params.h"
 
-static gint64
-n_matrices (const GTorchImpl *impl)
-{
-  return impl->numel / (impl->shape[impl->n_dims - 2] * impl->shape[impl->n_dims - 1]);
-}
-
-/* Returns a view with the last two dimensions swapped. */
-static GTorchImpl *
-swap (GTorchImpl *impl)
-{
-  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
-  const guint n = impl->n_dims;
-
-  memcpy (shape, impl->shape, n * sizeof (gint64));
-  memcpy (strides, impl->strides, n * sizeof (gint64));
-  shape[n - 2] = impl->shape[n - 1];
-  shape[n - 1] = impl->shape[n - 2];
-  strides[n - 2] = impl->strides[n - 1];
-  strides[n - 1] = impl->strides[n - 2];
-  return gtorch_impl_new_view (impl, impl->offset, shape, strides, n);
-}
-
-/* Returns a contiguous copy of the transposed matrices: these, column by column. */
-static GTorchImpl *
-transpose (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
-{
-  g_autoptr (GTorchImpl) swapped = swap (impl);
-  g_autoptr (GTorchImpl) copy =
-      gtorch_impl_new (gtorch_impl_device (impl), impl->dtype, swapped->shape, impl->n_dims, error);
-
-  if (copy == NULL || !gtorch_cuda_copy_here (copy, swapped, lane, error))
-    return NULL;
-  return g_steal_pointer (&copy);
-}
-
-/* Room for one call of cuSOLVER after the other. The host's part stays until the lane has done its work. */
-typedef struct
-{
-  GTorchImpl *on_device;
-  gpointer on_host;
-  gsize device, host;
-} Room;
-
-static gboolean
-room_init (Room *self, GTorchCudaLane *lane, GError **error)
-{
-  if (self->host > 0)
-    self->on_host = g_try_malloc (self->host);
-  if (self->host > 0 && self->on_host == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%" G_GSIZE_FORMAT " bytes of the host's memory are not available"),
-                   self->host);
-      return FALSE;
-    }
-  if (self->device > 0)
-    self->on_device = gtorch_cuda_scratch (lane, self->device, error);
-  return self->device == 0 || self->on_device != NULL;
-}
-
-/* Waits for the work if it uses memory of the host. */
-static gboolean
-room_clear (Room *self, gboolean success, GTorchCudaLane *lane, GError **error)
-{
-  if (self->on_host != NULL)
-    {
-      /* A failed wait leaves the memory to the device. */
-      if (gtorch_cuda_lane_synchronize (lane, "linalg", success ? error : NULL))
-        g_free (self->on_host);
-      else
-        success = FALSE;
-    }
-  g_clear_pointer (&self->on_device, gtorch_impl_unref);
-  return success;
-}
-
-static gpointer
-room_data (const Room *self)
-{
-  return self->on_device != NULL ? gtorch_impl_data (self->on_device) : NULL;
-}
-
 /* --- Cholesky --- */
 
 gboolean
@@ -109,7 +27,7 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   const gsize size = gtorch_dtype_size (factors->dtype);
   const gint64 n = factors->shape[factors->n_dims - 1];
   GTorchCudaSolver *solver;
-  Room room = { 0 };
+  GTorchCudaRoom room = { 0 };
   gboolean success;
   gint64 i, count;
 
@@ -118,25 +36,25 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   if (!gtorch_cuda_copy_here (factors, call->inputs[0], lane, error)
       || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
-  count = n_matrices (factors);
+  count = gtorch_cuda_count_matrices (factors);
   success =
       gtorch_cuda_solver_check (gtorch_cuda_solver.potrf_size (solver->solver, solver->params, uplo,
                                                                n, type, gtorch_impl_data (factors),
                                                                n, type, &room.device, &room.host),
                                 "cusolverDnXpotrf_bufferSize", error)
-      && room_init (&room, lane, error);
+      && gtorch_cuda_room_init (&room, lane, error);
   for (i = 0; success && i < count; i++)
     success =
         gtorch_cuda_solver_check (gtorch_cuda_solver.potrf (solver->solver, solver->params, uplo, n,
                                                             type,
                                                             (char *) gtorch_impl_data (factors)
                                                                 + i * n * n * size,
-                                                            n, type, room_data (&room), room.device,
-                                                            room.on_host, room.host,
+                                                            n, type, gtorch_cuda_room_data (&room),
+                                                            room.device, room.on_host, room.host,
                                                             (gint *) gtorch_impl_data (info) + i),
                                   "cusolverDnXpotrf", error);
   gtorch_cuda_solver_end (solver);
-  return room_clear (&room, success, lane, error);
+  return gtorch_cuda_room_clear (&room, success, lane, error);
 }
 
 /* --- LU --- */
@@ -153,25 +71,25 @@ gtorch_cuda_lu_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   g_autoptr (GTorchImpl) wide = NULL;
   g_autoptr (GTorchImpl) result = NULL;
   GTorchCudaSolver *solver;
-  Room room = { 0 };
+  GTorchCudaRoom room = { 0 };
   gboolean success;
   gint64 i, count;
 
   if (a->numel == 0)
     return gtorch_cuda_clear (info, lane, error);
-  columns = transpose (a, lane, error);
+  columns = gtorch_cuda_transpose (a, lane, error);
   wide = columns != NULL ? gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, pivots->shape,
                                             pivots->n_dims, error)
                          : NULL;
   if (wide == NULL || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
-  count = n_matrices (a);
+  count = gtorch_cuda_count_matrices (a);
   success =
       gtorch_cuda_solver_check (gtorch_cuda_solver.getrf_size (solver->solver, solver->params, m, n,
                                                                type, gtorch_impl_data (columns), m,
                                                                type, &room.device, &room.host),
                                 "cusolverDnXgetrf_bufferSize", error)
-      && room_init (&room, lane, error);
+      && gtorch_cuda_room_init (&room, lane, error);
   for (i = 0; success && i < count; i++)
     success =
         gtorch_cuda_solver_check (gtorch_cuda_solver
@@ -181,13 +99,14 @@ gtorch_cuda_lu_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
                                               m,
                                               pivot ? (gint64 *) gtorch_impl_data (wide) + i * k
                                                     : NULL,
-                                              type, room_data (&room), room.device, room.on_host,
-                                              room.host, (gint *) gtorch_impl_data (info) + i),
+                                              type, gtorch_cuda_room_data (&room), room.device,
+                                              room.on_host, room.host,
+                                              (gint *) gtorch_impl_data (info) + i),
                                   "cusolverDnXgetrf", error);
   gtorch_cuda_solver_end (solver);
-  if (!room_clear (&room, success, lane, error))
+  if (!gtorch_cuda_room_clear (&room, success, lane, error))
     return FALSE;
-  result = swap (columns);
+  result = gtorch_cuda_swap (columns);
   if (!gtorch_cuda_copy_here (call->outputs[0], result, lane, error))
     return FALSE;
   if (!pivot) /* each row is exchanged with itself */
@@ -240,7 +159,6 @@ gtorch_cuda_triangle_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   const gint uplo = call->attrs[0].i ? GTORCH_SOLVER_LOWER : GTORCH_SOLVER_UPPER;
   const gint side = call->attrs[1].i ? GTORCH_SOLVER_RIGHT : GTORCH_SOLVER_LEFT;
   const gboolean is_double = gtorch_dtype_infos[output->dtype].real == GTORCH_DTYPE_FLOAT64;
-  const gboolean is_complex = gtorch_dtype_kind (output->dtype) == GTORCH_KIND_COMPLEX;
   g_autoptr (GTorchImpl) a = NULL;
   GTorchCudaSolver *solver;
   gboolean success = TRUE;
@@ -255,21 +173,19 @@ gtorch_cuda_triangle_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   rows = output->shape[n_dims - 2];
   columns = output->shape[n_dims - 1];
   n = a->shape[n_dims - 1];
-  count = n_matrices (output);
+  count = gtorch_cuda_count_matrices (output);
   for (i = 0; success && i < count; i++)
     success =
-        gtorch_cuda_solver_check (gtorch_cuda_solver
-                                      .trsm[2 * is_complex
-                                            + is_double](solver->blas, side, uplo,
-                                                         GTORCH_SOLVER_PLAIN, call->attrs[2].i != 0,
-                                                         columns, rows,
-                                                         is_double ? (gconstpointer) one : one_f,
-                                                         (const char *) gtorch_impl_data (a)
-                                                             + i * n * n * size,
-                                                         n,
-                                                         (char *) gtorch_impl_data (output)
-                                                             + i * rows * columns * size,
-                                                         columns),
+        gtorch_cuda_solver_check (gtorch_cuda_solver.trsm[gtorch_cuda_solver_form (
+                                      output->dtype)](solver->blas, side, uplo, GTORCH_SOLVER_PLAIN,
+                                                      call->attrs[2].i != 0, columns, rows,
+                                                      is_double ? (gconstpointer) one : one_f,
+                                                      (const char *) gtorch_impl_data (a)
+                                                          + i * n * n * size,
+                                                      n,
+                                                      (char *) gtorch_impl_data (output)
+                                                          + i * rows * columns * size,
+                                                      columns),
                                   "cublasXtrsm", error);
   gtorch_cuda_solver_end (solver);
   return success;
@@ -296,15 +212,15 @@ gtorch_cuda_factored_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
 
   if (output->numel == 0)
     return TRUE;
-  if ((lu = transpose (call->inputs[1], lane, error)) == NULL
+  if ((lu = gtorch_cuda_transpose (call->inputs[1], lane, error)) == NULL
       || (pivots = gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_INT64, lane, error)) == NULL
-      || (b = transpose (call->inputs[3], lane, error)) == NULL
+      || (b = gtorch_cuda_transpose (call->inputs[3], lane, error)) == NULL
       || (info = gtorch_cuda_scratch (lane, sizeof (gint), error)) == NULL
       || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
   n = lu->shape[lu->n_dims - 1];
   columns = output->shape[output->n_dims - 1];
-  count = n_matrices (output);
+  count = gtorch_cuda_count_matrices (output);
   for (i = 0; success && i < count; i++)
     success =
         gtorch_cuda_solver_check (gtorch_cuda_solver
@@ -321,6 +237,6 @@ gtorch_cuda_factored_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   gtorch_cuda_solver_end (solver);
   if (!success)
     return FALSE;
-  result = swap (b);
+  result = gtorch_cuda_swap (b);
   return gtorch_cuda_copy_here (output, result, lane, error);
 }

@@ -41,6 +41,37 @@ typedef struct
   gint (*getrs) (gpointer handle, gpointer params, gint operation, gint64 n, gint64 n_columns,
                  gint type_a, gconstpointer a, gint64 lda, const gint64 *pivots, gint type_b,
                  gpointer b, gint64 ldb, gint *info);
+  gint (*geqrf_size) (gpointer handle, gpointer params, gint64 m, gint64 n, gint type,
+                      gconstpointer a, gint64 lda, gint type_tau, gconstpointer tau, gint compute,
+                      gsize *device, gsize *host);
+  gint (*geqrf) (gpointer handle, gpointer params, gint64 m, gint64 n, gint type, gpointer a,
+                 gint64 lda, gint type_tau, gpointer tau, gint compute, gpointer on_device,
+                 gsize device, gpointer on_host, gsize host, gint *info);
+  gint (*syevd_size) (gpointer handle, gpointer params, gint vectors, gint uplo, gint64 n,
+                      gint type, gconstpointer a, gint64 lda, gint type_w, gconstpointer w,
+                      gint compute, gsize *device, gsize *host);
+  gint (*syevd) (gpointer handle, gpointer params, gint vectors, gint uplo, gint64 n, gint type,
+                 gpointer a, gint64 lda, gint type_w, gpointer w, gint compute, gpointer on_device,
+                 gsize device, gpointer on_host, gsize host, gint *info);
+  gint (*gesvd_size) (gpointer handle, gpointer params, signed char job_u, signed char job_vt,
+                      gint64 m, gint64 n, gint type, gconstpointer a, gint64 lda, gint type_s,
+                      gconstpointer s, gint type_u, gconstpointer u, gint64 ldu, gint type_vt,
+                      gconstpointer vt, gint64 ldvt, gint compute, gsize *device, gsize *host);
+  gint (*gesvd) (gpointer handle, gpointer params, signed char job_u, signed char job_vt, gint64 m,
+                 gint64 n, gint type, gpointer a, gint64 lda, gint type_s, gpointer s, gint type_u,
+                 gpointer u, gint64 ldu, gint type_vt, gpointer vt, gint64 ldvt, gint compute,
+                 gpointer on_device, gsize device, gpointer on_host, gsize host, gint *info);
+  /* orgqr and ormqr, or ungqr and unmqr; [0] to [3] for float32, float64, complex64 and complex128 */
+  gint (*gqr_size[4]) (gpointer handle, gint m, gint n, gint k, gconstpointer a, gint lda,
+                       gconstpointer tau, gint *elements);
+  gint (*gqr[4]) (gpointer handle, gint m, gint n, gint k, gpointer a, gint lda, gconstpointer tau,
+                  gpointer work, gint elements, gint *info);
+  gint (*mqr_size[4]) (gpointer handle, gint side, gint operation, gint m, gint n, gint k,
+                       gconstpointer a, gint lda, gconstpointer tau, gconstpointer c, gint ldc,
+                       gint *elements);
+  gint (*mqr[4]) (gpointer handle, gint side, gint operation, gint m, gint n, gint k,
+                  gconstpointer a, gint lda, gconstpointer tau, gpointer c, gint ldc, gpointer work,
+                  gint elements, gint *info);
   /* cuBLAS; [0] to [3] for float32, float64, complex64 and complex128 */
   gint (*blas_create) (gpointer *handle);
   gint (*blas_set_stream) (gpointer handle, CUstream stream);
@@ -65,5 +96,28 @@ void gtorch_cuda_solver_end (GTorchCudaSolver *self);
 gboolean gtorch_cuda_solver_check (gint status, const gchar *what, GError **error);
 /* Returns the type of elements as cuSOLVER names it. */
 gint gtorch_cuda_solver_type (guint dtype);
+/* Returns the place of a dtype in the lists of four functions. */
+guint gtorch_cuda_solver_form (guint dtype);
+
+/* Returns how many matrices there are; none of them is empty. */
+gint64 gtorch_cuda_count_matrices (const GTorchImpl *impl);
+/* Returns a view with the last two dimensions swapped. */
+GTorchImpl *gtorch_cuda_swap (GTorchImpl *impl);
+/* Returns a contiguous copy of the transposed matrices: these, column by column. */
+GTorchImpl *gtorch_cuda_transpose (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
+
+/* Room for one call of cuSOLVER after the other. The host's part stays until the lane has done its work. */
+typedef struct
+{
+  GTorchImpl *on_device;
+  gpointer on_host;
+  gsize device, host;
+} GTorchCudaRoom;
+
+gboolean gtorch_cuda_room_init (GTorchCudaRoom *self, GTorchCudaLane *lane, GError **error);
+/* Waits for the work if it uses memory of the host. */
+gboolean gtorch_cuda_room_clear (GTorchCudaRoom *self, gboolean success, GTorchCudaLane *lane,
+                                 GError **error);
+gpointer gtorch_cuda_room_data (const GTorchCudaRoom *self);
 
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "cuda/ops/gtorch-cuda-solver-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <string.h>
 
 #include "base/gtorch-fork-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
@@ -38,6 +39,28 @@ static const struct
   { SOLVER, "cusolverDnXgetrf_bufferSize", (gpointer *) &gtorch_cuda_solver.getrf_size },
   { SOLVER, "cusolverDnXgetrf", (gpointer *) &gtorch_cuda_solver.getrf },
   { SOLVER, "cusolverDnXgetrs", (gpointer *) &gtorch_cuda_solver.getrs },
+  { SOLVER, "cusolverDnXgeqrf_bufferSize", (gpointer *) &gtorch_cuda_solver.geqrf_size },
+  { SOLVER, "cusolverDnXgeqrf", (gpointer *) &gtorch_cuda_solver.geqrf },
+  { SOLVER, "cusolverDnXsyevd_bufferSize", (gpointer *) &gtorch_cuda_solver.syevd_size },
+  { SOLVER, "cusolverDnXsyevd", (gpointer *) &gtorch_cuda_solver.syevd },
+  { SOLVER, "cusolverDnXgesvd_bufferSize", (gpointer *) &gtorch_cuda_solver.gesvd_size },
+  { SOLVER, "cusolverDnXgesvd", (gpointer *) &gtorch_cuda_solver.gesvd },
+  { SOLVER, "cusolverDnSorgqr_bufferSize", (gpointer *) &gtorch_cuda_solver.gqr_size[0] },
+  { SOLVER, "cusolverDnDorgqr_bufferSize", (gpointer *) &gtorch_cuda_solver.gqr_size[1] },
+  { SOLVER, "cusolverDnCungqr_bufferSize", (gpointer *) &gtorch_cuda_solver.gqr_size[2] },
+  { SOLVER, "cusolverDnZungqr_bufferSize", (gpointer *) &gtorch_cuda_solver.gqr_size[3] },
+  { SOLVER, "cusolverDnSorgqr", (gpointer *) &gtorch_cuda_solver.gqr[0] },
+  { SOLVER, "cusolverDnDorgqr", (gpointer *) &gtorch_cuda_solver.gqr[1] },
+  { SOLVER, "cusolverDnCungqr", (gpointer *) &gtorch_cuda_solver.gqr[2] },
+  { SOLVER, "cusolverDnZungqr", (gpointer *) &gtorch_cuda_solver.gqr[3] },
+  { SOLVER, "cusolverDnSormqr_bufferSize", (gpointer *) &gtorch_cuda_solver.mqr_size[0] },
+  { SOLVER, "cusolverDnDormqr_bufferSize", (gpointer *) &gtorch_cuda_solver.mqr_size[1] },
+  { SOLVER, "cusolverDnCunmqr_bufferSize", (gpointer *) &gtorch_cuda_solver.mqr_size[2] },
+  { SOLVER, "cusolverDnZunmqr_bufferSize", (gpointer *) &gtorch_cuda_solver.mqr_size[3] },
+  { SOLVER, "cusolverDnSormqr", (gpointer *) &gtorch_cuda_solver.mqr[0] },
+  { SOLVER, "cusolverDnDormqr", (gpointer *) &gtorch_cuda_solver.mqr[1] },
+  { SOLVER, "cusolverDnCunmqr", (gpointer *) &gtorch_cuda_solver.mqr[2] },
+  { SOLVER, "cusolverDnZunmqr", (gpointer *) &gtorch_cuda_solver.mqr[3] },
   { BLAS, "cublasCreate_v2", (gpointer *) &gtorch_cuda_solver.blas_create },
   { BLAS, "cublasSetStream_v2", (gpointer *) &gtorch_cuda_solver.blas_set_stream },
   { BLAS, "cublasStrsm_v2_64", (gpointer *) &gtorch_cuda_solver.trsm[0] },
@@ -105,6 +128,14 @@ gtorch_cuda_solver_type (guint dtype)
     }
 }
 
+guint
+gtorch_cuda_solver_form (guint dtype)
+{
+  const gboolean is_double = gtorch_dtype_infos[dtype].real == GTORCH_DTYPE_FLOAT64;
+
+  return 2 * (gtorch_dtype_kind (dtype) == GTORCH_KIND_COMPLEX) + is_double;
+}
+
 GTorchCudaSolver *
 gtorch_cuda_solver_begin (GTorchCudaLane *lane, GError **error)
 {
@@ -140,4 +171,78 @@ void
 gtorch_cuda_solver_end (GTorchCudaSolver *self)
 {
   g_mutex_unlock (&lock);
+}
+
+/* --- matrices and room --- */
+
+gint64
+gtorch_cuda_count_matrices (const GTorchImpl *impl)
+{
+  return impl->numel / (impl->shape[impl->n_dims - 2] * impl->shape[impl->n_dims - 1]);
+}
+
+GTorchImpl *
+gtorch_cuda_swap (GTorchImpl *impl)
+{
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
+  const guint n = impl->n_dims;
+
+  memcpy (shape, impl->shape, n * sizeof (gint64));
+  memcpy (strides, impl->strides, n * sizeof (gint64));
+  shape[n - 2] = impl->shape[n - 1];
+  shape[n - 1] = impl->shape[n - 2];
+  strides[n - 2] = impl->strides[n - 1];
+  strides[n - 1] = impl->strides[n - 2];
+  return gtorch_impl_new_view (impl, impl->offset, shape, strides, n);
+}
+
+GTorchImpl *
+gtorch_cuda_transpose (GTorchImpl *impl, GTorchCudaLane *lane, GError **error)
+{
+  g_autoptr (GTorchImpl) swapped = gtorch_cuda_swap (impl);
+  g_autoptr (GTorchImpl) copy =
+      gtorch_impl_new (gtorch_impl_device (impl), impl->dtype, swapped->shape, impl->n_dims, error);
+
+  if (copy == NULL || !gtorch_cuda_copy_here (copy, swapped, lane, error))
+    return NULL;
+  return g_steal_pointer (&copy);
+}
+
+gboolean
+gtorch_cuda_room_init (GTorchCudaRoom *self, GTorchCudaLane *lane, GError **error)
+{
+  if (self->host > 0)
+    self->on_host = g_try_malloc (self->host);
+  if (self->host > 0 && self->on_host == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+                   _ ("%" G_GSIZE_FORMAT " bytes of the host's memory are not available"),
+                   self->host);
+      return FALSE;
+    }
+  if (self->device > 0)
+    self->on_device = gtorch_cuda_scratch (lane, self->device, error);
+  return self->device == 0 || self->on_device != NULL;
+}
+
+gboolean
+gtorch_cuda_room_clear (GTorchCudaRoom *self, gboolean success, GTorchCudaLane *lane,
+                        GError **error)
+{
+  if (self->on_host != NULL)
+    {
+      /* A failed wait leaves the memory to the device. */
+      if (gtorch_cuda_lane_synchronize (lane, "linalg", success ? error : NULL))
+        g_free (self->on_host);
+      else
+        success = FALSE;
+    }
+  g_clear_pointer (&self->on_device, gtorch_impl_unref);
+  return success;
+}
+
+gpointer
+gtorch_cuda_room_data (const GTorchCudaRoom *self)
+{
+  return self->on_device != NULL ? gtorch_impl_data (self->on_device) : NULL;
 }

@@ -255,7 +255,7 @@ function arithmetic(prototype) {
         const names = ['p', 'dim', 'keepdim', 'dtype'].map(name => ({name}));
         const {p = 2, dtype = null, ...more} = convert.bind('norm', names, given);
         if (p === 'nuc')
-            throw new Error("norm: the norm 'nuc' needs singular values, which are not computed");
+            throw new Error("norm: the norm 'nuc' is linalg.svdvals(x).sum()");
         if (typeof p === 'string')
             choose('norm', 'p', p, ['fro']);
         return plain.call(dtype === null ? this : this.to(dtype), {...more, p: p === 'fro' ? 2 : p});

@@ -126,7 +126,7 @@ def nanmean(self, dim=(), keepdim=False, *, dtype=None):
 @_form(METHODS, 'norm')
 def norm(self, p='fro', dim=None, keepdim=False, dtype=None):
     if p == 'nuc':
-        raise NotImplementedError("norm(): the norm 'nuc' needs singular values, which are not computed")
+        raise NotImplementedError("norm(): the norm 'nuc' has no form of its own: it is linalg.svdvals(x).sum(-1)")
     if isinstance(p, str) and p != 'fro':
         raise ValueError(f"norm(): {p!r} is no norm: it is 'fro' or a number")
     order = 2.0 if p is None or p == 'fro' else p

@@ -137,7 +137,7 @@ def _matrix_norm(name, dims):
 
     def call(A, ord=dims and 'fro', dim=dims, keepdim=False, *, dtype=None):
         if ord == 'nuc':
-            raise NotImplementedError(f"{name}: the norm 'nuc' needs singular values, which are not computed")
+            raise NotImplementedError(f"{name}: the norm 'nuc' has no form of its own: it is linalg.svdvals(A).sum(-1)")
         if isinstance(ord, str) and ord != 'fro':
             raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
         n_dims = len(convert_ints(dim)) if dim is not None else A.ndim if isinstance(A, RawTensor) else 2
