@@ -48,10 +48,11 @@ tolerance_init (Tolerance *self, const gchar *op, const GTorchImpl *a, gdouble a
       return FALSE;
     }
   self->atol = gtorch_is_none_double (atol) ? 0 : atol;
-  self->rtol = !gtorch_is_none_double (rtol)   ? rtol
-               : !gtorch_is_none_double (atol) ? 0
-                               : gtorch_dtype_infos[gtorch_dtype_infos[a->dtype].real].eps
-                                     * (gdouble) MAX (a->shape[n - 1], a->shape[n - 2]);
+  self->rtol = !gtorch_is_none_double (rtol) ? rtol
+               : !gtorch_is_none_double (atol)
+                   ? 0
+                   : gtorch_dtype_infos[gtorch_dtype_infos[a->dtype].real].eps
+                         * (gdouble) MAX (a->shape[n - 1], a->shape[n - 2]);
   return TRUE;
 }
 

@@ -382,7 +382,8 @@ test_pinv (void)
           gdouble tolerance;
 
           p = MUST (gtorch_op_linalg_pinv (a, GTORCH_NONE_DOUBLE, rtol, hermitian, &error));
-          rank = MUST (gtorch_op_linalg_matrix_rank (a, GTORCH_NONE_DOUBLE, rtol, hermitian, &error));
+          rank =
+              MUST (gtorch_op_linalg_matrix_rank (a, GTORCH_NONE_DOUBLE, rtol, hermitian, &error));
           ranks = impl_to_host (rank);
           g_assert_true (element_get (ranks, 0) == 2 && element_get (ranks, 1) == 2);
           hp = read_host (p);
@@ -416,7 +417,8 @@ test_lstsq (void)
           const gint64 shape[3] = { 2, m, n }, right[3] = { 2, m, 2 };
           g_autoptr (GTorchImpl) a = random_new (dtypes[d], shape, 3, 0, FALSE, rand);
           g_autoptr (GTorchImpl) b = random_new (dtypes[d], right, 3, 0, FALSE, rand);
-          g_autoptr (GTorchImpl) p = MUST (gtorch_op_linalg_pinv (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, FALSE, &error));
+          g_autoptr (GTorchImpl) p = MUST (
+              gtorch_op_linalg_pinv (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, FALSE, &error));
           g_autoptr (GTorchImpl) expected = MUST (gtorch_op_matmul (p, b, &error));
           g_autoptr (GTorchImpl) x = NULL;
           g_autoptr (GTorchImpl) residuals = NULL;
@@ -429,7 +431,8 @@ test_lstsq (void)
           const gboolean has_residuals =
               m > n && (has_values || driver == GTORCH_LSTSQ_DRIVER_GELS);
 
-          MUST (gtorch_op_linalg_lstsq (a, b, GTORCH_NONE_DOUBLE, driver, &x, &residuals, &rank, &values, &error));
+          MUST (gtorch_op_linalg_lstsq (a, b, GTORCH_NONE_DOUBLE, driver, &x, &residuals, &rank,
+                                        &values, &error));
           hx = read_host (x);
           assert_close (&hx, &he,
                         200 * eps_of (dtypes[d]) * fmax (1, largest (&hp))
@@ -790,8 +793,12 @@ test_empty (void)
   MUST (gtorch_op_linalg_eig (b, &s, &u, &error));
   assert_shape (s, "[0, 3]");
   assert_shape (u, "[0, 3, 3]");
-  assert_shape (MUST (gtorch_op_linalg_pinv (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, FALSE, &error)), "[2, 0, 3]");
-  assert_shape (MUST (gtorch_op_linalg_matrix_rank (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, FALSE, &error)), "[2]");
+  assert_shape (MUST (gtorch_op_linalg_pinv (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, FALSE,
+                                             &error)),
+                "[2, 0, 3]");
+  assert_shape (MUST (gtorch_op_linalg_matrix_rank (a, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE,
+                                                    FALSE, &error)),
+                "[2]");
   assert_shape (MUST (gtorch_op_linalg_cond (a, GTORCH_NONE_DOUBLE, &error)), "[2]");
 }
 
@@ -829,7 +836,8 @@ test_errors (void)
                 "linalg_svdvals: shape [3] must be that of matrices");
   ASSERT_FAILS (gtorch_op_linalg_svd (a, TRUE, GTORCH_SVD_DRIVER_GESVDJ, NULL, NULL, NULL, &error),
                 "linalg_svd: each device has one algorithm");
-  ASSERT_FAILS (gtorch_op_linalg_lstsq (a, b, GTORCH_NONE_DOUBLE, 0, NULL, NULL, NULL, NULL, &error),
+  ASSERT_FAILS (gtorch_op_linalg_lstsq (a, b, GTORCH_NONE_DOUBLE, 0, NULL, NULL, NULL, NULL,
+                                        &error),
                 "linalg_lstsq: shapes [2, 3, 2] and [2, 3, 3] of float32 and float64");
   ASSERT_FAILS (gtorch_op_linalg_cond (b, 3, &error), "linalg_cond: p is 3");
   ASSERT_FAILS (gtorch_op_ormqr (a, vector, a, TRUE, FALSE, &error),
