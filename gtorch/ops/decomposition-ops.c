@@ -186,7 +186,8 @@ gtorch_op_linalg_eigvalsh (GTorchImpl *a, GTorchUplo uplo, GError **error)
 
 /* --- general matrices --- */
 
-/* Computes on the CPU, where LAPACK is. */
+/* Computes on the CPU, where LAPACK is. The results are copies on every device: what the gradient needs can
+ * not be changed. */
 static GTorchImpl *
 eig (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **v)
 {
@@ -206,8 +207,8 @@ eig (GTorchFormula *formula, const gchar *op, GTorchImpl *a, GTorchImpl **v)
   if (!check_info (formula, op, info))
     return NULL;
   if (v != NULL)
-    *v = GTORCH_FORMULA_OP (formula, to, its_v, GTORCH_DTYPE_NONE, device, FALSE, FALSE);
-  return GTORCH_FORMULA_OP (formula, to, l, GTORCH_DTYPE_NONE, device, FALSE, FALSE);
+    *v = GTORCH_FORMULA_OP (formula, to, its_v, GTORCH_DTYPE_NONE, device, FALSE, TRUE);
+  return GTORCH_FORMULA_OP (formula, to, l, GTORCH_DTYPE_NONE, device, FALSE, TRUE);
 }
 
 gboolean

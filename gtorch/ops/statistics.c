@@ -533,6 +533,13 @@ gtorch_op_unique_dim (GTorchImpl *self, gint64 dim, GTorchImpl **values,
   first = self->n_dims > 0 ? gtorch_op_movedim (self, &dim, 1, &zero, 1, error)
                            : gtorch_impl_ref (self);
   rows = first != NULL ? gtorch_op_reshape (first, shape, 2, error) : NULL;
+  if (rows != NULL && !rows->is_contiguous) /* the elements of expanded tensors are counted, too */
+    {
+      GTorchImpl *copy = gtorch_op_contiguous (rows, error);
+
+      gtorch_impl_unref (rows);
+      rows = copy;
+    }
   order = rows != NULL ? order_rows (rows, error) : NULL;
   sorted = order == NULL       ? NULL
            : self->n_dims == 0 ? gtorch_op_reshape (self, shape, 1, error)

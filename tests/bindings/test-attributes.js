@@ -285,7 +285,7 @@ tap.add('what_a_constructor_refuses_is_refused_later_too', () => {
 
 tap.add('choices_are_named', () => {
     const x = GTorch.ones([2]);
-    const values = "must be a GTorch.Reduction, 'none', 'mean' or 'sum', not string avg";
+    const values = "must be a GTorch.Reduction, 'none', 'mean', 'sum' or 'batchmean', not string avg";
     refuses(() => x.mse_loss(x, {reduction: 'avg'}), 'mse_loss', 'reduction', values);
     refuses(() => nn.MSELoss({reduction: 'avg'}), 'MSELoss', 'reduction', values);
     refuses(() => (nn.MSELoss().reduction = 'avg'), 'reduction', values);

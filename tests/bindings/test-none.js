@@ -67,8 +67,8 @@ tap.add('properties_of_layers_take_null_and_refuse_nan', () => {
             tap.assert(layer[key] === null);
             tap.assert(layer.to_string().includes(`${key}=None`), layer.to_string());
             refuses(() => nn[name](3, {[key]: NaN}), `${key} is nan`);
-            layer[key] = NaN;
-            tap.assert(Number.isNaN(layer[key]));
+            refuses(() => (layer[key] = NaN), `${key} is nan`);
+            tap.assert(layer[key] === null);
             n++;
         }
     }
@@ -207,7 +207,7 @@ tap.add('first_arguments_have_names', () => {
     tap.equal(GTorch.sin({self: x}).toArray(), x.sin().toArray());
     tap.equal(GTorch.sum({self: x, dim: 0}).item(), 3);
     tap.equal(GTorch.add({self: x, other: x}).toArray(), [2, 4]);
-    refuses(() => GTorch.sin({other: x}), 'sin: self must be a tensor');
+    refuses(() => GTorch.sin({other: x}), 'sin: input is missing');
 });
 
 await tap.run();

@@ -169,7 +169,7 @@ def autocast_is_a_block_and_a_decorator():
         return x @ x
 
     assert product().dtype == GTorch.float16
-    raises(ValueError, lambda: GTorch.autocast('tpu'), 'DeviceType')
+    raises(ValueError, lambda: GTorch.autocast('tpu'), 'device_type must be')
     raises(GLib.Error, GTorch.autocast('cpu', dtype='float64').__enter__, 'not to float64')
     try:
         with GTorch.autocast(device):

@@ -114,10 +114,8 @@ def properties_of_layers_take_none_and_refuse_nan():
             assert getattr(layer, key) == 0.5
             setattr(layer, key, None)
             assert getattr(layer, key) is None
-            setattr(layer, key, NAN)
-            assert getattr(layer, key) != getattr(layer, key)
-            shape = (4, 3, *[2] * int(name[-2])) if name.endswith('d') else (4, 3)
-            raises(GLib.Error, functools.partial(layer, GTorch.ones(shape)), f'{key} is nan')
+            raises(GLib.Error, functools.partial(setattr, layer, key, NAN), f'{key} is nan')
+            assert getattr(layer, key) is None
             n += 1
     assert n >= 4, n
 

@@ -160,10 +160,10 @@ def choices_are_named():
             n += 1
     assert n > 15, n
     error = refused(lambda: nn.MSELoss(reduction='avg'))
-    assert str(error) == "MSELoss.reduction must be 'none', 'mean' or 'sum', not 'avg'", error
+    assert str(error) == "MSELoss.reduction must be 'none', 'mean', 'sum' or 'batchmean', not 'avg'", error
     loss = nn.MSELoss()
     error = refused(lambda: setattr(loss, 'reduction', 'avg'))
-    assert "reduction must be 'none', 'mean' or 'sum', not 'avg'" in str(error), error
+    assert "reduction must be 'none', 'mean', 'sum' or 'batchmean', not 'avg'" in str(error), error
     error = refused(lambda: GTorch.autocast('gpu'))
     assert str(error) == "autocast(): device_type must be 'cpu', 'cuda' or 'private', not 'gpu'", error
     assert inspect.signature(ops.METHODS['mse_loss']).parameters['reduction'].default == 'mean'

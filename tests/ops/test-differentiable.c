@@ -57,9 +57,9 @@ static const struct
 {
   const gchar *op, *arg;
   guint result;
-} independent[] = { { "linalg_lu", "A", 0 },          { "linalg_lstsq", "self", 1 },
-                    { "linalg_lstsq", "self", 3 },    { "linalg_lstsq", "b", 1 },
-                    { "linalg_lstsq", "b", 3 },       { "lu_unpack", "LU_data", 0 },
+} independent[] = { { "linalg_lu", "A", 0 },          { "linalg_lstsq", "A", 1 },
+                    { "linalg_lstsq", "A", 3 },       { "linalg_lstsq", "B", 1 },
+                    { "linalg_lstsq", "B", 3 },       { "lu_unpack", "LU_data", 0 },
                     { "triangular_solve", "self", 1 } };
 
 static gboolean

@@ -112,11 +112,15 @@ static void
 hermitian_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
 {
   const Spectrum *self = batch->data;
+  gpointer a = gtorch_cpu_line (self->a, 2, i);
   char *work = room;
 
-  *info_of (self, i) =
-      heevd (self, gtorch_cpu_line (self->a, 2, i), gtorch_cpu_line (self->values, 1, i), work,
-             self->lwork, work + self->at_rwork, self->lrwork, work + self->at_iwork, self->liwork);
+  if (!is_finite (self, a, self->n, self->n))
+    *info_of (self, i) = self->n + 1;
+  else
+    *info_of (self, i) =
+        heevd (self, a, gtorch_cpu_line (self->values, 1, i), work, self->lwork,
+               work + self->at_rwork, self->lrwork, work + self->at_iwork, self->liwork);
 }
 
 gboolean
@@ -194,12 +198,16 @@ static void
 singular_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
 {
   const Spectrum *self = batch->data;
+  gpointer a = gtorch_cpu_line (self->a, 2, i);
   char *work = room;
 
-  *info_of (self, i) =
-      gesdd (self, gtorch_cpu_line (self->a, 2, i), gtorch_cpu_line (self->values, 1, i),
-             line_or_null (self->left, i), self->m, line_or_null (self->right, i),
-             rows_of_vt (self), work, self->lwork, work + self->at_rwork, work + self->at_iwork);
+  if (!is_finite (self, a, self->m, self->n))
+    *info_of (self, i) = self->k + 1;
+  else
+    *info_of (self, i) =
+        gesdd (self, a, gtorch_cpu_line (self->values, 1, i), line_or_null (self->left, i), self->m,
+               line_or_null (self->right, i), rows_of_vt (self), work, self->lwork,
+               work + self->at_rwork, work + self->at_iwork);
 }
 
 /* A contiguous matrix is, column by column, its transpose V* S U^T: of this, the left vectors are Vh row by

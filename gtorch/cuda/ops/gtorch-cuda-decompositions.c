@@ -319,7 +319,8 @@ gtorch_cuda_eigh_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error
 /* --- singular values --- */
 
 /* cuSOLVER wants at least as many rows as columns. A contiguous wide matrix is, column by column, its tall
- * transpose V* S U^T, whose left vectors are Vh row by row, and the right ones U; a tall one is transposed. */
+ * transpose V* S U^T, whose left vectors are Vh row by row, and the right ones U; a tall one is
+ * transposed. */
 gboolean
 gtorch_cuda_svd_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {

@@ -404,7 +404,11 @@ function products() {
         if (Array.isArray(dims) && dims.length === 2)
             return plain(input, other, convert.list(dims[0]), convert.list(dims[1]));
         const n = convert.integer('tensordot', 'dims', dims);
-        const [a, b] = [input, other].map(one => one.get_n_dims());
+        const [a, b] = Object.entries({input, other}).map(([name, one]) => {
+            if (!(one instanceof GTorch.Tensor))
+                throw new TypeError(`tensordot: ${name} must be a tensor, not ${convert.describe(one)}`);
+            return one.get_n_dims();
+        });
         if (n < 0 || n > Math.min(a, b))
             throw new RangeError(`tensordot: ${n} dimensions of tensors that have ${a} and ${b}`);
         const count = [...Array(n).keys()];
@@ -438,7 +442,7 @@ function layers(prototype) {
                 const {padding, ...values} = convert.bind(name, args, given);
                 const {weight, stride = 1, dilation = 1} = values;
                 choose(name, 'padding', padding, ['same', 'valid']);
-                if (padding === 'valid' || weight.get_n_dims() !== n + 2)
+                if (padding === 'valid' || weight?.get_n_dims?.() !== n + 2)
                     return plain(values);
                 if (convert.list(stride).some(step => step !== 1))
                     throw new TypeError(`${name}: padding 'same' needs a stride of 1, not ${stride}`);
