@@ -112,6 +112,7 @@ static const gchar *const needs_result[] = {
   "std_mean.self",
   "svd.self",
   "svd_lowrank.A",
+  "svd_lowrank.M",
   "tan.self",
   "tanh.self",
   "topk.self",
