@@ -12,6 +12,7 @@
 #include "base/gtorch-error-private.h"
 #include "base/gtorch-none-private.h"
 #include "device/gtorch-choice-private.h"
+#include "device/gtorch-scratch-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "ops/gtorch-host-private.h"
 #include "ops/gtorch-linalg-private.h"
@@ -87,12 +88,13 @@ invert (GTorchFormula *formula, const Tolerance *tolerance, GTorchImpl *sizes, G
 
 /* --- pseudoinverses --- */
 
-/* Returns V diag (1 / S) U^H, not recorded. */
+/* Returns V diag (1 / S) U^H, not recorded, and in *values the singular values or eigenvalues, and in
+ * *which the ones that count. */
 static GTorchImpl *
 by_singular_values (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gdouble atol,
-                    gdouble rtol, gboolean hermitian)
+                    gdouble rtol, gboolean hermitian, GTorchImpl **values, GTorchImpl **which)
 {
-  GTorchImpl *s, *u = NULL, *vh = NULL, *sizes, *which = NULL;
+  GTorchImpl *s, *u = NULL, *vh = NULL, *sizes;
   Tolerance tolerance;
 
   if (!tolerance_init (&tolerance, op, a, atol, rtol, formula->error))
@@ -108,7 +110,8 @@ by_singular_values (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gdou
     }
   else
     s = sizes = gtorch_matrices_svd (formula, op, a, FALSE, &u, &vh);
-  s = invert (formula, &tolerance, sizes, s, &which);
+  *values = s;
+  s = invert (formula, &tolerance, sizes, s, which);
   s = GTORCH_FORMULA_OP (formula, unsqueeze, s, -2);
   vh = gtorch_formula_adjoint (formula, vh);
   vh = GTORCH_FORMULA_OP (formula, mul, vh, s);
@@ -116,24 +119,37 @@ by_singular_values (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gdou
   return GTORCH_FORMULA_OP (formula, matmul, vh, u);
 }
 
+/* As by_singular_values (), recorded. */
+static GTorchImpl *
+invert_matrix (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gdouble atol, gdouble rtol,
+               gboolean hermitian, GTorchImpl **values, GTorchImpl **which)
+{
+  GTorchImpl *adjoint = gtorch_formula_adjoint (formula, a), *result;
+  GTorchChange mode;
+
+  gtorch_change_to_grad (&mode, FALSE);
+  result = by_singular_values (formula, op, a, atol, rtol, hermitian, values, which);
+  gtorch_change_end (&mode);
+  return GTORCH_FORMULA_OP (formula, pinv_of, result, adjoint);
+}
+
 static GTorchImpl *
 pinv (const gchar *op, GTorchImpl *a, gdouble atol, gdouble rtol, gboolean hermitian,
       GError **error)
 {
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
-  GTorchImpl *adjoint, *result;
-  GTorchChange mode;
+  GTorchImpl *values = NULL, *which = NULL, *result;
 
   if (!gtorch_matrices_check (op, a, error)
       || (hermitian && !gtorch_matrices_check_square (op, a, error)))
     return NULL;
-  adjoint = gtorch_formula_adjoint (&f, a);
   if (a->numel == 0)
-    return gtorch_matrices_take (&f, op, OP (clone, adjoint));
-  gtorch_change_to_grad (&mode, FALSE);
-  result = by_singular_values (&f, op, a, atol, rtol, hermitian);
-  gtorch_change_end (&mode);
-  return gtorch_matrices_take (&f, op, OP (pinv_of, result, adjoint));
+    {
+      result = gtorch_formula_adjoint (&f, a);
+      return gtorch_matrices_take (&f, op, OP (clone, result));
+    }
+  return gtorch_matrices_take (&f, op,
+                               invert_matrix (&f, op, a, atol, rtol, hermitian, &values, &which));
 }
 
 GTorchImpl *
@@ -270,14 +286,9 @@ are_full (GTorchFormula *formula, const gchar *op, GTorchImpl *rank, gint64 n)
   if (formula->failed)
     return FALSE;
   host = gtorch_impl_to_host (op, rank, formula->error);
-  numbers = host != NULL ? g_try_new (gint64, MAX (rank->numel, 1)) : NULL;
+  numbers = host != NULL ? gtorch_scratch_new (rank->numel, sizeof (gint64), formula->error) : NULL;
   if (numbers == NULL)
     {
-      if (host != NULL)
-        gtorch_matrices_fail (formula->error, op, GTORCH_ERROR_OUT_OF_MEMORY,
-                              _ ("%" G_GINT64_FORMAT
-                                 " bytes of the host's memory are not available"),
-                              rank->numel * 8);
       formula->failed = TRUE;
       return FALSE;
     }
@@ -299,7 +310,6 @@ gtorch_op_linalg_lstsq (GTorchImpl *a, GTorchImpl *b, gdouble rcond, GTorchLstsq
   GTorchImpl *p, *original = b;
   gboolean is_vector, is_full = TRUE;
   Tolerance tolerance;
-  GTorchChange mode;
   gint64 m, n;
 
   if (driver > GTORCH_LSTSQ_DRIVER_GELSS)
@@ -341,13 +351,9 @@ gtorch_op_linalg_lstsq (GTorchImpl *a, GTorchImpl *b, gdouble rcond, GTorchLstsq
   else
     {
       /* the gradient goes through the pseudoinverse, not through the singular vectors */
-      p = gtorch_formula_keep (&f, pinv (op, a, GTORCH_NONE_DOUBLE, tolerance.rtol, FALSE, error));
+      p = invert_matrix (&f, op, a, GTORCH_NONE_DOUBLE, tolerance.rtol, FALSE, &s, &which);
       x = OP (matmul, p, b);
-      gtorch_change_to_grad (&mode, FALSE);
-      s = gtorch_matrices_svd (&f, op, a, FALSE, NULL, NULL);
-      which = counts (&f, &tolerance, s);
       its_rank = OP (sum, which, &last, 1, FALSE, GTORCH_DTYPE_INT64);
-      gtorch_change_end (&mode);
     }
   if (a->numel == 0)
     {
@@ -409,8 +415,7 @@ approximate_basis (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gint6
       y = gtorch_matrices_qr (&f, op, y, FALSE, &r);
       y = OP (matmul, a, y);
       y = gtorch_matrices_qr (&f, op, y, FALSE, &r);
-      if (formula->n > 0 && formula->kept[formula->n - 1] != NULL)
-        x = gtorch_formula_keep (formula, gtorch_formula_take (&f, y));
+      x = gtorch_formula_keep (formula, gtorch_formula_take (&f, y));
     }
   return x;
 }

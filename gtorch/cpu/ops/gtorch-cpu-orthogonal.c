@@ -26,74 +26,70 @@ typedef struct
   int lwork;
 } Reflect;
 
-/* --- the reflectors --- */
+/* A function of LAPACK on matrix i; with a `lwork` of -1 it stores how much work it wants. */
+typedef void (*ReflectFunc) (const Reflect *self, gint64 i, gpointer work, int lwork);
 
-static int
-geqrf (const Reflect *self, gpointer a, gpointer tau, gpointer work, int lwork)
+typedef struct
 {
+  const Reflect *reflect;
+  ReflectFunc func;
+} ReflectCall;
+
+static void
+call_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
+{
+  const ReflectCall *call = batch->data;
+
+  call->func (call->reflect, i, room, call->reflect->lwork);
+}
+
+/* Calls the function for all matrices, each of which takes so many operations. */
+static gboolean
+call_all (Reflect *self, ReflectFunc func, gdouble operations, GError **error)
+{
+  const ReflectCall call = { self, func };
+  GTorchCpuBatch batch = { .one = call_one, .data = &call };
+  double _Complex size = 0;
+
+  func (self, 0, &size, -1);
+  self->lwork = gtorch_cpu_work_size (self->dtype, &size);
+  batch.room = (gint64) self->lwork * (gint64) gtorch_dtype_size (self->dtype);
+  return gtorch_cpu_batch_run (&batch, gtorch_cpu_count_lines (self->columns, 2), operations,
+                               error);
+}
+
+static void
+geqrf (const Reflect *self, gint64 i, gpointer work, int lwork)
+{
+  gpointer a = gtorch_cpu_line (self->columns, 2, i), tau = gtorch_cpu_line (self->tau, 1, i);
   int info = 0;
 
   GTORCH_LAPACK_CALL (self->dtype, sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_, &self->m, &self->n, a,
                       &self->m, tau, work, &lwork, &info);
-  return info;
-}
-
-static void
-factor_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
-{
-  const Reflect *self = batch->data;
-
-  geqrf (self, gtorch_cpu_line (self->columns, 2, i), gtorch_cpu_line (self->tau, 1, i), room,
-         self->lwork);
 }
 
 /* Leaves the reflectors and R in the columns. */
 static gboolean
 factor (Reflect *self, GError **error)
 {
-  GTorchCpuBatch batch = { .one = factor_one, .data = self };
-  double _Complex size = 0;
-
-  geqrf (self, gtorch_impl_data (self->columns), gtorch_impl_data (self->tau), &size, -1);
-  self->lwork = gtorch_cpu_work_size (self->dtype, &size);
-  batch.room = (gint64) self->lwork * (gint64) gtorch_dtype_size (self->dtype);
-  return gtorch_cpu_batch_run (&batch, gtorch_cpu_count_lines (self->columns, 2),
-                               2.0 * self->m * self->n * self->k, error);
+  return call_all (self, geqrf, 2.0 * self->m * self->n * self->k, error);
 }
 
-/* --- the matrices of the reflectors --- */
-
-static int
-orgqr (const Reflect *self, gpointer a, gpointer tau, gpointer work, int lwork)
+static void
+orgqr (const Reflect *self, gint64 i, gpointer work, int lwork)
 {
+  gpointer a = gtorch_cpu_line (self->columns, 2, i), tau = gtorch_cpu_line (self->tau, 1, i);
   int info = 0;
 
   GTORCH_LAPACK_CALL (self->dtype, sorgqr_, dorgqr_, cungqr_, zungqr_, &self->m, &self->n, &self->k,
                       a, &self->m, tau, work, &lwork, &info);
-  return info;
-}
-
-static void
-expand_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
-{
-  const Reflect *self = batch->data;
-
-  orgqr (self, gtorch_cpu_line (self->columns, 2, i), gtorch_cpu_line (self->tau, 1, i), room,
-         self->lwork);
 }
 
 /* Replaces the reflectors in the columns by the first n columns of their product. */
 static gboolean
 expand (Reflect *self, GError **error)
 {
-  GTorchCpuBatch batch = { .one = expand_one, .data = self };
-  double _Complex size = 0;
-
-  orgqr (self, gtorch_impl_data (self->columns), gtorch_impl_data (self->tau), &size, -1);
-  self->lwork = gtorch_cpu_work_size (self->dtype, &size);
-  batch.room = (gint64) self->lwork * (gint64) gtorch_dtype_size (self->dtype);
-  return gtorch_cpu_batch_run (&batch, gtorch_cpu_count_lines (self->columns, 2),
-                               4.0 * self->m * self->n * self->k, error);
+  return call_all (self, orgqr, 4.0 * self->m * self->n * self->k, error);
 }
 
 gboolean
@@ -207,24 +203,16 @@ gtorch_cpu_linalg_householder_product (GTorchOpCall *call, GTorchQueue *queue, G
 
 /* --- products --- */
 
-static int
-ormqr (const Reflect *self, gpointer a, gpointer tau, gpointer c, gpointer work, int lwork)
+static void
+ormqr (const Reflect *self, gint64 i, gpointer work, int lwork)
 {
+  gpointer a = gtorch_cpu_line (self->columns, 2, i), tau = gtorch_cpu_line (self->tau, 1, i);
+  gpointer c = gtorch_cpu_line (self->other, 2, i);
   int info = 0;
 
   GTORCH_LAPACK_CALL (self->dtype, sormqr_, dormqr_, cunmqr_, zunmqr_, &self->side, &self->trans,
                       &self->rows, &self->other_columns, &self->k, a, &self->m, tau, c, &self->rows,
                       work, &lwork, &info, 1, 1);
-  return info;
-}
-
-static void
-multiply_one (const GTorchCpuBatch *batch, gint64 i, gpointer room)
-{
-  const Reflect *self = batch->data;
-
-  ormqr (self, gtorch_cpu_line (self->columns, 2, i), gtorch_cpu_line (self->tau, 1, i),
-         gtorch_cpu_line (self->other, 2, i), room, self->lwork);
 }
 
 gboolean
@@ -236,8 +224,6 @@ gtorch_cpu_ormqr (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   g_auto (GTorchCpuColumns) multiplied = { 0 };
   g_autoptr (GTorchImpl) tau = NULL;
   Reflect self = { .dtype = a->dtype };
-  GTorchCpuBatch batch = { .one = multiply_one, .data = &self };
-  double _Complex size = 0;
 
   if (other->numel == 0)
     return TRUE;
@@ -259,12 +245,7 @@ gtorch_cpu_ormqr (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   self.columns = columns.impl;
   self.tau = tau;
   self.other = multiplied.impl;
-  ormqr (&self, gtorch_impl_data (columns.impl), gtorch_impl_data (tau),
-         gtorch_impl_data (multiplied.impl), &size, -1);
-  self.lwork = gtorch_cpu_work_size (self.dtype, &size);
-  batch.room = (gint64) self.lwork * (gint64) gtorch_dtype_size (self.dtype);
-  if (!gtorch_cpu_batch_run (&batch, gtorch_cpu_count_lines (other, 2),
-                             4.0 * self.rows * self.other_columns * self.k, error))
+  if (!call_all (&self, ormqr, 4.0 * self.rows * self.other_columns * self.k, error))
     return FALSE;
   gtorch_cpu_copy (call->outputs[0], multiplied.seen);
   return TRUE;
