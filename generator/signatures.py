@@ -96,6 +96,8 @@ class Arg:
         self.c_kind = f'GTORCH_ARG_{constant}'
         self.is_tensor = self.kind.startswith('Tensor')
         self.c_type = internal.rstrip() if internal else None
+        # a bound that may be left out: infinite, or none in C, or an end of the range of int64
+        self.is_bound = self.kind == 'number' and self.default in ('inf', '-inf')
         self.c_length = None
         if self.kind.endswith('[]'):
             self.c_length = 'n_dims' if self.name in ('shape', 'size') else f'n_{self.name}'
@@ -109,7 +111,9 @@ class Arg:
 
     def c_attr(self, whole=False):
         if self.kind == 'number':
-            form = 'number' if not whole else ('bound' if self.default in ('inf', '-inf') else 'int')
+            if self.is_bound and not whole:
+                return f'gtorch_attr_real_bound ({self.name}, {self.c_default()[0]})'
+            form = 'number' if not whole else ('bound' if self.is_bound else 'int')
             return f'gtorch_attr_{form} ({self.name})'
         if self.member == 'list':
             return f'{{ .list = {{ {self.name}, {self.c_length} }} }}'

@@ -44,6 +44,8 @@ def arguments(form):
             annotation, text = '', 'a number'
         if a.default is not None and a.default not in ('None', '[]'):
             text += f'; {a.default} by default in the bindings'
+            if a.is_bound and not form.whole:
+                text += ', as with %GTORCH_NONE_DOUBLE'
         yield from paragraph(f'@{a.name}: {annotation}{": " if annotation else ""}{text}')
         if a.c_length:
             yield f'@{a.c_length}: the length of @{a.name}'

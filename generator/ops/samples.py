@@ -5,7 +5,7 @@
 from generator import c
 from generator.ops import fill
 
-SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'positive', 'torch', 'grad'}
+SAMPLE_KEYS = {'shapes', 'low', 'high', 'dtype', 'positive', 'torch', 'grad', 'magnitudes'}
 
 
 def sample_tensors(row, sample):
@@ -132,7 +132,8 @@ def emit_sample(row, n, sample):
     low, high = sample.get('low', -2.0), sample.get('high', 2.0)
     return text, (
         f'{{ {row.constant}, {n}, {len(tensors)}, {"tensors_" + name if tensors else "NULL"}, '
-        f'{"attrs_" + name if row.attrs else "NULL"}, {low}, {high}, {c.boolean(sample.get("grad", True))} }},'
+        f'{"attrs_" + name if row.attrs else "NULL"}, {low}, {high}, {c.boolean(sample.get("grad", True))}, '
+        f'{c.boolean(sample.get("magnitudes", False))} }},'
     )
 
 

@@ -17,5 +17,8 @@ const gchar *gtorch_name_str (const gchar *name);
 
 /* INVALID, beginning with `who`, unless the name is UTF-8, which bindings and files need. */
 gboolean gtorch_name_check (const gchar *who, const gchar *name, GError **error);
+/* Inserts into a table of strings without duplicating anything; refuses a name that is in it. */
+gboolean gtorch_name_insert (const gchar *who, GHashTable *table, const gchar *name, gpointer value,
+                             GError **error);
 
 G_END_DECLS

@@ -63,6 +63,17 @@ gtorch_name_check (const gchar *who, const gchar *name, GError **error)
   return FALSE;
 }
 
+gboolean
+gtorch_name_insert (const gchar *who, GHashTable *table, const gchar *name, gpointer value,
+                    GError **error)
+{
+  if (g_hash_table_insert (table, (gpointer) name, value))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the name “%s” appears twice"),
+               who, gtorch_name_str (name));
+  return FALSE;
+}
+
 const gchar *
 gtorch_shape_str (const gint64 *shape, gsize n_dims)
 {

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include <gtorch/base/gtorch-none-private.h>
 #include <gtorch/base/gtorch-range-private.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
@@ -81,6 +82,13 @@ static inline GTorchAttr
 gtorch_attr_int (gint64 value)
 {
   return (GTorchAttr){ .number = { (gdouble) value, value, TRUE } };
+}
+
+/* Converts a bound; the constant for no number means that there is none. */
+static inline GTorchAttr
+gtorch_attr_real_bound (gdouble value, gdouble none)
+{
+  return gtorch_attr_number (gtorch_is_none_double (value) ? none : value);
 }
 
 /* Converts a bound given as int64; the extremes of the range mean that there is no bound. */

@@ -27,6 +27,7 @@ typedef struct
   const GTorchAttr *attrs;
   gdouble low, high; /* the range of random inputs */
   gboolean grad;
+  gboolean magnitudes; /* other signs and phases of the results are as right */
 } GTorchSample;
 
 /* Calls any operation, also a composite one; appends new references to results. */

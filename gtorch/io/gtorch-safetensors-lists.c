@@ -205,10 +205,13 @@ tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_te
     }
   *by_name = g_hash_table_new (g_str_hash, g_str_equal);
   for (i = 0; i < n_tensors; i++)
-    g_hash_table_insert (*by_name, (gpointer) names[i], tensors[i]);
+    if (!gtorch_name_insert ("safetensors", *by_name, names[i], tensors[i], error))
+      return FALSE;
   *texts = g_hash_table_new (g_str_hash, g_str_equal);
   for (i = 0; i < n_texts; i += 2)
-    g_hash_table_insert (*texts, (gpointer) metadata[i], (gpointer) metadata[i + 1]);
+    if (!gtorch_name_insert ("safetensors: metadata", *texts, metadata[i],
+                             (gpointer) metadata[i + 1], error))
+      return FALSE;
   return TRUE;
 }
 
@@ -225,10 +228,10 @@ tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_te
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does the same as [func@safetensors_save]. If a name or a key occurs twice, the last one counts.
+ * Does the same as [func@safetensors_save].
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a key has no value, and on
- *   the errors of [func@safetensors_save]
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, a name or a key appears
+ *   twice, or a key has no value, and on the errors of [func@safetensors_save]
  *
  * Since: 0.1
  */
@@ -260,7 +263,7 @@ gtorch_safetensors_save_lists (const gchar *const *names, GTorchTensor **tensors
  * @progress_data: data for @progress
  * @error: return location for an error
  *
- * Does the same as [func@safetensors_save_file]. If a name or a key occurs twice, the last one counts.
+ * Does the same as [func@safetensors_save_file].
  *
  * Returns: the same as [func@safetensors_save_lists]
  *

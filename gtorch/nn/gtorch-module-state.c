@@ -126,7 +126,11 @@ gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsiz
       return NULL;
   state = g_hash_table_new (g_str_hash, g_str_equal);
   for (i = 0; i < n_tensors; i++)
-    g_hash_table_insert (state, (gpointer) names[i], tensors[i]);
+    if (!gtorch_name_insert ("load_state_lists", state, names[i], tensors[i], error))
+      {
+        g_hash_table_unref (state);
+        return NULL;
+      }
   return state;
 }
 
@@ -428,9 +432,10 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
  * @strict: whether the names must be those of the module
  * @error: return location for an error
  *
- * Does the same as [method@Module.load_state_dict]. If a name occurs twice, the last one counts.
+ * Does the same as [method@Module.load_state_dict].
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a name appears twice,
+ *   and with the errors
  *   of [method@Module.load_state_dict]
  *
  * Since: 0.1

@@ -229,7 +229,8 @@ gtorch_grad_scaler_state_lists (GTorchGradScaler *self, gchar ***names, GError *
  *
  * Does the same as [method@GradScaler.load_state_dict].
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors of
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a name appears twice,
+ *   and with the errors of
  *   [method@GradScaler.load_state_dict]
  *
  * Since: 0.1

@@ -518,7 +518,8 @@ gtorch_optimizer_state_lists (GTorchOptimizer *self, gchar ***names)
  *
  * Does the same as [method@Optimizer.load_state_dict].
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a name appears twice,
+ *   and with the errors
  *   of [method@Optimizer.load_state_dict]
  *
  * Since: 0.1

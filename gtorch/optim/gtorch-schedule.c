@@ -354,7 +354,8 @@ gtorch_lr_scheduler_state_lists (GTorchLRScheduler *self, gchar ***names)
  *
  * Does the same as [method@LRScheduler.load_state_dict].
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ, and with the errors
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if the lengths differ or a name appears twice,
+ *   and with the errors
  *   of [method@LRScheduler.load_state_dict]
  *
  * Since: 0.1

@@ -734,6 +734,8 @@ lists_save_the_same_bytes (void)
   static const gchar *const names[] = { "a", "b", NULL };
   static const gchar *const metadata[] = { "key", "value", NULL };
   static const gchar *const odd[] = { "key", NULL };
+  static const gchar *const twice[] = { "a", "a", NULL };
+  static const gchar *const same_key[] = { "key", "value", "key", "other", NULL };
   g_autoptr (GTorchTensor) a = gtorch_ones (GTORCH_SHAPE (3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
   g_autoptr (GTorchTensor) b = gtorch_zeros (GTORCH_SHAPE (2, 2), GTORCH_DTYPE_INT64, NULL, NULL);
   GTorchTensor *tensors[] = { a, b }, *wrong[] = { a, NULL };
@@ -776,6 +778,16 @@ lists_save_the_same_bytes (void)
   g_assert_false (
       gtorch_safetensors_save_lists (names, wrong, 2, NULL, streams[0], NULL, NULL, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_false (gtorch_safetensors_save_lists (twice, tensors, 2, NULL, streams[0], NULL, NULL,
+                                                 NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "safetensors: the name “a” appears twice");
+  g_clear_error (&error);
+  g_assert_false (gtorch_safetensors_save_lists (names, tensors, 2, same_key, streams[0], NULL,
+                                                 NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "safetensors: metadata: the name “key” appears twice");
   g_object_unref (streams[0]);
 }
 
