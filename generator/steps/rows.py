@@ -30,9 +30,9 @@ class Number:
     def __init__(self, name, default, data, doc, label):
         self.name, self.default, self.doc, self.label = name, default, doc, label
         self.kind = 'BOOL' if isinstance(default, bool) else 'DOUBLE'
-        if data.get('type') == 'int':
-            self.kind = 'INT64'
-        self.is_bool = self.kind == 'BOOL'
+        if data.get('type') is not None:
+            self.kind = {'int': 'INT64', 'ints': 'SIZE'}[data['type']]
+        self.is_bool, self.is_list = self.kind == 'BOOL', self.kind == 'SIZE'
         self.is_required = default is None
         self.is_open = 'above' in data  # the lower bound itself is refused
         self.least = float(data.get('above', data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf)))
@@ -45,7 +45,11 @@ class Number:
 
     @property
     def c_type(self):
-        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
+        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble', 'SIZE': 'GTorchSize *'}[self.kind]
+
+    @property
+    def declaration(self):
+        return f'{self.c_type}{"" if self.is_list else " "}{self.name}'
 
     @property
     def c_default(self):
@@ -72,6 +76,8 @@ class Arg:
             row.fail(f'args.{name}', 'names, defaults and docs must be as many')
         if data.get('type') == 'int' and any(one is not None and type(one) is not int for one in defaults):
             row.fail(f'args.{name}.default', 'must be a whole number')
+        if data.get('type') == 'ints' and 'default' in data:
+            row.fail(f'args.{name}.default', 'a list has no default')
         for text in docs:
             if not text.endswith('.'):
                 row.fail(f'args.{name}.doc', 'must be a sentence')
@@ -96,7 +102,7 @@ class Arg:
 class Row(rows.Row):
     """The common base of optimizers and schedules."""
 
-    NEEDED = ('doc', 'args', 'reference')
+    NEEDED = ('doc', 'args')
 
     def __init__(self, file, name, data, keys):
         self.file, self.name = file, name
@@ -105,7 +111,9 @@ class Row(rows.Row):
         self.c_name = snake(name)
         self.doc, self.source = data['doc'], data.get('source', '')
         self.args = [Arg(self, key, value) for key, value in data['args'].items()]
-        self.reference = data['reference']
+        self.reference = data.get('reference', data.get('next'))
+        if self.reference is None:
+            self.fail('reference', 'is missing')
         self.compile('reference', expressions.parse, self.reference.strip('\n').replace('\\\n', ''))
         self.samples = data.get('sample', [{}])
 
@@ -149,7 +157,7 @@ class State:
 class Step(Row):
     """An optimizer."""
 
-    NEEDED = (*Row.NEEDED, 'new', 'update', 'state')
+    NEEDED = (*Row.NEEDED, 'reference', 'new', 'update', 'state')
 
     def __init__(self, file, name, data, others):
         self.file, self.name, self.base = file, name, None
@@ -296,17 +304,22 @@ class Schedule(Row):
         names = [number.name for number in self.numbers]
         if len(set(names)) < len(names) or len(names) > MAX_SETTINGS or any(number.is_bool for number in self.numbers):
             self.fail('args', f'at most {MAX_SETTINGS} numbers with names of their own are wanted')
-        self.lr = self.compile('lr', expressions.parse_value, data['lr'])
         known = {number.label for number in self.numbers} | {'base', 't', 'pi'}
-        for used in expressions.names_in(self.lr):
-            if used not in known:
-                self.fail('lr', f'no such name: {used}')
-        self.compile('lr', expressions.Compiler({one: one for one in known}).compile, self.lr)
+        self.lr = self.formula('lr', known)
+        self.next = self.formula('next', known | {'lr'}) if 'next' in data else None
         self.check_samples()
         for sample in self.samples:
             for number in self.numbers:
                 if number.is_required and number.label not in sample:
                     self.fail('sample', f'{number.label} has no value')
+
+    def formula(self, key, known):
+        node = self.compile(key, expressions.parse_value, self.data[key].strip('\n').replace('\\\n', ''))
+        for used in expressions.names_in(node):
+            if used not in known:
+                self.fail(key, f'no such name: {used}')
+        self.compile(key, expressions.Compiler({one: one for one in known}).compile, node)
+        return node
 
 
 def load_steps(path):

@@ -55,7 +55,9 @@ MISTAKES = [
     ('Roll.reference', 'p = speed', "Roll.reference: NameError: name 'speed'"),
     ('FadeLR.lr', 'base * speed', 'FadeLR.lr: no such name: speed'),
     ('FadeLR.lr', 'base base', 'FadeLR.lr: '),
-    ('FadeLR.reference', None, 'FadeLR.reference: is missing'),
+    ('FadeLR.next', None, 'FadeLR.reference: is missing'),
+    ('FadeLR.next', 'lr * speed', 'FadeLR.next: no such name: speed'),
+    ('FadeLR.args.steps', {'type': 'ints', 'default': 1, 'doc': 'One.'}, 'FadeLR.args.steps.default: a list has no'),
     ('FadeLR.sample', [{}], 'FadeLR.sample: N has no value'),
     ('FadeLR.colour', 1, 'FadeLR.colour: no such key'),
 ]
