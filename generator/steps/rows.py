@@ -144,12 +144,15 @@ class Row(rows.Row):
 
 
 class State:
-    """A state of a parameter: a tensor like it, or the count of its steps."""
+    """A state of a parameter: a tensor like it, the count of its steps, or another number."""
 
     def __init__(self, row, name, data):
         schema.check(data, schema.STATE, row.fail, f'state.{name}.')
         self.name, self.when, self.begin = name, data.get('when'), data.get('begin')
-        self.count = data.get('count')
+        self.count, self.number = data.get('count'), data.get('number')
+        self.is_number = self.count is not None or self.number is not None
+        if self.number is not None and (self.count is not None or self.when is not None):
+            row.fail(f'state.{name}', 'a number is always there, and is no count')
         if (self.count is not None) != (name == 'step') or self.count not in (None, 'always', 'needed'):
             row.fail(f'state.{name}', 'the count of steps, which is “always” there or if “needed”, is called step')
 
@@ -200,7 +203,12 @@ class Step(Row):
     @property
     def like(self):
         """The states that are like the parameter."""
-        return [state for state in self.states if state.count is None]
+        return [state for state in self.states if not state.is_number]
+
+    @property
+    def kept(self):
+        """The numbers of a parameter besides the count of its steps."""
+        return [state for state in self.states if state.number is not None]
 
     @property
     def conditional(self):
@@ -227,8 +235,8 @@ class Step(Row):
         names = [number.name for number in self.numbers]
         if len(set(names)) < len(names) or any(number.default is None for number in self.numbers):
             self.fail('args', 'each property wants a name of its own, and a default')
-        if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like) > MAX_STATES:
-            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter '
+        if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like + self.kept) > MAX_STATES:
+            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states beside the count '
                       'are wanted')
         for name in self.new:
             if name not in names:
@@ -239,8 +247,11 @@ class Step(Row):
             if not self.is_bool(name):
                 self.fail('check', f'{name} is not true or false')
         self.try_to_compile()
-        known = {*names, 't', 'first'}
+        if self.kept and not any(state.count == 'always' for state in self.states):
+            self.fail('state', 'numbers need the count of steps')
+        known = {*names, 't', 'first', *(state.name for state in self.kept)}
         self.check_names('once', expressions.names_in(self.once), known | set(expressions.assigned_in(self.once)))
+        known -= {state.name for state in self.kept}
         known |= {'param', 'grad', *expressions.assigned_in(self.once), *expressions.assigned_in(self.update)}
         known |= {state.name for state in self.like}
         self.check_names('update', expressions.names_in(self.update), known)
@@ -267,7 +278,10 @@ class Step(Row):
                 if value is not None:
                     node = self.compile(f'state.{state.name}', expressions.parse_value, value)
                     self.compile(f'state.{state.name}', compiler.compile, node)
-        known = [*compiler.names, 't', 'first']
+        known = [*compiler.names, 't', 'first', *(state.name for state in self.kept)]
+        for state in self.kept:
+            node = self.compile(f'state.{state.name}', expressions.parse_value, state.number)
+            self.compile(f'state.{state.name}', expressions.Compiler({name: name for name in known}).compile, node)
         once = expressions.Compiler({name: name for name in known})
         self.compile('once', expressions.compile_statements, self.once, once, '', None, '')
         known += ['param', 'grad', *expressions.assigned_in(self.once), *(state.name for state in self.like)]
@@ -322,10 +336,11 @@ class Schedule(Row):
         return node
 
 
-def load_steps(path):
+def load_steps(*paths):
     found = {}
-    for name, data in read(path).items():
-        found[name] = Step(pathlib.Path(path).name, name, data, found)
+    for path in paths:
+        for name, data in read(path).items():
+            found[name] = Step(pathlib.Path(path).name, name, data, found)
     return list(found.values())
 
 

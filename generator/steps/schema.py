@@ -47,7 +47,7 @@ ARG = {
     'doc': ('a text, or a list of texts', lambda v: is_text(v) or v != [] and is_list_of(is_text)(v)),
     'type': ('“int” or “ints”', lambda v: v in ('int', 'ints')),
 }
-STATE = {'when': TEXT, 'begin': TEXT, 'count': TEXT}
+STATE = {'when': TEXT, 'begin': TEXT, 'count': TEXT, 'number': TEXT}
 COMMON = {
     'doc': TEXT,
     'source': TEXT,
