@@ -53,9 +53,17 @@
 #include <gtorch/base/gtorch-version-macros.h>
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
+#include <gtorch/optim/gtorch-chained-scheduler.h>
+#include <gtorch/optim/gtorch-cyclic-lr.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>
+#include <gtorch/optim/gtorch-lambda-lr.h>
+#include <gtorch/optim/gtorch-lr-choices.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 #include <gtorch/optim/gtorch-lr-schedules.h>
+#include <gtorch/optim/gtorch-one-cycle-lr.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 #include <gtorch/optim/gtorch-optimizers.h>
 #include <gtorch/optim/gtorch-param-group.h>
+#include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
+#include <gtorch/optim/gtorch-sequential-lr.h>
+#include <gtorch/optim/gtorch-swalr.h>

@@ -139,12 +139,13 @@ GT_SIZE (GtMultiply, 192);
 /* One parameter of an optimizer, or one gradient to unscale; all tensors are contiguous. */
 typedef struct
 {
-  /* the parameter, its states in the order of the optimizer's row (NULL if absent), the gradient */
+  /* the parameter, its states in the order of the optimizer's row (NULL if absent), the gradient, the numbers
+   * that the row keeps for each parameter (float64) */
   void *data[GT_STEP_KINDS];
   double *count; /* the step count, or NULL */
   uint64_t n;
   uint32_t block;      /* index of its first block */
-  uint32_t is_aligned; /* whether all of data is aligned to 16 bytes */
+  uint32_t is_aligned; /* whether all tensors of data are aligned to 16 bytes */
 } GtStep;
 GT_SIZE (GtStep, 64);
 
@@ -162,6 +163,7 @@ typedef struct
   double d[GT_STEP_NUMBERS];
   uint32_t n, blocks;
   uint32_t first; /* whether this is the first step, for parameters without a count */
+  uint32_t row;   /* the position of the optimizer among the rows */
 } GtSteps;
 GT_SIZE (GtSteps, 3968);
 

@@ -78,7 +78,8 @@ each_element (Op &op, const GtStep &s, uint32_t block)
 /* Performs the step of an optimizer. Op is generated from a row of steps.toml; its at[] are the parameter,
  * the states and the gradient. Each block computes the values that all elements share, in float64: the
  * learning rate and the count may be in memory, which a captured graph reads at each replay. Powers of the
- * count are slow, so one warp computes each of them. */
+ * count are slow, so one warp computes each of them. The count, and what else a row keeps for a parameter,
+ * are still those of the step before. */
 template <typename T, typename Op>
 GT_DEVICE void
 run_steps (const GtSteps &p)
@@ -91,6 +92,7 @@ run_steps (const GtSteps &p)
     {
       const GtStep &s = step_of (p, block);
       const double lr = p.cell != NULL ? *(const double *) p.cell : p.d[0];
+      const double t = s.count != NULL ? *s.count + 1 : 0;
       Op op;
 
 #pragma unroll
@@ -100,11 +102,11 @@ run_steps (const GtSteps &p)
         {
           __syncthreads ();
           if (threadIdx.x % 32 == 0 && (int) threadIdx.x / 32 < Op::N_POWERS)
-            powers[threadIdx.x / 32] = pow (Op::base (p.d, threadIdx.x / 32), *s.count);
+            powers[threadIdx.x / 32] = pow (Op::base (p.d, threadIdx.x / 32), t);
           __syncthreads ();
         }
-      op.prepare (p.d, lr, s.count != NULL ? *s.count : 0,
-                  s.count != NULL ? *s.count == 1 : p.first != 0, powers);
+      op.prepare (p.d, lr, t, s.count != NULL ? t == 1 : p.first != 0, powers,
+                  (const double *const *) (s.data + Op::N));
       each_element<T> (op, s, block);
     }
 }

@@ -13,13 +13,17 @@
 
 /* --- counts of steps --- */
 
-/* Increments the parameters' counts of steps; launched before the kernels of the steps, which read them. */
+/* Increments the parameters' counts of steps, and computes what else the row keeps for each of them; launched
+ * after the kernels of the steps, which read both. */
 GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS)
 {
   const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
 
-  if (i < p.n && (p.found == NULL || *p.found == 0))
-    *p.steps[i].count += 1;
+  if (i >= p.n || (p.found != NULL && *p.found != 0))
+    return;
+  gt_keep_numbers (p, p.steps[i], p.cell != NULL ? *(const double *) p.cell : p.d[0],
+                   *p.steps[i].count + 1);
+  *p.steps[i].count += 1;
 }
 
 GT_EACH_FLOAT (GT_EACH_STEP_KERNEL)

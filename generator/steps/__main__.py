@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes the files that are generated from the rows of optimizers and schedules.
 
-    steps library|python|gjs FOLDER STEPS.toml SCHEDULES.toml
+    steps library|python|gjs FOLDER STEPS.toml… SCHEDULES.toml
 """
 
 import functools
@@ -29,13 +29,14 @@ FILES = {
 }
 
 
-def generate(kind, folder, step_path, schedule_path):
-    steps, plans = rows.load_steps(step_path), rows.load_schedules(schedule_path)
+def generate(kind, folder, *paths):
+    *step_paths, schedule_path = paths
+    steps, plans = rows.load_steps(*step_paths), rows.load_schedules(schedule_path)
     for name, emit in FILES[kind].items():
         write(pathlib.Path(folder) / name, emit(steps, plans))
 
 
-COMMANDS = {kind: (3, 3, functools.partial(generate, kind)) for kind in FILES}
+COMMANDS = {kind: (3, 9, functools.partial(generate, kind)) for kind in FILES}
 
 
 def main(argv):

@@ -70,7 +70,7 @@ def follow(step, sample, value, element):
     """The sources of the numbers in the published algorithm."""
     defaults = {number.name: number.default for number in step.numbers}
     values = {**vars(math), **defaults, 'lr': 0.05, **sample, 'p': value}
-    for state in step.like:
+    for state in step.like + step.kept:
         values[state.name] = eval(state.begin or '0.0', dict(values))
     code = compile(step.reference.strip('\n'), f'{step.name}.reference', 'exec')
     for t in range(8):

@@ -36,7 +36,8 @@ def emit_step(step):
 
     return fill(
         'steps.c.in', 'step', title=step.name, name=step.c_name, fixed=str(fixed_states(step)),
-        states=[f'{{ {c.string(state.name)}, {c.boolean(state.count)} }},' for state in step.states],
+        states=[f'{{ {c.string(state.name)}, {c.boolean(state.count)}, {c.boolean(state.is_number)} }},'
+                for state in step.states],
         wanted=[fill('steps.c.in', 'wanted', test=compiled(state, state.when), bit=str(1 << i))
                 for i, state in enumerate(step.states) if state.when is not None],
         begin=[fill('steps.c.in', 'begin', index=str(i), value=compiled(state, state.begin))

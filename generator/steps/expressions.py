@@ -10,7 +10,8 @@ BINARY = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/'}
 LOGIC = {ast.And: '&&', ast.Or: '||'}
 # The precedences of the operators of C.
 CONDITION, OR, AND, EQUAL, LESS, SUM, PRODUCT, UNARY, ATOM = range(9)
-FUNCTIONS = {'sqrt', 'fabs', 'exp', 'log', 'cos', 'sin', 'floor', 'fmin', 'fmax'}
+FUNCTIONS = {'sqrt', 'fabs', 'exp', 'log', 'cos', 'sin', 'floor', 'fmin', 'fmax', 'passed'}
+C_FUNCTIONS = {'passed': 'gtorch_schedule_passed'}  # those with another name in C
 
 
 class ExpressionError(Exception):
@@ -146,7 +147,8 @@ class Compiler(visitor.Visitor):
     def visit_Call(self, node):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             refuse(node)
-        return f'{node.func.id} ({", ".join(self.compile(arg) for arg in node.args)})', ATOM
+        name = C_FUNCTIONS.get(node.func.id, node.func.id)
+        return f'{name} ({", ".join(self.compile(arg) for arg in node.args)})', ATOM
 
 
 def compile_statements(nodes, compiler, declare, test, indent):

@@ -6,7 +6,7 @@ count."""
 
 from generator.steps import fill
 from generator.steps.expressions import Compiler, assigned_in, compile_statements, powers_in
-from generator.steps.loops import prepare_lines
+from generator.steps.loops import keep_lines, number_texts, prepare_lines
 
 
 def emit_element(step, names):
@@ -32,6 +32,7 @@ def emit_kernel(step):
     powers = powers_in(step.once)
     index_of = {number.name: index for index, number in enumerate(step.numbers)}
     lines, names = prepare_lines(step, 'double', 'bool', 'd')
+    names.update({state.name: f'*kept[{i}]' for i, state in enumerate(step.kept)})
     texts = {base: f'powers[{index}]' for index, base in enumerate(powers)}
     compiler = Compiler(names, 'gdouble', texts, ('true', 'false'))
     lines += compile_statements(step.once, compiler, 'const double', None, '  ')
@@ -49,9 +50,19 @@ def emit_kernel(step):
                      element=emit_element(step, {name: name for name in step.once_names}))
 
 
+def emit_keep(step, index):
+    first = 2 + len(step.like)
+    names = {**number_texts(step, 'p.d'), 'lr': 'lr', 't': 't', 'first': '(t == 1)',
+             **{state.name: f'(*(const double *) s.data[{first + i}])' for i, state in enumerate(step.kept)}}
+    lines = [line.replace('{}', 'double') for line in keep_lines(step, names, '        ')]
+    lines += [f'        *(double *) s.data[{first + i}] = {state.name};' for i, state in enumerate(step.kept)]
+    return fill('kernels.cuh.in', 'keep', index=str(index), title=step.name, lines='\n'.join(lines))
+
+
 def emit(steps):
     own = [step for step in steps if step.base is None]
+    kept = ''.join(emit_keep(step, index) for index, step in enumerate(own) if step.kept)
     kernels = [f'  GT_STEP_KERNEL (dtype, {step.c_name}) {{ run_steps<T, gt_{step.c_name}<T, C>> (p); }}'
                for step in own]
-    return fill('kernels.cuh.in', 'kernels', steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n',
+    return fill('kernels.cuh.in', 'kernels', steps=''.join(map(emit_kernel, own)).rstrip('\n') + '\n', kept=kept,
                      kernels=' \\\n'.join(kernels))

@@ -9,7 +9,7 @@ with and without the optional states, since a branch in a loop would prevent vec
 import itertools
 
 from generator.steps import fill
-from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in
+from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in, parse_value
 
 # suffix: stored type, compute type, load, store
 DTYPES = {
@@ -25,7 +25,7 @@ def prepare_lines(step, real='gdouble', truth='gboolean', numbers='numbers'):
     names, too."""
     read = {name for name in names_in(step.once)} | set(step.once_names)
     lines = []
-    names = {'t': 't', 'first': 'first'}
+    names = {'t': 't', 'first': 'first', **{state.name: f'kept[{i}]' for i, state in enumerate(step.kept)}}
     for index, number in enumerate(step.numbers):
         names[number.name] = number.name
         if number.name not in read or (number.name == 'lr' and numbers == 'd'):
@@ -42,6 +42,27 @@ def emit_prepare(step):
     lines.append('')
     lines += [f'  once[{index}] = {name};' for index, name in enumerate(step.once_names)]
     return fill('loops.c.in', 'prepare', title=step.name, name=step.root.c_name, lines='\n'.join(lines))
+
+
+def keep_lines(step, names, indent):
+    """Computes the numbers that a row keeps for a parameter, all from the former ones."""
+    compiler = Compiler(names)
+    lines = [f'{indent}const {{}} {state.name} = {compiler.compile(parse_value(state.number))};' for state in step.kept]
+    return lines + ['']
+
+
+def number_texts(step, array):
+    return {n.name: f'({array}[{i}] != 0)' if n.is_bool else f'{array}[{i}]' for i, n in enumerate(step.numbers)}
+
+
+def emit_keep(step):
+    if not step.kept:
+        return ''
+    names = {**number_texts(step, 'numbers'), 't': 't', 'first': 'first',
+             **{state.name: f'kept[{i}]' for i, state in enumerate(step.kept)}}
+    lines = [line.replace('{}', 'gdouble') for line in keep_lines(step, names, '  ')]
+    lines += [f'  kept[{i}] = {state.name};' for i, state in enumerate(step.kept)]
+    return fill('loops.c.in', 'keep', name=step.c_name, lines='\n'.join(lines))
 
 
 def masks(step):
@@ -97,8 +118,9 @@ def emit(steps):
     for step in steps:
         if step.base is not None:
             continue
-        out.append(emit_prepare(step))
+        out += [emit_prepare(step), emit_keep(step)]
         out += [emit_loop(step, suffix) for suffix in DTYPES]
         out.append(fill('loops.c.in', 'dispatch', name=step.c_name))
-        table.append(f'  {{ {step.c_name}_prepare, {step.c_name}_run }},')
+        keep = f'{step.c_name}_keep' if step.kept else 'NULL'
+        table.append(f'  {{ {step.c_name}_prepare, {keep}, {step.c_name}_run }},')
     return fill('loops.c.in', 'loops', steps=''.join(out).rstrip('\n') + '\n', table='\n'.join(table))

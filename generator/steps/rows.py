@@ -30,9 +30,9 @@ class Number:
     def __init__(self, name, default, data, doc, label):
         self.name, self.default, self.doc, self.label = name, default, doc, label
         self.kind = 'BOOL' if isinstance(default, bool) else 'DOUBLE'
-        if data.get('type') == 'int':
-            self.kind = 'INT64'
-        self.is_bool = self.kind == 'BOOL'
+        if data.get('type') is not None:
+            self.kind = {'int': 'INT64', 'ints': 'SIZE'}[data['type']]
+        self.is_bool, self.is_list = self.kind == 'BOOL', self.kind == 'SIZE'
         self.is_required = default is None
         self.is_open = 'above' in data  # the lower bound itself is refused
         self.least = float(data.get('above', data.get('least', 0 if self.kind == 'DOUBLE' else -math.inf)))
@@ -45,7 +45,11 @@ class Number:
 
     @property
     def c_type(self):
-        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble'}[self.kind]
+        return {'BOOL': 'gboolean', 'INT64': 'gint64', 'DOUBLE': 'gdouble', 'SIZE': 'GTorchSize *'}[self.kind]
+
+    @property
+    def declaration(self):
+        return f'{self.c_type}{"" if self.is_list else " "}{self.name}'
 
     @property
     def c_default(self):
@@ -72,6 +76,8 @@ class Arg:
             row.fail(f'args.{name}', 'names, defaults and docs must be as many')
         if data.get('type') == 'int' and any(one is not None and type(one) is not int for one in defaults):
             row.fail(f'args.{name}.default', 'must be a whole number')
+        if data.get('type') == 'ints' and 'default' in data:
+            row.fail(f'args.{name}.default', 'a list has no default')
         for text in docs:
             if not text.endswith('.'):
                 row.fail(f'args.{name}.doc', 'must be a sentence')
@@ -96,7 +102,7 @@ class Arg:
 class Row(rows.Row):
     """The common base of optimizers and schedules."""
 
-    NEEDED = ('doc', 'args', 'reference')
+    NEEDED = ('doc', 'args')
 
     def __init__(self, file, name, data, keys):
         self.file, self.name = file, name
@@ -105,7 +111,9 @@ class Row(rows.Row):
         self.c_name = snake(name)
         self.doc, self.source = data['doc'], data.get('source', '')
         self.args = [Arg(self, key, value) for key, value in data['args'].items()]
-        self.reference = data['reference']
+        self.reference = data.get('reference', data.get('next'))
+        if self.reference is None:
+            self.fail('reference', 'is missing')
         self.compile('reference', expressions.parse, self.reference.strip('\n').replace('\\\n', ''))
         self.samples = data.get('sample', [{}])
 
@@ -136,12 +144,15 @@ class Row(rows.Row):
 
 
 class State:
-    """A state of a parameter: a tensor like it, or the count of its steps."""
+    """A state of a parameter: a tensor like it, the count of its steps, or another number."""
 
     def __init__(self, row, name, data):
         schema.check(data, schema.STATE, row.fail, f'state.{name}.')
         self.name, self.when, self.begin = name, data.get('when'), data.get('begin')
-        self.count = data.get('count')
+        self.count, self.number = data.get('count'), data.get('number')
+        self.is_number = self.count is not None or self.number is not None
+        if self.number is not None and (self.count is not None or self.when is not None):
+            row.fail(f'state.{name}', 'a number is always there, and is no count')
         if (self.count is not None) != (name == 'step') or self.count not in (None, 'always', 'needed'):
             row.fail(f'state.{name}', 'the count of steps, which is “always” there or if “needed”, is called step')
 
@@ -149,7 +160,7 @@ class State:
 class Step(Row):
     """An optimizer."""
 
-    NEEDED = (*Row.NEEDED, 'new', 'update', 'state')
+    NEEDED = (*Row.NEEDED, 'reference', 'new', 'update', 'state')
 
     def __init__(self, file, name, data, others):
         self.file, self.name, self.base = file, name, None
@@ -192,7 +203,12 @@ class Step(Row):
     @property
     def like(self):
         """The states that are like the parameter."""
-        return [state for state in self.states if state.count is None]
+        return [state for state in self.states if not state.is_number]
+
+    @property
+    def kept(self):
+        """The numbers of a parameter besides the count of its steps."""
+        return [state for state in self.states if state.number is not None]
 
     @property
     def conditional(self):
@@ -219,8 +235,8 @@ class Step(Row):
         names = [number.name for number in self.numbers]
         if len(set(names)) < len(names) or any(number.default is None for number in self.numbers):
             self.fail('args', 'each property wants a name of its own, and a default')
-        if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like) > MAX_STATES:
-            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states like the parameter '
+        if names[:1] != ['lr'] or len(names) > MAX_NUMBERS or len(self.like + self.kept) > MAX_STATES:
+            self.fail('args', f'lr first, at most {MAX_NUMBERS} numbers and {MAX_STATES} states beside the count '
                       'are wanted')
         for name in self.new:
             if name not in names:
@@ -231,8 +247,11 @@ class Step(Row):
             if not self.is_bool(name):
                 self.fail('check', f'{name} is not true or false')
         self.try_to_compile()
-        known = {*names, 't', 'first'}
+        if self.kept and not any(state.count == 'always' for state in self.states):
+            self.fail('state', 'numbers need the count of steps')
+        known = {*names, 't', 'first', *(state.name for state in self.kept)}
         self.check_names('once', expressions.names_in(self.once), known | set(expressions.assigned_in(self.once)))
+        known -= {state.name for state in self.kept}
         known |= {'param', 'grad', *expressions.assigned_in(self.once), *expressions.assigned_in(self.update)}
         known |= {state.name for state in self.like}
         self.check_names('update', expressions.names_in(self.update), known)
@@ -259,7 +278,10 @@ class Step(Row):
                 if value is not None:
                     node = self.compile(f'state.{state.name}', expressions.parse_value, value)
                     self.compile(f'state.{state.name}', compiler.compile, node)
-        known = [*compiler.names, 't', 'first']
+        known = [*compiler.names, 't', 'first', *(state.name for state in self.kept)]
+        for state in self.kept:
+            node = self.compile(f'state.{state.name}', expressions.parse_value, state.number)
+            self.compile(f'state.{state.name}', expressions.Compiler({name: name for name in known}).compile, node)
         once = expressions.Compiler({name: name for name in known})
         self.compile('once', expressions.compile_statements, self.once, once, '', None, '')
         known += ['param', 'grad', *expressions.assigned_in(self.once), *(state.name for state in self.like)]
@@ -296,23 +318,29 @@ class Schedule(Row):
         names = [number.name for number in self.numbers]
         if len(set(names)) < len(names) or len(names) > MAX_SETTINGS or any(number.is_bool for number in self.numbers):
             self.fail('args', f'at most {MAX_SETTINGS} numbers with names of their own are wanted')
-        self.lr = self.compile('lr', expressions.parse_value, data['lr'])
         known = {number.label for number in self.numbers} | {'base', 't', 'pi'}
-        for used in expressions.names_in(self.lr):
-            if used not in known:
-                self.fail('lr', f'no such name: {used}')
-        self.compile('lr', expressions.Compiler({one: one for one in known}).compile, self.lr)
+        self.lr = self.formula('lr', known)
+        self.next = self.formula('next', known | {'lr'}) if 'next' in data else None
         self.check_samples()
         for sample in self.samples:
             for number in self.numbers:
                 if number.is_required and number.label not in sample:
                     self.fail('sample', f'{number.label} has no value')
 
+    def formula(self, key, known):
+        node = self.compile(key, expressions.parse_value, self.data[key].strip('\n').replace('\\\n', ''))
+        for used in expressions.names_in(node):
+            if used not in known:
+                self.fail(key, f'no such name: {used}')
+        self.compile(key, expressions.Compiler({one: one for one in known}).compile, node)
+        return node
 
-def load_steps(path):
+
+def load_steps(*paths):
     found = {}
-    for name, data in read(path).items():
-        found[name] = Step(pathlib.Path(path).name, name, data, found)
+    for path in paths:
+        for name, data in read(path).items():
+            found[name] = Step(pathlib.Path(path).name, name, data, found)
     return list(found.values())
 
 

@@ -10,7 +10,7 @@ from generator.text import phrase
 
 
 def params(row):
-    given = [f'{number.c_type} {number.name}' for number in row.numbers]
+    given = [number.declaration for number in row.numbers]
     return ', '.join(['GTorchOptimizer *optimizer', *given, 'GError **error'])
 
 
@@ -30,21 +30,40 @@ def emit_new_doc(row):
     return comment(*lines)
 
 
+def emit_lists(row, lists):
+    if not lists:
+        return ''
+    return fill('classes.c.in', 'lists', name=row.c_name, rows=[
+        f'{{ {c.string(one.label)}, {c.string(one.property_name)}, GTORCH_FIELD_SIZE,'
+        f' G_STRUCT_OFFSET ({row.type_name}, {one.name}) }},' for one in lists])
+
+
+def emit_next(row, compiler):
+    if row.next is None:
+        return ''
+    return fill('classes.c.in', 'next', name=row.c_name, value=row.compile('next', compiler.compile, row.next))
+
+
 def emit_class(row):
-    names = {number.label: f'numbers[{index}]' for index, number in enumerate(row.numbers)}
-    compiler = Compiler({**names, 'base': 'base', 't': 't', 'pi': 'G_PI'})
+    single, lists = [n for n in row.numbers if not n.is_list], [n for n in row.numbers if n.is_list]
+    names = {number.label: f'numbers[{index}]' for index, number in enumerate(single)}
+    names.update({number.label: f'lists[{index}]' for index, number in enumerate(lists)})
+    compiler = Compiler({**names, 'base': 'base', 't': 't', 'lr': 'lr', 'pi': 'G_PI'})
     doc = [f'{row.type_name}:', '', row.doc, '',
            f'In epoch t the learning rate is `{row.data["lr"]}`, where base is the initial one.']
     if row.source:
         doc += ['', f'Source: {row.source}']
-    fields = ['  GTorchLRScheduler parent_instance;', *(f'  {n.c_type} {n.name};' for n in row.numbers)]
+    fields = ['  GTorchLRScheduler parent_instance;', *(f'  {n.declaration};' for n in row.numbers)]
     return fill(
         'classes.c.in', 'schedule', title=row.name, doc=comment(*doc, '', 'Since: 0.1'), type=row.type_name,
         fields='\n'.join(fields), name=row.c_name, macro=row.macro,
         properties=emit_fields(row, row.numbers, row.type_name),
-        numbers='\n'.join(number_row(row, number) for number in row.numbers),
+        numbers='\n'.join(number_row(row, number) for number in single), lists=emit_lists(row, lists),
+        list_table=f'{row.c_name}_lists' if lists else 'NULL', n_lists=str(len(lists)), next=emit_next(row, compiler),
+        next_name=f'{row.c_name}_next' if row.next else 'NULL',
         lr=row.compile('lr', compiler.compile, row.lr), who=c.string(row.name.lower()),
         new_doc=emit_new_doc(row), params=params(row),
+        needed=''.join(f'  g_return_val_if_fail ({one.name} != NULL, NULL);\n' for one in lists),
         values=''.join(f'{c.string(n.property_name)}, {n.name}, ' for n in row.numbers))
 
 
@@ -55,5 +74,6 @@ def emit_classes(rows):
 def emit_header(rows):
     classes = [fill('classes.h.in', 'class', macro=row.macro, name=row.c_name, type=row.type_name,
                          parent='GTorchLRScheduler', params=params(row)) for row in rows]
+    includes = '#include <gtorch/base/gtorch-size.h>\n#include <gtorch/optim/gtorch-lr-scheduler.h>'
     return fill('classes.h.in', 'header', what='Schedules of the learning rate', file='schedules.toml',
-                     includes='#include <gtorch/optim/gtorch-lr-scheduler.h>', classes=''.join(classes))
+                     includes=includes, classes=''.join(classes))

@@ -24,6 +24,10 @@ def is_table_of(check):
         key.isidentifier() and check(one) for key, one in value.items())
 
 
+def is_number_or_list(value):
+    return is_number(value) or is_list_of(is_real)(value)
+
+
 def is_any(value):
     return True
 
@@ -41,14 +45,14 @@ ARG = {
     'most': BOUND,
     'below': BOUND,
     'doc': ('a text, or a list of texts', lambda v: is_text(v) or v != [] and is_list_of(is_text)(v)),
-    'type': ('“int”', lambda v: v == 'int'),
+    'type': ('“int” or “ints”', lambda v: v in ('int', 'ints')),
 }
-STATE = {'when': TEXT, 'begin': TEXT, 'count': TEXT}
+STATE = {'when': TEXT, 'begin': TEXT, 'count': TEXT, 'number': TEXT}
 COMMON = {
     'doc': TEXT,
     'source': TEXT,
     'reference': TEXT,
-    'sample': ('a list of tables of numbers', is_list_of(is_table_of(is_number))),
+    'sample': ('a list of tables of numbers', is_list_of(is_table_of(is_number_or_list))),
     'args': ('a table', is_table_of(is_any)),
 }
 STEP = {
@@ -62,7 +66,7 @@ STEP = {
     'once': TEXT,
     'update': TEXT,
 }
-SCHEDULE = {**COMMON, 'lr': TEXT}
+SCHEDULE = {**COMMON, 'lr': TEXT, 'next': TEXT}
 
 
 def check(data, schema, fail, path=''):

@@ -100,6 +100,8 @@ set_owned (GParamSpec *pspec, gpointer *place, const GValue *value)
       *place = g_value_dup_string (value);
       return TRUE;
     case G_TYPE_BOXED:
+      if (*place == g_value_get_boxed (value))
+        return FALSE;
       if (*place != NULL)
         g_boxed_free (pspec->value_type, *place);
       *place = g_value_dup_boxed (value);

@@ -18,7 +18,9 @@
  * Changes the learning rates of an optimizer from epoch to epoch.
  *
  * The learning rate of each group is computed from its initial one and from the number of the epoch, so
- * that a schedule can continue from any epoch. A subclass, in any language, overrides `compute`. Captured
+ * that a schedule can continue from any epoch. If something else has changed the rate since the epoch
+ * before, such as another schedule of the same optimizer, most schedules go on from the present rate, as
+ * PyTorch's do. A subclass, in any language, overrides `compute`. Captured
  * graphs of a [property@Optimizer:capturable] optimizer read the new learning rates, as after any change.
  *
  * ```c
@@ -54,10 +56,28 @@ G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchLRScheduler, gtorch_lr_scheduler, G_T
 #define PRIVATE(self) ((GTorchLRSchedulerPrivate *) gtorch_lr_scheduler_get_instance_private (self))
 
 static void
+clear_lists (GTorchLRScheduler *self)
+{
+  const GTorchScheduleClass *row = GTORCH_LR_SCHEDULER_GET_CLASS (self)->row;
+  guint i;
+
+  for (i = 0; row != NULL && i < row->n_lists; i++)
+    {
+      gpointer *place = G_STRUCT_MEMBER_P (self, row->lists[i].offset);
+
+      if (row->lists[i].kind == GTORCH_FIELD_SIZE)
+        g_clear_pointer ((GTorchSize **) place, gtorch_size_unref);
+      else
+        g_clear_pointer ((GArray **) place, g_array_unref);
+    }
+}
+
+static void
 gtorch_lr_scheduler_finalize (GObject *object)
 {
   GTorchLRSchedulerPrivate *priv = PRIVATE (GTORCH_LR_SCHEDULER (object));
 
+  clear_lists (GTORCH_LR_SCHEDULER (object));
   g_clear_object (&priv->optimizer);
   g_array_unref (priv->state.base_lrs);
   g_array_unref (priv->state.last_lrs);
@@ -353,11 +373,98 @@ compute_all (GTorchLRScheduler *self, GListModel *groups, GArray *lrs, GError **
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
+      priv->state.group = i;
       if (!compute (self, group, g_array_index (priv->state.base_lrs, gdouble, i),
                     &g_array_index (lrs, gdouble, i), error))
         return FALSE;
     }
   return TRUE;
+}
+
+static void
+set_rates (GTorchLRScheduler *self, GListModel *groups, GArray *lrs)
+{
+  GTorchLRSchedulerClass *klass = GTORCH_LR_SCHEDULER_GET_CLASS (self);
+  GTorchLRSchedulerPrivate *priv = PRIVATE (self);
+  guint i;
+
+  for (i = 0; i < lrs->len; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      gtorch_param_group_set_learning_rate (group, g_array_index (lrs, gdouble, i));
+    }
+  g_array_unref (priv->state.last_lrs);
+  priv->state.last_lrs = g_array_ref (lrs);
+  if (klass->done != NULL)
+    ((GTorchScheduleDone) klass->done) (self);
+  gtorch_lr_scheduler_notify_epoch (self);
+  g_signal_emit (self, signals[STEPPED], 0, priv->state.last_epoch);
+}
+
+static gboolean
+begin (GTorchLRScheduler *self, GError **error)
+{
+  if (!gtorch_lr_scheduler_check (self, error))
+    return FALSE;
+  if (!PRIVATE (self)->is_stepping)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("lr_scheduler: compute of %s makes a step itself"), G_OBJECT_TYPE_NAME (self));
+  return FALSE;
+}
+
+gboolean
+gtorch_lr_scheduler_go_to (GTorchLRScheduler *self, gint64 epoch, GTorchScheduleHow how,
+                           GError **error)
+{
+  GTorchScheduleStep ready = GTORCH_LR_SCHEDULER_GET_CLASS (self)->ready;
+  GTorchLRSchedulerPrivate *priv = PRIVATE (self);
+  const gint64 former = priv->state.last_epoch;
+  g_autoptr (GTorchLRScheduler) holder = NULL;
+  g_autoptr (GArray) lrs = NULL;
+  GListModel *groups;
+  gboolean ok;
+
+  if (!begin (self, error))
+    return FALSE;
+  groups = gtorch_optimizer_get_param_groups (priv->optimizer);
+  if ((how == GTORCH_SCHEDULE_FIRST && ready != NULL && !ready (self, error))
+      || !find_bases (self, groups, error))
+    return FALSE;
+  holder = g_object_ref (self); /* handlers may drop the last other reference */
+  lrs = g_array_new (FALSE, TRUE, sizeof (gdouble));
+  g_array_set_size (lrs, priv->state.base_lrs->len);
+  priv->is_stepping = TRUE;
+  priv->state.last_epoch = epoch;
+  priv->state.how = how;
+  ok = compute_all (self, groups, lrs, error);
+  priv->is_stepping = FALSE;
+  if (ok)
+    set_rates (self, groups, lrs);
+  else
+    priv->state.last_epoch = former;
+  return ok;
+}
+
+void
+gtorch_lr_scheduler_note_rates (GTorchLRScheduler *self, gint64 epoch)
+{
+  GTorchLRSchedulerPrivate *priv = PRIVATE (self);
+  GListModel *groups = gtorch_optimizer_get_param_groups (priv->optimizer);
+  guint n = g_list_model_get_n_items (groups), i;
+
+  g_array_set_size (priv->state.last_lrs, n);
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      g_array_index (priv->state.last_lrs, gdouble, i) =
+          gtorch_param_group_get_learning_rate (group);
+    }
+  priv->state.last_epoch = epoch;
+  gtorch_lr_scheduler_notify_epoch (self);
+  g_signal_emit (self, signals[STEPPED], 0, epoch);
 }
 
 /**
@@ -375,48 +482,16 @@ compute_all (GTorchLRScheduler *self, GListModel *groups, GArray *lrs, GError **
 gboolean
 gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
 {
-  g_autoptr (GArray) lrs = NULL;
-  g_autoptr (GTorchLRScheduler) holder = NULL;
+  GTorchScheduleStep step;
   GTorchLRSchedulerPrivate *priv;
-  GListModel *groups;
-  gboolean ok;
-  guint i;
 
   g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
   priv = PRIVATE (self);
-  if (!gtorch_lr_scheduler_check (self, error))
-    return FALSE;
-  if (priv->is_stepping)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("lr_scheduler: compute of %s makes a step itself"),
-                   G_OBJECT_TYPE_NAME (self));
-      return FALSE;
-    }
-  groups = gtorch_optimizer_get_param_groups (priv->optimizer);
-  if (!find_bases (self, groups, error))
-    return FALSE;
-  holder = g_object_ref (self); /* handlers may drop the last other reference */
-  lrs = g_array_new (FALSE, TRUE, sizeof (gdouble));
-  g_array_set_size (lrs, priv->state.base_lrs->len);
-  priv->is_stepping = TRUE;
-  priv->state.last_epoch++;
-  ok = compute_all (self, groups, lrs, error);
-  priv->is_stepping = FALSE;
-  if (!ok)
-    {
-      priv->state.last_epoch--;
-      return FALSE;
-    }
-  for (i = 0; i < lrs->len; i++)
-    {
-      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-
-      gtorch_param_group_set_learning_rate (group, g_array_index (lrs, gdouble, i));
-    }
-  g_array_unref (priv->state.last_lrs);
-  priv->state.last_lrs = g_steal_pointer (&lrs);
-  gtorch_lr_scheduler_notify_epoch (self);
-  g_signal_emit (self, signals[STEPPED], 0, priv->state.last_epoch);
-  return TRUE;
+  step = GTORCH_LR_SCHEDULER_GET_CLASS (self)->step;
+  if (step == NULL)
+    return gtorch_lr_scheduler_go_to (self, priv->state.last_epoch + 1,
+                                      priv->state.last_lrs->len == 0 ? GTORCH_SCHEDULE_FIRST
+                                                                     : GTORCH_SCHEDULE_NEXT,
+                                      error);
+  return begin (self, error) && step (self, error);
 }

@@ -42,8 +42,12 @@ struct _GTorchLRSchedulerClass
 
   /*< private >*/
   gpointer check;
-  gconstpointer row; /* for a schedule that is generated from a row */
-  gpointer padding[6];
+  gconstpointer row; /* the table of the settings */
+  gpointer step;     /* these four: gtorch-lr-scheduler-private.h */
+  gpointer ready;
+  gpointer done;
+  gpointer parts;
+  gpointer padding[4];
 };
 
 GTORCH_AVAILABLE_IN_0_1

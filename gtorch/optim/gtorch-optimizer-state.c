@@ -154,6 +154,18 @@ find_setting (const gchar *name)
   return i;
 }
 
+/* The count and what else is one number for a parameter. */
+static gboolean
+is_number (const GTorchStep *step, const gchar *name)
+{
+  guint i;
+
+  for (i = 0; i < step->n_states; i++)
+    if (strcmp (step->states[i].name, name) == 0)
+      return step->states[i].is_number;
+  return FALSE;
+}
+
 /* Optimizers that are not rows may have any state. */
 static gboolean
 is_known_state (const GTorchStep *step, const gchar *name)
@@ -220,8 +232,8 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (value), *like = gtorch_tensor_unwrap (param);
   gboolean is_ours = gtorch_optimizer_is_fused (self);
-  gboolean is_count = is_ours ? strcmp (name, "step") == 0 : impl->n_dims == 0;
-  guint dtype = !is_ours ? GTORCH_DTYPE_NONE : is_count ? GTORCH_DTYPE_FLOAT64 : like->dtype;
+  gboolean is_scalar = is_ours ? is_number (gtorch_step_find (self), name) : impl->n_dims == 0;
+  guint dtype = !is_ours ? GTORCH_DTYPE_NONE : is_scalar ? GTORCH_DTYPE_FLOAT64 : like->dtype;
   g_autoptr (GTorchImpl) converted = NULL;
   GTorchImpl *copy;
 
@@ -232,16 +244,16 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
                                        : _ ("belongs to a parameter that was released"));
       return NULL;
     }
-  if (is_count ? impl->numel != 1 : !gtorch_impl_same_shape (impl, like))
+  if (is_scalar ? impl->numel != 1 : !gtorch_impl_same_shape (impl, like))
     {
       fail_load (error, key,
-                 is_count ? _ ("is not one number")
-                          : _ ("does not have the shape of its parameter"));
+                 is_scalar ? _ ("is not one number")
+                           : _ ("does not have the shape of its parameter"));
       return NULL;
     }
-  if (is_ours && is_count
-      && !gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, TRUE, NULL,
-                                   error))
+  if (is_ours && is_scalar
+      && !gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE,
+                                   strcmp (name, "step") == 0, NULL, error))
     return NULL;
   if (dtype != GTORCH_DTYPE_NONE && gtorch_dtype_loses_imaginary (impl->dtype, dtype))
     {
@@ -249,8 +261,8 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
       return NULL;
     }
   converted =
-      gtorch_impl_to (impl, is_count && !is_ours ? NULL : gtorch_impl_device (like), dtype, error);
-  if (converted != NULL && is_ours && is_count && converted->n_dims > 0)
+      gtorch_impl_to (impl, is_scalar && !is_ours ? NULL : gtorch_impl_device (like), dtype, error);
+  if (converted != NULL && is_ours && is_scalar && converted->n_dims > 0)
     {
       GTorchImpl *single = gtorch_op_reshape (converted, NULL, 0, error);
 

@@ -21,6 +21,19 @@ gtorch_step_call_find_kinds (const GTorchOpCall *call, guint *kinds)
     kinds[state] = gtorch_step_call_has (call, state) ? kind++ : 0;
 }
 
+/* Returns a bit mask of the kinds that are numbers. */
+static guint
+find_numbers (const GTorchOpCall *call)
+{
+  guint kinds[GTORCH_STEP_MAX_KINDS], numbers = 0, state;
+
+  gtorch_step_call_find_kinds (call, kinds);
+  for (state = 0; state < gtorch_step_call_row (call)->n_states; state++)
+    if (gtorch_step_call_row (call)->states[state].is_number && kinds[state] != 0)
+      numbers |= 1u << kinds[state];
+  return numbers;
+}
+
 guint
 gtorch_step_call_find_count (const GTorchOpCall *call)
 {
@@ -56,7 +69,7 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
 {
   GTorchImpl *self = call->inputs[0];
   guint n = gtorch_step_call_n_params (call), kinds = gtorch_step_call_n_kinds (call),
-        count = gtorch_step_call_find_count (call), kind, i;
+        numbers = find_numbers (call), kind, i;
 
   for (kind = 0; kind < kinds; kind++)
     for (i = 0; i < n; i++)
@@ -64,10 +77,10 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
         const GTorchImpl *param = gtorch_step_call_operand (call, n, GTORCH_STEP_PARAM, i),
                          *other = gtorch_step_call_operand (call, n, kind, i);
 
-        if (kind == count && count != 0)
+        if ((numbers & 1u << kind) != 0)
           {
             if (!gtorch_call_check_number (call, other, GTORCH_DTYPE_FLOAT64,
-                                           _ ("a count of steps"), error))
+                                           _ ("a number of a parameter"), error))
               return FALSE;
             continue;
           }

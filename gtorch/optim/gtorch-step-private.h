@@ -15,7 +15,8 @@ G_BEGIN_DECLS
 typedef struct
 {
   const gchar *name;
-  gboolean is_count; /* a float64 number; otherwise like the parameter */
+  gboolean is_count;
+  gboolean is_number; /* a float64 number, as the count is; otherwise like the parameter */
 } GTorchStepState;
 
 /* A formula. `numbers` are its arguments, the learning rate first; booleans are 0 or 1. */

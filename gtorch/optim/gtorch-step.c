@@ -152,7 +152,7 @@ count_bit (const GTorchStep *step)
  * optimizers. */
 static gboolean
 fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gchar *name,
-      gboolean is_count, GError **error)
+      gboolean is_number, GError **error)
 {
   const GTorchImpl *to = gtorch_tensor_unwrap (param), *impl = gtorch_tensor_unwrap (tensor);
   const gchar *who = class_of (self)->who;
@@ -160,7 +160,7 @@ fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gc
 
   if (G_UNLIKELY (impl->device != to->device))
     code = GTORCH_ERROR_DEVICE_MISMATCH;
-  else if (G_LIKELY (is_count || impl->dtype == to->dtype))
+  else if (G_LIKELY (is_number || impl->dtype == to->dtype))
     return TRUE;
   else
     code = GTORCH_ERROR_DTYPE;
@@ -192,9 +192,9 @@ ensure (GTorchOptimizer *self, const Run *run, GTorchTensor *param, guint state,
                                  : run->step->get_begin (run->numbers, state);
   GTorchTensor *tensor;
 
-  tensor = gtorch_optim_ensure_state (self, param, what->name, what->is_count, value, error);
-  return tensor != NULL && fits (self, param, tensor, what->name, what->is_count, error) ? tensor
-                                                                                         : NULL;
+  tensor = gtorch_optim_ensure_state (self, param, what->name, what->is_number, value, error);
+  return tensor != NULL && fits (self, param, tensor, what->name, what->is_number, error) ? tensor
+                                                                                          : NULL;
 }
 
 static gboolean

@@ -229,6 +229,73 @@ tap.add('schedules_set_the_learning_rate', () => {
     tap.equal([halves.optimizer.lr, halves.last_epoch], [0.25, 2]);
 });
 
+tap.add('schedules_call_functions_and_other_schedules', () => {
+    const schedules = GTorch.optim.lr_scheduler;
+    const sgd = () => GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1, momentum: 0.5});
+    const run = (optimizer, schedule, n) => Array.from({length: n}, () => {
+        const {lr} = optimizer;
+        schedule.step();
+        return lr;
+    });
+    let optimizer = sgd();
+    const decay = schedules.LambdaLR(optimizer, epoch => 1 / 2 ** epoch);
+    tap.equal(run(optimizer, decay, 4), [1, 0.5, 0.25, 0.125]);
+    optimizer = sgd();
+    tap.equal(run(optimizer, schedules.MultiplicativeLR(optimizer, [epoch => epoch]), 4), [1, 1, 2, 6]);
+    optimizer = sgd();
+    const steps = schedules.MultiStepLR(optimizer, [1, 3], {gamma: 0.5});
+    tap.equal(run(optimizer, steps, 5), [1, 0.5, 0.5, 0.25, 0.25]);
+    optimizer = sgd();
+    const cyclic = schedules.CyclicLR(optimizer, 1, 3, 2, {base_momentum: 0.25, max_momentum: 0.75});
+    tap.equal([optimizer.lr, optimizer.momentum], [1, 0.75]);
+    tap.equal(run(optimizer, cyclic, 5), [1, 2, 3, 2, 1]);
+    tap.equal([optimizer.lr, optimizer.momentum], [2, 0.5]);
+    optimizer = sgd();
+    const one = schedules.OneCycleLR(optimizer, {
+        max_lr: 2, epochs: 1, steps_per_epoch: 5, pct_start: 0.6, anneal_strategy: 'linear', div_factor: 2,
+        final_div_factor: 4, base_momentum: 0.5, max_momentum: 1,
+    });
+    tap.equal(run(optimizer, one, 5), [1, 1.5, 2, 1.125, 0.25]);
+    optimizer = sgd();
+    const plateau = schedules.ReduceLROnPlateau(optimizer, {factor: 0.5, patience: 0, min_lr: 0.375});
+    for (const metric of [1, 2, GTorch.tensor(3)])
+        plateau.step(metric);
+    tap.equal([optimizer.lr, plateau.best, plateau.last_epoch], [0.375, 1, 3]);
+    optimizer = sgd();
+    const parts = [schedules.ExponentialLR(optimizer, 0.5), schedules.StepLR(optimizer, 2, {gamma: 0.5})];
+    tap.equal(run(optimizer, schedules.SequentialLR(optimizer, parts, [2]), 5), [1, 0.5, 1, 1, 0.5]);
+    optimizer = sgd();
+    const chained = schedules.ChainedScheduler(
+        [schedules.ExponentialLR(optimizer, 0.5), schedules.StepLR(optimizer, 2, {gamma: 0.5})]);
+    tap.equal(run(optimizer, chained, 4), [1, 0.5, 0.125, 0.0625]);
+    tap.assert('schedulers.1.step_size' in chained.state_dict());
+    optimizer = sgd();
+    const {SWALR} = GTorch.optim.swa_utils;
+    const swa = SWALR(optimizer, {swa_lr: 0.5, anneal_epochs: 2, anneal_strategy: 'linear'});
+    tap.equal(run(optimizer, swa, 4), [1, 0.75, 0.5, 0.5]);
+});
+
+tap.add('exceptions_of_functions_of_schedules_arrive', () => {
+    const {LambdaLR, CyclicLR, OneCycleLR, ReduceLROnPlateau, ChainedScheduler} = GTorch.optim.lr_scheduler;
+    const isType = text => error => error instanceof TypeError && error.message.includes(text);
+    const sgd = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+    const thrown = {reason: 'too late'};
+    const schedule = LambdaLR(sgd, epoch => {
+        if (epoch > 0)
+            throw thrown;
+        return 1;
+    });
+    tap.throws(() => schedule.step(), error => error === thrown);
+    tap.throws(() => ChainedScheduler([schedule]).step(), error => error === thrown);
+    tap.equal([schedule.last_epoch, sgd.lr], [0, 1]);
+    tap.throws(() => LambdaLR(sgd, () => 'fast'), isType('fast'));
+    tap.throws(() => LambdaLR(sgd, 3), isType('a function is wanted'));
+    tap.throws(() => CyclicLR(sgd, 0.1, 1, {gama: 1}), isType('no option gama'));
+    tap.throws(() => OneCycleLR(sgd, 1), isType('total_steps is missing'));
+    tap.throws(() => ReduceLROnPlateau(sgd, {factor: 1}), error => error.message.includes('factor is 1'));
+    tap.throws(() => ReduceLROnPlateau(sgd).step(), isType('metrics is missing'));
+});
+
 tap.add('unknown_and_missing_arguments_are_type_errors', () => {
     const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => nn.Linear(2), says('out_features'));

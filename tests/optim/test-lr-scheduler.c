@@ -160,6 +160,103 @@ an_invalid_state_changes_nothing (void)
     }
 }
 
+static gboolean
+halve (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor, gpointer data,
+       GError **error)
+{
+  guint *n_calls = data;
+
+  ++*n_calls;
+  *factor = 0.5;
+  if (n < 2)
+    return TRUE;
+  g_set_error_literal (error, GTORCH_ERROR, GTORCH_ERROR_INDEX, "no such epoch");
+  return FALSE;
+}
+
+static void
+count_frees (gpointer data)
+{
+  *(guint *) data += 100;
+}
+
+static void
+functions_compute_factors (void)
+{
+  guint n_calls = 0;
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GError) error = NULL;
+  GTorchLRScheduler *schedule = GTORCH_LR_SCHEDULER (
+      gtorch_multiplicative_lr_new (optimizer, halve, &n_calls, count_frees, &error));
+
+  g_assert_no_error (error);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.5);
+  g_assert_true (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.25);
+  g_assert_false (gtorch_lr_scheduler_step (schedule, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 1);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.25);
+  g_clear_error (&error);
+  gtorch_multiplicative_lr_set_lr_lambda (GTORCH_MULTIPLICATIVE_LR (schedule), halve, &n_calls,
+                                          NULL);
+  g_assert_cmpuint (n_calls, ==, 102);
+  g_object_unref (schedule);
+  g_assert_cmpuint (n_calls, ==, 102);
+}
+
+static void
+a_plateau_needs_a_metric (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchReduceLROnPlateau) schedule =
+      gtorch_reduce_lr_on_plateau_new (optimizer, GTORCH_PLATEAU_MODE_MIN, 0.5, 0, &error);
+
+  g_assert_no_error (error);
+  g_assert_false (gtorch_lr_scheduler_step (GTORCH_LR_SCHEDULER (schedule), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==, "reducelronplateau: a step needs a metric: use step_metric");
+  g_clear_error (&error);
+  g_assert_true (gtorch_reduce_lr_on_plateau_step_metric (schedule, 1, &error));
+  g_assert_true (gtorch_reduce_lr_on_plateau_step_metric (schedule, 1, &error));
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.25);
+  g_object_set (schedule, "factor", 1.0, NULL);
+  g_assert_false (gtorch_reduce_lr_on_plateau_step_metric (schedule, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "reducelronplateau: factor is 1, it must be below 1");
+}
+
+static void
+schedules_follow_one_another (void)
+{
+  static const gdouble rates[] = { 0.5, 0.25, 0.5, 0.5, 0.25 };
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GListStore) list = g_list_store_new (GTORCH_TYPE_LR_SCHEDULER);
+  g_autoptr (GTorchExponentialLR) first = gtorch_exponential_lr_new (optimizer, 0.5, NULL);
+  g_autoptr (GTorchStepLR) second = gtorch_step_lr_new (optimizer, 2, 0.5, NULL);
+  g_autoptr (GTorchSequentialLR) schedule = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  g_list_store_append (list, first);
+  g_assert_null (
+      gtorch_sequential_lr_new (optimizer, G_LIST_MODEL (list), GTORCH_SIZE (2), &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "sequentiallr: there are 1 schedules and 1 milestones, there must be one "
+                   "schedule more");
+  g_clear_error (&error);
+  g_list_store_append (list, second);
+  schedule = gtorch_sequential_lr_new (optimizer, G_LIST_MODEL (list), GTORCH_SIZE (2), &error);
+  g_assert_no_error (error);
+  for (i = 0; i < G_N_ELEMENTS (rates); i++)
+    {
+      g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, rates[i]);
+      g_assert_true (gtorch_lr_scheduler_step (GTORCH_LR_SCHEDULER (schedule), &error));
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -170,5 +267,8 @@ main (int argc, char *argv[])
   ADD (wrong_settings_are_errors);
   ADD (a_learning_rate_that_is_not_finite_changes_nothing);
   ADD (an_invalid_state_changes_nothing);
+  ADD (functions_compute_factors);
+  ADD (a_plateau_needs_a_metric);
+  ADD (schedules_follow_one_another);
   return g_test_run ();
 }

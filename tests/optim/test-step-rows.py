@@ -55,7 +55,9 @@ MISTAKES = [
     ('Roll.reference', 'p = speed', "Roll.reference: NameError: name 'speed'"),
     ('FadeLR.lr', 'base * speed', 'FadeLR.lr: no such name: speed'),
     ('FadeLR.lr', 'base base', 'FadeLR.lr: '),
-    ('FadeLR.reference', None, 'FadeLR.reference: is missing'),
+    ('FadeLR.next', None, 'FadeLR.reference: is missing'),
+    ('FadeLR.next', 'lr * speed', 'FadeLR.next: no such name: speed'),
+    ('FadeLR.args.steps', {'type': 'ints', 'default': 1, 'doc': 'One.'}, 'FadeLR.args.steps.default: a list has no'),
     ('FadeLR.sample', [{}], 'FadeLR.sample: N has no value'),
     ('FadeLR.colour', 1, 'FadeLR.colour: no such key'),
 ]
@@ -116,7 +118,7 @@ def no_value_of_a_row_makes_it_crash():
     """Each value of each real row is removed, or changed to another type: the generator works,
     or names the row."""
     n = 0
-    for which, file in enumerate(('steps.toml', 'schedules.toml')):
+    for which, file in ((0, 'steps.toml'), (0, 'adam-steps.toml'), (1, 'schedules.toml')):
         table = rows.read(REAL / file)
         for path in list(places(table)):
             row = table[path[0]]

@@ -261,6 +261,94 @@ make_scheduler (void)
   return gtorch_step_lr_new (optimizer, 2, 0.5, NULL);
 }
 
+static gboolean
+keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor, gpointer data,
+           GError **error)
+{
+  *factor = 1;
+  return TRUE;
+}
+
+static gpointer
+make_lambda (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_lambda_lr_new (optimizer, keep_rate, NULL, NULL, NULL);
+}
+
+static gpointer
+make_multiplicative (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_multiplicative_lr_new (optimizer, keep_rate, NULL, NULL, NULL);
+}
+
+static gpointer
+make_cyclic (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_cyclic_lr_new (optimizer, (const gdouble[]){ 0.1 }, 1, (const gdouble[]){ 1 }, 1, 2,
+                               GTORCH_CYCLIC_MODE_TRIANGULAR, TRUE, NULL);
+}
+
+static gpointer
+make_one_cycle (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_one_cycle_lr_new (optimizer, (const gdouble[]){ 1 }, 1, 10, TRUE, NULL);
+}
+
+static gpointer
+make_plateau (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_reduce_lr_on_plateau_new (optimizer, GTORCH_PLATEAU_MODE_MIN, 0.5, 1, NULL);
+}
+
+static gpointer
+make_swalr (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
+
+  return gtorch_swalr_new (optimizer, (const gdouble[]){ 0.1 }, 1, 10, GTORCH_ANNEAL_STRATEGY_COS,
+                           NULL);
+}
+
+static GListModel *
+make_schedulers (void)
+{
+  g_autoptr (GTorchLRScheduler) scheduler = make_scheduler ();
+  GListStore *list = g_list_store_new (GTORCH_TYPE_LR_SCHEDULER);
+
+  g_list_store_append (list, scheduler);
+  return G_LIST_MODEL (list);
+}
+
+static gpointer
+make_chained (void)
+{
+  g_autoptr (GListModel) list = make_schedulers ();
+  g_autoptr (GTorchLRScheduler) first = g_list_model_get_item (list, 0);
+
+  return gtorch_chained_scheduler_new (list, gtorch_lr_scheduler_get_optimizer (first), NULL);
+}
+
+static gpointer
+make_sequence (void)
+{
+  g_autoptr (GListModel) list = make_schedulers ();
+  g_autoptr (GTorchLRScheduler) first = g_list_model_get_item (list, 0);
+  g_autoptr (GTorchSize) milestones = gtorch_size_new (NULL, 0);
+
+  return gtorch_sequential_lr_new (gtorch_lr_scheduler_get_optimizer (first), list, milestones,
+                                   NULL);
+}
+
 static gpointer
 make_group (void)
 {
@@ -414,8 +502,10 @@ static const struct
   { "GTorchAllocator", make_allocator },
   { "GTorchAutocastGuard", make_autocast_guard },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
-  { "GTorchDevice", make_device },
+  { "GTorchChainedScheduler", make_chained },
+  { "GTorchCyclicLR", make_cyclic },
   { "GTorchDefaultDeviceGuard", make_default_device_guard },
+  { "GTorchDevice", make_device },
   { "GTorchDeviceGuard", make_device_guard },
   { "GTorchDeviceManager", make_manager },
   { "GTorchDeviceMonitor", make_monitor },
@@ -431,18 +521,24 @@ static const struct
   { "GTorchGraphedModule", make_graphed_module },
   { "GTorchHostAllocator", make_host_allocator },
   { "GTorchLRScheduler", make_scheduler },
+  { "GTorchLambdaLR", make_lambda },
   { "GTorchLoss", make_loss },
   { "GTorchMemoryBlock", make_block },
   { "GTorchMemoryPool", make_pool },
   { "GTorchMemoryPoolGuard", make_pool_guard },
   { "GTorchMemorySource", make_source },
   { "GTorchModule", make_module },
+  { "GTorchMultiplicativeLR", make_multiplicative },
+  { "GTorchOneCycleLR", make_one_cycle },
   { "GTorchOptimizer", make_optimizer },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
+  { "GTorchReduceLROnPlateau", make_plateau },
   { "GTorchReferences", make_references },
+  { "GTorchSWALR", make_swalr },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
+  { "GTorchSequentialLR", make_sequence },
   { "GTorchSize", make_size },
   { "GTorchStream", make_stream },
   { "GTorchStreamGuard", make_stream_guard },
@@ -759,6 +855,7 @@ static const struct
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesProxyFunc", G_CALLBACK (no_proxy) },
   { "GTorchStreamFunc", G_CALLBACK (object_func) },
+  { "GTorchLRFunc", G_CALLBACK (keep_rate) },
   { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
 };
 

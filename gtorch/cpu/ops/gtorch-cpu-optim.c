@@ -41,6 +41,26 @@ run_loop (GTorchOpCall *call, guint n_all, guint i, const guint *kinds, guint n,
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, func, run);
 }
 
+/* Copies what the row keeps for parameter i from its states, or back. */
+static void
+copy_kept (const GTorchOpCall *call, guint n, guint i, const guint *kinds, gdouble *kept,
+           gboolean back)
+{
+  const GTorchStep *row = gtorch_step_call_row (call);
+  guint state;
+
+  for (state = 0; state < row->n_states; state++)
+    if (row->states[state].is_number && !row->states[state].is_count)
+      {
+        gdouble *value = gtorch_impl_data (gtorch_step_call_operand (call, n, kinds[state], i));
+
+        if (back)
+          *value = *kept++;
+        else
+          *kept++ = *value;
+      }
+}
+
 gboolean
 gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
@@ -56,7 +76,7 @@ gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
     return TRUE;
   gtorch_step_call_find_kinds (call, all);
   for (state = 0; state < gtorch_step_call_row (call)->n_states; state++)
-    if (!gtorch_step_call_row (call)->states[state].is_count)
+    if (!gtorch_step_call_row (call)->states[state].is_number)
       {
         run.states |= all[state] != 0 ? 1u << (n_operands - GTORCH_STEP_STATES) : 0;
         kinds[n_operands++] = all[state];
@@ -66,15 +86,23 @@ gtorch_cpu_optim_steps (GTorchOpCall *call, GTorchQueue *queue, GError **error)
     numbers[0] = *(const gdouble *) gtorch_impl_data (call->inputs[GTORCH_STEP_LR_CELL]);
   for (i = 0; i < n; i++)
     {
-      gdouble *t =
+      gdouble *steps =
           count != 0 ? gtorch_impl_data (gtorch_step_call_operand (call, n, count, i)) : NULL;
+      const gdouble t = steps != NULL ? *steps + 1 : 0;
+      const gboolean first = steps != NULL ? t == 1 : call->attrs[3].i != 0;
+      gdouble kept[GTORCH_STEP_MAX_STATES];
 
-      if (t != NULL)
-        *t += 1;
-      if (t != NULL || i == 0) /* without counts all parameters share the same numbers */
-        loop->prepare (numbers, t != NULL ? *t : 0, t != NULL ? *t == 1 : call->attrs[3].i,
-                       run.once);
+      copy_kept (call, n, i, all, kept, FALSE);
+      if (steps != NULL || i == 0) /* without counts all parameters share the same numbers */
+        loop->prepare (numbers, t, first, kept, run.once);
       run_loop (call, n, i, kinds, n_operands, loop->run, &run);
+      if (loop->keep != NULL)
+        {
+          loop->keep (numbers, t, first, kept);
+          copy_kept (call, n, i, all, kept, TRUE);
+        }
+      if (steps != NULL)
+        *steps = t;
     }
   return TRUE;
 }

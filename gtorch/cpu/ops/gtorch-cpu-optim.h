@@ -20,8 +20,11 @@ typedef struct
 typedef struct
 {
   /* Computes `once`. t is the number of this step, first tells whether it is the first; only what the step
-   * counts is given. */
-  void (*prepare) (const gdouble *numbers, gdouble t, gboolean first, gdouble *once);
+   * counts is given. kept: what the row keeps for the parameter, as it was after the step before. */
+  void (*prepare) (const gdouble *numbers, gdouble t, gboolean first, const gdouble *kept,
+                   gdouble *once);
+  /* Computes what is kept after the step; NULL if nothing is. */
+  void (*keep) (const gdouble *numbers, gdouble t, gboolean first, gdouble *kept);
   void (*run) (char *const *data, const gint64 *strides, gint64 n, gpointer run);
 } GTorchStepLoop;
 

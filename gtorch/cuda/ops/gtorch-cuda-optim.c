@@ -23,7 +23,7 @@ gather (const GTorchOpCall *call, GTorchImpl *const *packed, guint n, guint firs
   for (i = 0; i < GT_STEP_TENSORS && first + i < n; i++)
     {
       GtStep *step = &p->steps[i];
-      guint place = 0, k;
+      guint place = 0, kept, k;
       guintptr address;
 
       memset (step->data, 0, sizeof step->data);
@@ -36,10 +36,13 @@ gather (const GTorchOpCall *call, GTorchImpl *const *packed, guint n, guint firs
 
           if (row->states[state].is_count)
             step->count = data;
-          else
+          else if (!row->states[state].is_number)
             step->data[place++] = data;
         }
       step->data[place] = gtorch_impl_data (packed[GTORCH_STEP_GRAD * n + first + i]);
+      for (kept = place + 1, state = 0; state < row->n_states; state++)
+        if (row->states[state].is_number && !row->states[state].is_count)
+          step->data[kept++] = gtorch_impl_data (packed[kinds[state] * n + first + i]);
       for (address = 0, k = 0; k <= place; k++)
         address |= (guintptr) step->data[k];
       step->n = packed[first + i]->numel;
@@ -58,7 +61,7 @@ gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   g_autofree GTorchImpl **packed = g_new0 (GTorchImpl *, total);
   g_autoptr (GTorchImpl) cell = NULL;
   g_autoptr (GTorchImpl) skip = NULL;
-  GtSteps p = { .first = call->attrs[3].i };
+  GtSteps p = { .first = call->attrs[3].i, .row = call->attrs[0].i };
   gboolean ok = TRUE;
 
   G_STATIC_ASSERT (GT_STEP_NUMBERS == GTORCH_STEP_MAX_NUMBERS);
@@ -84,13 +87,13 @@ gtorch_cuda_optim_steps (GTorchOpCall *call, GTorchCudaLane *lane, GError **erro
   for (i = 0; ok && i < n; i += taken)
     {
       taken = gather (call, packed, n, i, &p);
-      /* The counts are incremented first: the step reads the count that includes itself. */
-      ok = (gtorch_step_call_find_count (call) == 0
-            || gtorch_cuda_run (&gtorch_kernels_step_counts, GTORCH_DTYPE_FLOAT64, lane, taken, &p,
-                                error))
-           && gtorch_cuda_run_form (&gtorch_kernels_step, call->compute,
-                                    gtorch_step_call_row (call)->name, lane,
-                                    (gint64) p.blocks * GT_STEP_THREADS, &p, error);
+      /* The counts are incremented last: the step reads what was kept after the one before. */
+      ok = gtorch_cuda_run_form (&gtorch_kernels_step, call->compute,
+                                 gtorch_step_call_row (call)->name, lane,
+                                 (gint64) p.blocks * GT_STEP_THREADS, &p, error)
+           && (gtorch_step_call_find_count (call) == 0
+               || gtorch_cuda_run (&gtorch_kernels_step_counts, GTORCH_DTYPE_FLOAT64, lane, taken,
+                                   &p, error));
     }
   for (i = 0; ok && i < total; i++)
     if (i / n != GTORCH_STEP_GRAD)

@@ -13,6 +13,7 @@ const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
 const {restore} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
+const schedules = imports.overrides._gtorch_schedules;
 const state = imports.overrides._gtorch_state;
 const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
@@ -267,7 +268,9 @@ function setup(namespace) {
     const schedulers = {LRScheduler: GTorch.LRScheduler};
     for (const row of SCHEDULES)
         schedulers[row.name] = makeSchedule(row);
-    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers};
+    const {SWALR, ...others} = schedules.setup(GTorch);
+    Object.assign(schedulers, others);
+    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers, swa_utils: {SWALR}};
     for (const row of OPTIMIZERS)
         optim[row.name] = makeOptimizer(row);
     return optim;

@@ -247,4 +247,5 @@ def install(export, submodule):
     for row in OPTIMIZERS:
         optim[row['name']] = export(row['name'], _optimizer(row))
     optim['lr_scheduler'] = scheduler.install(export, submodule)
+    optim['swa_utils'] = scheduler.install_swa(export, submodule)
     submodule('optim', 'Optimizers.', optim)

@@ -146,4 +146,14 @@ def install(export, submodule):
     members = {'LRScheduler': export('LRScheduler', override(LRScheduler))}
     for row in SCHEDULES:
         members[row['name']] = export(row['name'], _schedule(row))
+    from gi.overrides import _gtorch_schedules as schedules  # once the base class is overridden
+
+    for cls in schedules.ALL:
+        members[cls.__name__] = export(cls.__name__, override(cls))
     return submodule('optim.lr_scheduler', 'Schedules of the learning rate.', members)
+
+
+def install_swa(export, submodule):
+    from gi.overrides import _gtorch_schedules as schedules
+
+    return submodule('optim.swa_utils', 'Averages of weights.', {'SWALR': export('SWALR', override(schedules.SWALR))})
