@@ -20,6 +20,7 @@ CLASSES = {
     'int': INT,
     'real': FLOAT + INT,
     'number': FLOAT + INT + COMPLEX,
+    'floatl': FLOAT + ['int64'],
     'floatc': FLOAT + COMPLEX,
     'complex': COMPLEX,
     'wide': ['float32', 'float64'],

@@ -5,29 +5,20 @@
 
 #include "gtorch-kernel-params.h"
 
-/* Pooling of images of in[0] by in[1] elements, whose windows give images of out[0] by out[1]. For
- * gradients, x has the shape of the results, and y that of the images. */
+/* Pooling of images of `dims` dimensions. Of the arrays the last `dims` items describe these; the others
+ * are those of a dimension of size 1 that has one window. For gradients, x has the shape of the results,
+ * and y that of the images. */
 typedef struct
 {
   const void *x; /* the images; for gradients, the gradient of the results */
   void *y;
   int64_t *indices; /* positions of the maxima: written, or read for the gradient */
-  int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
-  int64_t adaptive;
-  int64_t include_pad; /* whether zeros of the padding count */
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t n_in, n_out; /* elements of an image and of its result */
   int64_t divisor;     /* divisor of the mean, or 0 */
   int64_t n;           /* number of elements of y */
+  uint32_t dims, adaptive;
+  uint32_t include_pad; /* whether zeros of the padding count */
+  uint32_t unused;
 } GtPool;
-GT_SIZE (GtPool, 152);
-
-/* The elements of images at n indices: each image has `big` elements, of which `small` are taken. */
-typedef struct
-{
-  const void *x;
-  const int64_t *indices;
-  void *y;
-  int64_t n, big, small;
-  int64_t op;
-  void *report; /* GtReport */
-} GtPoolTake;
-GT_SIZE (GtPoolTake, 64);
+GT_SIZE (GtPool, 216);

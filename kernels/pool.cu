@@ -6,32 +6,93 @@
 #include "gtorch-plain.cuh"
 #include "gtorch-pool-params.h"
 
+/* Finds the position of element i of images of a size, and returns the number of its image. There is no
+ * division for dimensions that the images lack. */
+GT_DEVICE int64_t
+find_position (const GtPool &p, const int64_t *size, int64_t i, int64_t *at)
+{
+  at[0] = at[1] = 0;
+  i = gt_split (i, size[2], &at[2]);
+  if (p.dims > 1)
+    i = gt_split (i, size[1], &at[1]);
+  if (p.dims > 2)
+    i = gt_split (i, size[0], &at[0]);
+  return i;
+}
+
+/* Finds the window of result o along a dimension, and returns how many elements count for the mean. */
+GT_DEVICE int64_t
+find_window (const GtPool &p, int d, int64_t o, int64_t *first, int64_t *end)
+{
+  int64_t counted;
+
+  *first = 0;
+  *end = 1;
+  if (d + (int) p.dims < 3)
+    return 1;
+  if (p.adaptive)
+    {
+      *first = o * p.in[d] / p.out[d];
+      *end = ((o + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
+      return *end - *first;
+    }
+  *first = o * p.stride[d] - p.padding[d];
+  *end = min (*first + (p.kernel[d] - 1) * p.dilation[d] + 1, p.in[d] + p.padding[d]);
+  counted = *end - *first;
+  if (*first < 0)
+    *first = p.dilation[d] == 1
+                 ? 0
+                 : *first + (p.dilation[d] - 1 - *first) / p.dilation[d] * p.dilation[d];
+  *end = min (*end, p.in[d]);
+  return p.include_pad ? counted : *end - *first;
+}
+
+/* Finds the results whose windows may have the element at a position. Adaptive windows o have
+ * o n / m <= at < ceil ((o + 1) n / m); the range has a margin, and each window is to be checked. */
+GT_DEVICE void
+find_results (const GtPool &p, int d, int64_t at, int64_t *first, int64_t *end)
+{
+  const int64_t reach = at + p.padding[d] - (p.kernel[d] - 1) * p.dilation[d];
+
+  *first = 0;
+  *end = 1;
+  if (d + (int) p.dims < 3)
+    return;
+  if (p.adaptive)
+    {
+      *first = max (at * p.out[d] / p.in[d] - 1, (int64_t) 0);
+      *end = min ((at + 1) * p.out[d] / p.in[d] + 2, p.out[d]);
+      return;
+    }
+  *first = reach > 0 ? (reach + p.stride[d] - 1) / p.stride[d] : 0;
+  *end = min ((at + p.padding[d]) / p.stride[d] + 1, p.out[d]);
+}
+
 template <typename T, typename C>
 static __device__ __forceinline__ void
 max_pool (const GtPool &p)
 {
   for (GT_LOOP (o, p.n))
     {
-      int64_t ox, oy, image = gt_split (gt_split (o, p.out[1], &ox), p.out[0], &oy), at = -1;
-      const int64_t base = image * p.in[0] * p.in[1];
+      int64_t to[3], first[3], end[3], at = -1;
+      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
       C best = 0;
 
-      for (int64_t ky = 0; ky < p.kernel[0]; ky++)
-        for (int64_t kx = 0; kx < p.kernel[1]; kx++)
-          {
-            const int64_t y = oy * p.stride[0] - p.padding[0] + ky * p.dilation[0];
-            const int64_t x = ox * p.stride[1] - p.padding[1] + kx * p.dilation[1];
+      for (int d = 0; d < 3; d++)
+        find_window (p, d, to[d], &first[d], &end[d]);
+      for (int64_t z = first[0]; z < end[0]; z += p.dilation[0])
+        for (int64_t y = first[1]; y < end[1]; y += p.dilation[1])
+          for (int64_t x = first[2]; x < end[2]; x += p.dilation[2])
+            {
+              const int64_t place = (z * p.in[1] + y) * p.in[2] + x;
+              const C v = gt_get<C, T> (p.x, base + place);
 
-            if (y < 0 || x < 0 || y >= p.in[0] || x >= p.in[1])
-              continue;
-            const C v = gt_get<C, T> (p.x, base + y * p.in[1] + x);
-
-            if (at < 0 || v > best || v != v)
-              {
-                best = v;
-                at = y * p.in[1] + x;
-              }
-          }
+              if (at < 0 || v > best || v != v)
+                {
+                  best = v;
+                  at = place;
+                }
+            }
       gt_put<T> (p.y, o, best);
       p.indices[o] = at;
     }
@@ -47,48 +108,46 @@ max_pool_grad (const GtPool &p)
 
   for (GT_LOOP (e, p.n))
     {
-      int64_t x, y, image = gt_split (gt_split (e, p.in[1], &x), p.in[0], &y);
-      int64_t first[2], last[2];
-      const int64_t at[2] = { y, x };
+      int64_t at[3], first[3], end[3];
+      const int64_t base = find_position (p, p.in, e, at) * p.n_out;
+      const int64_t place = (at[0] * p.in[1] + at[1]) * p.in[2] + at[2];
       C sum = 0;
 
-      for (int d = 0; d < 2; d++)
-        {
-          const int64_t reach = at[d] + p.padding[d] - (p.kernel[d] - 1) * p.dilation[d];
+      for (int d = 0; d < 3; d++)
+        find_results (p, d, at[d], &first[d], &end[d]);
+      for (int64_t z = first[0]; z < end[0]; z++)
+        for (int64_t y = first[1]; y < end[1]; y++)
+          for (int64_t x = first[2]; x < end[2]; x++)
+            {
+              const int64_t o = base + (z * p.out[1] + y) * p.out[2] + x;
 
-          first[d] = reach > 0 ? (reach + p.stride[d] - 1) / p.stride[d] : 0;
-          last[d] = min ((at[d] + p.padding[d]) / p.stride[d] + 1, p.out[d]);
-        }
-      for (int64_t oy = first[0]; oy < last[0]; oy++)
-        for (int64_t ox = first[1]; ox < last[1]; ox++)
-          {
-            const int64_t o = (image * p.out[0] + oy) * p.out[1] + ox;
-
-            if (indices[o] == y * p.in[1] + x)
-              sum += gt_get<C, T> (p.x, o);
-          }
+              if (indices[o] == place)
+                sum += gt_get<C, T> (p.x, o);
+            }
       gt_put<T> (p.y, e, sum);
     }
 }
 
-GT_DEVICE int64_t
-window (const GtPool &p, int d, int64_t o, int64_t *first, int64_t *last)
+/* Sums are kept in float64, as windows may have millions of elements; those of integers are taken modulo
+ * 2^64, and the fraction of their mean is cut off. */
+template <typename C> struct MeanSum
 {
-  int64_t counted;
-
-  if (p.adaptive)
-    {
-      *first = o * p.in[d] / p.out[d];
-      *last = ((o + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
-      return *last - *first;
-    }
-  *first = o * p.stride[d] - p.padding[d];
-  *last = min (*first + p.kernel[d], p.in[d] + p.padding[d]);
-  counted = *last - *first;
-  *first = max (*first, (int64_t) 0);
-  *last = min (*last, p.in[d]);
-  return p.include_pad ? counted : *last - *first;
-}
+  typedef double Sum;
+  static __device__ __forceinline__ C
+  divide (Sum sum, int64_t divisor)
+  {
+    return (C) (sum / (double) divisor);
+  }
+};
+template <> struct MeanSum<gint64>
+{
+  typedef uint64_t Sum;
+  static __device__ __forceinline__ gint64
+  divide (Sum sum, int64_t divisor)
+  {
+    return divisor == -1 ? (gint64) (0 - sum) : (gint64) sum / divisor;
+  }
+};
 
 template <typename T, typename C>
 static __device__ __forceinline__ void
@@ -96,14 +155,17 @@ mean_pool (const GtPool &p)
 {
   for (GT_LOOP (o, p.n))
     {
-      int64_t ox, oy, image = gt_split (gt_split (o, p.out[1], &ox), p.out[0], &oy);
-      int64_t y0, y1, x0, x1, n = window (p, 0, oy, &y0, &y1) * window (p, 1, ox, &x0, &x1);
-      double sum = 0; /* float64, as windows may have millions of elements */
+      int64_t to[3], first[3], end[3], n = 1;
+      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
+      typename MeanSum<C>::Sum sum = 0;
 
-      for (int64_t y = y0; y < y1; y++)
-        for (int64_t x = x0; x < x1; x++)
-          sum += gt_get<C, T> (p.x, (image * p.in[0] + y) * p.in[1] + x);
-      gt_put<T> (p.y, o, (C) (sum / (double) (p.divisor != 0 ? p.divisor : n)));
+      for (int d = 0; d < 3; d++)
+        n *= find_window (p, d, to[d], &first[d], &end[d]);
+      for (int64_t z = first[0]; z < end[0]; z++)
+        for (int64_t y = first[1]; y < end[1]; y++)
+          for (int64_t x = first[2]; x < end[2]; x++)
+            sum += gt_get<C, T> (p.x, base + (z * p.in[1] + y) * p.in[2] + x);
+      gt_put<T> (p.y, o, MeanSum<C>::divide (sum, p.divisor != 0 ? p.divisor : n));
     }
 }
 
@@ -115,59 +177,43 @@ mean_pool_grad (const GtPool &p)
 {
   for (GT_LOOP (e, p.n))
     {
-      int64_t x, y, image = gt_split (gt_split (e, p.in[1], &x), p.in[0], &y);
-      int64_t first[2] = { 0, 0 }, last[2] = { p.out[0], p.out[1] };
-      const int64_t at[2] = { y, x };
+      int64_t at[3], first[3], end[3], to[3], n[3], start, stop;
+      const int64_t base = find_position (p, p.in, e, at) * p.n_out;
       C sum = 0;
 
-      for (int d = 0; d < 2; d++)
-        if (p.adaptive)
-          { /* o n / m <= at < ceil ((o + 1) n / m), with a margin, as windows are checked below */
-            first[d] = max (at[d] * p.out[d] / p.in[d] - 1, (int64_t) 0);
-            last[d] = min ((at[d] + 1) * p.out[d] / p.in[d] + 2, p.out[d]);
-          }
-        else
-          {
-            const int64_t reach = at[d] + p.padding[d] - p.kernel[d] + 1;
-
-            first[d] = reach > 0 ? (reach + p.stride[d] - 1) / p.stride[d] : 0;
-            last[d] = min ((at[d] + p.padding[d]) / p.stride[d] + 1, p.out[d]);
-          }
-      for (int64_t oy = first[0]; oy < last[0]; oy++)
-        for (int64_t ox = first[1]; ox < last[1]; ox++)
-          {
-            int64_t y0, y1, x0, x1, n = window (p, 0, oy, &y0, &y1) * window (p, 1, ox, &x0, &x1);
-
-            if (y >= y0 && y < y1 && x >= x0 && x < x1)
-              sum += gt_get<C, T> (p.x, (image * p.out[0] + oy) * p.out[1] + ox)
-                     / (C) (p.divisor != 0 ? p.divisor : n);
-          }
+      for (int d = 0; d < 3; d++)
+        find_results (p, d, at[d], &first[d], &end[d]);
+      for (to[0] = first[0]; to[0] < end[0]; to[0]++)
+        {
+          n[0] = find_window (p, 0, to[0], &start, &stop);
+          if (at[0] < start || at[0] >= stop)
+            continue;
+          for (to[1] = first[1]; to[1] < end[1]; to[1]++)
+            {
+              n[1] = n[0] * find_window (p, 1, to[1], &start, &stop);
+              if (at[1] < start || at[1] >= stop)
+                continue;
+              for (to[2] = first[2]; to[2] < end[2]; to[2]++)
+                {
+                  n[2] = n[1] * find_window (p, 2, to[2], &start, &stop);
+                  if (at[2] >= start && at[2] < stop)
+                    sum += gt_get<C, T> (p.x, base + (to[0] * p.out[1] + to[1]) * p.out[2] + to[2])
+                           / (C) (p.divisor != 0 ? p.divisor : n[2]);
+                }
+            }
+        }
       gt_put<T> (p.y, e, sum);
     }
 }
 
-/* Takes elements of images by index. */
-template <typename T, typename C>
-static __device__ __forceinline__ void
-pool_take (const GtPoolTake &p)
-{
-  for (GT_LOOP (i, p.n))
-    {
-      const int64_t at = p.indices[i];
-      C value = 0;
-
-      if (at >= 0 && at < p.big)
-        value = gt_get<C, T> (p.x, i / p.small * p.big + at);
-      else
-        gt_report (p.report, p.op, at, p.big);
-      gt_put<T> (p.y, i, value);
-    }
-}
-
-#define EACH(dtype, T, C)                                                           \
-  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }             \
-  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); }   \
-  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }           \
-  GT_KERNEL (gt_mean_pool_grad_##dtype, GtPool, 1024) { mean_pool_grad<T, C> (p); } \
-  GT_KERNEL (gt_pool_take_##dtype, GtPoolTake, 1024) { pool_take<T, C> (p); }
+#define EACH(dtype, T, C)                                                         \
+  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }           \
+  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); } \
+  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }         \
+  GT_KERNEL (gt_mean_pool_grad_##dtype, GtPool, 1024) { mean_pool_grad<T, C> (p); }
 GT_EACH_FLOAT (EACH)
+
+#define EACH_INTEGER(dtype, T, C) \
+  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }
+GT_EACH_INTEGER (EACH_INTEGER)
+GT_KERNEL (gt_mean_pool_i64, GtPool, 1024) { mean_pool<gint64, gint64> (p); }

@@ -24,6 +24,8 @@ def argument(prop):
         found['rule'] = 'PaddingRule'
     if prop.length:
         found['length'] = prop.length
+    if prop.is_given:
+        found['given'] = True
     if prop.kind == 'refused':
         found['why'] = prop.doc
     return found

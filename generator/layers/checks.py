@@ -41,9 +41,8 @@ def lines(layer):
         rules = layer.check.get(prop.name, [])
         if prop.kind == 'size':
             least = next((rule[3:] for rule in rules if rule.startswith('>= ')), 'G_MININT64')
-            first.append(
-                f'gtorch_layer_check_size (module, "{prop.name}", self->{prop.field}, {prop.length}, {least}, error)'
-            )
+            line = f'gtorch_layer_check_size (module, "{prop.name}", self->{prop.field}, {prop.length}, {least}, error)'
+            first.append(f'(self->{prop.field} == NULL || {line})' if prop.may_be_absent else line)
             continue
         for rule in rules:
             is_second, line = _rule(layer, prop, rule)

@@ -63,6 +63,8 @@ def fields_of(layer):
         doc = sentence(prop.doc)
         if prop.is_optional:
             doc += f' %{NONE[prop.kind]}: none.'
+        if prop.may_be_absent:
+            doc += ' %NULL: none.'
         if prop.length > 1:
             doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
         found.append(
@@ -136,7 +138,7 @@ def constructed(layer):
     rules, later = checks.lines(layer)
     prepare, declared, made, end = '', '', '', ''
     for prop in layer.props:
-        if prop.kind == 'size' and prop.default is not None:
+        if prop.kind == 'size' and prop.default is not None and not prop.may_be_absent:
             if re.fullmatch(r'-?\d+', prop.default):
                 prepare += f'  gtorch_layer_default_size (&self->{prop.field}, {prop.default});\n'
             else:
@@ -208,6 +210,10 @@ def op_arguments(layer):
             found.append(f'gtorch_tensor_unwrap ({inputs.pop(0)})')
         elif prop is not None and prop.kind == 'reduction':
             found.append('gtorch_loss_get_reduction (module)')
+        elif prop is not None and prop.may_be_absent:
+            is_given = f'self->{prop.field} != NULL'
+            found.append(f'{is_given} ? gtorch_layer_numbers (self->{prop.field}) : NULL')
+            found.append(f'{is_given} ? gtorch_size_get_length (self->{prop.field}) : 0')
         elif prop is not None and prop.kind == 'size':
             found.append(f'gtorch_layer_numbers (self->{prop.field})')
             found.append(f'gtorch_size_get_length (self->{prop.field})')

@@ -9,7 +9,8 @@ from generator import c, rows
 from generator.rows import RowError
 from generator.signatures import parse_args
 
-TYPES = r'(?:int|int\?|double|double\?|bool|Tensor\?|int\[\]|(?:given:|rule:)?int\[\d\]|enum:\w+|reduction|refused)'
+SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
+TYPES = rf'(?:int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
@@ -45,8 +46,11 @@ class Prop:
         self.has_rule = kind.startswith('rule:')
         kind = kind.removeprefix('given:').removeprefix('rule:')
         self.enum = kind.partition(':')[2] or None
-        self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]', kind) else 0
+        self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]\??', kind) else 0
         self.is_optional = kind in ('int?', 'double?')
+        self.may_be_absent = kind.startswith('int[') and kind.endswith('?')
+        if self.may_be_absent and self.default != 'None':
+            layer.fail(f'props.{name}', 'a size that may be absent is so by default: None')
         self.kind = 'size' if kind.startswith('int[') else kind.partition(':')[0].rstrip('?').lower()
         if self.kind == 'tensor':
             self.is_optional = True

@@ -10,6 +10,7 @@ DTYPES = {
     'int': 'integers',
     'real': 'integers and floating-point dtypes',
     'number': 'all dtypes but bool',
+    'floatl': 'floating-point dtypes and int64',
     'floatc': 'floating-point and complex dtypes',
     'complex': 'complex dtypes',
     'wide': 'float32 and float64',

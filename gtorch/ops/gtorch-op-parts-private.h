@@ -114,13 +114,16 @@ gboolean gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *i
 
 /* --- pool.c --- */
 
-/* Windows over the last two dimensions of images. */
+/* Windows over the last n dimensions of images. Of the arrays the last n items describe these; the others
+ * are those of a dimension of size 1 that has one window. */
 typedef struct
 {
+  guint n; /* 1 to 3 */
   gboolean adaptive, include_pad;
-  gint64 kernel[2], stride[2], padding[2], dilation[2];
-  gint64 in[2], out[2];
-  gint64 divisor; /* 0: the number of elements */
+  gint64 kernel[3], stride[3], padding[3], dilation[3];
+  gint64 in[3], out[3];
+  gint64 n_in, n_out; /* the numbers of elements of an image and of its result */
+  gint64 divisor;     /* 0: the number of elements */
 } GTorchWindows;
 
 /* The call is one of pooling, or one of a gradient of it. */

@@ -225,6 +225,9 @@ tap.add('losses_layers_and_norms_take_names', () => {
     const [values, places] = X.unsqueeze(0).max_pool2d(2, {return_indices: true});
     tap.equal(arrays([values, places]), [[[[5]]], [[[4]]]]);
     near(X.unsqueeze(0).adaptive_avg_pool2d([null, 1]), X.mean(1).reshape([1, 2, 1]));
+    const [most, where] = X.unsqueeze(0).adaptive_max_pool2d([null, 1], {return_indices: true});
+    tap.equal([most.get_shape(), where.get_shape()], [[1, 2, 1], [1, 2, 1]]);
+    near(X.adaptive_max_pool1d(null), X);
 });
 
 tap.run();

@@ -29,6 +29,7 @@ from generator.ops import rows as op_rows  # noqa: E402
 DTYPES = {
     'all': 'all',
     'float': 'floating point',
+    'floatl': 'floating point, int64',
     'floatc': 'floating point, complex',
     'number': 'all but bool',
     'real': 'floating point, integers',

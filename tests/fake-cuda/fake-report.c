@@ -65,15 +65,6 @@ check_no_targets (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer 
 }
 
 static CUresult
-check_places (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
-              const FakeDevice *device)
-{
-  const GtPoolTake *p = parameter;
-
-  return check_indices (p->indices, p->n, p->big, NULL, p->op, p->report, device);
-}
-
-static CUresult
 check_weights (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
                const FakeDevice *device)
 {
@@ -139,7 +130,6 @@ fake_report_parse (FakeKernel *kernel, const gchar *text)
     { "nll_each_", "", check_targets, sizeof (GtNll) },
     { "nll_grad_", "", check_no_targets, sizeof (GtNllGrad) },
     { "nll_total_", "", check_targets, sizeof (GtNll) },
-    { "pool_take_", "", check_places, sizeof (GtPoolTake) },
     { "random_", "_bernoulli", check_chances, sizeof (GtRandom) },
   };
   guint i;

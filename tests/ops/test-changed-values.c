@@ -14,6 +14,9 @@
 #include "op-derivatives.h"
 
 static const gchar *const needs_result[] = {
+  "adaptive_max_pool1d_with_indices.self",
+  "adaptive_max_pool2d_with_indices.self",
+  "adaptive_max_pool3d_with_indices.self",
   "amax.self",
   "amin.self",
   "aminmax.self",
@@ -68,7 +71,9 @@ static const gchar *const needs_result[] = {
   "lu_solve.LU_data",
   "max.self",
   "max_dim.self",
+  "max_pool1d_with_indices.self",
   "max_pool2d_with_indices.self",
+  "max_pool3d_with_indices.self",
   "median.self",
   "min.self",
   "min_dim.self",

@@ -16,47 +16,69 @@
 
 typedef GTorchCpuPool Pool;
 
+/* Finds the elements of the window of one result along one dimension. */
+static void
+find_elements (const GTorchWindows *windows, guint d, gint64 o, gint64 *first, gint64 *end)
+{
+  if (windows->adaptive)
+    {
+      *first = o * windows->in[d] / windows->out[d];
+      *end = ((o + 1) * windows->in[d] + windows->out[d] - 1) / windows->out[d];
+      return;
+    }
+  *first = o * windows->stride[d] - windows->padding[d];
+  *end = MIN (*first + (windows->kernel[d] - 1) * windows->dilation[d] + 1, windows->in[d]);
+  if (*first < 0)
+    *first += (windows->dilation[d] - 1 - *first) / windows->dilation[d] * windows->dilation[d];
+}
+
 /* Computes one result: the last NaN, or the first of the largest elements. */
 #define MAX_IN_WINDOW(T)                                                                         \
   G_STMT_START                                                                                   \
   {                                                                                              \
-    const T *x = (const T *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];        \
-    gint64 y0 = oy * pool->windows.stride[0] - pool->windows.padding[0];                         \
-    gint64 x0 = ox * pool->windows.stride[1] - pool->windows.padding[1];                         \
-    gint64 y1 = MIN (y0 + (pool->windows.kernel[0] - 1) * pool->windows.dilation[0] + 1,         \
-                     pool->windows.in[0]);                                                       \
-    gint64 x1 = MIN (x0 + (pool->windows.kernel[1] - 1) * pool->windows.dilation[1] + 1,         \
-                     pool->windows.in[1]);                                                       \
-    gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1] + ox, at = -1, i, \
-           j;                                                                                    \
+    const T *x = (const T *) pool->x + image * w->n_in;                                          \
     T best = 0;                                                                                  \
                                                                                                  \
-    while (y0 < 0)                                                                               \
-      y0 += pool->windows.dilation[0];                                                           \
-    while (x0 < 0)                                                                               \
-      x0 += pool->windows.dilation[1];                                                           \
-    for (i = y0; i < y1; i += pool->windows.dilation[0])                                         \
-      for (j = x0; j < x1; j += pool->windows.dilation[1])                                       \
-        {                                                                                        \
-          T v = x[i * pool->windows.in[1] + j];                                                  \
-          if (at < 0 || v > best || v != v)                                                      \
-            {                                                                                    \
-              best = v;                                                                          \
-              at = i * pool->windows.in[1] + j;                                                  \
-            }                                                                                    \
-        }                                                                                        \
+    for (z = first[0]; z < end[0]; z += w->dilation[0])                                          \
+      for (y = first[1]; y < end[1]; y += w->dilation[1])                                        \
+        for (i = first[2], row = (z * w->in[1] + y) * w->in[2]; i < end[2]; i += w->dilation[2]) \
+          {                                                                                      \
+            T v = x[row + i];                                                                    \
+            if (at < 0 || v > best || v != v)                                                    \
+              {                                                                                  \
+                best = v;                                                                        \
+                at = row + i;                                                                    \
+              }                                                                                  \
+          }                                                                                      \
     ((T *) pool->y)[result] = best;                                                              \
-    pool->indices[result] = at;                                                                  \
   }                                                                                              \
   G_STMT_END
 
 static void
-max_in_window (const Pool *pool, gint64 image, gint64 oy, gint64 ox)
+max_in_window (const Pool *pool, gint64 image, gint64 oz, gint64 oy, gint64 ox)
 {
-  if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MAX_IN_WINDOW (gfloat);
-  else
-    MAX_IN_WINDOW (gdouble);
+  const GTorchWindows *w = &pool->windows;
+  const gint64 result = image * w->n_out + (oz * w->out[1] + oy) * w->out[2] + ox;
+  gint64 first[3], end[3], at = -1, z, y, i, row;
+
+  find_elements (w, 0, oz, &first[0], &end[0]);
+  find_elements (w, 1, oy, &first[1], &end[1]);
+  find_elements (w, 2, ox, &first[2], &end[2]);
+  switch (pool->dtype)
+    {
+    case GTORCH_DTYPE_FLOAT32:
+      MAX_IN_WINDOW (gfloat);
+      break;
+    case GTORCH_DTYPE_FLOAT64:
+      MAX_IN_WINDOW (gdouble);
+      break;
+    case GTORCH_DTYPE_INT32:
+      MAX_IN_WINDOW (gint32);
+      break;
+    default:
+      MAX_IN_WINDOW (gint64);
+    }
+  pool->indices[result] = at;
 }
 
 typedef gfloat Four __attribute__ ((vector_size (16)));
@@ -109,28 +131,29 @@ max_in_four (const gfloat *x, gint64 at, gint64 below, gfloat *y, gint64 *found)
 static gboolean
 is_simple (const Pool *pool)
 {
+  const GTorchWindows *w = &pool->windows;
   guint d;
 
-  for (d = 0; d < 2; d++)
-    if (pool->windows.kernel[d] != 2 || pool->windows.stride[d] != 2
-        || pool->windows.padding[d] != 0 || pool->windows.dilation[d] != 1
-        || 2 * pool->windows.out[d] > pool->windows.in[d])
+  for (d = 1; d < 3; d++)
+    if (w->kernel[d] != 2 || w->stride[d] != 2 || w->padding[d] != 0 || w->dilation[d] != 1
+        || 2 * w->out[d] > w->in[d])
       return FALSE;
-  return G_BYTE_ORDER == G_LITTLE_ENDIAN && pool->dtype == GTORCH_DTYPE_FLOAT32;
+  return G_BYTE_ORDER == G_LITTLE_ENDIAN && w->n == 2 && pool->dtype == GTORCH_DTYPE_FLOAT32;
 }
 
 static void
 max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
 {
-  const gfloat *x = (const gfloat *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];
-  gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1], ox, k;
+  const GTorchWindows *w = &pool->windows;
+  const gfloat *x = (const gfloat *) pool->x + image * w->n_in;
+  gint64 result = image * w->n_out + oy * w->out[2], ox, k;
 
-  for (ox = 0; ox < pool->windows.out[1]; ox += 4)
-    if (ox + 4 > pool->windows.out[1]
-        || !max_in_four (x, 2 * (oy * pool->windows.in[1] + ox), pool->windows.in[1],
-                         (gfloat *) pool->y + result + ox, pool->indices + result + ox))
-      for (k = ox; k < MIN (ox + 4, pool->windows.out[1]); k++)
-        max_in_window (pool, image, oy, k);
+  for (ox = 0; ox < w->out[2]; ox += 4)
+    if (ox + 4 > w->out[2]
+        || !max_in_four (x, 2 * (oy * w->in[2] + ox), w->in[2], (gfloat *) pool->y + result + ox,
+                         pool->indices + result + ox))
+      for (k = ox; k < MIN (ox + 4, w->out[2]); k++)
+        max_in_window (pool, image, 0, oy, k);
 }
 
 /* GCC vectorises at -O3 only; Clang does at -O2, and lacks the attribute. */
@@ -141,81 +164,80 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
 #endif
 
 /* Computes a row of results, one element of each window after the other. Places are counted in P. */
-#define MAX_IN_ROW(T, P, name)                                                                     \
-  static inline __attribute__ ((always_inline)) void name##_pass (const T *x, P step, P at, P n,   \
-                                                                  T *best, P *place)               \
-  {                                                                                                \
-    P k;                                                                                           \
-                                                                                                   \
-    _Pragma ("GCC ivdep") for (k = 0; k < n; k++)                                                  \
-    {                                                                                              \
-      const T v = x[k * step], former = best[k];                                                   \
-      const P own = at + k * step, taken = -(P) ((v > former) | (v != v));                         \
-                                                                                                   \
-      best[k] = taken ? v : former;                                                                \
-      place[k] = (own & taken) | (place[k] & ~taken);                                              \
-    }                                                                                              \
-  }                                                                                                \
-                                                                                                   \
-  static GTORCH_VECTORIZED void name (const Pool *pool, gint64 image, gint64 oy, gpointer scratch) \
-  {                                                                                                \
-    const T *x = (const T *) pool->x + image * pool->windows.in[0] * pool->windows.in[1];          \
-    const gint64 result = (image * pool->windows.out[0] + oy) * pool->windows.out[1];              \
-    const P step = pool->windows.stride[1];                                                        \
-    T *best = (T *) pool->y + result;                                                              \
-    P *place = scratch;                                                                            \
-    gint64 first = oy * pool->windows.stride[0] - pool->windows.padding[0], i, j, ox;              \
-                                                                                                   \
-    while (first < 0)                                                                              \
-      first += pool->windows.dilation[0];                                                          \
-    for (ox = 0; ox < pool->windows.out[1]; ox++)                                                  \
-      {                                                                                            \
-        gint64 left = ox * pool->windows.stride[1] - pool->windows.padding[1];                     \
-                                                                                                   \
-        if (left < 0)                                                                              \
-          left += (pool->windows.dilation[1] - 1 - left) / pool->windows.dilation[1]               \
-                  * pool->windows.dilation[1];                                                     \
-        best[ox] = -INFINITY;                                                                      \
-        place[ox] = first * pool->windows.in[1] + left;                                            \
-      }                                                                                            \
-    for (i = 0; i < pool->windows.kernel[0]; i++)                                                  \
-      for (j = 0; j < pool->windows.kernel[1]; j++)                                                \
-        {                                                                                          \
-          const gint64 row = oy * pool->windows.stride[0] - pool->windows.padding[0]               \
-                             + i * pool->windows.dilation[0];                                      \
-          const gint64 left = j * pool->windows.dilation[1] - pool->windows.padding[1];            \
-          const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                           \
-          const gint64 end =                                                                       \
-              left < pool->windows.in[1]                                                           \
-                  ? MIN ((pool->windows.in[1] - 1 - left) / step + 1, pool->windows.out[1])        \
-                  : 0;                                                                             \
-          const gint64 at = row * pool->windows.in[1] + left + begin * step;                       \
-                                                                                                   \
-          if (row < 0 || row >= pool->windows.in[0] || begin >= end)                               \
-            continue;                                                                              \
-          if (step == 1)                                                                           \
-            name##_pass (x + at, 1, at, end - begin, best + begin, place + begin);                 \
-          else if (step == 2)                                                                      \
-            name##_pass (x + at, 2, at, end - begin, best + begin, place + begin);                 \
-          else                                                                                     \
-            name##_pass (x + at, step, at, end - begin, best + begin, place + begin);              \
-        }                                                                                          \
-    for (ox = 0; ox < pool->windows.out[1]; ox++)                                                  \
-      pool->indices[result + ox] = place[ox];                                                      \
+#define MAX_IN_ROW(T, P, name)                                                                   \
+  static inline __attribute__ ((always_inline)) void name##_pass (const T *x, P step, P at, P n, \
+                                                                  T *best, P *place)             \
+  {                                                                                              \
+    P k;                                                                                         \
+                                                                                                 \
+    _Pragma ("GCC ivdep") for (k = 0; k < n; k++)                                                \
+    {                                                                                            \
+      const T v = x[k * step], former = best[k];                                                 \
+      const P own = at + k * step, taken = -(P) ((v > former) | (v != v));                       \
+                                                                                                 \
+      best[k] = taken ? v : former;                                                              \
+      place[k] = (own & taken) | (place[k] & ~taken);                                            \
+    }                                                                                            \
+  }                                                                                              \
+                                                                                                 \
+  static GTORCH_VECTORIZED void name (const Pool *pool, gint64 image, gint64 oz, gint64 oy,      \
+                                      gpointer scratch)                                          \
+  {                                                                                              \
+    const GTorchWindows *w = &pool->windows;                                                     \
+    const T *x = (const T *) pool->x + image * w->n_in;                                          \
+    const gint64 result = image * w->n_out + (oz * w->out[1] + oy) * w->out[2];                  \
+    const P step = w->stride[2];                                                                 \
+    T *best = (T *) pool->y + result;                                                            \
+    P *place = scratch;                                                                          \
+    gint64 first[2], end[2], z, y, j, ox;                                                        \
+                                                                                                 \
+    find_elements (w, 0, oz, &first[0], &end[0]);                                                \
+    find_elements (w, 1, oy, &first[1], &end[1]);                                                \
+    for (ox = 0; ox < w->out[2]; ox++)                                                           \
+      {                                                                                          \
+        gint64 left = ox * w->stride[2] - w->padding[2];                                         \
+                                                                                                 \
+        if (left < 0)                                                                            \
+          left += (w->dilation[2] - 1 - left) / w->dilation[2] * w->dilation[2];                 \
+        best[ox] = -INFINITY;                                                                    \
+        place[ox] = (first[0] * w->in[1] + first[1]) * w->in[2] + left;                          \
+      }                                                                                          \
+    for (z = first[0]; z < end[0]; z += w->dilation[0])                                          \
+      for (y = first[1]; y < end[1]; y += w->dilation[1])                                        \
+        for (j = 0; j < w->kernel[2]; j++)                                                       \
+          {                                                                                      \
+            const gint64 left = j * w->dilation[2] - w->padding[2];                              \
+            const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                       \
+            const gint64 stop =                                                                  \
+                left < w->in[2] ? MIN ((w->in[2] - 1 - left) / step + 1, w->out[2]) : 0;         \
+            const gint64 at = (z * w->in[1] + y) * w->in[2] + left + begin * step;               \
+                                                                                                 \
+            if (begin >= stop)                                                                   \
+              continue;                                                                          \
+            if (step == 1)                                                                       \
+              name##_pass (x + at, 1, at, stop - begin, best + begin, place + begin);            \
+            else if (step == 2)                                                                  \
+              name##_pass (x + at, 2, at, stop - begin, best + begin, place + begin);            \
+            else                                                                                 \
+              name##_pass (x + at, step, at, stop - begin, best + begin, place + begin);         \
+          }                                                                                      \
+    for (ox = 0; ox < w->out[2]; ox++)                                                           \
+      pool->indices[result + ox] = place[ox];                                                    \
   }
 
 MAX_IN_ROW (gfloat, gint32, max_in_row_f32)
 MAX_IN_ROW (gdouble, gint64, max_in_row_f64)
 
 void
-gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
+gtorch_cpu_max_images (gint64 begin, gint64 end, gpointer user_data)
 {
   Pool *pool = user_data;
+  const GTorchWindows *w = &pool->windows;
   const gboolean is_f32 = pool->dtype == GTORCH_DTYPE_FLOAT32, simple = is_simple (pool);
-  const gboolean fits =
-      pool->windows.in[0] <= G_MAXINT32 / MAX (pool->windows.in[1], 1); /* places fit in gint32 */
-  g_autofree gint64 *scratch = gtorch_scratch_new (pool->windows.out[1], sizeof (gint64), NULL);
-  gint64 image, oy, ox;
+  const gboolean fits = w->n_in <= G_MAXINT32; /* places fit in gint32 */
+  const gboolean in_rows = !w->adaptive && (is_f32 ? fits : pool->dtype == GTORCH_DTYPE_FLOAT64);
+  g_autofree gint64 *scratch = gtorch_scratch_new (w->out[2], sizeof (gint64), NULL);
+  gint64 image, oz, oy, ox;
 
   if (scratch == NULL)
     {
@@ -223,14 +245,15 @@ gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer user_data)
       return;
     }
   for (image = begin; image < end; image++)
-    for (oy = 0; oy < pool->windows.out[0]; oy++)
-      if (simple && fits)
-        max_in_row_of_fours (pool, image, oy);
-      else if (!is_f32)
-        max_in_row_f64 (pool, image, oy, scratch);
-      else if (fits)
-        max_in_row_f32 (pool, image, oy, scratch);
-      else
-        for (ox = 0; ox < pool->windows.out[1]; ox++)
-          max_in_window (pool, image, oy, ox);
+    for (oz = 0; oz < w->out[0]; oz++)
+      for (oy = 0; oy < w->out[1]; oy++)
+        if (simple && fits)
+          max_in_row_of_fours (pool, image, oy);
+        else if (in_rows && is_f32)
+          max_in_row_f32 (pool, image, oz, oy, scratch);
+        else if (in_rows)
+          max_in_row_f64 (pool, image, oz, oy, scratch);
+        else
+          for (ox = 0; ox < w->out[2]; ox++)
+            max_in_window (pool, image, oz, oy, ox);
 }

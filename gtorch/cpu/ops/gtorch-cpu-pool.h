@@ -18,8 +18,8 @@ typedef struct
   gint failed; /* the allocation of a row of places has failed; atomic */
 } GTorchCpuPool;
 
-/* Computes, for float32 or float64 images from begin up to end, the maximum of each window and its place in
+/* Computes, for images from begin up to end, the maximum of each window and its place in
  * the image: that of the last NaN, or of the first of the largest elements. */
-void gtorch_cpu_max_pool (gint64 begin, gint64 end, gpointer pool);
+void gtorch_cpu_max_images (gint64 begin, gint64 end, gpointer pool);
 
 G_END_DECLS

@@ -27,8 +27,7 @@ static void
 max_gradients (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
-  gint64 big = pool->windows.in[0] * pool->windows.in[1],
-         small = pool->windows.out[0] * pool->windows.out[1], i;
+  gint64 big = pool->windows.n_in, small = pool->windows.n_out, i;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
     MAX_GRADIENT (float)
@@ -56,55 +55,72 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
   return pool->windows.include_pad ? counted : *last - *first;
 }
 
-/* Windows may have millions of elements, so sums of float32 are kept in float64. */
-#define MEAN_OF(T, FORWARD)                                                                \
-  for (; begin < end; begin++)                                                             \
-    {                                                                                      \
-      T *small = (T *) (FORWARD ? pool->y : (char *) pool->x)                              \
-                 + begin * pool->windows.out[0] * pool->windows.out[1];                    \
-      T *big = (T *) (FORWARD ? (char *) pool->x : pool->y)                                \
-               + begin * pool->windows.in[0] * pool->windows.in[1];                        \
-      for (oy = 0; oy < pool->windows.out[0]; oy++)                                        \
-        for (ox = 0; ox < pool->windows.out[1]; ox++, small++)                             \
-          {                                                                                \
-            gint64 y0, y1, x0, x1;                                                         \
-            gint64 n = window (pool, 0, oy, &y0, &y1) * window (pool, 1, ox, &x0, &x1);    \
-            const gint64 divisor = pool->windows.divisor != 0 ? pool->windows.divisor : n; \
-            const T share = FORWARD ? 0 : *small * (1 / (T) divisor);                      \
-            gdouble sum = 0;                                                               \
-            for (i = y0; i < y1; i++)                                                      \
-              for (j = x0; j < x1; j++)                                                    \
-                if (FORWARD)                                                               \
-                  sum += big[i * pool->windows.in[1] + j];                                 \
-                else                                                                       \
-                  big[i * pool->windows.in[1] + j] += share;                               \
-            if (FORWARD)                                                                   \
-              *small = (T) (sum / (gdouble) divisor);                                      \
-          }                                                                                \
+/* Windows may have millions of elements, so sums of float32 are kept in float64; those of integers are taken
+ * modulo 2^64. */
+#define MEAN_OF(T, SUM, DIVIDE, FORWARD)                                                        \
+  for (; begin < end; begin++)                                                                  \
+    {                                                                                           \
+      T *small = (T *) (FORWARD ? pool->y : (char *) pool->x) + begin * w->n_out;               \
+      T *big = (T *) (FORWARD ? (char *) pool->x : pool->y) + begin * w->n_in;                  \
+      for (oz = 0; oz < w->out[0]; oz++)                                                        \
+        for (oy = 0, nz = window (pool, 0, oz, &z0, &z1); oy < w->out[1]; oy++)                 \
+          for (ox = 0, ny = nz * window (pool, 1, oy, &y0, &y1); ox < w->out[2]; ox++, small++) \
+            {                                                                                   \
+              const gint64 n = ny * window (pool, 2, ox, &x0, &x1);                             \
+              const gint64 divisor = w->divisor != 0 ? w->divisor : n;                          \
+              const T share = FORWARD ? 0 : *small * (1 / (T) divisor);                         \
+              SUM sum = 0;                                                                      \
+              for (z = z0; z < z1; z++)                                                         \
+                for (i = y0; i < y1; i++)                                                       \
+                  for (j = x0; j < x1; j++)                                                     \
+                    if (FORWARD)                                                                \
+                      sum += (SUM) big[(z * w->in[1] + i) * w->in[2] + j];                      \
+                    else                                                                        \
+                      big[(z * w->in[1] + i) * w->in[2] + j] += share;                          \
+              if (FORWARD)                                                                      \
+                *small = (T) DIVIDE (sum, divisor);                                             \
+            }                                                                                   \
     }
+
+static inline gdouble
+divide (gdouble sum, gint64 divisor)
+{
+  return sum / (gdouble) divisor;
+}
+
+/* Cuts the fraction off. */
+static inline gint64
+divide_integer (guint64 sum, gint64 divisor)
+{
+  return divisor == -1 ? (gint64) (0 - sum) : (gint64) sum / divisor;
+}
 
 static void
 mean_images (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
-  gint64 oy, ox, i, j;
+  const GTorchWindows *w = &pool->windows;
+  gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MEAN_OF (float, TRUE)
+    MEAN_OF (float, gdouble, divide, TRUE)
+  else if (pool->dtype == GTORCH_DTYPE_FLOAT64)
+    MEAN_OF (double, gdouble, divide, TRUE)
   else
-    MEAN_OF (double, TRUE)
+    MEAN_OF (gint64, guint64, divide_integer, TRUE)
 }
 
 static void
 mean_gradients (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
-  gint64 oy, ox, i, j;
+  const GTorchWindows *w = &pool->windows;
+  gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MEAN_OF (float, FALSE)
+    MEAN_OF (float, gdouble, divide, FALSE)
   else
-    MEAN_OF (double, FALSE)
+    MEAN_OF (double, gdouble, divide, FALSE)
 }
 
 /* Checks that the indices are within an image: the caller may have changed them since the forward pass. */
@@ -140,7 +156,7 @@ run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backw
     return FALSE;
   if (output->numel == 0)
     return TRUE;
-  plane = pool.windows.in[0] * pool.windows.in[1];
+  plane = pool.windows.n_in;
   x = gtorch_cpu_pack (call->inputs[0], pool.dtype, error);
   y = x != NULL ? gtorch_cpu_pack_output (output, pool.dtype, error) : NULL;
   if (y == NULL)
@@ -162,7 +178,7 @@ run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backw
                        &pool);
   if (pool.failed)
     {
-      gtorch_scratch_set_error (pool.windows.out[1], sizeof (gint64), error);
+      gtorch_scratch_set_error (pool.windows.out[2], sizeof (gint64), error);
       return FALSE;
     }
   gtorch_cpu_unpack (y, output);
@@ -170,37 +186,25 @@ run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backw
 }
 
 gboolean
-gtorch_cpu_max_pool2d_with_indices (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_max_pool (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, gtorch_cpu_max_pool, FALSE, error);
+  return run (call, gtorch_cpu_max_images, FALSE, error);
 }
 
 gboolean
-gtorch_cpu_avg_pool2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return run (call, mean_images, FALSE, error);
-}
-
-gboolean
-gtorch_cpu_adaptive_avg_pool2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_mean_pool (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, mean_images, FALSE, error);
 }
 
 gboolean
-gtorch_cpu_max_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_max_pool_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, max_gradients, TRUE, error);
 }
 
 gboolean
-gtorch_cpu_avg_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
-{
-  return run (call, mean_gradients, TRUE, error);
-}
-
-gboolean
-gtorch_cpu_adaptive_avg_pool2d_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_mean_pool_backward (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   return run (call, mean_gradients, TRUE, error);
 }

@@ -14,7 +14,7 @@ set_windows (GtPool *p, const GTorchWindows *windows)
 {
   guint i;
 
-  for (i = 0; i < 2; i++)
+  for (i = 0; i < 3; i++)
     {
       p->in[i] = windows->in[i];
       p->out[i] = windows->out[i];
@@ -23,6 +23,9 @@ set_windows (GtPool *p, const GTorchWindows *windows)
       p->padding[i] = windows->padding[i];
       p->dilation[i] = windows->dilation[i];
     }
+  p->n_in = windows->n_in;
+  p->n_out = windows->n_out;
+  p->dims = windows->n;
   p->adaptive = windows->adaptive;
   p->include_pad = windows->include_pad;
   p->divisor = windows->divisor;
@@ -61,37 +64,25 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels, GEr
 }
 
 gboolean
-gtorch_cuda_max_pool2d_with_indices (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_max_pool (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   return run (call, lane, &gtorch_kernels_max_pool, error);
 }
 
 gboolean
-gtorch_cuda_avg_pool2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_mean_pool (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   return run (call, lane, &gtorch_kernels_mean_pool, error);
 }
 
 gboolean
-gtorch_cuda_adaptive_avg_pool2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return run (call, lane, &gtorch_kernels_mean_pool, error);
-}
-
-gboolean
-gtorch_cuda_max_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_max_pool_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   return run (call, lane, &gtorch_kernels_max_pool_grad, error);
 }
 
 gboolean
-gtorch_cuda_avg_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
-{
-  return run (call, lane, &gtorch_kernels_mean_pool_grad, error);
-}
-
-gboolean
-gtorch_cuda_adaptive_avg_pool2d_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_mean_pool_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   return run (call, lane, &gtorch_kernels_mean_pool_grad, error);
 }

@@ -457,16 +457,23 @@ function layers(prototype) {
                 return made;
             });
     }
-    form(prototype, 'max_pool2d', optioned('return_indices'), function (given, plain) {
-        const [left, {return_indices: both}] = split(given, ['return_indices']);
-        return convert.flag('max_pool2d', 'return_indices', both) ? this.max_pool2d_with_indices(...left)
-            : plain.apply(this, left);
-    });
-    form(prototype, 'adaptive_avg_pool2d', given => given[0]?.length === 2 && given[0].includes?.(null),
-        function ([size], plain) {
-            const own = this.get_shape().slice(-2);
-            return plain.call(this, size.map((one, i) => one ?? own[i]));
+    for (const n of [1, 2, 3]) {
+        const wanted = optioned('return_indices');
+        const withIndices = name => form(prototype, name, wanted, function (given, plain) {
+            const [left, {return_indices: both}] = split(given, ['return_indices']);
+            const isBoth = convert.flag(name, 'return_indices', both);
+            return isBoth ? this[`${name}_with_indices`](...left) : plain.apply(this, left);
         });
+        const isKept = given => given[0] === null || given[0]?.includes?.(null);
+        const keepsSizes = name => form(prototype, name, isKept, function ([size, ...rest], plain) {
+            const own = this.get_shape().slice(-n);
+            return plain.call(this, size === null ? own : size.map((one, i) => one ?? own[i]), ...rest);
+        });
+        withIndices(`max_pool${n}d`);
+        withIndices(`adaptive_max_pool${n}d`);
+        keepsSizes(`adaptive_max_pool${n}d`);
+        keepsSizes(`adaptive_avg_pool${n}d`);
+    }
 }
 
 function setup(namespace, operations) {

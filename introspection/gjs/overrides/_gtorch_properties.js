@@ -70,7 +70,7 @@ function sizes(what, value) {
 function shown(value, arg) {
     if (value instanceof GTorch.Size) {
         const values = value.get_values();
-        return values.length === 1 && arg?.length > 1 ? values[0] : values;
+        return values.length === 1 && (arg?.length > 1 || arg?.given) ? values[0] : values;
     }
     if (arg?.optional && (value === GTorch.NONE || value === GTorch.NONE_DOUBLE))
         return null;

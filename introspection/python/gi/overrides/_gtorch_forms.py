@@ -410,17 +410,46 @@ for _n in (1, 2):
     _convolution(f'conv{_n}d', _n)
 
 
-@_form(METHODS, 'max_pool2d')
-def max_pool2d(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The greatest elements in windows, and with return_indices their places too."""
-    name = 'max_pool2d_with_indices' if convert_bool(return_indices) else 'max_pool2d'
-    made = ops.METHODS[name](self, kernel_size, stride, padding, dilation, ceil_mode)
-    return tuple(made) if return_indices else made
+def _max_pooling(name):
+    def pool(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        """The greatest elements in windows, and with return_indices their places too."""
+        called = f'{name}_with_indices' if convert_bool(return_indices) else name
+        made = ops.METHODS[called](self, kernel_size, stride, padding, dilation, ceil_mode)
+        return tuple(made) if return_indices else made
+
+    return _form(METHODS, name)(pool)
 
 
-@_form(METHODS, 'adaptive_avg_pool2d')
-def adaptive_avg_pool2d(self, output_size):
-    """The means of windows that make an output of that size, where None keeps a size of the input."""
-    if isinstance(output_size, (list, tuple)) and len(output_size) == 2:
-        output_size = [own if size is None else size for own, size in zip(self.shape[-2:], output_size)]
-    return ops.METHODS['adaptive_avg_pool2d'](self, output_size)
+def _own_sizes(self, output_size, n):
+    """The size of an output, where None stands for a size of the input."""
+    own = list(self.shape[-n:])
+    if output_size is None:
+        return own
+    if isinstance(output_size, (list, tuple)) and None in output_size and len(output_size) == n:
+        return [kept if size is None else size for kept, size in zip(own, output_size)]
+    return output_size
+
+
+def _adaptive_mean_pooling(name, n):
+    def pool(self, output_size):
+        """The means of windows that make an output of that size, where None keeps a size of the input."""
+        return ops.METHODS[name](self, _own_sizes(self, output_size, n))
+
+    return _form(METHODS, name)(pool)
+
+
+def _adaptive_max_pooling(name, n):
+    def pool(self, output_size, return_indices=False):
+        """The greatest elements in windows that make an output of that size, where None keeps a size of the input;
+        with return_indices their places too."""
+        called = f'{name}_with_indices' if convert_bool(return_indices) else name
+        made = ops.METHODS[called](self, _own_sizes(self, output_size, n))
+        return tuple(made) if return_indices else made
+
+    return _form(METHODS, name)(pool)
+
+
+for _n in (1, 2, 3):
+    _max_pooling(f'max_pool{_n}d')
+    _adaptive_mean_pooling(f'adaptive_avg_pool{_n}d', _n)
+    _adaptive_max_pooling(f'adaptive_max_pool{_n}d', _n)

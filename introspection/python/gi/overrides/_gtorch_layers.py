@@ -144,7 +144,7 @@ def _attributes(raw, args):
             found[arg['name']] = _optional(arg, attribute(spec, check=raw.check))
         elif 'rule' in arg:
             found[arg['name']] = _padding(attribute(spec, check=raw.check))
-        elif arg['kind'] == 'size' and arg.get('length', 0) > 1:
+        elif arg['kind'] == 'size' and (arg.get('length', 0) > 1 or 'given' in arg):
             found[arg['name']] = _size(attribute(spec, check=raw.check))
     return found
 
