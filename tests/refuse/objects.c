@@ -230,6 +230,14 @@ make_graphed_module (void)
 }
 
 static gpointer
+make_conv_transpose (void)
+{
+  const gint64 size = 2;
+
+  return gtorch_conv_transpose2d_new (1, 1, &size, 1, NULL);
+}
+
+static gpointer
 make_loss (void)
 {
   return gtorch_mse_loss_new ();
@@ -414,6 +422,7 @@ static const struct
   { "GTorchAllocator", make_allocator },
   { "GTorchAutocastGuard", make_autocast_guard },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
+  { "GTorchConvTranspose", make_conv_transpose },
   { "GTorchDevice", make_device },
   { "GTorchDefaultDeviceGuard", make_default_device_guard },
   { "GTorchDeviceGuard", make_device_guard },
