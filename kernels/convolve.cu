@@ -6,6 +6,13 @@
 #include "gtorch-convolve-params.h"
 #include "gtorch-plain.cuh"
 
+/* Splits an index into a position in a volume of that size; returns the rest. */
+static __device__ __forceinline__ int64_t
+split_volume (int64_t index, const int64_t *size, int64_t *z, int64_t *y, int64_t *x)
+{
+  return gt_split (gt_split (gt_split (index, size[2], x), size[1], y), size[0], z);
+}
+
 /* Computes the output. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
@@ -13,35 +20,51 @@ forward (const GtConvolve &p)
 {
   const int64_t filters = p.groups * p.filters, channels = p.groups * p.channels;
 
-  for (GT_LOOP (e, p.batch * filters * p.out[0] * p.out[1]))
+  for (GT_LOOP (e, p.batch * filters * p.out[0] * p.out[1] * p.out[2]))
     {
-      int64_t ox, oy, f,
-          b = gt_split (gt_split (gt_split (e, p.out[1], &ox), p.out[0], &oy), filters, &f);
+      int64_t ox, oy, oz, f, b = gt_split (split_volume (e, p.out, &oz, &oy, &ox), filters, &f);
       const int64_t group = f / p.filters;
       C sum = p.bias != NULL ? gt_get<C, T> (p.bias, f) : (C) 0;
 
       for (int64_t c = 0; c < p.channels; c++)
-        for (int64_t ky = 0; ky < p.kernel[0]; ky++)
+        for (int64_t kz = 0; kz < p.kernel[0]; kz++)
           {
-            const int64_t y = oy * p.stride[0] - p.padding[0] + ky * p.dilation[0];
+            const int64_t z = oz * p.stride[0] - p.padding[0] + kz * p.dilation[0];
 
-            if (y < 0 || y >= p.in[0])
+            if (z < 0 || z >= p.in[0])
               continue;
-            for (int64_t kx = 0; kx < p.kernel[1]; kx++)
+            for (int64_t ky = 0; ky < p.kernel[1]; ky++)
               {
-                const int64_t x = ox * p.stride[1] - p.padding[1] + kx * p.dilation[1];
+                const int64_t y = oy * p.stride[1] - p.padding[1] + ky * p.dilation[1];
+                const int64_t row =
+                    (((b * channels + group * p.channels + c) * p.in[0] + z) * p.in[1] + y)
+                    * p.in[2];
+                const int64_t tap =
+                    (((f * p.channels + c) * p.kernel[0] + kz) * p.kernel[1] + ky) * p.kernel[2];
 
-                if (x >= 0 && x < p.in[1])
-                  sum +=
-                      gt_get<C, T> (p.a, ((b * channels + group * p.channels + c) * p.in[0] + y)
-                                                 * p.in[1]
-                                             + x)
-                      * gt_get<C, T> (p.b,
-                                      ((f * p.channels + c) * p.kernel[0] + ky) * p.kernel[1] + kx);
+                if (y < 0 || y >= p.in[1])
+                  continue;
+                for (int64_t kx = 0; kx < p.kernel[2]; kx++)
+                  {
+                    const int64_t x = ox * p.stride[2] - p.padding[2] + kx * p.dilation[2];
+
+                    if (x >= 0 && x < p.in[2])
+                      sum += gt_get<C, T> (p.a, row + x) * gt_get<C, T> (p.b, tap + kx);
+                  }
               }
           }
       gt_put<T> (p.y, e, sum);
     }
+}
+
+/* Finds the position of the output whose window has the element `at` of the input as its element k. */
+static __device__ __forceinline__ bool
+find_window (const GtConvolve &p, int dim, int64_t at, int64_t k, int64_t *window)
+{
+  const int64_t first = at + p.padding[dim] - k * p.dilation[dim];
+
+  *window = first / p.stride[dim];
+  return first >= 0 && first % p.stride[dim] == 0 && *window < p.out[dim];
 }
 
 /* Computes the gradient of the input. */
@@ -50,35 +73,39 @@ static __device__ __forceinline__ void
 input (const GtConvolve &p)
 {
   const int64_t filters = p.groups * p.filters, channels = p.groups * p.channels;
+  const int64_t pixels = p.out[0] * p.out[1] * p.out[2];
+  const int64_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
 
-  for (GT_LOOP (e, p.batch * channels * p.in[0] * p.in[1]))
+  for (GT_LOOP (e, p.batch * channels * p.in[0] * p.in[1] * p.in[2]))
     {
-      int64_t x, y, all,
-          b = gt_split (gt_split (gt_split (e, p.in[1], &x), p.in[0], &y), channels, &all);
+      int64_t x, y, z, all, b = gt_split (split_volume (e, p.in, &z, &y, &x), channels, &all);
       const int64_t group = all / p.channels, c = all % p.channels;
-      C sum = 0;
+      C sum = p.bias != NULL ? gt_get<C, T> (p.bias, all) : (C) 0;
 
-      for (int64_t ky = 0; ky < p.kernel[0]; ky++)
+      for (int64_t kz = 0; kz < p.kernel[0]; kz++)
         {
-          const int64_t down = y + p.padding[0] - ky * p.dilation[0], oy = down / p.stride[0];
+          int64_t oz, oy, ox;
 
-          if (down < 0 || down % p.stride[0] != 0 || oy >= p.out[0])
+          if (!find_window (p, 0, z, kz, &oz))
             continue;
-          for (int64_t kx = 0; kx < p.kernel[1]; kx++)
+          for (int64_t ky = 0; ky < p.kernel[1]; ky++)
             {
-              const int64_t across = x + p.padding[1] - kx * p.dilation[1],
-                            ox = across / p.stride[1];
-
-              if (across < 0 || across % p.stride[1] != 0 || ox >= p.out[1])
+              if (!find_window (p, 1, y, ky, &oy))
                 continue;
-              for (int64_t i = 0; i < p.filters; i++)
+              for (int64_t kx = 0; kx < p.kernel[2]; kx++)
                 {
-                  const int64_t f = group * p.filters + i;
+                  if (!find_window (p, 2, x, kx, &ox))
+                    continue;
+                  const int64_t at = (oz * p.out[1] + oy) * p.out[2] + ox;
+                  const int64_t tap = (kz * p.kernel[1] + ky) * p.kernel[2] + kx;
 
-                  sum +=
-                      gt_get<C, T> (p.a, ((b * filters + f) * p.out[0] + oy) * p.out[1] + ox)
-                      * gt_get<C, T> (p.b,
-                                      ((f * p.channels + c) * p.kernel[0] + ky) * p.kernel[1] + kx);
+                  for (int64_t i = 0; i < p.filters; i++)
+                    {
+                      const int64_t f = group * p.filters + i;
+
+                      sum += gt_get<C, T> (p.a, (b * filters + f) * pixels + at)
+                             * gt_get<C, T> (p.b, (f * p.channels + c) * taps + tap);
+                    }
                 }
             }
         }
@@ -93,26 +120,29 @@ weight (const GtConvolve &p)
 {
   __shared__ C shared[32];
   const int64_t filters = p.groups * p.filters, channels = p.groups * p.channels;
+  const int64_t pixels = p.out[0] * p.out[1] * p.out[2];
+  const int64_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
 
-  for (int64_t e = blockIdx.x; e < filters * p.channels * p.kernel[0] * p.kernel[1]; e += gridDim.x)
+  for (int64_t e = blockIdx.x; e < filters * p.channels * taps; e += gridDim.x)
     {
-      int64_t kx, ky, c,
-          f = gt_split (gt_split (gt_split (e, p.kernel[1], &kx), p.kernel[0], &ky), p.channels,
-                        &c);
+      int64_t kx, ky, kz, c,
+          f = gt_split (split_volume (e, p.kernel, &kz, &ky, &kx), p.channels, &c);
       const int64_t group = f / p.filters;
       C sum = 0;
 
-      for (int64_t i = threadIdx.x; i < p.batch * p.out[0] * p.out[1]; i += blockDim.x)
+      for (int64_t i = threadIdx.x; i < p.batch * pixels; i += blockDim.x)
         {
-          int64_t ox, oy, b = gt_split (gt_split (i, p.out[1], &ox), p.out[0], &oy);
-          const int64_t y = oy * p.stride[0] - p.padding[0] + ky * p.dilation[0];
-          const int64_t x = ox * p.stride[1] - p.padding[1] + kx * p.dilation[1];
+          int64_t ox, oy, oz, b = split_volume (i, p.out, &oz, &oy, &ox);
+          const int64_t z = oz * p.stride[0] - p.padding[0] + kz * p.dilation[0];
+          const int64_t y = oy * p.stride[1] - p.padding[1] + ky * p.dilation[1];
+          const int64_t x = ox * p.stride[2] - p.padding[2] + kx * p.dilation[2];
 
-          if (y >= 0 && y < p.in[0] && x >= 0 && x < p.in[1])
-            sum += gt_get<C, T> (p.a, ((b * filters + f) * p.out[0] + oy) * p.out[1] + ox)
-                   * gt_get<C, T> (p.b,
-                                   ((b * channels + group * p.channels + c) * p.in[0] + y) * p.in[1]
-                                       + x);
+          if (z >= 0 && z < p.in[0] && y >= 0 && y < p.in[1] && x >= 0 && x < p.in[2])
+            sum += gt_get<C, T> (p.a, (b * filters + f) * pixels + i - b * pixels)
+                   * gt_get<C, T> (p.b, (((b * channels + group * p.channels + c) * p.in[0] + z)
+                                             * p.in[1]
+                                         + y) * p.in[2]
+                                            + x);
         }
       sum = gt_row_reduce (sum, gt_sum_of (), shared);
       if (threadIdx.x == 0)

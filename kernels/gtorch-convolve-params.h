@@ -12,11 +12,12 @@ typedef struct
   const void *b;    /* the weight; for the weight's gradient, the input */
   const void *bias; /* or NULL */
   void *y;
+  /* The lists are in the order depth, height, width; images are volumes of depth 1. */
   int64_t batch, groups;
   int64_t channels, filters; /* of one group */
-  int64_t in[2], kernel[2], out[2], stride[2], padding[2], dilation[2];
+  int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
 } GtConvolve;
-GT_SIZE (GtConvolve, 160);
+GT_SIZE (GtConvolve, 208);
 
 /* The addition of a bias to y, which has n elements in channels of `pixels` elements each. */
 typedef struct

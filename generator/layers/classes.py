@@ -57,7 +57,7 @@ def default_value(prop):
 
 def fields_of(layer):
     found = []
-    for prop in layer.props:
+    for prop in layer.shown:
         if not prop.is_field:
             continue
         doc = sentence(prop.doc)
@@ -235,7 +235,6 @@ def op_arguments(layer):
 
 
 def forward(layer):
-    is_loss = layer.base == 'Loss'
     members = ''
     if layer.forward:
         text = f'  return {called(layer, layer.forward, "module", "input")[:-1]}, error);\n'
@@ -258,8 +257,8 @@ def forward(layer):
             text += f'  return gtorch_tensor_wrap ({call});\n'
     needs = 'self->' in text
     return fill(
-        'layer.c.in', 'forward', snake=layer.snake, vfunc='compute' if is_loss else 'forward', Base=layer.base,
-        target='GTorchTensor *target, ' if is_loss else '', body=text,
+        'layer.c.in', 'forward', snake=layer.snake, vfunc=layer.vfunc, Base=layer.base,
+        extra=f'GTorchTensor *{layer.extra}, ' if layer.extra else '', body=text,
         declared=members + (f'  GTorch{layer.name} *self = (GTorch{layer.name} *) module;\n' if needs else ''),
         self=fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs else '',
     )
@@ -317,14 +316,13 @@ def constructor(layer):
 # -- everything --------------------------------------------------------------------------------------
 def class_init(layer, fields, has_constructed, has_finalize):
     has_check = bool(checks.lines(layer)[1])
-    vfunc = 'LOSS' if layer.base == 'Loss' else 'MODULE'
-    name = 'compute' if layer.base == 'Loss' else 'forward'
+    base, name = c.snake(layer.base).upper(), layer.vfunc
     lines = ''
     if has_constructed:
         lines += f'  G_OBJECT_CLASS (klass)->constructed = gtorch_{layer.snake}_constructed;\n'
     if has_finalize:
         lines += f'  G_OBJECT_CLASS (klass)->finalize = gtorch_{layer.snake}_finalize;\n'
-    lines += f'  GTORCH_{vfunc}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
+    lines += f'  GTORCH_{base}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
     if has_check:
         lines += f'  GTORCH_MODULE_CLASS (klass)->check = gtorch_{layer.snake}_check;\n'
     if layer.texts:
@@ -366,7 +364,7 @@ def source(layer):
     )
     return fill(
         'layer.c.in', 'class', Name=layer.name, snake=layer.snake, Base=layer.base,
-        BASE=layer.base.upper(), doc=comment(layer.doc),
+        BASE=c.snake(layer.base).upper(), doc=comment(layer.doc),
         members=''.join(f'  {C_TYPES[field.kind]}{field.name};\n' for field in fields),
         table=fill('layer.c.in', 'table', snake=layer.snake, rows=rows) if rows else '',
         functions=functions.rstrip('\n') + '\n',

@@ -12,6 +12,8 @@ from generator.signatures import parse_args
 SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
 TYPES = rf'(?:int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
+# Classes that layers are derived from: the virtual function that computes, and its tensor after the input.
+BASES = {'Module': ('forward', None), 'Loss': ('compute', 'target'), 'ConvTranspose': ('transpose', 'output_size')}
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
 
@@ -117,6 +119,9 @@ class Layer(rows.Row):
         self.doc = data['doc'].strip()
         self.snake = c.snake(name)
         self.base = data.get('base', 'Module')
+        if self.base not in BASES:
+            self.fail('base', f'is one of {", ".join(BASES)}')
+        self.vfunc, self.extra = BASES[self.base]
         self.op = None
         if 'op' in data:
             self.op = table.get(data['op'])
@@ -150,12 +155,18 @@ class Layer(rows.Row):
         text = self.data.get('repr')
         self.texts = {}
         words = text.split() if text is not None else [p.name for p in self.props if p.is_field]
-        for word in words if self.base == 'Module' else ():
+        for word in words if self.base != 'Loss' else ():
             name = word.strip("*?'")
             if all(prop.name != name for prop in self.props):
                 self.fail('repr', f'no such argument: {name}')
             form = word.replace(name, '')
             self.texts[name] = {'*': 'BARE', '?': 'CHANGED', "'": 'QUOTED', '': 'NAMED'}[form]
+
+    @property
+    def shown(self):
+        """The properties, in the order of the text representation."""
+        order = list(self.texts)
+        return sorted(self.props, key=lambda prop: order.index(prop.name) if prop.name in order else len(order))
 
     @property
     def moves(self):

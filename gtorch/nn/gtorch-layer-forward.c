@@ -236,6 +236,14 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
                    gint padding_rule, GTorchSize *dilation, gint64 groups, gint padding_mode,
                    GError **error)
 {
+  static const struct
+  {
+    GTorchImpl *(*run) (GTorchImpl *, GTorchImpl *, GTorchImpl *, const gint64 *, gsize,
+                        const gint64 *, gsize, const gint64 *, gsize, gint64, GError **);
+    guint op;
+  } forms[] = { { gtorch_op_conv1d, GTORCH_OP_CONV1D },
+                { gtorch_op_conv2d, GTORCH_OP_CONV2D },
+                { gtorch_op_conv3d, GTORCH_OP_CONV3D } };
   g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
   g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
   g_autoptr (GTorchImpl) impl = gtorch_impl_ref (gtorch_tensor_unwrap (input));
@@ -283,10 +291,9 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
         gtorch_impl_unref (impl);
         impl = padded;
       }
-  former = gtorch_composite_begin (n == 1 ? GTORCH_OP_CONV1D : GTORCH_OP_CONV2D);
-  output = (n == 1 ? gtorch_op_conv1d
-                   : gtorch_op_conv2d) (impl, weight, bias, steps, n, is_explicit ? &zero : after,
-                                        is_explicit ? 1 : n, gaps, n, groups, error);
+  former = gtorch_composite_begin (forms[n - 1].op);
+  output = forms[n - 1].run (impl, weight, bias, steps, n, is_explicit ? &zero : after,
+                             is_explicit ? 1 : n, gaps, n, groups, error);
   gtorch_composite_end (former, output != NULL, error);
   /* for an even kernel, symmetric padding adds one zero too many at the beginning */
   for (guint i = 0; output != NULL && !is_explicit && i < n; i++)

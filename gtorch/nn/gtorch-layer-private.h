@@ -8,6 +8,7 @@
 #include <gtorch/base/gtorch-none-private.h>
 #include <gtorch/base/gtorch-size.h>
 #include <gtorch/device/gtorch-device.h>
+#include <gtorch/nn/gtorch-conv-transpose.h>
 #include <gtorch/nn/gtorch-field-text-private.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
 #include <gtorch/nn/gtorch-module-private.h>
@@ -137,6 +138,14 @@ GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorch
                                  gint64 groups, gint padding_mode, GError **error);
 void gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,
                                       GTorchSize *stride);
+/* Stores an error in the module if the mode is not zeros. */
+void gtorch_layer_check_padding_mode (GTorchModule *self, gint padding_mode);
+/* output_size, a tensor of integers, may be NULL. */
+GTorchTensor *gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
+                                           GTorchTensor *output_size, GTorchSize *stride,
+                                           GTorchSize *padding, GTorchSize *output_padding,
+                                           gint64 groups, GTorchSize *dilation, gint padding_mode,
+                                           GError **error);
 void gtorch_layer_clear_row (GTorchModule *self, gint64 row);
 /* Returns PyTorch's default dimension of softmax: the second, for 0, 1 or 3 dimensions the first. */
 gint64 gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input);

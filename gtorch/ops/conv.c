@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
+/* The geometry of convolutions, and what their gradients share with them. */
+
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
@@ -16,35 +18,38 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
   const GTorchAttr *attrs = call->attrs + (call->op->n_attrs - 4);
   gint64 *lists[] = { conv->stride, conv->padding, conv->dilation };
   gint64 groups = attrs[3].i;
-  guint i, j;
+  guint n = input_dims - 2, i, j;
 
-  if (input_dims != 4 || weight_dims != 4)
+  if (input_dims < 4 || input_dims > 5 || weight_dims != input_dims)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("the input %s and the weight %s must have 4 dimensions"),
+                         _ ("the input %s and the weight %s must both have 4 or 5 dimensions"),
                          gtorch_shape_str (input, input_dims),
                          gtorch_shape_str (weight, weight_dims));
       return FALSE;
     }
   for (i = 0; i < 3; i++)
     {
-      if (attrs[i].list.n != 2)
+      if (attrs[i].list.n != n)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                             _ ("%s must hold 1 or 2 numbers, it holds %u"), names[i],
+                             _ ("%s must hold 1 or %u numbers, it holds %u"), names[i], n,
                              (guint) attrs[i].list.n);
           return FALSE;
         }
-      for (j = 0; j < 2; j++)
+      lists[i][0] = i != 1;
+      for (j = 0; j < n; j++)
         {
-          lists[i][j] = attrs[i].list.data[j];
-          if (lists[i][j] < (i == 1 ? 0 : 1) || lists[i][j] > G_MAXINT32)
+          gint64 number = attrs[i].list.data[j];
+
+          if (number < (i == 1 ? 0 : 1) || number > G_MAXINT32)
             {
               gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                                  _ ("%s must be from %d to %d, it is %" G_GINT64_FORMAT), names[i],
-                                 i == 1 ? 0 : 1, G_MAXINT32, lists[i][j]);
+                                 i == 1 ? 0 : 1, G_MAXINT32, number);
               return FALSE;
             }
+          lists[i][3 - n + j] = number;
         }
     }
   if (groups < 1 || weight[0] % groups != 0 || input[1] != weight[1] * groups)
@@ -54,19 +59,22 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
                             ": the input must have groups times the weight's channels, and the "
                             "weight's "
                             "filters must be a multiple of groups"),
-                         gtorch_shape_str (input, 4), gtorch_shape_str (weight, 4), groups);
+                         gtorch_shape_str (input, input_dims),
+                         gtorch_shape_str (weight, weight_dims), groups);
       return FALSE;
     }
+  conv->n_dims = input_dims;
   conv->batch = input[0];
   conv->groups = groups;
   conv->in_channels = weight[1];
   conv->out_channels = weight[0] / groups;
-  for (j = 0; j < 2; j++)
+  conv->in[0] = conv->kernel[0] = conv->out[0] = 1;
+  for (j = 3 - n; j < 3; j++)
     {
       gint64 reach;
 
-      conv->in[j] = input[2 + j];
-      conv->kernel[j] = weight[2 + j];
+      conv->in[j] = input[n - 1 + j];
+      conv->kernel[j] = weight[n - 1 + j];
       reach = conv->in[j] + 2 * conv->padding[j];
       if (conv->kernel[j] < 1 || conv->kernel[j] > G_MAXINT32
           || reach < conv->dilation[j] * (conv->kernel[j] - 1) + 1)
@@ -74,8 +82,8 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
           gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                              _ ("the filter %s with dilation %" G_GINT64_FORMAT
                                 " does not fit into the input %s with padding %" G_GINT64_FORMAT),
-                             gtorch_shape_str (weight, 4), conv->dilation[j],
-                             gtorch_shape_str (input, 4), conv->padding[j]);
+                             gtorch_shape_str (weight, weight_dims), conv->dilation[j],
+                             gtorch_shape_str (input, input_dims), conv->padding[j]);
           return FALSE;
         }
       conv->out[j] = (reach - conv->dilation[j] * (conv->kernel[j] - 1) - 1) / conv->stride[j] + 1;
@@ -102,64 +110,97 @@ check_dtypes (GTorchOpCall *call, GError **error)
   return gtorch_call_check_dtype (call, call->compute, error);
 }
 
+/* Computes the strides of a contiguous tensor of that shape whose channels are the innermost dimension. */
+static void
+channels_last_strides (const gint64 *shape, guint n_dims, gint64 *strides)
+{
+  gint64 stride = shape[1];
+  guint i;
+
+  strides[1] = 1;
+  for (i = n_dims; i-- > 2; stride *= shape[i])
+    strides[i] = stride;
+  strides[0] = stride;
+}
+
 static gboolean
 has_channels_last (const GTorchImpl *impl)
 {
-  gint64 stride = impl->shape[1];
+  gint64 strides[5];
+  guint i;
 
-  if (impl->is_contiguous || (impl->shape[1] > 1 && impl->strides[1] != 1)
-      || (impl->shape[3] > 1 && impl->strides[3] != stride))
+  if (impl->is_contiguous)
     return FALSE;
-  stride *= impl->shape[3];
-  return (impl->shape[2] <= 1 || impl->strides[2] == stride)
-         && (impl->shape[0] <= 1 || impl->strides[0] == stride * impl->shape[2]);
+  channels_last_strides (impl->shape, impl->n_dims, strides);
+  for (i = 0; i < impl->n_dims; i++)
+    if (impl->shape[i] > 1 && impl->strides[i] != strides[i])
+      return FALSE;
+  return TRUE;
 }
 
 /* Sets the output. It is channels-last if one of the two operands is. */
 static gboolean
-set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, GError **error)
+set_result (GTorchOpCall *call, guint dtype, const gint64 *shape, guint n_dims, GError **error)
 {
   GTorchImpl *plain;
 
-  if (!gtorch_shape_check (call->op->name, shape, 4, dtype, error)
-      || !gtorch_call_set_output (call, 0, dtype, shape, 4, error))
+  if (!gtorch_shape_check (call->op->name, shape, n_dims, dtype, error)
+      || !gtorch_call_set_output (call, 0, dtype, shape, n_dims, error))
     return FALSE;
   plain = call->outputs[0];
   if (plain->numel > 0
       && (has_channels_last (call->inputs[0]) || has_channels_last (call->inputs[1])))
     {
-      const gint64 strides[] = { shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1] };
+      gint64 strides[5];
 
+      channels_last_strides (shape, n_dims, strides);
       call->outputs[0] =
-          gtorch_impl_new_strided (plain->storage, dtype, plain->offset, shape, strides, 4);
+          gtorch_impl_new_strided (plain->storage, dtype, plain->offset, shape, strides, n_dims);
       gtorch_impl_unref (plain);
     }
   return TRUE;
 }
 
-gboolean
-gtorch_shape_convolve2d (GTorchOpCall *call, GError **error)
+static gboolean
+check_bias (GTorchOpCall *call, gint64 n_channels, GError **error)
 {
-  const GTorchImpl *input = call->inputs[0], *weight = call->inputs[1], *bias = call->inputs[2];
+  const GTorchImpl *weight = call->inputs[1], *bias = call->inputs[2];
+
+  if (bias == NULL || (bias->n_dims == 1 && bias->shape[0] == n_channels))
+    return TRUE;
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("the bias %s must have one element for each of the %" G_GINT64_FORMAT
+                        " channels that the weight %s makes"),
+                     gtorch_impl_shape_str (bias), n_channels, gtorch_impl_shape_str (weight));
+  return FALSE;
+}
+
+/* Computes the shape of the result of the convolution itself. */
+static void
+result_shape (const GTorchConv *conv, gint64 *shape)
+{
+  guint i;
+
+  shape[0] = conv->batch;
+  shape[1] = conv->out_channels * conv->groups;
+  for (i = 2; i < conv->n_dims; i++)
+    shape[i] = conv->out[3 - conv->n_dims + i];
+}
+
+gboolean
+gtorch_shape_convolve (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *input = call->inputs[0], *weight = call->inputs[1];
   GTorchConv conv;
-  gint64 shape[4];
+  gint64 shape[5];
 
   if (!check_dtypes (call, error)
       || !gtorch_conv_init (&conv, call, input->shape, input->n_dims, weight->shape, weight->n_dims,
-                            error))
+                            error)
+      || !check_bias (call, weight->shape[0], error))
     return FALSE;
-  if (bias != NULL && (bias->n_dims != 1 || bias->shape[0] != weight->shape[0]))
-    {
-      gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("the bias %s must have one element for each filter of the weight %s"),
-                         gtorch_impl_shape_str (bias), gtorch_impl_shape_str (weight));
-      return FALSE;
-    }
-  shape[0] = input->shape[0];
-  shape[1] = weight->shape[0];
-  shape[2] = conv.out[0];
-  shape[3] = conv.out[1];
-  return set_result (call, input->dtype, shape, error);
+  result_shape (&conv, shape);
+  return set_result (call, input->dtype, shape, conv.n_dims, error);
 }
 
 /* Checks the operands of a gradient: the upper gradient must have the shape of the forward result. */
@@ -168,151 +209,48 @@ shape_backward (GTorchOpCall *call, const gint64 *input, guint input_dims, const
                 guint weight_dims, GError **error)
 {
   const GTorchImpl *upper = call->inputs[0];
-  gint64 shape[4];
+  gint64 shape[5];
   GTorchConv conv;
 
   if (!check_dtypes (call, error)
       || !gtorch_conv_init (&conv, call, input, input_dims, weight, weight_dims, error))
     return FALSE;
-  shape[0] = input[0];
-  shape[1] = weight[0];
-  shape[2] = conv.out[0];
-  shape[3] = conv.out[1];
-  if (!gtorch_same_shape (upper->shape, upper->n_dims, shape, 4))
+  result_shape (&conv, shape);
+  if (!gtorch_same_shape (upper->shape, upper->n_dims, shape, conv.n_dims))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("the gradient has shape %s, the convolution's result %s"),
-                         gtorch_impl_shape_str (upper), gtorch_shape_str (shape, 4));
+                         gtorch_impl_shape_str (upper), gtorch_shape_str (shape, conv.n_dims));
       return FALSE;
     }
   return TRUE;
 }
 
 gboolean
-gtorch_shape_convolve2d_input (GTorchOpCall *call, GError **error)
+gtorch_shape_convolve_input (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *weight = call->inputs[1];
+  const GTorchAttr *size = &call->attrs[0];
 
-  return shape_backward (call, call->attrs[0].list.data, call->attrs[0].list.n, weight->shape,
-                         weight->n_dims, error)
-         && set_result (call, call->compute, call->attrs[0].list.data, error);
+  return shape_backward (call, size->list.data, size->list.n, weight->shape, weight->n_dims, error)
+         && check_bias (call, size->list.data[1], error)
+         && set_result (call, call->compute, size->list.data, size->list.n, error);
 }
 
 gboolean
-gtorch_shape_convolve2d_weight (GTorchOpCall *call, GError **error)
+gtorch_shape_convolve_weight (GTorchOpCall *call, GError **error)
 {
   const GTorchImpl *input = call->inputs[1];
+  const GTorchAttr *size = &call->attrs[0];
 
-  return shape_backward (call, input->shape, input->n_dims, call->attrs[0].list.data,
-                         call->attrs[0].list.n, error)
-         && set_result (call, call->compute, call->attrs[0].list.data, error);
-}
-
-/* --- the public forms --- */
-
-/* Reads one or two numbers; a single one stands for both dimensions. With is_1d the height gets `missing`. */
-static gboolean
-two_numbers (const gchar *op, const gchar *name, const gint64 *list, gsize n, gboolean is_1d,
-             gint64 missing, gint64 *result, GError **error)
-{
-  if (n == 1)
-    {
-      result[0] = is_1d ? missing : list[0];
-      result[1] = list[0];
-      return TRUE;
-    }
-  if (n == 2 && !is_1d)
-    {
-      result[0] = list[0];
-      result[1] = list[1];
-      return TRUE;
-    }
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               is_1d ? _ ("%s: %s must hold 1 number, it holds %u")
-                     : _ ("%s: %s must hold 1 or 2 numbers, it holds %u"),
-               op, name, (guint) n);
-  return FALSE;
-}
-
-static GTorchImpl *
-insert_dims (GTorchImpl *impl, gboolean batch, gboolean height, GError **error)
-{
-  gint64 shape[GTORCH_MAX_DIMS];
-  guint n = 0, i;
-
-  if (!batch && !height)
-    return gtorch_impl_ref (impl);
-  if (batch)
-    shape[n++] = 1;
-  for (i = 0; i < impl->n_dims; i++)
-    {
-      if (height && i == impl->n_dims - 1)
-        shape[n++] = 1;
-      shape[n++] = impl->shape[i];
-    }
-  return gtorch_op_reshape (impl, shape, n, error);
-}
-
-static GTorchImpl *
-convolve (const gchar *op, gboolean is_1d, GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias,
-          const gint64 *const *lists, const gsize *lengths, gint64 groups, GError **error)
-{
-  gint64 stride[2], padding[2], dilation[2], shape[GTORCH_MAX_DIMS];
-  guint full = is_1d ? 3 : 4, n = 0, i;
-  g_autoptr (GTorchImpl) x = NULL;
-  g_autoptr (GTorchImpl) w = NULL;
-  g_autoptr (GTorchImpl) y = NULL;
-  gboolean batched = input->n_dims == full;
-
-  if ((!batched && input->n_dims != full - 1) || weight->n_dims != full)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: the input %s must have %u or %u dimensions and the weight %s must have "
-                      "%u"),
-                   op, gtorch_impl_shape_str (input), full, full - 1,
-                   gtorch_impl_shape_str (weight), full);
-      return NULL;
-    }
-  if (!two_numbers (op, "stride", lists[0], lengths[0], is_1d, 1, stride, error)
-      || !two_numbers (op, "padding", lists[1], lengths[1], is_1d, 0, padding, error)
-      || !two_numbers (op, "dilation", lists[2], lengths[2], is_1d, 1, dilation, error))
-    return NULL;
-  if (batched && !is_1d)
-    return gtorch_op_convolve2d (input, weight, bias, stride, 2, padding, 2, dilation, 2, groups,
-                                 error);
-  x = insert_dims (input, !batched, is_1d, error);
-  w = x != NULL ? insert_dims (weight, FALSE, is_1d, error) : NULL;
-  y = w != NULL
-          ? gtorch_op_convolve2d (x, w, bias, stride, 2, padding, 2, dilation, 2, groups, error)
-          : NULL;
-  if (y == NULL)
-    return NULL;
-  for (i = batched ? 0 : 1; i < 4; i++)
-    if (!is_1d || i != 2)
-      shape[n++] = y->shape[i];
-  return gtorch_op_reshape (y, shape, n, error);
+  return shape_backward (call, input->shape, input->n_dims, size->list.data, size->list.n, error)
+         && set_result (call, call->compute, size->list.data, size->list.n, error);
 }
 
 GTorchImpl *
-gtorch_composite_conv2d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias,
-                         const gint64 *stride, gsize n_stride, const gint64 *padding,
-                         gsize n_padding, const gint64 *dilation, gsize n_dilation, gint64 groups,
-                         GError **error)
+gtorch_op_sum_channels (GTorchImpl *self, GError **error)
 {
-  const gint64 *lists[] = { stride, padding, dilation };
-  gsize lengths[] = { n_stride, n_padding, n_dilation };
+  static const gint64 dims[] = { 0, 2, 3, 4 };
 
-  return convolve ("conv2d", FALSE, input, weight, bias, lists, lengths, groups, error);
-}
-
-GTorchImpl *
-gtorch_composite_conv1d (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias,
-                         const gint64 *stride, gsize n_stride, const gint64 *padding,
-                         gsize n_padding, const gint64 *dilation, gsize n_dilation, gint64 groups,
-                         GError **error)
-{
-  const gint64 *lists[] = { stride, padding, dilation };
-  gsize lengths[] = { n_stride, n_padding, n_dilation };
-
-  return convolve ("conv1d", TRUE, input, weight, bias, lists, lengths, groups, error);
+  return gtorch_op_sum (self, dims, self->n_dims - 1, FALSE, GTORCH_DTYPE_NONE, error);
 }

@@ -97,17 +97,20 @@ gboolean gtorch_linear_sum_rows (GTorchOpCall *call, GTorchQueue *queue, GError 
 
 /* --- conv.c --- */
 
-/* A convolution of a batch. */
+/* A convolution of a batch of images or volumes. The lists are in the order depth, height, width; images are
+ * volumes of depth 1, which have a filter of depth 1. */
 typedef struct
 {
-  guint dtype; /* in which the CPU computes: float32 or float64 */
+  guint dtype;  /* in which the CPU computes: float32, float64, int32 or int64 */
+  guint n_dims; /* of the tensors: 4 or 5 */
   gint64 batch, groups;
   gint64 in_channels, out_channels; /* in_channels and out_channels are per group */
-  gint64 in[2], out[2], kernel[2];
-  gint64 stride[2], padding[2], dilation[2];
+  gint64 in[3], out[3], kernel[3];
+  gint64 stride[3], padding[3], dilation[3];
 } GTorchConv;
 
-/* The last attributes of the call are stride, padding, dilation and groups. */
+/* The last attributes of the call are stride, padding, dilation and groups. The weight has as many dimensions
+ * as the input. */
 gboolean gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input,
                            guint input_dims, const gint64 *weight, guint weight_dims,
                            GError **error);

@@ -113,6 +113,12 @@ tap.add('unsupported_arguments_are_named', () => {
 });
 
 tap.add('strings_and_null_are_valid_settings', () => {
+    const transpose = nn.ConvTranspose2d(1, 2, 3, {stride: 2, padding: 1});
+    const image = GTorch.ones([1, 1, 4, 4]);
+    tap.equal(transpose.forward(image).shape, [1, 2, 7, 7]);
+    tap.equal(transpose.forward(image, [8, 7]).shape, [1, 2, 8, 7]);
+    tap.equal(transpose.forward(image, {output_size: [1, 2, 8, 8]}).shape, [1, 2, 8, 8]);
+    tap.equal(transpose.forward_size(image, [8, 8]).shape, [1, 2, 8, 8]);
     const conv = nn.Conv2d(1, 1, 3, {padding: 'same', padding_mode: 'circular'});
     tap.equal(conv.forward(GTorch.ones([1, 5, 7])).shape, [1, 5, 7]);
     tap.equal(conv.kernel_size, [3, 3]);

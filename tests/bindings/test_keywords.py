@@ -378,9 +378,37 @@ def convolutions_keep_the_size():
     assert F.conv2d(x, weight, padding='same').shape == (2, 6, 7)
     raises(ValueError, "padding='same' needs a stride of 1, not 2", F.conv2d, x, weight, stride=2, padding='same')
     raises(ValueError, "'same' or 'valid', not 'full'", F.conv2d, x, weight, padding='full')
+    x, weight = GTorch.rand(1, 2, 3, 4, 5), GTorch.rand(1, 2, 2, 3, 2)
+    assert F.conv3d(x, weight, padding='same', dilation=(1, 2, 3)).shape == (1, 1, 3, 4, 5)
+    raises(ValueError, "conv3d(): padding='same' needs a stride of 1", F.conv3d, x, weight, stride=2, padding='same')
     x = GTorch.rand(1, 1, 4, requires_grad=True)
     F.conv1d(x, GTorch.ones(1, 1, 2), padding='same').sum().backward()
     assert x.grad.flatten().tolist() == [1, 2, 2, 2]
+
+
+@tap.case
+def transposes_make_the_size_asked_for():
+    x = GTorch.rand(1, 2, 4, 5)
+    layer = GTorch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1)
+    assert layer(x).shape == (1, 3, 7, 9) and layer(x, output_size=(8, 9)).shape == (1, 3, 8, 9)
+    near(layer(x, [1, 3, 8, 10]), F.conv_transpose2d(x, layer.weight, layer.bias, 2, 1, output_padding=1))
+    near(layer.forward(x, output_size=[7, 9]), layer(x))
+    raises(Exception, 'output_size is 11 in dimension 1, it must be from 9 to 10', layer, x, output_size=(7, 11))
+    raises(Exception, 'must have 2 or 4 numbers', layer, x, output_size=[7])
+    raises(Exception, 'must be zeros', GTorch.nn.ConvTranspose1d, 1, 1, 2, padding_mode='reflect')
+    seen = []
+    layer.register_forward_pre_hook(lambda _layer, inputs: seen.append(len(inputs)))
+    layer(x, output_size=(8, 9))
+    assert seen == [2]
+
+
+@tap.case
+def windows_become_columns():
+    x = GTorch.arange(9, dtype=GTorch.float32).reshape(1, 3, 3)
+    columns = F.unfold(x, 2)
+    assert columns.tolist() == [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
+    assert F.fold(columns, (3, 3), kernel_size=2).tolist() == [[[0, 2, 2], [6, 16, 10], [6, 14, 8]]]
+    assert x.unfold(1, 2, 1).shape == (1, 2, 3, 2)
 
 
 @tap.case

@@ -271,7 +271,7 @@ convolve (void)
   GError *error = NULL;
   guint n = fake_cudnn.n_executed;
 
-  y = gtorch_op_convolve2d (x, w, NULL, ones, 2, ones, 2, ones, 2, 1, &error);
+  y = gtorch_op_convolve (x, w, NULL, ones, 2, ones, 2, ones, 2, 1, &error);
   g_assert_no_error (error);
   return fake_cudnn.n_executed - n;
 }

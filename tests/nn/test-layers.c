@@ -322,6 +322,44 @@ the_seed_decides_the_weights (void)
   g_assert_cmpfloat (sums[0], ==, sums[1]);
 }
 
+/* A stride of 2 makes 7 or 8 of 4, one of which the caller chooses. */
+static void
+transposes_make_the_size_asked_for (void)
+{
+  g_autoptr (GTorchConvTranspose) layer =
+      gtorch_module_new (GTORCH_TYPE_CONV_TRANSPOSE2D, NULL, "in-channels", (gint64) 1,
+                         "out-channels", (gint64) 2, "kernel-size", GTORCH_SIZE (3), "stride",
+                         GTORCH_SIZE (2), "padding", GTORCH_SIZE (1), "dtype", GTORCH_DTYPE_FLOAT64,
+                         NULL);
+  g_autoptr (GTorchTensor) x = waves (GTORCH_SHAPE (1, 1, 4, 4));
+  g_autoptr (GTorchTensor) least = gtorch_module_forward (GTORCH_MODULE (layer), x, NULL);
+  g_autoptr (GTorchTensor) same =
+      gtorch_conv_transpose_forward_size (layer, x, GTORCH_SHAPE (7, 7), NULL);
+  g_autoptr (GTorchTensor) more =
+      gtorch_conv_transpose_forward_size (layer, x, GTORCH_SHAPE (1, 2, 7, 8), NULL);
+  g_autoptr (GTorchTensor) part = gtorch_tensor_narrow (more, 3, 0, 7, NULL);
+  g_autoptr (GTorchTensor) wrong = NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_cmpfloat (weighed (same), ==, weighed (least));
+  g_assert_cmpfloat_with_epsilon (weighed (part), weighed (least), 1e-12);
+  g_assert_cmpint (gtorch_tensor_get_size (more, 3, NULL), ==, 8);
+  wrong = gtorch_conv_transpose_forward_size (layer, x, GTORCH_SHAPE (8, 9), &error);
+  g_assert_null (wrong);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "ConvTranspose2d: output_size is 9 in dimension 1, it must be from 7 to 8 for "
+                   "the "
+                   "input [1, 1, 4, 4]");
+  g_clear_error (&error);
+  wrong = gtorch_conv_transpose_forward_size (layer, x, GTORCH_SHAPE (8, 8, 8), &error);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==,
+                   "ConvTranspose2d: output_size must have 2 or 4 numbers, it has shape [3] and "
+                   "dtype "
+                   "int64");
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/Layers/" #name, name)
 
 /* Properties take any number; check () and calls refuse those that the constructor does, until another
@@ -372,6 +410,7 @@ main (int argc, char **argv)
   ADD (pooling_may_enlarge);
   ADD (properties_show_what_was_given);
   ADD (the_seed_decides_the_weights);
+  ADD (transposes_make_the_size_asked_for);
   ADD (later_settings_are_checked);
   return g_test_run ();
 }

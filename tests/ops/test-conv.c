@@ -14,24 +14,30 @@
 
 typedef struct
 {
-  gint64 x[4], w[4];
-  gint64 stride[2], padding[2], dilation[2];
+  guint n_dims;
+  gint64 x[5], w[5];
+  gint64 stride[3], padding[3], dilation[3];
   gint64 groups;
 } Case;
 
 static const Case cases[] = {
-  { { 2, 16, 12, 14 }, { 24, 16, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
-  { { 3, 8, 17, 13 }, { 16, 8, 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1 },
-  { { 2, 32, 9, 9 }, { 64, 32, 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 },
-  { { 2, 3, 30, 31 }, { 16, 3, 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1 },
-  { { 2, 16, 15, 15 }, { 16, 1, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 16 },
-  { { 2, 16, 11, 12 }, { 32, 8, 3, 3 }, { 1, 2 }, { 1, 0 }, { 1, 1 }, 2 },
-  { { 1, 16, 19, 20 }, { 16, 16, 3, 3 }, { 1, 1 }, { 2, 2 }, { 2, 2 }, 1 },
-  { { 2, 5, 8, 8 }, { 7, 5, 2, 4 }, { 3, 1 }, { 0, 2 }, { 1, 2 }, 1 },
-  { { 4, 16, 1, 40 }, { 16, 16, 1, 5 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 1 },
-  { { 2, 8, 10, 13 }, { 72, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
-  { { 2, 8, 6, 6 }, { 8, 8, 3, 3 }, { 1, 1 }, { 5, 4 }, { 1, 1 }, 1 },
+  { 4, { 2, 16, 12, 14 }, { 24, 16, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+  { 4, { 3, 8, 17, 13 }, { 16, 8, 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, 1 },
+  { 4, { 2, 32, 9, 9 }, { 64, 32, 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 },
+  { 4, { 2, 3, 30, 31 }, { 16, 3, 7, 7 }, { 2, 2 }, { 3, 3 }, { 1, 1 }, 1 },
+  { 4, { 2, 16, 15, 15 }, { 16, 1, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 16 },
+  { 4, { 2, 16, 11, 12 }, { 32, 8, 3, 3 }, { 1, 2 }, { 1, 0 }, { 1, 1 }, 2 },
+  { 4, { 1, 16, 19, 20 }, { 16, 16, 3, 3 }, { 1, 1 }, { 2, 2 }, { 2, 2 }, 1 },
+  { 4, { 2, 5, 8, 8 }, { 7, 5, 2, 4 }, { 3, 1 }, { 0, 2 }, { 1, 2 }, 1 },
+  { 4, { 4, 16, 1, 40 }, { 16, 16, 1, 5 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, 1 },
+  { 4, { 2, 8, 10, 13 }, { 72, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 },
+  { 4, { 2, 8, 6, 6 }, { 8, 8, 3, 3 }, { 1, 1 }, { 5, 4 }, { 1, 1 }, 1 },
+  { 5, { 2, 8, 5, 9, 8 }, { 16, 8, 3, 3, 3 }, { 1, 1, 1 }, { 1, 1, 1 }, { 1, 1, 1 }, 1 },
+  { 5, { 2, 8, 6, 7, 9 }, { 12, 4, 2, 3, 1 }, { 2, 1, 3 }, { 1, 0, 2 }, { 1, 2, 1 }, 2 },
+  { 5, { 1, 16, 4, 5, 6 }, { 8, 16, 1, 1, 1 }, { 1, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 }, 1 },
 };
+
+static const gint64 second = 1, last = -1;
 
 enum
 {
@@ -43,18 +49,19 @@ enum
 static GTorchImpl *
 run (guint kind, const Case *c, GTorchImpl *a, GTorchImpl *b, GTorchImpl *bias)
 {
+  const guint n = c->n_dims - 2;
   GError *error = NULL;
   GTorchImpl *result;
 
   if (kind == OUTPUT)
-    result = gtorch_op_convolve2d (a, b, bias, c->stride, 2, c->padding, 2, c->dilation, 2,
-                                   c->groups, &error);
+    result = gtorch_op_convolve (a, b, bias, c->stride, n, c->padding, n, c->dilation, n, c->groups,
+                                 &error);
   else if (kind == INPUT)
-    result = gtorch_op_convolve2d_input (a, b, c->x, 4, c->stride, 2, c->padding, 2, c->dilation, 2,
-                                         c->groups, &error);
+    result = gtorch_op_convolve_input (a, b, bias, c->x, c->n_dims, c->stride, n, c->padding, n,
+                                       c->dilation, n, c->groups, &error);
   else
-    result = gtorch_op_convolve2d_weight (a, b, c->w, 4, c->stride, 2, c->padding, 2, c->dilation,
-                                          2, c->groups, &error);
+    result = gtorch_op_convolve_weight (a, b, c->w, c->n_dims, c->stride, n, c->padding, n,
+                                        c->dilation, n, c->groups, &error);
   if (g_error_matches (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED))
     {
       g_clear_error (&error);
@@ -77,11 +84,10 @@ random_impl (const gint64 *shape, guint n_dims, guint dtype, GRand *rand)
 static GTorchImpl *
 with_channels_last (GTorchImpl *impl)
 {
-  static const gint64 to[] = { 0, 2, 3, 1 }, back[] = { 0, 3, 1, 2 };
-  g_autoptr (GTorchImpl) turned = gtorch_op_permute (impl, to, 4, NULL);
+  g_autoptr (GTorchImpl) turned = gtorch_op_movedim (impl, &second, 1, &last, 1, NULL);
   g_autoptr (GTorchImpl) moved = gtorch_op_clone (turned, NULL);
 
-  return gtorch_op_permute (moved, back, 4, NULL);
+  return gtorch_op_movedim (moved, &last, 1, &second, 1, NULL);
 }
 
 static gdouble
@@ -146,8 +152,7 @@ check (guint kind, const Case *c, guint dtype, GTorchImpl *a, GTorchImpl *b, GTo
     }
   if ((a_last && !turned_a->is_contiguous) || (b_last && !turned_b->is_contiguous))
     {
-      static const gint64 to[] = { 0, 2, 3, 1 };
-      g_autoptr (GTorchImpl) turned = gtorch_op_permute (result, to, 4, NULL);
+      g_autoptr (GTorchImpl) turned = gtorch_op_movedim (result, &second, 1, &last, 1, NULL);
 
       g_assert_true (turned->is_contiguous);
     }
@@ -158,7 +163,7 @@ check (guint kind, const Case *c, guint dtype, GTorchImpl *a, GTorchImpl *b, GTo
   if (difference > limit (dtype) * scale)
     {
       g_test_message ("%d of %s by %s, %s, channels last %d %d: off by %g of %g", kind,
-                      gtorch_shape_str (c->x, 4), gtorch_shape_str (c->w, 4),
+                      gtorch_shape_str (c->x, c->n_dims), gtorch_shape_str (c->w, c->n_dims),
                       gtorch_dtype_get_name (dtype), a_last, b_last, difference, scale);
       g_test_fail ();
     }
@@ -175,24 +180,26 @@ each_dtype_and_layout (gconstpointer data)
                                   GTORCH_DTYPE_BFLOAT16 };
   const Case *c = data;
   g_autoptr (GRand) rand = g_rand_new_with_seed (c - cases + 1);
-  gint64 y[] = { c->x[0], c->w[0], 0, 0 };
+  gint64 y[5] = { c->x[0], c->w[0] };
   guint d, layout, i;
 
-  for (i = 0; i < 2; i++)
+  for (i = 0; i < c->n_dims - 2; i++)
     y[2 + i] =
         (c->x[2 + i] + 2 * c->padding[i] - c->dilation[i] * (c->w[2 + i] - 1) - 1) / c->stride[i]
         + 1;
   for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
     {
-      g_autoptr (GTorchImpl) x = random_impl (c->x, 4, dtypes[d], rand);
-      g_autoptr (GTorchImpl) w = random_impl (c->w, 4, dtypes[d], rand);
-      g_autoptr (GTorchImpl) upper = random_impl (y, 4, dtypes[d], rand);
+      g_autoptr (GTorchImpl) x = random_impl (c->x, c->n_dims, dtypes[d], rand);
+      g_autoptr (GTorchImpl) w = random_impl (c->w, c->n_dims, dtypes[d], rand);
+      g_autoptr (GTorchImpl) upper = random_impl (y, c->n_dims, dtypes[d], rand);
       g_autoptr (GTorchImpl) bias = random_impl (c->w, 1, dtypes[d], rand);
+      g_autoptr (GTorchImpl) input_bias = random_impl (c->x + 1, 1, dtypes[d], rand);
 
       for (layout = 0; layout < 4; layout++)
         {
           check (OUTPUT, c, dtypes[d], x, w, layout & 1 ? bias : NULL, layout & 1, layout >> 1);
-          check (INPUT, c, dtypes[d], upper, w, NULL, layout & 1, layout >> 1);
+          check (INPUT, c, dtypes[d], upper, w, layout & 1 ? input_bias : NULL, layout & 1,
+                 layout >> 1);
           check (WEIGHT, c, dtypes[d], upper, x, NULL, layout & 1, layout >> 1);
         }
     }
@@ -202,7 +209,7 @@ each_dtype_and_layout (gconstpointer data)
 static void
 nan_stays_local (void)
 {
-  const Case c = { { 1, 8, 32, 32 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
+  const Case c = { 4, { 1, 8, 32, 32 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
   static const guint dtypes[] = { GTORCH_DTYPE_FLOAT64, GTORCH_DTYPE_BFLOAT16 };
   g_autoptr (GRand) rand = g_rand_new_with_seed (1);
   guint d;
@@ -249,7 +256,7 @@ static void
 more_than_32_bits (void)
 {
   const gint64 n = (G_GINT64_CONSTANT (1) << 31) / (8 * 64 * 64) + 5;
-  Case c = { { n, 8, 64, 64 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
+  Case c = { 4, { n, 8, 64, 64 }, { 8, 8, 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, 1 };
   const gint64 starts[] = { 0, n - 7 };
   g_autoptr (GRand) rand = g_rand_new_with_seed (1);
   g_autoptr (GTorchImpl) w = random_impl (c.w, 4, GTORCH_DTYPE_BFLOAT16, rand);
@@ -331,6 +338,171 @@ more_than_32_bits (void)
   g_assert_cmpfloat (largest_difference (host_whole, host_sum, &scale), <=, 2e-2 * scale);
 }
 
+/* --- what is refused --- */
+
+typedef struct
+{
+  const gchar *op;
+  gint64 x[5], w[5];
+  guint x_dims, w_dims;
+  gint64 stride[2], n_stride, padding, output_padding, groups, code;
+  const gchar *text;
+} Refusal;
+
+static const Refusal refusals[] = {
+  { "conv3d",
+    { 1, 1, 3, 3, 3 },
+    { 1, 1, 2, 2, 2 },
+    5,
+    5,
+    { 1, 1 },
+    2,
+    0,
+    0,
+    1,
+    GTORCH_ERROR_INVALID,
+    "conv3d: stride must hold 1 or 3 numbers, it holds 2" },
+  { "conv3d",
+    { 1, 3, 3 },
+    { 1, 1, 2, 2, 2 },
+    3,
+    5,
+    { 1 },
+    1,
+    0,
+    0,
+    1,
+    GTORCH_ERROR_SHAPE,
+    "conv3d: the input [1, 3, 3] must have 5 or 4 dimensions and the weight [1, 1, 2, 2, 2] must "
+    "have 5" },
+  { "conv3d",
+    { 1, 1, 3, 3, 3 },
+    { 1, 1, 2, 4, 2 },
+    5,
+    5,
+    { 1 },
+    1,
+    0,
+    0,
+    1,
+    GTORCH_ERROR_SHAPE,
+    "conv3d: the filter [1, 1, 2, 4, 2] with dilation 1 does not fit into the input "
+    "[1, 1, 3, 3, 3] with padding 0" },
+  { "conv3d",
+    { 1, 1, 3, 3, 3 },
+    { 1, 1, 2, 2, 2 },
+    5,
+    5,
+    { 1 },
+    1,
+    -1,
+    0,
+    1,
+    GTORCH_ERROR_INVALID,
+    "conv3d: padding must be from 0 to 2147483647, it is -1" },
+  { "conv_transpose2d",
+    { 1, 2, 3, 3 },
+    { 3, 1, 2, 2 },
+    4,
+    4,
+    { 1 },
+    1,
+    0,
+    0,
+    1,
+    GTORCH_ERROR_SHAPE,
+    "conv_transpose2d: input [1, 2, 3, 3], weight [3, 1, 2, 2], groups 1: the weight must have a "
+    "filter for each channel of the input, and their number must be a multiple of groups" },
+  { "conv_transpose2d",
+    { 1, 2, 3, 3 },
+    { 2, 1, 2, 2 },
+    4,
+    4,
+    { 2 },
+    1,
+    0,
+    2,
+    1,
+    GTORCH_ERROR_INVALID,
+    "conv_transpose2d: output_padding must be less than the stride or the dilation, 2 is not less "
+    "than 2 or 1" },
+  { "conv_transpose2d",
+    { 1, 1, 3, 3 },
+    { 1, 1, 2, 2 },
+    4,
+    4,
+    { 1 },
+    1,
+    2,
+    0,
+    1,
+    GTORCH_ERROR_SHAPE,
+    "conv_transpose2d: the input [1, 1, 3, 3] and the weight [1, 1, 2, 2] with padding 2 make no "
+    "output" },
+};
+
+static void
+mistakes_are_named (void)
+{
+  const gint64 one = 1;
+
+  for (guint i = 0; i < G_N_ELEMENTS (refusals); i++)
+    {
+      const Refusal *r = &refusals[i];
+      g_autoptr (GTorchImpl) x = gtorch_op_ones (r->x, r->x_dims, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      g_autoptr (GTorchImpl) w = gtorch_op_ones (r->w, r->w_dims, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      g_autoptr (GTorchImpl) y = NULL;
+      g_autoptr (GError) error = NULL;
+      const gboolean is_plain = g_str_equal (r->op, "conv3d");
+      const GTorchOpClass *former;
+
+      former = gtorch_composite_begin (is_plain ? GTORCH_OP_CONV3D : GTORCH_OP_CONV_TRANSPOSE2D);
+      if (is_plain)
+        y = gtorch_op_conv3d (x, w, NULL, r->stride, r->n_stride, &r->padding, 1, &one, 1,
+                              r->groups, &error);
+      else
+        y = gtorch_op_conv_transpose2d (x, w, NULL, r->stride, r->n_stride, &r->padding, 1,
+                                        &r->output_padding, 1, r->groups, &one, 1, &error);
+      gtorch_composite_end (former, y != NULL, &error);
+      g_assert_null (y);
+      g_assert_error (error, GTORCH_ERROR, r->code);
+      g_assert_cmpstr (error->message, ==, r->text);
+    }
+}
+
+static void
+columns_must_fit (void)
+{
+  const gint64 shape[] = { 1, 1, 3, 3 }, columns[] = { 1, 4, 3 }, size = 3, window = 4, tap = 2;
+  const gint64 one = 1, zero = 0;
+  g_autoptr (GTorchImpl) x = gtorch_op_ones (shape, 4, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchImpl) c = gtorch_op_ones (columns, 3, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_op_im2col (x, &window, 1, &one, 1, &zero, 1, &one, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "im2col: a window of 4 with dilation 1 does not fit into 3 with padding 0");
+  g_clear_error (&error);
+  g_assert_null (gtorch_op_col2im (c, &size, 1, &tap, 1, &one, 1, &zero, 1, &one, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE);
+  g_assert_cmpstr (error->message, ==,
+                   "col2im: shape [1, 4, 3] must have a multiple of 4 rows and a column for each "
+                   "of 4 windows");
+}
+
+/* As in PyTorch, integers wrap around. */
+static void
+integers_wrap_around (void)
+{
+  const gint64 shape[] = { 1, 1, 2, 2 }, one = 1, zero = 0;
+  g_autoptr (GTorchImpl) x = gtorch_op_full_int (shape, 4, 100, GTORCH_DTYPE_INT8, NULL, NULL);
+  g_autoptr (GTorchImpl) y = gtorch_op_conv2d (x, x, NULL, &one, 1, &zero, 1, &one, 1, 1, NULL);
+
+  g_assert_cmpint (y->dtype, ==, GTORCH_DTYPE_INT8);
+  g_assert_cmpfloat (creal (element_get (y, 0)), ==, (gint8) 40000);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -346,5 +518,8 @@ main (int argc, char *argv[])
     }
   g_test_add_func ("/conv/nan-stays-local", nan_stays_local);
   g_test_add_func ("/conv/more-than-32-bits", more_than_32_bits);
+  g_test_add_func ("/conv/mistakes-are-named", mistakes_are_named);
+  g_test_add_func ("/conv/columns-must-fit", columns_must_fit);
+  g_test_add_func ("/conv/integers-wrap-around", integers_wrap_around);
   return g_test_run ();
 }

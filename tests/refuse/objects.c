@@ -230,6 +230,14 @@ make_graphed_module (void)
 }
 
 static gpointer
+make_conv_transpose (void)
+{
+  const gint64 size = 2;
+
+  return gtorch_conv_transpose2d_new (1, 1, &size, 1, NULL);
+}
+
+static gpointer
 make_loss (void)
 {
   return gtorch_mse_loss_new ();
@@ -504,8 +512,9 @@ static const struct
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchChainedScheduler", make_chained },
   { "GTorchCyclicLR", make_cyclic },
-  { "GTorchDefaultDeviceGuard", make_default_device_guard },
+  { "GTorchConvTranspose", make_conv_transpose },
   { "GTorchDevice", make_device },
+  { "GTorchDefaultDeviceGuard", make_default_device_guard },
   { "GTorchDeviceGuard", make_device_guard },
   { "GTorchDeviceManager", make_manager },
   { "GTorchDeviceMonitor", make_monitor },

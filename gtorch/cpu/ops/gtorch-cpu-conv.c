@@ -7,9 +7,11 @@
  * s, the columns of the padded image are sorted by their remainder modulo s, so that neighbouring results
  * read neighbouring elements.
  *
+ * A volume is convolved one plane of the output after the other; images are volumes of depth 1. Integers,
+ * which have no micro-kernel, take the same way with a plain loop.
+ *
  * The gradient of the input is also such a convolution: of the output gradient, with zeros inserted between
- * its elements for strides, with the rotated filter. The gradient of the weight needs the patches as rows
- * and makes them in small blocks. */
+ * its elements for strides, with the rotated filter. The gradient of the weight has its own file. */
 
 #include "config.h"
 
@@ -25,19 +27,15 @@
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
-#define PATCHES   64        /* patches per block of the weight's gradient */
-#define MAX_PARTS 16        /* most partial sums of the weight's gradient */
-#define PARTS_MEM (1 << 25) /* most bytes for the partial sums */
-
 typedef struct
 {
   guint dtype;
   gsize size;
   gint64 batch, groups, in_channels, out_channels; /* in_channels and out_channels are per group */
-  gint64 in[2], out[2], kernel[2], stride[2], dilation[2];
-  gint64 before[2]; /* padding before the image; negative: cropping */
-  gint64 spread[2]; /* distance of the input's elements in the padded image */
-  gint64 padded[2]; /* height, and width of one of stride[1] phases */
+  gint64 in[3], out[3], kernel[3], stride[3], dilation[3];
+  gint64 before[3]; /* padding before the image; negative: cropping */
+  gint64 spread[3]; /* distance of the input's elements in the padded image */
+  gint64 padded[3]; /* depth, height, and width of one of stride[2] phases */
   gint64 n_parts;   /* parts of the output channels, to have work for all threads */
   gint64 image;     /* elements of the padded image of one group, including those read past it */
   gint failed;      /* an allocation has failed; atomic */
@@ -46,56 +44,105 @@ typedef struct
   char *output;
 } Forward;
 
-#define PAD(T)                                                                                \
-  {                                                                                           \
-    const T *from = (const T *) input;                                                        \
-    T *to = image;                                                                            \
-    for (c = 0; c < f->in_channels; c++)                                                      \
-      for (y = 0; y < f->in[0]; y++, from += f->in[1])                                        \
-        {                                                                                     \
-          gint64 row = f->before[0] + y * f->spread[0];                                       \
-          T *line = to + (c * f->padded[0] + row) * phases * f->padded[1];                    \
-          if (row < 0 || row >= f->padded[0] || first == last)                                \
-            continue;                                                                         \
-          if (phases == 1 && f->spread[1] == 1)                                               \
-            memcpy (line + MAX (f->before[1], 0), from + first, (last - first) * sizeof (T)); \
-          else                                                                                \
-            for (x = first; x < last; x++)                                                    \
-              {                                                                               \
-                gint64 at = f->before[1] + x * f->spread[1];                                  \
-                line[at % phases * f->padded[1] + at / phases] = from[x];                     \
-              }                                                                               \
-        }                                                                                     \
+#define PAD(T)                                                                                  \
+  {                                                                                             \
+    const T *from = (const T *) input;                                                          \
+    T *to = image;                                                                              \
+    for (c = 0; c < f->in_channels; c++)                                                        \
+      for (z = 0; z < f->in[0]; z++)                                                            \
+        for (y = 0; y < f->in[1]; y++, from += f->in[2])                                        \
+          {                                                                                     \
+            gint64 plane = f->before[0] + z * f->spread[0];                                     \
+            gint64 row = f->before[1] + y * f->spread[1];                                       \
+            T *line = to + ((c * f->padded[0] + plane) * f->padded[1] + row) * width;           \
+            if (plane < 0 || plane >= f->padded[0] || row < 0 || row >= f->padded[1]            \
+                || first == last)                                                               \
+              continue;                                                                         \
+            if (phases == 1 && f->spread[2] == 1)                                               \
+              memcpy (line + MAX (f->before[2], 0), from + first, (last - first) * sizeof (T)); \
+            else                                                                                \
+              for (x = first; x < last; x++)                                                    \
+                {                                                                               \
+                  gint64 at = f->before[2] + x * f->spread[2];                                  \
+                  line[at % phases * f->padded[2] + at / phases] = from[x];                     \
+                }                                                                               \
+          }                                                                                     \
   }
+
+/* Calls a macro with the C type of the elements: integers, of which only bits are moved or which wrap
+ * around, are unsigned. */
+#define FOR_TYPE(dtype, MACRO) \
+  switch (dtype)               \
+    {                          \
+    case GTORCH_DTYPE_FLOAT32: \
+      MACRO (float)            \
+      break;                   \
+    case GTORCH_DTYPE_FLOAT64: \
+      MACRO (double)           \
+      break;                   \
+    case GTORCH_DTYPE_INT32:   \
+      MACRO (guint32)          \
+      break;                   \
+    default:                   \
+      MACRO (guint64)          \
+      break;                   \
+    }
 
 /* Pads the channels of one group of one image. The padding's zeros are there already. */
 static void
 pad (const Forward *f, const char *input, gpointer image)
 {
-  gint64 phases = f->stride[1], width = phases * f->padded[1];
-  gint64 first = 0, last = f->in[1], c, y, x;
+  gint64 phases = f->stride[2], width = phases * f->padded[2];
+  gint64 first = 0, last = f->in[2], c, z, y, x;
 
-  while (first < last && f->before[1] + first * f->spread[1] < 0)
+  while (first < last && f->before[2] + first * f->spread[2] < 0)
     first++;
-  while (last > first && f->before[1] + (last - 1) * f->spread[1] >= width)
+  while (last > first && f->before[2] + (last - 1) * f->spread[2] >= width)
     last--;
-  if (f->dtype == GTORCH_DTYPE_FLOAT32)
-    PAD (float)
+  FOR_TYPE (f->dtype, PAD)
+}
+
+/* Does what gtorch_conv_span_f32 () does. */
+#define SPAN(T)                                                               \
+  for (i = 0; i < s->m; i++)                                                  \
+    for (line = 0; line * s->pitch < s->n; line++)                            \
+      {                                                                       \
+        T *to = (T *) s->c + i * s->c_row + line * s->width;                  \
+        for (q = 0; q < s->width; q++)                                        \
+          to[q] = s->bias != NULL ? ((const T *) s->bias)[i] : 0;             \
+        for (p = 0; p < s->k; p++)                                            \
+          {                                                                   \
+            const T a = ((const T *) s->a)[i * s->k + p];                     \
+            const T *from = (const T *) s->b + s->table[p] + line * s->pitch; \
+            for (q = 0; q < s->width; q++)                                    \
+              to[q] += a * from[q];                                           \
+          }                                                                   \
+      }
+
+static void
+span_of_integers (guint dtype, const GTorchConvSpan *s)
+{
+  gint64 i, line, p, q;
+
+  if (dtype == GTORCH_DTYPE_INT32)
+    SPAN (guint32)
   else
-    PAD (double)
+    SPAN (guint64)
 }
 
 static void
 forward_items (gint64 begin, gint64 end, gpointer user_data)
 {
   Forward *f = user_data;
-  gint64 k = f->in_channels * f->kernel[0] * f->kernel[1];
-  gint64 pitch = f->stride[0] * f->stride[1] * f->padded[1];
+  gint64 k = f->in_channels * gtorch_cpu_conv_volume (f->kernel);
+  gint64 width = f->stride[2] * f->padded[2], pitch = f->stride[1] * width;
+  gint64 depth = f->stride[0] * f->padded[1] * width;
   gint64 part = (f->out_channels + f->n_parts - 1) / f->n_parts;
-  gint64 n_out = f->out[0] * f->out[1];
+  gint64 n_in = gtorch_cpu_conv_volume (f->in), plane = f->out[1] * f->out[2];
+  gint64 n_out = f->out[0] * plane;
   /* one long row, if there is little padding between rows */
-  gboolean flat = pitch < 2 * f->out[1] && f->out[1] % 16 != 0;
-  gint64 last_image = -1, i, y;
+  gboolean flat = pitch < 2 * f->out[2] && f->out[2] % 16 != 0;
+  gint64 last_image = -1, i, z, y;
   g_autofree char *image = gtorch_scratch_new0 (f->image, f->size, NULL);
   GTorchConvSpan span = { .k = k, .table = f->table, .c_row = n_out };
 
@@ -108,9 +155,10 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
     {
       gint64 index = i / f->n_parts, group = index % f->groups;
       gint64 first = i % f->n_parts * part;
+      char *output = f->output + (index * f->out_channels + first) * n_out * (gint64) f->size;
 
       if (index != last_image)
-        pad (f, f->input + index * f->in_channels * f->in[0] * f->in[1] * (gint64) f->size, image);
+        pad (f, f->input + index * f->in_channels * n_in * (gint64) f->size, image);
       last_image = index;
       span.m = MIN (part, f->out_channels - first);
       if (span.m <= 0)
@@ -118,19 +166,24 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
       span.a = f->weight + (group * f->out_channels + first) * k * (gint64) f->size;
       span.bias =
           f->bias != NULL ? f->bias + (group * f->out_channels + first) * (gint64) f->size : NULL;
-      span.c = f->output + (index * f->out_channels + first) * n_out * (gint64) f->size;
-      span.b = image;
-      span.width = f->out[1];
-      span.pitch = flat ? pitch : f->out[1];
-      span.n = flat ? (f->out[0] - 1) * pitch + f->out[1] : f->out[1];
-      for (y = 0; y < (flat ? 1 : f->out[0]); y++)
+      span.width = f->out[2];
+      span.pitch = flat ? pitch : f->out[2];
+      span.n = flat ? (f->out[1] - 1) * pitch + f->out[2] : f->out[2];
+      for (z = 0; z < f->out[0]; z++)
         {
-          if (f->dtype == GTORCH_DTYPE_FLOAT32)
-            GTORCH_ISA_CALL (gtorch_conv_span_f32) (&span);
-          else
-            GTORCH_ISA_CALL (gtorch_conv_span_f64) (&span);
-          span.b = (const char *) span.b + pitch * (gint64) f->size;
-          span.c = (char *) span.c + f->out[1] * (gint64) f->size;
+          span.b = image + z * depth * (gint64) f->size;
+          span.c = output + z * plane * (gint64) f->size;
+          for (y = 0; y < (flat ? 1 : f->out[1]); y++)
+            {
+              if (f->dtype == GTORCH_DTYPE_FLOAT32)
+                GTORCH_ISA_CALL (gtorch_conv_span_f32) (&span);
+              else if (f->dtype == GTORCH_DTYPE_FLOAT64)
+                GTORCH_ISA_CALL (gtorch_conv_span_f64) (&span);
+              else
+                span_of_integers (f->dtype, &span);
+              span.b = (const char *) span.b + pitch * (gint64) f->size;
+              span.c = (char *) span.c + f->out[2] * (gint64) f->size;
+            }
         }
     }
 }
@@ -139,11 +192,13 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
 static gboolean
 image_size (Forward *f, GError **error)
 {
-  gint64 pitch, plane, all;
+  gint64 width, pitch, plane, volume, all;
 
-  if (!__builtin_mul_overflow (f->stride[0] * f->stride[1], f->padded[1], &pitch)
-      && !__builtin_mul_overflow (f->padded[0] * f->stride[1], f->padded[1], &plane)
-      && !__builtin_mul_overflow (f->in_channels, plane, &all)
+  if (!__builtin_mul_overflow (f->stride[2], f->padded[2], &width)
+      && !__builtin_mul_overflow (f->stride[1], width, &pitch)
+      && !__builtin_mul_overflow (f->padded[1], width, &plane)
+      && !__builtin_mul_overflow (f->padded[0], plane, &volume)
+      && !__builtin_mul_overflow (f->in_channels, volume, &all)
       && !__builtin_add_overflow (all, pitch, &all) && !__builtin_add_overflow (all, pitch, &all)
       && !__builtin_add_overflow (all, GTORCH_CONV_SLACK, &f->image))
     return TRUE;
@@ -154,30 +209,36 @@ image_size (Forward *f, GError **error)
 static gboolean
 forward (Forward *f, GError **error)
 {
-  gint64 phases = f->stride[1], work, k = 0, c, y, x;
+  gint64 phases = f->stride[2], work, k = 0, c, z, y, x;
   g_autofree gint64 *table = NULL;
   gint64 n_items, n_threads = gtorch_get_num_threads ();
+  guint i;
 
   f->size = gtorch_dtype_size (f->dtype);
-  f->padded[0] = (f->out[0] - 1) * f->stride[0] + f->dilation[0] * (f->kernel[0] - 1) + 1;
-  f->padded[1] =
-      ((f->out[1] - 1) * phases + f->dilation[1] * (f->kernel[1] - 1) + 1 + phases - 1) / phases;
+  for (i = 0; i < 3; i++)
+    f->padded[i] = (f->out[i] - 1) * f->stride[i] + f->dilation[i] * (f->kernel[i] - 1) + 1;
+  f->padded[2] = (f->padded[2] + phases - 1) / phases;
   if (!image_size (f, error))
     return FALSE;
-  table = gtorch_scratch_new (f->in_channels * f->kernel[0] * f->kernel[1], sizeof (gint64), error);
+  table = gtorch_scratch_new (f->in_channels * gtorch_cpu_conv_volume (f->kernel), sizeof (gint64),
+                              error);
   if (table == NULL)
     return FALSE;
   for (c = 0; c < f->in_channels; c++)
-    for (y = 0; y < f->kernel[0]; y++)
-      for (x = 0; x < f->kernel[1]; x++)
-        table[k++] =
-            ((c * f->padded[0] + y * f->dilation[0]) * phases + x * f->dilation[1] % phases)
-                * f->padded[1]
-            + x * f->dilation[1] / phases;
+    for (z = 0; z < f->kernel[0]; z++)
+      for (y = 0; y < f->kernel[1]; y++)
+        for (x = 0; x < f->kernel[2]; x++)
+          {
+            gint64 row =
+                (c * f->padded[0] + z * f->dilation[0]) * f->padded[1] + y * f->dilation[1];
+
+            table[k++] = (row * phases + x * f->dilation[2] % phases) * f->padded[2]
+                         + x * f->dilation[2] / phases;
+          }
   f->table = table;
   f->n_parts = 1;
   n_items = f->batch * f->groups;
-  work = MAX (1, f->out_channels * k * f->out[0] * f->out[1]);
+  work = MAX (1, f->out_channels * k * gtorch_cpu_conv_volume (f->out));
   if (n_items < 2 * n_threads && work > (1 << 18))
     f->n_parts = CLAMP (f->out_channels / 12, 1, n_threads);
   gtorch_parallel_for (n_items * f->n_parts, 1 + (1 << 18) * f->n_parts / work, forward_items, f);
@@ -214,7 +275,7 @@ pointwise_items (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pointwise *p = user_data;
   const GTorchConv *conv = p->conv;
-  gint64 size = gtorch_dtype_size (conv->dtype), n = conv->out[0] * conv->out[1];
+  gint64 size = gtorch_dtype_size (conv->dtype), n = gtorch_cpu_conv_volume (conv->out);
   gint64 m = conv->out_channels, k = conv->in_channels;
 
   for (; begin < end; begin++)
@@ -246,8 +307,12 @@ pointwise_items (gint64 begin, gint64 end, gpointer user_data)
 static gboolean
 is_pointwise (const GTorchConv *conv)
 {
-  return conv->kernel[0] == 1 && conv->kernel[1] == 1 && conv->stride[0] == 1
-         && conv->stride[1] == 1 && conv->padding[0] == 0 && conv->padding[1] == 0;
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    if (conv->kernel[i] != 1 || conv->stride[i] != 1 || conv->padding[i] != 0)
+      return FALSE;
+  return conv->dtype == GTORCH_DTYPE_FLOAT32 || conv->dtype == GTORCH_DTYPE_FLOAT64;
 }
 
 gboolean
@@ -259,13 +324,14 @@ gtorch_cpu_conv_forward (const GTorchConv *conv, gconstpointer input, gconstpoin
                 .groups = conv->groups,
                 .in_channels = conv->in_channels,
                 .out_channels = conv->out_channels,
-                .spread = { 1, 1 },
+                .spread = { 1, 1, 1 },
                 .input = input,
                 .weight = weight,
                 .bias = bias,
                 .output = output };
   Pointwise pointwise = { conv, input, weight, bias, output };
-  gint64 work = MAX (1, conv->out_channels * conv->in_channels * conv->out[0] * conv->out[1]);
+  gint64 work =
+      MAX (1, conv->out_channels * conv->in_channels * gtorch_cpu_conv_volume (conv->out));
 
   if (is_pointwise (conv))
     {
@@ -282,6 +348,7 @@ gtorch_cpu_conv_forward (const GTorchConv *conv, gconstpointer input, gconstpoin
   return forward (&f, error);
 }
 
+/* Makes the filters of the gradient of the input: rotated, and with the channels exchanged. */
 #define TURN(T)                                                                                   \
   for (g = 0; g < conv->groups; g++)                                                              \
     for (o = 0; o < conv->out_channels; o++)                                                      \
@@ -294,9 +361,9 @@ gtorch_cpu_conv_forward (const GTorchConv *conv, gconstpointer input, gconstpoin
 
 gboolean
 gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointer weight,
-                       gpointer grad_input, GError **error)
+                       gconstpointer bias, gpointer grad_input, GError **error)
 {
-  gint64 taps = conv->kernel[0] * conv->kernel[1];
+  gint64 taps = gtorch_cpu_conv_volume (conv->kernel);
   gint64 g, o, c, i;
   g_autofree gpointer turned =
       gtorch_scratch_new (conv->groups * conv->out_channels * conv->in_channels * taps,
@@ -306,18 +373,16 @@ gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointe
                 .groups = conv->groups,
                 .in_channels = conv->out_channels,
                 .out_channels = conv->in_channels,
-                .stride = { 1, 1 },
+                .stride = { 1, 1, 1 },
                 .input = upper,
                 .weight = turned,
+                .bias = bias,
                 .output = grad_input };
 
   if (turned == NULL)
     return FALSE;
-  if (conv->dtype == GTORCH_DTYPE_FLOAT32)
-    TURN (float)
-  else
-    TURN (double)
-  for (i = 0; i < 2; i++)
+  FOR_TYPE (conv->dtype, TURN)
+  for (i = 0; i < 3; i++)
     {
       f.in[i] = conv->out[i];
       f.out[i] = conv->in[i];
@@ -329,188 +394,29 @@ gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointe
   return forward (&f, error);
 }
 
-/* --- gradient of the weight --- */
-
-typedef struct
+typedef enum
 {
-  const GTorchConv *conv;
-  const char *upper, *input;
-  char *sums; /* [n_parts][groups][out][h, w, in] */
-  gint64 n_parts, per_part;
-  gint failed; /* atomic */
-} Weight;
-
-/* Makes rows [first, first + n) of the patches of one group of an image: [h, w, in channels]. */
-#define PATCH_ROWS(T)                                                                    \
-  for (i = 0; i < n; i++)                                                                \
-    {                                                                                    \
-      gint64 oy = (first + i) / conv->out[1], ox = (first + i) % conv->out[1];           \
-      T *to = (T *) patches + i * taps * channels;                                       \
-      for (y = 0; y < conv->kernel[0]; y++)                                              \
-        for (x = 0; x < conv->kernel[1]; x++, to += channels)                            \
-          {                                                                              \
-            gint64 iy = oy * conv->stride[0] - conv->padding[0] + y * conv->dilation[0]; \
-            gint64 ix = ox * conv->stride[1] - conv->padding[1] + x * conv->dilation[1]; \
-            if (iy < 0 || iy >= conv->in[0] || ix < 0 || ix >= conv->in[1])              \
-              memset (to, 0, channels * sizeof (T));                                     \
-            else                                                                         \
-              memcpy (to, (const T *) image + (iy * conv->in[1] + ix) * channels,        \
-                      channels * sizeof (T));                                            \
-          }                                                                              \
-    }
-
-static void
-patch_rows (const GTorchConv *conv, gconstpointer image, gint64 first, gint64 n, gpointer patches)
-{
-  gint64 taps = conv->kernel[0] * conv->kernel[1], channels = conv->in_channels;
-  gint64 i, y, x;
-
-  if (conv->dtype == GTORCH_DTYPE_FLOAT32)
-    PATCH_ROWS (float)
-  else
-    PATCH_ROWS (double)
-}
-
-/* Transposes [channels][pixels] to [pixels][channels]. */
-#define CHANNELS_LAST(T)                         \
-  for (i = 0; i < pixels; i += 16)               \
-    for (c = 0; c < channels; c++)               \
-      for (j = i; j < MIN (i + 16, pixels); j++) \
-        ((T *) to)[j * channels + c] = ((const T *) from)[c * pixels + j];
-
-static void
-channels_last (guint dtype, gconstpointer from, gpointer to, gint64 channels, gint64 pixels)
-{
-  gint64 i, j, c;
-
-  if (dtype == GTORCH_DTYPE_FLOAT32)
-    CHANNELS_LAST (float)
-  else
-    CHANNELS_LAST (double)
-}
-
-static void
-weight_parts (gint64 begin, gint64 end, gpointer user_data)
-{
-  Weight *w = user_data;
-  const GTorchConv *conv = w->conv;
-  gint64 size = gtorch_dtype_size (conv->dtype);
-  gint64 k = conv->in_channels * conv->kernel[0] * conv->kernel[1];
-  gint64 pixels = conv->in[0] * conv->in[1], n_out = conv->out[0] * conv->out[1];
-  gint64 one = conv->groups * conv->out_channels * k;
-  g_autofree char *image = gtorch_scratch_new (pixels * conv->in_channels, size, NULL);
-  g_autofree char *patches = gtorch_scratch_new (PATCHES * k, size, NULL);
-  gint64 part, i, group, first;
-
-  if (image == NULL || patches == NULL)
-    {
-      g_atomic_int_set (&w->failed, TRUE);
-      return;
-    }
-  for (part = begin; part < end; part++)
-    for (i = part * w->per_part; i < MIN ((part + 1) * w->per_part, conv->batch); i++)
-      for (group = 0; group < conv->groups; group++)
-        {
-          gint64 index = i * conv->groups + group;
-
-          channels_last (conv->dtype, w->input + index * conv->in_channels * pixels * size, image,
-                         conv->in_channels, pixels);
-          for (first = 0; first < n_out; first += PATCHES)
-            {
-              gint64 n = MIN (PATCHES, n_out - first);
-              GTorchGemm g = {
-                .m = conv->out_channels,
-                .n = k,
-                .k = n,
-                .a = w->upper + (index * conv->out_channels * n_out + first) * size,
-                .a_row = n_out,
-                .a_col = 1,
-                .b = patches,
-                .b_row = k,
-                .b_col = 1,
-                .c = w->sums + (part * one + group * conv->out_channels * k) * size,
-                .ldc = k,
-                .alpha = 1,
-                .beta = i == part * w->per_part && first == 0 ? 0 : 1,
-              };
-
-              patch_rows (conv, image, first, n, patches);
-              if (w->n_parts == 1)
-                gtorch_cpu_gemm (conv->dtype, &g);
-              else
-                gtorch_cpu_gemm_serial (conv->dtype, &g);
-            }
-        }
-}
-
-#define GATHER(T)                                                                    \
-  for (o = 0; o < conv->groups * conv->out_channels; o++)                            \
-    for (c = 0; c < conv->in_channels; c++)                                          \
-      for (i = 0; i < taps; i++)                                                     \
-        {                                                                            \
-          const T *from = (const T *) sums + (o * taps + i) * conv->in_channels + c; \
-          T sum = 0;                                                                 \
-          for (part = 0; part < n_parts; part++)                                     \
-            sum += from[part * one];                                                 \
-          ((T *) grad_weight)[(o * conv->in_channels + c) * taps + i] = sum;         \
-        }
-
-gboolean
-gtorch_cpu_conv_weight (const GTorchConv *conv, gconstpointer upper, gconstpointer input,
-                        gpointer grad_weight, GError **error)
-{
-  gint64 taps = conv->kernel[0] * conv->kernel[1], size = gtorch_dtype_size (conv->dtype);
-  gint64 one = conv->groups * conv->out_channels * conv->in_channels * taps;
-  gint64 n_parts = CLAMP (PARTS_MEM / MAX (1, one * size), 1, MIN (MAX_PARTS, conv->batch));
-  gint64 per_part = (conv->batch + n_parts - 1) / n_parts;
-  g_autofree gpointer sums = NULL;
-  gint64 o, c, i, part;
-  Weight w;
-
-  n_parts = (conv->batch + per_part - 1) / per_part;
-  sums = gtorch_scratch_new (n_parts * one, size, error);
-  if (sums == NULL)
-    return FALSE;
-  w = (Weight){ conv, upper, input, sums, n_parts, per_part };
-  gtorch_parallel_for (n_parts, 1, weight_parts, &w);
-  if (w.failed)
-    {
-      gtorch_scratch_set_error (conv->in_channels
-                                    * MAX (conv->in[0] * conv->in[1],
-                                           PATCHES * conv->kernel[0] * conv->kernel[1]),
-                                size, error);
-      return FALSE;
-    }
-  if (conv->dtype == GTORCH_DTYPE_FLOAT32)
-    GATHER (float)
-  else
-    GATHER (double)
-  return TRUE;
-}
-
-typedef gboolean (*Kernel) (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
-                            GError **error);
+  FORWARD,
+  INPUT,
+  WEIGHT,
+} Kind;
 
 static gboolean
-forward_without_bias (const GTorchConv *conv, gconstpointer a, gconstpointer b, gpointer out,
-                      GError **error)
-{
-  return gtorch_cpu_conv_forward (conv, a, b, NULL, out, error);
-}
-
-static gboolean
-run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kernel, GError **error)
+run (GTorchOpCall *call, Kind kind, const gint64 *input, const gint64 *weight, guint n_dims,
+     GError **error)
 {
   GTorchConv conv;
   guint dtype = gtorch_dtype_infos[call->compute].compute;
-  GTorchImpl *bias = call->n_inputs > 2 ? call->inputs[2] : NULL;
+  GTorchImpl *bias = kind != WEIGHT ? call->inputs[2] : NULL;
   g_autoptr (GTorchImpl) a = NULL;
   g_autoptr (GTorchImpl) b = NULL;
   g_autoptr (GTorchImpl) c = NULL;
   g_autoptr (GTorchImpl) out = NULL;
+  gconstpointer first, second, third;
+  gpointer to;
   gboolean ok;
 
-  if (!gtorch_conv_init (&conv, call, input, 4, weight, 4, error))
+  if (!gtorch_conv_init (&conv, call, input, n_dims, weight, n_dims, error))
     return FALSE;
   if (call->outputs[0]->numel == 0)
     return TRUE;
@@ -521,36 +427,44 @@ run (GTorchOpCall *call, const gint64 *input, const gint64 *weight, Kernel kerne
     return FALSE;
   if (bias != NULL && (c = gtorch_cpu_pack (bias, dtype, error)) == NULL)
     return FALSE;
-  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
+  first = gtorch_impl_data (a);
+  second = gtorch_impl_data (b);
+  third = c != NULL ? gtorch_impl_data (c) : NULL;
+  to = gtorch_impl_data (out);
+  /* nothing to sum but the bias, which only the convolution itself and its transpose have */
+  if (c == NULL && (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0))
     {
-      memset (gtorch_impl_data (out), 0, gtorch_impl_n_bytes (out));
+      memset (to, 0, gtorch_impl_n_bytes (out));
       ok = TRUE;
     }
-  else if (c != NULL)
-    ok = gtorch_cpu_conv_forward (&conv, gtorch_impl_data (a), gtorch_impl_data (b),
-                                  gtorch_impl_data (c), gtorch_impl_data (out), error);
+  else if (kind == FORWARD)
+    ok = gtorch_cpu_conv_forward (&conv, first, second, third, to, error);
+  else if (kind == INPUT)
+    ok = gtorch_cpu_conv_input (&conv, first, second, third, to, error);
   else
-    ok = kernel (&conv, gtorch_impl_data (a), gtorch_impl_data (b), gtorch_impl_data (out), error);
+    ok = gtorch_cpu_conv_weight (&conv, first, second, to, error);
   if (ok)
     gtorch_cpu_unpack (out, call->outputs[0]);
   return ok;
 }
 
 gboolean
-gtorch_cpu_convolve2d (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_convolve (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, call->inputs[0]->shape, call->inputs[1]->shape, forward_without_bias, error);
+  return run (call, FORWARD, call->inputs[0]->shape, call->inputs[1]->shape,
+              call->inputs[0]->n_dims, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_convolve_input (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, call->attrs[0].list.data, call->inputs[1]->shape, gtorch_cpu_conv_input, error);
+  return run (call, INPUT, call->attrs[0].list.data, call->inputs[1]->shape,
+              call->inputs[1]->n_dims, error);
 }
 
 gboolean
-gtorch_cpu_convolve2d_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+gtorch_cpu_convolve_weight (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, call->inputs[1]->shape, call->attrs[0].list.data, gtorch_cpu_conv_weight,
-              error);
+  return run (call, WEIGHT, call->inputs[1]->shape, call->attrs[0].list.data,
+              call->inputs[1]->n_dims, error);
 }

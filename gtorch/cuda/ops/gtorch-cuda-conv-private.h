@@ -10,10 +10,12 @@ G_BEGIN_DECLS
 typedef struct
 {
   GTorchCudnnKind kind;
-  guint dtype;           /* dtype of all tensors except perhaps the computed one */
-  GTorchImpl *x, *w, *y; /* [N, C, H, W], [K, C / groups, R, S], [N, K, P, Q]; none is empty */
-  GTorchImpl *bias;      /* [K], or NULL */
-  gint64 stride[2], padding[2], dilation[2];
+  guint dtype; /* dtype of all tensors except perhaps the computed one */
+  GTorchImpl *x, *w,
+      *y;           /* [N, C, H, W], [K, C / groups, R, S], [N, K, P, Q], or with a dimension more
+                          * before H, R and P; none is empty */
+  GTorchImpl *bias; /* [K] or, if x is computed, [C]; or NULL */
+  gint64 stride[3], padding[3], dilation[3]; /* depth, height, width */
 } GTorchCudaConv;
 
 /* Convolves with cuDNN. *done becomes FALSE, without an error, if cuDNN is missing or has no engine for

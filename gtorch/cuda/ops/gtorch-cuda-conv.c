@@ -18,28 +18,32 @@
 #define ALIGNMENT    16
 #define MAX_ELEMENTS G_MAXINT32
 
-static void
-image_strides (const gint64 *shape, gboolean channels_last, gint64 *strides)
+void
+gtorch_cuda_image_strides (const gint64 *shape, guint n_dims, gboolean channels_last,
+                           gint64 *strides)
 {
+  gint64 stride = shape[1];
+  guint i;
+
   if (!channels_last)
     {
-      gtorch_contiguous_strides (shape, 4, strides);
+      gtorch_contiguous_strides (shape, n_dims, strides);
       return;
     }
   strides[1] = 1;
-  strides[3] = shape[1];
-  strides[2] = shape[3] * strides[3];
-  strides[0] = shape[2] * strides[2];
+  for (i = n_dims; i-- > 2; stride *= shape[i])
+    strides[i] = stride;
+  strides[0] = stride;
 }
 
 static gboolean
 is_laid_out (const GTorchImpl *impl, gboolean channels_last)
 {
-  gint64 strides[4];
+  gint64 strides[5];
   guint i;
 
-  image_strides (impl->shape, channels_last, strides);
-  for (i = 0; i < 4; i++)
+  gtorch_cuda_image_strides (impl->shape, impl->n_dims, channels_last, strides);
+  for (i = 0; i < impl->n_dims; i++)
     if (impl->shape[i] != 1 && impl->strides[i] != strides[i])
       return FALSE;
   return TRUE;
@@ -50,13 +54,13 @@ new_image (GTorchImpl *like, guint dtype, gboolean channels_last, GTorchCudaLane
            GError **error)
 {
   g_autoptr (GTorchImpl) plain =
-      gtorch_impl_new (gtorch_cuda_lane_device (lane), dtype, like->shape, 4, error);
-  gint64 strides[4];
+      gtorch_impl_new (gtorch_cuda_lane_device (lane), dtype, like->shape, like->n_dims, error);
+  gint64 strides[5];
 
   if (plain == NULL || !channels_last)
     return g_steal_pointer (&plain);
-  image_strides (like->shape, TRUE, strides);
-  return gtorch_impl_new_strided (plain->storage, dtype, 0, like->shape, strides, 4);
+  gtorch_cuda_image_strides (like->shape, like->n_dims, TRUE, strides);
+  return gtorch_impl_new_strided (plain->storage, dtype, 0, like->shape, strides, like->n_dims);
 }
 
 /* Returns the tensor in a layout and dtype for cuDNN: itself if it has them already, else a copy. */
@@ -101,6 +105,13 @@ prefers_channels_last (const GTorchCudaConv *conv, gboolean tf32)
 
 /* --- running --- */
 
+/* Returns the number of elements of one channel. */
+static gint64
+count_pixels (const GTorchImpl *image)
+{
+  return image->numel / (image->shape[0] * image->shape[1]);
+}
+
 static gboolean
 add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLane *lane,
           GError **error)
@@ -110,7 +121,7 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
     .bias = gtorch_impl_data (bias),
     .y = gtorch_impl_data (y),
     .n = y->numel,
-    .pixels = channels_last ? 1 : y->shape[2] * y->shape[3],
+    .pixels = channels_last ? 1 : count_pixels (y),
     .channels = y->shape[1],
   };
 
@@ -122,7 +133,7 @@ add_bias (GTorchImpl *y, GTorchImpl *bias, gboolean channels_last, GTorchCudaLan
 static gboolean
 turn (GTorchImpl *to, GTorchImpl *from, GTorchImpl *bias, GTorchCudaLane *lane, GError **error)
 {
-  gint64 pixels = to->shape[2] * to->shape[3], channels = to->shape[1];
+  gint64 pixels = count_pixels (to), channels = to->shape[1];
   gint64 tiles = to->shape[0] * ((pixels + 63) / 64) * ((channels + 63) / 64);
   const GtTurn p = {
     .x = gtorch_impl_data (from),
@@ -158,11 +169,11 @@ run_form (const GTorchCudaConv *conv, const GTorchCudnnConv *form, GTorchCudaLan
                                       done, error);
   if (ok && *done)
     {
-      if (conv->bias != NULL && last && images[2] != conv->y && conv->y->is_contiguous
-          && conv->y->dtype == conv->dtype)
-        ok = turn (conv->y, images[2], conv->bias, lane, error);
+      if (conv->bias != NULL && last && images[wanted] != given[wanted]
+          && given[wanted]->is_contiguous && given[wanted]->dtype == conv->dtype)
+        ok = turn (given[wanted], images[wanted], conv->bias, lane, error);
       else
-        ok = (conv->bias == NULL || add_bias (images[2], conv->bias, last, lane, error))
+        ok = (conv->bias == NULL || add_bias (images[wanted], conv->bias, last, lane, error))
              && (images[wanted] == given[wanted]
                  || gtorch_cuda_copy_here (given[wanted], images[wanted], lane, error));
     }
@@ -184,17 +195,25 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
   GTorchCudnnConv form = {
     .kind = conv->kind,
     .dtype = conv->dtype,
+    .n_dims = conv->x->n_dims,
     .accumulate = accumulate,
     .tf32 = tf32,
   };
-  guint attempt;
+  const guint n_dims = conv->x->n_dims;
+  guint attempt, i;
 
-  memcpy (form.x, conv->x->shape, sizeof form.x);
-  memcpy (form.w, conv->w->shape, sizeof form.w);
-  memcpy (form.y, conv->y->shape, sizeof form.y);
-  memcpy (form.stride, conv->stride, sizeof form.stride);
-  memcpy (form.padding, conv->padding, sizeof form.padding);
-  memcpy (form.dilation, conv->dilation, sizeof form.dilation);
+  for (i = 0; i < n_dims; i++)
+    {
+      form.x[i] = conv->x->shape[i];
+      form.w[i] = conv->w->shape[i];
+      form.y[i] = conv->y->shape[i];
+    }
+  for (i = 0; i < n_dims - 2; i++)
+    {
+      form.stride[i] = conv->stride[5 - n_dims + i];
+      form.padding[i] = conv->padding[5 - n_dims + i];
+      form.dilation[i] = conv->dilation[5 - n_dims + i];
+    }
 
   /* Try the preferred layout, then the other one; then, if memory is short, both without workspace. */
   *done = FALSE;
@@ -220,9 +239,11 @@ run_one (const GTorchCudaConv *conv, gboolean accumulate, GTorchCudaLane *lane, 
 static GTorchImpl *
 some_images (GTorchImpl *all, gint64 first, gint64 n)
 {
-  const gint64 shape[] = { n, all->shape[1], all->shape[2], all->shape[3] };
+  gint64 shape[5] = { n };
 
-  return gtorch_impl_new_view (all, all->offset + first * all->strides[0], shape, all->strides, 4);
+  memcpy (shape + 1, all->shape + 1, (all->n_dims - 1) * sizeof (gint64));
+  return gtorch_impl_new_view (all, all->offset + first * all->strides[0], shape, all->strides,
+                               all->n_dims);
 }
 
 gboolean
@@ -273,14 +294,15 @@ cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv
     .groups = conv->groups,
     .channels = conv->in_channels,
     .filters = conv->out_channels,
-    .in = { conv->in[0], conv->in[1] },
-    .kernel = { conv->kernel[0], conv->kernel[1] },
-    .out = { conv->out[0], conv->out[1] },
-    .stride = { conv->stride[0], conv->stride[1] },
-    .padding = { conv->padding[0], conv->padding[1] },
-    .dilation = { conv->dilation[0], conv->dilation[1] },
   };
   gboolean ok;
+
+  memcpy (p.in, conv->in, sizeof p.in);
+  memcpy (p.kernel, conv->kernel, sizeof p.kernel);
+  memcpy (p.out, conv->out, sizeof p.out);
+  memcpy (p.stride, conv->stride, sizeof p.stride);
+  memcpy (p.padding, conv->padding, sizeof p.padding);
+  memcpy (p.dilation, conv->dilation, sizeof p.dilation);
 
   b = a != NULL ? gtorch_cuda_pack (call->inputs[1], dtype, lane, error) : NULL;
   out = b != NULL ? gtorch_cuda_pack_output (call->outputs[0], dtype, error) : NULL;
@@ -299,7 +321,7 @@ cuda_run_plain (GTorchOpCall *call, GTorchCudaLane *lane, const GTorchConv *conv
 
 static gboolean
 cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const gint64 *weight,
-          GTorchCudnnKind kind, GError **error)
+          guint n_dims, GTorchCudnnKind kind, GError **error)
 {
   GTorchImpl *x = kind == GTORCH_CUDNN_FORWARD ? call->inputs[0] : call->inputs[1];
   g_autoptr (GTorchImpl) bias = NULL;
@@ -307,18 +329,19 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const g
   GTorchCudaConv cuda;
   GTorchConv conv;
 
-  if (!gtorch_conv_init (&conv, call, input, 4, weight, 4, error))
+  if (!gtorch_conv_init (&conv, call, input, n_dims, weight, n_dims, error))
     return FALSE;
   if (call->outputs[0]->numel == 0)
     return TRUE;
-  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
-    return gtorch_cuda_clear (call->outputs[0], lane, error);
-  if (kind == GTORCH_CUDNN_FORWARD && call->inputs[2] != NULL)
+  if (kind != GTORCH_CUDNN_WEIGHT && call->inputs[2] != NULL)
     {
       bias = gtorch_cuda_pack (call->inputs[2], call->compute, lane, error);
       if (bias == NULL)
         return FALSE;
     }
+  if (conv.batch == 0 || conv.in_channels == 0 || conv.out_channels == 0)
+    return bias == NULL ? gtorch_cuda_clear (call->outputs[0], lane, error)
+                        : cuda_run_plain (call, lane, &conv, kind, bias, error);
   cuda = (GTorchCudaConv){
     .kind = kind,
     .dtype = call->compute,
@@ -326,10 +349,10 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const g
     .w = kind == GTORCH_CUDNN_WEIGHT ? call->outputs[0] : call->inputs[1],
     .y = kind == GTORCH_CUDNN_FORWARD ? call->outputs[0] : call->inputs[0],
     .bias = bias,
-    .stride = { conv.stride[0], conv.stride[1] },
-    .padding = { conv.padding[0], conv.padding[1] },
-    .dilation = { conv.dilation[0], conv.dilation[1] },
   };
+  memcpy (cuda.stride, conv.stride, sizeof cuda.stride);
+  memcpy (cuda.padding, conv.padding, sizeof cuda.padding);
+  memcpy (cuda.dilation, conv.dilation, sizeof cuda.dilation);
   if (cuda.x->numel > 0 && gtorch_dtype_kind (call->compute) == GTORCH_KIND_FLOAT
       && !gtorch_cuda_conv_run (&cuda, lane, &done, error))
     return FALSE;
@@ -337,22 +360,22 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *input, const g
 }
 
 gboolean
-gtorch_cuda_convolve2d (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_convolve (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape, GTORCH_CUDNN_FORWARD,
-                   error);
+  return cuda_run (call, lane, call->inputs[0]->shape, call->inputs[1]->shape,
+                   call->inputs[0]->n_dims, GTORCH_CUDNN_FORWARD, error);
 }
 
 gboolean
-gtorch_cuda_convolve2d_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_convolve_input (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape, GTORCH_CUDNN_INPUT,
-                   error);
+  return cuda_run (call, lane, call->attrs[0].list.data, call->inputs[1]->shape,
+                   call->inputs[1]->n_dims, GTORCH_CUDNN_INPUT, error);
 }
 
 gboolean
-gtorch_cuda_convolve2d_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+gtorch_cuda_convolve_weight (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   return cuda_run (call, lane, call->inputs[1]->shape, call->attrs[0].list.data,
-                   GTORCH_CUDNN_WEIGHT, error);
+                   call->inputs[1]->n_dims, GTORCH_CUDNN_WEIGHT, error);
 }

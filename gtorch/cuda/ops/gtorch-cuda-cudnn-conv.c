@@ -76,16 +76,15 @@ enum
 static gpointer
 tensor_new (gint64 id, const GTorchCudnnConv *conv, const gint64 *shape)
 {
-  const gint64 alignment = 16, image = shape[1] * shape[2] * shape[3];
-  const gint64 first[] = { image, shape[2] * shape[3], shape[3], 1 };
-  const gint64 last[] = { image, 1, shape[3] * shape[1], shape[1] };
-  const gint64 *strides = conv->channels_last ? last : first;
+  const gint64 alignment = 16, n = conv->n_dims;
+  gint64 strides[5];
   gint type = gtorch_cudnn_data_type (conv->dtype);
   gpointer tensor = gtorch_cudnn_descriptor_new (TENSOR);
 
+  gtorch_cuda_image_strides (shape, n, conv->channels_last, strides);
   if (tensor != NULL && gtorch_cudnn_set (tensor, TENSOR_DATA_TYPE, TYPE_DATA_TYPE, 1, &type)
-      && gtorch_cudnn_set (tensor, TENSOR_DIMENSIONS, TYPE_INT64, 4, shape)
-      && gtorch_cudnn_set (tensor, TENSOR_STRIDES, TYPE_INT64, 4, strides)
+      && gtorch_cudnn_set (tensor, TENSOR_DIMENSIONS, TYPE_INT64, n, shape)
+      && gtorch_cudnn_set (tensor, TENSOR_STRIDES, TYPE_INT64, n, strides)
       && gtorch_cudnn_set (tensor, TENSOR_UNIQUE_ID, TYPE_INT64, 1, &id)
       && gtorch_cudnn_set (tensor, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment)
       && gtorch_cudnn_finalize (tensor))
@@ -97,18 +96,18 @@ tensor_new (gint64 id, const GTorchCudnnConv *conv, const gint64 *shape)
 static gpointer
 convolution_new (const GTorchCudnnConv *conv)
 {
-  const gint64 two = 2;
+  const gint64 n = conv->n_dims - 2;
   gint compute = conv->dtype == GTORCH_DTYPE_FLOAT64 ? 1 : 0, mode = 1; /* cross-correlation */
   gpointer descriptor = gtorch_cudnn_descriptor_new (CONVOLUTION);
 
   if (descriptor != NULL
       && gtorch_cudnn_set (descriptor, CONVOLUTION_COMPUTE, TYPE_DATA_TYPE, 1, &compute)
       && gtorch_cudnn_set (descriptor, CONVOLUTION_MODE, TYPE_CONVOLUTION_MODE, 1, &mode)
-      && gtorch_cudnn_set (descriptor, CONVOLUTION_N_DIMS, TYPE_INT64, 1, &two)
-      && gtorch_cudnn_set (descriptor, CONVOLUTION_PRE_PADDINGS, TYPE_INT64, 2, conv->padding)
-      && gtorch_cudnn_set (descriptor, CONVOLUTION_POST_PADDINGS, TYPE_INT64, 2, conv->padding)
-      && gtorch_cudnn_set (descriptor, CONVOLUTION_DILATIONS, TYPE_INT64, 2, conv->dilation)
-      && gtorch_cudnn_set (descriptor, CONVOLUTION_STRIDES, TYPE_INT64, 2, conv->stride)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_N_DIMS, TYPE_INT64, 1, &n)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_PRE_PADDINGS, TYPE_INT64, n, conv->padding)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_POST_PADDINGS, TYPE_INT64, n, conv->padding)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_DILATIONS, TYPE_INT64, n, conv->dilation)
+      && gtorch_cudnn_set (descriptor, CONVOLUTION_STRIDES, TYPE_INT64, n, conv->stride)
       && gtorch_cudnn_finalize (descriptor))
     return descriptor;
   gtorch_cudnn_descriptor_free (descriptor);
@@ -197,12 +196,18 @@ most_workspace (const GTorchCudnnConv *conv)
 {
   const gint64 *shapes[] = { conv->x, conv->w, conv->y };
   gint64 n = 0;
-  guint i;
+  guint i, j;
 
   if (conv->frugal)
     return 0;
   for (i = 0; i < G_N_ELEMENTS (shapes); i++)
-    n += shapes[i][0] * shapes[i][1] * shapes[i][2] * shapes[i][3];
+    {
+      gint64 numel = 1;
+
+      for (j = 0; j < conv->n_dims; j++)
+        numel *= shapes[i][j];
+      n += numel;
+    }
   return 2 * n * (gint64) gtorch_dtype_size (conv->dtype) + WORKSPACE;
 }
 
@@ -241,9 +246,9 @@ find_plan (const GTorchCudnnConv *conv, gpointer handle)
       find_engines (conv, handle, &found, 1);
       plan = gtorch_cudnn_keep (conv->device, conv, sizeof *conv, &found);
       if (found.plan == NULL)
-        g_debug ("cuDNN has no engine for %s by %s, dtype %s%s", gtorch_shape_str (conv->x, 4),
-                 gtorch_shape_str (conv->w, 4), gtorch_dtype_get_name (conv->dtype),
-                 conv->channels_last ? ", channels last" : "");
+        g_debug ("cuDNN has no engine for %s by %s, dtype %s%s",
+                 gtorch_shape_str (conv->x, conv->n_dims), gtorch_shape_str (conv->w, conv->n_dims),
+                 gtorch_dtype_get_name (conv->dtype), conv->channels_last ? ", channels last" : "");
     }
   return plan != NULL && plan->plan != NULL ? plan : NULL;
 }
@@ -352,7 +357,7 @@ choose (const GTorchCudnnConv *conv, GTorchCudaLane *lane, gconstpointer *pointe
       gtorch_cudnn_keep (conv->device, conv, sizeof *conv, &trial.found[best]);
       trial.found[best].plan = NULL;
       g_debug ("cuDNN: of %u engines number %d is the quickest for %s by %s", trial.n, best,
-               gtorch_shape_str (conv->x, 4), gtorch_shape_str (conv->w, 4));
+               gtorch_shape_str (conv->x, conv->n_dims), gtorch_shape_str (conv->w, conv->n_dims));
     }
   for (i = 0; i < trial.n; i++)
     gtorch_cudnn_descriptor_free (trial.found[i].plan);

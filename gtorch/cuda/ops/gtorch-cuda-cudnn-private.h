@@ -64,8 +64,9 @@ typedef enum
 typedef struct
 {
   gint64 kind, dtype, device;
-  gint64 x[4], w[4], y[4];
-  gint64 stride[2], padding[2], dilation[2];
+  gint64 n_dims; /* of the tensors: 4 or 5 */
+  gint64 x[5], w[5], y[5];
+  gint64 stride[3], padding[3], dilation[3]; /* n_dims - 2 of each */
   gint64 channels_last;
   gint64 accumulate; /* whether to add to the output's elements */
   gint64 frugal;     /* whether to use no workspace */
@@ -73,6 +74,10 @@ typedef struct
   gint64 timed;      /* whether to use the fastest engine measured, else cuDNN's first choice */
   gint64 unordered;  /* if timed: whether sums may be added in no fixed order */
 } GTorchCudnnConv;
+
+/* Computes the strides of a contiguous image or volume, or of one whose channels are innermost. */
+void gtorch_cuda_image_strides (const gint64 *shape, guint n_dims, gboolean channels_last,
+                                gint64 *strides);
 
 /* Returns whether cuDNN has an engine for the convolution; FALSE also if cuDNN is missing. */
 gboolean gtorch_cuda_cudnn_has (const GTorchCudnnConv *conv, GTorchCudaLane *lane);

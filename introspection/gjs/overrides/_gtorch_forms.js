@@ -433,7 +433,7 @@ function products() {
 }
 
 function layers(prototype) {
-    for (const [name, n] of [['conv1d', 1], ['conv2d', 2]]) {
+    for (const [name, n] of [['conv1d', 1], ['conv2d', 2], ['conv3d', 3]]) {
         const names = ['input', 'weight', 'bias', 'stride', 'padding', 'dilation', 'groups'];
         const args = names.map(one => ({name: one}));
         const isText = one => typeof one === 'string';

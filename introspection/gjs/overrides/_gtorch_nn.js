@@ -367,6 +367,26 @@ function overrideFunction(Function) {
     }
 }
 
+// A transposed convolution may be told the size of its output, which hooks get as a tensor.
+function overrideTransposes(prototype) {
+    const args = [{name: 'input', required: true}, {name: 'output_size'}];
+
+    prototype.forward = function (...given) {
+        const name = `${convert.nameOf(this.constructor)}.forward`;
+        const {input, output_size: size = null} = convert.bind(name, args, given);
+        const isSuper = this.forward !== prototype.forward;
+        mustBeInput(name, input);
+        if (size === null && !isSuper)
+            return this.call(input);
+        const inputs = [input];
+        if (size !== null)
+            inputs.push(GTorch.tensor(convert.list(size), {dtype: GTorch.int64}));
+        return restoring(() => isSuper
+            ? above(this, 'forward').vfunc_forward_many.call(this, inputs)
+            : rawForwardMany.call(this, inputs));
+    };
+}
+
 function overrideScaler(prototype) {
     const {scale, update} = prototype;
     restore(prototype, 'step');
@@ -457,6 +477,7 @@ function setup(namespace) {
         return restoring(() => isSuper
             ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
     };
+    overrideTransposes(GTorch.ConvTranspose.prototype);
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = convert.counted('new_for_func', (func, samples) => {

@@ -406,7 +406,7 @@ def _convolution(name, n):
     return _form(FUNCTIONS, name)(convolve)
 
 
-for _n in (1, 2):
+for _n in (1, 2, 3):
     _convolution(f'conv{_n}d', _n)
 
 

@@ -8,7 +8,7 @@ import types
 from gi.overrides import override
 from gi.repository import GLib
 
-from gi.overrides._gtorch_convert import GTorch, convert_device
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_ints
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
 from gi.overrides._gtorch_properties import attribute, initialize
@@ -160,6 +160,20 @@ def forward_of(raw):
             values = bind(f'{type(self).__name__}.forward', dict.fromkeys(names, REQUIRED), values, options).values()
         return compute(self, *values)
 
+    return sized(raw, forward) if issubclass(raw, GTorch.ConvTranspose) else forward
+
+
+def sized(raw, plain):
+    """Returns forward() of a transposed convolution, which may be told the size of the output."""
+
+    def forward(self, input, output_size=None):
+        if output_size is None:
+            return plain(self, input)
+        numbers = list(convert_ints(output_size))
+        size = RawTensor.new_from_ints(numbers, [len(numbers)], GTorch.DType.INT64, None)
+        return many(self, [input, size])
+
+    many = restores(raw.do_forward_many)
     return forward
 
 

@@ -447,6 +447,7 @@ def install(export, submodule, functions):
     # PyTorch's unfold() there is another one than that of tensors.
     functional = {name: function for name, function in functions.items() if name != 'unfold'}
     functional['embedding'] = embedding
+    functional.update(unfold=functions['im2col'], fold=functions['col2im'])
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     submodule('nn', 'Modules and layers.', nn)
