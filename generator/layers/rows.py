@@ -13,6 +13,19 @@ TYPES = r'(?:int|int\?|double|double\?|bool|Tensor\?|int\[\]|(?:given:|rule:)?in
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
+# For each base: the virtual function that a layer has, what that takes behind the input (types and names), and what
+# it returns.
+BASES = {
+    'Module': ('forward', [], 'GTorchTensor *'),
+    'Loss': ('compute', [('GTorchTensor *', 'target')], 'GTorchTensor *'),
+    'RNNBase': (
+        'run',
+        [('const gint64 *', 'batch_sizes'), ('gsize ', 'n_batch_sizes'), ('GTorchTensor **', 'states'),
+         ('gsize ', 'n_states')],
+        'GPtrArray *',
+    ),
+}
+
 
 class Operation:
     """The parts of an operation that layers need: its arguments, and whether it has an in-place form."""
@@ -69,7 +82,7 @@ class Prop:
         if self.kind in ('size', 'device', 'dtype'):
             return True
         layer = self.layer
-        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)]
+        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)] + [layer.make or '']
         texts += [rule for rules in layer.check.values() for rule in rules if rule.startswith('% ')]
         return any(re.search(rf'\b{self.field}\b', text) for text in texts)
 
@@ -104,15 +117,16 @@ class Layer(rows.Row):
 
     KEYS = {
         'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-        'repr', 'new', 'any', 'sample', 'refuse',
+        'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol',
     }
     NEEDED = ('doc',)
 
     def __init__(self, file, name, data, table):
         super().__init__(file, name, data)
         self.doc = data['doc'].strip()
-        self.snake = c.snake(name)
+        self.snake = data.get('symbol', c.snake(name))
         self.base = data.get('base', 'Module')
+        self.make = data.get('make')
         self.op = None
         if 'op' in data:
             self.op = table.get(data['op'])
@@ -146,7 +160,7 @@ class Layer(rows.Row):
         text = self.data.get('repr')
         self.texts = {}
         words = text.split() if text is not None else [p.name for p in self.props if p.is_field]
-        for word in words if self.base == 'Module' else ():
+        for word in words if self.base != 'Loss' else ():
             name = word.strip("*?'")
             if all(prop.name != name for prop in self.props):
                 self.fail('repr', f'no such argument: {name}')
@@ -156,7 +170,7 @@ class Layer(rows.Row):
     @property
     def moves(self):
         """True if the constructor has the arguments device and dtype."""
-        return bool(self.tensors)
+        return bool(self.tensors or self.make)
 
     @property
     def required(self):
@@ -166,7 +180,7 @@ class Layer(rows.Row):
     @property
     def can_fail(self):
         checked = any(prop.kind == 'size' or prop.name in self.check for prop in self.required)
-        return bool(self.tensors) or checked
+        return self.moves or checked
 
     @property
     def buffers(self):

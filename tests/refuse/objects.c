@@ -221,6 +221,12 @@ make_module (void)
 }
 
 static gpointer
+make_network (void)
+{
+  return gtorch_lstm_layer_new (3, 4, NULL);
+}
+
+static gpointer
 make_graphed_module (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -440,6 +446,7 @@ static const struct
   { "GTorchOptimizer", make_optimizer },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
+  { "GTorchRNNBase", make_network },
   { "GTorchReferences", make_references },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
