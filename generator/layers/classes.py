@@ -6,6 +6,7 @@ import re
 
 from generator import c
 from generator.layers import checks, fill
+from generator.layers.rows import BASES
 from generator.signatures import NONE
 from generator.text import sentence, starred, wrap
 
@@ -57,7 +58,7 @@ def default_value(prop):
 
 def fields_of(layer):
     found = []
-    for prop in layer.shown:
+    for prop in layer.props:
         if not prop.is_field:
             continue
         doc = sentence(prop.doc)
@@ -84,6 +85,15 @@ def fields_of(layer):
         dtypes = 'The dtype of the parameters, also at construction.'
         found.append(Field('dtype', 'dtype', doc=dtypes))
     return found
+
+
+def in_order_of_text(layer, fields):
+    """Returns the fields in an order in which those that the text shows are as the key repr has them."""
+    order = list(layer.texts)
+    shown = [field for field in fields if field.text != 'HIDDEN']
+    names = {field.name: field.name.removesuffix('_rule').removeprefix('has_') for field in shown}
+    later = iter(sorted(shown, key=lambda f: order.index(f.name if f.name in order else names[f.name])))
+    return [next(later) if field.text != 'HIDDEN' else field for field in fields]
 
 
 def with_self(layer, text):
@@ -165,6 +175,9 @@ def constructed(layer):
         body += '      gtorch_layer_make_tensors (module, tensors, G_N_ELEMENTS (tensors));\n'
         if 'built' in layer.data:
             body += f'      {called(layer, layer.data["built"], "module")};\n'
+    elif layer.make:
+        body += f'      {called(layer, layer.make, "module")};\n'
+    if layer.moves:
         end = '  gtorch_layer_move (module, self->device, self->dtype);\n  g_clear_object (&self->device);\n'
     if not rules and not prepare and not body:
         return ''
@@ -235,9 +248,11 @@ def op_arguments(layer):
 
 
 def forward(layer):
+    vfunc, more, returns = BASES[layer.base]
     members = ''
     if layer.forward:
-        text = f'  return {called(layer, layer.forward, "module", "input")[:-1]}, error);\n'
+        given = [name for _type, name in more] if layer.base == 'RNNBase' else []
+        text = f'  return {called(layer, layer.forward, "module", "input", *given)[:-1]}, error);\n'
     else:
         arguments, held = op_arguments(layer)
         text = ''.join(f'  {name} = {call};\n' for name, call in held)
@@ -257,8 +272,8 @@ def forward(layer):
             text += f'  return gtorch_tensor_wrap ({call});\n'
     needs = 'self->' in text
     return fill(
-        'layer.c.in', 'forward', snake=layer.snake, vfunc=layer.vfunc, Base=layer.base,
-        extra=f'GTorchTensor *{layer.extra}, ' if layer.extra else '', body=text,
+        'layer.c.in', 'forward', snake=layer.snake, vfunc=vfunc, Base=layer.base, returns=returns,
+        more=''.join(f'{type_}{name}, ' for type_, name in more), body=text,
         declared=members + (f'  GTorch{layer.name} *self = (GTorch{layer.name} *) module;\n' if needs else ''),
         self=fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs else '',
     )
@@ -316,7 +331,7 @@ def constructor(layer):
 # -- everything --------------------------------------------------------------------------------------
 def class_init(layer, fields, has_constructed, has_finalize):
     has_check = bool(checks.lines(layer)[1])
-    base, name = c.snake(layer.base).upper(), layer.vfunc
+    base, name = c.snake(layer.base).upper(), BASES[layer.base][0]
     lines = ''
     if has_constructed:
         lines += f'  G_OBJECT_CLASS (klass)->constructed = gtorch_{layer.snake}_constructed;\n'
@@ -342,7 +357,7 @@ def class_init(layer, fields, has_constructed, has_finalize):
 def source(layer):
     """Returns the C code of the class."""
     fields = fields_of(layer)
-    rows = ''.join(field.row(layer) for field in fields)
+    rows = ''.join(field.row(layer) for field in in_order_of_text(layer, fields))
     counts = {False: 0, True: 0}
     for i, prop in enumerate(layer.buffers):
         rows += f'  GTORCH_LAYER_SET_BUFFER ("{c.dashed(prop.name)}", {i}),\n'

@@ -12,9 +12,21 @@ from generator.signatures import parse_args
 SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
 TYPES = rf'(?:int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
-# Classes that layers are derived from: the virtual function that computes, and its tensor after the input.
-BASES = {'Module': ('forward', None), 'Loss': ('compute', 'target'), 'ConvTranspose': ('transpose', 'output_size')}
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
+
+# For each base: the virtual function that a layer has, what that takes behind the input (types and names), and what
+# it returns.
+BASES = {
+    'Module': ('forward', [], 'GTorchTensor *'),
+    'Loss': ('compute', [('GTorchTensor *', 'target')], 'GTorchTensor *'),
+    'ConvTranspose': ('transpose', [('GTorchTensor *', 'output_size')], 'GTorchTensor *'),
+    'RNNBase': (
+        'run',
+        [('const gint64 *', 'batch_sizes'), ('gsize ', 'n_batch_sizes'), ('GTorchTensor **', 'states'),
+         ('gsize ', 'n_states')],
+        'GPtrArray *',
+    ),
+}
 
 
 class Operation:
@@ -75,7 +87,7 @@ class Prop:
         if self.kind in ('size', 'device', 'dtype'):
             return True
         layer = self.layer
-        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)]
+        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)] + [layer.make or '']
         texts += [rule for rules in layer.check.values() for rule in rules if rule.startswith('% ')]
         return any(re.search(rf'\b{self.field}\b', text) for text in texts)
 
@@ -110,18 +122,18 @@ class Layer(rows.Row):
 
     KEYS = {
         'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-        'repr', 'new', 'any', 'sample', 'refuse',
+        'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol',
     }
     NEEDED = ('doc',)
 
     def __init__(self, file, name, data, table):
         super().__init__(file, name, data)
         self.doc = data['doc'].strip()
-        self.snake = c.snake(name)
+        self.snake = data.get('symbol', c.snake(name))
         self.base = data.get('base', 'Module')
         if self.base not in BASES:
             self.fail('base', f'is one of {", ".join(BASES)}')
-        self.vfunc, self.extra = BASES[self.base]
+        self.make = data.get('make')
         self.op = None
         if 'op' in data:
             self.op = table.get(data['op'])
@@ -163,15 +175,9 @@ class Layer(rows.Row):
             self.texts[name] = {'*': 'BARE', '?': 'CHANGED', "'": 'QUOTED', '': 'NAMED'}[form]
 
     @property
-    def shown(self):
-        """The properties, in the order of the text representation."""
-        order = list(self.texts)
-        return sorted(self.props, key=lambda prop: order.index(prop.name) if prop.name in order else len(order))
-
-    @property
     def moves(self):
         """True if the constructor has the arguments device and dtype."""
-        return bool(self.tensors)
+        return bool(self.tensors or self.make)
 
     @property
     def required(self):
@@ -181,7 +187,7 @@ class Layer(rows.Row):
     @property
     def can_fail(self):
         checked = any(prop.kind == 'size' or prop.name in self.check for prop in self.required)
-        return bool(self.tensors) or checked
+        return self.moves or checked
 
     @property
     def buffers(self):

@@ -7,6 +7,26 @@ from generator.ops import checks, fill
 from generator.ops.expressions import Compiler, Value, parse, value_of
 
 
+def inputs_of(row):
+    """Returns (declaration, the inputs as an expression, their number)."""
+    fixed = [t.name for t in row.tensors]
+    if not fixed:
+        return ([], 'NULL', '0') if row.list is None else ([], row.list.name, row.list.c_length)
+    if row.list is None:
+        return [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};'], 'inputs', str(len(fixed))
+    total = f'{row.list.c_length} + {len(fixed)}'
+    return [f'g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {total});'], 'inputs', total
+
+
+def copy_of_list(row):
+    """Fills the variable of inputs_of() for a list that follows fixed tensors."""
+    if row.list is None or not row.tensors:
+        return []
+    fixed = [f'inputs[{i}] = {t.name};' for i, t in enumerate(row.tensors)]
+    return [fill('functions.c.in', 'copy', fixed=fixed, length=row.list.c_length, n=str(len(fixed)),
+                 list=row.list.name)]
+
+
 def emit(row, rows):
     names, metas = {}, {}
     for a in row.args:
@@ -26,7 +46,7 @@ def emit(row, rows):
 def cast_argument(row, a, fixed):
     """Returns an argument of the body after the cast."""
     if a.kind == 'Tensor[]':
-        return ['call.inputs', a.c_length]
+        return [f'call.inputs + {len(fixed)}' if fixed else 'call.inputs', a.c_length]
     if a.is_tensor:
         return [f'call.inputs[{fixed.index(a.name)}]']
     return [name for _, name in a.c_declaration(False)]
@@ -45,14 +65,11 @@ def emit_wrapper(row):
         return fill('functions.c.in', 'checked', declaration=declaration, checks=checked, body=row.body_name(),
                     plain=plain)
     fixed = [t.name for t in row.tensors]
-    if row.list is not None and fixed:
-        row.fail('autocast', 'a composite of fixed tensors and a list cannot have this')
     cast = [text for a in row.args for text in cast_argument(row, a, fixed)]
-    inputs = [] if row.list is not None else [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};']
-    given = ('inputs', str(len(fixed))) if row.list is None else (row.list.name, row.list.c_length)
+    inputs, *given = inputs_of(row)
     return fill(
         'functions.c.in', 'autocast', declaration=declaration, checks=checked, inputs=inputs,
         type=returns if returns.endswith('*') else f'{returns} ', body=row.body_name(), op=row.op_class,
-        list=given[0], n=given[1], failure=failure, plain=plain,
+        list=given[0], n=given[1], copy=copy_of_list(row), failure=failure, plain=plain,
         cast=', '.join([*cast, *outs, 'error']),
     )

@@ -4,26 +4,7 @@
 
 from generator import c
 from generator.ops import checks, composites, devices, fill
-
-
-def inputs_of(row):
-    """Returns (declaration, the inputs as an expression, their number)."""
-    fixed = [t.name for t in row.tensors]
-    if not fixed:
-        return ([], 'NULL', '0') if row.list is None else ([], row.list.name, row.list.c_length)
-    if row.list is None:
-        return [f'GTorchImpl *inputs[] = {{ {", ".join(fixed)} }};'], 'inputs', str(len(fixed))
-    total = f'{row.list.c_length} + {len(fixed)}'
-    return [f'g_autofree GTorchImpl **inputs = g_new (GTorchImpl *, {total});'], 'inputs', total
-
-
-def copy_of_list(row):
-    """Fills the variable of inputs_of() for a list that follows fixed tensors."""
-    if row.list is None or not row.tensors:
-        return []
-    fixed = [f'inputs[{i}] = {t.name};' for i, t in enumerate(row.tensors)]
-    return [fill('functions.c.in', 'copy', fixed=fixed, length=row.list.c_length, n=str(len(fixed)),
-                 list=row.list.name)]
+from generator.ops.composites import copy_of_list, inputs_of
 
 
 def attrs_of(row, number):

@@ -64,7 +64,7 @@ def emit_loop(row, dtype, texts):
     return fill(
         'loops.c.in', 'pointwise', name=f'{row.name}_{suffix}', type=ctype,
         attrs=[f'const {value_of(a, dtype, i)};' for i, a in enumerate(row.attrs) if is_used(a, texts)],
-        loop='GTORCH_VECTOR_LOOP' if vector and len(row.tensors) < 3 else 'GTORCH_LOOP', n=str(len(row.tensors)),
+        loop='GTORCH_VECTOR_LOOP' if vector and row.tensors else 'GTORCH_LOOP', n=str(len(row.tensors)),
         result=result_type(row, dtype), inputs=', '.join(t.name for t in row.tensors), forward=texts['forward'],
     )
 

@@ -207,6 +207,9 @@ gboolean gtorch_autograd_record (GTorchOpCall *call, GError **error);
 void gtorch_autograd_record_view (GTorchOpCall *call);
 gboolean gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records,
                                          GTorchImpl ***formers, GError **error);
+gboolean gtorch_autograd_differentiate (GTorchImpl *const *outputs, GTorchImpl *const *grads,
+                                        guint n_outputs, GTorchImpl *const *inputs, guint n_inputs,
+                                        GTorchImpl **results, GError **error);
 void gtorch_grad_drop_graph (GTorchImpl *impl);
 /* Returns a gradient that may be handed to the user: grad, or a copy. */
 GTorchImpl *gtorch_grad_show (GTorchImpl *grad, gboolean may_take, GError **error);

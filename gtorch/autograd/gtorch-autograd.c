@@ -16,6 +16,7 @@ static const GTorchRecorder recorder = {
   .record = gtorch_autograd_record,
   .record_view = gtorch_autograd_record_view,
   .begin_in_place = gtorch_autograd_begin_in_place,
+  .differentiate = gtorch_autograd_differentiate,
 };
 
 /* Earlier than constructors of programs that link the library statically, which may use it. */

@@ -178,6 +178,25 @@ failed:
   return NULL;
 }
 
+gboolean
+gtorch_autograd_differentiate (GTorchImpl *const *outputs, GTorchImpl *const *grads,
+                               guint n_outputs, GTorchImpl *const *inputs, guint n_inputs,
+                               GTorchImpl **results, GError **error)
+{
+  const GTorchBackward backward = {
+    .roots = outputs,
+    .grads = grads,
+    .n_roots = n_outputs,
+    .inputs = inputs,
+    .n_inputs = n_inputs,
+    .results = results,
+    .retain_graph = TRUE,
+    .create_graph = TRUE,
+  };
+
+  return gtorch_engine_run (&backward, error);
+}
+
 /* --- in another thread --- */
 
 typedef struct

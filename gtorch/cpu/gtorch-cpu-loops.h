@@ -237,6 +237,38 @@ enum
       }                                                                                   \
   }
 
+#define GTORCH_VECTOR_LOOP_3(O, C, A, B, D, EXPR)                                                \
+  {                                                                                              \
+    gint64 k_ = 0;                                                                               \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == sizeof (C)         \
+        && strides[3] == sizeof (C))                                                             \
+      {                                                                                          \
+        O *o_ = (O *) data[0];                                                                   \
+        const C *a_ = (const C *) data[1], *b_ = (const C *) data[2], *d_ = (const C *) data[3]; \
+        k_ = n & ~(gint64) (GTORCH_LOOP_VECTOR - 1);                                             \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < k_; i_++)                                  \
+        {                                                                                        \
+          const C A = a_[i_], B = b_[i_], D = d_[i_];                                            \
+          o_[i_] = (O) (EXPR);                                                                   \
+        }                                                                                        \
+      }                                                                                          \
+    for (gint64 m_; k_ < n; k_ += m_)                                                            \
+      {                                                                                          \
+        C a_[GTORCH_LOOP_BLOCK], b_[GTORCH_LOOP_BLOCK], d_[GTORCH_LOOP_BLOCK];                   \
+        O o_[GTORCH_LOOP_BLOCK];                                                                 \
+        m_ = n - k_ < GTORCH_LOOP_BLOCK ? n - k_ : GTORCH_LOOP_BLOCK;                            \
+        GTORCH_GATHER (C, a_, data[1] + k_ * strides[1], strides[1], m_)                         \
+        GTORCH_GATHER (C, b_, data[2] + k_ * strides[2], strides[2], m_)                         \
+        GTORCH_GATHER (C, d_, data[3] + k_ * strides[3], strides[3], m_)                         \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < GTORCH_WHOLE (m_); i_++)                   \
+        {                                                                                        \
+          const C A = a_[i_], B = b_[i_], D = d_[i_];                                            \
+          o_[i_] = (O) (EXPR);                                                                   \
+        }                                                                                        \
+        GTORCH_SCATTER (O, o_, data[0] + k_ * strides[0], strides[0], m_)                        \
+      }                                                                                          \
+  }
+
 #define GT_SPECIAL static inline
 #include "kernels/gtorch-special.h"
 

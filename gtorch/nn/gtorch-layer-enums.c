@@ -42,6 +42,19 @@ gtorch_padding_mode_get_type (void)
 }
 
 GType
+gtorch_rnn_nonlinearity_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { GTORCH_RNN_NONLINEARITY_TANH, "GTORCH_RNN_NONLINEARITY_TANH", "tanh" },
+    { GTORCH_RNN_NONLINEARITY_RELU, "GTORCH_RNN_NONLINEARITY_RELU", "relu" },
+    { 0, NULL, NULL },
+  };
+
+  return register_enum (&type, "GTorchRNNNonlinearity", values);
+}
+
+GType
 gtorch_padding_rule_get_type (void)
 {
   static gsize type = 0;

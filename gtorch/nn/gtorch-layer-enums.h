@@ -51,6 +51,25 @@ GType gtorch_padding_mode_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_PADDING_MODE (gtorch_padding_mode_get_type ())
 
 /**
+ * GTorchRNNNonlinearity:
+ * @GTORCH_RNN_NONLINEARITY_TANH: the hyperbolic tangent
+ * @GTORCH_RNN_NONLINEARITY_RELU: 0 for what is negative
+ *
+ * The function of the states of a [class@RNN].
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_RNN_NONLINEARITY_TANH,
+  GTORCH_RNN_NONLINEARITY_RELU,
+} GTorchRNNNonlinearity;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_rnn_nonlinearity_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_RNN_NONLINEARITY (gtorch_rnn_nonlinearity_get_type ())
+
+/**
  * GTorchPaddingRule:
  * @GTORCH_PADDING_RULE_NUMBERS: the property with the numbers sets it
  * @GTORCH_PADDING_RULE_VALID: no padding

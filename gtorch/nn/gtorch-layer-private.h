@@ -23,7 +23,8 @@ typedef enum
   GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
   GTORCH_LAYER_ONES,
   GTORCH_LAYER_ZEROS,
-  GTORCH_LAYER_COUNT, /* for buffers: an integer that is never negative, initially 0 */
+  GTORCH_LAYER_COUNT,   /* for buffers: an integer that is never negative, initially 0 */
+  GTORCH_LAYER_UNIFORM, /* uniform over ± bound */
 } GTorchLayerInit;
 
 typedef struct
@@ -34,6 +35,7 @@ typedef struct
   gboolean is_wanted; /* otherwise the name is registered without a tensor */
   const gint64 *shape;
   gsize n_dims;
+  gdouble bound; /* for GTORCH_LAYER_UNIFORM */
 } GTorchLayerTensor;
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers

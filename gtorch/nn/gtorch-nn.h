@@ -14,4 +14,5 @@
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-parameter.h>
+#include <gtorch/nn/gtorch-rnn-base.h>
 #include <gtorch/nn/gtorch-sequential.h>

@@ -115,6 +115,50 @@ gboolean gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *i
                            guint input_dims, const gint64 *weight, guint weight_dims,
                            GError **error);
 
+/* --- recurrent.c --- */
+
+/* The kinds of recurrent networks: values of attributes called mode. */
+typedef enum
+{
+  GTORCH_RECURRENT_TANH,
+  GTORCH_RECURRENT_RELU,
+  GTORCH_RECURRENT_LSTM,
+  GTORCH_RECURRENT_GRU,
+} GTorchRecurrentMode;
+
+/* What recurrent_scan and its gradient compute. The element b of the step t is row offset (t) + b of the
+ * tensors with all steps, where offset is the sum of the batch sizes before t. */
+typedef struct
+{
+  guint mode;
+  guint n_gates; /* parts of a row of gates */
+  guint n_saved; /* parts of a row of what is saved: the gates after their functions, and the cell
+                          * (LSTM) or what the reset gate multiplies (GRU) */
+  gint64 batch;  /* elements of the first step */
+  gint64 total;  /* elements of all steps */
+  gint64 hidden, states; /* elements of a cell, and of a state, which differ with a projection */
+  const gint64 *batch_sizes;
+  gsize n_steps;
+  gboolean reverse;
+} GTorchRecurrence;
+
+/* Reads the attributes from `first` on, and the shapes of the first states and of the weights. */
+void gtorch_recurrence_init (GTorchRecurrence *self, const GTorchOpCall *call, guint first,
+                             const GTorchImpl *hx, const GTorchImpl *w_hh);
+
+/* Computes one step from what the input gives to the gates, with operations that are recorded. *c, the
+ * former cells of an LSTM, is replaced; it is NULL for others. Returns the next states. */
+GTorchImpl *gtorch_recurrent_step (guint mode, GTorchImpl *gates, GTorchImpl *h, GTorchImpl **c,
+                                   GTorchImpl *w_hh, GTorchImpl *b_hh, GTorchImpl *w_hr,
+                                   GError **error);
+/* Checks the weights and biases of one cell. `states` is the number of elements of a state; the weights are
+ * for `hidden` elements. Sets the error in the name of op. */
+gboolean gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_inputs,
+                                         gint64 states, GTorchImpl *w_ih, GTorchImpl *w_hh,
+                                         GTorchImpl *b_ih, GTorchImpl *b_hh, GTorchImpl *w_hr,
+                                         gint64 *hidden, GError **error);
+guint gtorch_recurrent_n_gates (guint mode);
+
 /* --- pool.c --- */
 
 /* Windows over the last n dimensions of images. Of the arrays the last n items describe these; the others

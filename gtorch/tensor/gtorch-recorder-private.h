@@ -48,6 +48,12 @@ typedef struct
    * becomes an array of all inputs with their former values and places in the graph; else it is NULL. */
   gboolean (*begin_in_place) (const GTorchOpCall *call, gboolean *records, GTorchImpl ***formers,
                               GError **error);
+  /* Computes the gradients of the outputs with respect to the inputs, which are recorded themselves: for a
+   * gradient function that gets its own derivatives from another form of its operation. results gets new
+   * references, NULL for zero. */
+  gboolean (*differentiate) (GTorchImpl *const *outputs, GTorchImpl *const *grads, guint n_outputs,
+                             GTorchImpl *const *inputs, guint n_inputs, GTorchImpl **results,
+                             GError **error);
 } GTorchRecorder;
 
 extern const GTorchRecorder *gtorch_recorder;

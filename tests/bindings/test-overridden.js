@@ -294,8 +294,10 @@ function resultOf(Class, name) {
 
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     const abstract = ['Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource', 'Module',
-        'Optimizer', 'Sequential'];
-    const swept = typelib.classes().filter(name => !abstract.includes(name));
+        'Optimizer', 'RNNBase', 'Sequential'];
+    // networks give several results: test-networks.js
+    const swept = typelib.classes().filter(name => !abstract.includes(name) &&
+        !(GTorch[name].prototype instanceof GTorch.RNNBase));
     let [n, nCalled] = [0, 0];
     for (const whole of [...typelib.vfuncs(), 'LRScheduler.get_lr']) {
         const [owner, vfunc] = whole.split('.');

@@ -100,6 +100,12 @@ LAYERS = {
     'PixelShuffle': (lambda: nn.PixelShuffle(2), (1, 4, 2, 3)),
     'PixelUnshuffle': (lambda: nn.PixelUnshuffle(2), (1, 1, 4, 6)),
     'ChannelShuffle': (lambda: nn.ChannelShuffle(2), (1, 4, 2)),
+    'RNNCell': (lambda: nn.RNNCell(3, 2, nonlinearity='relu'), (4, 3)),
+    'LSTMCell': (lambda: nn.LSTMCell(3, 2, False), (4, 3)),
+    'GRUCell': (lambda: nn.GRUCell(3, 2), (4, 3)),
+    'RNN': (lambda: nn.RNN(3, 2, 2, 'relu', bidirectional=True), (4, 2, 3)),
+    'LSTM': (lambda: nn.LSTM(3, 4, 2, batch_first=True, proj_size=2), (4, 2, 3)),
+    'GRU': (lambda: nn.GRU(3, 2, bias=False), (4, 3)),
     'BCELoss': (lambda: nn.BCELoss(WEIGHTS), None),
     'KLDivLoss': (lambda: nn.KLDivLoss(log_target=True), None),
     'SmoothL1Loss': (lambda: nn.SmoothL1Loss(beta=0.5), None),
@@ -113,6 +119,8 @@ LAYERS = {
 
 
 def same(a, b):
+    if isinstance(a, tuple):  # of a network, with its states
+        return len(a) == len(b) and all(same(*pair) for pair in zip(a, b))
     return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
 
 

@@ -48,7 +48,9 @@ for name, sample in samples():
         for parameter in module.parameters():
             parameter.copy_(waves(parameter))
     x = waves(torch.empty([int(n) for n in sample['shape'].split(',')])).requires_grad_()
+    module.train(sample.get('training', True))
     y = module(x.clone())
+    y = y[0] if isinstance(y, tuple) else y  # without the states of a network
     weigh(y).backward()
     dims = ', '.join(map(str, y.shape))
     print(f'  {{ "{name}", "{arguments}", "[{dims}]", {weigh(y).item()!r}, {weigh(x.grad).item()!r} }},')

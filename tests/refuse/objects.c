@@ -221,6 +221,12 @@ make_module (void)
 }
 
 static gpointer
+make_network (void)
+{
+  return gtorch_lstm_layer_new (3, 4, NULL);
+}
+
+static gpointer
 make_graphed_module (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -543,6 +549,7 @@ static const struct
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
   { "GTorchReduceLROnPlateau", make_plateau },
+  { "GTorchRNNBase", make_network },
   { "GTorchReferences", make_references },
   { "GTorchSWALR", make_swalr },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },

@@ -293,6 +293,44 @@ function mustBeTensor(what, value) {
     return value;
 }
 
+// --- recurrent networks ---------------------------------------------------------------------------
+
+// The states as an array: an LSTM has two, the hidden state and the cell, in an array.
+function statesOf(name, isPair, states) {
+    const found = isPair && Array.isArray(states) ? states : [states];
+    if (states === undefined || states === null)
+        return [];
+    if (found.length !== (isPair ? 2 : 1) || !found.every(one => one instanceof GTorch.Tensor)) {
+        const wanted = isPair ? 'an array of the hidden state and the cell' : 'a tensor';
+        throw new TypeError(`${name}: the states must be ${wanted}, not ${convert.describe(states)}`);
+    }
+    return found;
+}
+
+// forward(x, h) of a network gives [y, h], that of a cell h; the states of an LSTM are [h, c].
+function overrideNetworks({prototype}) {
+    const {run, compute, call} = prototype;
+
+    convert.addMethods(prototype, {
+        forward(...given) {
+            const name = `${convert.nameOf(this.constructor)}.forward`;
+            const isPair = this instanceof GTorch.LSTM || this instanceof GTorch.LSTMCell;
+            const isCell = [GTorch.RNNCell, GTorch.LSTMCell, GTorch.GRUCell].some(one => this instanceof one);
+            const isSuper = this.forward !== prototype.forward;
+            if (given.length < 1 || given.length > 2)
+                convert.surplus(name, given.length, 2);
+            const args = [mustBeInput(name, given[0]), [], statesOf(name, isPair, given[1])];
+            const results = restoring(() => (isSuper ? compute : run).apply(this, args));
+            if (isCell)
+                return isPair ? results : results[0];
+            return [results[0], isPair ? results.slice(1) : results[1]];
+        },
+        call(...given) {
+            return this.forward === prototype.forward ? this.forward(...given) : call.apply(this, given);
+        },
+    });
+}
+
 // --- functions ------------------------------------------------------------------------------------
 
 // gjs passes no null in an array, so a gradient that is null becomes zeros like the input.
@@ -478,6 +516,7 @@ function setup(namespace) {
             ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
     };
     overrideTransposes(GTorch.ConvTranspose.prototype);
+    overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = convert.counted('new_for_func', (func, samples) => {

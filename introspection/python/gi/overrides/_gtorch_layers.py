@@ -5,6 +5,7 @@ come from the rows of layers, through _gtorch_layer_table."""
 
 import types
 
+from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import override
 from gi.repository import GLib
 
@@ -208,5 +209,7 @@ def layer(name):
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss):
         members['__call__'] = restores(GTorch.Loss.forward)
+    if rnn.is_network(raw):
+        members.update(rnn.members_of(name, raw))
     made = type(raw)(name, (raw,), members)
     return override(made)
