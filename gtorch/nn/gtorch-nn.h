@@ -3,6 +3,9 @@
 
 #pragma once
 
+#include <gtorch/nn/gtorch-attention.h>
+#include <gtorch/nn/gtorch-decoder.h>
+#include <gtorch/nn/gtorch-encoder.h>
 #include <gtorch/nn/gtorch-graphed-module.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
@@ -12,5 +15,11 @@
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
+#include <gtorch/nn/gtorch-multihead-attention.h>
 #include <gtorch/nn/gtorch-parameter.h>
 #include <gtorch/nn/gtorch-sequential.h>
+#include <gtorch/nn/gtorch-transformer-decoder-layer.h>
+#include <gtorch/nn/gtorch-transformer-decoder.h>
+#include <gtorch/nn/gtorch-transformer-encoder-layer.h>
+#include <gtorch/nn/gtorch-transformer-encoder.h>
+#include <gtorch/nn/gtorch-transformer.h>
