@@ -201,10 +201,15 @@ def parse_returns(text):
     names = []
     for part in text.split(','):
         words = part.split()
-        if len(words) != 2 or words[0] != 'Tensor':
+        if len(words) != 2 or words[0] not in ('Tensor', 'Tensor?'):
             raise RowError(f'cannot read the result “{part.strip()}”')
         names.append(words[1])
     return names
+
+
+def parse_nullable(text):
+    """Returns the names of the results that may be NULL."""
+    return [words[1] for words in map(str.split, text.split(',')) if words[0] == 'Tensor?']
 
 
 def parse_range(text):

@@ -24,14 +24,15 @@ def list_sources(folder):
 
 def generate(folder, *files):
     middle, folder = files.index('--'), pathlib.Path(folder)
-    layers = load(files[middle + 1 :], files[:middle])
+    everything = load(files[middle + 1 :], files[:middle])
+    layers = {name: layer for name, layer in everything.items() if not layer.by_hand}
     write(folder / 'gtorch-layers.h', classes.emit_header(layers.values()))
     for file in map(pathlib.Path, files[middle + 1 :]):
         own = [classes.source(layer) for layer in layers.values() if layer.file == file.name]
         text = fill('layer.c.in', 'source', file=file.name, classes='\n'.join(own))
         write(folder / f'gtorch-layers-{file.stem}.c', text)
     write(folder / 'gtorch-layer-samples.c', samples.source(layers))
-    write(folder / 'gtorch-layers.json', json.dumps(bindings.table(layers), indent=1))
+    write(folder / 'gtorch-layers.json', json.dumps(bindings.table(everything), indent=1))
 
 
 def convert(emit, table, file):

@@ -10,7 +10,7 @@ from generator.rows import RowError
 from generator.signatures import parse_args
 
 SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
-TYPES = rf'(?:int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
+TYPES = rf'(?:module|int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
@@ -74,12 +74,14 @@ class Prop:
 
     @property
     def field(self):
-        """The name in C, which differs where a parameter has PyTorch's name."""
+        """The name in C, which differs where a parameter or a child has PyTorch's name."""
+        if self.name in self.layer.fields:
+            return self.layer.fields[self.name]
         return f'has_{self.name}' if self.name in self.layer.params else self.name
 
     @property
     def is_field(self):
-        return self.kind not in ('refused', 'reduction', 'tensor')
+        return self.kind not in ('refused', 'reduction', 'tensor', 'module')
 
     @property
     def is_fixed(self):
@@ -96,7 +98,7 @@ class Prop:
         """Returns the default as a Python literal, or None for a required argument."""
         if self.default is None:
             return None
-        if self.kind in ('enum', 'reduction'):
+        if self.kind in ('enum', 'reduction') or (self.kind == 'module' and self.default != 'None'):
             return repr(self.default)
         if self.kind == 'size' and not re.fullmatch(r'-?\d+', self.default):
             return 'None'
@@ -122,7 +124,7 @@ class Layer(rows.Row):
 
     KEYS = {
         'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-        'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol',
+        'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields',
     }
     NEEDED = ('doc',)
 
@@ -134,16 +136,17 @@ class Layer(rows.Row):
         if self.base not in BASES:
             self.fail('base', f'is one of {", ".join(BASES)}')
         self.make = data.get('make')
+        self.by_hand = data.get('class') == 'hand'
         self.op = None
         if 'op' in data:
             self.op = table.get(data['op'])
             if self.op is None:
                 self.fail('op', f'no such operation: {data["op"]}')
-        elif 'forward' not in data:
+        elif 'forward' not in data and not self.by_hand:
             self.fail('op', 'is missing, and so is forward')
         self.op_args = {arg.name: arg for arg in self.op.args} if self.op else {}
         self.forward = data.get('forward')
-        self.params = data.get('params', {})
+        self.params, self.fields = data.get('params', {}), data.get('fields', {})
         ranges = self.op.checks if self.op else {}
         self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
@@ -155,11 +158,11 @@ class Layer(rows.Row):
         self.refuse = data.get('refuse', [])
         self.read_repr()
         names = {prop.name for prop in self.props}
-        for key, known in (('check', names), ('new', names), ('args', set(self.op_args))):
+        for key, known in (('check', names), ('new', names), ('fields', names), ('args', set(self.op_args))):
             for name_ in data.get(key, ()):
                 if name_ not in known:
                     self.fail(f'{key}.{name_}', 'no such argument')
-        if not self.samples:
+        if not self.samples and not self.by_hand:
             self.fail('sample', 'is missing')
 
     def read_repr(self):
@@ -177,7 +180,7 @@ class Layer(rows.Row):
     @property
     def moves(self):
         """True if the constructor has the arguments device and dtype."""
-        return bool(self.tensors or self.make)
+        return bool(self.tensors or self.make or self.by_hand)
 
     @property
     def required(self):

@@ -51,7 +51,9 @@ def arguments(form):
         if a.c_length:
             yield f'@{a.c_length}: the length of @{a.name}'
     for o in form.outs:
-        yield f'@{o}: (out) (transfer full): the {o.replace("_", " ")}'
+        nullable = o in form.row.nullable
+        text = f'the {o.replace("_", " ")}{", or %NULL" if nullable else ""}'
+        yield from paragraph(f'@{o}: (out) (transfer full){" (nullable)" if nullable else ""}: {texts.get(o, text)}')
     yield '@error: return location for an error'
 
 

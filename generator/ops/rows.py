@@ -7,7 +7,7 @@ import pathlib
 from generator import c, rows
 from generator.ops import autocast, checks, fusion, loops
 from generator.rows import RowError
-from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_returns
+from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_nullable, parse_returns
 
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
 FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'overwrites',
@@ -64,6 +64,7 @@ class Row(rows.Row):
         try:
             self.args = parse_args(self.data['args'])
             self.outputs = parse_returns(self.data.get('returns', 'Tensor'))
+            self.nullable = parse_nullable(self.data.get('returns', 'Tensor'))
         except RowError as error:
             self.fail('args', str(error))
         self.returns_list = self.outputs == ['[]']

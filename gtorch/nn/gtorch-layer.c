@@ -42,10 +42,14 @@ gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field, const 
   return gtorch_module_set_buffer (object, name, tensor, NULL);
 }
 
-/* The tensor that tells where a module is and of what dtype. A new reference. */
+/* The tensor that tells where a module is and of what dtype: its own, or that of a descendant. A new
+ * reference. */
 static GTorchTensor *
 first_tensor (GTorchModule *module)
 {
+  g_autoptr (GPtrArray) children = NULL;
+  GTorchTensor *found = NULL;
+
   for (guint i = 0; i < 2; i++)
     {
       g_autoptr (GArray) members = gtorch_module_dup_members (module, i == 1);
@@ -54,7 +58,10 @@ first_tensor (GTorchModule *module)
         if (g_array_index (members, GTorchMember, j).tensor != NULL)
           return g_steal_pointer (&g_array_index (members, GTorchMember, j).tensor);
     }
-  return NULL;
+  children = gtorch_module_dup_children (module, NULL);
+  for (guint i = 0; i < children->len && found == NULL; i++)
+    found = first_tensor (children->pdata[i]);
+  return found;
 }
 
 void

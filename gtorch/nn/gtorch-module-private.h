@@ -115,6 +115,13 @@ void gtorch_module_visit (GTorchModule *self, gboolean recurse, GTorchModuleVisi
 void gtorch_module_visit_unseen (GTorchModule *self, gboolean with_paths, GHashTable *seen,
                                  GTorchModuleVisit func, gpointer user_data);
 
+/* Calls compute with the hooks around it, which may replace the inputs by another number of them. */
+typedef GTorchTensor *(*GTorchModuleCompute) (GTorchModule *self, GTorchTensor **inputs,
+                                              gsize n_inputs, gpointer data, GError **error);
+GTorchTensor *gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                                     GTorchModuleCompute compute, gpointer data, GError **error);
+/* Sets the error of a module that does not take so many inputs. Returns NULL. */
+GTorchTensor *gtorch_module_refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error);
 /* Calls the class's forward or forward_many with the hooks around it. */
 GTorchTensor *gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                                   GError **error);
@@ -126,6 +133,12 @@ GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GT
 /* Takes ownership of the output. */
 GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                                        GTorchTensor *output, GError **error);
+
+/* Returns a module with the same settings and copies of the tensors. Fails for a class that is defined in
+ * another language. */
+gpointer gtorch_module_copy (gpointer self, GError **error);
+/* Returns the module itself if it has no parameters and buffers, or a copy. */
+GTorchModule *gtorch_module_dup_stateless (GTorchModule *self, GError **error);
 
 /* Returns the elements on another device (NULL: unchanged) and with another dtype (NONE: unchanged); a
  * new reference, possibly to impl itself. */

@@ -75,8 +75,8 @@ gtorch_module_type_name (gpointer self)
   return g_str_has_prefix (name, "GTorch") && name[6] != '\0' ? name + 6 : name;
 }
 
-static GTorchTensor *
-refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error)
+GTorchTensor *
+gtorch_module_refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error)
 {
   if (n_inputs == 1)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
@@ -101,7 +101,7 @@ gtorch_module_real_forward (GTorchModule *self, GTorchTensor *input, GError **er
   if (klass->forward == gtorch_module_real_forward
       && klass->forward_many != gtorch_module_real_forward_many)
     return klass->forward_many (self, &input, 1, error);
-  return refuse_inputs (self, 1, error);
+  return gtorch_module_refuse_inputs (self, 1, error);
 }
 
 static GTorchTensor *
@@ -112,7 +112,7 @@ gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsiz
 
   if (n_inputs == 1 && klass->forward != gtorch_module_real_forward)
     return klass->forward (self, inputs[0], error);
-  return refuse_inputs (self, n_inputs, error);
+  return gtorch_module_refuse_inputs (self, n_inputs, error);
 }
 
 static void
@@ -254,24 +254,23 @@ gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *lo
 }
 
 static GTorchTensor *
-call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, gpointer data,
+            GError **error)
 {
   GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
-  GError *local = NULL;
-  GTorchTensor *output;
 
   if (n_inputs == 1)
-    output = klass->forward (self, inputs[0], &local);
-  else
-    output = klass->forward_many (self, inputs, n_inputs, &local);
-  return gtorch_module_check_output (self, output, local, error);
+    return klass->forward (self, inputs[0], error);
+  return klass->forward_many (self, inputs, n_inputs, error);
 }
 
 GTorchTensor *
-gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                       GTorchModuleCompute compute, gpointer data, GError **error)
 {
   g_autoptr (GPtrArray) hooks = NULL;
   g_autoptr (GPtrArray) seen = NULL;
+  GError *local = NULL;
   GTorchTensor *output;
 
   if (!gtorch_module_is_usable (self, error)
@@ -280,12 +279,22 @@ gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, G
     return NULL;
   hooks = gtorch_module_dup_hooks (self);
   if (G_LIKELY (hooks == NULL))
-    return call_class (self, inputs, n_inputs, error);
+    {
+      output = compute (self, inputs, n_inputs, data, &local);
+      return gtorch_module_check_output (self, output, local, error);
+    }
   seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
   if (seen == NULL)
     return NULL;
-  output = call_class (self, (GTorchTensor **) seen->pdata, seen->len, error);
+  output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
+  output = gtorch_module_check_output (self, output, local, error);
   return output != NULL ? gtorch_module_run_hooks (self, hooks, seen, output, error) : NULL;
+}
+
+GTorchTensor *
+gtorch_module_call (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+{
+  return gtorch_module_call_by (self, inputs, n_inputs, call_class, NULL, error);
 }
 
 /**

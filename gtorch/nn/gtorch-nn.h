@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <gtorch/nn/gtorch-attention.h>
 #include <gtorch/nn/gtorch-conv-transpose.h>
+#include <gtorch/nn/gtorch-decoder.h>
+#include <gtorch/nn/gtorch-encoder.h>
 #include <gtorch/nn/gtorch-graphed-module.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
@@ -13,6 +16,12 @@
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
+#include <gtorch/nn/gtorch-multihead-attention.h>
 #include <gtorch/nn/gtorch-parameter.h>
 #include <gtorch/nn/gtorch-rnn-base.h>
 #include <gtorch/nn/gtorch-sequential.h>
+#include <gtorch/nn/gtorch-transformer-decoder-layer.h>
+#include <gtorch/nn/gtorch-transformer-decoder.h>
+#include <gtorch/nn/gtorch-transformer-encoder-layer.h>
+#include <gtorch/nn/gtorch-transformer-encoder.h>
+#include <gtorch/nn/gtorch-transformer.h>

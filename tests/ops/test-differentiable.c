@@ -44,6 +44,13 @@ static const gchar *const partial[] = {
   "histogram_bins.bins",
   "histogram_bins.weight",
   "meshgrid.tensors",
+  "multi_head_attention_forward.bias_v",
+  "multi_head_attention_forward.key",
+  "multi_head_attention_forward.out_proj_bias",
+  "multi_head_attention_forward.out_proj_weight",
+  "multi_head_attention_forward.static_v",
+  "multi_head_attention_forward.v_proj_weight",
+  "multi_head_attention_forward.value",
   "nanquantile.q",
   "quantile.q",
 };

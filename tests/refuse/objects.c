@@ -250,6 +250,48 @@ make_loss (void)
 }
 
 static gpointer
+make_attention (void)
+{
+  return gtorch_multihead_attention_new (4, 2, NULL);
+}
+
+static gpointer
+make_encoder_layer (void)
+{
+  return gtorch_transformer_encoder_layer_new (4, 2, NULL);
+}
+
+static gpointer
+make_decoder_layer (void)
+{
+  return gtorch_transformer_decoder_layer_new (4, 2, NULL);
+}
+
+static gpointer
+make_encoder (void)
+{
+  g_autoptr (GTorchEncoder) layer = make_encoder_layer ();
+
+  return gtorch_transformer_encoder_new (layer, 1, NULL, NULL);
+}
+
+static gpointer
+make_decoder (void)
+{
+  g_autoptr (GTorchDecoder) layer = make_decoder_layer ();
+
+  return gtorch_transformer_decoder_new (layer, 1, NULL, NULL);
+}
+
+static gpointer
+make_transformer (void)
+{
+  return gtorch_module_new (GTORCH_TYPE_TRANSFORMER, NULL, "d-model", (gint64) 4, "nhead",
+                            (gint64) 2, "num-encoder-layers", (gint64) 1, "num-decoder-layers",
+                            (gint64) 1, NULL);
+}
+
+static gpointer
 make_sequential (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -514,17 +556,20 @@ static const struct
   { "GObject", (gpointer (*) (void)) make_tensor },
   { "GOutputStream", make_output },
   { "GTorchAllocator", make_allocator },
+  { "GTorchAttention", make_attention },
   { "GTorchAutocastGuard", make_autocast_guard },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchChainedScheduler", make_chained },
   { "GTorchCyclicLR", make_cyclic },
   { "GTorchConvTranspose", make_conv_transpose },
   { "GTorchDevice", make_device },
+  { "GTorchDecoder", make_decoder },
   { "GTorchDefaultDeviceGuard", make_default_device_guard },
   { "GTorchDeviceGuard", make_device_guard },
   { "GTorchDeviceManager", make_manager },
   { "GTorchDeviceMonitor", make_monitor },
   { "GTorchDeviceProcess", make_nothing }, /* only the monitor of a GPU creates these */
+  { "GTorchEncoder", make_encoder },
   { "GTorchEvent", make_event },
   { "GTorchFFTPlanCache", make_plan_cache },
   { "GTorchFunction", make_function },
@@ -545,6 +590,7 @@ static const struct
   { "GTorchModule", make_module },
   { "GTorchMultiplicativeLR", make_multiplicative },
   { "GTorchOneCycleLR", make_one_cycle },
+  { "GTorchMultiheadAttention", make_attention },
   { "GTorchOptimizer", make_optimizer },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
@@ -560,6 +606,11 @@ static const struct
   { "GTorchStreamGuard", make_stream_guard },
   { "GTorchTensor", make_tensor },
   { "GTorchTimer", make_timer },
+  { "GTorchTransformer", make_transformer },
+  { "GTorchTransformerDecoder", make_decoder },
+  { "GTorchTransformerDecoderLayer", make_decoder_layer },
+  { "GTorchTransformerEncoder", make_encoder },
+  { "GTorchTransformerEncoderLayer", make_encoder_layer },
 };
 
 /* Tables of strings cannot be told from other tables. */

@@ -25,6 +25,7 @@ const {adopt, items} = members;
 const optim = imports.overrides._gtorch_optim;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
+const transformer = imports.overrides._gtorch_transformer;
 
 let GTorch;
 let rawForwardMany;
@@ -44,6 +45,11 @@ function toProperties(name, args, values) {
                 throw new TypeError(`${name}: ${key} is not supported: ${arg.why}`);
         } else if (kind === 'device') {
             found[property] = convert.device(name, value);
+        } else if (kind === 'module') {
+            const module = key === 'activation' ? transformer.activation(name, value) : value;
+            const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
+            if (module !== null)
+                found[property] = properties.checked(`${name}: ${key}`, spec, module, arg);
         } else if (arg.rule !== undefined && typeof value === 'string') {
             if (value !== 'same' && value !== 'valid')
                 throw new TypeError(`${name}: ${key} must be integers, 'valid' or 'same', not ${value}`);
@@ -241,6 +247,8 @@ function prepareModule({prototype: own}) {
             return forward.apply(this, inputs);
         });
     }
+    if (forward !== null)
+        transformer.overrideForward(own, forward);
     if (Object.hasOwn(own, 'forward'))
         own.forward = withHooks('forward', own.forward, (self, inputs) => self.call(...inputs));
     if (Object.hasOwn(own, 'forward_many')) {
@@ -531,6 +539,7 @@ function setup(namespace) {
         Module: GTorch.Module,
         Parameter: asClass('Parameter', GTorch.Parameter, parameter),
         Sequential: asClass('Sequential', GTorch.Sequential, sequential),
+        ...transformer.setup(GTorch, module => running.includes(module)),
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);

@@ -51,7 +51,7 @@ def _present(arg, value):
     return value
 
 
-def _properties(name, args, values):
+def _properties(name, args, values, activation):
     """Converts the arguments to properties."""
     found = {}
     for arg in args:
@@ -64,6 +64,8 @@ def _properties(name, args, values):
         elif kind == 'device':
             if value is not None:
                 found[key] = convert_device(value)
+        elif kind == 'module':
+            found[arg['property']] = activation(name, value) if key == 'activation' else value
         elif arg.get('rule') and isinstance(value, str):
             found[f'{arg["property"]}_rule'] = _rule(name, key, value)
         elif kind == 'size' and value is None and arg.get('default', 0) is None:
@@ -190,8 +192,9 @@ def extra_repr_of(raw):
     return extra_repr
 
 
-def layer(name):
-    """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear)."""
+def layer(name, own, activation):
+    """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has beside what all
+    layers have; @activation makes a module of an activation."""
     raw, row = getattr(GTorch, name), LAYERS[name]
     args = row['args']
     spec = {arg['name']: REQUIRED if arg['required'] else ABSENT for arg in args}
@@ -200,11 +203,11 @@ def layer(name):
     def init(self, *given, **options):
         kind = type(self).__name__
         values = {} if row['any'] else bind(kind, spec, given, options)
-        construct(self, _properties(kind, args, values), shown)
+        construct(self, _properties(kind, args, values, activation), shown)
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    members['forward'] = forward_of(raw)
+    members.update(own or {'forward': forward_of(raw)})
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss):

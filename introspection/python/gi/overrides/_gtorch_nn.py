@@ -14,6 +14,7 @@ from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
+from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
 from gi.overrides._gtorch_members import Members, children_of, incompatible
@@ -83,6 +84,7 @@ class Module(Members, RawModule):
             cls._is_python = True
             name = 'do_compute' if issubclass(cls, GTorch.Loss) else 'do_forward'
             setattr(cls, name, _do_forward)
+            transformer.override_forward(cls, _do_forward)
             setattr(cls, 'do_forward_many' if mixin is None else '_forward_many_from_c', _do_forward_many)
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
@@ -443,7 +445,9 @@ def install(export, submodule, functions):
     for cls in (_sequential(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
     for name in layers.LAYERS:
-        nn[name] = export(name, layers.layer(name))
+        nn[name] = export(name, layers.layer(name, transformer.members(name), transformer.activation))
+    for cls in transformer.stacks():
+        nn[cls.__name__] = export(cls.__name__, cls)
     # PyTorch's unfold() there is another one than that of tensors.
     functional = {name: function for name, function in functions.items() if name != 'unfold'}
     functional['embedding'] = embedding

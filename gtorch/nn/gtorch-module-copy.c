@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Copies of modules, for the layers of a stack. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "device/gtorch-device.h"
+#include "device/gtorch-generator.h"
+#include "nn/gtorch-module-private.h"
+
+/* Bindings derive types whose objects are more than C knows. */
+static gboolean
+is_foreign (gpointer self)
+{
+  const gchar *name = G_OBJECT_TYPE_NAME (self);
+
+  return strchr (name, '+') != NULL || g_str_has_prefix (name, "Gjs_");
+}
+
+static gboolean
+has_state (GTorchModule *self)
+{
+  g_autoptr (GListModel) parameters = gtorch_module_get_parameters (self, TRUE);
+  g_autoptr (GListModel) buffers = gtorch_module_get_buffers (self, TRUE);
+
+  return g_list_model_get_n_items (parameters) > 0 || g_list_model_get_n_items (buffers) > 0;
+}
+
+/* A module among the settings that has no state, such as an activation, stays the same object. */
+static gboolean
+copy_value (GValue *value, GError **error)
+{
+  GTorchModule *copy;
+
+  if (!G_VALUE_HOLDS_OBJECT (value) || !GTORCH_IS_MODULE (g_value_get_object (value))
+      || !has_state (g_value_get_object (value)))
+    return TRUE;
+  copy = gtorch_module_copy (g_value_get_object (value), error);
+  if (copy == NULL)
+    return FALSE;
+  g_value_take_object (value, copy);
+  return TRUE;
+}
+
+/* Creates a module with the same properties. */
+static gpointer
+new_like (GTorchModule *self, GError **error)
+{
+  guint n_specs, n = 0;
+  g_autofree GParamSpec **specs =
+      g_object_class_list_properties (G_OBJECT_GET_CLASS (self), &n_specs);
+  g_autofree const gchar **names = g_new0 (const gchar *, n_specs);
+  g_autofree GValue *values = g_new0 (GValue, n_specs);
+  gpointer copy = NULL;
+  gboolean success = TRUE;
+
+  for (guint i = 0; success && i < n_specs; i++)
+    {
+      const GParamFlags flags = specs[i]->flags;
+
+      if (!(flags & G_PARAM_READABLE) || !(flags & (G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY)))
+        continue;
+      names[n] = specs[i]->name;
+      g_value_init (&values[n], specs[i]->value_type);
+      g_object_get_property (G_OBJECT (self), specs[i]->name, &values[n]);
+      success = copy_value (&values[n++], error);
+    }
+  if (success)
+    copy = g_object_new_with_properties (G_OBJECT_TYPE (self), n, names, values);
+  for (guint i = 0; i < n; i++)
+    g_value_unset (&values[i]);
+  return copy != NULL ? gtorch_module_checked (copy, error) : NULL;
+}
+
+/* Sets which parameters are learned. */
+static gboolean
+copy_requires_grad (GTorchModule *from, GTorchModule *to, GError **error)
+{
+  g_autoptr (GListModel) these = gtorch_module_get_parameters (from, TRUE);
+  g_autoptr (GListModel) those = gtorch_module_get_parameters (to, TRUE);
+
+  for (guint i = 0; i < g_list_model_get_n_items (these); i++)
+    {
+      g_autoptr (GTorchTensor) one = g_list_model_get_item (these, i);
+      g_autoptr (GTorchTensor) other = g_list_model_get_item (those, i);
+
+      if (other != NULL
+          && !gtorch_tensor_set_requires_grad (other, gtorch_tensor_get_requires_grad (one), error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+GTorchModule *
+gtorch_module_dup_stateless (GTorchModule *self, GError **error)
+{
+  return has_state (self) ? gtorch_module_copy (self, error) : g_object_ref (self);
+}
+
+gpointer
+gtorch_module_copy (gpointer self, GError **error)
+{
+  GTorchGenerator *generator = gtorch_device_get_default_generator (gtorch_device_get_default ());
+  g_autoptr (GBytes) drawn = NULL;
+  g_autoptr (GTorchModule) copy = NULL;
+  g_autoptr (GHashTable) state = NULL;
+
+  if (is_foreign (self))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: a class that another language defines cannot be copied here"),
+                   gtorch_module_type_name (self));
+      return NULL;
+    }
+  if (!gtorch_module_is_usable (self, error))
+    return NULL;
+  /* the first values of the copy are replaced, so that no numbers are drawn for it */
+  drawn = gtorch_generator_get_state (generator);
+  copy = new_like (self, error);
+  if (copy == NULL || !gtorch_generator_set_state (generator, drawn, error))
+    return NULL;
+  state = gtorch_module_state_dict (self);
+  if (!gtorch_module_load_state_dict (copy, state, TRUE, error)
+      || !copy_requires_grad (self, copy, error))
+    return NULL;
+  gtorch_module_set_training (copy, gtorch_module_get_training (self));
+  return g_steal_pointer (&copy);
+}
