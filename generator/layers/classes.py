@@ -154,9 +154,11 @@ def constructed(layer):
         line, shape, length = shape_of(layer, tensor.shape, tensor.name)
         declared += line
         wanted = with_self(layer, tensor.condition) if tensor.condition else 'TRUE'
+        init = 'VALUE' if tensor.value else tensor.init.upper()
+        value = f', self->{tensor.value}' if tensor.value else ''
         made += (
-            f'        {{ "{tensor.name}", GTORCH_LAYER_{tensor.init.upper()}, '
-            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length} }},\n'
+            f'        {{ "{tensor.name}", GTORCH_LAYER_{init}, '
+            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length}{value} }},\n'
         )
     if layer.tensors:
         body += f'{declared}      const GTorchLayerTensor tensors[] = {{\n{made}      }};\n\n'

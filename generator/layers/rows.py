@@ -69,7 +69,7 @@ class Prop:
         if self.kind in ('size', 'device', 'dtype'):
             return True
         layer = self.layer
-        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)]
+        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition, tensor.value or '')]
         texts += [rule for rules in layer.check.values() for rule in rules if rule.startswith('% ')]
         return any(re.search(rf'\b{self.field}\b', text) for text in texts)
 
@@ -94,7 +94,8 @@ class Tensor:
             layer.fail(where, 'is a list of a shape, a beginning, a text and perhaps a condition')
         self.name, self.is_buffer = name, table == 'buffers'
         self.shape, self.init, self.doc = spec[:3]
-        if self.init not in INITS:
+        self.value = self.init if self.init in layer.data.get('props', {}) else None
+        if self.init not in INITS and (self.value is None or self.is_buffer):
             layer.fail(where, f'begins as one of {", ".join(INITS)}, not as {self.init}')
         self.condition = spec[3] if len(spec) == 4 else f'has_{name}' if name in layer.data.get('props', {}) else ''
 

@@ -22,6 +22,7 @@ typedef enum
   GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
   GTORCH_LAYER_ONES,
   GTORCH_LAYER_ZEROS,
+  GTORCH_LAYER_VALUE, /* for parameters: that of a property */
   GTORCH_LAYER_COUNT, /* for buffers: an integer that is never negative, initially 0 */
 } GTorchLayerInit;
 
@@ -33,6 +34,7 @@ typedef struct
   gboolean is_wanted; /* otherwise the name is registered without a tensor */
   const gint64 *shape;
   gsize n_dims;
+  gdouble value; /* for GTORCH_LAYER_VALUE */
 } GTorchLayerTensor;
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
@@ -122,8 +124,16 @@ void gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype);
 
 /* The functions that rows name. */
 GTorchTensor *gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error);
-GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p,
-                                    gboolean inplace, GError **error);
+typedef GTorchImpl *(*GTorchLayerDropout) (GTorchImpl *self, gdouble p, gboolean training,
+                                           GTorchGenerator *generator, GError **error);
+GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, guint op,
+                                    GTorchLayerDropout dropout, gdouble p, gboolean inplace,
+                                    GError **error);
+GTorchTensor *gtorch_layer_alpha_dropout (GTorchModule *self, GTorchTensor *input, guint op,
+                                          GTorchLayerDropout dropout, gdouble p, gboolean inplace,
+                                          GError **error);
+GTorchTensor *gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdouble lower,
+                                  gdouble upper, gboolean inplace, GError **error);
 GTorchTensor *gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
                                        gdouble momentum, gdouble eps, guint least_dims,
                                        guint most_dims, const gchar *layout, GError **error);

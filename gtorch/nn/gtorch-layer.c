@@ -236,13 +236,14 @@ make_buffer (GTorchModule *self, const GTorchLayerTensor *tensor, GError **error
 }
 
 static gboolean
-set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, GError **error)
+set_values (GTorchModule *self, GTorchTensor *parameter, const GTorchLayerTensor *tensor,
+            GError **error)
 {
   g_autoptr (GTorchTensor) first = NULL;
   gint64 fan_in;
   gdouble bound;
 
-  switch (init)
+  switch (tensor->init)
     {
     case GTORCH_LAYER_KAIMING:
       return gtorch_init_kaiming_uniform (parameter, sqrt (5), GTORCH_FAN_MODE_IN,
@@ -257,6 +258,8 @@ set_values (GTorchModule *self, GTorchTensor *parameter, GTorchLayerInit init, G
       return gtorch_init_normal (parameter, 0, 1, NULL, error);
     case GTORCH_LAYER_ONES:
       return gtorch_init_constant (parameter, 1, error);
+    case GTORCH_LAYER_VALUE:
+      return gtorch_init_constant (parameter, tensor->value, error);
     default:
       return gtorch_init_constant (parameter, 0, error);
     }
@@ -266,7 +269,7 @@ void
 gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n)
 {
   g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func (g_object_unref);
-  g_autofree GTorchLayerInit *inits = g_new (GTorchLayerInit, n);
+  g_autofree const GTorchLayerTensor **rows = g_new (const GTorchLayerTensor *, n);
   GError *error = NULL;
 
   for (guint i = 0; i < n; i++)
@@ -287,12 +290,12 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
 
           if (parameter == NULL) /* the error is stored in the module */
             return;
-          inits[made->len] = tensor->init;
+          rows[made->len] = tensor;
           g_ptr_array_add (made, parameter);
         }
     }
   for (guint i = 0; i < made->len && error == NULL; i++)
-    set_values (self, made->pdata[i], inits[i], &error);
+    set_values (self, made->pdata[i], rows[i], &error);
   if (error != NULL)
     gtorch_module_set_error (self, error);
 }

@@ -25,7 +25,7 @@ import tap  # noqa: E402
 nn = GTorch.nn
 SIGNATURES = json.loads((HERE / 'layer-signatures.json').read_text('utf-8'))['layers']
 TABLE = json.loads(pathlib.Path(os.environ['GTORCH_LAYERS']).read_text('utf-8'))
-NAMES = {'nn': nn, 'nan': float('nan'), 'inf': float('inf'), 'tensor': lambda n: GTorch.ones(n)}
+NAMES = {'nn': nn, 'GTorch': GTorch, 'nan': float('nan'), 'inf': float('inf'), 'tensor': lambda n: GTorch.ones(n)}
 
 
 def samples(key='samples'):
@@ -211,7 +211,7 @@ def parameters_are_created_with_the_given_device_and_dtype():
         assert {p.dtype for p in layer.parameters()} == {GTorch.float64}
         assert {p.device.type for p in layer.parameters()} == {'cpu'}
         n += 1
-    assert n == 13, n
+    assert n == 14, n
 
 
 @tap.case
@@ -290,6 +290,14 @@ ELEMENTS = {
     'Softplus(2.0, 3.0)': lambda x: x if 2 * x > 3 else softplus(2 * x) / 2,
     'Softsign()': lambda x: x / (1 + abs(x)),
     'LogSigmoid()': lambda x: -softplus(-x),
+    'CELU(0.5)': lambda x: x if x > 0 else 0.5 * math.expm1(x / 0.5),
+    'SELU()': lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x)),
+    'Hardshrink(0.75)': lambda x: 0 if abs(x) <= 0.75 else x,
+    'Softshrink(0.75)': lambda x: math.copysign(max(abs(x) - 0.75, 0), x),
+    'Tanhshrink()': lambda x: x - math.tanh(x),
+    'Threshold(0.5, -3)': lambda x: x if x > 0.5 else -3,
+    'PReLU(init=0.5, dtype=GTorch.float64)': lambda x: x if x > 0 else x / 2,
+    'RReLU(0.5, 0.5)': lambda x: x if x > 0 else x / 2,
 }
 LOSSES = {
     'BCELoss': lambda x, y: -y * math.log(x) - (1 - y) * math.log(1 - x),

@@ -41,9 +41,9 @@ for name, sample in samples():
     module = eval(f'nn.{name}({arguments})', NAMES)
     if str(module) != sample['text']:
         print(f'/* {name}({arguments}): PyTorch writes {module} */')
-    if 'integers' in sample or 'target' in sample or isinstance(module, nn.Dropout):
+    if 'integers' in sample or 'target' in sample or 'Dropout' in name:
         continue
-    module = module.double()
+    module = module.double().train(sample.get('training', True))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(waves(parameter))
