@@ -94,7 +94,9 @@ class Tensor:
             layer.fail(where, 'is a list of a shape, a beginning, a text and perhaps a condition')
         self.name, self.is_buffer = name, table == 'buffers'
         self.shape, self.init, self.doc = spec[:3]
-        self.value = self.init if self.init in layer.data.get('props', {}) else None
+        word, _, number = self.init.rpartition(' ')
+        self.value = number if number in layer.data.get('props', {}) and word in ('', 'uniform') else None
+        self.is_uniform = word == 'uniform'
         if self.init not in INITS and (self.value is None or self.is_buffer):
             layer.fail(where, f'begins as one of {", ".join(INITS)}, not as {self.init}')
         self.condition = spec[3] if len(spec) == 4 else f'has_{name}' if name in layer.data.get('props', {}) else ''
@@ -104,8 +106,8 @@ class Layer(rows.Row):
     """One row."""
 
     KEYS = {
-        'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-        'repr', 'new', 'any', 'sample', 'refuse',
+        'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
+        'built', 'repr', 'new', 'any', 'sample', 'refuse',
     }
     NEEDED = ('doc',)
 
@@ -127,6 +129,7 @@ class Layer(rows.Row):
         ranges = self.op.checks if self.op else {}
         self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
+        self.inputs = data.get('inputs', {})
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]
         self.any = data.get('any', False)
@@ -135,10 +138,13 @@ class Layer(rows.Row):
         self.refuse = data.get('refuse', [])
         self.read_repr()
         names = {prop.name for prop in self.props}
-        for key, known in (('check', names), ('new', names), ('args', set(self.op_args))):
+        tensors = {arg.name for arg in self.op.args if arg.kind == 'Tensor'} if self.op else set(self.inputs)
+        for key, known in (('check', names), ('new', names), ('args', set(self.op_args)), ('inputs', tensors)):
             for name_ in data.get(key, ()):
                 if name_ not in known:
                     self.fail(f'{key}.{name_}', 'no such argument')
+        if len(self.inputs) == 1:
+            self.fail('inputs', 'names the tensors of a layer that takes several')
         if not self.samples:
             self.fail('sample', 'is missing')
 

@@ -22,8 +22,9 @@ typedef enum
   GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
   GTORCH_LAYER_ONES,
   GTORCH_LAYER_ZEROS,
-  GTORCH_LAYER_VALUE, /* for parameters: that of a property */
-  GTORCH_LAYER_COUNT, /* for buffers: an integer that is never negative, initially 0 */
+  GTORCH_LAYER_VALUE,   /* for parameters: that of a property */
+  GTORCH_LAYER_UNIFORM, /* for parameters: uniform over ± 1 / √value */
+  GTORCH_LAYER_COUNT,   /* for buffers: an integer that is never negative, initially 0 */
 } GTorchLayerInit;
 
 typedef struct
@@ -34,7 +35,7 @@ typedef struct
   gboolean is_wanted; /* otherwise the name is registered without a tensor */
   const gint64 *shape;
   gsize n_dims;
-  gdouble value; /* for GTORCH_LAYER_VALUE */
+  gdouble value; /* for GTORCH_LAYER_VALUE and GTORCH_LAYER_UNIFORM */
 } GTorchLayerTensor;
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
@@ -96,6 +97,9 @@ gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint
 gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n,
                                    GError **error);
 
+/* Checks the number of tensors that forward_many () got; names lists those that the layer takes. */
+gboolean gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint n, const gchar *names,
+                             GError **error);
 gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
 
 /* Sets a size that was not given. */

@@ -221,6 +221,12 @@ make_module (void)
 }
 
 static gpointer
+make_bilinear (void)
+{
+  return gtorch_bilinear_new (3, 3, 2, NULL);
+}
+
+static gpointer
 make_graphed_module (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -413,6 +419,7 @@ static const struct
   { "GOutputStream", make_output },
   { "GTorchAllocator", make_allocator },
   { "GTorchAutocastGuard", make_autocast_guard },
+  { "GTorchBilinear", make_bilinear },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchDevice", make_device },
   { "GTorchDefaultDeviceGuard", make_default_device_guard },
@@ -476,6 +483,9 @@ refuse_make (const Param *param)
   for (i = 0; i < G_N_ELEMENTS (makers); i++)
     if (g_str_equal (makers[i].type, param->type))
       return makers[i].make ();
+  /* other layers need no arguments */
+  if (param->get_type != NULL && g_type_is_a (param->get_type (), GTORCH_TYPE_MODULE))
+    return g_object_new (param->get_type (), NULL);
   g_error ("objects.c does not know how to make a %s for “%s”", param->type, param->name);
 }
 

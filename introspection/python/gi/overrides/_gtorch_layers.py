@@ -8,7 +8,7 @@ import types
 from gi.overrides import override
 from gi.repository import GLib
 
-from gi.overrides._gtorch_convert import GTorch, convert_device
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
 from gi.overrides._gtorch_properties import attribute, initialize
@@ -149,6 +149,21 @@ def _attributes(raw, args):
     return found
 
 
+def forward_many_of(raw, inputs):
+    """Does so for a class that takes several tensors, which have the names @inputs."""
+    compute, spec = restores(raw.do_forward_many), dict.fromkeys(inputs, REQUIRED)
+
+    def forward(self, *values, **options):
+        name = f'{type(self).__name__}.forward'
+        tensors = bind(name, spec, values, options)
+        for key, value in tensors.items():
+            if not isinstance(value, RawTensor):
+                raise TypeError(f'{name}(): {key} must be a tensor, not {type(value).__name__}')
+        return compute(self, [tensors[key] for key in inputs])
+
+    return forward
+
+
 def forward_of(raw):
     """Returns forward() of a C class in PyTorch's form: without hooks; derived classes call it through
     super()."""
@@ -189,10 +204,10 @@ def layer(name):
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    members['forward'] = forward_of(raw)
+    members['forward'] = forward_many_of(raw, row['inputs']) if 'inputs' in row else forward_of(raw)
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
-    if issubclass(raw, GTorch.Loss):
+    if issubclass(raw, GTorch.Loss) and 'inputs' not in row:
         members['__call__'] = restores(GTorch.Loss.forward)
     made = type(raw)(name, (raw,), members)
     return override(made)
