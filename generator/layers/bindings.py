@@ -41,7 +41,8 @@ def arguments(layer):
 
 def sample(layer, row):
     positional, named = samples.parse(layer, row.get('new', ''))
-    return {**row, 'new': row.get('new', ''), 'positional': positional, 'named': named}
+    inputs = samples.inputs(layer, row) if 'shape' in row or 'shapes' in row else []
+    return {**row, 'new': row.get('new', ''), 'positional': positional, 'named': named, 'inputs': inputs}
 
 
 def table(layers):
@@ -49,6 +50,7 @@ def table(layers):
         layer.name: {
             'doc': layer.doc,
             'any': layer.any,
+            **({'inputs': list(layer.inputs)} if layer.inputs else {}),
             'args': arguments(layer),
             'samples': [sample(layer, row) for row in layer.samples],
             'refuse': [sample(layer, {'new': text}) for text in layer.refuse],

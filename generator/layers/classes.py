@@ -6,7 +6,9 @@ import re
 
 from generator import c
 from generator.layers import checks, fill
-from generator.layers.rows import BASES
+from generator.layers.inputs import (
+    forward_parameters, form_of, input_names, number_check, public_forward,
+)
 from generator.signatures import NONE
 from generator.text import sentence, starred, wrap
 
@@ -166,9 +168,13 @@ def constructed(layer):
         line, shape, length = shape_of(layer, tensor.shape, tensor.name)
         declared += line
         wanted = with_self(layer, tensor.condition) if tensor.condition else 'TRUE'
+        init, value = tensor.init.upper(), ''
+        if tensor.value:
+            init = 'UNIFORM' if tensor.is_uniform else 'VALUE'
+            value = f', (gdouble) self->{tensor.value}' if tensor.is_uniform else f', self->{tensor.value}'
         made += (
-            f'        {{ "{tensor.name}", GTORCH_LAYER_{tensor.init.upper()}, '
-            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length} }},\n'
+            f'        {{ "{tensor.name}", GTORCH_LAYER_{init}, '
+            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length}{value} }},\n'
         )
     if layer.tensors:
         body += f'{declared}      const GTorchLayerTensor tensors[] = {{\n{made}      }};\n\n'
@@ -204,7 +210,7 @@ def called(layer, text, *before):
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
     """Returns the arguments of the operation, and the names of members among them with calls that reference them."""
-    inputs = ['input', 'target']
+    inputs = input_names(layer)
     params = [t.name for t in layer.tensors if not t.is_buffer]
     buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
     given = layer.data.get('args', {})
@@ -220,9 +226,11 @@ def op_arguments(layer):
             found.append(arg.name)
             held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
         elif arg.is_tensor and arg.kind == 'Tensor':
+            if not inputs:
+                layer.fail('inputs', f'is missing: the operation takes the tensor {arg.name}, too')
             found.append(f'gtorch_tensor_unwrap ({inputs.pop(0)})')
         elif prop is not None and prop.kind == 'reduction':
-            found.append('gtorch_loss_get_reduction (module)')
+            found.append(f'gtorch_loss_get_reduction ({"(GTorchLoss *) " if layer.inputs else ""}module)')
         elif prop is not None and prop.may_be_absent:
             is_given = f'self->{prop.field} != NULL'
             found.append(f'{is_given} ? gtorch_layer_numbers (self->{prop.field}) : NULL')
@@ -248,11 +256,10 @@ def op_arguments(layer):
 
 
 def forward(layer):
-    vfunc, more, returns = BASES[layer.base]
+    form = form_of(layer)
     members = ''
     if layer.forward:
-        given = [name for _type, name in more] if layer.base == 'RNNBase' else []
-        text = f'  return {called(layer, layer.forward, "module", "input", *given)[:-1]}, error);\n'
+        text = f'  return {called(layer, layer.forward, "module", *input_names(layer))[:-1]}, error);\n'
     else:
         arguments, held = op_arguments(layer)
         text = ''.join(f'  {name} = {call};\n' for name, call in held)
@@ -271,11 +278,13 @@ def forward(layer):
         else:
             text += f'  return gtorch_tensor_wrap ({call});\n'
     needs = 'self->' in text
+    check = fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs or layer.inputs else ''
+    check += number_check(layer)
     return fill(
-        'layer.c.in', 'forward', snake=layer.snake, vfunc=vfunc, Base=layer.base, returns=returns,
-        more=''.join(f'{type_}{name}, ' for type_, name in more), body=text,
+        'layer.c.in', 'forward', snake=layer.snake, vfunc=form.vfunc, Base=form.base, returns=form.returns,
+        inputs=form.declared, body=text,
         declared=members + (f'  GTorch{layer.name} *self = (GTorch{layer.name} *) module;\n' if needs else ''),
-        self=fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs else '',
+        self=check,
     )
 
 
@@ -331,7 +340,8 @@ def constructor(layer):
 # -- everything --------------------------------------------------------------------------------------
 def class_init(layer, fields, has_constructed, has_finalize):
     has_check = bool(checks.lines(layer)[1])
-    base, name = c.snake(layer.base).upper(), BASES[layer.base][0]
+    form = form_of(layer)
+    base, name = c.snake(form.base).upper(), form.vfunc
     lines = ''
     if has_constructed:
         lines += f'  G_OBJECT_CLASS (klass)->constructed = gtorch_{layer.snake}_constructed;\n'
@@ -384,14 +394,16 @@ def source(layer):
         table=fill('layer.c.in', 'table', snake=layer.snake, rows=rows) if rows else '',
         functions=functions.rstrip('\n') + '\n',
         class_init=class_init(layer, fields, bool(built), bool(finalize)), init=init,
-        constructor=constructor(layer),
+        constructor=constructor(layer) + public_forward(layer),
     )
 
 
 def emit_header(layers):
     declarations = [
         fill('layers.h.in', 'declaration', Name=layer.name, snake=layer.snake, SNAKE=layer.snake.upper(),
-             Base=layer.base, declared=declared(layer))
+             Base=layer.base, declared=declared(layer),
+             forward=fill('layers.h.in', 'forward', snake=layer.snake, declared=forward_parameters(layer))
+             if layer.inputs else '')
         for layer in layers
     ]
     return fill('layers.h.in', 'header', declarations=''.join(declarations))

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from generator import c, rows
+from generator.layers.inputs import BASES
 from generator.rows import RowError
 from generator.signatures import parse_args
 
@@ -13,20 +14,6 @@ SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
 TYPES = rf'(?:module|int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
-
-# For each base: the virtual function that a layer has, what that takes behind the input (types and names), and what
-# it returns.
-BASES = {
-    'Module': ('forward', [], 'GTorchTensor *'),
-    'Loss': ('compute', [('GTorchTensor *', 'target')], 'GTorchTensor *'),
-    'ConvTranspose': ('transpose', [('GTorchTensor *', 'output_size')], 'GTorchTensor *'),
-    'RNNBase': (
-        'run',
-        [('const gint64 *', 'batch_sizes'), ('gsize ', 'n_batch_sizes'), ('GTorchTensor **', 'states'),
-         ('gsize ', 'n_states')],
-        'GPtrArray *',
-    ),
-}
 
 
 class Operation:
@@ -89,7 +76,8 @@ class Prop:
         if self.kind in ('size', 'device', 'dtype'):
             return True
         layer = self.layer
-        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition)] + [layer.make or '']
+        texts = [part for tensor in layer.tensors for part in (tensor.shape, tensor.condition, tensor.value or '')]
+        texts.append(layer.make or '')
         texts += [rule for rules in layer.check.values() for rule in rules if rule.startswith('% ')]
         return any(re.search(rf'\b{self.field}\b', text) for text in texts)
 
@@ -114,7 +102,10 @@ class Tensor:
             layer.fail(where, 'is a list of a shape, a beginning, a text and perhaps a condition')
         self.name, self.is_buffer = name, table == 'buffers'
         self.shape, self.init, self.doc = spec[:3]
-        if self.init not in INITS:
+        word, _, number = self.init.rpartition(' ')
+        self.value = number if number in layer.data.get('props', {}) and word in ('', 'uniform') else None
+        self.is_uniform = word == 'uniform'
+        if self.init not in INITS and (self.value is None or self.is_buffer):
             layer.fail(where, f'begins as one of {", ".join(INITS)}, not as {self.init}')
         self.condition = spec[3] if len(spec) == 4 else f'has_{name}' if name in layer.data.get('props', {}) else ''
 
@@ -123,8 +114,8 @@ class Layer(rows.Row):
     """One row."""
 
     KEYS = {
-        'op', 'base', 'like', 'doc', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare', 'built',
-        'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields',
+        'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
+        'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields',
     }
     NEEDED = ('doc',)
 
@@ -150,6 +141,7 @@ class Layer(rows.Row):
         ranges = self.op.checks if self.op else {}
         self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
+        self.inputs = data.get('inputs', {})
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]
         self.any = data.get('any', False)
@@ -158,10 +150,16 @@ class Layer(rows.Row):
         self.refuse = data.get('refuse', [])
         self.read_repr()
         names = {prop.name for prop in self.props}
-        for key, known in (('check', names), ('new', names), ('fields', names), ('args', set(self.op_args))):
+        tensors = {arg.name for arg in self.op.args if arg.kind == 'Tensor'} if self.op else set(self.inputs)
+        known_of = {
+            'check': names, 'new': names, 'fields': names, 'args': set(self.op_args), 'inputs': tensors,
+        }
+        for key, known in known_of.items():
             for name_ in data.get(key, ()):
                 if name_ not in known:
                     self.fail(f'{key}.{name_}', 'no such argument')
+        if len(self.inputs) == 1:
+            self.fail('inputs', 'names the tensors of a layer that takes several')
         if not self.samples and not self.by_hand:
             self.fail('sample', 'is missing')
 

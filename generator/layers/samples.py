@@ -3,6 +3,7 @@
 """The samples of the rows: constructor calls in Python's syntax, translated to C for the tests."""
 
 import ast
+import re
 
 from generator import c
 from generator.layers import fill
@@ -75,9 +76,34 @@ def maker(layer, text, name):
     return fill('layer-samples.c.in', 'sample', name=name, lines=''.join(lines), SNAKE=snake, values=values)
 
 
-def dims(text):
-    numbers = [part for part in (text or '').split(',') if part]
-    return f'{{ {", ".join(numbers) or 0} }}, {len(numbers)}'
+INPUT = re.compile(r'([\d,]*)(?: (positive|signs|below (\d+)))?')
+
+
+def given(layer, text):
+    """Returns a tensor of a sample: its shape, the kind of its values and the end of their range."""
+    match = INPUT.fullmatch(text)
+    if match is None:
+        layer.fail('sample', f'cannot read the input “{text}”')
+    kind = (match[2] or 'waves').split()[0].replace('below', 'integers')
+    return {'shape': [int(n) for n in match[1].split(',') if n], 'kind': kind, 'limit': int(match[3] or 0)}
+
+
+def inputs(layer, sample):
+    """Returns the tensors that forward gets."""
+    if layer.inputs:
+        if len(sample.get('shapes', ())) != len(layer.inputs):
+            layer.fail('sample', f'shapes must have {len(layer.inputs)} texts')
+        return [given(layer, text) for text in sample['shapes']]
+    integers = f' below {sample["integers"]}' if 'integers' in sample else ''
+    if layer.base != 'Loss':
+        return [given(layer, sample['shape'] + integers)]
+    return [given(layer, sample['shape']), given(layer, sample['target'] + (integers or ' positive'))]
+
+
+def c_input(found):
+    shape = found['shape']
+    kind = f'LAYER_INPUT_{found["kind"].upper()}'
+    return f'{{ {{ {", ".join(map(str, shape)) or 0} }}, {len(shape)}, {kind}, {found["limit"]} }}'
 
 
 def source(layers):
@@ -87,9 +113,10 @@ def source(layers):
         for i, sample in enumerate(layer.samples):
             name, text = f'{layer.snake}_{i}', sample.get('new', '')
             functions += maker(layer, text, name)
+            tensors = inputs(layer, sample)
             rows += (
-                f'  {{ "{layer.name}", {c.string(text)}, {name}, {dims(sample["shape"])}, '
-                f'{dims(sample.get("target"))}, {sample.get("integers", 0)}, {c.boolean(layer.base == "Loss")}, '
+                f'  {{ "{layer.name}", {c.string(text)}, {name}, {{ {", ".join(map(c_input, tensors))} }}, '
+                f'{len(tensors)}, {c.boolean(layer.base == "Loss" and not layer.inputs)}, '
                 f'{c.boolean(sample.get("training", True))}, {c.string(sample["text"])} }},\n'
             )
         for i, text in enumerate(layer.refuse):

@@ -26,24 +26,77 @@ gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error)
   return g_object_ref (input);
 }
 
+/* --- activations that draw random numbers --- */
 GTorchTensor *
-gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p, gboolean inplace,
-                      GError **error)
+gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, guint op, GTorchLayerDropout dropout,
+                      gdouble p, gboolean inplace, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   const gboolean training = gtorch_module_get_training (self);
-  const GTorchOpClass *former = gtorch_composite_begin (GTORCH_OP_DROPOUT);
+  const GTorchOpClass *former = gtorch_composite_begin (op);
   g_autoptr (GTorchImpl) ones = NULL;
   g_autoptr (GTorchImpl) factors = NULL;
 
   if (!inplace)
     return gtorch_tensor_wrap (
-        composite_end (former, gtorch_op_dropout (impl, p, training, NULL, error), error));
+        composite_end (former, dropout (impl, p, training, NULL, error), error));
   ones = gtorch_op_ones_like (impl, GTORCH_DTYPE_NONE, error);
-  factors = composite_end (former,
-                           ones != NULL ? gtorch_op_dropout (ones, p, training, NULL, error) : NULL,
-                           error);
+  factors =
+      composite_end (former, ones != NULL ? dropout (ones, p, training, NULL, error) : NULL, error);
   if (factors == NULL || (factors != ones && !gtorch_op_mul_inplace (impl, factors, error)))
+    return NULL;
+  return g_object_ref (input);
+}
+
+/* What replaces an element is no multiple of it, so the result is copied to the input. Backward passes need
+ * the random factors, and not the former elements. */
+GTorchTensor *
+gtorch_layer_alpha_dropout (GTorchModule *self, GTorchTensor *input, guint op,
+                            GTorchLayerDropout dropout, gdouble p, gboolean inplace, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const GTorchOpClass *former = gtorch_composite_begin (op);
+  g_autoptr (GTorchImpl) output =
+      composite_end (former, dropout (impl, p, gtorch_module_get_training (self), NULL, error),
+                     error);
+
+  if (output == NULL || !inplace)
+    return gtorch_tensor_wrap (g_steal_pointer (&output));
+  if (output != impl && !gtorch_op_copy_inplace (impl, output, FALSE, error))
+    return NULL;
+  return g_object_ref (input);
+}
+
+/* Returns 1 for each element above zero and a slope for each other one: what rrelu () multiplies by. */
+static GTorchImpl *
+slopes (GTorchImpl *input, gdouble lower, gdouble upper, gboolean training, GError **error)
+{
+  g_autoptr (GTorchImpl) minus = gtorch_impl_new_number (-1);
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_number (0);
+  g_autoptr (GTorchImpl) ones = gtorch_op_ones_like (input, GTORCH_DTYPE_NONE, error);
+  g_autoptr (GTorchImpl) below = ones != NULL ? gtorch_op_mul (ones, minus, error) : NULL;
+  g_autoptr (GTorchImpl) drawn =
+      below != NULL ? gtorch_op_rrelu (below, lower, upper, training, NULL, error) : NULL;
+  g_autoptr (GTorchImpl) slope = drawn != NULL ? gtorch_op_neg (drawn, error) : NULL;
+  g_autoptr (GTorchImpl) above = slope != NULL ? gtorch_op_gt (input, zero, error) : NULL;
+
+  return above != NULL ? gtorch_op_where (above, ones, slope, error) : NULL;
+}
+
+GTorchTensor *
+gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdouble lower, gdouble upper,
+                    gboolean inplace, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const gboolean training = gtorch_module_get_training (self);
+  const GTorchOpClass *former = gtorch_composite_begin (GTORCH_OP_RRELU);
+  g_autoptr (GTorchImpl) factors = NULL;
+
+  if (!inplace)
+    return gtorch_tensor_wrap (
+        composite_end (former, gtorch_op_rrelu (impl, lower, upper, training, NULL, error), error));
+  factors = composite_end (former, slopes (impl, lower, upper, training, error), error);
+  if (factors == NULL || !gtorch_op_mul_inplace (impl, factors, error))
     return NULL;
   return g_object_ref (input);
 }

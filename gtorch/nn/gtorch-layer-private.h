@@ -23,8 +23,9 @@ typedef enum
   GTORCH_LAYER_NORMAL,  /* the standard normal distribution */
   GTORCH_LAYER_ONES,
   GTORCH_LAYER_ZEROS,
+  GTORCH_LAYER_VALUE,   /* for parameters: that of a property */
+  GTORCH_LAYER_UNIFORM, /* for parameters: uniform over ± 1 / √value */
   GTORCH_LAYER_COUNT,   /* for buffers: an integer that is never negative, initially 0 */
-  GTORCH_LAYER_UNIFORM, /* uniform over ± bound */
 } GTorchLayerInit;
 
 typedef struct
@@ -35,7 +36,7 @@ typedef struct
   gboolean is_wanted; /* otherwise the name is registered without a tensor */
   const gint64 *shape;
   gsize n_dims;
-  gdouble bound; /* for GTORCH_LAYER_UNIFORM */
+  gdouble value; /* for GTORCH_LAYER_VALUE and GTORCH_LAYER_UNIFORM */
 } GTorchLayerTensor;
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
@@ -97,6 +98,9 @@ gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint
 gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n,
                                    GError **error);
 
+/* Checks the number of tensors that forward_many () got; names lists those that the layer takes. */
+gboolean gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint n, const gchar *names,
+                             GError **error);
 gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
 
 /* Sets a size that was not given. */
@@ -125,8 +129,16 @@ void gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype);
 
 /* The functions that rows name. */
 GTorchTensor *gtorch_layer_identity (GTorchModule *self, GTorchTensor *input, GError **error);
-GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, gdouble p,
-                                    gboolean inplace, GError **error);
+typedef GTorchImpl *(*GTorchLayerDropout) (GTorchImpl *self, gdouble p, gboolean training,
+                                           GTorchGenerator *generator, GError **error);
+GTorchTensor *gtorch_layer_dropout (GTorchModule *self, GTorchTensor *input, guint op,
+                                    GTorchLayerDropout dropout, gdouble p, gboolean inplace,
+                                    GError **error);
+GTorchTensor *gtorch_layer_alpha_dropout (GTorchModule *self, GTorchTensor *input, guint op,
+                                          GTorchLayerDropout dropout, gdouble p, gboolean inplace,
+                                          GError **error);
+GTorchTensor *gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdouble lower,
+                                  gdouble upper, gboolean inplace, GError **error);
 GTorchTensor *gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_features,
                                        gdouble momentum, gdouble eps, guint least_dims,
                                        guint most_dims, const gchar *layout, GError **error);

@@ -42,14 +42,16 @@ gtorch_layer_set_buffer_value (gpointer object, const GTorchField *field, const 
   return gtorch_module_set_buffer (object, name, tensor, NULL);
 }
 
-/* The tensor that tells where a module is and of what dtype: its own, or that of a descendant. A new
- * reference. */
+/* The tensor that tells where a module is and of what dtype: its own, or that of a descendant; none if its
+ * construction failed. A new reference. */
 static GTorchTensor *
 first_tensor (GTorchModule *module)
 {
   g_autoptr (GPtrArray) children = NULL;
   GTorchTensor *found = NULL;
 
+  if (gtorch_module_get_private (module)->error != NULL)
+    return NULL;
   for (guint i = 0; i < 2; i++)
     {
       g_autoptr (GArray) members = gtorch_module_dup_members (module, i == 1);
@@ -205,6 +207,15 @@ gtorch_layer_check_type (gpointer self, GType type, GError **error)
   return FALSE;
 }
 
+gboolean
+gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint n, const gchar *names, GError **error)
+{
+  return n_inputs == n
+         || refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
+                    _ ("forward takes %u tensors, %s; %" G_GSIZE_FORMAT " were given"), n, names,
+                    n_inputs);
+}
+
 void
 gtorch_layer_default_size (GTorchSize **size, gint64 value)
 {
@@ -261,12 +272,15 @@ set_values (GTorchModule *self, GTorchTensor *parameter, const GTorchLayerTensor
         return FALSE;
       bound = fan_in > 0 ? 1 / sqrt ((gdouble) fan_in) : 0;
       return gtorch_init_uniform (parameter, -bound, bound, NULL, error);
-    case GTORCH_LAYER_UNIFORM:
-      return gtorch_init_uniform (parameter, -tensor->bound, tensor->bound, NULL, error);
     case GTORCH_LAYER_NORMAL:
       return gtorch_init_normal (parameter, 0, 1, NULL, error);
     case GTORCH_LAYER_ONES:
       return gtorch_init_constant (parameter, 1, error);
+    case GTORCH_LAYER_VALUE:
+      return gtorch_init_constant (parameter, tensor->value, error);
+    case GTORCH_LAYER_UNIFORM:
+      bound = 1 / sqrt (tensor->value);
+      return gtorch_init_uniform (parameter, -bound, bound, NULL, error);
     default:
       return gtorch_init_constant (parameter, 0, error);
     }

@@ -54,7 +54,7 @@ add_parameters (GArray *tensors, GTorchRecurrentMode mode, gint64 n_inputs, gint
       tensor.name = g_string_chunk_insert (names, name);
       tensor.shape = memcpy (shapes[tensors->len], parts[i].shape, sizeof parts[i].shape);
       tensor.n_dims = parts[i].n_dims;
-      tensor.bound = 1 / sqrt ((gdouble) hidden_size);
+      tensor.value = (gdouble) hidden_size;
       g_array_append_val (tensors, tensor);
     }
 }

@@ -281,6 +281,81 @@ gtorch_composite_multi_margin_loss (GTorchImpl *self, GTorchImpl *target, gint64
   return gtorch_loss_reduce (loss, reduction, error);
 }
 
+/* Finds the labels of each example: `valid` tells which numbers of target are before the first negative one,
+ * `places` has 0 for the others, and `other` tells which classes are no labels. */
+static gboolean
+find_labels (GTorchImpl *target, GTorchImpl **valid, GTorchImpl **places, GTorchImpl **other,
+             GError **error)
+{
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) least = NULL;
+  g_autoptr (GTorchImpl) positions = NULL;
+  g_autoptr (GTorchImpl) none = NULL;
+  g_autoptr (GTorchImpl) ones = NULL;
+  g_autoptr (GTorchImpl) counts = NULL;
+
+  return gtorch_op_cummin (target, -1, &least, &positions, error)
+         && (*valid = gtorch_op_ge (least, zero, error)) != NULL
+         && (*places = gtorch_op_where (*valid, target, zero, error)) != NULL
+         && (none = gtorch_op_zeros_like (target, GTORCH_DTYPE_INT64, error)) != NULL
+         && (ones = gtorch_op_to_dtype (*valid, GTORCH_DTYPE_INT64, error)) != NULL
+         && (counts = gtorch_op_scatter_add (none, -1, *places, ones, error)) != NULL
+         && (*other = gtorch_op_eq (counts, zero, error)) != NULL;
+}
+
+/* Returns 1 - label + class, at least 0, for each label, a row, and each class, a column. What does not
+ * count is an infinite number, from which 0 follows. */
+static GTorchImpl *
+label_margins (GTorchImpl *self, GTorchImpl *target, GError **error)
+{
+  g_autoptr (GTorchImpl) infinite = gtorch_impl_new_number (INFINITY);
+  g_autoptr (GTorchImpl) lowest = gtorch_impl_new_number (-INFINITY);
+  g_autoptr (GTorchImpl) valid = NULL;
+  g_autoptr (GTorchImpl) places = NULL;
+  g_autoptr (GTorchImpl) other = NULL;
+  g_autoptr (GTorchImpl) label = NULL;
+  g_autoptr (GTorchImpl) rows = NULL;
+  g_autoptr (GTorchImpl) columns = NULL;
+  g_autoptr (GTorchImpl) labels = NULL;
+  g_autoptr (GTorchImpl) classes = NULL;
+
+  if (!find_labels (target, &valid, &places, &other, error)
+      || (label = gtorch_op_gather (self, -1, places, error)) == NULL
+      || (labels = gtorch_op_where (valid, label, infinite, error)) == NULL
+      || (classes = gtorch_op_where (other, self, lowest, error)) == NULL
+      || (rows = gtorch_op_unsqueeze (labels, -1, error)) == NULL
+      || (columns = gtorch_op_unsqueeze (classes, -2, error)) == NULL)
+    return NULL;
+  return gtorch_op_label_margin (columns, rows, error);
+}
+
+GTorchImpl *
+gtorch_composite_multilabel_margin_loss (GTorchImpl *self, GTorchImpl *target,
+                                         GTorchReduction reduction, GError **error)
+{
+  const gint64 pairs[] = { -2, -1 };
+  g_autoptr (GTorchImpl) excess = NULL;
+  g_autoptr (GTorchImpl) sum = NULL;
+  g_autoptr (GTorchImpl) n_classes = NULL;
+
+  if (!gtorch_loss_check_reduction ("multilabel_margin_loss", reduction, error))
+    return NULL;
+  if (self->n_dims < 1 || self->n_dims > 2 || self->shape[self->n_dims - 1] == 0
+      || !gtorch_same_shape (self->shape, self->n_dims, target->shape, target->n_dims))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("multilabel_margin_loss: scores %s with targets %s: both must be [N, C], or "
+                      "both [C], and C not 0"),
+                   gtorch_impl_shape_str (self), gtorch_impl_shape_str (target));
+      return NULL;
+    }
+  excess = label_margins (self, target, error);
+  sum = excess != NULL ? gtorch_op_sum (excess, pairs, 2, FALSE, GTORCH_DTYPE_NONE, error) : NULL;
+  n_classes = gtorch_impl_new_int (self->shape[self->n_dims - 1]);
+  return sum != NULL ? gtorch_loss_reduce (gtorch_op_div (sum, n_classes, error), reduction, error)
+                     : NULL;
+}
+
 GTorchImpl *
 gtorch_op_multilabel_soft_margin_loss (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight,
                                        GTorchReduction reduction, GError **error)

@@ -195,7 +195,8 @@ outer_part (GTorchImpl *self, guint dim, gint64 count, gboolean at_end, GTorchPa
   return gtorch_op_expand (part, shape, self->n_dims, error);
 }
 
-/* Pads one dimension: first adds what is to be added, then takes away what is to be taken away. */
+/* Pads one dimension: first adds what is to be added, then takes away what is to be taken away. In the
+ * circular mode it is the other way round: what was taken away does not come again at the other end. */
 static GTorchImpl *
 pad_dim (GTorchImpl *self, guint dim, gint64 before, gint64 after, GTorchPadMode mode,
          GError **error)
@@ -205,6 +206,13 @@ pad_dim (GTorchImpl *self, guint dim, gint64 before, gint64 after, GTorchPadMode
   GTorchImpl *parts[3];
   guint n = 0;
 
+  if (mode == GTORCH_PAD_MODE_CIRCULAR && most > 0 && MIN (before, after) < 0)
+    {
+      joined =
+          gtorch_op_slice (self, dim, MAX (-before, 0), MAX (size - MAX (-after, 0), 0), 1, error);
+      return joined != NULL ? pad_dim (joined, dim, MAX (before, 0), MAX (after, 0), mode, error)
+                            : NULL;
+    }
   if (most > 0
       && (size == 0 || (mode == GTORCH_PAD_MODE_REFLECT && most >= size)
           || (mode == GTORCH_PAD_MODE_CIRCULAR && most > size)))

@@ -5,6 +5,7 @@
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
@@ -131,6 +132,30 @@ tap.add('strings_and_null_are_valid_settings', () => {
     tap.equal(nn.Softmax().dim, null);
     tap.equal(nn.LayerNorm(3).normalized_shape, [3]);
     tap.equal(nn.Linear(2, 3, {dtype: GTorch.float64, device: 'cpu'}).weight.get_dtype(), GTorch.float64);
+});
+
+tap.add('layers_take_several_tensors', () => {
+    const [x, y] = [[[3, 4]], [[4, 3]]].map(values => GTorch.tensor(values, {dtype: GTorch.float64}));
+    const layer = nn.CosineSimilarity();
+    tap.assert(Math.abs(layer.forward(x, y).item() - 0.96) < 1e-12);
+    tap.assert(Math.abs(layer.forward_many([x, y]).item() - 0.96) < 1e-12);
+    const calls = [];
+    const loss = nn.MarginRankingLoss({margin: 0.5});
+    loss.register_forward_hook((_module, inputs) => {
+        calls.push(inputs.length);
+    });
+    tap.equal(loss.forward(x, y, GTorch.ones([1, 2])).item(), 0.75);
+    tap.equal(calls, [3]);
+    tap.throws(() => layer.forward(x), error => error.message.includes('CosineSimilarity.forward'));
+    tap.throws(() => loss.forward(x, y), error => error.message.includes('MarginRankingLoss.forward'));
+    tap.throws(() => layer.forward(x, 3), error => error.message.includes('must be a tensor'));
+    const Near = GObject.registerClass(class Near extends nn.TripletMarginLoss {
+        forward(...inputs) {
+            return super.forward(...inputs).mul(2);
+        }
+    });
+    tap.equal(new Near({margin: 3}).forward(x, x, x).item(), 6);
+    tap.equal(new Near({margin: 3}).forward_many([x, x, x]).item(), 6);
 });
 
 await tap.run();

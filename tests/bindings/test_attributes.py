@@ -74,6 +74,13 @@ MAKERS = {
     'PixelUnshuffle': lambda cls: cls(2),
     'ChannelShuffle': lambda cls: cls(2),
     'Unflatten': lambda cls: cls(1, (1, 2)),
+    'Threshold': lambda cls: cls(0.5, 1.0),
+    'Bilinear': lambda cls: cls(2, 3, 4),
+    **{f'ConstantPad{n}d': lambda cls: cls(1, 0.5) for n in (1, 2, 3)},
+    **{
+        f'{kind}Pad{n}d': lambda cls: cls(1)
+        for kind in ('Circular', 'Reflection', 'Replication', 'Zero') for n in (1, 2, 3)
+    },
     'SGD': lambda cls: cls([param(2)], momentum=0.5),
     'Adam': lambda cls: cls([param(2)]),
     'AdamW': lambda cls: cls([param(2)]),

@@ -25,7 +25,7 @@ import tap  # noqa: E402
 nn = GTorch.nn
 SIGNATURES = json.loads((HERE / 'layer-signatures.json').read_text('utf-8'))['layers']
 TABLE = json.loads(pathlib.Path(os.environ['GTORCH_LAYERS']).read_text('utf-8'))
-NAMES = {'nn': nn, 'nan': float('nan'), 'inf': float('inf'), 'tensor': lambda n: GTorch.ones(n)}
+NAMES = {'nn': nn, 'GTorch': GTorch, 'nan': float('nan'), 'inf': float('inf'), 'tensor': lambda n: GTorch.ones(n)}
 
 
 def samples(key='samples'):
@@ -34,22 +34,18 @@ def samples(key='samples'):
             yield name, sample
 
 
-def inputs_of_one():
-    """The samples of layers that have one input."""
-    return ((name, sample) for name, sample in samples() if 'shape' in sample)
+def samples_with_inputs():
+    """The samples of layers but those whose classes are written by hand."""
+    return ((name, sample) for name, sample in samples() if sample['inputs'])
 
 
 def made(name, sample):
     return eval(f'nn.{name}({sample["new"]})', NAMES)
 
 
-def shape(text):
-    return [int(n) for n in text.split(',') if n]
-
-
-def waves(sizes):
+def waves(sizes, shift=0):
     n = GTorch.ones(sizes).numel() if sizes else 1
-    return GTorch.arange(1, n + 1, dtype=GTorch.float32).sin().reshape(sizes)
+    return GTorch.arange(1 + shift, n + 1 + shift, dtype=GTorch.float32).sin().reshape(sizes)
 
 
 def integers(sizes, limit):
@@ -57,14 +53,21 @@ def integers(sizes, limit):
     return GTorch.tensor([(5 * i + 2) % limit for i in range(n)]).reshape(sizes)
 
 
+def inputs_of(sample):
+    """Returns the tensors that the layer gets; those behind the first one are shifted waves."""
+    found = []
+    for i, given in enumerate(sample['inputs']):
+        sizes, kind = given['shape'], given['kind']
+        values = integers(sizes, given['limit']) if kind == 'integers' else waves(sizes, 7 * i)
+        if kind == 'positive':
+            values = values.abs() + 0.125
+        found.append(values.sign() if kind == 'signs' else values)
+    return found
+
+
 def run(layer, sample):
-    limit = sample.get('integers', 0)
-    sizes = shape(sample['shape'])
-    if 'target' not in sample:
-        output = layer(integers(sizes, limit) if limit else waves(sizes) * 1)
-        return output[0] if isinstance(output, tuple) else output  # without the states of a network
-    target = shape(sample['target'])
-    return layer(waves(sizes), integers(target, limit) if limit else waves(target).abs())
+    output = layer(*inputs_of(sample))
+    return output[0] if isinstance(output, tuple) else output  # without the states of a network
 
 
 def required(name):
@@ -91,7 +94,7 @@ def samples_print_as_in_pytorch():
 @tap.case
 def samples_compute_and_carry_their_state():
     n = 0
-    for name, sample in inputs_of_one():
+    for name, sample in samples_with_inputs():
         one, other = made(name, sample), made(name, sample)
         run(one, sample)  # changes the running statistics
         other.load_state_dict(one.state_dict())
@@ -226,7 +229,7 @@ def parameters_are_created_with_the_given_device_and_dtype():
         assert {p.dtype for p in layer.parameters()} == {GTorch.float64}
         assert {p.device.type for p in layer.parameters()} == {'cpu'}
         n += 1
-    assert n == 19, n
+    assert n == 25, n
 
 
 @tap.case
@@ -272,11 +275,11 @@ BAD = [
 @tap.case
 def errors_name_the_layer_or_a_public_operation():
     n_errors, named = 0, set()
-    for name, sample in inputs_of_one():
-        good = waves(shape(sample['shape']))
-        for first in [*BAD, lambda: good]:
-            for second in BAD if 'target' in sample else [None]:
-                inputs = [first()] + ([second()] if second else [])
+    for name, sample in samples_with_inputs():
+        good = inputs_of(sample)
+        for first in [*BAD, lambda: good[0]]:
+            for second in BAD if len(good) > 1 else [None]:
+                inputs = [first()] + ([second()] if second else []) + good[2:]
                 try:
                     made(name, sample)(*inputs)
                 except GLib.Error as error:
@@ -305,6 +308,14 @@ ELEMENTS = {
     'Softplus(2.0, 3.0)': lambda x: x if 2 * x > 3 else softplus(2 * x) / 2,
     'Softsign()': lambda x: x / (1 + abs(x)),
     'LogSigmoid()': lambda x: -softplus(-x),
+    'CELU(0.5)': lambda x: x if x > 0 else 0.5 * math.expm1(x / 0.5),
+    'SELU()': lambda x: 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * math.expm1(x)),
+    'Hardshrink(0.75)': lambda x: 0 if abs(x) <= 0.75 else x,
+    'Softshrink(0.75)': lambda x: math.copysign(max(abs(x) - 0.75, 0), x),
+    'Tanhshrink()': lambda x: x - math.tanh(x),
+    'Threshold(0.5, -3)': lambda x: x if x > 0.5 else -3,
+    'PReLU(init=0.5, dtype=GTorch.float64)': lambda x: x if x > 0 else x / 2,
+    'RReLU(0.5, 0.5)': lambda x: x if x > 0 else x / 2,
 }
 LOSSES = {
     'BCELoss': lambda x, y: -y * math.log(x) - (1 - y) * math.log(1 - x),
@@ -449,6 +460,86 @@ def distances_follow_the_formulas():
     weight = GTorch.arange(8, dtype=GTorch.float64).reshape(2, 2, 2)
     wanted = [sum(a.tolist()[i] * b.tolist()[j] * (4 * o + 2 * i + j) for i in (0, 1) for j in (0, 1)) for o in (0, 1)]
     agrees(f.bilinear(a, b, weight).tolist(), wanted, 'bilinear')
+
+
+@tap.case
+def layers_take_several_tensors_by_position_and_by_name():
+    x, y = GTorch.tensor([[3.0, 4.0]]), GTorch.tensor([[4.0, 3.0]])
+    layer, calls = nn.CosineSimilarity(), []
+    assert layer(x, y).tolist() == layer(x1=x, x2=y).tolist() == layer.forward(x, x2=y).tolist()
+    assert abs(layer(x, y).item() - 0.96) < 1e-6
+    assert nn.PairwiseDistance(1, 0.0)(x, y).item() == 2
+    layer.register_forward_hook(lambda module, inputs, output: calls.append(len(inputs)))
+    assert abs(layer(x, y).item() - 0.96) < 1e-6 and calls == [2]
+    loss = nn.MarginRankingLoss(0.5)
+    assert isinstance(loss, GTorch.Loss) and loss.reduction == 'mean'
+    assert loss(x, y, target=GTorch.ones([1, 2])).item() == 0.75
+    for call, text in (
+        (lambda: layer.forward(x), 'needs x2'), (lambda: layer.forward(x, y, y), 'takes 2 arguments'),
+        (lambda: loss(x, y), 'needs target'), (lambda: layer.forward(x, 1.0), 'x2 must be a tensor, not float'),
+        (lambda: layer(x, y, x1=x), 'x1 twice'), (lambda: layer(x, x3=y), "no argument 'x3'"),
+    ):
+        try:
+            call()
+        except TypeError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(text)
+    try:
+        layer(x)
+    except GLib.Error as error:
+        assert error.message == 'CosineSimilarity: forward takes 2 tensors, x1 and x2; 1 were given', error
+    else:
+        raise AssertionError
+
+
+@tap.case
+def derived_layers_of_several_tensors_call_their_parent():
+    class Near(nn.TripletMarginLoss):
+        def forward(self, anchor, positive, negative):
+            return super().forward(anchor, positive, negative) * 2
+
+    x = GTorch.ones([2, 3])
+    near = Near(margin=3.0)
+    assert near(x, x, x).item() == 6
+    assert near.forward_many([x, x, x]).item() == 6
+
+
+@tap.case
+def labels_end_at_the_first_negative_number():
+    f = GTorch.nn.functional.multilabel_margin_loss
+    x = [[0.25, -0.5, 1.0, 0.75], [2.5, 0.5, -1.25, 0.0]]
+    labels = [[2, 0, -1, 1], [1, 1, 3, -1]]
+    wanted = []
+    for row, own in zip(x, labels):
+        own = own[: own.index(-1)]
+        other = [value for i, value in enumerate(row) if i not in own]
+        wanted.append(sum(max(0, 1 - row[i] + value) for i in own for value in other) / 4)
+    scores = GTorch.tensor(x, dtype=GTorch.float64, requires_grad=True)
+    agrees(f(scores, GTorch.tensor(labels), reduction='none').tolist(), wanted, 'multilabel_margin_loss')
+    agrees([nn.MultiLabelMarginLoss()(scores, GTorch.tensor(labels)).item()], [sum(wanted) / 2], 'mean')
+    nn.MultiLabelMarginLoss(reduction='sum')(scores, GTorch.tensor(labels)).backward()
+    agrees(sum(scores.grad.tolist(), []), [-0.5, 0.25, -0.25, 0.5, 0.75, -0.5, 0, -0.25], 'gradient')
+    assert f(GTorch.ones([2]), GTorch.tensor([-1, 0])).item() == 0
+    for bad, text in (
+        (GTorch.tensor([[0, 1]]), 'both must be [N, C]'), (GTorch.tensor([0, 2]), 'multilabel_margin_loss'),
+        (GTorch.ones([2]), 'multilabel_margin_loss'),
+    ):
+        try:
+            f(GTorch.ones([2]), bad)
+        except (GLib.Error, IndexError, TypeError) as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(bad)
+
+
+@tap.case
+def parameters_begin_as_in_pytorch():
+    assert nn.PReLU(3, 0.5).weight.tolist() == [0.5] * 3 and nn.PReLU().weight.tolist() == [0.25]
+    both = nn.Bilinear(4, 30, 50)
+    for values in (both.weight, both.bias):
+        assert 0.4 < values.abs().max().item() <= 0.5
+    assert list(both.state_dict()) == ['weight', 'bias'] and both.weight.shape == (50, 4, 30)
 
 
 @tap.case

@@ -7,18 +7,31 @@
 
 #include <gtorch/gtorch.h>
 
+/* The values of a tensor that a layer gets. */
+typedef enum
+{
+  LAYER_INPUT_WAVES,
+  LAYER_INPUT_POSITIVE,
+  LAYER_INPUT_SIGNS, /* 1 and -1 */
+  LAYER_INPUT_INTEGERS,
+} LayerInputKind;
+
+typedef struct
+{
+  gint64 shape[8];
+  gsize n_dims;
+  LayerInputKind kind;
+  gint64 limit; /* integers are below it */
+} LayerInput;
+
 typedef struct
 {
   const gchar *layer;
   const gchar *arguments; /* in Python's form */
   gpointer (*make) (GError **error);
-  gint64 shape[8];
-  gsize n_dims;
-  gint64 target_shape[8]; /* for a loss */
-  gsize n_target_dims;
-  /* inputs of an embedding, targets of a loss: integers below this; 0 for floats */
-  gint64 n_integers;
-  gboolean is_loss;
+  LayerInput inputs[3];
+  gsize n_inputs;
+  gboolean has_target; /* the second input is a target, whose gradient is not compared */
   gboolean training;
   const gchar *text; /* PyTorch's text */
 } LayerSample;

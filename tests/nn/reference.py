@@ -9,6 +9,7 @@ summed; the table contains the layer and its arguments, the shape of the output,
 same sum of the input's gradient.
 """
 
+import math
 import pathlib
 import tomllib
 
@@ -22,6 +23,15 @@ NAMES = {'nn': nn, 'tensor': lambda n: 2.0 ** torch.arange(-1, n - 1, dtype=torc
 def waves(tensor):
     n = torch.arange(tensor.numel(), dtype=torch.float64)
     return torch.sin(n + 1).reshape(tensor.shape)
+
+
+def other(i, text):
+    """Returns the input of a number behind the first one."""
+    numbers, _, kind = text.partition(' ')
+    shape = [int(n) for n in numbers.split(',') if n]
+    n = torch.arange(math.prod(shape), dtype=torch.float64)
+    values = torch.sin(n + 1 + 7 * i).reshape(shape)
+    return {'': values, 'positive': values.abs() + 0.125, 'signs': values.sign()}[kind]
 
 
 def weigh(tensor):
@@ -41,15 +51,16 @@ for name, sample in samples():
     module = eval(f'nn.{name}({arguments})', NAMES)
     if str(module) != sample['text']:
         print(f'/* {name}({arguments}): PyTorch writes {module} */')
-    if 'integers' in sample or 'target' in sample or isinstance(module, nn.Dropout):
+    if 'integers' in sample or 'target' in sample or 'Dropout' in name or not {'shape', 'shapes'} & set(sample):
         continue
+    first, *others = sample.get('shapes', [sample.get('shape')])
     module = module.double()
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(waves(parameter))
-    x = waves(torch.empty([int(n) for n in sample['shape'].split(',')])).requires_grad_()
+    x = waves(torch.empty([int(n) for n in first.split(',')])).requires_grad_()
     module.train(sample.get('training', True))
-    y = module(x.clone())
+    y = module(x.clone(), *(other(i, text) for i, text in enumerate(others, 1)))
     y = y[0] if isinstance(y, tuple) else y  # without the states of a network
     weigh(y).backward()
     dims = ', '.join(map(str, y.shape))

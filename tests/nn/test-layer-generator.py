@@ -54,6 +54,13 @@ MISTAKES = [
      'wrong.toml:A.sample: there are no such arguments'),
     ('op = "relu"\ndoc = "x"\nsample = [{ new = "(", shape = "2", text = "" }]\n',
      'wrong.toml:A.sample: cannot read the arguments'),
+    ('op = "prelu"\ndoc = "x"\n' + SAMPLE, 'wrong.toml:A.inputs: is missing: the operation takes the tensor weight'),
+    ('op = "relu"\ndoc = "x"\ninputs.b = "b"\n' + SAMPLE, 'wrong.toml:A.inputs.b: no such argument'),
+    ('forward = "f ()"\ndoc = "x"\ninputs.b = "b"\n' + SAMPLE, 'wrong.toml:A.inputs: names the tensors of a layer'),
+    ('forward = "f ()"\ndoc = "x"\ninputs.b = "b"\ninputs.c = "c"\nsample = [{ shapes = ["2"], text = "" }]\n',
+     'wrong.toml:A.sample: shapes must have 2 texts'),
+    ('op = "relu"\ndoc = "x"\nsample = [{ shape = "2 negative", text = "" }]\n',
+     'wrong.toml:A.sample: cannot read the input'),
     ('like = "B"\n', 'wrong.toml:A.like: no such row: B'),
     ('doc = \n', 'wrong.toml: '),
 ]

@@ -89,6 +89,60 @@ static const struct
   { "GRU", "3, 4", "[5, 2, 4]", 0.6221513567062136, 0.18683947764023595 },
   { "GRU", "2, 3, 2, bias=False, batch_first=True, bidirectional=True", "[2, 3, 6]", 0.23172296983418939, 0.1775787363703633 },
   { "GRU", "2, 3, 2, dropout=0.5", "[4, 3]", -0.08621495444544391, -0.45697742257046503 },
+  { "CELU", "", "[2, 3]", 2.1335124938986647, 2.1495417893146698 },
+  { "CELU", "0.5, True", "[2, 3]", 1.8781631056593868, 1.7896246362648296 },
+  { "SELU", "", "[2, 3]", 2.8496732267211646, 2.742695300011073 },
+  { "SELU", "inplace=True", "[2, 3]", 2.8496732267211646, 2.742695300011073 },
+  { "GLU", "", "[2, 3]", 0.009910851800281395, -0.027023536097688594 },
+  { "GLU", "0", "[2, 3]", 1.2914671602915253, 1.4748855092289261 },
+  { "Hardshrink", "", "[2, 3]", 2.708790008029948, 2.699261708147305 },
+  { "Hardshrink", "0.25", "[2, 3]", 2.629530397158544, 2.779725943609079 },
+  { "Softshrink", "", "[2, 3]", 1.1168207963638492, 2.699261708147305 },
+  { "Softshrink", "lambd=0.25", "[2, 3]", 1.9044613376913015, 2.779725943609079 },
+  { "Tanhshrink", "", "[2, 3]", 0.5113975219671447, 1.2692398692149682 },
+  { "Softmin", "1", "[2, 3]", -0.39865687911111386, -0.6061328466570598 },
+  { "Softmin", "", "[2, 3, 2]", -0.2547770300560347, -0.059065602646062844 },
+  { "Threshold", "0.25, 20.0", "[2, 3]", -34.18964888971769, 1.291926581726429 },
+  { "Threshold", "-0.5, value=-1.5, inplace=True", "[2, 3]", 3.66023440163884, 1.5455690067563967 },
+  { "PReLU", "", "[2, 3]", 2.3652290457039826, 2.717044765534576 },
+  { "PReLU", "3, 0.5", "[2, 3, 2]", 3.9181036630823236, 4.7936260484204976 },
+  { "RReLU", "", "[2, 3]", 1.5712149003784166, 1.8060587917260635 },
+  { "RReLU", "0.25, 0.25, True", "[2, 3]", 1.5982308152933489, 1.8370546117652855 },
+  { "RReLU", "0.25, 0.5, True", "[2, 3]", 1.7603263047829447, 2.023029532000617 },
+  { "CircularPad1d", "2", "[2, 1, 7]", 0.05653481917722036, -0.07201959026961777 },
+  { "CircularPad1d", "(1, -1)", "[2, 4]", -0.39676871112360423, 0.4945080043877245 },
+  { "CircularPad2d", "(1, 2, 0, 1)", "[1, 2, 4, 5]", -2.914110409365814, -2.7679764193822836 },
+  { "CircularPad3d", "1", "[1, 2, 3, 5, 4]", -0.3638067833519638, -0.6341784771778953 },
+  { "ReflectionPad1d", "2", "[2, 1, 8]", 2.6128001499435647, 0.48540636603027215 },
+  { "ReflectionPad1d", "(1, 0)", "[2, 4]", 0.12657305905692418, 1.0004126882345024 },
+  { "ReflectionPad2d", "(1, 2, 0, 1)", "[1, 2, 4, 6]", 0.145926871012098, -0.09401868753841569 },
+  { "ReflectionPad3d", "1", "[1, 2, 4, 5, 4]", 2.5105505717247345, 3.084865808966294 },
+  { "ReplicationPad1d", "2", "[2, 1, 7]", 0.6721682526374226, 1.6898404576057617 },
+  { "ReplicationPad1d", "(3, -1)", "[2, 5]", -1.009533125523121, -1.457146147056179 },
+  { "ReplicationPad2d", "(1, 2, 0, 1)", "[1, 2, 4, 5]", 0.8508909173509098, 3.3967865523197984 },
+  { "ReplicationPad3d", "1", "[2, 3, 5, 4]", 1.3514410678142121, 2.834515246187596 },
+  { "ConstantPad1d", "2, 3.5", "[2, 1, 7]", 18.15373187883961, 0.7726909380831117 },
+  { "ConstantPad1d", "(1, -2), value=-0.5", "[2]", -0.04535128658715909, 0.5403023058681398 },
+  { "ConstantPad2d", "(1, 2, 0, 1), 0.25", "[2, 4, 5]", -3.3166100656730606, -2.4655741671740956 },
+  { "ConstantPad3d", "1, -1.5", "[1, 2, 3, 5, 4]", -0.6514793677077445, 0.10482724828529183 },
+  { "ZeroPad1d", "2", "[2, 1, 7]", 0.15029979339272237, 0.7726909380831117 },
+  { "ZeroPad1d", "(1, -1)", "[3]", 0.07624746575887675, 0.31545721050198683 },
+  { "ZeroPad2d", "(1, 2, -1, 1)", "[2, 3, 5]", 0.09910714540712981, 0.6185891628833993 },
+  { "ZeroPad3d", "1", "[1, 2, 3, 5, 4]", 0.039907975677355045, 0.10482724828529183 },
+  { "CosineSimilarity", "", "[4]", 0.08242803507170404, 0.06383141866904338 },
+  { "CosineSimilarity", "-1, 0.5", "[2, 4]", -1.2780408456700414, -0.22111791612218318 },
+  { "PairwiseDistance", "", "[4]", 0.13514257081544878, -0.007496965321705129 },
+  { "PairwiseDistance", "3.0, 0.5, True", "[4, 1]", 0.2506273432708681, -0.5326605068654306 },
+  { "Bilinear", "3, 2, 4", "[2, 4]", 2.281085707598946, 2.780943164913217 },
+  { "Bilinear", "2, 3, 1, bias=False", "[2, 2, 1]", -0.5377195335165177, 1.1407533199121294 },
+  { "CosineEmbeddingLoss", "", "[]", 0.6362679267859488, 0.16157164190406106 },
+  { "CosineEmbeddingLoss", "-0.5, reduction='none'", "[]", 0.24569547349445886, -0.34168203349695914 },
+  { "MarginRankingLoss", "", "[]", 0.43098903327353627, -0.23026496815562206 },
+  { "MarginRankingLoss", "0.75, reduction='sum'", "[]", 4.573395033591423, -1.865837027279448 },
+  { "GaussianNLLLoss", "", "[]", -0.054231660386456465, 0.22057602255480768 },
+  { "GaussianNLLLoss", "full=True, eps=0.0625, reduction='none'", "[4, 3]", 0.12687781353189417, 0.256698857713973 },
+  { "TripletMarginLoss", "", "[]", 0.22817369719241687, -0.43742300540978646 },
+  { "TripletMarginLoss", "2.0, 3.0, swap=True, reduction='none'", "[4]", 0.29855761722005525, 0.0433009980999326 },
 };
 /* clang-format on */
 
@@ -103,7 +157,7 @@ layer_sample_weights (gint64 n)
 }
 
 static GTorchTensor *
-waves (const gint64 *shape, gsize n_dims)
+waves (const gint64 *shape, gsize n_dims, gdouble shift)
 {
   gint64 n = 1;
   g_autofree gdouble *values = NULL;
@@ -112,7 +166,7 @@ waves (const gint64 *shape, gsize n_dims)
     n *= shape[i];
   values = g_new (gdouble, n);
   for (gint64 i = 0; i < n; i++)
-    values[i] = sin ((gdouble) i + 1);
+    values[i] = sin ((gdouble) i + 1 + shift);
   return gtorch_tensor_new_from_doubles (values, n, shape, n_dims, GTORCH_DTYPE_FLOAT64, NULL,
                                          NULL);
 }
@@ -161,44 +215,55 @@ make (const LayerSample *sample)
       g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
       gsize n_dims;
       const gint64 *shape = gtorch_tensor_get_shape (parameter, &n_dims);
-      g_autoptr (GTorchTensor) values = waves (shape, n_dims);
+      g_autoptr (GTorchTensor) values = waves (shape, n_dims, 0);
 
       g_assert_true (gtorch_tensor_copy_inplace (parameter, values, FALSE, NULL));
     }
   return module;
 }
 
+/* Returns the input of a number. Those behind the first one are shifted waves. */
 static GTorchTensor *
-input_of (const LayerSample *sample)
+input_of (const LayerSample *sample, gsize i)
 {
-  return sample->n_integers > 0 && !sample->is_loss
-             ? integers (sample->shape, sample->n_dims, sample->n_integers)
-             : waves (sample->shape, sample->n_dims);
+  const LayerInput *input = &sample->inputs[i];
+  g_autoptr (GTorchTensor) values = NULL;
+  g_autoptr (GTorchTensor) other = NULL;
+
+  if (input->kind == LAYER_INPUT_INTEGERS)
+    return integers (input->shape, input->n_dims, input->limit);
+  values = waves (input->shape, input->n_dims, 7 * (gdouble) i);
+  switch (input->kind)
+    {
+    case LAYER_INPUT_POSITIVE:
+      other = gtorch_tensor_abs (values, NULL);
+      return gtorch_tensor_add_scalar (other, 0.125, 1, NULL);
+    case LAYER_INPUT_SIGNS:
+      return gtorch_tensor_sign (values, NULL);
+    default:
+      return g_steal_pointer (&values);
+    }
 }
 
-static GTorchTensor *
-target_of (const LayerSample *sample)
+static GPtrArray *
+inputs_of (const LayerSample *sample)
 {
-  g_autoptr (GTorchTensor) values = NULL;
-  g_autoptr (GTorchTensor) absolute = NULL;
+  GPtrArray *inputs = g_ptr_array_new_with_free_func (g_object_unref);
 
-  if (!sample->is_loss)
-    return NULL;
-  if (sample->n_integers > 0)
-    return integers (sample->target_shape, sample->n_target_dims, sample->n_integers);
-  values = waves (sample->target_shape, sample->n_target_dims);
-  absolute = gtorch_tensor_abs (values, NULL);
-  return gtorch_tensor_add_scalar (absolute, 0.125, 1, NULL);
+  for (gsize i = 0; i < sample->n_inputs; i++)
+    g_ptr_array_add (inputs, input_of (sample, i));
+  return inputs;
 }
 
 /* Returns the module's output. In-place modules get a copy of the input. */
 static GTorchTensor *
-run (GTorchModule *module, GTorchTensor *input, GTorchTensor *target, GError **error)
+run (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GError **error)
 {
-  g_autoptr (GTorchTensor) copy = gtorch_tensor_clone (input, error);
-  GTorchTensor *inputs[] = { copy, target };
+  g_autoptr (GTorchTensor) copy = gtorch_tensor_clone (inputs[0], error);
+  GTorchTensor *given[] = { copy, n_inputs > 1 ? inputs[1] : NULL,
+                            n_inputs > 2 ? inputs[2] : NULL };
 
-  return gtorch_module_forward_many (module, inputs, target != NULL ? 2 : 1, error);
+  return gtorch_module_forward_many (module, given, n_inputs, error);
 }
 
 static void
@@ -237,7 +302,8 @@ values_are_pytorchs (void)
     {
       const LayerSample *sample = find (reference[i].layer, reference[i].arguments);
       g_autoptr (GTorchModule) module = make (sample);
-      g_autoptr (GTorchTensor) x = input_of (sample);
+      g_autoptr (GPtrArray) inputs = inputs_of (sample);
+      GTorchTensor *x = inputs->pdata[0];
       g_autoptr (GTorchTensor) y = NULL;
       g_autoptr (GTorchTensor) numbers = NULL;
       g_autoptr (GTorchTensor) cosines = NULL;
@@ -250,7 +316,7 @@ values_are_pytorchs (void)
 
       say (sample);
       g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, NULL));
-      y = run (module, x, NULL, &error);
+      y = run (module, (GTorchTensor **) inputs->pdata, inputs->len, &error);
       g_assert_no_error (error);
       shape = gtorch_tensor_get_shape (y, &n_dims);
       for (gsize j = 0; j < n_dims; j++)
@@ -273,16 +339,16 @@ values_are_pytorchs (void)
 typedef struct
 {
   GTorchModule *module;
-  GTorchTensor *target;
+  gsize n_inputs;
 } Subject;
 
-/* The first input is the layer's; the others are its parameters, which it already has. */
+/* The first inputs are the layer's; the others are its parameters, which it already has. */
 static GTorchTensor *
 forward (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
   Subject *self = user_data;
 
-  return run (self->module, inputs[0], self->target, error);
+  return run (self->module, inputs, self->n_inputs, error);
 }
 
 static void
@@ -295,16 +361,14 @@ gradients_are_differences (void)
       const LayerSample *sample = &layer_samples[i];
       g_autoptr (GTorchModule) module = make (sample);
       g_autoptr (GListModel) parameters = gtorch_module_get_parameters (module, TRUE);
-      g_autoptr (GPtrArray) inputs = g_ptr_array_new_with_free_func (g_object_unref);
-      g_autoptr (GTorchTensor) target = target_of (sample);
+      g_autoptr (GPtrArray) inputs = inputs_of (sample);
       g_autoptr (GError) error = NULL;
-      Subject subject = { module, target };
-      GTorchTensor *x = input_of (sample);
+      Subject subject = { module, sample->n_inputs };
 
       say (sample);
-      g_ptr_array_add (inputs, x);
-      if (sample->n_integers == 0 || sample->is_loss)
-        g_assert_true (gtorch_tensor_set_requires_grad (x, TRUE, NULL));
+      for (guint j = 0; j < sample->n_inputs; j++)
+        if (sample->inputs[j].kind <= LAYER_INPUT_POSITIVE && (j == 0 || !sample->has_target))
+          g_assert_true (gtorch_tensor_set_requires_grad (inputs->pdata[j], TRUE, NULL));
       for (guint j = 0; j < g_list_model_get_n_items (parameters); j++)
         g_ptr_array_add (inputs, g_list_model_get_item (parameters, j));
       gtorch_gradcheck (forward, &subject, (GTorchTensor **) inputs->pdata, inputs->len, 1e-6, 1e-6,
@@ -324,8 +388,8 @@ states_are_carried_over (void)
       g_autoptr (GTorchModule) from = make (sample);
       g_autoptr (GTorchModule) to = sample->make (NULL);
       g_autoptr (GHashTable) state = NULL;
-      g_autoptr (GTorchTensor) x = input_of (sample);
-      g_autoptr (GTorchTensor) target = target_of (sample);
+      g_autoptr (GPtrArray) inputs = inputs_of (sample);
+      GTorchTensor **given = (GTorchTensor **) inputs->pdata;
       g_autoptr (GTorchTensor) trained = NULL;
       g_autoptr (GTorchTensor) y = NULL;
       g_autoptr (GTorchTensor) z = NULL;
@@ -335,14 +399,14 @@ states_are_carried_over (void)
 
       say (sample);
       g_assert_true (gtorch_module_to (to, NULL, GTORCH_DTYPE_FLOAT64, NULL));
-      trained = run (from, x, target, &error); /* changes the running statistics */
+      trained = run (from, given, inputs->len, &error); /* changes the running statistics */
       g_assert_no_error (error);
       state = gtorch_module_state_dict (from);
       g_assert_true (gtorch_module_load_state_dict (to, state, TRUE, &error));
       gtorch_module_eval (from);
       gtorch_module_eval (to);
-      y = run (from, x, target, &error);
-      z = run (to, x, target, &error);
+      y = run (from, given, inputs->len, &error);
+      z = run (to, given, inputs->len, &error);
       g_assert_no_error (error);
       same = gtorch_tensor_eq (y, z, &error);
       all = gtorch_tensor_all (same, NULL, 0, FALSE, &error);
@@ -373,7 +437,7 @@ bad_arguments_are_named (void)
 static void
 bare_layers_say_what_they_lack (void)
 {
-  g_autoptr (GTorchTensor) x = waves ((const gint64[]){ 2, 3, 4, 4 }, 4);
+  g_autoptr (GTorchTensor) x = waves ((const gint64[]){ 2, 3, 4, 4 }, 4, 0);
   guint n = 0;
 
   for (guint i = 0; i < n_layer_samples; i++)
@@ -387,7 +451,14 @@ bare_layers_say_what_they_lack (void)
       g_autofree gchar *text = NULL;
 
       g_test_message ("%s", layer_samples[i].layer);
-      if (GTORCH_IS_LOSS (bare))
+      if (layer_samples[i].n_inputs > 1 && !layer_samples[i].has_target)
+        {
+          GTorchTensor *inputs[] = { x, x, x };
+
+          y = GTORCH_MODULE_GET_CLASS (bare)->forward_many (GTORCH_MODULE (bare), inputs,
+                                                            layer_samples[i].n_inputs, &error);
+        }
+      else if (GTORCH_IS_LOSS (bare))
         y = GTORCH_LOSS_GET_CLASS (bare)->compute (GTORCH_LOSS (bare), x, x, &error);
       else
         y = GTORCH_MODULE_GET_CLASS (bare)->forward (GTORCH_MODULE (bare), x, &error);
@@ -447,9 +518,13 @@ parameters_are_created_with_the_given_dtype (void)
 static void
 layers_in_place_write_to_their_input (void)
 {
-  const GType types[] = { GTORCH_TYPE_RELU, GTORCH_TYPE_LEAKY_RELU, GTORCH_TYPE_SILU,
-                          GTORCH_TYPE_DROPOUT };
-  const gint64 shape[] = { 4, 33 };
+  const GType types[] = { GTORCH_TYPE_RELU,          GTORCH_TYPE_LEAKY_RELU,
+                          GTORCH_TYPE_SILU,          GTORCH_TYPE_CELU,
+                          GTORCH_TYPE_SELU,          GTORCH_TYPE_THRESHOLD,
+                          GTORCH_TYPE_RRELU,         GTORCH_TYPE_DROPOUT,
+                          GTORCH_TYPE_DROPOUT1D,     GTORCH_TYPE_DROPOUT3D,
+                          GTORCH_TYPE_ALPHA_DROPOUT, GTORCH_TYPE_FEATURE_ALPHA_DROPOUT };
+  const gint64 shape[] = { 4, 33, 1, 2 };
 
   for (guint i = 0; i < G_N_ELEMENTS (types); i++)
     {
@@ -457,7 +532,8 @@ layers_in_place_write_to_their_input (void)
       g_autoptr (GTorchModule) plain = gtorch_module_new (types[i], &error, NULL);
       g_autoptr (GTorchModule) inplace =
           gtorch_module_new (types[i], &error, "inplace", TRUE, NULL);
-      g_autoptr (GTorchTensor) x = waves (shape, 2);
+      const gsize n_dims = types[i] == GTORCH_TYPE_DROPOUT3D ? 4 : 2;
+      g_autoptr (GTorchTensor) x = waves (shape, n_dims, 0);
       g_autoptr (GTorchTensor) y = NULL;
       g_autoptr (GTorchTensor) z = NULL;
 
@@ -497,7 +573,7 @@ padding_modes_repeat_the_image (void)
                              (gint64) 2, "kernel-size", GTORCH_SIZE (3, 2), "padding",
                              GTORCH_SIZE (2, 1), "padding-mode", cases[i].mode, "dtype",
                              GTORCH_DTYPE_FLOAT64, NULL);
-      g_autoptr (GTorchTensor) x = waves (shape, 4);
+      g_autoptr (GTorchTensor) x = waves (shape, 4, 0);
       g_autoptr (GTorchTensor) padded = NULL;
       g_autoptr (GTorchTensor) y = NULL;
       g_autoptr (GTorchTensor) z = NULL;
@@ -536,7 +612,7 @@ same_padding_keeps_the_size (void)
                                "out-channels", (gint64) 1, "kernel-size", GTORCH_SIZE (1, kernel),
                                "dilation", GTORCH_SIZE (1, dilation), "padding-rule",
                                GTORCH_PADDING_RULE_SAME, "dtype", GTORCH_DTYPE_FLOAT64, NULL);
-        g_autoptr (GTorchTensor) x = waves (shape, 4);
+        g_autoptr (GTorchTensor) x = waves (shape, 4, 0);
         g_autoptr (GTorchTensor) zeros =
             gtorch_zeros (GTORCH_SHAPE (2, 1, 7, 20), GTORCH_DTYPE_FLOAT64, NULL, &error);
         g_autoptr (GTorchTensor) middle = gtorch_tensor_narrow (zeros, 3, before, 9, &error);
@@ -615,6 +691,58 @@ running_statistics_come_in_pairs (void)
     }
 }
 
+static void
+layers_of_several_tensors_name_them (void)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < n_layer_samples; i++)
+    {
+      const LayerSample *sample = &layer_samples[i];
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) module = sample->make (&error);
+      g_autoptr (GTorchTensor) x = waves (sample->inputs[0].shape, sample->inputs[0].n_dims, 0);
+      GTorchTensor *inputs[] = { x, x, x, x };
+
+      if (sample->n_inputs == 1 || sample->has_target)
+        continue;
+      say (sample);
+      g_assert_null (gtorch_module_forward (module, x, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+      g_assert_true (g_str_has_prefix (error->message, sample->layer));
+      g_assert_nonnull (strstr (error->message, ": forward takes "));
+      g_assert_true (g_str_has_suffix (error->message, "; 1 were given"));
+      g_clear_error (&error);
+      g_assert_null (gtorch_module_forward_many (module, inputs, sample->n_inputs + 1, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+      n++;
+    }
+  g_assert_cmpuint (n, >, 10);
+}
+
+static void
+typed_functions_call_layers_of_several_tensors (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchBilinear) layer = gtorch_bilinear_new (3, 2, 4, &error);
+  g_autoptr (GTorchTripletMarginLoss) loss = gtorch_triplet_margin_loss_new ();
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (5, 3), GTORCH_DTYPE_NONE, NULL, &error);
+  g_autoptr (GTorchTensor) y = gtorch_ones (GTORCH_SHAPE (5, 2), GTORCH_DTYPE_NONE, NULL, &error);
+  g_autoptr (GTorchTensor) z = gtorch_bilinear_forward (layer, x, y, &error);
+  g_autoptr (GTorchTensor) value = NULL;
+
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_tensor_get_numel (z), ==, 20);
+  value = gtorch_triplet_margin_loss_forward (loss, x, x, x, &error);
+  g_assert_no_error (error);
+  g_assert_cmpfloat (gtorch_tensor_item_double (value, NULL), ==, 1);
+  g_assert_null (gtorch_loss_forward (GTORCH_LOSS (loss), x, x, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (error->message, ==,
+                   "TripletMarginLoss: forward takes 3 tensors, anchor, positive and negative; 2 "
+                   "were given");
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/LayerRows/" #name, name)
 
 int
@@ -626,6 +754,8 @@ main (int argc, char **argv)
   ADD (gradients_are_differences);
   ADD (states_are_carried_over);
   ADD (bad_arguments_are_named);
+  ADD (layers_of_several_tensors_name_them);
+  ADD (typed_functions_call_layers_of_several_tensors);
   ADD (bare_layers_say_what_they_lack);
   ADD (parameters_are_created_with_the_given_dtype);
   ADD (layers_in_place_write_to_their_input);

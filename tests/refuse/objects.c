@@ -224,6 +224,9 @@ static gpointer
 make_network (void)
 {
   return gtorch_lstm_layer_new (3, 4, NULL);
+make_bilinear (void)
+{
+  return gtorch_bilinear_new (3, 3, 2, NULL);
 }
 
 static gpointer
@@ -558,6 +561,7 @@ static const struct
   { "GTorchAllocator", make_allocator },
   { "GTorchAttention", make_attention },
   { "GTorchAutocastGuard", make_autocast_guard },
+  { "GTorchBilinear", make_bilinear },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchChainedScheduler", make_chained },
   { "GTorchCyclicLR", make_cyclic },
@@ -639,6 +643,9 @@ refuse_make (const Param *param)
   for (i = 0; i < G_N_ELEMENTS (makers); i++)
     if (g_str_equal (makers[i].type, param->type))
       return makers[i].make ();
+  /* other layers need no arguments */
+  if (param->get_type != NULL && g_type_is_a (param->get_type (), GTORCH_TYPE_MODULE))
+    return g_object_new (param->get_type (), NULL);
   g_error ("objects.c does not know how to make a %s for “%s”", param->type, param->name);
 }
 

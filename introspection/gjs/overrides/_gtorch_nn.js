@@ -289,6 +289,22 @@ function takesMany(module) {
     return false;
 }
 
+// Lets forward() of a class take so many tensors.
+function takeSeveral(prototype, n) {
+    const {forward} = prototype;
+
+    const instead = function (...inputs) {
+        const name = `${convert.nameOf(this.constructor)}.forward`;
+        if (inputs.length !== n)
+            convert.surplus(name, inputs.length, n);
+        inputs.forEach(x => mustBeInput(name, x));
+        const isSuper = this.forward !== instead || running.includes(this);
+        return restoring(() => isSuper
+            ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
+    };
+    prototype.forward = instead;
+}
+
 function mustBeInput(name, value) {
     if (!(value instanceof GTorch.Tensor))
         throw new TypeError(`${name}: an input must be a tensor, not ${convert.describe(value)}`);
@@ -514,15 +530,9 @@ function setup(namespace) {
     for (const [method, name] of Object.entries(FUNCTIONS))
         GTorch[name] = convert.counted(name, (tensor, hook) =>
             GTorch.Tensor.prototype[method].call(tensor, hook));
-    const {forward} = GTorch.Loss.prototype;
-    GTorch.Loss.prototype.forward = function (...inputs) {
-        if (inputs.length !== 2)
-            convert.surplus(`${convert.nameOf(this.constructor)}.forward`, inputs.length, 2);
-        inputs.forEach(x => mustBeInput(`${convert.nameOf(this.constructor)}.forward`, x));
-        const isSuper = this.forward !== GTorch.Loss.prototype.forward || running.includes(this);
-        return restoring(() => isSuper
-            ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
-    };
+    takeSeveral(GTorch.Loss.prototype, 2);
+    for (const [name, {inputs}] of Object.entries(LAYERS).filter(([, spec]) => spec.inputs))
+        takeSeveral(GTorch[name].prototype, inputs.length);
     overrideTransposes(GTorch.ConvTranspose.prototype);
     overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');

@@ -152,6 +152,21 @@ def _attributes(raw, args):
     return found
 
 
+def forward_many_of(raw, inputs):
+    """Does so for a class that takes several tensors, which have the names @inputs."""
+    compute, spec = restores(raw.do_forward_many), dict.fromkeys(inputs, REQUIRED)
+
+    def forward(self, *values, **options):
+        name = f'{type(self).__name__}.forward'
+        tensors = bind(name, spec, values, options)
+        for key, value in tensors.items():
+            if not isinstance(value, RawTensor):
+                raise TypeError(f'{name}(): {key} must be a tensor, not {type(value).__name__}')
+        return compute(self, [tensors[key] for key in inputs])
+
+    return forward
+
+
 def forward_of(raw):
     """Returns forward() of a C class in PyTorch's form: without hooks; derived classes call it through
     super()."""
@@ -207,10 +222,11 @@ def layer(name, own, activation):
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    members.update(own or {'forward': forward_of(raw)})
+    forward = forward_many_of(raw, row['inputs']) if 'inputs' in row else forward_of(raw)
+    members.update(own or {'forward': forward})
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
-    if issubclass(raw, GTorch.Loss):
+    if issubclass(raw, GTorch.Loss) and 'inputs' not in row:
         members['__call__'] = restores(GTorch.Loss.forward)
     if rnn.is_network(raw):
         members.update(rnn.members_of(name, raw))
