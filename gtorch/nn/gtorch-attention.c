@@ -112,6 +112,7 @@ gtorch_attention_forward (GTorchAttention *self, GTorchTensor *query, GTorchTens
   g_return_val_if_fail (GTORCH_IS_TENSOR (value), FALSE);
   g_return_val_if_fail (key_padding_mask == NULL || GTORCH_IS_TENSOR (key_padding_mask), FALSE);
   g_return_val_if_fail (attn_mask == NULL || GTORCH_IS_TENSOR (attn_mask), FALSE);
+  g_return_val_if_fail (output != NULL, FALSE);
 
   made = gtorch_module_call_by (GTORCH_MODULE (self), inputs, 3, call_attend, &call, error);
   if (made == NULL)
@@ -119,10 +120,7 @@ gtorch_attention_forward (GTorchAttention *self, GTorchTensor *query, GTorchTens
       g_clear_object (&call.weights);
       return FALSE;
     }
-  if (output != NULL)
-    *output = made;
-  else
-    g_object_unref (made);
+  *output = made;
   if (weights != NULL)
     *weights = call.weights;
   else

@@ -13,8 +13,8 @@
  * A module that decodes sequences which attend to a memory, that of an encoder: a
  * [class@TransformerDecoderLayer], or several one after the other, a [class@TransformerDecoder].
  *
- * Subclasses override `decode`. Hooks get @tgt and @memory, and the output. [method@Module.forward_many] takes
- * these two, and decodes without masks.
+ * Subclasses override `decode`. Hooks get @tgt and @memory, and the output. [method@Module.forward_many]
+ * takes these two, and decodes without masks.
  *
  * Since: 0.1
  */
@@ -66,10 +66,11 @@ gtorch_decoder_init (GTorchDecoder *self)
  * @self: a decoder
  * @tgt: the sequences, [L, N, E], or [N, L, E] if the batch comes first, or [L, E]
  * @memory: what the encoder gave, [S, N, E], [N, S, E] or [S, E]
- * @tgt_mask: (nullable): [L, L] or [N · heads, L, L]: true where an element of @tgt does not attend to another,
- *   or numbers that are added to scores
+ * @tgt_mask: (nullable): [L, L] or [N · heads, L, L]: true where an element of @tgt does not attend to
+ *   another, or numbers that are added to scores
  * @memory_mask: (nullable): [L, S] or [N · heads, L, S]: the same for those of @memory
- * @tgt_key_padding_mask: (nullable): [N, L] or [L]: true for elements of @tgt that no one attends to, or numbers
+ * @tgt_key_padding_mask: (nullable): [N, L] or [L]: true for elements of @tgt that no one attends to, or
+ *   numbers
  * @memory_key_padding_mask: (nullable): [N, S] or [S]: the same for those of @memory
  * @tgt_is_causal: whether @tgt_mask is the causal mask
  * @memory_is_causal: whether @memory_mask is the causal mask

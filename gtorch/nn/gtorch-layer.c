@@ -76,10 +76,12 @@ gtorch_layer_get_device_value (gpointer object, const GTorchField *field, GValue
                                  : G_STRUCT_MEMBER (GTorchDevice *, object, field->offset));
 }
 
+/* A layer that could not be made has the dtype that was asked for. */
 void
 gtorch_layer_get_dtype_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  g_autoptr (GTorchTensor) tensor = first_tensor (object);
+  g_autoptr (GTorchTensor) tensor =
+      gtorch_module_get_private (object)->error == NULL ? first_tensor (object) : NULL;
 
   g_value_set_enum (value, tensor != NULL ? (gint) gtorch_tensor_get_dtype (tensor)
                                           : G_STRUCT_MEMBER (gint, object, field->offset));

@@ -324,8 +324,9 @@ attend (GTorchMultiheadAttention *self, GTorchMultiHead *args, GTorchTensor **ou
     return FALSE;
   if (!GTORCH_IS_LINEAR (projection))
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: out_proj is of the class %s, not of %s"),
-                   gtorch_module_type_name (self), gtorch_module_type_name (projection), "Linear");
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: out_proj is of the class %s, not of %s"), gtorch_module_type_name (self),
+                   gtorch_module_type_name (projection), "Linear");
       return FALSE;
     }
   weight = gtorch_module_dup_parameter_impl (projection, 0);

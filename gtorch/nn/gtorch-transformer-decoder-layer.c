@@ -11,11 +11,12 @@
 /**
  * GTorchTransformerDecoderLayer:
  *
- * A layer of the decoder of a transformer: self-attention, attention to a memory and a feed-forward part, each followed by
- * dropout, a sum with its input and a normalisation (Vaswani et al., Attention is all you need, 2017).
+ * A layer of the decoder of a transformer: self-attention, attention to a memory and a feed-forward part,
+ * each followed by dropout, a sum with its input and a normalisation (Vaswani et al., Attention is all you
+ * need, 2017).
  *
- * The children are `self_attn`, `multihead_attn`, `linear1`, `dropout`, `linear2`, `norm1` to `norm3`, `dropout1` to
- * `dropout3` and `activation`.
+ * The children are `self_attn`, `multihead_attn`, `linear1`, `dropout`, `linear2`, `norm1` to `norm3`,
+ * `dropout1` to `dropout3` and `activation`.
  *
  * Since: 0.1
  */

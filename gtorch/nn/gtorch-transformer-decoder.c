@@ -90,9 +90,9 @@ gtorch_transformer_decoder_init (GTorchTransformerDecoder *self)
  *
  * Creates a [class@TransformerDecoder] of copies of a layer, which all begin with its parameters.
  *
- * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if @num_layers is not positive,
- *   or %GTORCH_ERROR_NOT_SUPPORTED if the class of the layer is defined in another language, which then has to
- *   copy it itself, and to use [ctor@TransformerDecoder.new_from_layers]
+ * Returns: (transfer full): a new module, or %NULL with %GTORCH_ERROR_INVALID if @num_layers is not from 1 to
+ *   65536, or %GTORCH_ERROR_NOT_SUPPORTED if the class of the layer is defined in another language, which
+ *   then has to copy it itself, and to use [ctor@TransformerDecoder.new_from_layers]
  *
  * Since: 0.1
  */

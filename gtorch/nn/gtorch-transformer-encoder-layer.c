@@ -11,10 +11,11 @@
 /**
  * GTorchTransformerEncoderLayer:
  *
- * A layer of the encoder of a transformer: self-attention and a feed-forward part, each followed by dropout, a sum with
- * its input and a normalisation (Vaswani et al., Attention is all you need, 2017).
+ * A layer of the encoder of a transformer: self-attention and a feed-forward part, each followed by dropout,
+ * a sum with its input and a normalisation (Vaswani et al., Attention is all you need, 2017).
  *
- * The children are `self_attn`, `linear1`, `dropout`, `linear2`, `norm1`, `norm2`, `dropout1`, `dropout2` and `activation`.
+ * The children are `self_attn`, `linear1`, `dropout`, `linear2`, `norm1`, `norm2`, `dropout1`, `dropout2` and
+ * `activation`.
  *
  * Since: 0.1
  */

@@ -32,8 +32,8 @@ check_class (GTorchModule *self, const gchar *name, gpointer child, GType type, 
 
   if (G_TYPE_CHECK_INSTANCE_TYPE (child, type))
     return child;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is of the class %s, not of %s"),
-               gtorch_module_type_name (self), name,
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: %s is of the class %s, not of %s"), gtorch_module_type_name (self), name,
                child != NULL ? gtorch_module_type_name (child) : "NULL",
                wanted + strlen ("GTorch"));
   return NULL;
@@ -260,7 +260,7 @@ gtorch_transformer_add_layer (GTorchModule *self, GTorchModule *layer, GError **
 gboolean
 gtorch_transformer_add_copies (GTorchModule *self, GTorchModule *layer, gint64 n, GError **error)
 {
-  if (!gtorch_layer_check_least (self, "num_layers", n, 1, error))
+  if (!gtorch_layer_check_between (self, "num_layers", n, 1, GTORCH_TRANSFORMER_MOST_LAYERS, error))
     return FALSE;
   for (gint64 i = 0; i < n; i++)
     {

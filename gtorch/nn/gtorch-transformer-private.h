@@ -48,6 +48,9 @@ GTorchTensor *gtorch_transformer_run (GTorchModule *self, GTorchTensor *x,
 
 /* --- stacks of layers --- */
 
+/* A number that is greater is a mistake, which would take all memory first. */
+#define GTORCH_TRANSFORMER_MOST_LAYERS 65536
+
 void gtorch_transformer_add_layers (GTorchModule *self);
 gboolean gtorch_transformer_check_layer (GTorchModule *self, gpointer layer, GType type,
                                          GError **error);

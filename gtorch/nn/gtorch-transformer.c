@@ -21,8 +21,8 @@
 /**
  * GTorchTransformer:
  *
- * A transformer: an encoder of one sequence, and a decoder of another one that attends to what the encoder made
- * (Vaswani et al., Attention is all you need, 2017).
+ * A transformer: an encoder of one sequence, and a decoder of another one that attends to what the encoder
+ * made (Vaswani et al., Attention is all you need, 2017).
  *
  * The children are `encoder` and `decoder`. Parameters of two and more dimensions are initialised by
  * [func@init_xavier_uniform]. Hooks get @src and @tgt, and the output; with [method@Module.forward_many] it
@@ -197,11 +197,11 @@ add_stack (GTorchTransformer *self, const gchar *name, GType type, GType layer_t
   g_autoptr (GTorchModule) stack = NULL;
   g_autoptr (GTorchModule) norm = NULL;
 
-  if (!gtorch_layer_check_least (module,
-                                 layer_type == GTORCH_TYPE_TRANSFORMER_ENCODER_LAYER
-                                     ? "num_encoder_layers"
-                                     : "num_decoder_layers",
-                                 n, 1, error))
+  if (!gtorch_layer_check_between (module,
+                                   layer_type == GTORCH_TYPE_TRANSFORMER_ENCODER_LAYER
+                                       ? "num_encoder_layers"
+                                       : "num_decoder_layers",
+                                   n, 1, GTORCH_TRANSFORMER_MOST_LAYERS, error))
     return FALSE;
   stack = g_object_new (type, NULL);
   for (gint64 i = 0; i < n; i++)
@@ -361,7 +361,8 @@ gtorch_transformer_new (gint64 d_model, gint64 nhead, GError **error)
  * @src_mask: (nullable): the mask of [method@Encoder.forward]
  * @tgt_mask: (nullable): the mask of [method@Decoder.forward]
  * @memory_mask: (nullable): the mask of [method@Decoder.forward]
- * @src_key_padding_mask: (nullable): [N, S] or [S]: true for elements of @src that no one attends to, or numbers
+ * @src_key_padding_mask: (nullable): [N, S] or [S]: true for elements of @src that no one attends to, or
+ *   numbers
  * @tgt_key_padding_mask: (nullable): [N, L] or [L]: the same for those of @tgt
  * @memory_key_padding_mask: (nullable): [N, S] or [S]: the same for what the encoder made
  * @src_is_causal: whether @src_mask is the causal mask
@@ -418,8 +419,8 @@ gtorch_transformer_forward (GTorchTransformer *self, GTorchTensor *src, GTorchTe
  * @dtype: a floating-point dtype, or %GTORCH_DTYPE_NONE for the default
  * @error: return location for an error
  *
- * Makes the causal mask: -infinity above the diagonal, where an element would attend to a later one, and zeros
- * elsewhere.
+ * Makes the causal mask: -infinity above the diagonal, where an element would attend to a later one, and
+ * zeros elsewhere.
  *
  * Returns: (transfer full): a tensor of the shape [sz, sz], or %NULL with an error
  *

@@ -239,7 +239,7 @@ mistakes_are_named (void)
   g_assert_null (gtorch_transformer_encoder_new (encoder_layer, 0, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
-                   "TransformerEncoder: num_layers must be at least 1, it is 0");
+                   "TransformerEncoder: num_layers must be from 1 to 65536, it is 0");
   g_clear_error (&error);
 }
 

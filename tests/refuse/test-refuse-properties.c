@@ -237,11 +237,44 @@ check_outcome (gpointer object, GParamSpec *pspec, const GValue *value, const GV
     n_refused++;
 }
 
+/* Creates an object with a property, or without any. A transformer that is made without has millions of
+ * parameters: these are fewer. */
+static gpointer
+new_with (GType type, const gchar *name, const GValue *value)
+{
+  static const gchar *const sizes[] = { "d-model", "num-encoder-layers", "num-decoder-layers",
+                                        "dim-feedforward" };
+  static const gint64 numbers[] = { 8, 1, 1, 4 };
+  const gchar *names[G_N_ELEMENTS (sizes) + 1];
+  GValue values[G_N_ELEMENTS (sizes) + 1] = { G_VALUE_INIT };
+  guint n = 0;
+  gpointer object;
+
+  if (name != NULL)
+    {
+      names[n] = name;
+      g_value_init (&values[n], G_VALUE_TYPE (value));
+      g_value_copy (value, &values[n++]);
+    }
+  for (guint i = 0; type == GTORCH_TYPE_TRANSFORMER && i < G_N_ELEMENTS (sizes); i++)
+    {
+      if (g_strcmp0 (name, sizes[i]) == 0)
+        continue;
+      names[n] = sizes[i];
+      g_value_init (&values[n], G_TYPE_INT64);
+      g_value_set_int64 (&values[n++], numbers[i]);
+    }
+  object = g_object_new_with_properties (type, n, names, values);
+  for (guint i = 0; i < n; i++)
+    g_value_unset (&values[i]);
+  return object;
+}
+
 /* Sets the property at construction. */
 static void
 make_with_value (GType type, GParamSpec *pspec, const GValue *value)
 {
-  g_autoptr (GObject) other = g_object_new (type, NULL);
+  g_autoptr (GObject) other = new_with (type, NULL, NULL);
   g_auto (GValue) former = G_VALUE_INIT;
   gpointer object;
 
@@ -249,7 +282,7 @@ make_with_value (GType type, GParamSpec *pspec, const GValue *value)
   if (pspec->flags & G_PARAM_READABLE)
     g_object_get_property (other, pspec->name, &former);
   refuse_take_log ();
-  object = g_object_new_with_properties (type, 1, (const gchar *[]){ pspec->name }, value);
+  object = new_with (type, pspec->name, value);
   check_outcome (object, pspec, value, &former, "made with");
   use (object);
   if (refuse_take_log () != NULL)

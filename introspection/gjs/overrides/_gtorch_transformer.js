@@ -71,8 +71,8 @@ function overrideClass(name, [base, vfunc, spec], raw, isRunning) {
     const forward = function (...given) {
         const values = bound(this, spec, given);
         const isSuper = this.forward !== forward || isRunning(this);
-        return result(restoring(() => isSuper
-            ? above(this, 'forward')[`vfunc_${vfunc}`].apply(this, values) : raw[base].apply(this, values)));
+        const compute = isSuper ? above(this, 'forward')[`vfunc_${vfunc}`] : raw[base];
+        return result(restoring(() => compute.apply(this, values)));
     };
     prototype.forward = forward;
 }
@@ -84,15 +84,17 @@ function overrideTransformer(Transformer) {
         if (this.forward === Transformer.prototype.forward)
             return restoring(() => forward.apply(this, values));
         // super.forward() of a program's class
-        const [src, tgt, srcMask, tgtMask, memoryMask, srcPadding, tgtPadding, memoryPadding, ...causal] = values;
-        const memory = this.get_module('encoder').forward(src, srcMask, srcPadding, causal[0]);
-        return this.get_module('decoder').forward(tgt, memory, tgtMask, memoryMask, tgtPadding, memoryPadding,
-            causal[1], causal[2]);
+        const [src, tgt, srcMask, tgtMask, memoryMask, srcPadding, ...rest] = values;
+        const [tgtPadding, memoryPadding, srcCausal, ...causal] = rest;
+        const memory = this.get_module('encoder').forward(src, srcMask, srcPadding, srcCausal);
+        return this.get_module('decoder').forward(tgt, memory, tgtMask, memoryMask, tgtPadding,
+            memoryPadding, ...causal);
     };
     const make = Transformer.generate_square_subsequent_mask;
     Transformer.generate_square_subsequent_mask = function (...given) {
         const name = 'generate_square_subsequent_mask';
-        const {sz, device = null, dtype = null} = convert.bind(name, args('sz device=null dtype=null'), given);
+        const spec = args('sz device=null dtype=null');
+        const {sz, device = null, dtype = null} = convert.bind(name, spec, given);
         return restoring(() => make.call(Transformer, convert.bounded(name, 'sz', 'int64', sz),
             convert.device(name, device), convert.dtype(name, dtype)));
     };
@@ -123,7 +125,7 @@ function activation(name, given) {
         throw new TypeError(`${name}: activation must be 'relu', 'gelu', a module or a function, not ` +
             convert.describe(given));
     }
-    Applied ??= GObject.registerClass({GTypeName: 'Gjs_GTorch_Applied'}, class AppliedFunction extends GTorch.Module {
+    Applied ??= GObject.registerClass(class Applied extends GTorch.Module {
         forward(x) {
             return this.func(x);
         }
