@@ -50,7 +50,7 @@ tap.add('lists_and_dictionaries_of_parameters_take_tensors', () => {
     tap.assert(list.length === 2 && list.at(0) === parameter && list.at(1) instanceof GTorch.Parameter);
     list.append(parameter);
     tap.equal([...list].map(one => one.shape), [[2], [3], [2]]);
-    tap.assert(list.toString().includes('(1): Parameter containing: [float32 of size 3]'));
+    tap.assert(list.toString().includes('(1): Parameter containing: [float32 of size 3'));
     const table = nn.ParameterDict({a: parameter, b: GTorch.zeros([3])});
     tap.assert(table.get('a') === parameter && table.get('b') instanceof GTorch.Parameter);
     tap.equal(Object.keys(table.state_dict()), ['a', 'b']);

@@ -133,8 +133,9 @@ def lists_of_parameters_are_lists():
     assert isinstance(row[:2], nn.ParameterList)
     row += [b]
     assert len(row) == 5 and row[4] is b
-    text = '    ({}): Parameter containing: [float32 of size {}]'
-    lines = [text.format(i, size) for i, size in enumerate(('2', '5', '2', '2', '3x1'))]
+    place = '' if a.device.type == 'cpu' else f' ({a.device})'
+    sizes = enumerate(('2', '5', '2', '2', '3x1'))
+    lines = [f'    ({i}): Parameter containing: [float32 of size {size}{place}]' for i, size in sizes]
     assert repr(row) == '\n'.join(['ParameterList(', *lines, ')']), repr(row)
     assert repr(nn.ParameterList()) == 'ParameterList()'
     raises(IndexError, lambda: row[5], 'is not one of 5 parameters')
