@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "device/gtorch-device-private.h"
 #include "nn/gtorch-module-members.h"
 #include "nn/gtorch-module-private.h"
 
@@ -60,6 +61,63 @@ list_names (GTorchModule *self, gboolean recurse, gboolean buffers)
   gtorch_module_visit (self, recurse, collect, &collection);
   g_ptr_array_add (names, NULL);
   return (gchar **) g_ptr_array_free (names, FALSE);
+}
+
+/**
+ * gtorch_module_get_member_names:
+ * @self: a module
+ * @kind: the kind of the members
+ *
+ * Lists the names of the members of a kind that this module itself has, in the order in which they were
+ * registered. A parameter or buffer that has several names is there with each; an absent one is not.
+ *
+ * Returns: (transfer full) (array zero-terminated=1): the names
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_module_get_member_names (GTorchModule *self, GTorchMemberKind kind)
+{
+  g_autoptr (GPtrArray) names = NULL;
+  g_autoptr (GArray) members = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  if (kind == GTORCH_MEMBER_KIND_MODULE)
+    return gtorch_module_get_child_names (self);
+  names = g_ptr_array_new ();
+  if (kind == GTORCH_MEMBER_KIND_PARAMETER || kind == GTORCH_MEMBER_KIND_BUFFER)
+    members = gtorch_module_dup_members (self, kind == GTORCH_MEMBER_KIND_BUFFER);
+  for (guint i = 0; members != NULL && i < members->len; i++)
+    if (g_array_index (members, GTorchMember, i).tensor != NULL)
+      g_ptr_array_add (names, g_strdup (g_array_index (members, GTorchMember, i).name));
+  g_ptr_array_add (names, NULL);
+  return (gchar **) g_ptr_array_free (g_steal_pointer (&names), FALSE);
+}
+
+gchar *
+gtorch_module_describe_parameters (GTorchModule *self)
+{
+  g_autoptr (GArray) members = gtorch_module_dup_members (self, FALSE);
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; i < members->len; i++)
+    {
+      const GTorchMember *member = &g_array_index (members, GTorchMember, i);
+      const GTorchImpl *impl;
+
+      if (member->tensor == NULL)
+        continue;
+      impl = gtorch_tensor_unwrap (member->tensor);
+      g_string_append_printf (text, "%s  (%s): Parameter containing: [%s of size ",
+                              text->len > 0 ? "\n" : "", member->name,
+                              gtorch_dtype_get_name (impl->dtype));
+      for (guint j = 0; j < impl->n_dims; j++)
+        g_string_append_printf (text, "%s%" G_GINT64_FORMAT, j > 0 ? "x" : "", impl->shape[j]);
+      if (!gtorch_device_is_host (impl->device))
+        g_string_append_printf (text, " (%s)", gtorch_device_name (impl->device));
+      g_string_append_c (text, ']');
+    }
+  return g_string_free (text, FALSE);
 }
 
 /**

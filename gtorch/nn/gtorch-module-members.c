@@ -17,7 +17,6 @@
 #include "tensor/gtorch-scope-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
-#include "nn/gtorch-sequential.h"
 
 gint gtorch_module_changes;
 
@@ -445,6 +444,21 @@ free_number (GTorchModulePrivate *priv, guint number)
   return name;
 }
 
+void
+gtorch_module_append_parameter (GTorchModule *self, GTorchParameter *parameter)
+{
+  GTorchModulePrivate *priv = gtorch_module_get_private (self);
+  g_autofree gchar *name = NULL;
+  GTorchTensor *owned = ref_for_member ((GTorchTensor *) parameter);
+
+  gtorch_module_begin_change (self);
+  name = free_number (priv, priv->parameters->len);
+  put_member (priv->parameters, name, owned, TRUE);
+  gtorch_module_end_change (self);
+  if (gtorch_parameter_get_name (parameter) == NULL)
+    gtorch_parameter_set_name (parameter, name);
+}
+
 /* With the locks held. */
 static void
 remove_child (GTorchModule *self, guint position, GPtrArray *removed)
@@ -453,7 +467,7 @@ remove_child (GTorchModule *self, guint position, GPtrArray *removed)
   guint i;
 
   g_ptr_array_remove_index (priv->child_names, position);
-  for (i = position; GTORCH_IS_SEQUENTIAL (self) && i < priv->child_names->len; i++)
+  for (i = position; priv->is_numbered && i < priv->child_names->len; i++)
     rename_child (priv, i, i + 1, i);
   gtorch_object_list_change (priv->children, position, 1, NULL, 0, removed);
 }
@@ -629,8 +643,8 @@ steal_tensor (GArray *members, GTorchMember *member)
  * @error: return location for an error
  *
  * Removes a parameter, a buffer or a module. What a layer computes with, such as the weight of
- * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] the
- * modules behind a removed one move up, as [method@Sequential.remove] says.
+ * [class@Linear], stays: [method@Module.register_parameter] can set it to %NULL. In a [class@Sequential] or
+ * [class@ModuleList] the modules behind a removed one move up, as [method@Sequential.remove] says.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID if there is no member of this name or it cannot be
  *   removed

@@ -34,6 +34,9 @@ GType gtorch_member_kind_get_type (void) G_GNUC_CONST;
 GTORCH_AVAILABLE_IN_0_1
 GTorchMemberKind gtorch_module_get_member_kind (GTorchModule *self, const gchar *name);
 GTORCH_AVAILABLE_IN_0_1
+gchar **gtorch_module_get_member_names (GTorchModule *self,
+                                        GTorchMemberKind kind) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_register_parameter (GTorchModule *self, const gchar *name,
                                            GTorchParameter *parameter, GError **error);
 GTORCH_AVAILABLE_IN_0_1

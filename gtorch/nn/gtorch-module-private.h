@@ -42,6 +42,7 @@ typedef struct
   GPtrArray *hooks;       /* of GTorchModuleHook, or NULL; the pointer is accessed atomically */
   GError *error;          /* the error of its construction */
   gboolean training;      /* accessed atomically */
+  gboolean is_numbered;   /* children that are called by their positions are renamed with these */
 } GTorchModulePrivate;
 
 GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
@@ -97,6 +98,11 @@ GPtrArray *gtorch_module_dup_children (GTorchModule *self, gchar ***names);
  * Negative positions count from the end. */
 gboolean gtorch_module_insert_child (GTorchModule *self, const gint *position, GTorchModule *child,
                                      GError **error);
+/* For extra_repr (): a line for each parameter, with its name, dtype, size and, unless that is the CPU, its
+ * device. */
+gchar *gtorch_module_describe_parameters (GTorchModule *self);
+/* Adds a parameter whose name is the number of parameters, or the next one that is no name yet. */
+void gtorch_module_append_parameter (GTorchModule *self, GTorchParameter *parameter);
 gboolean gtorch_module_remove_child (GTorchModule *self, gint position, GError **error);
 
 /* Goes through self and its descendants, those that are there several times too. Before the children

@@ -16,6 +16,7 @@
 #include "memory/gtorch-guard.h"
 #include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
+#include "nn/gtorch-module-list.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
@@ -775,6 +776,43 @@ append_lines (GString *text, const gchar *lines, guint indent)
 }
 
 static void
+append_range (GString *text, const gchar *first, const gchar *last, guint n, const gchar *child,
+              guint depth)
+{
+  if (n > 1)
+    g_string_append_printf (text, "\n%*s(%s-%s): %u x %s", (gint) (2 * depth + 2), "", first, last,
+                            n, child);
+  else
+    g_string_append_printf (text, "\n%*s(%s): %s", (gint) (2 * depth + 2), "", first, child);
+}
+
+static void append_string (GTorchModule *self, GString *text, guint depth);
+
+/* Appends the children in lines of their own; in a ModuleList, equal neighbours have one together. */
+static void
+append_children (GTorchModule *self, GPtrArray *children, gchar **names, GString *text, guint depth)
+{
+  const gboolean joins = GTORCH_IS_MODULE_LIST (self);
+  g_autoptr (GString) former = g_string_new (NULL);
+  guint first = 0, i;
+
+  for (i = 0; i < children->len; i++)
+    {
+      g_autoptr (GString) own = g_string_new (NULL);
+
+      append_string (children->pdata[i], own, depth + 1);
+      if (i > first && (!joins || !g_string_equal (own, former)))
+        {
+          append_range (text, names[first], names[i - 1], i - first, former->str, depth);
+          first = i;
+        }
+      g_string_assign (former, own->str);
+    }
+  if (i > first)
+    append_range (text, names[first], names[i - 1], i - first, former->str, depth);
+}
+
+static void
 append_string (GTorchModule *self, GString *text, guint depth)
 {
   GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
@@ -782,7 +820,6 @@ append_string (GTorchModule *self, GString *text, guint depth)
   g_auto (GStrv) names = NULL;
   g_autoptr (GPtrArray) children = gtorch_module_dup_children (self, &names);
   const gboolean has_lines = extra != NULL && strchr (extra, '\n') != NULL;
-  guint i;
 
   g_string_append_printf (text, "%s(", gtorch_module_type_name (self));
   if (depth == MOST_LEVELS && children->len > 0)
@@ -794,12 +831,8 @@ append_string (GTorchModule *self, GString *text, guint depth)
     g_string_append (text, extra);
   else if (extra != NULL && extra[0] != '\0')
     append_lines (text, extra, 2 * depth + 2);
-  for (i = 0; i < children->len; i++)
-    {
-      g_string_append_printf (text, "\n%*s(%s): ", 2 * depth + 2, "", names[i]);
-      append_string (children->pdata[i], text, depth + 1);
-    }
-  if (i > 0 || has_lines)
+  append_children (self, children, names, text, depth);
+  if (children->len > 0 || has_lines)
     g_string_append_printf (text, "\n%*s", 2 * depth, "");
   g_string_append_c (text, ')');
 }

@@ -12,11 +12,15 @@
 #include <gtorch/nn/gtorch-layer-enums.h>
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
+#include <gtorch/nn/gtorch-module-dict.h>
 #include <gtorch/nn/gtorch-module-hooks.h>
+#include <gtorch/nn/gtorch-module-list.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-multihead-attention.h>
+#include <gtorch/nn/gtorch-parameter-dict.h>
+#include <gtorch/nn/gtorch-parameter-list.h>
 #include <gtorch/nn/gtorch-parameter.h>
 #include <gtorch/nn/gtorch-rnn-base.h>
 #include <gtorch/nn/gtorch-sequential.h>

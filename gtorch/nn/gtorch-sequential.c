@@ -5,8 +5,7 @@
 
 #include "nn/gtorch-sequential.h"
 
-#include <glib/gi18n-lib.h>
-
+#include "nn/gtorch-children-private.h"
 #include "nn/gtorch-module-private.h"
 
 /**
@@ -34,41 +33,8 @@ struct _GTorchSequential
   GTorchModule parent_instance;
 };
 
-static GListModel *
-list_of (gpointer self)
-{
-  return G_LIST_MODEL (gtorch_module_get_private (self)->children);
-}
-
-static GType
-gtorch_sequential_get_item_type (GListModel *model)
-{
-  return GTORCH_TYPE_MODULE;
-}
-
-static guint
-gtorch_sequential_get_n_items (GListModel *model)
-{
-  return g_list_model_get_n_items (list_of (model));
-}
-
-static gpointer
-gtorch_sequential_get_item (GListModel *model, guint position)
-{
-  return g_list_model_get_item (list_of (model), position);
-}
-
-static void
-gtorch_sequential_list_model_init (GListModelInterface *iface)
-{
-  iface->get_item_type = gtorch_sequential_get_item_type;
-  iface->get_n_items = gtorch_sequential_get_n_items;
-  iface->get_item = gtorch_sequential_get_item;
-}
-
 G_DEFINE_TYPE_WITH_CODE (GTorchSequential, gtorch_sequential, GTORCH_TYPE_MODULE,
-                         G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL,
-                                                gtorch_sequential_list_model_init))
+                         G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL, gtorch_children_list_model_init))
 
 static GTorchTensor *
 gtorch_sequential_forward (GTorchModule *module, GTorchTensor *input, GError **error)
@@ -99,15 +65,9 @@ gtorch_sequential_class_init (GTorchSequentialClass *klass)
 }
 
 static void
-forward_changes (GListModel *list, guint position, guint removed, guint added, gpointer self)
-{
-  g_list_model_items_changed (G_LIST_MODEL (self), position, removed, added);
-}
-
-static void
 gtorch_sequential_init (GTorchSequential *self)
 {
-  g_signal_connect_object (list_of (self), "items-changed", G_CALLBACK (forward_changes), self, 0);
+  gtorch_children_init (GTORCH_MODULE (self), TRUE);
 }
 
 /**
@@ -142,20 +102,10 @@ GTorchSequential *
 gtorch_sequential_new_from_modules (GTorchModule **modules, gsize n_modules, GError **error)
 {
   g_autoptr (GTorchSequential) self = gtorch_sequential_new ();
-  gsize i;
 
   g_return_val_if_fail (modules != NULL || n_modules == 0, NULL);
-  for (i = 0; i < n_modules; i++)
-    {
-      if (!GTORCH_IS_MODULE (modules[i]))
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: %" G_GSIZE_FORMAT " is not a module"), "Sequential", i);
-          return NULL;
-        }
-      if (!gtorch_sequential_append (self, modules[i], error))
-        return NULL;
-    }
+  if (!gtorch_children_append (GTORCH_MODULE (self), modules, n_modules, error))
+    return NULL;
   return g_steal_pointer (&self);
 }
 

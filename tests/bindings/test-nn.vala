@@ -263,9 +263,41 @@ void modules_and_functions_are_replayed_as_graphs () throws GLib.Error {
     check (same (product.run (both)[0], x.mul (x)), "the product");
 }
 
+void layers_take_several_tensors () throws GLib.Error {
+    int64[] left = { 5, 3 };
+    int64[] right = { 5, 2 };
+    var x = GTorch.ones (left, DType.FLOAT32, null);
+    var y = GTorch.ones (right, DType.FLOAT32, null);
+    var layer = new Bilinear (3, 2, 4);
+    var loss = new TripletMarginLoss ();
+
+    check (layer.forward (x, y).get_numel () == 20, "the size");
+    check (layer.forward_many ({ x, y }).get_numel () == 20, "the size by forward_many");
+    check (loss.forward (x, x, x).item_double () == 1, "the loss");
+    try {
+        loss.forward_many ({ x, x });
+        check (false, "an error");
+    } catch (GLib.Error error) {
+        check (error.message.has_prefix ("TripletMarginLoss: forward takes 3 tensors, anchor, positive and"),
+            error.message);
+    }
+}
+
+void lists_of_modules_are_models () throws GLib.Error {
+    var list = new ModuleList.from_modules ({ new Linear (1, 2), new ReLU () });
+    var table = new ModuleDict ();
+
+    list.append (new ReLU ());
+    list.remove (0);
+    check (list.get_n_items () == 2 && list.get_item (0) is ReLU, "the modules");
+    check (list.to_string () == "ModuleList(\n  (0-1): 2 x ReLU()\n)", list.to_string ());
+    table.register_module ("list", list);
+    check (table.get_module ("list.1") is ReLU, "a path");
+}
+
 int main () {
     choose_device ();
-    print ("1..11\n");
+    print ("1..13\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -276,6 +308,8 @@ int main () {
     test ("a_function_of_vala_is_differentiated", a_function_of_vala_is_differentiated);
     test ("autocast_is_a_guard", autocast_is_a_guard);
     test ("gradients_are_scaled", gradients_are_scaled);
+    test ("layers_take_several_tensors", layers_take_several_tensors);
+    test ("lists_of_modules_are_models", lists_of_modules_are_models);
     test ("modules_and_functions_are_replayed_as_graphs", modules_and_functions_are_replayed_as_graphs);
     return failed ? 1 : 0;
 }

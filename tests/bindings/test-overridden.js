@@ -233,11 +233,27 @@ const MADE = {
     LocalResponseNorm: {size: 1},
     PixelShuffle: {upscale_factor: 1}, PixelUnshuffle: {downscale_factor: 2}, ChannelShuffle: {groups: 2},
     Unflatten: {dim: 1, unflattened_size: [1, 2]},
+    Bilinear: {in1_features: 2, in2_features: 2, out_features: 3}, Threshold: {threshold: 0.25, value: 2},
 };
+for (const n of [1, 2, 3]) {
+    const padding = n < 3 ? 1 : [1, 1, 1, 1, 0, 0];
+    for (const kind of ['Circular', 'Reflection', 'Replication', 'Zero'])
+        MADE[`${kind}Pad${n}d`] = {padding};
+    MADE[`ConstantPad${n}d`] = {padding, value: 3};
+}
 const flat = GTorch.tensor([[0.5, -1], [2, 1]]);
 const picture = GTorch.arange(0, 16).to(GTorch.float32).view(1, 2, 2, 4);
 const positions = GTorch.tensor([0, 1]);
+const signs = GTorch.tensor([1, -1]);
+const SEVERAL = {
+    Bilinear: [flat, flat.abs()], CosineSimilarity: [flat, flat.abs()], PairwiseDistance: [flat, flat.abs()],
+    CosineEmbeddingLoss: [flat, flat.abs(), signs], MarginRankingLoss: [flat, flat.abs(), flat.sign()],
+    GaussianNLLLoss: [flat, flat.abs(), flat.exp()], TripletMarginLoss: [flat, flat.abs(), flat.exp()],
+    MultiLabelMarginLoss: [flat, GTorch.tensor([[0, -1], [1, 0]])],
+};
 function inputsOf(name) {
+    if (name in SEVERAL)
+        return SEVERAL[name];
     if (/2d$|Shuffle|Unshuffle|LocalResponse/.test(name))
         return [picture];
     if (/3d$/.test(name))
@@ -294,7 +310,7 @@ function resultOf(Class, name) {
 
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     const abstract = ['Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource', 'Module',
-        'Optimizer', 'RNNBase', 'Sequential'];
+        'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList', 'RNNBase', 'Sequential'];
     // networks give several results: test-networks.js
     const swept = typelib.classes().filter(name => !abstract.includes(name) &&
         !(GTorch[name].prototype instanceof GTorch.RNNBase));
@@ -306,7 +322,7 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
             const members = vfunc === 'get_lr' ? [vfunc] : [vfunc, `vfunc_${vfunc}`];
             const isLoss = GTorch[name].prototype instanceof GTorch.Loss;
             for (const member of members) {
-                if (isLoss && member === 'vfunc_forward')
+                if ((isLoss || name in SEVERAL) && member === 'vfunc_forward')
                     continue; // it gets one input in C, and is the compute of a loss here
                 const [Idle] = deriveIdle(GTorch[name], name, member);
                 for (const other of members) {

@@ -224,6 +224,9 @@ static gpointer
 make_network (void)
 {
   return gtorch_lstm_layer_new (3, 4, NULL);
+}
+
+static gpointer
 make_bilinear (void)
 {
   return gtorch_bilinear_new (3, 3, 2, NULL);

@@ -49,7 +49,7 @@ function valueOf(module, name) {
     if (kind === 'MODULE')
         return raw.get_module.call(module, name);
     const what = kind.toLowerCase();
-    return raw[`get_${what}_names`].call(module, false).includes(name)
+    return raw.get_member_names.call(module, GTorch.MemberKind[kind]).includes(name)
         ? raw[`get_${what}`].call(module, name) : null;
 }
 
@@ -193,7 +193,7 @@ function adopt(module) {
 
 const LOOKING = [
     'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
-    'get_member_kind', 'get_module', 'get_module_names', 'get_modules', 'get_parameter',
+    'get_member_kind', 'get_member_names', 'get_module', 'get_module_names', 'get_modules', 'get_parameter',
     'get_parameter_names', 'get_parameters', 'load_state_lists', 'count_parameters', 'set_requires_grad',
     'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];

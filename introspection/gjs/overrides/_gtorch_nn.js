@@ -16,6 +16,7 @@
 
 /* exported setup */
 
+const containers = imports.overrides._gtorch_containers;
 const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable, isProgramsOwn, ownFunction} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
@@ -173,6 +174,15 @@ function overrideModule(Module) {
             const values = this.parameters(recurse);
             return this.get_parameter_names(recurse).map((name, i) => [name, values[i]]);
         },
+        buffers(...given) {
+            const {recurse = true} = convert.bind('buffers', [{name: 'recurse'}], given);
+            return items(this.get_buffers(recurse));
+        },
+        named_buffers(...given) {
+            const {recurse = true} = convert.bind('named_buffers', [{name: 'recurse'}], given);
+            const values = this.buffers(recurse);
+            return this.get_buffer_names(recurse).map((name, i) => [name, values[i]]);
+        },
         children() {
             return items(this.get_children());
         },
@@ -182,6 +192,40 @@ function overrideModule(Module) {
         },
         modules() {
             return items(this.get_modules());
+        },
+        named_modules() {
+            const values = this.modules();
+            return this.get_module_names().map((name, i) => [name, values[i]]);
+        },
+        // The module of a path such as 'layers.0', which is this one if it is empty.
+        get_submodule(path) {
+            return path === '' ? this : this.get_module(path);
+        },
+        add_module(name, module) {
+            return this.register_module(name, module);
+        },
+        cpu() {
+            return this.to('cpu');
+        },
+        // cuda(), cuda(1), cuda('cuda:1')
+        cuda(...given) {
+            const {device = 'cuda'} = convert.bind('cuda', [{name: 'device'}], given);
+            return this.to(typeof device === 'number' ? `cuda:${device}` : device);
+        },
+        type(dtype) {
+            return this.to({dtype});
+        },
+        float() {
+            return this.to(GTorch.float32);
+        },
+        double() {
+            return this.to(GTorch.float64);
+        },
+        half() {
+            return this.to(GTorch.float16);
+        },
+        bfloat16() {
+            return this.to(GTorch.bfloat16);
         },
         train(...given) {
             const {mode = true} = convert.bind('train', [{name: 'mode'}], given);
@@ -550,6 +594,7 @@ function setup(namespace) {
         Parameter: asClass('Parameter', GTorch.Parameter, parameter),
         Sequential: asClass('Sequential', GTorch.Sequential, sequential),
         ...transformer.setup(GTorch, module => running.includes(module)),
+        ...containers.setup(GTorch),
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);

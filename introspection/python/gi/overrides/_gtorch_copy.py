@@ -96,7 +96,7 @@ def set_attributes(self, state):
 
 def members(module, kind):
     """Returns the names of a kind in the module itself: those of members, and of those that are None."""
-    names = list(module.get_child_names() if kind == 'module' else getattr(module, f'get_{kind}_names')(False))
+    names = list(module.get_member_names(getattr(GTorch.MemberKind, kind.upper())))
     others = [name for name in module.__dict__ if name not in names]
     return names + [name for name in others if name not in PASSING and module._own_kind(name) == kind]
 

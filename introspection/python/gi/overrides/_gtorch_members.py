@@ -5,6 +5,8 @@ text."""
 
 from collections import namedtuple
 
+from gi.repository import GLib
+
 from gi.overrides._gtorch_convert import DType, GTorch, convert_bool, cuda_device
 
 RawModule = GTorch.Module
@@ -42,7 +44,7 @@ def _named(module, kind, prefix, recurse, once):
     seen = set()
     modules = module.named_modules(None, prefix, once) if recurse else [(prefix, module)]
     for path, one in modules:
-        for name in getattr(one, f'get_{kind}_names')(False):
+        for name in one.get_member_names(getattr(GTorch.MemberKind, kind.upper())):
             member = getattr(one, f'get_{kind}')(name)
             if member is None or member in seen:
                 continue
@@ -94,6 +96,26 @@ class Members:
             raise TypeError(f'named_modules(): memo must be a set or None, not {memo!r}')
         prefix, once = _prefix('named_modules', prefix), convert_bool(remove_duplicate)
         return iter(list(_walk(self, set() if memo is None else memo, prefix, once)))
+
+    def get_submodule(self, target):
+        """The module of a path such as 'layers.0', which is this one if it is empty."""
+        if target == '':
+            return self
+        try:
+            return self.get_module(target)
+        except GLib.Error as error:
+            raise AttributeError(error.message) from None
+
+    def set_submodule(self, target, module, strict=False):
+        """Replaces the module of a path, or adds one, which @strict forbids."""
+        path, _dot, name = target.rpartition('.')
+        if not name:
+            raise ValueError(f'set_submodule(): {target!r} is no path of a module')
+        parent = self.get_submodule(path)
+        kind = parent.get_member_kind(name)
+        if kind != GTorch.MemberKind.MODULE and (convert_bool(strict) or kind != GTorch.MemberKind.NONE):
+            raise AttributeError(f'{type(parent).__name__} has no module {name!r}')
+        parent.register_module(name, module)
 
     # --- places and dtypes ---
 

@@ -8,6 +8,7 @@ import weakref
 from gi.overrides import override
 from gi.repository import GObject
 
+from gi.overrides import _gtorch_containers as containers
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_init as init
 from gi.overrides import _gtorch_layers as layers
@@ -186,7 +187,7 @@ class Module(Members, RawModule):
             if kind == 'module':
                 return self.get_module(name)
             if kind is not None:
-                names = getattr(self, f'get_{kind}_names')(False)
+                names = self.get_member_names(getattr(GTorch.MemberKind, kind.upper()))
                 return getattr(self, f'get_{kind}')(name) if name in names else None
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
@@ -317,10 +318,11 @@ def _sequential():
                 row.register_module(name, module)
         return row
 
-    class Sequential(GTorch.Sequential):
+    class Sequential(containers.Row, GTorch.Sequential):
         """A chain of modules: GTorch.nn.Sequential(a, b, c)."""
 
         __module__ = OVERRIDES
+        _raw = GTorch.Sequential
 
         def __init__(self, *modules):
             for module in modules:
@@ -354,61 +356,8 @@ def _sequential():
                 return super().__call__(*inputs, **options)
             return hooks.run_forward(self, inputs, options)
 
-        def _position(self, position, end=0):
-            given, n = convert_whole(position), len(self)
-            if not -n <= given < n + end:
-                raise IndexError(f'{type(self).__name__}: position {given} is not one of {n} modules')
-            return given + n if given < 0 else given
-
-        def _show(self, name, value):
-            """Names change with positions: the module of a name is asked for each time."""
-            self.__dict__.pop(name, None)
-            if not isinstance(value, RawModule) and not name.isdecimal():
-                super()._show(name, value)
-
-        def _may_be_member(self, name, value=None):
-            return True
-
-        def __len__(self):
-            return len(self.get_children())
-
-        def __getitem__(self, position):
-            if isinstance(position, slice):
-                return made(children_of(self)[position])
-            return self.get_children()[self._position(position)]
-
-        def __setitem__(self, position, module):
-            if not isinstance(module, RawModule):
-                raise TypeError(f'{type(self).__name__} takes modules, not {type(module).__name__}')
-            self.register_module(self.get_child_names()[self._position(position)], module)
-
-        def __delitem__(self, position):
-            found = range(len(self))[position] if isinstance(position, slice) else [self._position(position)]
-            for one in sorted(found, reverse=True):
-                self.remove(one)
-
-        def __iter__(self):
-            return iter(list(self.get_children()))
-
-        def append(self, module):
-            GTorch.Sequential.append(self, module)
-            return self
-
-        def extend(self, modules):
-            for module in list(modules):
-                self.append(module)
-            return self
-
-        def insert(self, position, module):
-            """Inserts a module before the one at a position."""
-            GTorch.Sequential.insert(self, self._position(position, 1), module)
-            return self
-
-        def pop(self, position=-1):
-            """Removes a module, and returns it."""
-            found = self[position]
-            del self[position]
-            return found
+        def _part(self, pairs):
+            return made(pairs)
 
     return Sequential
 
@@ -442,7 +391,7 @@ def install(export, submodule, functions):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
     nn = {'Module': Module}
-    for cls in (_sequential(), Parameter):
+    for cls in (_sequential(), *containers.classes(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
     for name in layers.LAYERS:
         nn[name] = export(name, layers.layer(name, transformer.members(name), transformer.activation))
