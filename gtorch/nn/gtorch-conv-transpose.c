@@ -24,29 +24,28 @@
 G_DEFINE_ABSTRACT_TYPE (GTorchConvTranspose, gtorch_conv_transpose, GTORCH_TYPE_MODULE)
 
 static GTorchTensor *
-gtorch_conv_transpose_real_forward (GTorchModule *module, GTorchTensor *input, GError **error)
+transpose (GTorchModule *module, GTorchTensor *input, GTorchTensor *output_size, GError **error)
 {
-  GTorchConvTransposeClass *klass;
+  GTorchTransposeFunc func;
 
   if (!gtorch_layer_is (module, GTORCH_TYPE_CONV_TRANSPOSE, error))
     return NULL;
-  klass = GTORCH_CONV_TRANSPOSE_GET_CLASS (module);
-  return klass->transpose != NULL
-             ? klass->transpose (GTORCH_CONV_TRANSPOSE (module), input, NULL, error)
-             : NULL;
+  func = (GTorchTransposeFunc) GTORCH_CONV_TRANSPOSE_GET_CLASS (module)->transpose;
+  return func != NULL ? func (GTORCH_CONV_TRANSPOSE (module), input, output_size, error) : NULL;
+}
+
+static GTorchTensor *
+gtorch_conv_transpose_real_forward (GTorchModule *module, GTorchTensor *input, GError **error)
+{
+  return transpose (module, input, NULL, error);
 }
 
 static GTorchTensor *
 gtorch_conv_transpose_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
                                     GError **error)
 {
-  GTorchConvTransposeClass *klass;
-
-  if (!gtorch_layer_is (module, GTORCH_TYPE_CONV_TRANSPOSE, error))
-    return NULL;
-  klass = GTORCH_CONV_TRANSPOSE_GET_CLASS (module);
-  if (n_inputs == 2 && klass->transpose != NULL)
-    return klass->transpose (GTORCH_CONV_TRANSPOSE (module), inputs[0], inputs[1], error);
+  if (n_inputs == 2)
+    return transpose (module, inputs[0], inputs[1], error);
   return GTORCH_MODULE_CLASS (gtorch_conv_transpose_parent_class)
       ->forward_many (module, inputs, n_inputs, error);
 }

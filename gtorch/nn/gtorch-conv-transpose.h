@@ -16,9 +16,8 @@ G_DECLARE_DERIVABLE_TYPE (GTorchConvTranspose, gtorch_conv_transpose, GTORCH, CO
 /**
  * GTorchConvTransposeClass:
  * @parent_class: the parent class
- * @transpose: computes the output for an input and a size that the output shall have
  *
- * The virtual functions of a transposed convolution.
+ * The class of transposed convolutions, which are derived from in the library only.
  *
  * Since: 0.1
  */
@@ -26,11 +25,8 @@ struct _GTorchConvTransposeClass
 {
   GTorchModuleClass parent_class;
 
-  GTorchTensor *(*transpose) (GTorchConvTranspose *self, GTorchTensor *input,
-                              GTorchTensor *output_size, GError **error);
-
   /*< private >*/
-  gpointer padding[4];
+  gpointer transpose; /* with the signature of GTorchTransposeFunc */
 };
 
 GTORCH_AVAILABLE_IN_0_1

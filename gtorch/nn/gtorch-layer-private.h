@@ -15,6 +15,10 @@
 
 G_BEGIN_DECLS
 
+/* The virtual function of GTorchConvTranspose. output_size, a tensor of integers, may be NULL. */
+typedef GTorchTensor *(*GTorchTransposeFunc) (GTorchConvTranspose *self, GTorchTensor *input,
+                                              GTorchTensor *output_size, GError **error);
+
 /* The initial value of a parameter or buffer. */
 typedef enum
 {

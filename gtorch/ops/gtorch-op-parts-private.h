@@ -159,6 +159,20 @@ gboolean gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_i
                                          gint64 *hidden, GError **error);
 guint gtorch_recurrent_n_gates (guint mode);
 
+/* --- einsum-path.c --- */
+
+#define GTORCH_EINSUM_OPERANDS 64 /* at most */
+
+/* Multiplies the operand `second` into `first`, which keeps its number. */
+typedef struct
+{
+  guint8 first, second;
+} GTorchEinsumStep;
+
+/* Returns n - 1 steps. The sets have a bit for each label of an operand, and sizes has 64 numbers. */
+GTorchEinsumStep *gtorch_einsum_dup_path (const guint64 *sets, guint n, guint64 output,
+                                          const gint64 *sizes);
+
 /* --- pool.c --- */
 
 /* Windows over the last n dimensions of images. Of the arrays the last n items describe these; the others

@@ -221,10 +221,15 @@ tap.add('losses_layers_and_norms_take_names', () => {
     tap.equal(GTorch.conv2d(x, weight, {padding: 'same'}).get_shape(), [2, 6, 7]);
     near(GTorch.conv2d(x, weight, {padding: 'valid'}), GTorch.conv2d(x, weight));
     same(GTorch.conv1d(X.unsqueeze(0), GTorch.ones([1, 2, 2]), {padding: 'same'}), [[[8.5, 0, -3]]]);
+    const made = X.mm(X.T);
+    near(GTorch.einsum('ij,kj->ik', X, X), made);
+    near(GTorch.einsum('ij,kj', [X, X]), made);
+    refuses(() => GTorch.einsum('ij', 3), 'operands must be tensors');
+    refuses(() => GTorch.einsum('ij,jk', X), 'has labels for 2 operands');
     const volume = GTorch.ones([1, 3, 4, 5]);
     const filters = GTorch.ones([2, 1, 2, 3, 2]);
     tap.equal(GTorch.conv3d(volume, filters, {padding: 'same'}).get_shape(), [2, 3, 4, 5]);
-    tap.equal(GTorch.im2col(volume, 2).get_shape(), [4, 12]);
+    tap.equal(GTorch.im2col(volume, 2).get_shape(), [1, 12, 12]);
     refuses(() => GTorch.conv2d(x, weight, {padding: 'same', stride: 2}), 'needs a stride of 1');
     const [values, places] = X.unsqueeze(0).max_pool2d(2, {return_indices: true});
     tap.equal(arrays([values, places]), [[[[5]]], [[[4]]]]);

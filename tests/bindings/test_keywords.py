@@ -398,8 +398,9 @@ def transposes_make_the_size_asked_for():
     raises(Exception, 'must be zeros', GTorch.nn.ConvTranspose1d, 1, 1, 2, padding_mode='reflect')
     seen = []
     layer.register_forward_pre_hook(lambda _layer, inputs: seen.append(len(inputs)))
-    layer(x, output_size=(8, 9))
-    assert seen == [2]
+    layer(x, (8, 9))
+    GTorch.ConvTranspose2d.forward_size(layer, x, [8, 9])
+    assert seen == [2, 2]
 
 
 @tap.case
@@ -409,6 +410,28 @@ def windows_become_columns():
     assert columns.tolist() == [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
     assert F.fold(columns, (3, 3), kernel_size=2).tolist() == [[[0, 2, 2], [6, 16, 10], [6, 14, 8]]]
     assert x.unfold(1, 2, 1).shape == (1, 2, 3, 2)
+
+
+@tap.case
+def einsum_takes_equations_and_lists():
+    a, b = GTorch.rand(2, 3), GTorch.rand(3, 4)
+    for made in (
+        GTorch.einsum('ij,jk->ik', a, b),
+        GTorch.einsum('ij,jk', [a, b]),
+        GTorch.einsum(a, [0, 1], b, [1, 51], [0, 51]),
+        GTorch.einsum(a, [..., 1], b, [1, 2], [..., 2]),
+        GTorch.einsum(a, [0, 1], b, [1, 2]),
+    ):
+        near(made, a @ b)
+    assert GTorch.einsum('', GTorch.tensor(2.0)).item() == 2
+    a.requires_grad_().sum()
+    GTorch.einsum('ij->', a).backward()
+    assert a.grad.tolist() == [[1, 1, 1], [1, 1, 1]]
+    raises(ValueError, 'from 0 to 51', GTorch.einsum, a, [52])
+    raises(TypeError, 'lists of labels', GTorch.einsum, a, b)
+    raises(TypeError, 'an equation and tensors', GTorch.einsum, 'ij', 3)
+    raises(TypeError, 'an equation and tensors', GTorch.einsum)
+    raises(Exception, 'has labels for 2 operands, there are 1', GTorch.einsum, 'ij,jk', a)
 
 
 @tap.case

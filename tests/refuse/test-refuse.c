@@ -54,6 +54,7 @@ static const struct
   { "gtorch_device_cuda", "index", 0, NULL },
   { "gtorch_device_new_from_string", "string", 0, "cpu" },
   { "gtorch_dtype_from_name", "name", 0, "float32" },
+  { "gtorch_einsum", "equation", 0, "..." },
   { "gtorch_set_float32_matmul_precision", "precision", 0, "highest" },
   { "gtorch_tensor_get", "spec", 0, "0" },
   { "gtorch_tensor_set", "spec", 0, "0" },

@@ -8,10 +8,7 @@
  * read neighbouring elements.
  *
  * A volume is convolved one plane of the output after the other; images are volumes of depth 1. Integers,
- * which have no micro-kernel, take the same way with a plain loop.
- *
- * The gradient of the input is also such a convolution: of the output gradient, with zeros inserted between
- * its elements for strides, with the rotated filter. The gradient of the weight has its own file. */
+ * which have no micro-kernel, take the same way with a plain loop. */
 
 #include "config.h"
 
@@ -27,23 +24,6 @@
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
-typedef struct
-{
-  guint dtype;
-  gsize size;
-  gint64 batch, groups, in_channels, out_channels; /* in_channels and out_channels are per group */
-  gint64 in[3], out[3], kernel[3], stride[3], dilation[3];
-  gint64 before[3]; /* padding before the image; negative: cropping */
-  gint64 spread[3]; /* distance of the input's elements in the padded image */
-  gint64 padded[3]; /* depth, height, and width of one of stride[2] phases */
-  gint64 n_parts;   /* parts of the output channels, to have work for all threads */
-  gint64 image;     /* elements of the padded image of one group, including those read past it */
-  gint failed;      /* an allocation has failed; atomic */
-  const gint64 *table;
-  const char *input, *weight, *bias;
-  char *output;
-} Forward;
-
 #define PAD(T)                                                                                  \
   {                                                                                             \
     const T *from = (const T *) input;                                                          \
@@ -52,54 +32,31 @@ typedef struct
       for (z = 0; z < f->in[0]; z++)                                                            \
         for (y = 0; y < f->in[1]; y++, from += f->in[2])                                        \
           {                                                                                     \
-            gint64 plane = f->before[0] + z * f->spread[0];                                     \
-            gint64 row = f->before[1] + y * f->spread[1];                                       \
+            gint64 plane = f->before[0] + z, row = f->before[1] + y;                            \
             T *line = to + ((c * f->padded[0] + plane) * f->padded[1] + row) * width;           \
             if (plane < 0 || plane >= f->padded[0] || row < 0 || row >= f->padded[1]            \
-                || first == last)                                                               \
+                || first >= last)                                                               \
               continue;                                                                         \
-            if (phases == 1 && f->spread[2] == 1)                                               \
+            if (phases == 1)                                                                    \
               memcpy (line + MAX (f->before[2], 0), from + first, (last - first) * sizeof (T)); \
             else                                                                                \
               for (x = first; x < last; x++)                                                    \
                 {                                                                               \
-                  gint64 at = f->before[2] + x * f->spread[2];                                  \
+                  gint64 at = f->before[2] + x;                                                 \
                   line[at % phases * f->padded[2] + at / phases] = from[x];                     \
                 }                                                                               \
           }                                                                                     \
   }
 
-/* Calls a macro with the C type of the elements: integers, of which only bits are moved or which wrap
- * around, are unsigned. */
-#define FOR_TYPE(dtype, MACRO) \
-  switch (dtype)               \
-    {                          \
-    case GTORCH_DTYPE_FLOAT32: \
-      MACRO (float)            \
-      break;                   \
-    case GTORCH_DTYPE_FLOAT64: \
-      MACRO (double)           \
-      break;                   \
-    case GTORCH_DTYPE_INT32:   \
-      MACRO (guint32)          \
-      break;                   \
-    default:                   \
-      MACRO (guint64)          \
-      break;                   \
-    }
-
 /* Pads the channels of one group of one image. The padding's zeros are there already. */
 static void
-pad (const Forward *f, const char *input, gpointer image)
+pad (const GTorchConvForward *f, const char *input, gpointer image)
 {
   gint64 phases = f->stride[2], width = phases * f->padded[2];
-  gint64 first = 0, last = f->in[2], c, z, y, x;
+  gint64 first = MAX (0, -f->before[2]), last = MIN (f->in[2], width - f->before[2]);
+  gint64 c, z, y, x;
 
-  while (first < last && f->before[2] + first * f->spread[2] < 0)
-    first++;
-  while (last > first && f->before[2] + (last - 1) * f->spread[2] >= width)
-    last--;
-  FOR_TYPE (f->dtype, PAD)
+  GTORCH_CONV_FOR_TYPE (f->dtype, PAD)
 }
 
 /* Does what gtorch_conv_span_f32 () does. */
@@ -133,7 +90,7 @@ span_of_integers (guint dtype, const GTorchConvSpan *s)
 static void
 forward_items (gint64 begin, gint64 end, gpointer user_data)
 {
-  Forward *f = user_data;
+  GTorchConvForward *f = user_data;
   gint64 k = f->in_channels * gtorch_cpu_conv_volume (f->kernel);
   gint64 width = f->stride[2] * f->padded[2], pitch = f->stride[1] * width;
   gint64 depth = f->stride[0] * f->padded[1] * width;
@@ -190,7 +147,7 @@ forward_items (gint64 begin, gint64 end, gpointer user_data)
 
 /* Computes the size of the padded image, including the slack that is read past it. */
 static gboolean
-image_size (Forward *f, GError **error)
+image_size (GTorchConvForward *f, GError **error)
 {
   gint64 width, pitch, plane, volume, all;
 
@@ -206,8 +163,8 @@ image_size (Forward *f, GError **error)
   return FALSE;
 }
 
-static gboolean
-forward (Forward *f, GError **error)
+gboolean
+gtorch_cpu_conv_compute (GTorchConvForward *f, GError **error)
 {
   gint64 phases = f->stride[2], work, k = 0, c, z, y, x;
   g_autofree gint64 *table = NULL;
@@ -319,16 +276,15 @@ gboolean
 gtorch_cpu_conv_forward (const GTorchConv *conv, gconstpointer input, gconstpointer weight,
                          gconstpointer bias, gpointer output, GError **error)
 {
-  Forward f = { .dtype = conv->dtype,
-                .batch = conv->batch,
-                .groups = conv->groups,
-                .in_channels = conv->in_channels,
-                .out_channels = conv->out_channels,
-                .spread = { 1, 1, 1 },
-                .input = input,
-                .weight = weight,
-                .bias = bias,
-                .output = output };
+  GTorchConvForward f = { .dtype = conv->dtype,
+                          .batch = conv->batch,
+                          .groups = conv->groups,
+                          .in_channels = conv->in_channels,
+                          .out_channels = conv->out_channels,
+                          .input = input,
+                          .weight = weight,
+                          .bias = bias,
+                          .output = output };
   Pointwise pointwise = { conv, input, weight, bias, output };
   gint64 work =
       MAX (1, conv->out_channels * conv->in_channels * gtorch_cpu_conv_volume (conv->out));
@@ -345,53 +301,7 @@ gtorch_cpu_conv_forward (const GTorchConv *conv, gconstpointer input, gconstpoin
   memcpy (f.stride, conv->stride, sizeof f.stride);
   memcpy (f.dilation, conv->dilation, sizeof f.dilation);
   memcpy (f.before, conv->padding, sizeof f.before);
-  return forward (&f, error);
-}
-
-/* Makes the filters of the gradient of the input: rotated, and with the channels exchanged. */
-#define TURN(T)                                                                                   \
-  for (g = 0; g < conv->groups; g++)                                                              \
-    for (o = 0; o < conv->out_channels; o++)                                                      \
-      for (c = 0; c < conv->in_channels; c++)                                                     \
-        for (i = 0; i < taps; i++)                                                                \
-          ((T *) turned)[((g * conv->in_channels + c) * conv->out_channels + o) * taps + taps - 1 \
-                         - i] =                                                                   \
-              ((const T *)                                                                        \
-                   weight)[((g * conv->out_channels + o) * conv->in_channels + c) * taps + i];
-
-gboolean
-gtorch_cpu_conv_input (const GTorchConv *conv, gconstpointer upper, gconstpointer weight,
-                       gconstpointer bias, gpointer grad_input, GError **error)
-{
-  gint64 taps = gtorch_cpu_conv_volume (conv->kernel);
-  gint64 g, o, c, i;
-  g_autofree gpointer turned =
-      gtorch_scratch_new (conv->groups * conv->out_channels * conv->in_channels * taps,
-                          gtorch_dtype_size (conv->dtype), error);
-  Forward f = { .dtype = conv->dtype,
-                .batch = conv->batch,
-                .groups = conv->groups,
-                .in_channels = conv->out_channels,
-                .out_channels = conv->in_channels,
-                .stride = { 1, 1, 1 },
-                .input = upper,
-                .weight = turned,
-                .bias = bias,
-                .output = grad_input };
-
-  if (turned == NULL)
-    return FALSE;
-  FOR_TYPE (conv->dtype, TURN)
-  for (i = 0; i < 3; i++)
-    {
-      f.in[i] = conv->out[i];
-      f.out[i] = conv->in[i];
-      f.kernel[i] = conv->kernel[i];
-      f.dilation[i] = conv->dilation[i];
-      f.spread[i] = conv->stride[i];
-      f.before[i] = conv->dilation[i] * (conv->kernel[i] - 1) - conv->padding[i];
-    }
-  return forward (&f, error);
+  return gtorch_cpu_conv_compute (&f, error);
 }
 
 typedef enum

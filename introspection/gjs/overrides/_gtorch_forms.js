@@ -430,6 +430,17 @@ function products() {
             const tensors = left[0] instanceof GTorch.Tensor ? left : left[0];
             return plain(tensors, {ij: indexing === 'ij'});
         });
+    const {einsum} = GTorch;
+    // Takes the operands in an array or one by one.
+    GTorch.einsum = function (equation, ...given) {
+        const operands = given.length === 1 ? convert.list(given[0]) : given;
+        const wrong = operands.find(one => !(one instanceof GTorch.Tensor));
+        if (typeof equation !== 'string')
+            throw new TypeError(`einsum: the equation must be a string, not ${convert.describe(equation)}`);
+        if (wrong !== undefined || operands.includes(undefined))
+            throw new TypeError(`einsum: operands must be tensors, not ${convert.describe(wrong)}`);
+        return einsum(equation, operands);
+    };
 }
 
 function layers(prototype) {

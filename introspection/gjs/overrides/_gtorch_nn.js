@@ -484,9 +484,9 @@ function overrideTransposes(prototype) {
         mustBeInput(name, input);
         if (size === null && !isSuper)
             return this.call(input);
-        const inputs = [input];
-        if (size !== null)
-            inputs.push(GTorch.tensor(convert.list(size), {dtype: GTorch.int64}));
+        if (size === null)
+            return restoring(() => above(this, 'forward').vfunc_forward.call(this, input));
+        const inputs = [input, GTorch.tensor(convert.list(size), {dtype: GTorch.int64})];
         return restoring(() => isSuper
             ? above(this, 'forward').vfunc_forward_many.call(this, inputs)
             : rawForwardMany.call(this, inputs));

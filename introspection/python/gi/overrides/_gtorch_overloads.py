@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Operations whose forms PyTorch tells apart by the kinds of their arguments."""
 
+import string
+
 from gi.overrides import _gtorch_ops as ops
-from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_ints, is_number
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_ints, is_number
 from gi.overrides._gtorch_index import encode
+
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def _listed(tensors):
@@ -80,6 +84,37 @@ def meshgrid(*given, tensors=None, ij=True, indexing=None):
     if given and isinstance(given[-1], bool):
         given, ij = given[:-1], given[-1]
     return ops.FUNCTIONS['meshgrid'](_listed(given) if given else tensors, ij if indexing is None else indexing == 'ij')
+
+
+def einsum(*args):
+    """Sums products: einsum('ij,jk->ik', a, b), or with labels from 0 to 51 einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    if args and isinstance(args[0], str):
+        equation, operands = args[0], list(_listed(args[1:]))
+    else:
+        equation, operands = _equation(args), list(args[: len(args) // 2 * 2 : 2])
+    for one in operands:
+        if not isinstance(one, RawTensor):
+            raise TypeError(f'einsum() takes an equation and tensors, not {type(one).__name__}')
+    return GTorch.einsum(equation, operands)
+
+
+def _equation(args):
+    """Returns the equation of operands and lists of labels in turn, and perhaps the list of the result."""
+    if len(args) < 2:
+        raise TypeError('einsum() takes an equation and tensors, or tensors and lists of labels')
+    terms = [','.join(map(_letters, args[1::2]))]
+    if len(args) % 2 == 1:
+        terms.append(_letters(args[-1]))
+    return '->'.join(terms)
+
+
+def _letters(labels):
+    if isinstance(labels, RawTensor) or not isinstance(labels, (list, tuple)):
+        raise TypeError(f'einsum() takes lists of labels after the tensors, not {type(labels).__name__}')
+    for label in labels:
+        if label is not Ellipsis and not (isinstance(label, int) and 0 <= label < len(LETTERS)):
+            raise ValueError(f'einsum() takes labels from 0 to 51 and an ellipsis, not {label!r}')
+    return ''.join('...' if label is Ellipsis else LETTERS[label] for label in labels)
 
 
 def _number_like(value, tensor):
@@ -192,6 +227,7 @@ METHODS = {
 FUNCTIONS = {
     **{name: _variadic(name) for name in ('broadcast_tensors', 'block_diag', 'cartesian_prod')},
     **{name: _transform(name) for name in ('fft_fftn', 'fft_ifftn')},
+    'einsum': einsum,
     'index_put': index_put,
     'linalg_matrix_norm': _matrix_norm('linalg_matrix_norm', (-2, -1)),
     'linalg_norm': _matrix_norm('linalg_norm', None),
