@@ -399,6 +399,22 @@ def pooling_gives_places_and_keeps_sizes():
 
 
 @tap.case
+def images_are_resampled_in_the_forms_of_pytorch():
+    x = GTorch.arange(4, dtype=GTorch.float32).reshape(1, 1, 2, 2)
+    wide = F.interpolate(x, scale_factor=(1, 2))
+    assert wide.tolist() == [[[[0, 0, 1, 1], [2, 2, 3, 3]]]]
+    same(F.interpolate(x, size=(2, 4), mode='nearest-exact'), wide)
+    same(F.upsample_nearest(x, scale_factor=[1, 2]), wide)
+    near(F.upsample_bilinear(x, 3), F.interpolate(x, (3, 3), mode='bilinear', align_corners=True))
+    assert F.interpolate(x, scale_factor=1.6, recompute_scale_factor=True, mode='bicubic').shape == (1, 1, 3, 3)
+    raises(ValueError, 'align_corners', F.interpolate, x, 3, align_corners=False)
+    raises(ValueError, 'one number or 2', F.interpolate, x, scale_factor=(1, 2, 3))
+    grid = F.affine_grid(GTorch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 2, 2))
+    near(F.grid_sample(x, grid, 'nearest', padding_mode='border', align_corners=None), x)
+    near(F.grid_sample(x, grid), x)
+
+
+@tap.case
 def norms_have_names():
     near(X.norm('fro'), X.norm())
     near(GTorch.norm(X, p='fro', dim=1), X.norm(2, 1))

@@ -476,6 +476,42 @@ function layers(prototype) {
     }
 }
 
+// The factors that interpolate takes: one for all dimensions, or one for each of the last three.
+function factors(name, factor, n) {
+    if (!Array.isArray(factor) || factor.length === 1)
+        return {scale_factor: Array.isArray(factor) ? factor[0] : factor};
+    if (factor.length !== n)
+        throw new TypeError(`${name}: scale_factor must be one number or ${n}, not ${factor.length}`);
+    const keys = ['scale_factor', 'scale_height', 'scale_width'].slice(3 - n);
+    return Object.fromEntries(keys.map((key, i) => [key, factor[i]]));
+}
+
+function resampling() {
+    const isGiven = ([, value]) => value !== null && value !== undefined;
+    const given = values => Object.fromEntries(Object.entries(values).filter(isGiven));
+    const named = (...names) => names.map(name => ({name}));
+    const scaled = named('input', 'size', 'scale_factor');
+    const all = [...scaled, ...named('mode', 'align_corners', 'recompute_scale_factor', 'antialias')];
+    const own = {interpolate: all, upsample_nearest: scaled, upsample_bilinear: scaled};
+    const plain = GTorch.interpolate;
+    const modes = {upsample_nearest: {}, upsample_bilinear: {mode: 'bilinear', align_corners: true}};
+    for (const [name, args] of Object.entries(own)) {
+        form(GTorch, name, () => true, values => {
+            const {scale_factor: factor, ...left} = {...convert.bind(name, args, values), ...modes[name]};
+            const n = (left.input?.get_n_dims?.() ?? 2) - 2;
+            if (typeof left.align_corners === 'boolean' && /^nearest|^area/.test(left.mode ?? 'nearest'))
+                throw new TypeError(`${name}: align_corners is not for the mode ${left.mode ?? 'nearest'}`);
+            return plain(given({...left, ...factors(name, factor, n)}));
+        });
+    }
+    const aligned = {
+        grid_sample: named('input', 'grid', 'mode', 'padding_mode', 'align_corners'),
+        affine_grid: named('theta', 'size', 'align_corners'),
+    };
+    for (const [name, args] of Object.entries(aligned))
+        form(GTorch, name, () => true, (values, simple) => simple(given(convert.bind(name, args, values))));
+}
+
 function setup(namespace, operations) {
     GTorch = namespace;
     const {prototype} = GTorch.Tensor;
@@ -485,6 +521,7 @@ function setup(namespace, operations) {
     random(prototype);
     products();
     layers(prototype);
+    resampling();
     for (const name of ['tril_indices', 'triu_indices']) {
         form(GTorch, name, optioned('dtype'), (given, plain) => {
             const [left, {dtype}] = split(given, ['dtype']);
