@@ -464,10 +464,10 @@ function layers(prototype) {
             const isBoth = convert.flag(name, 'return_indices', both);
             return isBoth ? this[`${name}_with_indices`](...left) : plain.apply(this, left);
         });
-        const isKept = given => given[0] === null || given[0]?.includes?.(null);
+        const isKept = ([size]) => n > 1 && Array.isArray(size) && size.length === n && size.includes(null);
         const keepsSizes = name => form(prototype, name, isKept, function ([size, ...rest], plain) {
             const own = this.get_shape().slice(-n);
-            return plain.call(this, size === null ? own : size.map((one, i) => one ?? own[i]), ...rest);
+            return plain.call(this, size.map((one, i) => one ?? own[i]), ...rest);
         });
         withIndices(`max_pool${n}d`);
         withIndices(`adaptive_max_pool${n}d`);
@@ -478,8 +478,8 @@ function layers(prototype) {
 
 // The factors that interpolate takes: one for all dimensions, or one for each of the last three.
 function factors(name, factor, n) {
-    if (!Array.isArray(factor) || factor.length === 1)
-        return {scale_factor: Array.isArray(factor) ? factor[0] : factor};
+    if (factor.length === 1)
+        return {scale_factor: factor[0]};
     if (factor.length !== n)
         throw new TypeError(`${name}: scale_factor must be one number or ${n}, not ${factor.length}`);
     const keys = ['scale_factor', 'scale_height', 'scale_width'].slice(3 - n);
@@ -487,29 +487,24 @@ function factors(name, factor, n) {
 }
 
 function resampling() {
-    const isGiven = ([, value]) => value !== null && value !== undefined;
-    const given = values => Object.fromEntries(Object.entries(values).filter(isGiven));
-    const named = (...names) => names.map(name => ({name}));
-    const scaled = named('input', 'size', 'scale_factor');
-    const all = [...scaled, ...named('mode', 'align_corners', 'recompute_scale_factor', 'antialias')];
-    const own = {interpolate: all, upsample_nearest: scaled, upsample_bilinear: scaled};
-    const plain = GTorch.interpolate;
-    const modes = {upsample_nearest: {}, upsample_bilinear: {mode: 'bilinear', align_corners: true}};
-    for (const [name, args] of Object.entries(own)) {
-        form(GTorch, name, () => true, values => {
-            const {scale_factor: factor, ...left} = {...convert.bind(name, args, values), ...modes[name]};
+    const names = ['input', 'size', 'scale_factor'];
+    const more = ['mode', 'align_corners', 'recompute_scale_factor', 'antialias'];
+    const own = {
+        interpolate: [[...names, ...more], {}],
+        upsample_nearest: [names, {}],
+        upsample_bilinear: [names, {mode: 'bilinear', align_corners: true}],
+    };
+    const {interpolate} = GTorch;
+    const factorOf = given => lastOptions(given)?.scale_factor ?? given[2];
+    const isList = given => Array.isArray(factorOf(given)) && factorOf(given).length > 0;
+    for (const [name, [args, mode]] of Object.entries(own)) {
+        form(GTorch, name, isList, given => {
+            const values = convert.bind(name, args.map(one => ({name: one})), given);
+            const {scale_factor: factor, ...left} = values;
             const n = (left.input?.get_n_dims?.() ?? 2) - 2;
-            if (typeof left.align_corners === 'boolean' && /^nearest|^area/.test(left.mode ?? 'nearest'))
-                throw new TypeError(`${name}: align_corners is not for the mode ${left.mode ?? 'nearest'}`);
-            return plain(given({...left, ...factors(name, factor, n)}));
+            return interpolate({...left, ...mode, ...factors(name, factor, n)});
         });
     }
-    const aligned = {
-        grid_sample: named('input', 'grid', 'mode', 'padding_mode', 'align_corners'),
-        affine_grid: named('theta', 'size', 'align_corners'),
-    };
-    for (const [name, args] of Object.entries(aligned))
-        form(GTorch, name, () => true, (values, simple) => simple(given(convert.bind(name, args, values))));
 }
 
 function setup(namespace, operations) {

@@ -423,9 +423,7 @@ def _max_pooling(name):
 def _own_sizes(self, output_size, n):
     """The size of an output, where None stands for a size of the input."""
     own = list(self.shape[-n:])
-    if output_size is None:
-        return own
-    if isinstance(output_size, (list, tuple)) and None in output_size and len(output_size) == n:
+    if n > 1 and isinstance(output_size, (list, tuple)) and None in output_size and len(output_size) == n:
         return [kept if size is None else size for kept, size in zip(own, output_size)]
     return output_size
 
