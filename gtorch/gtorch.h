@@ -35,6 +35,7 @@
 #include <gtorch/memory/gtorch-memory-source.h>
 #include <gtorch/device/gtorch-options.h>
 #include <gtorch/base/gtorch-references.h>
+#include <gtorch/base/gtorch-sampling.h>
 #include <gtorch/tensor/gtorch-scope.h>
 #include <gtorch/base/gtorch-none.h>
 #include <gtorch/base/gtorch-shape.h>

@@ -202,3 +202,64 @@ gtorch_lstsq_driver_get_type (void)
     }
   return type;
 }
+
+GType
+gtorch_resampling_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_RESAMPLING_NEAREST, "GTORCH_RESAMPLING_NEAREST", "nearest" },
+        { GTORCH_RESAMPLING_NEAREST_EXACT, "GTORCH_RESAMPLING_NEAREST_EXACT", "nearest-exact" },
+        { GTORCH_RESAMPLING_LINEAR, "GTORCH_RESAMPLING_LINEAR", "linear" },
+        { GTORCH_RESAMPLING_BILINEAR, "GTORCH_RESAMPLING_BILINEAR", "bilinear" },
+        { GTORCH_RESAMPLING_BICUBIC, "GTORCH_RESAMPLING_BICUBIC", "bicubic" },
+        { GTORCH_RESAMPLING_TRILINEAR, "GTORCH_RESAMPLING_TRILINEAR", "trilinear" },
+        { GTORCH_RESAMPLING_AREA, "GTORCH_RESAMPLING_AREA", "area" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchResampling", values));
+    }
+  return type;
+}
+
+GType
+gtorch_grid_mode_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_GRID_MODE_BILINEAR, "GTORCH_GRID_MODE_BILINEAR", "bilinear" },
+        { GTORCH_GRID_MODE_NEAREST, "GTORCH_GRID_MODE_NEAREST", "nearest" },
+        { GTORCH_GRID_MODE_BICUBIC, "GTORCH_GRID_MODE_BICUBIC", "bicubic" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchGridMode", values));
+    }
+  return type;
+}
+
+GType
+gtorch_grid_padding_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_GRID_PADDING_ZEROS, "GTORCH_GRID_PADDING_ZEROS", "zeros" },
+        { GTORCH_GRID_PADDING_BORDER, "GTORCH_GRID_PADDING_BORDER", "border" },
+        { GTORCH_GRID_PADDING_REFLECTION, "GTORCH_GRID_PADDING_REFLECTION", "reflection" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchGridPadding", values));
+    }
+  return type;
+}

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/base/gtorch-choices.h>
+#include <gtorch/base/gtorch-sampling.h>
 #include <gtorch/base/gtorch-linalg-choices.h>
 #include <gtorch/base/gtorch-types.h>
 

@@ -190,4 +190,37 @@ typedef struct
 /* The call is one of pooling, or one of a gradient of it. */
 gboolean gtorch_windows_init (GTorchWindows *windows, GTorchOpCall *call, GError **error);
 
+/* --- resample.c --- */
+
+/* How elements along a dimension are weighted. */
+typedef enum
+{
+  GTORCH_RESAMPLER_NEAREST,
+  GTORCH_RESAMPLER_NEAREST_EXACT,
+  GTORCH_RESAMPLER_LINEAR,
+  GTORCH_RESAMPLER_CUBIC,
+  GTORCH_RESAMPLER_LINEAR_SMOOTH, /* over all elements that one of a smaller result covers */
+  GTORCH_RESAMPLER_CUBIC_SMOOTH,
+} GTorchResampler;
+
+/* Images whose last n dimensions change their size from `in` to `out`. The first items of the arrays are 1
+ * if there are fewer than three. */
+typedef struct
+{
+  guint n, method; /* GTorchResampler */
+  gboolean align_corners;
+  gint64 in[3], out[3];
+  gint64 n_in, n_out; /* the numbers of elements of an image and of its result */
+  gdouble scale[3];   /* the distance of results in units of that of elements */
+} GTorchResample;
+
+/* The call is resample or its gradient. */
+gboolean gtorch_resample_init (GTorchResample *self, GTorchOpCall *call, GError **error);
+/* Returns how many elements along a dimension a result may be made of. */
+guint gtorch_resample_max_taps (const GTorchResample *self, guint d);
+/* Finds the elements that result o along a dimension is made of, and their weights, and returns how many
+ * there are. Positions are computed in float32 or in float64. */
+guint gtorch_resample_taps (const GTorchResample *self, guint d, gboolean is_single, gint64 o,
+                            gint64 *first, gdouble *weights);
+
 G_END_DECLS

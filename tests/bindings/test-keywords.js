@@ -236,7 +236,16 @@ tap.add('losses_layers_and_norms_take_names', () => {
     near(X.unsqueeze(0).adaptive_avg_pool2d([null, 1]), X.mean(1).reshape([1, 2, 1]));
     const [most, where] = X.unsqueeze(0).adaptive_max_pool2d([null, 1], {return_indices: true});
     tap.equal([most.get_shape(), where.get_shape()], [[1, 2, 1], [1, 2, 1]]);
-    near(X.adaptive_max_pool1d(null), X);
+    const image = GTorch.arange(4).reshape([1, 1, 2, 2]).to(GTorch.float32);
+    const twice = GTorch.interpolate(image, {scale_factor: [1, 2]});
+    same(twice, [[[[0, 0, 1, 1], [2, 2, 3, 3]]]]);
+    near(GTorch.upsample_nearest(image, [2, 4]), twice);
+    near(GTorch.upsample_bilinear(image, 3),
+        GTorch.interpolate(image, 3, {mode: 'bilinear', align_corners: true}));
+    refuses(() => GTorch.interpolate(image, 3, {align_corners: true}), 'align_corners');
+    refuses(() => GTorch.interpolate(image, {scale_factor: [1, 2, 3]}), 'one number or 2');
+    const grid = GTorch.affine_grid(GTorch.tensor([[[1, 0, 0], [0, 1, 0]]]).to(GTorch.float32), [1, 1, 2, 2]);
+    near(GTorch.grid_sample(image, grid, {padding_mode: 'border'}), image);
 });
 
 tap.run();

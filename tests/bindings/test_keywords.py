@@ -443,10 +443,25 @@ def pooling_gives_places_and_keeps_sizes():
     near(F.adaptive_avg_pool2d(x, (None, 1)), x.mean(2, keepdim=True))
     values, places = F.adaptive_max_pool2d(x, (None, 1), return_indices=True)
     assert values.tolist() == [[[3], [7], [11], [15]]] and places.tolist() == values.long().tolist()
-    same(F.adaptive_max_pool1d(x[0], None), x[0])
     values, places = F.max_pool1d(x[0], 2, return_indices=True)
     same(F.max_unpool1d(values, places, 2)[:, 1::2], values)
     near(F.lp_pool2d(x, 1, 2), F.avg_pool2d(x, 2) * 4)
+
+
+@tap.case
+def images_are_resampled_in_the_forms_of_pytorch():
+    x = GTorch.arange(4, dtype=GTorch.float32).reshape(1, 1, 2, 2)
+    wide = F.interpolate(x, scale_factor=(1, 2))
+    assert wide.tolist() == [[[[0, 0, 1, 1], [2, 2, 3, 3]]]]
+    same(F.interpolate(x, size=(2, 4), mode='nearest-exact'), wide)
+    same(F.upsample_nearest(x, scale_factor=[1, 2]), wide)
+    near(F.upsample_bilinear(x, 3), F.interpolate(x, (3, 3), mode='bilinear', align_corners=True))
+    assert F.interpolate(x, scale_factor=1.6, recompute_scale_factor=True, mode='bicubic').shape == (1, 1, 3, 3)
+    raises(ValueError, 'align_corners', F.interpolate, x, 3, align_corners=False)
+    raises(ValueError, 'one number or 2', F.interpolate, x, scale_factor=(1, 2, 3))
+    grid = F.affine_grid(GTorch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 2, 2))
+    near(F.grid_sample(x, grid, 'nearest', padding_mode='border', align_corners=None), x)
+    near(F.grid_sample(x, grid), x)
 
 
 @tap.case

@@ -145,12 +145,11 @@ def choices_are_named():
                 kind, _, rest = text.partition(' ')
                 key = rest.split(' ')[0]
                 if kind.startswith('enum:'):
-                    values[key], choice, enum = 'avg', key, kind[5:]
+                    choice, enum = key, kind[5:]
                 elif '=' not in text:
                     values[key] = {'Tensor': GTorch.ones(2), 'double': 0.5, 'int': 1}[kind]
             wanted = [repr(one.value_nick) for one in vars(getattr(GTorch, enum)).values()
                       if isinstance(one, getattr(GTorch, enum))]
-            del values[choice]
             for value, kind in (('avg', ValueError), (3, TypeError)):
                 error = refused(lambda: function(**values, **{choice: value}))
                 assert isinstance(error, kind), (name, error)

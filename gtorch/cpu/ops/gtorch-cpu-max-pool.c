@@ -189,27 +189,29 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
     const P step = w->stride[2];                                                                 \
     T *best = (T *) pool->y + result;                                                            \
     P *place = scratch;                                                                          \
-    gint64 first[2], end[2], z, y, j, ox;                                                        \
+    const gint64 padding = w->padding[2], dilation = w->dilation[2], n_out = w->out[2];          \
+    gint64 first[2], end[2], base, z, y, j, ox;                                                  \
                                                                                                  \
     find_elements (w, 0, oz, &first[0], &end[0]);                                                \
     find_elements (w, 1, oy, &first[1], &end[1]);                                                \
-    for (ox = 0; ox < w->out[2]; ox++)                                                           \
+    base = (first[0] * w->in[1] + first[1]) * w->in[2];                                          \
+    for (ox = 0; ox < n_out; ox++)                                                               \
       {                                                                                          \
-        gint64 left = ox * w->stride[2] - w->padding[2];                                         \
+        gint64 left = ox * step - padding;                                                       \
                                                                                                  \
         if (left < 0)                                                                            \
-          left += (w->dilation[2] - 1 - left) / w->dilation[2] * w->dilation[2];                 \
+          left += (dilation - 1 - left) / dilation * dilation;                                   \
         best[ox] = -INFINITY;                                                                    \
-        place[ox] = (first[0] * w->in[1] + first[1]) * w->in[2] + left;                          \
+        place[ox] = base + left;                                                                 \
       }                                                                                          \
     for (z = first[0]; z < end[0]; z += w->dilation[0])                                          \
       for (y = first[1]; y < end[1]; y += w->dilation[1])                                        \
         for (j = 0; j < w->kernel[2]; j++)                                                       \
           {                                                                                      \
-            const gint64 left = j * w->dilation[2] - w->padding[2];                              \
+            const gint64 left = j * dilation - padding;                                          \
             const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                       \
             const gint64 stop =                                                                  \
-                left < w->in[2] ? MIN ((w->in[2] - 1 - left) / step + 1, w->out[2]) : 0;         \
+                left < w->in[2] ? MIN ((w->in[2] - 1 - left) / step + 1, n_out) : 0;             \
             const gint64 at = (z * w->in[1] + y) * w->in[2] + left + begin * step;               \
                                                                                                  \
             if (begin >= stop)                                                                   \
@@ -221,7 +223,7 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
             else                                                                                 \
               name##_pass (x + at, step, at, stop - begin, best + begin, place + begin);         \
           }                                                                                      \
-    for (ox = 0; ox < w->out[2]; ox++)                                                           \
+    for (ox = 0; ox < n_out; ox++)                                                               \
       pool->indices[result + ox] = place[ox];                                                    \
   }
 

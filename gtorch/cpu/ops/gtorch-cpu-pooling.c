@@ -72,11 +72,14 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
               SUM sum = 0;                                                                      \
               for (z = z0; z < z1; z++)                                                         \
                 for (i = y0; i < y1; i++)                                                       \
-                  for (j = x0; j < x1; j++)                                                     \
-                    if (FORWARD)                                                                \
-                      sum += (SUM) big[(z * w->in[1] + i) * w->in[2] + j];                      \
-                    else                                                                        \
-                      big[(z * w->in[1] + i) * w->in[2] + j] += share;                          \
+                  {                                                                             \
+                    T *row = big + (z * height + i) * width;                                    \
+                    for (j = x0; j < x1; j++)                                                   \
+                      if (FORWARD)                                                              \
+                        sum += (SUM) row[j];                                                    \
+                      else                                                                      \
+                        row[j] += share;                                                        \
+                  }                                                                             \
               if (FORWARD)                                                                      \
                 *small = (T) DIVIDE (sum, divisor);                                             \
             }                                                                                   \
@@ -100,6 +103,7 @@ mean_images (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
   const GTorchWindows *w = &pool->windows;
+  const gint64 height = w->in[1], width = w->in[2];
   gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
@@ -115,6 +119,7 @@ mean_gradients (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
   const GTorchWindows *w = &pool->windows;
+  const gint64 height = w->in[1], width = w->in[2];
   gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)

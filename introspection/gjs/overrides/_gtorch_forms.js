@@ -475,15 +475,46 @@ function layers(prototype) {
             const isBoth = convert.flag(name, 'return_indices', both);
             return isBoth ? this[`${name}_with_indices`](...left) : plain.apply(this, left);
         });
-        const isKept = given => given[0] === null || given[0]?.includes?.(null);
+        const isKept = ([size]) => n > 1 && Array.isArray(size) && size.length === n && size.includes(null);
         const keepsSizes = name => form(prototype, name, isKept, function ([size, ...rest], plain) {
             const own = this.get_shape().slice(-n);
-            return plain.call(this, size === null ? own : size.map((one, i) => one ?? own[i]), ...rest);
+            return plain.call(this, size.map((one, i) => one ?? own[i]), ...rest);
         });
         withIndices(`max_pool${n}d`);
         withIndices(`adaptive_max_pool${n}d`);
         keepsSizes(`adaptive_max_pool${n}d`);
         keepsSizes(`adaptive_avg_pool${n}d`);
+    }
+}
+
+// The factors that interpolate takes: one for all dimensions, or one for each of the last three.
+function factors(name, factor, n) {
+    if (factor.length === 1)
+        return {scale_factor: factor[0]};
+    if (factor.length !== n)
+        throw new TypeError(`${name}: scale_factor must be one number or ${n}, not ${factor.length}`);
+    const keys = ['scale_factor', 'scale_height', 'scale_width'].slice(3 - n);
+    return Object.fromEntries(keys.map((key, i) => [key, factor[i]]));
+}
+
+function resampling() {
+    const names = ['input', 'size', 'scale_factor'];
+    const more = ['mode', 'align_corners', 'recompute_scale_factor', 'antialias'];
+    const own = {
+        interpolate: [[...names, ...more], {}],
+        upsample_nearest: [names, {}],
+        upsample_bilinear: [names, {mode: 'bilinear', align_corners: true}],
+    };
+    const {interpolate} = GTorch;
+    const factorOf = given => lastOptions(given)?.scale_factor ?? given[2];
+    const isList = given => Array.isArray(factorOf(given)) && factorOf(given).length > 0;
+    for (const [name, [args, mode]] of Object.entries(own)) {
+        form(GTorch, name, isList, given => {
+            const values = convert.bind(name, args.map(one => ({name: one})), given);
+            const {scale_factor: factor, ...left} = values;
+            const n = (left.input?.get_n_dims?.() ?? 2) - 2;
+            return interpolate({...left, ...mode, ...factors(name, factor, n)});
+        });
     }
 }
 
@@ -496,6 +527,7 @@ function setup(namespace, operations) {
     random(prototype);
     products();
     layers(prototype);
+    resampling();
     for (const name of ['tril_indices', 'triu_indices']) {
         form(GTorch, name, optioned('dtype'), (given, plain) => {
             const [left, {dtype}] = split(given, ['dtype']);

@@ -423,9 +423,7 @@ def _max_pooling(name):
 def _own_sizes(self, output_size, n):
     """The size of an output, where None stands for a size of the input."""
     own = list(self.shape[-n:])
-    if output_size is None:
-        return own
-    if isinstance(output_size, (list, tuple)) and None in output_size and len(output_size) == n:
+    if n > 1 and isinstance(output_size, (list, tuple)) and None in output_size and len(output_size) == n:
         return [kept if size is None else size for kept, size in zip(own, output_size)]
     return output_size
 
@@ -453,3 +451,58 @@ for _n in (1, 2, 3):
     _max_pooling(f'max_pool{_n}d')
     _adaptive_mean_pooling(f'adaptive_avg_pool{_n}d', _n)
     _adaptive_max_pooling(f'adaptive_max_pool{_n}d', _n)
+
+
+# --- resampling ---
+
+
+def _factors(name, scale_factor, n):
+    """The factors that the operation takes: one for all dimensions, or one for each of the last three."""
+    if not isinstance(scale_factor, (list, tuple)):
+        return {'scale_factor': scale_factor}
+    factors = list(scale_factor)
+    if len(factors) == 1:
+        return {'scale_factor': factors[0]}
+    if len(factors) != n:
+        raise ValueError(f'{name}(): scale_factor must be one number or {n}, not {scale_factor!r}')
+    return dict(zip(('scale_factor', 'scale_height', 'scale_width')[3 - n :], factors))
+
+
+def _interpolating(plain):
+    def interpolate(input, size=None, scale_factor=None, mode='nearest', align_corners=None,
+                    recompute_scale_factor=None, antialias=False):
+        """Images of another size; scale_factor may have one number for each dimension."""
+        if align_corners is not None and mode in ('nearest', 'nearest-exact', 'area'):
+            raise ValueError(f'interpolate(): align_corners is not for the mode {mode!r}')
+        return plain(input, size=size, mode=mode, align_corners=bool(align_corners),
+                     recompute_scale_factor=bool(recompute_scale_factor), antialias=antialias,
+                     **_factors('interpolate', scale_factor, input.ndim - 2))
+
+    return _form(FUNCTIONS, 'interpolate')(interpolate)
+
+
+_interpolate = _interpolating(ops.FUNCTIONS['interpolate'])
+
+
+@_form(FUNCTIONS, 'upsample_nearest')
+def upsample_nearest(input, size=None, scale_factor=None):
+    """interpolate() by the nearest elements."""
+    return _interpolate(input, size, scale_factor)
+
+
+@_form(FUNCTIONS, 'upsample_bilinear')
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """interpolate() in two dimensions with aligned corners."""
+    return _interpolate(input, size, scale_factor, 'bilinear', True)
+
+
+@_form(FUNCTIONS, 'grid_sample')
+def grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corners=None):
+    """Samples of images at the positions of a grid."""
+    return ops.FUNCTIONS['grid_sample'](input, grid, mode, padding_mode, bool(align_corners))
+
+
+@_form(FUNCTIONS, 'affine_grid')
+def affine_grid(theta, size, align_corners=None):
+    """The positions of an affine map for grid_sample()."""
+    return ops.FUNCTIONS['affine_grid'](theta, size, bool(align_corners))

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Images of other sizes and samples at positions: values that are known, and what is refused. */
+
+#include "config.h"
+
+#include <math.h>
+
+#include "test-device.h"
+
+static GTorchTensor *
+counting (const gint64 *shape, gsize n_dims)
+{
+  g_autoptr (GTorchTensor) line = NULL;
+  GTorchTensor *x;
+  gint64 n = 1;
+  gsize i;
+
+  for (i = 0; i < n_dims; i++)
+    n *= shape[i];
+  line = gtorch_arange (0, n, 1, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  x = gtorch_tensor_reshape (line, shape, n_dims, NULL);
+  g_assert_nonnull (x);
+  return x;
+}
+
+static void
+assert_values (GTorchTensor *x, const gdouble *expected, gsize n_expected)
+{
+  gsize n, i;
+  g_autofree gdouble *values = gtorch_tensor_to_doubles (x, &n, NULL);
+
+  g_assert_cmpuint (n, ==, n_expected);
+  for (i = 0; i < n; i++)
+    g_assert_cmpfloat_with_epsilon (values[i], expected[i], 1e-5);
+}
+
+static GTorchTensor *
+resize (GTorchTensor *x, const gint64 *size, gsize n_size, GTorchResampling mode,
+        gboolean align_corners, gboolean antialias, GError **error)
+{
+  return gtorch_interpolate (x, size, n_size, GTORCH_NONE_DOUBLE, mode, align_corners, FALSE,
+                             antialias, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, error);
+}
+
+static GTorchTensor *
+scale (GTorchTensor *x, gdouble factor, gboolean recompute, gdouble height, gdouble width,
+       GError **error)
+{
+  return gtorch_interpolate (x, NULL, 0, factor, GTORCH_RESAMPLING_NEAREST, FALSE, recompute, FALSE,
+                             height, width, error);
+}
+
+static void
+lines_become_longer_and_shorter (void)
+{
+  g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, 4));
+  g_autoptr (GTorchTensor) linear =
+      resize (x, GTORCH_SHAPE (8), GTORCH_RESAMPLING_LINEAR, FALSE, FALSE, NULL);
+  g_autoptr (GTorchTensor) corners =
+      resize (x, GTORCH_SHAPE (7), GTORCH_RESAMPLING_LINEAR, TRUE, FALSE, NULL);
+  g_autoptr (GTorchTensor) nearest =
+      resize (x, GTORCH_SHAPE (3), GTORCH_RESAMPLING_NEAREST, FALSE, FALSE, NULL);
+  g_autoptr (GTorchTensor) exact =
+      resize (x, GTORCH_SHAPE (3), GTORCH_RESAMPLING_NEAREST_EXACT, FALSE, FALSE, NULL);
+  g_autoptr (GTorchTensor) area =
+      resize (x, GTORCH_SHAPE (2), GTORCH_RESAMPLING_AREA, FALSE, FALSE, NULL);
+
+  assert_values (linear, (gdouble[]){ 0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3 }, 8);
+  assert_values (corners, (gdouble[]){ 0, 0.5, 1, 1.5, 2, 2.5, 3 }, 7);
+  assert_values (nearest, (gdouble[]){ 0, 1, 2 }, 3);
+  assert_values (exact, (gdouble[]){ 0, 2, 3 }, 3);
+  assert_values (area, (gdouble[]){ 0.5, 2.5 }, 2);
+}
+
+static void
+factors_may_differ (void)
+{
+  g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, 1, 2));
+  g_autoptr (GTorchTensor) y = scale (x, GTORCH_NONE_DOUBLE, FALSE, 2, 1.5, NULL);
+  g_autoptr (GTorchTensor) bytes = gtorch_tensor_to_dtype (x, GTORCH_DTYPE_UINT8, NULL);
+  g_autoptr (GTorchTensor) large = scale (bytes, 2, FALSE, 1, GTORCH_NONE_DOUBLE, NULL);
+
+  assert_values (y, (gdouble[]){ 0, 0, 1, 0, 0, 1 }, 6);
+  assert_values (large, (gdouble[]){ 0, 0, 1, 1 }, 4);
+  g_assert_cmpint (gtorch_tensor_get_dtype (large), ==, GTORCH_DTYPE_UINT8);
+}
+
+static void
+samples_are_taken_beyond_the_borders (void)
+{
+  g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, 1, 3));
+  g_autoptr (GTorchTensor) grid =
+      gtorch_tensor_new_from_doubles ((gdouble[]){ -2, 0, 0.5, 0, 2, 0, NAN, 0 }, 8,
+                                      GTORCH_SHAPE (1, 1, 4, 2), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) zeros = gtorch_grid_sample (x, grid, GTORCH_GRID_MODE_BILINEAR,
+                                                       GTORCH_GRID_PADDING_ZEROS, TRUE, NULL);
+  g_autoptr (GTorchTensor) border = gtorch_grid_sample (x, grid, GTORCH_GRID_MODE_BILINEAR,
+                                                        GTORCH_GRID_PADDING_BORDER, TRUE, NULL);
+  g_autoptr (GTorchTensor) mirrored =
+      gtorch_grid_sample (x, grid, GTORCH_GRID_MODE_BILINEAR, GTORCH_GRID_PADDING_REFLECTION, TRUE,
+                          NULL);
+
+  assert_values (zeros, (gdouble[]){ 0, 1.5, 0, 0 }, 4);
+  assert_values (border, (gdouble[]){ 0, 1.5, 2, 0 }, 4);
+  assert_values (mirrored, (gdouble[]){ 1, 1.5, 1, 0 }, 4);
+}
+
+static void
+the_identity_gives_the_image (void)
+{
+  g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, 2, 2, 3));
+  g_autoptr (GTorchTensor) theta =
+      gtorch_tensor_new_from_doubles ((gdouble[]){ 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0 }, 12,
+                                      GTORCH_SHAPE (1, 3, 4), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  gint align;
+
+  for (align = 0; align < 2; align++)
+    {
+      g_autoptr (GTorchTensor) grid =
+          gtorch_affine_grid (theta, GTORCH_SHAPE (1, 1, 2, 2, 3), align, NULL);
+      g_autoptr (GTorchTensor) y = gtorch_grid_sample (x, grid, GTORCH_GRID_MODE_BILINEAR,
+                                                       GTORCH_GRID_PADDING_ZEROS, align, NULL);
+
+      assert_values (y, (gdouble[]){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 }, 12);
+    }
+}
+
+#define REFUSED(call, code, text)                 \
+  G_STMT_START                                    \
+  {                                               \
+    g_autoptr (GError) error = NULL;              \
+    g_autoptr (GTorchTensor) made = (call);       \
+                                                  \
+    g_assert_null (made);                         \
+    g_assert_error (error, GTORCH_ERROR, code);   \
+    g_assert_cmpstr (error->message, ==, (text)); \
+  }                                               \
+  G_STMT_END
+
+static void
+wrong_sizes_and_modes_are_refused (void)
+{
+  g_autoptr (GTorchTensor) x = counting (GTORCH_SHAPE (1, 1, 2, 2));
+  g_autoptr (GTorchTensor) whole = gtorch_tensor_to_dtype (x, GTORCH_DTYPE_INT32, NULL);
+  g_autoptr (GTorchTensor) volume = counting (GTORCH_SHAPE (1, 1, 1, 2, 2));
+
+  REFUSED (scale (x, GTORCH_NONE_DOUBLE, FALSE, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, &error),
+           GTORCH_ERROR_INVALID, "interpolate: either size or scale_factor must be given");
+  REFUSED (gtorch_interpolate (x, GTORCH_SHAPE (3), 2, GTORCH_RESAMPLING_NEAREST, FALSE, FALSE,
+                               FALSE, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, &error),
+           GTORCH_ERROR_INVALID,
+           "interpolate: size [3] and scale_factor 2: only one of both may be given");
+  REFUSED (scale (x, -1, FALSE, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE, &error),
+           GTORCH_ERROR_INVALID,
+           "interpolate: scale_factor must be a positive number, and sizes less than 2^53, it is "
+           "-1");
+  REFUSED (scale (x, GTORCH_NONE_DOUBLE, FALSE, 2, GTORCH_NONE_DOUBLE, &error),
+           GTORCH_ERROR_INVALID, "interpolate: a dimension has no scale_factor");
+  REFUSED (resize (x, GTORCH_SHAPE (2, 3, 4), GTORCH_RESAMPLING_NEAREST, FALSE, FALSE, &error),
+           GTORCH_ERROR_INVALID, "interpolate: size must hold 1 or 2 numbers, it is [2, 3, 4]");
+  REFUSED (resize (x, GTORCH_SHAPE (0), GTORCH_RESAMPLING_NEAREST, FALSE, FALSE, &error),
+           GTORCH_ERROR_SHAPE,
+           "interpolate: images of shape [1, 1, 2, 2] cannot become those of shape [1, 1, 0, 0]: "
+           "sizes must be positive");
+  REFUSED (resize (x, GTORCH_SHAPE (3), GTORCH_RESAMPLING_LINEAR, FALSE, FALSE, &error),
+           GTORCH_ERROR_SHAPE,
+           "interpolate: the mode linear is for inputs with 3 dimensions, the input has shape "
+           "[1, 1, 2, 2]");
+  REFUSED (resize (x, GTORCH_SHAPE (3), GTORCH_RESAMPLING_NEAREST, TRUE, FALSE, &error),
+           GTORCH_ERROR_INVALID,
+           "interpolate: align_corners is for the modes linear, bilinear, bicubic and trilinear, "
+           "not for nearest");
+  REFUSED (resize (x, GTORCH_SHAPE (3), GTORCH_RESAMPLING_AREA, FALSE, TRUE, &error),
+           GTORCH_ERROR_INVALID,
+           "interpolate: antialias is for the modes bilinear and bicubic, not for area");
+  REFUSED (resize (whole, GTORCH_SHAPE (3), GTORCH_RESAMPLING_BILINEAR, FALSE, FALSE, &error),
+           GTORCH_ERROR_DTYPE,
+           "interpolate: dtype int32: only modes that take the nearest element are for integers");
+  REFUSED (gtorch_grid_sample (volume, x, GTORCH_GRID_MODE_NEAREST, GTORCH_GRID_PADDING_ZEROS,
+                               FALSE, &error),
+           GTORCH_ERROR_SHAPE,
+           "grid_sample: images of shape [1, 1, 1, 2, 2] and a grid of shape [1, 1, 2, 2]: they "
+           "must "
+           "have 4 or 5 dimensions, the first the same, and the grid's last one must hold a "
+           "position");
+  REFUSED (gtorch_affine_grid (x, GTORCH_SHAPE (1, 2, 3), FALSE, &error), GTORCH_ERROR_INVALID,
+           "affine_grid: size [1, 2, 3] must hold 4 or 5 positive numbers");
+}
+
+gint
+main (gint argc, gchar **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/resample/lines_become_longer_and_shorter",
+                   lines_become_longer_and_shorter);
+  g_test_add_func ("/GTorch/resample/factors_may_differ", factors_may_differ);
+  g_test_add_func ("/GTorch/resample/samples_are_taken_beyond_the_borders",
+                   samples_are_taken_beyond_the_borders);
+  g_test_add_func ("/GTorch/resample/the_identity_gives_the_image", the_identity_gives_the_image);
+  g_test_add_func ("/GTorch/resample/wrong_sizes_and_modes_are_refused",
+                   wrong_sizes_and_modes_are_refused);
+  return g_test_run ();
+}
