@@ -296,6 +296,29 @@ tap.add('exceptions_of_functions_of_schedules_arrive', () => {
     tap.throws(() => ReduceLROnPlateau(sgd).step(), isType('metrics is missing'));
 });
 
+tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
+    const {Adafactor, Muon, NAdam, ASGD} = GTorch.optim;
+    const matrix = () => nn.Parameter(GTorch.ones([2, 3]));
+    const step = (optimizer, weight) => {
+        weight.sum().backward();
+        optimizer.step();
+        return weight.toArray()[0][0];
+    };
+    let weight = matrix();
+    const factor = Adafactor([weight], {lr: 0.5, eps: [null, 0.25], d: 2});
+    tap.equal([factor.eps2, factor.d, factor.lr], [0.25, 2, 0.5]);
+    tap.assert(Math.abs(step(factor, weight) - 0.5) < 1e-6);
+    weight = matrix();
+    const muon = Muon([weight], {ns_coefficients: [1, 0, 0], adjust_lr_fn: null, lr: 0.5, weight_decay: 0});
+    tap.assert(Math.abs(step(muon, weight) - (1 - 0.5 / Math.sqrt(6))) < 1e-2);
+    tap.throws(() => Muon([nn.Parameter(GTorch.ones([2]))]),
+        error => error.message.includes('must be matrices'));
+    for (const kind of [NAdam, ASGD]) {
+        weight = matrix();
+        tap.assert(step(kind([weight], {lr: 0.125}), weight) < 1);
+    }
+});
+
 tap.add('unknown_and_missing_arguments_are_type_errors', () => {
     const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => nn.Linear(2), says('out_features'));
