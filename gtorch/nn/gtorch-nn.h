@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/nn/gtorch-clip-grad.h>
 #include <gtorch/nn/gtorch-graphed-module.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-layer-enums.h>

@@ -319,6 +319,27 @@ tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
     }
 });
 
+tap.add('gradients_are_clipped_together', () => {
+    const {utils} = nn;
+    const params = [nn.Parameter(GTorch.zeros([2])), nn.Parameter(GTorch.ones([1]))];
+    params[0].grad = GTorch.tensor([3, -4], {dtype: GTorch.float32});
+    tap.equal(utils.get_total_norm([params[0].grad]).item(), 5);
+    tap.equal(utils.clip_grad_norm_(params, 10).item(), 5);
+    tap.equal(params[0].grad.toArray(), [3, -4]);
+    tap.equal(utils.clip_grad_norm_(params, {max_norm: 1, norm_type: Infinity}).item(), 4);
+    tap.assert(Math.abs(params[0].grad.toArray()[1] + 1) < 1e-6);
+    utils.clip_grad_value_(params, 0.5);
+    tap.equal(params[0].grad.toArray(), [0.5, -0.5]);
+    tap.equal(utils.parameters_to_vector(params).toArray(), [0, 0, 1]);
+    utils.vector_to_parameters(GTorch.tensor([4, 5, 6], {dtype: GTorch.float32}), params);
+    tap.equal(params.map(param => param.toArray()), [[4, 5], [6]]);
+    const isType = text => error => error instanceof TypeError && error.message.includes(text);
+    tap.throws(() => utils.clip_grad_norm_([3], 1), isType('must be tensors'));
+    tap.throws(() => utils.clip_grad_norm_(params, 1, {foreach: 1}), isType('foreach'));
+    tap.throws(() => utils.vector_to_parameters(GTorch.ones([2]), params),
+        error => error.message.includes('have 3 elements'));
+});
+
 tap.add('unknown_and_missing_arguments_are_type_errors', () => {
     const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => nn.Linear(2), says('out_features'));
