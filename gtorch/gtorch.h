@@ -55,6 +55,7 @@
 #include <gtorch/base/gtorch-version-macros.h>
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
+#include <gtorch/optim/gtorch-adafactor.h>
 #include <gtorch/optim/gtorch-chained-scheduler.h>
 #include <gtorch/optim/gtorch-cyclic-lr.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>
@@ -62,6 +63,7 @@
 #include <gtorch/optim/gtorch-lr-choices.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 #include <gtorch/optim/gtorch-lr-schedules.h>
+#include <gtorch/optim/gtorch-muon.h>
 #include <gtorch/optim/gtorch-one-cycle-lr.h>
 #include <gtorch/optim/gtorch-optimizer.h>
 #include <gtorch/optim/gtorch-optimizers.h>

@@ -6,7 +6,7 @@ import json
 import math
 
 from generator import c
-from generator.steps import fill
+from generator.steps import fill, own
 
 
 def argument(arg):
@@ -29,7 +29,7 @@ def schedule_table(row):
 
 
 def tables(steps, schedules):
-    return [step_table(step) for step in steps], [schedule_table(row) for row in schedules]
+    return [step_table(step) for step in steps] + own.OPTIMIZERS, [schedule_table(row) for row in schedules]
 
 
 def python_row(row):

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtorch/nn/gtorch-attention.h>
+#include <gtorch/nn/gtorch-clip-grad.h>
 #include <gtorch/nn/gtorch-conv-transpose.h>
 #include <gtorch/nn/gtorch-decoder.h>
 #include <gtorch/nn/gtorch-encoder.h>

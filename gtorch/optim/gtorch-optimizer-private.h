@@ -41,6 +41,13 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
 /* The virtual function of a class that checks whether its settings allow a step. */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
 
+/* For constructors of classes that are no rows: takes an optimizer, and returns it with one group of
+ * parameters; NULL if its settings do not allow a step. */
+gpointer gtorch_optimizer_start (gpointer self, const gchar *who, GListModel *params,
+                                 gdouble learning_rate, gdouble weight_decay, GError **error);
+/* Fails where steps are to be captured, for a class whose steps cannot be. */
+gboolean gtorch_optimizer_check_plain (GTorchOptimizer *self, const gchar *who, GError **error);
+
 /* The step_param of such a class; a subclass that overrides it gets its parameters one by one. */
 gboolean gtorch_optimizer_step_one (GTorchOptimizer *self, GTorchParamGroup *group,
                                     GTorchTensor *param, GTorchTensor *grad, GError **error);

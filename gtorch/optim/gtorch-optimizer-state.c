@@ -244,7 +244,9 @@ convert_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *key, con
                                        : _ ("belongs to a parameter that was released"));
       return NULL;
     }
-  if (is_scalar ? impl->numel != 1 : !gtorch_impl_same_shape (impl, like))
+  if (is_scalar ? impl->numel != 1
+                : GTORCH_OPTIMIZER_GET_CLASS (self)->has_own_shapes == NULL
+                      && !gtorch_impl_same_shape (impl, like))
     {
       fail_load (error, key,
                  is_scalar ? _ ("is not one number")

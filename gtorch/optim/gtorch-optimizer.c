@@ -395,6 +395,38 @@ gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **
   return step_groups (self, skip, error);
 }
 
+gpointer
+gtorch_optimizer_start (gpointer self, const gchar *who, GListModel *params, gdouble learning_rate,
+                        gdouble weight_decay, GError **error)
+{
+  g_autoptr (GTorchOptimizer) owned = self;
+  g_autoptr (GTorchParamGroup) group =
+      gtorch_param_group_new (params, learning_rate, weight_decay, error);
+
+  if (group == NULL)
+    return NULL;
+  if (g_list_model_get_n_items (params) == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are no parameters to optimize"), who);
+      return NULL;
+    }
+  if (!gtorch_optimizer_add_param_group (owned, group, error)
+      || !gtorch_optimizer_check (owned, error))
+    return NULL;
+  return g_steal_pointer (&owned);
+}
+
+gboolean
+gtorch_optimizer_check_plain (GTorchOptimizer *self, const gchar *who, GError **error)
+{
+  if (!PRIVATE (self)->capturable)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s: capturable is true, but steps of this optimizer cannot be captured"), who);
+  return FALSE;
+}
+
 /**
  * gtorch_optimizer_check:
  * @self: an optimizer

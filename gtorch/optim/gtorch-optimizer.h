@@ -43,8 +43,9 @@ struct _GTorchOptimizerClass
   /*< private >*/
   gpointer step_params; /* for a fused optimizer */
   gpointer check;
-  gconstpointer row; /* for an optimizer that is generated from a row */
-  gpointer padding[5];
+  gconstpointer row;       /* for an optimizer that is generated from a row */
+  gpointer has_own_shapes; /* not NULL: states may have any shape */
+  gpointer padding[4];
 };
 
 GTORCH_AVAILABLE_IN_0_1

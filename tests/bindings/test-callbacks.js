@@ -107,6 +107,12 @@ for (const [kind, register] of [
         net.forward(GTorch.ones([2]), GTorch.zeros([2]));
     });
 }
+for (const kind of ['LambdaLR', 'MultiplicativeLR']) {
+    way('LRFunc', kind, func => {
+        const optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
+        GTorch.optim.lr_scheduler[kind](optimizer, epoch => epoch > 0 ? func() ?? 1 : 1).step();
+    });
+}
 way('ModuleFunc', 'apply', func => {
     nn.Sequential(nn.Linear(1, 1), nn.Tanh()).apply(() => func());
 });

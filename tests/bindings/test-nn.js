@@ -296,6 +296,50 @@ tap.add('exceptions_of_functions_of_schedules_arrive', () => {
     tap.throws(() => ReduceLROnPlateau(sgd).step(), isType('metrics is missing'));
 });
 
+tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
+    const {Adafactor, Muon, NAdam, ASGD} = GTorch.optim;
+    const matrix = () => nn.Parameter(GTorch.ones([2, 3]));
+    const step = (optimizer, weight) => {
+        weight.sum().backward();
+        optimizer.step();
+        return weight.toArray()[0][0];
+    };
+    let weight = matrix();
+    const factor = Adafactor([weight], {lr: 0.5, eps: [null, 0.25], d: 2});
+    tap.equal([factor.eps2, factor.d, factor.lr], [0.25, 2, 0.5]);
+    tap.assert(Math.abs(step(factor, weight) - 0.5) < 1e-6);
+    weight = matrix();
+    const muon = Muon([weight], {ns_coefficients: [1, 0, 0], adjust_lr_fn: null, lr: 0.5, weight_decay: 0});
+    tap.assert(Math.abs(step(muon, weight) - (1 - 0.5 / Math.sqrt(6))) < 1e-2);
+    tap.throws(() => Muon([nn.Parameter(GTorch.ones([2]))]),
+        error => error.message.includes('must be matrices'));
+    for (const kind of [NAdam, ASGD]) {
+        weight = matrix();
+        tap.assert(step(kind([weight], {lr: 0.125}), weight) < 1);
+    }
+});
+
+tap.add('gradients_are_clipped_together', () => {
+    const {utils} = nn;
+    const params = [nn.Parameter(GTorch.zeros([2])), nn.Parameter(GTorch.ones([1]))];
+    params[0].grad = GTorch.tensor([3, -4], {dtype: GTorch.float32});
+    tap.equal(utils.get_total_norm([params[0].grad]).item(), 5);
+    tap.equal(utils.clip_grad_norm_(params, 10).item(), 5);
+    tap.equal(params[0].grad.toArray(), [3, -4]);
+    tap.equal(utils.clip_grad_norm_(params, {max_norm: 1, norm_type: Infinity}).item(), 4);
+    tap.assert(Math.abs(params[0].grad.toArray()[1] + 1) < 1e-6);
+    utils.clip_grad_value_(params, 0.5);
+    tap.equal(params[0].grad.toArray(), [0.5, -0.5]);
+    tap.equal(utils.parameters_to_vector(params).toArray(), [0, 0, 1]);
+    utils.vector_to_parameters(GTorch.tensor([4, 5, 6], {dtype: GTorch.float32}), params);
+    tap.equal(params.map(param => param.toArray()), [[4, 5], [6]]);
+    const isType = text => error => error instanceof TypeError && error.message.includes(text);
+    tap.throws(() => utils.clip_grad_norm_([3], 1), isType('must be tensors'));
+    tap.throws(() => utils.clip_grad_norm_(params, 1, {foreach: 1}), isType('foreach'));
+    tap.throws(() => utils.vector_to_parameters(GTorch.ones([2]), params),
+        error => error.message.includes('have 3 elements'));
+});
+
 tap.add('unknown_and_missing_arguments_are_type_errors', () => {
     const says = part => error => error instanceof TypeError && error.message.includes(part);
     tap.throws(() => nn.Linear(2), says('out_features'));

@@ -158,6 +158,26 @@ for _function in one_and_two('register_forward_pre_hook'):
     way('ForwardPreHook')(_function)
 
 
+@way('LRFunc')
+def lambda_lr(func):
+    lr = GTorch.optim.lr_scheduler
+    optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=1, momentum=0.5)
+    lr.LambdaLR(optimizer, lambda epoch: (func() or 1) if epoch else 1).step()
+
+
+@way('LRFunc')
+def multiplicative_lr_in_a_chain(func):
+    lr = GTorch.optim.lr_scheduler
+    optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=1, momentum=0.5)
+    lr.ChainedScheduler([lr.MultiplicativeLR(optimizer, lambda epoch: func() or 1)]).step()
+
+
+@way('LRFunc')
+def cyclic_lr(func):
+    optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=1, momentum=0.5)
+    GTorch.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1, 2, scale_fn=lambda n: func() or 1)
+
+
 @way('ModuleFunc')
 def apply(func):
     nn.Sequential(nn.Linear(1, 1), nn.Tanh()).apply(lambda module: func())

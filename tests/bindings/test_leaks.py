@@ -450,6 +450,8 @@ SEEN = {
     'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
     'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
     'gtorch_register_tensor_hook', 'gtorch_register_tensor_post_accumulate_grad_hook',
+    'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
+    'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
 }  # fmt: skip
 
 
@@ -672,12 +674,14 @@ LEAVE_NOTHING = {
     'await to_async': awaits(lambda: TWO.to_async('cpu')),
     'await wait': awaits(lambda: QUEUE.wait()),
 }
-# PyGObject calls these: they work on a whole file, or open a device for the rest of the program. For each function that
+# PyGObject calls these: they work on a whole file, open a device or make a schedule for the rest of the program. For each function that
 # they take, libgirepository 1.74 leaves the array of its arguments' types that g_callable_info_create_closure() makes.
 LEAVE_SOME = {
     'device_open_monitor_async',
     *(f'safetensors_{name}_async' for name in ('load', 'load_file', 'save', 'save_file')),
     *(f'safetensors_{name}_lists_async' for name in ('save', 'save_file')),
+    'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',
+    'multiplicative_lr_new', 'multiplicative_lr_set_lr_lambda',
 }
 FAILING.register_forward_hook(fails)
 

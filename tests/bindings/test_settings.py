@@ -87,7 +87,7 @@ def numbers_of(arg):
 @tap.case
 def optimizers_and_schedules_refuse_it_later_too():
     def param():
-        return [nn.Parameter(GTorch.ones([2]))]
+        return [nn.Parameter(GTorch.ones([2, 2]))]  # Muon wants matrices
 
     n = 0
     for row in OPTIMIZERS:

@@ -323,6 +323,25 @@ make_scheduler (void)
   return gtorch_step_lr_new (optimizer, 2, 0.5, NULL);
 }
 
+static gpointer
+make_adafactor (void)
+{
+  g_autoptr (GListModel) params = make_parameters ();
+
+  return gtorch_adafactor_new (params, 0.1, NULL);
+}
+
+static gpointer
+make_muon (void)
+{
+  g_autoptr (GTorchTensor) matrix =
+      gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+  g_autoptr (GListModel) params =
+      list_of (GTORCH_TYPE_PARAMETER, gtorch_parameter_new (matrix, TRUE, NULL));
+
+  return gtorch_muon_new (params, 0.1, 0, NULL);
+}
+
 static gboolean
 keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor, gpointer data,
            GError **error)
@@ -561,6 +580,7 @@ static const struct
   { "GListModel", make_parameters },
   { "GObject", (gpointer (*) (void)) make_tensor },
   { "GOutputStream", make_output },
+  { "GTorchAdafactor", make_adafactor },
   { "GTorchAllocator", make_allocator },
   { "GTorchAttention", make_attention },
   { "GTorchAutocastGuard", make_autocast_guard },
@@ -596,6 +616,7 @@ static const struct
   { "GTorchMemorySource", make_source },
   { "GTorchModule", make_module },
   { "GTorchMultiplicativeLR", make_multiplicative },
+  { "GTorchMuon", make_muon },
   { "GTorchOneCycleLR", make_one_cycle },
   { "GTorchMultiheadAttention", make_attention },
   { "GTorchOptimizer", make_optimizer },

@@ -24,6 +24,7 @@ const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
 const {adopt, items} = members;
 const optim = imports.overrides._gtorch_optim;
+const utils = imports.overrides._gtorch_nn_utils;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 const transformer = imports.overrides._gtorch_transformer;
@@ -598,6 +599,7 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
+    nn.utils = utils.setup(GTorch);
     // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});
     Object.defineProperty(GTorch, 'optim', {value: optim.setup(GTorch)});

@@ -55,14 +55,14 @@ function checkForms({name, args}, values) {
 // Converts the values of the arguments to those of properties: an argument may be several numbers.
 function toProperties({name, args}, values) {
     const found = {...values};
-    for (const {name: key, names} of args) {
+    for (const {name: key, names, none} of args) {
         if (!(key in found) || names.length === 0)
             continue;
         const given = names.length === 1 ? [found[key]] : found[key];
         if (!Array.isArray(given) || given.length !== names.length)
             throw new TypeError(`${name}: ${key} is ${names.length} numbers, not ${convert.describe(given)}`);
         delete found[key];
-        names.forEach((own, i) => (found[own] = given[i]));
+        names.forEach((own, i) => (found[own] = given[i] ?? none ?? given[i]));
     }
     return found;
 }

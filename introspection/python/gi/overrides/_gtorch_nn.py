@@ -13,6 +13,7 @@ from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_init as init
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_ops as ops
+from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
@@ -403,5 +404,6 @@ def install(export, submodule, functions):
     functional.update(unfold=functions['im2col'], fold=functions['col2im'])
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
+    nn['utils'] = submodule('nn.utils', 'Functions of all parameters together.', utils.functions())
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

@@ -36,11 +36,16 @@ def bind(name, row, first, args, options):
     return values
 
 
+def _or_none(arg, value):
+    """What the property has for None."""
+    return arg['none'] if value is None and 'none' in arg else value
+
+
 def _spread(name, arg, value):
     """Returns the properties of an argument, which may be several numbers."""
     if len(arg['names']) == 1:
-        return {arg['names'][0]: value}
-    found = list(value) if isinstance(value, (tuple, list)) else []
+        return {arg['names'][0]: _or_none(arg, value)}
+    found = [_or_none(arg, one) for one in value] if isinstance(value, (tuple, list)) else []
     if len(found) != len(arg['names']):
         raise TypeError(f'{name}: {arg["name"]} must be {len(arg["names"])} numbers, not {value!r}')
     return dict(zip(arg['names'], found))
@@ -50,7 +55,7 @@ def to_properties(name, row, values):
     """Converts the values of the arguments to those of properties."""
     found = dict(values)
     for arg in row['args']:
-        if arg['name'] in found and arg['names'] not in ([], [arg['name']]):
+        if arg['name'] in found and ('none' in arg or arg['names'] not in ([], [arg['name']])):
             found.update(_spread(name, arg, found.pop(arg['name'])))
     return found
 
@@ -58,6 +63,7 @@ def to_properties(name, row, values):
 def _attribute(arg):
     def get(self):
         found = tuple(getattr(self, name) for name in arg['names'])
+        found = tuple(None if 'none' in arg and one == arg['none'] else one for one in found)
         return found if len(found) > 1 else found[0]
 
     def set_(self, value):

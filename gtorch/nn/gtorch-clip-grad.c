@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Functions of the gradients of all parameters together. The host waits for no GPU, unless it is asked
+ * whether a norm is finite. */
+
+#include "config.h"
+
+#include "nn/gtorch-clip-grad.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-range-private.h"
+#include "dispatch/gtorch-grad-mode.h"
+#include "elements/gtorch-tensor-bytes.h"
+#include "gtorch-ops-private.h"
+#include "tensor/gtorch-tensor-private.h"
+
+/* Returns the gradients of those parameters that have one; new references. */
+static GPtrArray *
+find_grads (GTorchTensor **parameters, gsize n)
+{
+  GPtrArray *grads = g_ptr_array_new_with_free_func (g_object_unref);
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    {
+      GTorchTensor *grad = gtorch_tensor_get_grad (parameters[i]);
+
+      if (grad != NULL)
+        g_ptr_array_add (grads, grad);
+    }
+  return grads;
+}
+
+static gboolean
+check_finite (GTorchImpl *norm, gdouble norm_type, GError **error)
+{
+  g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (norm));
+  GError *failure = NULL;
+  const gdouble value = gtorch_tensor_item_double (tensor, &failure);
+
+  if (failure != NULL)
+    {
+      g_propagate_error (error, failure);
+      return FALSE;
+    }
+  if (isfinite (value))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("get_total_norm: the norm of degree %g is %g, it must be finite"), norm_type,
+               value);
+  return FALSE;
+}
+
+/* The norm of the tensors' norms, on the device of the first one. */
+static GTorchImpl *
+total_norm (GTorchTensor **tensors, gsize n, gdouble norm_type, GError **error)
+{
+  g_autoptr (GPtrArray) norms = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GTorchImpl) all = NULL;
+  gsize i;
+
+  if (n == 0)
+    return gtorch_op_full (NULL, 0, 0, GTORCH_DTYPE_FLOAT32, NULL, error);
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchImpl) norm =
+          gtorch_op_linalg_vector_norm (gtorch_tensor_unwrap (tensors[i]), norm_type, NULL, 0,
+                                        FALSE, GTORCH_DTYPE_NONE, error);
+      GTorchImpl *near =
+          norm != NULL
+              ? gtorch_op_to_device (norm, gtorch_tensor_get_device (tensors[0]), FALSE, error)
+              : NULL;
+
+      if (near == NULL)
+        return NULL;
+      g_ptr_array_add (norms, near);
+    }
+  all = gtorch_op_stack ((GTorchImpl **) norms->pdata, norms->len, 0, error);
+  return all != NULL ? gtorch_op_linalg_vector_norm (all, norm_type, NULL, 0, FALSE,
+                                                     GTORCH_DTYPE_NONE, error)
+                     : NULL;
+}
+
+/**
+ * gtorch_get_total_norm:
+ * @tensors: (array length=n_tensors): tensors, of any shapes
+ * @n_tensors: the length of @tensors
+ * @norm_type: the degree of the norm; infinity for the greatest absolute value
+ * @error_if_nonfinite: whether a norm that is NaN or infinite is an error, for which the host waits
+ * @error: return location for an error
+ *
+ * Computes the norm of all elements of some tensors.
+ *
+ * Returns: (transfer full): one number on the device of the first tensor, 0 if there are none; %NULL with
+ *   @error set
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_get_total_norm (GTorchTensor **tensors, gsize n_tensors, gdouble norm_type,
+                       gboolean error_if_nonfinite, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchImpl) norm = NULL;
+
+  g_return_val_if_fail (tensors != NULL || n_tensors == 0, NULL);
+  guard = gtorch_no_grad ();
+  norm = total_norm (tensors, n_tensors, norm_type, error);
+  if (norm == NULL || (error_if_nonfinite && !check_finite (norm, norm_type, error)))
+    return NULL;
+  return gtorch_tensor_wrap (g_steal_pointer (&norm));
+}
+
+/* Multiplies the gradients by max_norm / norm if that is below 1, on each of their devices. */
+static gboolean
+scale (GPtrArray *grads, gdouble max_norm, GTorchImpl *norm, GError **error)
+{
+  g_autoptr (GTorchImpl) margin = gtorch_impl_new_number (1e-6);
+  g_autoptr (GTorchImpl) limit = gtorch_impl_new_number (max_norm);
+  g_autoptr (GTorchImpl) sum = gtorch_op_add (norm, margin, 1, error);
+  g_autoptr (GTorchImpl) factor = sum != NULL ? gtorch_op_div (limit, sum, error) : NULL;
+  guint i;
+
+  if (factor == NULL || !gtorch_op_clamp_inplace (factor, -INFINITY, 1, error))
+    return FALSE;
+  for (i = 0; i < grads->len; i++)
+    {
+      g_autoptr (GTorchImpl) near =
+          gtorch_op_to_device (factor, gtorch_tensor_get_device (grads->pdata[i]), FALSE, error);
+
+      if (near == NULL
+          || !gtorch_op_mul_inplace (gtorch_tensor_unwrap (grads->pdata[i]), near, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/**
+ * gtorch_clip_grads_with_norm:
+ * @parameters: (array length=n_parameters): tensors
+ * @n_parameters: the length of @parameters
+ * @max_norm: the greatest norm
+ * @total_norm: the norm of all gradients, as [func@get_total_norm] computes it
+ * @error: return location for an error
+ *
+ * Scales the gradients of @parameters so that their norm is at most @max_norm.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdouble max_norm,
+                             GTorchTensor *total_norm, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
+
+  g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (total_norm), FALSE);
+  guard = gtorch_no_grad ();
+  grads = find_grads (parameters, n_parameters);
+  return scale (grads, max_norm, gtorch_tensor_unwrap (total_norm), error);
+}
+
+/**
+ * gtorch_clip_grad_norm:
+ * @parameters: (array length=n_parameters): tensors; those without a gradient do not count
+ * @n_parameters: the length of @parameters
+ * @max_norm: the greatest norm
+ * @norm_type: the degree of the norm; infinity for the greatest absolute value
+ * @error_if_nonfinite: whether a norm that is NaN or infinite is an error, for which the host waits
+ * @error: return location for an error
+ *
+ * Scales the gradients of @parameters so that the norm of all of them together is at most @max_norm. The
+ * host does not wait for the norm.
+ *
+ * ```c
+ * norm = gtorch_clip_grad_norm (parameters, n_parameters, 1.0, 2.0, FALSE, &error);
+ * ```
+ *
+ * Returns: (transfer full): the norm before; %NULL with @error set: %GTORCH_ERROR_INVALID if the norm is not
+ *   finite and @error_if_nonfinite is %TRUE, and then no gradient has changed
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble max_norm,
+                       gdouble norm_type, gboolean error_if_nonfinite, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
+  g_autoptr (GTorchTensor) norm = NULL;
+
+  g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
+  guard = gtorch_no_grad ();
+  grads = find_grads (parameters, n_parameters);
+  norm = gtorch_get_total_norm ((GTorchTensor **) grads->pdata, grads->len, norm_type,
+                                error_if_nonfinite, error);
+  if (norm == NULL || !scale (grads, max_norm, gtorch_tensor_unwrap (norm), error))
+    return NULL;
+  return g_steal_pointer (&norm);
+}
+
+/**
+ * gtorch_clip_grad_value:
+ * @parameters: (array length=n_parameters): tensors
+ * @n_parameters: the length of @parameters
+ * @clip_value: the greatest absolute value
+ * @error: return location for an error
+ *
+ * Limits each element of the gradients of @parameters to the range from -@clip_value to @clip_value.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble clip_value,
+                        GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GPtrArray) grads = NULL;
+  guint i;
+
+  g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
+  guard = gtorch_no_grad ();
+  grads = find_grads (parameters, n_parameters);
+  for (i = 0; i < grads->len; i++)
+    if (!gtorch_op_clamp_inplace (gtorch_tensor_unwrap (grads->pdata[i]), -clip_value, clip_value,
+                                  error))
+      return FALSE;
+  return TRUE;
+}
+
+/* --- vectors --- */
+
+static gboolean
+check_one_device (const gchar *who, GTorchTensor **parameters, gsize n, GError **error)
+{
+  gsize i;
+
+  for (i = 1; i < n; i++)
+    if (gtorch_tensor_get_device (parameters[i]) != gtorch_tensor_get_device (parameters[0]))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                     _ ("%s: parameter %" G_GSIZE_FORMAT
+                        " is on another device than the first one"),
+                     who, i);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+/**
+ * gtorch_parameters_to_vector:
+ * @parameters: (array length=n_parameters): tensors of one device
+ * @n_parameters: the length of @parameters
+ * @error: return location for an error
+ *
+ * Puts the elements of all parameters into one vector.
+ *
+ * Returns: (transfer full): the vector, which is differentiable; %NULL with %GTORCH_ERROR_INVALID if there
+ *   are none, or %GTORCH_ERROR_DEVICE_MISMATCH
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_parameters_to_vector (GTorchTensor **parameters, gsize n_parameters, GError **error)
+{
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  const gint64 whole = -1;
+  GTorchImpl *vector;
+  gsize i;
+
+  g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
+  if (n_parameters == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there are no parameters"),
+                   "parameters_to_vector");
+      return NULL;
+    }
+  if (!check_one_device ("parameters_to_vector", parameters, n_parameters, error))
+    return NULL;
+  for (i = 0; i < n_parameters; i++)
+    {
+      GTorchImpl *part = gtorch_op_reshape (gtorch_tensor_unwrap (parameters[i]), &whole, 1, error);
+
+      if (part == NULL)
+        return NULL;
+      g_ptr_array_add (parts, part);
+    }
+  vector = gtorch_op_cat ((GTorchImpl **) parts->pdata, parts->len, 0, error);
+  return vector != NULL ? gtorch_tensor_wrap (vector) : NULL;
+}
+
+/**
+ * gtorch_vector_to_parameters:
+ * @vec: a vector with as many elements as all parameters together
+ * @parameters: (array length=n_parameters): tensors of one device
+ * @n_parameters: the length of @parameters
+ * @error: return location for an error
+ *
+ * Copies the elements of a vector into parameters, in their order, as [func@parameters_to_vector] has taken
+ * them.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_SHAPE if @vec is no vector of that length, or
+ *   %GTORCH_ERROR_DEVICE_MISMATCH; then nothing has changed
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_vector_to_parameters (GTorchTensor *vec, GTorchTensor **parameters, gsize n_parameters,
+                             GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  GTorchImpl *vector;
+  gint64 total = 0, at = 0;
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (vec), FALSE);
+  g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
+  guard = gtorch_no_grad ();
+  vector = gtorch_tensor_unwrap (vec);
+  for (i = 0; i < n_parameters; i++)
+    total += gtorch_tensor_unwrap (parameters[i])->numel;
+  if (vector->n_dims != 1 || vector->numel != total)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("vector_to_parameters: the vector has shape %s, the parameters have "
+                      "%" G_GINT64_FORMAT " elements"),
+                   gtorch_impl_shape_str (vector), total);
+      return FALSE;
+    }
+  if (!check_one_device ("vector_to_parameters", parameters, n_parameters, error))
+    return FALSE;
+  for (i = 0; i < n_parameters; i++)
+    {
+      GTorchImpl *param = gtorch_tensor_unwrap (parameters[i]);
+      g_autoptr (GTorchImpl) part = gtorch_op_narrow (vector, 0, at, param->numel, error);
+      g_autoptr (GTorchImpl) shaped =
+          part != NULL ? gtorch_op_reshape (part, param->shape, param->n_dims, error) : NULL;
+
+      if (shaped == NULL || !gtorch_op_copy_inplace (param, shaped, FALSE, error))
+        return FALSE;
+      at += param->numel;
+    }
+  return TRUE;
+}

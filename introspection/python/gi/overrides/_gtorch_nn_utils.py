@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Functions of all parameters together: GTorch.nn.utils."""
+
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
+
+
+def _tensors(name, key, given):
+    """Returns a list of tensors; PyTorch takes a single one, too."""
+    found = [given] if isinstance(given, RawTensor) else list(given)
+    for one in found:
+        if not isinstance(one, RawTensor):
+            raise TypeError(f'{name}(): {key} must be tensors, not {type(one).__name__}')
+    return found
+
+
+def _form(name, foreach):
+    """There is one implementation, which gives the same results."""
+    if foreach is not None and not isinstance(foreach, bool):
+        raise TypeError(f'{name}(): foreach must be True, False or None, not {foreach!r}')
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all elements of some tensors."""
+    _form('get_total_norm', foreach)
+    given = _tensors('get_total_norm', 'tensors', tensors)
+    return GTorch.get_total_norm(given, convert_double(norm_type), convert_bool(error_if_nonfinite))
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales gradients whose norm is known so that it is at most max_norm."""
+    _form('clip_grads_with_norm_', foreach)
+    given = _tensors('clip_grads_with_norm_', 'parameters', parameters)
+    GTorch.clip_grads_with_norm(given, convert_double(max_norm), total_norm)
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales gradients so that the norm of all of them together is at most max_norm; returns the norm before."""
+    _form('clip_grad_norm_', foreach)
+    given = _tensors('clip_grad_norm_', 'parameters', parameters)
+    return GTorch.clip_grad_norm(
+        given, convert_double(max_norm), convert_double(norm_type), convert_bool(error_if_nonfinite)
+    )
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Limits each element of gradients to the range from -clip_value to clip_value."""
+    _form('clip_grad_value_', foreach)
+    GTorch.clip_grad_value(_tensors('clip_grad_value_', 'parameters', parameters), convert_double(clip_value))
+
+
+def parameters_to_vector(parameters):
+    """The elements of all parameters in one vector."""
+    return GTorch.parameters_to_vector(_tensors('parameters_to_vector', 'parameters', parameters))
+
+
+def vector_to_parameters(vec, parameters):
+    """Copies the elements of a vector into parameters."""
+    GTorch.vector_to_parameters(vec, _tensors('vector_to_parameters', 'parameters', parameters))
+
+
+def functions():
+    found = (
+        get_total_norm,
+        clip_grads_with_norm_,
+        clip_grad_norm_,
+        clip_grad_value_,
+        parameters_to_vector,
+        vector_to_parameters,
+    )
+    return {function.__name__: function for function in found}

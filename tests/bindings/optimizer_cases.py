@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Optimizers that are no rows, in the same way with PyTorch and with GTorch: optimizer_reference.py writes what
+PyTorch gives, and test_optimizers.py compares."""
+
+import math
+
+CASES = [
+    ('Adafactor', {}),
+    ('Adafactor', {'lr': 0.5}),
+    (
+        'Adafactor',
+        {'lr': 0.1, 'beta2_decay': -0.5, 'eps': (1e-5, 1e-2), 'd': 1.5, 'weight_decay': 0.05, 'maximize': True},
+    ),
+    ('Muon', {}),
+    ('Muon', {'lr': 0.05, 'weight_decay': 0.02, 'momentum': 0.8, 'nesterov': False}),
+    ('Muon', {'lr': 0.05, 'adjust_lr_fn': 'match_rms_adamw', 'ns_coefficients': (3, -4, 2), 'ns_steps': 3}),
+    ('Muon', {'lr': 0.05, 'adjust_lr_fn': 'original', 'eps': 1e-3}),
+]
+SHAPES = {'Adafactor': [(3, 5), (7,), (2, 3, 4), ()], 'Muon': [(3, 5), (6, 4)]}
+N_STEPS = 12
+
+
+def numbers(n, seed):
+    """Numbers without a pattern that an optimizer could follow."""
+    return [math.sin(12.9898 * seed + 78.233 * i) for i in range(n)]
+
+
+def new_tensor(torch, shape, seed):
+    return torch.tensor(numbers(math.prod(shape), seed), dtype=torch.float32).reshape(shape)
+
+
+def make(torch, name, options):
+    """Returns the optimizer and its parameters."""
+    found = [torch.nn.Parameter(new_tensor(torch, shape, i)) for i, shape in enumerate(SHAPES[name])]
+    return getattr(torch.optim, name)(found, **options), found
+
+
+def step(torch, optimizer, params, number):
+    for i, param in enumerate(params):
+        param.grad = new_tensor(torch, tuple(param.shape), 10 * number + i + 5)
+    optimizer.step()
+
+
+def run(torch, name, options):
+    """Returns the parameters after some steps."""
+    optimizer, params = make(torch, name, options)
+    for number in range(N_STEPS):
+        step(torch, optimizer, params, number)
+    return [param.detach().reshape(-1).tolist() for param in params]

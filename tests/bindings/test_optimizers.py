@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Optimizers that are no rows, compared with PyTorch."""
+
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import optimizer_cases  # noqa: E402
+import tap  # noqa: E402
+
+optim = GTorch.optim
+REFERENCE = json.loads((HERE / 'optimizers.json').read_text('utf-8'))
+
+
+def raises(kind, function, *texts):
+    try:
+        function()
+    except kind as error:
+        for text in texts:
+            assert text in str(error), f'{text!r} is not in {error}'
+        return
+    raise AssertionError(f'{kind.__name__} was not raised')
+
+
+def compare(index):
+    """Muon rounds to bfloat16 in its iteration, and adds a step of up to 0.05 in each of 12 steps."""
+    name, options = optimizer_cases.CASES[index]
+    digits = 2e-2 if name == 'Muon' else 2e-5
+    for row, wanted in zip(optimizer_cases.run(GTorch, name, options), REFERENCE[index]):
+        for value, other in zip(row, wanted):
+            assert abs(value - other) <= digits * max(1, abs(other)), (value, other)
+
+
+def goes_on(index):
+    """Another optimizer that loads the state dict continues bit by bit."""
+    name, options = optimizer_cases.CASES[index]
+    first, params = optimizer_cases.make(GTorch, name, options)
+    for number in range(3):
+        optimizer_cases.step(GTorch, first, params, number)
+    second, others = optimizer_cases.make(GTorch, name, {**options, 'lr': 0.7})
+    with GTorch.no_grad():
+        for param, other in zip(params, others):
+            other.copy_(param)
+    second.load_state_dict(first.state_dict())
+    for number in range(3, 6):
+        optimizer_cases.step(GTorch, first, params, number)
+        optimizer_cases.step(GTorch, second, others, number)
+    assert [param.tolist() for param in params] == [other.tolist() for other in others]
+
+
+for case_index, (case_name, _options) in enumerate(optimizer_cases.CASES):
+    tap.add(f'{case_name}_{case_index}_is_pytorchs', compare, case_index)
+    tap.add(f'{case_name}_{case_index}_goes_on_from_state', goes_on, case_index)
+
+
+def param(*shape):
+    return GTorch.nn.Parameter(GTorch.ones(shape))
+
+
+@tap.case
+def states_have_pytorchs_names():
+    optimizer, params = optimizer_cases.make(GTorch, 'Adafactor', {})
+    optimizer_cases.step(GTorch, optimizer, params, 0)
+    state = optimizer.state_dict()
+    shapes = {key: tuple(value.shape) for key, value in state.items() if key.startswith('state.')}
+    assert shapes == {
+        'state.0.step': (), 'state.0.row_var': (3, 1), 'state.0.col_var': (1, 5),
+        'state.1.step': (), 'state.1.variance': (7,),
+        'state.2.step': (), 'state.2.row_var': (2, 3, 1), 'state.2.col_var': (2, 1, 4),
+        'state.3.step': (), 'state.3.variance': (),
+    }, shapes
+    optimizer, params = optimizer_cases.make(GTorch, 'Muon', {})
+    optimizer_cases.step(GTorch, optimizer, params, 0)
+    assert {key.split('.')[2] for key in optimizer.state_dict() if key.startswith('state.')} == {'momentum_buffer'}
+
+
+@tap.case
+def arguments_are_pytorchs():
+    factor = optim.Adafactor([param(2)], 0.1, -0.5, (None, 1e-2), 1.5, 0.25, foreach=False, maximize=True)
+    assert (factor.lr, factor.beta2_decay, factor.eps) == (0.1, -0.5, (None, 1e-2))
+    assert (factor.d, factor.maximize) == (1.5, True)
+    assert factor.param_groups[0]['weight_decay'] == 0.25
+    factor.eps = (1e-4, 1e-3)
+    assert factor.eps == (1e-4, 1e-3)
+    muon = optim.Muon([param(2, 3)], 0.1, 0.25, 0.5, False, (1, 2, 3), 1e-3, 4, 'match_rms_adamw')
+    assert (muon.momentum, muon.nesterov, muon.ns_coefficients, muon.ns_steps) == (0.5, False, (1, 2, 3), 4)
+    assert muon.param_groups[0]['weight_decay'] == 0.25
+    assert optim.Muon([param(2, 3)]).param_groups[0]['weight_decay'] == 0.1
+
+
+@tap.case
+def wrong_settings_are_refused():
+    raises(GLib.Error, lambda: optim.Adafactor([param(2)], beta2_decay=0.5), 'beta2_decay is 0.5')
+    raises(GLib.Error, lambda: optim.Adafactor([param(2)], d=0.5), 'd is 0.5')
+    raises(GLib.Error, lambda: optim.Adafactor([param(2)], eps=(-1, 1e-3)), 'eps1 is -1')
+    raises(TypeError, lambda: optim.Adafactor([param(2)], eps=1e-3), 'eps must be 2 numbers')
+    raises(TypeError, lambda: optim.Adafactor([param(2)], differentiable=True), 'differentiable')
+    raises(GLib.Error, lambda: optim.Muon([param(2)]), '[2]', 'must be matrices')
+    raises(GLib.Error, lambda: optim.Muon([param(2, 2)], ns_steps=100), 'ns_steps is 100')
+    raises(GLib.Error, lambda: optim.Muon([param(2, 2)], momentum=-1), 'momentum is -1')
+    raises(ValueError, lambda: optim.Muon([param(2, 2)], adjust_lr_fn='half'), 'half')
+    whole = GTorch.nn.Parameter(GTorch.ones([2, 2], dtype=GTorch.complex64))
+    raises(GLib.Error, lambda: optim.Muon([whole]), 'complex64')
+    muon = optim.Muon([param(2, 2)])
+    muon.set_capturable(True)
+    raises(GLib.Error, muon.step, 'cannot be captured')
+    muon.set_capturable(False)
+    raises(GLib.Error, lambda: muon.add_param_group({'params': [param(3)]}) or muon.step(), 'must be matrices')
+
+
+tap.main()
