@@ -12,6 +12,7 @@
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
+#include <gtorch/nn/gtorch-packed-sequence.h>
 #include <gtorch/nn/gtorch-parameter.h>
 #include <gtorch/nn/gtorch-rnn-base.h>
 #include <gtorch/nn/gtorch-sequential.h>

@@ -13,6 +13,7 @@ from gi.overrides import _gtorch_init as init
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_optim as optim
+from gi.overrides import _gtorch_packed as packed
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
@@ -449,5 +450,8 @@ def install(export, submodule, functions):
     functional['embedding'] = embedding
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
+    sequences = packed.members(export('PackedSequence', override(packed.PackedSequence)))
+    sequences = submodule('nn.utils.rnn', 'Sequences of different lengths.', sequences)
+    nn['utils'] = submodule('nn.utils', 'What networks are used with.', {'rnn': sequences})
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)
