@@ -182,6 +182,23 @@ def packed_sequences_are_tuples_of_their_parts():
 
 
 @tap.case
+def operations_take_the_arguments_of_pytorch():
+    x, h, c = GTorch.randn(5, 2, 3), GTorch.randn(1, 2, 4), GTorch.randn(1, 2, 4)
+    network, rest = nn.LSTM(3, 4), (True, 1, 0.0, False, False, False)
+    params = list(network.parameters())
+    wanted = tensors(network(x, (h, c)))
+    for found in (GTorch.lstm(x, (h, c), params, *rest), GTorch.lstm(x, h, c, params, *rest),
+                  GTorch.lstm(x, [h, c], params=params, has_biases=True, num_layers=1, dropout=0.0, train=False,
+                              bidirectional=False, batch_first=False)):
+        assert all(close(one, other) for one, other in zip(found, wanted, strict=True))
+    cell = nn.LSTMCell(3, 4)
+    hy, cy = GTorch.lstm_cell(x[0], (h[0], c[0]), *cell.parameters())
+    assert [hy.tolist(), cy.tolist()] == [one.tolist() for one in cell(x[0], (h[0], c[0]))]
+    gru = nn.GRU(3, 4)
+    assert close(GTorch.gru(x, h, list(gru.parameters()), *rest)[0], gru(x, h)[0])
+
+
+@tap.case
 def wrong_sequences_are_named():
     rnn, x = nn.utils.rnn, GTorch.ones(3, 2, 2)
     raises(GLib.Error, lambda: rnn.pack_padded_sequence(x, [1, 3]), 'pack_padded_sequence: length 3', 'descending')
