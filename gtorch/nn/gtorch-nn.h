@@ -20,6 +20,7 @@
 #include <gtorch/nn/gtorch-module-state.h>
 #include <gtorch/nn/gtorch-module.h>
 #include <gtorch/nn/gtorch-multihead-attention.h>
+#include <gtorch/nn/gtorch-packed-sequence.h>
 #include <gtorch/nn/gtorch-parameter-dict.h>
 #include <gtorch/nn/gtorch-parameter-list.h>
 #include <gtorch/nn/gtorch-parameter.h>

@@ -93,6 +93,7 @@ tap.add('devices_are_made_of_names', () => {
 // A class whose function new() takes what is no property that can be written needs new to call that function.
 const BY_FUNCTION = {
     GraphedModule: {module: GTorch.nn.Identity(), samples: [GTorch.ones([1])]},
+    PackedSequence: {data: GTorch.ones([3, 2]), batch_sizes: GTorch.tensor([2, 1], {dtype: GTorch.int64})},
     ParamGroup: {params: GTorch.nn.Linear(1, 1).get_parameters(true), learning_rate: 0.5, weight_decay: 0.25},
     Parameter: {data: GTorch.ones([2]), requires_grad: false},
     Stream: {device: 'cpu', priority: 0},

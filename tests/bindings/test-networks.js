@@ -53,6 +53,28 @@ tap.add('hooks_run_once', () => {
     tap.equal(n, 2);
 });
 
+tap.add('packed_sequences_are_those_without_padding', () => {
+    const {rnn} = nn.utils;
+    const lstm = nn.LSTM(3, 4);
+    const packed = rnn.pack_padded_sequence(x, [2, 5], {enforce_sorted: false});
+    tap.assert(packed instanceof rnn.PackedSequence, 'a PackedSequence');
+    tap.equal([packed.data.shape, packed.batch_sizes.toArray()], [[7, 3], [2, 2, 1, 1, 1]]);
+    const [output, [h, c]] = lstm.forward(packed);
+    tap.equal([h.shape, c.shape], [[1, 2, 4], [1, 2, 4]]);
+    const [y, lengths] = rnn.pad_packed_sequence(output);
+    tap.equal([y.shape, lengths.toArray()], [[5, 2, 4], [2, 5]]);
+    const [alone] = lstm.forward(x.narrow(0, 0, 2).narrow(1, 0, 1));
+    tap.assert(GTorch.allclose(y.narrow(0, 0, 2).narrow(1, 0, 1), alone, 1e-4, 1e-5), 'the same');
+    const list = rnn.unpack_sequence(packed);
+    tap.equal(list.map(one => one.shape), [[2, 3], [5, 3]]);
+    tap.equal(rnn.pad_sequence(list, {batch_first: true, padding_side: 'left'}).shape, [2, 5, 3]);
+    tap.equal(rnn.unpad_sequence(rnn.pad_sequence(list), [2, 5])[0].toArray(), list[0].toArray());
+    tap.equal(rnn.pack_sequence(list, false).data.shape, [7, 3]);
+    tap.throws(() => rnn.pack_padded_sequence(x, [2, 5]), error => error.message.includes('descending'));
+    tap.throws(() => rnn.pack_padded_sequence(x, 2), error => error.message.includes('lengths'));
+    tap.throws(() => rnn.pad_sequence(list, {padding_side: 'top'}), error => error.message.includes('side'));
+});
+
 tap.add('wrong_states_are_refused', () => {
     const h = GTorch.zeros([1, 2, 4]);
     tap.throws(() => nn.LSTM(3, 4).forward(x, h),

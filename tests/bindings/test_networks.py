@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Recurrent networks: their results, their states, and what they refuse."""
 
+import copy
 import math
 import pathlib
+import pickle
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
@@ -132,6 +134,87 @@ def mixed_precision_computes_in_the_dtype_of_the_region():
         y.float().sum().backward()
         assert network.weight_ih_l0.grad.dtype == GTorch.float32
         assert close(y.float(), network(x)[0], 0.05)
+
+
+@tap.case
+def packed_sequences_are_those_without_padding():
+    rnn, lengths = nn.utils.rnn, [2, 4, 1]
+    x = GTorch.randn(4, 3, 2)
+    for name in NETWORKS:
+        network = getattr(nn, name)(2, 3, num_layers=2, bidirectional=True)
+        packed, state = network(rnn.pack_padded_sequence(x, lengths, enforce_sorted=False))
+        assert packed.batch_sizes.tolist() == [3, 2, 1, 1] and packed.sorted_indices.tolist() == [1, 0, 2]
+        y, given = rnn.pad_packed_sequence(packed, padding_value=7.0, total_length=5)
+        assert given.tolist() == lengths and y.shape == (5, 3, 6)
+        for i, n in enumerate(lengths):
+            alone, its_state = network(x[:n, i : i + 1])
+            assert close(y[:n, i : i + 1], alone) and (y[n:, i] == 7).all()
+            for one, other in zip(tensors(state), tensors(its_state), strict=True):
+                assert close(one[:, i : i + 1], other)
+
+
+@tap.case
+def sequences_come_back_from_packing():
+    rnn = nn.utils.rnn
+    given = [GTorch.randn(n, 2) for n in (3, 1, 2)]
+    for one, other in zip(rnn.unpack_sequence(rnn.pack_sequence(given, enforce_sorted=False)), given, strict=True):
+        assert one.tolist() == other.tolist()
+    padded = rnn.pad_sequence(given, batch_first=True, padding_value=-1.0)
+    assert padded.shape == (3, 3, 2) and padded[1, 1:].tolist() == [[-1.0, -1.0]] * 2
+    assert rnn.pad_sequence(given, padding_side='left')[:2, 1].tolist() == [[0.0, 0.0]] * 2
+    for one, other in zip(rnn.unpad_sequence(padded, GTorch.tensor([3, 1, 2]), True), given, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@tap.case
+def packed_sequences_are_tuples_of_their_parts():
+    packed = nn.utils.rnn.pack_padded_sequence(GTorch.randn(3, 2, 2), [3, 1])
+    data, sizes, order, back = packed
+    assert data.shape == (4, 2) and sizes.tolist() == [2, 1, 1] and order is None and back is None
+    assert len(packed) == 4 and packed[0] is packed.data and packed._fields[1] == 'batch_sizes'
+    assert packed._replace(data=data * 2).data.tolist() == (data * 2).tolist()
+    assert packed.to(GTorch.float64).data.dtype == packed.double().data.dtype == GTorch.float64
+    assert 'batch_sizes=tensor([2, 1, 1])' in repr(packed) and not packed.cpu().is_cuda
+    made = GTorch.PackedSequence(data, sizes, GTorch.tensor([1, 0]))
+    assert made.unsorted_indices.tolist() == [1, 0]
+    for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert [one.tolist() for one in other] == [one.tolist() for one in made]
+
+
+@tap.case
+def operations_take_the_arguments_of_pytorch():
+    x, h, c = GTorch.randn(5, 2, 3), GTorch.randn(1, 2, 4), GTorch.randn(1, 2, 4)
+    network, rest = nn.LSTM(3, 4), (True, 1, 0.0, False, False, False)
+    params = list(network.parameters())
+    wanted = tensors(network(x, (h, c)))
+    for found in (GTorch.lstm(x, (h, c), params, *rest), GTorch.lstm(x, h, c, params, *rest),
+                  GTorch.lstm(x, [h, c], params=params, has_biases=True, num_layers=1, dropout=0.0, train=False,
+                              bidirectional=False, batch_first=False)):
+        assert all(close(one, other) for one, other in zip(found, wanted, strict=True))
+    cell = nn.LSTMCell(3, 4)
+    hy, cy = GTorch.lstm_cell(x[0], (h[0], c[0]), *cell.parameters())
+    assert [hy.tolist(), cy.tolist()] == [one.tolist() for one in cell(x[0], (h[0], c[0]))]
+    gru = nn.GRU(3, 4)
+    assert close(GTorch.gru(x, h, list(gru.parameters()), *rest)[0], gru(x, h)[0])
+
+
+@tap.case
+def wrong_sequences_are_named():
+    rnn, x = nn.utils.rnn, GTorch.ones(3, 2, 2)
+    raises(GLib.Error, lambda: rnn.pack_padded_sequence(x, [1, 3]), 'pack_padded_sequence: length 3', 'descending')
+    raises(GLib.Error, lambda: rnn.pack_padded_sequence(x, [3, 0]), 'length 0 of sequence 1 must be from 1 to 3')
+    raises(GLib.Error, lambda: rnn.pack_padded_sequence(x, [4, 1]), 'length 4 of sequence 0')
+    raises(GLib.Error, lambda: rnn.pack_padded_sequence(x, [3]), 'there are 1 lengths for a batch of 2')
+    raises(GLib.Error, lambda: rnn.pack_padded_sequence(GTorch.ones(3), [3]), 'at least 2 dimensions')
+    packed = rnn.pack_padded_sequence(x, [3, 1])
+    raises(GLib.Error, lambda: rnn.pad_packed_sequence(packed, total_length=2), 'total_length 2 is less than')
+    raises(GLib.Error, lambda: rnn.pad_sequence([GTorch.ones(2, 2), GTorch.ones(2, 3)]), 'sequence 1 is [2, 3]')
+    raises(GLib.Error, lambda: rnn.pad_sequence([]), 'pad_sequence: there is no sequence')
+    raises(ValueError, lambda: rnn.pad_sequence([x], padding_side='top'), 'padding_side')
+    raises(TypeError, lambda: rnn.unpack_sequence(x), 'PackedSequence')
+    raises(GLib.Error, lambda: GTorch.PackedSequence(packed.data, GTorch.tensor([1, 2, 1])), 'batch size 2 of step 1')
+    raises(GLib.Error, lambda: GTorch.PackedSequence(packed.data, GTorch.tensor([2, 1])), 'leave 1 of the 4 rows')
+    raises(TypeError, lambda: nn.GRUCell(2, 3)(packed), 'GRUCell.forward() takes a tensor')
 
 
 @tap.case

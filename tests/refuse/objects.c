@@ -233,6 +233,16 @@ make_bilinear (void)
 }
 
 static gpointer
+make_packed_sequence (void)
+{
+  const gint64 lengths[] = { 2, 1 };
+  g_autoptr (GTorchTensor) x =
+      gtorch_ones (GTORCH_SHAPE (2, 2, 3), GTORCH_DTYPE_FLOAT32, NULL, NULL);
+
+  return gtorch_pack_padded_sequence (x, lengths, 2, FALSE, FALSE, NULL);
+}
+
+static gpointer
 make_graphed_module (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -620,6 +630,7 @@ static const struct
   { "GTorchOneCycleLR", make_one_cycle },
   { "GTorchMultiheadAttention", make_attention },
   { "GTorchOptimizer", make_optimizer },
+  { "GTorchPackedSequence", make_packed_sequence },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
   { "GTorchReduceLROnPlateau", make_plateau },

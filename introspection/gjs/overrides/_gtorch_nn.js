@@ -379,6 +379,7 @@ function statesOf(name, isPair, states) {
 // forward(x, h) of a network gives [y, h], that of a cell h; the states of an LSTM are [h, c].
 function overrideNetworks({prototype}) {
     const {run, compute, call} = prototype;
+    const runPacked = GTorch.PackedSequence.prototype.run;
 
     convert.addMethods(prototype, {
         forward(...given) {
@@ -388,7 +389,12 @@ function overrideNetworks({prototype}) {
             const isSuper = this.forward !== prototype.forward;
             if (given.length < 1 || given.length > 2)
                 convert.surplus(name, given.length, 2);
-            const args = [mustBeInput(name, given[0]), [], statesOf(name, isPair, given[1])];
+            const states = statesOf(name, isPair, given[1]);
+            if (given[0] instanceof GTorch.PackedSequence && !isCell && !isSuper) {
+                const [output, last] = restoring(() => runPacked.call(given[0], this, states));
+                return [output, isPair ? last : last[0]];
+            }
+            const args = [mustBeInput(name, given[0]), [], states];
             const results = restoring(() => (isSuper ? compute : run).apply(this, args));
             if (isCell)
                 return isPair ? results : results[0];
@@ -398,6 +404,62 @@ function overrideNetworks({prototype}) {
             return this.forward === prototype.forward ? this.forward(...given) : call.apply(this, given);
         },
     });
+}
+
+function lengthsOf(name, lengths) {
+    if (lengths instanceof GTorch.Tensor)
+        return lengths.toArray();
+    if (!Array.isArray(lengths))
+        throw new TypeError(`${name}: lengths must be an array or tensor, not ${convert.describe(lengths)}`);
+    return lengths;
+}
+
+// nn.utils.rnn: the functions of the namespace, with defaults.
+function sequenceFunctions() {
+    const {pack_padded_sequence: packPadded, pad_packed_sequence: padPacked, pack_sequence: pack,
+        unpack_sequence: unpack, pad_sequence: pad, unpad_sequence: unpad} = GTorch;
+    const bind = (name, first, rest, given) =>
+        convert.bind(name, [...first.map(one => ({name: one, required: true})),
+            ...rest.map(one => ({name: one}))], given);
+
+    return {
+        pack_padded_sequence(...given) {
+            const name = 'pack_padded_sequence';
+            const {input, lengths, batch_first: batchFirst = false, enforce_sorted: isSorted = true} =
+                bind(name, ['input', 'lengths'], ['batch_first', 'enforce_sorted'], given);
+            return restoring(() => packPadded(input, lengthsOf(name, lengths), batchFirst, isSorted));
+        },
+        // Returns the sequences and their lengths.
+        pad_packed_sequence(...given) {
+            const rest = ['batch_first', 'padding_value', 'total_length'];
+            const {sequence, batch_first: batchFirst = false, padding_value: value = 0, total_length: total} =
+                bind('pad_packed_sequence', ['sequence'], rest, given);
+            return restoring(() => padPacked(sequence, batchFirst, value, total ?? GTorch.NONE));
+        },
+        pack_sequence(...given) {
+            const {sequences, enforce_sorted: isSorted = true} =
+                bind('pack_sequence', ['sequences'], ['enforce_sorted'], given);
+            return restoring(() => pack(sequences, isSorted));
+        },
+        unpack_sequence(...given) {
+            const {sequence} = bind('unpack_sequence', ['sequence'], [], given);
+            return restoring(() => unpack(sequence));
+        },
+        pad_sequence(...given) {
+            const rest = ['batch_first', 'padding_value', 'padding_side'];
+            const {sequences, batch_first: batchFirst = false, padding_value: value = 0,
+                padding_side: side = 'right'} = bind('pad_sequence', ['sequences'], rest, given);
+            if (side !== 'left' && side !== 'right')
+                throw new TypeError(`pad_sequence: padding_side must be 'left' or 'right', not ${side}`);
+            return restoring(() => pad(sequences, batchFirst, value, side === 'left'));
+        },
+        unpad_sequence(...given) {
+            const name = 'unpad_sequence';
+            const {padded_sequences: padded, lengths, batch_first: batchFirst = false} =
+                bind(name, ['padded_sequences', 'lengths'], ['batch_first'], given);
+            return restoring(() => unpad(padded, lengthsOf(name, lengths), batchFirst));
+        },
+    };
 }
 
 // --- functions ------------------------------------------------------------------------------------
@@ -599,7 +661,9 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
-    nn.utils = utils.setup(GTorch);
+    nn.utils = {
+        ...utils.setup(GTorch), rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},
+    };
     // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});
     Object.defineProperty(GTorch, 'optim', {value: optim.setup(GTorch)});

@@ -184,6 +184,14 @@ const MADE = {
         args: [{name: 'module', required: true}, {name: 'samples', required: true}],
         make: ({module, samples}) => GTorch.GraphedModule.new(module, samples),
     },
+    PackedSequence: {
+        args: [
+            {name: 'data', required: true}, {name: 'batch_sizes', required: true}, {name: 'sorted_indices'},
+            {name: 'unsorted_indices'},
+        ],
+        make: ({data, batch_sizes: sizes, sorted_indices: sorted = null, unsorted_indices: back = null}) =>
+            GTorch.PackedSequence.new(data, sizes, sorted, back),
+    },
     ParamGroup: {
         args: [
             {name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'},

@@ -333,6 +333,13 @@ def chain_matmul(*matrices):
     return ops.FUNCTIONS['chain_matmul'](list(matrices[0] if single else matrices))
 
 
+@_form(FUNCTIONS, 'lstm')
+def lstm(input, hx, *given, **options):
+    # PyTorch has the hidden state and the cell in one argument
+    states = hx if isinstance(hx, (tuple, list)) else (hx,)
+    return ops.FUNCTIONS['lstm'](input, *states, *given, **options)
+
+
 # --- layers as functions ---
 
 # The activations and dropouts that may work in place, and how many numbers PyTorch takes before that flag.

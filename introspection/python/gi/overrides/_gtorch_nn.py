@@ -15,6 +15,7 @@ from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
+from gi.overrides import _gtorch_packed as packed
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
@@ -404,6 +405,8 @@ def install(export, submodule, functions):
     functional.update(unfold=functions['im2col'], fold=functions['col2im'])
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
-    nn['utils'] = submodule('nn.utils', 'Functions of all parameters together.', utils.functions())
+    sequences = packed.members(export('PackedSequence', override(packed.PackedSequence)))
+    sequences = submodule('nn.utils.rnn', 'Sequences of different lengths.', sequences)
+    nn['utils'] = submodule('nn.utils', 'What networks are used with.', {**utils.functions(), 'rnn': sequences})
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

@@ -20,15 +20,32 @@ def _states(kind, is_pair, hx):
     return found
 
 
+def _permuted(states, indices):
+    """Returns the states in the order of packed sequences, or in that in which these were given."""
+    return states if indices is None else [state.index_select(1, indices) for state in states]
+
+
+def _compute_packed(compute, self, packed, states):
+    """Returns the results for packed sequences, the first of them packed alike."""
+    states = _permuted(states, packed.sorted_indices)
+    results = compute(self, packed.data, packed.batch_sizes.tolist(), states)
+    return [packed._replace(data=results[0]), *_permuted(results[1:], packed.unsorted_indices)]
+
+
 def forward_of(name, raw):
     """Returns forward() in PyTorch's form: without hooks."""
-    run, is_pair, is_cell = restores(raw.compute), name in PAIRS, name in CELLS
+    compute, is_pair, is_cell = restores(raw.compute), name in PAIRS, name in CELLS
 
     def forward(self, input, hx=None):
         kind = type(self).__name__
-        if not isinstance(input, RawTensor):
-            raise TypeError(f'{kind}.forward() takes a tensor, not {type(input).__name__}')
-        results = run(self, input, [], _states(kind, is_pair, hx))
+        states = _states(kind, is_pair, hx)
+        if isinstance(input, GTorch.PackedSequence) and not is_cell:
+            results = _compute_packed(compute, self, input, states)
+        elif isinstance(input, RawTensor):
+            results = compute(self, input, [], states)
+        else:
+            wanted = 'a tensor' if is_cell else 'a tensor or a PackedSequence'
+            raise TypeError(f'{kind}.forward() takes {wanted}, not {type(input).__name__}')
         if is_cell:
             return tuple(results) if is_pair else results[0]
         return results[0], tuple(results[1:]) if is_pair else results[1]

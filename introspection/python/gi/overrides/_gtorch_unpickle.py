@@ -63,3 +63,7 @@ def group(params, learning_rate, weight_decay):
 
 def device(name):
     return convert_device(name)
+
+
+def packed_sequence(*parts):
+    return GTorch.PackedSequence(*parts)
