@@ -599,4 +599,47 @@ tap.add('members_are_what_the_properties_hold', () => {
     }
 });
 
+tap.add('transformers_take_arguments_by_name', () => {
+    const x = GTorch.ones([3, 2, 8]);
+    const mask = GTorch.Transformer.generate_square_subsequent_mask(3);
+    const [output, weights] = nn.MultiheadAttention(8, 2).forward(x, x, x, {average_attn_weights: false});
+    tap.equal([output.shape, weights.shape], [[3, 2, 8], [2, 2, 3, 3]]);
+    tap.equal(nn.MultiheadAttention(8, 2).forward(x, x, x, null, false)[1], null);
+    const layer = nn.TransformerEncoderLayer(8, 2, 6, {activation: y => y.tanh()});
+    const encoder = nn.TransformerEncoder(layer, 2, {norm: nn.LayerNorm(8)});
+    tap.equal(encoder.num_layers, 2);
+    tap.equal(encoder.forward(x, {mask, is_causal: true}).shape, [3, 2, 8]);
+    const model = nn.Transformer(8, 2, 1, 1, 6, {activation: 'gelu', custom_encoder: encoder});
+    tap.equal(model.forward(x, x, {tgt_mask: mask}).shape, [3, 2, 8]);
+    tap.throws(() => model.forward(x), error => error.message.includes('tgt'));
+    tap.throws(() => encoder.forward(x, {is_causal: 1}), error => error.message.includes('is_causal'));
+    tap.throws(() => nn.TransformerEncoder(nn.ReLU(), 2), error => error.message.includes('encoder_layer'));
+    tap.throws(() => nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2), 0),
+        error => error.message.includes('num_layers'));
+});
+
+tap.add('c_calls_layers_of_transformers_that_programs_derive', () => {
+    let n = 0;
+    const Layer = GObject.registerClass(class OwnEncoderLayer extends nn.TransformerEncoderLayer {
+        forward(...given) {
+            n++;
+            return super.forward(...given).mul(2);
+        }
+    });
+    const Attention = GObject.registerClass(class OwnAttention extends GTorch.Attention {
+        forward(query) {
+            return [query.mul(0), null];
+        }
+    });
+    const x = GTorch.ones([3, 2, 8]);
+    const layers = [new Layer(8, 2, 6), new Layer(8, 2, 6)];
+    const encoder = GTorch.TransformerEncoder.new_from_layers(layers, null);
+    tap.equal(encoder.forward(x).shape, [3, 2, 8]);
+    tap.equal(n, 2);
+    layers[0].register_module('self_attn', new Attention());
+    tap.equal(layers[0].forward(x).shape, [3, 2, 8]);
+    tap.throws(() => nn.TransformerEncoder(layers[0], 2),
+        error => error.message.includes('another language'));
+});
+
 await tap.run();

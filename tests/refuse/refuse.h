@@ -75,7 +75,7 @@ typedef struct
 extern const Function functions[];
 extern const guint n_functions;
 
-#define MAX_PARAMS 24
+#define MAX_PARAMS 32
 
 /* The only operation without a sample: its results are not initialised. */
 #define WITHOUT_SAMPLE "gtorch_empty"
