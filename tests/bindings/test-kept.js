@@ -156,7 +156,8 @@ const SCHEDULES = {
     'CyclicLR.set_scale_fn': ({CyclicLR}, optimizer, func) =>
         CyclicLR(optimizer, 0.1, 1, {scale_fn: func, scale_mode: 'iterations', cycle_momentum: false}),
     'LambdaLR.set_lr_lambda': ({LambdaLR}, optimizer, func) => LambdaLR(optimizer, func),
-    'MultiplicativeLR.set_lr_lambda': ({MultiplicativeLR}, optimizer, func) => MultiplicativeLR(optimizer, func),
+    'MultiplicativeLR.set_lr_lambda': ({MultiplicativeLR}, optimizer, func) =>
+        MultiplicativeLR(optimizer, func),
 };
 for (const [name, make] of Object.entries(SCHEDULES)) {
     WAYS[name] = {
