@@ -143,6 +143,33 @@ for (const name of ['register_forward_hook', 'register_forward_pre_hook']) {
     };
 }
 
+// The first epoch is not one of the calls. What is returned refers to nothing but func.
+function laterOn(func) {
+    return epoch => {
+        if (epoch > 0)
+            func();
+        return 1;
+    };
+}
+
+const SCHEDULES = {
+    'CyclicLR.set_scale_fn': ({CyclicLR}, optimizer, func) =>
+        CyclicLR(optimizer, 0.1, 1, {scale_fn: func, scale_mode: 'iterations', cycle_momentum: false}),
+    'LambdaLR.set_lr_lambda': ({LambdaLR}, optimizer, func) => LambdaLR(optimizer, func),
+    'MultiplicativeLR.set_lr_lambda': ({MultiplicativeLR}, optimizer, func) =>
+        MultiplicativeLR(optimizer, func),
+};
+for (const [name, make] of Object.entries(SCHEDULES)) {
+    WAYS[name] = {
+        'in a chain': func => {
+            const schedules = GTorch.optim.lr_scheduler;
+            const optimizer = GTorch.optim.SGD([nn.Parameter(GTorch.ones([1]))]);
+            const chained = schedules.ChainedScheduler([make(schedules, optimizer, laterOn(func))]);
+            return () => chained.step();
+        },
+    };
+}
+
 tap.add('every_method_that_keeps_a_function_is_known', () => {
     const found = typelib.callables().filter(({isMethod, args}) =>
         isMethod && args.some(arg => arg.scope === typelib.NOTIFIED));

@@ -674,8 +674,9 @@ LEAVE_NOTHING = {
     'await to_async': awaits(lambda: TWO.to_async('cpu')),
     'await wait': awaits(lambda: QUEUE.wait()),
 }
-# PyGObject calls these: they work on a whole file, open a device or make a schedule for the rest of the program. For each function that
-# they take, libgirepository 1.74 leaves the array of its arguments' types that g_callable_info_create_closure() makes.
+# PyGObject calls these: they work on a whole file, or open a device or make a schedule for the rest of the program.
+# For each function that they take, libgirepository 1.74 leaves the array of its arguments' types that
+# g_callable_info_create_closure() makes.
 LEAVE_SOME = {
     'device_open_monitor_async',
     *(f'safetensors_{name}_async' for name in ('load', 'load_file', 'save', 'save_file')),
