@@ -97,6 +97,12 @@ const BY_FUNCTION = {
     ParamGroup: {params: GTorch.nn.Linear(1, 1).get_parameters(true), learning_rate: 0.5, weight_decay: 0.25},
     Parameter: {data: GTorch.ones([2]), requires_grad: false},
     Stream: {device: 'cpu', priority: 0},
+    TransformerDecoder: {
+        decoder_layer: GTorch.nn.TransformerDecoderLayer(4, 2, 3), num_layers: 1, norm: null,
+    },
+    TransformerEncoder: {
+        encoder_layer: GTorch.nn.TransformerEncoderLayer(4, 2, 3), num_layers: 1, norm: null,
+    },
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
 const OPTIMIZERS = ['Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'RAdam', 'RMSprop', 'Rprop', 'SGD'];

@@ -63,6 +63,18 @@ const CASES = {
         func: (a, b) => a.mul(b).sum(), parent: GTorch.Loss,
         call: Class => new Class().forward(x, x.mul(2)).item(), gives: 4,
     },
+    'Attention.attend': {
+        func: y => [true, y.mul(3), null], parent: GTorch.Attention,
+        call: Class => new Class().forward(x, x, x)[0].toArray(), gives: [3, 3],
+    },
+    'Encoder.encode': {
+        func: y => y.mul(3), parent: GTorch.Encoder,
+        call: Class => new Class().forward(x).toArray(), gives: [3, 3],
+    },
+    'Decoder.decode': {
+        func: (y, z) => y.sub(z), parent: GTorch.Decoder,
+        call: Class => new Class().forward(x, x.mul(5)).toArray(), gives: [-4, -4],
+    },
     'Function.forward': {
         func: Symbol('set below'), parent: GTorch.Function,
         call: Class => new Class().call(x).toArray(), gives: [2, 2],
@@ -318,7 +330,8 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     const abstract = ['ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource',
         'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList', 'RNNBase', 'Sequential',
         'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR', 'ReduceLROnPlateau', 'SequentialLR',
-        'ChainedScheduler', 'Muon'];
+        'ChainedScheduler', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention', 'Transformer',
+        'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer'];
     // networks give several results: test-networks.js
     const swept = typelib.classes().filter(name => !abstract.includes(name) &&
         !(GTorch[name].prototype instanceof GTorch.RNNBase));

@@ -91,6 +91,12 @@ MAKERS = {
         f'{kind}Pad{n}d': lambda cls: cls(1)
         for kind in ('Circular', 'Reflection', 'Replication', 'Zero') for n in (1, 2, 3)
     },
+    'MultiheadAttention': lambda cls: cls(4, 2),
+    'TransformerEncoderLayer': lambda cls: cls(4, 2, 3),
+    'TransformerDecoderLayer': lambda cls: cls(4, 2, 3),
+    'TransformerEncoder': lambda cls: cls(nn.TransformerEncoderLayer(4, 2, 3), 1),
+    'TransformerDecoder': lambda cls: cls(nn.TransformerDecoderLayer(4, 2, 3), 1),
+    'Transformer': lambda cls: cls(4, 2, 1, 1, 3),
     'SGD': lambda cls: cls([param(2)], momentum=0.5),
     'Adam': lambda cls: cls([param(2)]),
     'AdamW': lambda cls: cls([param(2)]),

@@ -150,7 +150,10 @@ def scalers_step_later_only_in_c():
 
 # Virtual functions that C calls, by names with and without do_.
 
-TESTED = {'allocate', 'backward', 'compute', 'extra_repr', 'forward', 'forward_many', 'release', 'step_param'}
+TESTED = {
+    'allocate', 'attend', 'backward', 'compute', 'decode', 'encode',
+    'extra_repr', 'forward', 'forward_many', 'release', 'step_param',
+}
 
 
 @tap.case
@@ -210,6 +213,17 @@ def virtual_functions_need_no_prefix():
 
         scheduler = type('F', (optim.lr_scheduler.LRScheduler,), called('compute', 0.25))(optimizer)
         assert scheduler.get_last_lr() == [0.25]
+        coded = [
+            GTorch.Encoder.forward(type('I', (GTorch.Encoder,), called('encode', x))(), x, None, None, False),
+            GTorch.Decoder.forward(
+                type('J', (GTorch.Decoder,), called('decode', x))(), x, x, None, None, None, None, False, False),
+            GTorch.Attention.forward(
+                type('K', (GTorch.Attention,), called('attend', (True, x, None)))(), x, x, x, None, False, None, True,
+                False)[1],
+        ]
+        assert [one.tolist() for one in coded] == [[1, 1]] * 3
+        assert calls[-3:] == ['encode', 'decode', 'attend'], calls
+        del calls[-3:]
         loss = type('G', (GTorch.Loss,), called('compute', x))()
         assert loss(x, x).tolist() == [1, 1]
         assert calls[4:7] == ['step_param'] * 3 and 'compute' in calls[7:-1] and calls[-1] == 'compute'

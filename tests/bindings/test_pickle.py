@@ -72,6 +72,12 @@ LAYERS = {
     'SiLU': (nn.SiLU, (2, 3)),
     'Sigmoid': (nn.Sigmoid, (2, 3)),
     'Tanh': (nn.Tanh, (2, 3)),
+    'MultiheadAttention': (lambda: nn.MultiheadAttention(4, 2), None),
+    'TransformerEncoderLayer': (lambda: nn.TransformerEncoderLayer(4, 2, 3, dropout=0.0), (2, 4)),
+    'TransformerDecoderLayer': (lambda: nn.TransformerDecoderLayer(4, 2, 3), None),
+    'TransformerEncoder': (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 3, 0.0), 2), (2, 4)),
+    'TransformerDecoder': (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 3), 2), None),
+    'Transformer': (lambda: nn.Transformer(4, 2, 1, 1, 3), None),
     'Sequential': (lambda: nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 1))), (4, 2)),
     'CrossEntropyLoss': (lambda: nn.CrossEntropyLoss(WEIGHTS, label_smoothing=0.25), None),
     'NLLLoss': (lambda: nn.NLLLoss(WEIGHTS, ignore_index=1, reduction='sum'), None),
@@ -183,7 +189,8 @@ def raises(kind, says, function, *args):
 def values_of(module):
     values = {spec.name: module.get_property(spec.name) for spec in type(module).list_properties()}
     plain = {name: value.get_values() if isinstance(value, GTorch.Size) else value for name, value in values.items()}
-    return {name: value for name, value in plain.items() if not isinstance(value, GTorch.Tensor) and value == value}
+    objects = (GTorch.Tensor, GTorch.Module)
+    return {name: value for name, value in plain.items() if not isinstance(value, objects) and value == value}
 
 
 @tap.case

@@ -192,6 +192,14 @@ const MADE = {
         make: ({data, batch_sizes: sizes, sorted_indices: sorted = null, unsorted_indices: back = null}) =>
             GTorch.PackedSequence.new(data, sizes, sorted, back),
     },
+    TransformerDecoder: {
+        args: [{name: 'decoder_layer', required: true}, {name: 'num_layers', required: true}, {name: 'norm'}],
+        make: given => GTorch.nn.TransformerDecoder(given),
+    },
+    TransformerEncoder: {
+        args: [{name: 'encoder_layer', required: true}, {name: 'num_layers', required: true}, {name: 'norm'}],
+        make: given => GTorch.nn.TransformerEncoder(given),
+    },
     ParamGroup: {
         args: [
             {name: 'params', required: true}, {name: 'learning_rate', required: true}, {name: 'weight_decay'},

@@ -91,6 +91,7 @@ class Module(Members, RawModule):
             setattr(cls, 'do_forward_many' if mixin is None else '_forward_many_from_c', _do_forward_many)
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
+            guard_vfuncs(cls, transformer.vfuncs(cls))
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = _whole(extra_repr)

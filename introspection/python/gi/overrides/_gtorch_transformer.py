@@ -99,6 +99,12 @@ def _attend(self, *values):
     return True, output, weights
 
 
+def vfuncs(cls):
+    """Returns the names of the virtual functions that take masks."""
+    bases = ((GTorch.Attention, 'attend'), (GTorch.Encoder, 'encode'), (GTorch.Decoder, 'decode'))
+    return [name for base, name in bases if issubclass(cls, base)]
+
+
 def override_forward(cls, one):
     """Lets C call the forward() that a program's class has; @one is for what gives one tensor."""
     for base, name in ((GTorch.Encoder, 'encode'), (GTorch.Decoder, 'decode')):
