@@ -104,7 +104,8 @@ tap.add('elements_arguments_and_members_are_named', () => {
     refuses(() => GTorch.equal(x, 5), 'other must be a tensor');
     refuses(() => (x.grad = 5), 'Tensor.grad must be a Tensor or null, not number 5');
     const module = new Plain();
-    refuses(() => module.register_buffer('q', 5), 'register_buffer: q must be a Tensor or null, not number 5');
+    refuses(() => module.register_buffer('q', 5),
+        'register_buffer: q must be a Tensor or null, not number 5');
     refuses(() => module.register_parameter('q', x),
         'register_parameter: q must be a Parameter or null, not Tensor');
     refuses(() => module.register_module('q', x), 'register_module: q must be a Module or null, not Tensor');
@@ -112,6 +113,11 @@ tap.add('elements_arguments_and_members_are_named', () => {
         'ParamGroup.new: params must be a Gio.ListModel, not an array');
     refuses(() => GTorch.Parameter.new(5, true), 'Parameter.new: data must be a Tensor, not number 5');
     tap.equal([module.get_buffer_names(true), module.get_parameter_names(true)], [[], []]);
+});
+
+tap.add('a_capture_takes_a_function_alone', () => {
+    refuses(() => new GTorch.CUDAGraph().capture(5), 'capture: a function is wanted, not number 5');
+    refuses(() => new GTorch.CUDAGraph().capture(null, null), 'capture: a function is wanted, not undefined');
 });
 
 tap.add('a_forward_of_one_object_is_called_from_c_too', () => {

@@ -573,8 +573,11 @@ function overrideRun() {
         },
     });
     convert.addMethods(GTorch.CUDAGraph.prototype, {
-        capture(stream, pool, func) {
-            return captureFunc(this, stream, pool, func);
+        // capture(func), or capture(stream, pool, func)
+        capture(...given) {
+            if (given.length > 3)
+                convert.surplus('capture', given.length, 3);
+            return captureFunc(this, ...given.length === 1 ? [null, null, ...given] : given);
         },
     });
     convert.addMethods(GTorch, {

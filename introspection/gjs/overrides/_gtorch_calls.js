@@ -108,8 +108,9 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
 function replace(owner, table, prefix = '') {
     for (const [name, entry] of Object.entries(table)) {
         const own = name in owner ? Object.getOwnPropertyDescriptor(owner, name) : undefined;
+        const whole = /^new/.test(name) ? prefix + name : name;
         if (typeof own?.value === 'function') // and no property of the same name
-            owner[name] = checked(prefix !== '' && /^new/.test(name) ? prefix + name : name, own.value, entry);
+            owner[name] = checked(whole, own.value, entry);
     }
 }
 

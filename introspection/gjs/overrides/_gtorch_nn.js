@@ -382,8 +382,9 @@ function gradientsOfTensors(what, context, given) {
         throw new TypeError(`${what} gave ${given.length} gradients for ${list.length} arguments`);
     const wrong = given.findIndex((grad, i) => list[i] !== undefined && grad !== null);
     if (wrong >= 0) {
-        throw new TypeError(`${what} gave ${convert.describe(given[wrong])} for argument ${wrong}, which is ` +
-            'no tensor: its gradient is null');
+        const found = convert.describe(given[wrong]);
+        throw new TypeError(`${what} gave ${found} for argument ${wrong}, which is no tensor: its ` +
+            ' gradient is null');
     }
     return given.filter((_grad, i) => list[i] === undefined);
 }
