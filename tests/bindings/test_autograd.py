@@ -476,7 +476,8 @@ def backward_gives_a_gradient_for_each_argument():
         def backward(self, context, grad):
             return grad
 
-    refuses(TypeError, 'Short.backward() gave 1 gradients for 2 arguments', Short.apply(two_and_three(), 2).sum().backward)
+    short = Short.apply(two_and_three(), 2).sum()
+    refuses(TypeError, 'Short.backward() gave 1 gradients for 2 arguments', short.backward)
 
 
 @tap.case
