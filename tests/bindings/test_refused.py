@@ -509,6 +509,7 @@ def messages_name_the_function_and_the_argument():
     raises(NotImplementedError, 't.pin_memory()', GTorch.zeros, 2, pin_memory=True)
     for value in (None, 5, 'text'):
         raises(TypeError, 'Linear: the input must be a tensor', nn.Linear(2, 3), value)
+        raises(TypeError, 'MSELoss: an input must be a tensor', nn.MSELoss(), x, value)
     if not os.environ.get('GTORCH_NO_MIXIN'):
         raises(BufferError, 'use t.detach()', memoryview, nn.Parameter(x))
     for name in ('equal', 'allclose'):

@@ -175,6 +175,19 @@ def extra_repr_of(raw):
     return extra_repr
 
 
+def call_of_loss():
+    """Looks the class up only now: PyGObject makes it, for good, when it is first named."""
+    forward = restores(GTorch.Loss.forward)
+
+    def call(self, *inputs):
+        for value in inputs:
+            if value is None or isinstance(value, (int, float, str)):
+                raise TypeError(f'{type(self).__name__}: an input must be a tensor, not {type(value).__name__}')
+        return forward(self, *inputs)
+
+    return call
+
+
 def layer(name):
     """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear)."""
     raw, row = getattr(GTorch, name), LAYERS[name]
@@ -193,6 +206,6 @@ def layer(name):
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss):
-        members['__call__'] = restores(GTorch.Loss.forward)
+        members['__call__'] = call_of_loss()
     made = type(raw)(name, (raw,), members)
     return override(made)
