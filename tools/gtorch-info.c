@@ -39,8 +39,17 @@ print_build (void)
     }
 }
 
+/* Tensors are created on the default device; a program that wants a GPU asks for the preferred one. */
+static const gchar *
+device_note (GTorchDevice *device, GTorchDevice *best)
+{
+  if (device == gtorch_get_default_device ())
+    return device == best ? _ (" (the default, and preferred)") : _ (" (the default)");
+  return device == best ? _ (" (preferred)") : "";
+}
+
 static void
-print_device (GTorchDevice *device, gboolean is_default)
+print_device (GTorchDevice *device, GTorchDevice *best)
 {
   g_autofree gchar *name = gtorch_device_to_string (device);
   g_autofree gchar *memory =
@@ -49,7 +58,7 @@ print_device (GTorchDevice *device, gboolean is_default)
       g_format_size_full (gtorch_device_get_l2_size (device), G_FORMAT_SIZE_IEC_UNITS);
 
   g_print ("  %-7s %s, %s%s\n", name, gtorch_device_get_name (device), memory,
-           is_default ? _ (" (the default)") : "");
+           device_note (device, best));
   if (gtorch_device_get_device_type (device) == GTORCH_DEVICE_TYPE_CPU)
     {
       g_print (_ ("          %u processors, %u threads\n"),
@@ -78,7 +87,7 @@ print_devices (GTorchDevice *best)
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
 
       if (device != NULL)
-        print_device (device, device == best);
+        print_device (device, best);
     }
   if (reason != NULL)
     g_print ("  %s\n", reason);
@@ -186,7 +195,7 @@ json_build (GString *json)
 }
 
 static void
-json_device (GString *json, GTorchDevice *device, gboolean is_default)
+json_device (GString *json, GTorchDevice *device, GTorchDevice *best)
 {
   g_autofree gchar *device_id = gtorch_device_to_string (device);
   g_autofree gchar *capability = g_strdup_printf ("%d.%d", gtorch_device_get_compute_major (device),
@@ -197,7 +206,9 @@ json_device (GString *json, GTorchDevice *device, gboolean is_default)
   json_string (json, 3, "device", device_id);
   json_string (json, 3, "name", gtorch_device_get_name (device));
   json_begin (json, 3, "is-default");
-  g_string_append (json, is_default ? "true" : "false");
+  g_string_append (json, device == gtorch_get_default_device () ? "true" : "false");
+  json_begin (json, 3, "is-preferred");
+  g_string_append (json, device == best ? "true" : "false");
   json_number (json, 3, "total-memory", gtorch_device_get_total_memory (device));
   json_number (json, 3, "n-multiprocessors", gtorch_device_get_n_multiprocessors (device));
   if (gtorch_device_get_device_type (device) == GTORCH_DEVICE_TYPE_CPU)
@@ -229,7 +240,7 @@ json_devices (GString *json, GTorchDevice *best)
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
 
       if (device != NULL)
-        json_device (json, device, device == best);
+        json_device (json, device, best);
     }
   json_end (json, 1, "]");
   json_string (json, 1, "reason", reason);

@@ -9,6 +9,7 @@ arrays, no data of callbacks, and no out arguments.
 
 import json
 import xml.etree.ElementTree as ET
+from typing import NamedTuple
 
 from generator.bindings.rows import load
 from generator.text import write
@@ -31,6 +32,8 @@ PLAIN = {
     'guint64': 'uint64',
 }
 OWNERS = ('class', 'record', 'enumeration', 'bitfield')
+# An argument of the interface takes any object that implements it.
+INTERFACES = ('Gio.ListModel',)
 # gjs takes what is missing in an array of these as NULL.
 OBJECTS = ('GraphedModule', 'Module', 'Tensor')
 # The classes of their objects are not in the typelib.
@@ -45,17 +48,30 @@ def names_of_operations(rows):
     return found
 
 
-def kind_of(element, enums, flags):
+class Types(NamedTuple):
+    """The names of the types of each kind."""
+
+    enums: set
+    flags: set
+    classes: set
+
+
+def kind_of(element, types, in_array):
     """Returns the check of an argument, or of an element of an array, or None."""
     name = element.get('name') if element is not None else None
-    if name in OBJECTS:
+    if in_array:
+        if name in OBJECTS:
+            return f'object:{name}'
+    elif name == 'Device':
+        return 'device'
+    elif name in types.classes or name in INTERFACES:
         return f'object:{name}'
-    if name in enums:
+    if name in types.enums:
         return f'enum:{name}'
-    return 'uint32' if name in flags else PLAIN.get(name)
+    return 'uint32' if name in types.flags else PLAIN.get(name)
 
 
-def arguments(function, enums, flags):
+def arguments(function, types):
     """Returns position, name and kind of the arguments to check, and the positions of callbacks."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
@@ -70,8 +86,9 @@ def arguments(function, enums, flags):
         if i in hidden or parameter.get('direction', 'in') == 'out':
             continue
         array = parameter.find(CORE + 'array')
-        kind = kind_of((parameter if array is None else array).find(CORE + 'type'), enums, flags)
-        if kind is not None and not (array is None and kind.startswith('object:')):
+        place = parameter if array is None else array
+        kind = kind_of(place.find(CORE + 'type'), types, array is not None)
+        if kind is not None:
             found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
         if parameter.get('scope') is not None:
             callbacks.append(position)
@@ -79,10 +96,10 @@ def arguments(function, enums, flags):
     return found, callbacks
 
 
-def entry(function, enums, flags):
+def entry(function, types):
     result = function.find(f'{CORE}return-value/{CORE}type')
     found = {}
-    checked, callbacks = arguments(function, enums, flags)
+    checked, callbacks = arguments(function, types)
     if checked:
         found['args'] = checked
     if callbacks:
@@ -94,8 +111,9 @@ def entry(function, enums, flags):
 
 def table(gir, rows):
     namespace = ET.parse(gir).getroot().find(CORE + 'namespace')
-    enums = {e.get('name') for e in namespace.findall(CORE + 'enumeration')}
-    flags = {e.get('name') for e in namespace.findall(CORE + 'bitfield')}
+    classes = {e.get('name'): e for e in namespace.findall(CORE + 'class')}
+    types = Types(*({e.get('name') for e in namespace.findall(CORE + tag)} for tag in ('enumeration', 'bitfield')),
+                  set(classes))
     operations = names_of_operations(rows)
 
     def entries(owner, *tags):
@@ -105,7 +123,7 @@ def table(gir, rows):
             is_operation = name in operations and owner.get('name') in ('GTorch', 'Tensor')
             if function.get('introspectable') == '0' or is_operation:
                 continue
-            found[name] = entry(function, enums, flags)
+            found[name] = entry(function, types)
         return found
 
     owners = {}
@@ -113,7 +131,6 @@ def table(gir, rows):
         methods, statics = entries(owner, 'method'), entries(owner, 'function', 'constructor')
         if methods or statics:
             owners[owner.get('name')] = {'methods': methods, 'statics': statics}
-    classes = {e.get('name'): e for e in namespace.findall(CORE + 'class')}
     vfuncs = {name: [v.get('name') for v in e.findall(CORE + 'virtual-method')] for name, e in classes.items()}
     return {
         'functions': entries(namespace, 'function'),

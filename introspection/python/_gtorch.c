@@ -678,8 +678,13 @@ gt_getbuffer (PyObject *self, Py_buffer *view, int flags)
   if (!gt_alive (self))
     return -1;
   tensor = gt_get (self);
-  if (gtorch_tensor_get_requires_grad (tensor) || gtorch_tensor_is_released (tensor)
-      || gt_format (gtorch_tensor_get_dtype (tensor)) == NULL
+  if (gtorch_tensor_get_requires_grad (tensor))
+    {
+      PyErr_SetString (PyExc_BufferError, "a tensor that requires grad does not show its memory: "
+                                          "use t.detach(), which shares it");
+      return -1;
+    }
+  if (gtorch_tensor_is_released (tensor) || gt_format (gtorch_tensor_get_dtype (tensor)) == NULL
       || ((flags & PyBUF_WRITABLE) && gtorch_tensor_is_read_only (tensor))
       || ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !gtorch_tensor_is_contiguous (tensor))
       || gtorch_device_get_device_type (gtorch_tensor_get_device (tensor))

@@ -7,7 +7,7 @@ import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';
 import System from 'system';
 
-const device = GLib.getenv('GTORCH_TEST_DEVICE');
+export const device = GLib.getenv('GTORCH_TEST_DEVICE');
 if (device) {
     try {
         GTorch.set_default_device(GTorch.Device.new_from_string(device));

@@ -43,7 +43,8 @@ function right(arg) {
     const value = {
         gboolean: false, gdouble: 1, gfloat: 1, gint32: 1, guint32: 1, gint64: 1, guint64: 1, flags: 0,
         utf8: '0',
-        enum: arg.tag === 'enum' ? Object.values(GTorch[arg.type]).find(one => typeof one === 'number') : 0,
+        enum: arg.type === 'DType' ? GTorch.float32 // 0 is none
+            : arg.tag === 'enum' ? Object.values(GTorch[arg.type]).find(one => typeof one === 'number') : 0,
         callback: () => null,
         ghash: {},
         object: arg.type === 'Tensor' ? GTorch.ones([2]) : null,

@@ -6,6 +6,7 @@
 Derives a subclass from every class of the GIR: test-vala-classes.py GIR VAPI VALAC COMPILER."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,47 @@ def derivable_ones_compile():
         command = [COMPILER, '-w', '-fsyntax-only', *flags.split(), *folders, made[0]]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+# The types of containers in the GIR and in the VAPI, where metadata may replace them.
+CONTAINERS = {'GLib.HashTable': 'HashTable', 'GLib.PtrArray': 'GenericArray'}
+
+
+def containers(function):
+    """Returns how many of each container the function takes and returns."""
+    parts = [function.find(f'{CORE}return-value'), *function.iter(f'{CORE}parameter')]
+    arrays = [part.find(f'{CORE}array') for part in parts]
+    types = [part.find(f'{CORE}type') for part in parts]
+    names = [found.get('name') for found in (*arrays, *types) if found is not None]
+    return {vala: sum(name == gir for name in names) for gir, vala in CONTAINERS.items()}
+
+
+def signatures():
+    """Returns the declarations of the VAPI by their class, if they have one, and name."""
+    found, owner = {}, None
+    for line in VAPI.read_text().splitlines():
+        head = re.match(r'\tpublic .*\b(?:class|struct|enum|interface) (\w+)', line)
+        owner = head[1] if head else None if line == '\t}' else owner
+        declared = re.match(r'\t+public .*?(\w+) \(', re.sub(r'\[CCode \(.*?\)\] ', '', line))
+        if declared:
+            found[owner, declared[1]] = line
+    return found
+
+
+@tap.case
+def containers_are_those_of_the_interface():
+    namespace = ET.parse(GIR).getroot().find(f'{CORE}namespace')
+    declared, n = signatures(), 0
+    for owner in (namespace, *namespace.findall(f'{CORE}class')):
+        for function in (*owner.findall(f'{CORE}function'), *owner.findall(f'{CORE}method')):
+            name = function.get('name')
+            line = declared.get((None if owner is namespace else owner.get('name'), name))
+            if line is None or ' async ' in line:  # what an asynchronous one returns is declared elsewhere
+                continue
+            found = {vala: line.count(f'{vala}<') for vala in CONTAINERS.values()}
+            assert found == containers(function), line
+            n += sum(found.values())
+    assert n > 20, n
 
 
 tap.main()

@@ -416,5 +416,114 @@ def elements_are_replaced_by_data():
             raise AssertionError(f'{data!r} became the elements')
 
 
+class Power(GTorch.autograd.Function):
+    wrong = None
+
+    @staticmethod
+    def forward(ctx, x, exponent, bias=None, flag=False):
+        ctx.save_for_backward(x)
+        ctx.exponent, ctx.seen = exponent, (bias, flag)
+        return x**exponent
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        assert ctx.needs_input_grad == (True, *[False] * (len(ctx.needs_input_grad) - 1))
+        return grad * ctx.exponent * x ** (ctx.exponent - 1), Power.wrong, None, None
+
+
+def refuses(kind, says, function, *args, **options):
+    try:
+        function(*args, **options)
+    except kind as error:
+        assert says in str(error), error
+        return
+    raise AssertionError(f'no {kind.__name__}')
+
+
+def two_and_three():
+    return GTorch.tensor([2.0, 3.0], dtype=GTorch.float64, requires_grad=True)
+
+
+@tap.case
+def functions_take_arguments_that_are_no_tensors():
+    for args, options in (
+        ((3,), {}), ((3, None), {}), ((3, 'text', True), {}), ((3,), {'flag': True}), ((), {'exponent': 3}),
+    ):
+        x = two_and_three()
+        y = Power.apply(x, *args, **options)
+        assert y.tolist() == [8.0, 27.0]
+        y.sum().backward()
+        assert x.grad.tolist() == [12.0, 27.0]
+    assert GTorch.autograd.gradcheck(lambda x: Power.apply(x, 3, flag=True), two_and_three())
+    assert Power()(two_and_three(), 2).tolist() == [4.0, 9.0]
+    refuses(TypeError, 'no_such', Power.apply, two_and_three(), 2, no_such=1)
+
+
+@tap.case
+def backward_gives_a_gradient_for_each_argument():
+    Power.wrong = GTorch.ones(2)
+    try:
+        y = Power.apply(two_and_three(), 3).sum()
+        refuses(TypeError, 'Power.backward() gave Tensor for argument 1, which is no tensor', y.backward)
+    finally:
+        Power.wrong = None
+
+    class Short(GTorch.Function):
+        def forward(self, context, x, n):
+            return x * n
+
+        def backward(self, context, grad):
+            return grad
+
+    short = Short.apply(two_and_three(), 2).sum()
+    refuses(TypeError, 'Short.backward() gave 1 gradients for 2 arguments', short.backward)
+
+
+@tap.case
+def a_function_may_set_up_its_context_apart():
+    class Scaled(GTorch.autograd.Function):
+        @staticmethod
+        def forward(x, factor):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.factor = inputs
+            ctx.shapes = x.shape, output.shape
+
+        @staticmethod
+        def backward(ctx, grad):
+            assert ctx.shapes == ((2,), (2,))
+            return grad * ctx.factor, None
+
+    for call in (lambda x: Scaled.apply(x, 5), lambda x: Scaled.apply(x, factor=5)):
+        x = two_and_three()
+        call(x).sum().backward()
+        assert x.grad.tolist() == [5.0, 5.0]
+
+
+@tap.case
+def inner_functions_do_not_take_the_arguments_of_outer_ones():
+    class Outer(GTorch.Function):
+        def forward(self, context, x, n):
+            context.n = n
+            return Power.apply(x.detach(), 2, 'inner') * n
+
+        def backward(self, context, grad):
+            return grad * context.n, None
+
+    x = two_and_three()
+    y = Outer.apply(x, 4)
+    assert y.tolist() == [16.0, 36.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+
+
+@tap.case
+def gradients_of_no_inputs_are_an_error():
+    refuses(ValueError, 'grad(): inputs has no tensors', GTorch.autograd.grad, two_and_three().sum(), [])
+
+
 if __name__ == '__main__':
     tap.main()

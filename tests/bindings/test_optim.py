@@ -345,5 +345,26 @@ def a_schedule_notifies():
     assert schedule.get_last_lr() == [0.25, 2] and schedule.base_lrs == [1, 4]
 
 
+@tap.case
+def a_derived_schedule_can_ask_its_parent():
+    class Twice(GTorch.optim.lr_scheduler.StepLR):
+        def get_lr(self):
+            return [2 * rate for rate in super().get_lr()]
+
+    class Thrice(GTorch.optim.lr_scheduler.StepLR):
+        def compute(self, group, base_lr):
+            return 3 * super().compute(group, base_lr)
+
+    for cls, factor in ((Twice, 2), (Thrice, 3)):
+        optimizer = GTorch.optim.SGD([GTorch.nn.Parameter(GTorch.ones(1))], lr=1.0)
+        schedule = cls(optimizer, 2, gamma=0.5)
+        found = []
+        for _ in range(4):
+            found.append(optimizer.lr)
+            optimizer.step()
+            schedule.step()
+        assert found == [factor, factor, factor / 2, factor / 2], found
+
+
 if __name__ == '__main__':
     tap.main()

@@ -439,5 +439,63 @@ def another_process_reads_it():
         assert done.returncode == 0 and done.stdout.strip() == type(value).__name__, f'{name}: {done.stderr}'
 
 
+@tap.case
+def deep_copies_share_memory_where_the_originals_do():
+    x = GTorch.arange(6.0)
+    for given, other in (((x, x[1:]), 1), ((x[1:], x), 1), ((x[::2], x.view(2, 3)), 2), ((x, x.detach()), 1)):
+        a, b = copy.deepcopy(given)
+        assert (a.tolist(), b.tolist()) == tuple(one.tolist() for one in given)
+        assert a.shares_storage(b) and not a.shares_storage(x) and a.stride() == given[0].stride()
+        a.fill_(9)
+        assert 9 in b.flatten().tolist() and 9 not in x.tolist(), other
+    a, b = copy.deepcopy((x, GTorch.arange(6.0)))
+    assert not a.shares_storage(b)
+
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer('all', GTorch.zeros(4))
+            self.register_buffer('some', self.all[1:])
+            self.weight = nn.Parameter(GTorch.zeros(2))
+            self.alias = self.weight.detach()
+
+    made = copy.deepcopy(Shared())
+    made.all.fill_(1)
+    with GTorch.no_grad():
+        made.weight.fill_(2)
+    assert (made.some.tolist(), made.alias.tolist()) == ([1.0] * 3, [2.0] * 2)
+    assert made.weight.requires_grad and made.weight.is_leaf
+
+
+@tap.case
+def schedules_are_copied_with_their_optimizer():
+    for way in DEEP.values():
+        net = nn.Linear(2, 2)
+        optimizer = GTorch.optim.SGD(net.parameters(), lr=1.0)
+        schedule = GTorch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        made_optimizer, made = way((optimizer, schedule))
+        assert made.optimizer is made_optimizer and made_optimizer is not optimizer
+        assert made.last_epoch == 3 and made.get_last_lr() == schedule.get_last_lr() == [0.5]
+        assert (made.step_size, made.gamma, made.base_lrs) == (2, 0.5, [1.0])
+        for one in (schedule, made):
+            one.step()
+        assert made.get_last_lr() == schedule.get_last_lr() == [0.25] and made_optimizer.lr == 0.25
+
+
+@tap.case
+def what_belongs_to_a_device_is_not_copied():
+    for made in (GTorch.Stream('cpu'), GTorch.Event(), GTorch.CUDAGraph(), GTorch.Timer()):
+        for way in WAYS.values():
+            try:
+                way(made)
+            except TypeError as error:
+                assert f'create another {type(made).__name__}' in str(error), error
+            else:
+                raise AssertionError(f'{type(made).__name__} was copied')
+
+
 if __name__ == '__main__':
     tap.main()

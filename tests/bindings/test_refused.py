@@ -486,5 +486,54 @@ def members_are_iterated_over():
     assert len(net) == 4
 
 
+@tap.case
+def messages_name_the_function_and_the_argument():
+    x, wide = GTorch.ones(2), 2**70
+    for name in ('zeros', 'ones', 'empty', 'rand', 'randn'):
+        raises(TypeError, f'{name}() is missing its size', getattr(GTorch, name))
+        raises(TypeError, f'{name}() is missing its size', getattr(GTorch, name), dtype=GTorch.float64)
+        assert getattr(GTorch, name)(()).shape == ()
+    raises(TypeError, 'full()', GTorch.full)
+    raises(TypeError, "a device is 'cpu'", GTorch.device, None)
+    for name in ('exp', 'softmax', 'matmul'):
+        raises(TypeError, f'{name}(): input must be a tensor, not list', getattr(GTorch, name), [1.0], 0)
+    raises(OverflowError, f'sum(): dim does not fit into 64 bits: {wide}', x.sum, wide)
+    raises(OverflowError, 'transpose(): dim1 does not fit', x.transpose, 0, wide)
+    raises(OverflowError, f'an index does not fit into 64 bits: {wide}', lambda: x[wide])
+    raises(OverflowError, 'the stop of a slice does not fit', lambda: x[:wide])
+    raises(IndexError, 'an index has at most 33 items, not 100', lambda: x[(None,) * 100])
+    raises(TypeError, 'element 1 of tensors must be a tensor, not NoneType', GTorch.cat, [x, None])
+    for target in (x, nn.Linear(2, 2)):
+        raises(ValueError, "to(): 'meta' is neither a device", target.to, 'meta')
+    raises(TypeError, 'is no dtype', x.to, GTorch.DType.NONE)
+    raises(NotImplementedError, 't.pin_memory()', GTorch.zeros, 2, pin_memory=True)
+    for value in (None, 5, 'text'):
+        raises(TypeError, 'Linear: the input must be a tensor', nn.Linear(2, 3), value)
+        raises(TypeError, 'MSELoss: an input must be a tensor', nn.MSELoss(), x, value)
+    if not os.environ.get('GTORCH_NO_MIXIN'):
+        raises(BufferError, 'use t.detach()', memoryview, nn.Parameter(x))
+    for name in ('equal', 'allclose'):
+        raises(TypeError, f'{name}(): other must be a tensor, not int', getattr(x, name), 5)
+    raises(TypeError, '5 cannot be called', GTorch.CUDAGraph().capture, None, None, 5)
+
+
+@tap.case
+def a_capture_takes_a_function_alone():
+    x = GTorch.ones(2)
+    assert GTorch.CUDAGraph().capture(lambda stream: x * 4).shape == (2,)
+
+
+@tap.case
+def numbers_of_very_many_digits_are_shortened():
+    x, huge = GTorch.ones(2), 10**3000
+    for call in (
+        lambda: GTorch.ones(huge), lambda: x.view(huge), lambda: x.fill_(huge), lambda: GTorch.tensor([huge]),
+        lambda: GTorch.full((2,), huge), lambda: nn.Linear(huge, 2), lambda: nn.Dropout(huge), lambda: x.sum(huge),
+        lambda: GTorch.manual_seed(huge), lambda: x[huge], lambda: x.to('q' * 5000),
+    ):
+        error = raises((OverflowError, ValueError), '', call)
+        assert len(str(error)) < 200, error
+
+
 if __name__ == '__main__':
     tap.main()

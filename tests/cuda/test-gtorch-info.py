@@ -34,8 +34,8 @@ def devices_and_versions_are_listed():
     assert code == 0 and err == '', err
     has(r'^  version +\d+\.\d+\.\d+$', out)
     has(r'^  cuda-driver +13\.0$', out)
-    has(r'^  cpu +\S.* GiB$', out)
-    has(r'^  cuda:0  Fake 0, 1\.0 GiB \(the default\)$', out)
+    has(r'^  cuda:0  Fake 0, 1\.0 GiB \(preferred\)$', out)
+    has(r'^  cpu +\S.* GiB \(the default\)$', out)
     has(r'^  cuda:1  Fake 1, 1\.0 GiB$', out)
     has(r'^ +capability 9\.0, 4 multiprocessors of 2048 threads, L2 cache 4\.0 MiB$', out)
     has(r'^ +PCI 0000:02:00\.0, GPU-fafafafa-fafa-fafa-fafa-fafafafafa01$', out)
@@ -76,7 +76,7 @@ def a_missing_driver_is_explained():
     code, out, err = run(GTORCH_CUDA_DRIVER='/nowhere/libcuda.so.1')
     assert code == 0 and err == '', err
     has(r'^  cuda-driver +none$', out)
-    has(r'^  cpu +.*\(the default\)$', out)
+    has(r'^  cpu +.*\(the default, and preferred\)$', out)
     has(r'CUDA driver was not found \(/nowhere/libcuda\.so\.1', out)
     assert run('--need-cuda', GTORCH_CUDA_DRIVER='/nowhere/libcuda.so.1')[0] == 1
 
@@ -92,7 +92,7 @@ def a_gpu_that_cannot_be_used_is_shown_and_passed_over():
     code, out, _ = run('--need-cuda', GTORCH_FAKE_CUDA='devices=1,mode=2')
     assert code == 1
     has(r'^  cuda:0  Fake 0, 1\.0 GiB$', out)
-    has(r'^  cpu .*\(the default\)$', out)
+    has(r'^  cpu .*\(the default, and preferred\)$', out)
     has(r'^  the compute mode of cuda:0 prohibits its use$', out)
 
 
@@ -152,7 +152,8 @@ def as_text(report):
     lines += [f'  {key:20} {"none" if value is None else value}' for key, value in report['build'].items()]
     lines += ['', 'Devices']
     for device in report['devices']:
-        default = ' (the default)' if device['is-default'] else ''
+        notes = ['the default'] * device['is-default'] + ['preferred'] * device['is-preferred']
+        default = f' ({", and ".join(notes)})' if notes else ''
         lines.append(f'  {device["device"]:7} {device["name"]}, {size(device["total-memory"])}{default}')
         if device['device'] == 'cpu':
             lines.append(f'          {device["n-multiprocessors"]} processors, {device["n-threads"]} threads')

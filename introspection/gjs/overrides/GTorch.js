@@ -100,6 +100,8 @@ function makeForm(name, operation, owner, form, tail) {
     const args = operation.args.map(arg => {
         if (arg[1] === 'number' && kind === 'int')
             return [arg[0], 'whole', ...arg.slice(2)];
+        if (arg[1] === 'DType') // as C has it
+            return [arg[0], 'DType or NONE', ...arg.slice(2)];
         return arg[0] === operation.scalar && kind !== null ? [arg[0], kind, ...arg.slice(2)] : arg;
     });
     const tensors = [...args.keys()].filter(i => args[i][1] === 'Tensor' || args[i][1] === 'Tensor?');
@@ -353,6 +355,13 @@ function withAutocast(deviceType, ...rest) {
 
 // --- the namespace --------------------------------------------------------------------------------
 
+// Refuses a number, of which the other operations make a tensor.
+function mustBeOther(name, given) {
+    const other = convert.isOptions(given[0]) ? given[0].other : given[0];
+    if (other !== undefined && !(other instanceof GTorch.Tensor))
+        throw new TypeError(`${name}: other must be a tensor, not ${convert.describe(other)}`);
+}
+
 function overrideTensor(prototype) {
     const property = (name, get, set) =>
         Object.defineProperty(prototype, name, {configurable: true, get, set});
@@ -369,6 +378,8 @@ function overrideTensor(prototype) {
     property('grad', function () {
         return this.get_grad();
     }, function (value) {
+        if (value !== null && !(value instanceof GTorch.Tensor))
+            throw new TypeError(`Tensor.grad must be a Tensor or null, not ${convert.describe(value)}`);
         this.set_grad(value);
     });
     property('requires_grad', function () {
@@ -422,9 +433,11 @@ function overrideTensor(prototype) {
         },
         // Conditions, as in PyTorch: any tensor would be true.
         allclose(...given) {
+            mustBeOther('allclose', given);
             return raw.allclose.apply(this, given).item_bool()[1];
         },
         equal(...given) {
+            mustBeOther('equal', given);
             return raw.equal.apply(this, given).item_bool()[1];
         },
         toArray() {
@@ -560,8 +573,11 @@ function overrideRun() {
         },
     });
     convert.addMethods(GTorch.CUDAGraph.prototype, {
-        capture(stream, pool, func) {
-            return captureFunc(this, stream, pool, func);
+        // capture(func), or capture(stream, pool, func)
+        capture(...given) {
+            if (given.length > 3)
+                convert.surplus('capture', given.length, 3);
+            return captureFunc(this, ...given.length === 1 ? [null, null, ...given] : given);
         },
     });
     convert.addMethods(GTorch, {

@@ -7,25 +7,33 @@
 
 /* exported setup */
 
+const {Gio} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {protectPrivate} = imports.overrides._gtorch_properties;
 const {functions, owners} = imports.overrides._gtorch_calls_table;
 
 let GTorch;
 
+function classOf(type) {
+    return type === 'Gio.ListModel' ? Gio.ListModel : GTorch[type];
+}
+
+// gjs itself knows whether an argument may be null.
 function one(name, argName, kind, value) {
     switch (kind) {
     case 'bool':
         return convert.flag(name, argName, value);
+    case 'device':
+        if (value === undefined)
+            throw new TypeError(`${name}: ${argName} is undefined`);
+        return convert.device(name, value, argName);
     case 'double':
         return convert.number(name, argName, value);
     default:
         if (kind.startsWith('object:')) {
             const type = kind.slice('object:'.length);
-            if (value !== null && !(value instanceof GTorch[type])) {
-                throw new TypeError(`${name}: ${argName} must be an array of ${type}s, but it has ` +
-                    `${convert.describe(value)}`);
-            }
+            if (value !== null && !(value instanceof classOf(type)))
+                throw new TypeError(`${name}: ${argName} must be a ${type}, not ${convert.describe(value)}`);
             return value;
         }
         return kind.startsWith('enum:')
@@ -41,8 +49,15 @@ function many(name, argName, kind, value) {
         return value;
     if (kind === 'int64')
         return convert.integers(name, argName, value);
+    if (!Array.isArray(value))
+        return value;
     // from() visits holes, too
-    return Array.isArray(value) ? Array.from(value, item => one(name, argName, kind, item)) : value;
+    return Array.from(value, (item, i) => {
+        const place = `element ${i} of ${argName}`;
+        if (item === null && kind.startsWith('object:'))
+            throw new TypeError(`${name}: ${place} must be a ${kind.slice('object:'.length)}, not null`);
+        return one(name, place, kind, item);
+    });
 }
 
 // gjs up to at least 1.74 stores one callback for each argument of a C function. If a callback calls the
@@ -90,11 +105,12 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
     return func;
 }
 
-function replace(owner, table) {
+function replace(owner, table, prefix = '') {
     for (const [name, entry] of Object.entries(table)) {
         const own = name in owner ? Object.getOwnPropertyDescriptor(owner, name) : undefined;
+        const whole = /^new/.test(name) ? prefix + name : name;
         if (typeof own?.value === 'function') // and no property of the same name
-            owner[name] = checked(name, own.value, entry);
+            owner[name] = checked(whole, own.value, entry);
     }
 }
 
@@ -102,7 +118,7 @@ function setup(namespace) {
     GTorch = namespace;
     replace(GTorch, functions);
     for (const [name, {methods, statics}] of Object.entries(owners)) {
-        replace(GTorch[name], statics);
+        replace(GTorch[name], statics, `${name}.`);
         replace(GTorch[name].prototype ?? {}, methods);
     }
 }

@@ -19,11 +19,13 @@ let GTorch = null;
 let typedArrays = null;
 let isFloating = null; // a function of a dtype, which does not check it
 let isComplex = null;
+let dtypes = null;
 
 function setup(namespace) {
     const {DType} = GTorch = namespace;
     isFloating = DType.is_floating_point;
     isComplex = DType.is_complex;
+    dtypes = new Set(Object.values(DType).filter(one => typeof one === 'number' && one !== DType.NONE));
     typedArrays = [
         [Float32Array, DType.FLOAT32],
         [Float64Array, DType.FLOAT64],
@@ -233,19 +235,31 @@ function enumeration(name, argName, type, value) {
     return value;
 }
 
+// Returns DType.NONE where none is given. That itself is no dtype: C passes it for one that is left out.
 function dtype(name, value) {
-    return enumeration(name, 'dtype', 'DType', value ?? GTorch.DType.NONE);
+    if (value === null || value === undefined)
+        return GTorch.DType.NONE;
+    const found = isDType(value) ? value : enumeration(name, 'dtype', 'DType', value);
+    if (found === GTorch.DType.NONE)
+        throw new TypeError(`${name}: ${describe(value)} is no dtype, and null stands for none`);
+    return found;
 }
 
-function device(name, value) {
+function isDType(value) {
+    return dtypes.has(value);
+}
+
+function device(name, value, argName = 'device') {
     if (value === null || value === undefined)
         return null;
     if (typeof value === 'string')
         return GTorch.Device.new_from_string(value);
     if (Number.isInteger(value))
         return GTorch.Device.cuda(value);
-    if (!(value instanceof GTorch.Device))
-        throw new TypeError(`${name}: a device, name or number is wanted, not ${describe(value)}`);
+    if (!(value instanceof GTorch.Device)) {
+        throw new TypeError(`${name}: ${argName} must be a Device, a name such as 'cuda:0' or the number ` +
+            `of a GPU, not ${describe(value)}`);
+    }
     return value;
 }
 
@@ -258,6 +272,10 @@ function isPlace(value) {
 // each followed by flags.
 function target(name, given, flags = []) {
     const [first] = given;
+    if (typeof first === 'number' && !isDType(first)) { // a dtype is a number to JavaScript
+        throw new TypeError(`${name}: number ${first} is no dtype: a GPU is written as 'cuda:0', and a ` +
+            "dtype as GTorch.float32 or 'float32'");
+    }
     if (typeof first === 'string' && !isPlace(first) &&
         typeof GTorch.DType[first.toUpperCase()] !== 'number') {
         throw new TypeError(`${name}: a device such as 'cuda:0', a dtype or a tensor is wanted, not ` +
@@ -279,7 +297,7 @@ function target(name, given, flags = []) {
     }
     for (const key in others)
         flag(name, key, others[key]);
-    return {device: device(name, where), dtype: dtype(name, kind), ...others};
+    return {device: device(name, where), dtype: kind === null ? null : dtype(name, kind), ...others};
 }
 
 // Returns a number as a zero-dimensional tensor, which takes part in type promotion by its kind only.
@@ -327,6 +345,17 @@ function finished(name, value) {
     return value;
 }
 
+function tensorArray(name, argName, value) {
+    if (!Array.isArray(value))
+        throw new TypeError(`${name}: ${argName} must be an array of tensors, not ${describe(value)}`);
+    const wrong = Array.from(value).findIndex(v => !(v instanceof GTorch.Tensor)); // and holes
+    if (wrong >= 0) {
+        throw new TypeError(`${name}: element ${wrong} of ${argName} must be a tensor, not ` +
+            describe(value[wrong]));
+    }
+    return value;
+}
+
 // Converts one argument of a call. A number for a tensor is kept: the wrapper knows whether there is a
 // form for it.
 function argument(name, argName, kind, value) {
@@ -342,9 +371,7 @@ function argument(name, argName, kind, value) {
     case 'Tensor?':
         return value === null ? null : argument(name, argName, 'Tensor', value);
     case 'Tensor[]':
-        if (!Array.isArray(value) || !Array.from(value).every(v => v instanceof GTorch.Tensor))
-            throw new TypeError(`${name}: ${argName} must be an array of tensors, not ${describe(value)}`);
-        return value;
+        return tensorArray(name, argName, value);
     case 'int':
         if (typeof value === 'bigint')
             return wholeOrNumber(name, argName, value);
@@ -361,6 +388,8 @@ function argument(name, argName, kind, value) {
         return integers(name, argName, value);
     case 'DType':
         return dtype(name, value);
+    case 'DType or NONE':
+        return enumeration(name, argName, 'DType', value ?? GTorch.DType.NONE);
     case 'Device?':
         return device(name, value);
     case 'Generator?':

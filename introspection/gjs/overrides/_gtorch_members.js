@@ -6,7 +6,7 @@
 // replaces it. gjs cannot observe that an attribute is deleted or defined by a class body, so every function
 // that reads the members of a module synchronises them first.
 
-/* exported adopt assign assignMember items read setup */
+/* exported CALLS_OWN_FORWARD adopt adoptChild assign assignMember items read setup */
 
 const convert = imports.overrides._gtorch_convert;
 
@@ -174,6 +174,18 @@ function read(module, name) {
     }
 }
 
+// Marks prototypes of classes whose objects may have a forward() of their own.
+var CALLS_OWN_FORWARD = Symbol('C calls the forward() of the object');
+
+// C calls the forward() of the class, unless that looks for one of the object.
+function adoptChild(module) {
+    if (Object.hasOwn(module, 'forward') && !module[CALLS_OWN_FORWARD]) {
+        throw new TypeError(`${convert.nameOf(module.constructor)}: a module within another cannot have a ` +
+            'forward() of its own, which would not be called: define forward() as a method of a class');
+    }
+    adopt(module);
+}
+
 // Makes the library's members those of the object, and of its descendants.
 function adopt(module) {
     forgetDeleted(module);
@@ -188,7 +200,7 @@ function adopt(module) {
             }
         }
     }
-    forEachItem(raw.get_children.call(module), adopt);
+    forEachItem(raw.get_children.call(module), adoptChild);
 }
 
 const LOOKING = [
@@ -198,6 +210,17 @@ const LOOKING = [
     'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];
 const CHANGING = ['register_buffer', 'register_module', 'register_parameter', 'set_buffer', 'unregister'];
+const KINDS = {
+    register_buffer: 'BUFFER', register_module: 'MODULE', register_parameter: 'PARAMETER',
+    set_buffer: 'BUFFER',
+};
+
+// Refuses what no member of the method's kind can be, and names the member.
+function mustBeMember(method, name, value) {
+    const type = CLASSES[KINDS[method]];
+    if (value !== null && value !== undefined && !(value instanceof GTorch[type]))
+        throw new TypeError(`${method}: ${name} must be a ${type} or null, not ${convert.describe(value)}`);
+}
 
 // Wraps a method that adds, replaces or removes the member of a name.
 function changing(method, call) {
@@ -208,6 +231,8 @@ function changing(method, call) {
             if (Object.hasOwn(this, name) && this[name] !== null && this[name] !== undefined)
                 refuseName(this, name);
         }
+        if (typeof name === 'string' && Object.hasOwn(KINDS, method) && !convert.isOptions(rest[0]))
+            mustBeMember(method, name, rest[0]);
         const result = call.call(this, name, ...rest);
         if (kindOf(this, name) !== null)
             show(this, name);
@@ -235,6 +260,7 @@ function setup(namespace) {
         prototype[name] = changing(name, raw[name]);
     prototype.register_buffer = changing('register_buffer', function (...given) {
         const {name, tensor, persistent = true} = convert.bind('register_buffer', BUFFER, given);
+        mustBeMember('register_buffer', name, tensor);
         return raw.register_buffer.call(this, name, tensor, persistent);
     });
     prototype.register_module = changing('register_module', function (...given) {

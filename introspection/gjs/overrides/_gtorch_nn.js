@@ -22,7 +22,7 @@ const {above, asClass, define, derivable, isProgramsOwn, ownFunction} = imports.
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
-const {adopt, items} = members;
+const {adopt, adoptChild, items} = members;
 const optim = imports.overrides._gtorch_optim;
 const utils = imports.overrides._gtorch_nn_utils;
 const properties = imports.overrides._gtorch_properties;
@@ -52,6 +52,8 @@ function toProperties(name, args, values) {
             const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
             if (module !== null)
                 found[property] = properties.checked(`${name}: ${key}`, spec, module, arg);
+        } else if (kind === 'dtype') {
+            found[property] = convert.dtype(name, value);
         } else if (arg.rule !== undefined && typeof value === 'string') {
             if (value !== 'same' && value !== 'valid')
                 throw new TypeError(`${name}: ${key} must be integers, 'valid' or 'same', not ${value}`);
@@ -258,7 +260,7 @@ function overrideModule(Module) {
         // to('cuda:0'), to(GTorch.float64), to(tensor), to('cuda:0', GTorch.float16), to({device: 'cuda'})
         to(...given) {
             const {device, dtype} = convert.target('to', given);
-            raw.to.call(this, device, dtype);
+            raw.to.call(this, device, dtype ?? GTorch.DType.NONE);
             return this;
         },
     });
@@ -279,11 +281,30 @@ function tracked(compute) {
     };
 }
 
+// Lets C call a forward() that one object has of its own, such as an arrow function in the body of its class.
+function callOwnForward(own, forward) {
+    const plain = forward ?? function (x) {
+        return takesMany(this) ? this.vfunc_forward_many([x])
+            : GTorch.Module.prototype.vfunc_forward.call(this, x);
+    };
+    const call = function (...inputs) {
+        return (Object.hasOwn(this, 'forward') ? this.forward : plain).apply(this, inputs);
+    };
+    define(own, 'vfunc_forward', call);
+    define(own, members.CALLS_OWN_FORWARD, true);
+    return call;
+}
+
 // Makes forward() take all inputs if no other function does, and run hooks where programs call it.
 function prepareModule({prototype: own}) {
     const find = name => ownFunction(own, `vfunc_${name}`) ?? ownFunction(own, name);
-    const forward = find('forward');
-    const hasCompute = own instanceof GTorch.Loss && find('compute') !== null;
+    const isLoss = own instanceof GTorch.Loss;
+    let forward = find('forward');
+    if (forward !== null && !isLoss)
+        forward = callOwnForward(own, forward);
+    else if (Object.getPrototypeOf(own) === GTorch.Module.prototype && find('forward_many') === null)
+        callOwnForward(own, null);
+    const hasCompute = isLoss && find('compute') !== null;
 
     if (ownFunction(own, 'vfunc_forward_many') !== null)
         define(own, 'vfunc_forward_many', tracked(own.vfunc_forward_many));
@@ -476,6 +497,67 @@ function zerosFor(context, i) {
     return GTorch.zeros(...context[INPUTS][i]);
 }
 
+// What is given beside tensors: C sees the tensors, and the forward() that it calls next gets all.
+let others = null;
+const ARGUMENTS = Symbol('what was given, and undefined for each tensor');
+
+function applyTo(self, apply, given) {
+    const name = convert.nameOf(self.constructor);
+    const tensors = given.filter(one => one instanceof GTorch.Tensor);
+    const missing = given.indexOf(undefined);
+    if (missing >= 0)
+        throw new TypeError(`${name}: argument ${missing} is undefined`);
+    if (tensors.length < given.length && !isForwardPlain(self))
+        throw new TypeError(`${name}: vfunc_forward() gets tensors only: forward() takes the others, too`);
+    others = tensors.length === given.length ? null
+        : {self, list: given.map(one => one instanceof GTorch.Tensor ? undefined : one)};
+    try {
+        const outputs = restoring(() => apply.call(self, tensors));
+        return outputs.length === 1 ? outputs[0] : outputs;
+    } finally {
+        others = null;
+    }
+}
+
+// Tells whether forward() is defined by that name, and not as vfunc_forward().
+function isForwardPlain(self) {
+    let one = Object.getPrototypeOf(self);
+    for (; isProgramsOwn(one.constructor); one = Object.getPrototypeOf(one)) {
+        if (Object.hasOwn(one, 'forward'))
+            return true;
+        if (Object.hasOwn(one, 'vfunc_forward'))
+            return false;
+    }
+    return false;
+}
+
+// Returns what forward() takes: what was given, in its order.
+function allArguments(self, context, tensors) {
+    if (others?.self !== self)
+        return tensors;
+    const {list} = others;
+    others = null;
+    context[ARGUMENTS] = list;
+    const rest = [...tensors];
+    return list.map(one => one === undefined ? rest.shift() : one);
+}
+
+// Returns the gradients of the tensors: with other arguments beside them, backward() gives one for each.
+function gradientsOfTensors(what, context, given) {
+    const list = context[ARGUMENTS];
+    if (list === undefined)
+        return given;
+    if (given.length !== list.length)
+        throw new TypeError(`${what} gave ${given.length} gradients for ${list.length} arguments`);
+    const wrong = given.findIndex((grad, i) => list[i] !== undefined && grad !== null);
+    if (wrong >= 0) {
+        const found = convert.describe(given[wrong]);
+        throw new TypeError(`${what} gave ${found} for argument ${wrong}, which is no tensor: its ` +
+            ' gradient is null');
+    }
+    return given.filter((_grad, i) => list[i] === undefined);
+}
+
 function overrideFunction(Function) {
     const apply = Function.prototype.apply;
 
@@ -489,23 +571,28 @@ function overrideFunction(Function) {
 
     // Returns one output as it is, several in an array.
     Function.prototype.call = function (...inputs) {
-        const outputs = restoring(() => apply.call(this, inputs));
-        return outputs.length === 1 ? outputs[0] : outputs;
+        return applyTo(this, apply, inputs);
     };
-    const call = (self, func, [context, tensors]) => func.call(self, context, ...tensors);
+    // Cube.apply(x) is new Cube().call(x). (The class is a function, whose own apply() means something else.)
+    define(Function, 'apply', function (...inputs) {
+        if (!isProgramsOwn(this))
+            throw new TypeError('Function.apply: a class that is derived from Function is wanted');
+        return applyTo(new this(), apply, inputs);
+    });
     const all = (what, value) => convert.list(value).map(one => mustBeTensor(what, one));
     derivable(Function, {
         forward: {
-            call,
+            call: (self, func, [context, tensors]) =>
+                func.call(self, context, ...allArguments(self, context, tensors)),
             result: (what, value, _self, [context, tensors]) => {
                 noteInputs(context, tensors);
                 return all(what, value);
             },
         },
         backward: {
-            call,
+            call: (self, func, [context, tensors]) => func.call(self, context, ...tensors),
             result: (what, value, _self, [context]) => {
-                const given = convert.list(value);
+                const given = gradientsOfTensors(what, context, convert.list(value));
                 const n = context.get_n_inputs();
                 const needed = Array.from({length: n}, (_, i) => i).filter(i =>
                     context.get_needs_input_grad(i));
@@ -597,7 +684,7 @@ function sequential(Class, given) {
     const wrong = modules.find(one => !(one instanceof GTorch.Module));
     if (wrong !== undefined || modules.includes(undefined))
         throw new TypeError(`Sequential: modules are wanted, not ${convert.describe(wrong)}`);
-    modules.forEach(adopt);
+    modules.forEach(adoptChild);
     if (Class === GTorch.Sequential)
         return GTorch.Sequential.new_from_modules(modules);
     const made = Reflect.construct(GTorch.Sequential, [], Class);

@@ -30,7 +30,7 @@ function checked(what, spec, value, arg = {}) {
     if (name === 'GTorchSize')
         return value instanceof GTorch.Size ? value : GTorch.Size.new(sizes(what, value));
     if (name === 'GTorchDType')
-        return convert.dtype(what, value);
+        return convert.enumeration(what, 'the value', 'DType', value ?? GTorch.DType.NONE);
     if (GObject.type_is_a(type, GObject.TYPE_ENUM))
         return convert.enumeration(what, 'the value', name.replace('GTorch', ''), value);
     if (GObject.type_is_a(type, GObject.TYPE_FLAGS))

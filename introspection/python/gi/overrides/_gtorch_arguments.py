@@ -3,6 +3,8 @@
 """What operations take beside the arguments of their rows, by rules for all of them: further names of arguments, the
 tensor of a function by name, results that are written into given tensors, and properties of new tensors."""
 
+import re
+
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import (
     DType,
@@ -101,8 +103,8 @@ class Creation:
         self.requires_grad = convert_bool(options.pop('requires_grad', False))
         self.format = options.pop('memory_format', None)
         if convert_bool(options.pop('pin_memory', None) or False):
-            why = 'tensors are pinned by loaders of data'
-            raise NotImplementedError(f'{name}(): pin_memory=True is not supported: {why}')
+            way_out = 't.pin_memory() gives a copy in pinned memory'
+            raise NotImplementedError(f'{name}(): pin_memory=True is not supported: {way_out}')
         layout = options.pop('layout', None)
         if layout not in (None, strided):
             raise NotImplementedError(f'{name}(): layout={layout!r} is not supported: all tensors are strided')
@@ -168,7 +170,10 @@ def lenient(name, function):
 
     def call(*args, **options):
         if not options:
-            return function(*args)
+            try:
+                return function(*args)
+            except OverflowError as error:
+                raise _named_overflow(name, error) from None
         out = options.pop('out', None) if may_have_out else None
         if others:
             _rename(name, others, options)
@@ -184,10 +189,31 @@ def lenient(name, function):
             made = function(*args, **options)
         return made if out is None else _write_out(name, out, made)
 
+    call = _sized(name, call) if name in SIZED else call
     call.__name__ = call.__qualname__ = name
     call.__module__ = MODULE
     call.__doc__ = function.__doc__
     return call
+
+
+SIZED = ('empty', 'ones', 'rand', 'randn', 'zeros')
+
+
+def _sized(name, function):
+    """A function that takes no size for none at all, as in PyTorch. An empty size, (), is that of one element."""
+
+    def call(*args, **options):
+        if not args and not {'size', 'shape'} & options.keys():
+            raise TypeError(f'{name}() is missing its size: () is that of a single number')
+        return function(*args, **options)
+
+    return call
+
+
+def _named_overflow(name, error):
+    """The error of a number that is too large, which names the function, and the number by its first digits."""
+    text = re.sub(r'\d{60,}', lambda found: f'{found[0][:20]}… ({len(found[0])} digits)', str(error))
+    return OverflowError(text if '(): ' in text else f'{name}(): {text}')
 
 
 def _first(name, options):
@@ -201,12 +227,13 @@ def _first(name, options):
 
 def function_of(name, method):
     """A method as a function: its tensor may be given by name, and be a number where a tensor follows."""
+    takes_lists = name.startswith('atleast_')
 
     def call(*args, **options):
         if not args:
             args = (_first(name, options),)
         first = args[0]
-        if not isinstance(first, RawTensor) and not isinstance(first, (list, tuple)):
+        if not isinstance(first, RawTensor) and not (takes_lists and isinstance(first, (list, tuple))):
             rest = (*args[1:], *options.values())
             like = next((one for one in rest if isinstance(one, RawTensor)), None)
             if name not in ops.NUMBER_FIRST or like is None or not is_number(first):

@@ -65,6 +65,8 @@ def runner(name, raw, position, is_method):
     """@raw, which gives what its function gives, or raises what that raises."""
 
     def run(*args):
+        if name == 'capture' and len(args) == 2 and callable(args[1]):
+            args = args[0], None, None, args[1]  # the function alone
         if len(args) <= position:
             raise TypeError(f'{name}() needs {position + 1 - is_method} arguments; {len(args) - is_method} were given')
         given, function, data = args[:position], args[position], args[position + 1 :]

@@ -176,6 +176,8 @@ def grad(
     create_graph = convert_bool(create_graph)
     keep = create_graph if retain_graph is None else convert_bool(retain_graph)
     lists = _list(outputs, 'outputs'), _list(inputs, 'inputs'), _gradients(grad_outputs, 'grad_outputs')
+    if not lists[1]:
+        raise ValueError('grad(): inputs has no tensors: give those whose gradients are wanted')
     unused = convert_bool(materialize_grads) or (allow_unused is not None and convert_bool(allow_unused))
     found = restoring(GTorch.autograd_grad, *lists, keep, create_graph, unused)
     if materialize_grads:

@@ -62,6 +62,10 @@ def names_device(value):
     )
 
 
+def _names_dtype(name):
+    return name.upper() != 'NONE' and isinstance(getattr(DType, name.upper(), None), DType)
+
+
 def destination(args, dtype, device, non_blocking, copy):
     """The arguments of to(): a device, a dtype, both, or a tensor that has both, then non_blocking and copy. Returns
     the device or None, the dtype, and those two."""
@@ -77,6 +81,10 @@ def destination(args, dtype, device, non_blocking, copy):
             found = {'dtype': arg.dtype, 'device': arg.device}
         elif arg is None:
             found = {}
+        elif isinstance(arg, str) and not names_device(arg) and not _names_dtype(arg):
+            raise ValueError(f"to(): {arg[:40]!r} is neither a device, 'cpu', 'cuda' or 'cuda:N', nor a dtype")
+        elif arg == DType.NONE and isinstance(arg, DType):
+            raise TypeError(f'to(): {arg} is no dtype')
         else:
             found = {'device' if names_device(arg) else 'dtype': arg}
         for what, before in (('dtype', dtype), ('device', device)):
@@ -120,14 +128,24 @@ def convert_enum(enum, value, where):
     return value
 
 
-def convert_whole(value):
+def shown(value):
+    """A number as an error tells it: of very many digits the first."""
+    size = abs(value).bit_length()
+    return str(value) if size < 200 else f'a number of {size} bits'
+
+
+def convert_whole(value, name=None):
     """Converts to an integer; a float is an error, never truncated. Python treats dtypes and bools as
     integers, too: here a dtype is no number, and a bool was probably meant for another argument."""
     if isinstance(value, DType):
         raise TypeError(f'a whole number was expected, not the dtype {value}')
     if isinstance(value, bool):
         raise TypeError(f'a whole number was expected, not {value}')
-    return index(value)
+    value = index(value)
+    if not -(2**63) <= value < 2**64:
+        what = 'a whole number' if name is None else name
+        raise OverflowError(f'{what} does not fit into 64 bits: {shown(value)}')
+    return value
 
 
 def plain_number(value):
@@ -150,7 +168,7 @@ def convert_double(value):
     if isinstance(value, numbers.Integral):
         value = index(value)
         if abs(value) > 2**53 and not (abs(value) < 2**1023 and int(float(value)) == value):
-            raise OverflowError(f'{value} cannot be represented exactly as a float')
+            raise OverflowError(f'{shown(value)} cannot be represented exactly as a float')
         return value
     if is_complex_number(value) or not hasattr(value, '__float__') or isinstance(value, str):
         raise TypeError(f'a number was expected, not {type(value).__name__}')
@@ -171,39 +189,39 @@ def _is_one(value):
     return hasattr(value, '__index__') and not getattr(value, 'ndim', 0)
 
 
-def convert_ints(value):
+def convert_ints(value, name=None):
     """Converts one, several or None to a list of integers."""
     if value is None:
         return ()
     if isinstance(value, (list, tuple)):
-        return [convert_whole(v) for v in value]
+        return [convert_whole(v, name) for v in value]
     if _is_one(value):
-        return (convert_whole(value),)
+        return (convert_whole(value, name),)
     if not hasattr(value, '__iter__'):
         raise TypeError(f'whole numbers were expected, not {type(value).__name__}')
-    return [convert_whole(v) for v in value]
+    return [convert_whole(v, name) for v in value]
 
 
 def convert_some_ints(value, name):
     """None, or whole numbers: C takes an empty list for one that is not given, which it is not."""
-    found = convert_ints(value)
+    found = convert_ints(value, name)
     if value is not None and not found:
         raise ValueError(f'{name} is an empty list: without it, or with None, all are meant')
     return found
 
 
-def convert_sizes(value):
+def convert_sizes(value, name=None):
     """Whole numbers from one or several: what there is no None for."""
     if value is None:
         raise TypeError('whole numbers were expected, not None')
-    return convert_ints(value)
+    return convert_ints(value, name)
 
 
 def convert_seed(value):
     """A seed of 64 bits; a negative one is that with the same bits."""
+    if not isinstance(value, (bool, DType)) and not -(2**63) <= index(value) < 2**64:
+        raise OverflowError(f'a seed is from {-(2**63)} to {2**64 - 1}, not {shown(index(value))}')
     value = convert_whole(value)
-    if not -(2**63) <= value < 2**64:
-        raise OverflowError(f'a seed is from {-(2**63)} to {2**64 - 1}, not {value}')
     return value % 2**64
 
 
@@ -325,7 +343,7 @@ def convert_tensors(values, name):
     if isinstance(values, RawTensor):
         raise TypeError(f'{name} must be a list of tensors, not a tensor')
     values = list(values)
-    for value in values:
+    for i, value in enumerate(values):
         if not isinstance(value, RawTensor):
-            raise TypeError(f'{name} must be a list of tensors, not of {type(value).__name__}')
+            raise TypeError(f'element {i} of {name} must be a tensor, not {type(value).__name__}')
     return values

@@ -185,7 +185,17 @@ def copy_generator(self, _memo=None):
 
 
 def refuse(self, *_):
-    raise TypeError(f"cannot copy or pickle '{type(self).__name__}' object: it belongs to a device")
+    name = type(self).__name__
+    raise TypeError(f"cannot copy or pickle '{name}' object: it belongs to a device; create another {name}")
+
+
+def get_schedule(self):
+    return {'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+
+
+def set_schedule(self, state):
+    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
+    set_attributes(self, state)
 
 
 def install(namespace):
@@ -194,12 +204,14 @@ def install(namespace):
         ('Optimizer', get_optimizer, set_optimizer),
         ('GradScaler', get_scaler, set_scaler),
         ('Function', get_attributes, set_attributes),
+        ('LRScheduler', get_schedule, set_schedule),
     ):
         copyable(namespace[name], get, set_)
     group = namespace['ParamGroup']
     group.__reduce_ex__, group.__deepcopy__ = reduce_group, deep_copy_group
     group.__copy__ = lambda self: unpickle().group(*reduce_group(self)[1])
-    graphed = GTorch.GraphedModule
-    graphed.__reduce_ex__ = graphed.__copy__ = graphed.__deepcopy__ = refuse
+    for name in ('CUDAGraph', 'Event', 'GraphedModule', 'MemoryPool', 'Stream', 'Timer'):
+        cls = getattr(GTorch, name)
+        cls.__reduce_ex__ = cls.__copy__ = cls.__deepcopy__ = refuse
     GTorch.Generator.__reduce_ex__ = reduce_generator
     GTorch.Generator.__copy__ = GTorch.Generator.__deepcopy__ = copy_generator

@@ -34,6 +34,8 @@ class Device(GTorch.Device):
     __module__ = OVERRIDES
 
     def __new__(cls, type, index=None):
+        if type is None:
+            raise TypeError("a device is 'cpu', 'cuda' or 'cuda:N', or the number of a GPU, not None")
         return convert_device(type if index is None else f'{type}:{index}')
 
     def __init__(self, *_args, **_kwargs):

@@ -3,6 +3,8 @@
 """Differentiable functions written in Python, and a check of their gradients."""
 
 import functools
+import inspect
+import threading
 
 from gi.overrides import override
 from gi.repository import GObject
@@ -28,17 +30,86 @@ def guarded(self, what, call, with_none=False):
     return passing(type(self).__name__, lambda: tensor_list(call(), name, with_none))
 
 
+# --- arguments that are no tensors: C gets the tensors, and forward() all ---
+
+TENSOR = object()  # stands for the tensors in the list of what was given
+
+
+class _Given(threading.local):
+    function, others = None, None  # of the call that is about to reach forward()
+
+
+_given = _Given()
+
+
+def _by_position(function, args, options):
+    """The arguments of forward() after the context, in their order."""
+    first = () if hasattr(function, 'setup_context') else (None,)
+    found = inspect.signature(function.forward).bind(*first, *args, **options)
+    found.apply_defaults()
+    if found.kwargs:
+        names = ', '.join(found.kwargs)
+        raise TypeError(f'{type(function).__name__}: forward() takes {names} by name only, which backward() cannot')
+    return found.args[len(first) :]
+
+
+def _apply_to(function, args, options):
+    if options:
+        args = _by_position(function, args, options)
+    tensors = [arg for arg in args if isinstance(arg, RawTensor)]
+    _given.function, _given.others = function, None
+    if len(tensors) < len(args):
+        _given.others = [TENSOR if isinstance(arg, RawTensor) else arg for arg in args]
+    try:
+        outputs = function.apply(tensors)
+    finally:
+        _given.function = _given.others = None
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _forward(self, context, inputs):
+    args = list(inputs)
+    if _given.function is self and _given.others is not None:
+        context._others, rest = _given.others, iter(inputs)
+        args = [next(rest) if arg is TENSOR else arg for arg in _given.others]
+    _given.function = _given.others = None
+    if not hasattr(self, 'setup_context'):
+        return self.forward(context, *args)
+    output = self.forward(*args)
+    self.setup_context(context, tuple(args), output)
+    return output
+
+
+def _backward(self, context, grads):
+    """The gradients of the tensors among the arguments."""
+    found = self.backward(context, *grads)
+    others = context.__dict__.get('_others')
+    if others is None:
+        return found
+    found = list(found) if isinstance(found, (list, tuple)) else [found]
+    what = f'{type(self).__name__}.backward()'
+    while len(found) > len(others) and found[-1] is None:
+        found.pop()
+    if len(found) != len(others):
+        raise TypeError(f'{what} gave {len(found)} gradients for {len(others)} arguments')
+    for i, (arg, grad) in enumerate(zip(others, found)):
+        if arg is not TENSOR and grad is not None:
+            kind = type(grad).__name__
+            raise TypeError(f'{what} gave {kind} for argument {i}, which is no tensor: its gradient is None')
+    return [grad for arg, grad in zip(others, found) if arg is TENSOR]
+
+
 # A virtual function gets the length of the list as well.
 def _do_forward(self, context, inputs, *_length):
-    return guarded(self, 'forward', lambda: self.forward(context, *inputs))
+    return guarded(self, 'forward', lambda: _forward(self, context, inputs))
 
 
 def _do_backward(self, context, grads, *_length):
-    return guarded(self, 'backward', lambda: self.backward(context, *grads), True)
+    return guarded(self, 'backward', lambda: _backward(self, context, grads), True)
 
 
 class _Apply:
-    """apply(): of an object it takes a list of tensors, and of a class the tensors, as in PyTorch."""
+    """apply(): of an object it takes a list of tensors, and of a class the arguments, as in PyTorch."""
 
     __doc__ = RawFunction.apply.__doc__
     raw = staticmethod(restores(RawFunction.apply))
@@ -47,10 +118,10 @@ class _Apply:
         if owner is not None:
             return functools.partial(self.raw, owner)
 
-        def apply(*inputs):
+        def apply(*inputs, **options):
             if inputs and isinstance(inputs[0], cls):  # Function.apply(function, inputs)
                 return self.raw(*inputs)
-            return cls()(*inputs)
+            return cls()(*inputs, **options)
 
         return apply
 
@@ -58,8 +129,9 @@ class _Apply:
 class Function(RawFunction):
     """class Double(GTorch.Function): def forward(self, context, x): …; def backward(self, context, grad): …
 
-    Double()(x) computes and records. backward() returns a gradient for each input, None where there is
-    none."""
+    Double()(x), or Double.apply(x), computes and records. backward() returns a gradient for each argument, None
+    where there is none, as for arguments that are no tensors. With setup_context(ctx, inputs, output) forward() has no
+    context."""
 
     __module__ = OVERRIDES
 
@@ -71,9 +143,8 @@ class Function(RawFunction):
             else:
                 guard_vfuncs(cls, (name,))
 
-    def __call__(self, *inputs):
-        outputs = self.apply(list(inputs))
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+    def __call__(self, *inputs, **options):
+        return _apply_to(self, inputs, options)
 
     apply = _Apply()
 
@@ -102,9 +173,13 @@ class FunctionContext(GTorch.FunctionContext):
         return tuple(None if absent else next(saved) for absent in self.__dict__.get('_absent', ()))
 
     saved_tensors = property(_get_saved)
-    needs_input_grad = property(
-        lambda self: tuple(self.get_needs_input_grad(i) for i in range(self.get_n_inputs()))
-    )
+
+    def _get_needs(self):
+        needs = iter([self.get_needs_input_grad(i) for i in range(self.get_n_inputs())])
+        others = self.__dict__.get('_others')
+        return tuple(needs) if others is None else tuple(arg is TENSOR and next(needs) for arg in others)
+
+    needs_input_grad = property(_get_needs)
 
 
 class _Several(Exception):

@@ -6,22 +6,25 @@ from gi.overrides._gtorch_convert import DType, RawTensor, convert_whole as inde
 
 INT, SLICE, ELLIPSIS, NEW_AXIS, TENSOR, BOOL = range(6)  # GTorchIndexKind
 MAX = 2**63 - 1
+MOST = 33  # for 16 dimensions
 
 
 def _slice(item):
-    start = 0 if item.start is None else index(item.start)
-    stop = MAX if item.stop is None else index(item.stop)
-    return SLICE, start, stop, 1 if item.step is None else index(item.step)
+    start = 0 if item.start is None else index(item.start, 'the start of a slice')
+    stop = MAX if item.stop is None else index(item.stop, 'the stop of a slice')
+    return SLICE, start, stop, 1 if item.step is None else index(item.step, 'the step of a slice')
 
 
 def encode(key, device):
     """Returns four integers for each item (GTorchIndexKind and its numbers), and the index tensors, new
     ones on @device."""
     items, tensors = [], []
+    if isinstance(key, tuple) and len(key) > MOST:
+        raise IndexError(f'an index has at most {MOST} items, not {len(key)}')
     for item in key if isinstance(key, tuple) else (key,):
         kind = type(item)
         if kind is int:
-            items += (INT, item, 0, 0)
+            items += (INT, index(item, 'an index'), 0, 0)
         elif kind is slice:
             items += _slice(item)
         elif item is None:

@@ -207,6 +207,19 @@ def extra_repr_of(raw):
     return extra_repr
 
 
+def call_of_loss():
+    """Looks the class up only now: PyGObject makes it, for good, when it is first named."""
+    forward = restores(GTorch.Loss.forward)
+
+    def call(self, *inputs):
+        for value in inputs:
+            if value is None or isinstance(value, (int, float, str)):
+                raise TypeError(f'{type(self).__name__}: an input must be a tensor, not {type(value).__name__}')
+        return forward(self, *inputs)
+
+    return call
+
+
 def layer(name, own, activation):
     """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has beside what all
     layers have; @activation makes a module of an activation."""
@@ -227,7 +240,7 @@ def layer(name, own, activation):
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss) and 'inputs' not in row:
-        members['__call__'] = restores(GTorch.Loss.forward)
+        members['__call__'] = call_of_loss()
     if rnn.is_network(raw):
         members.update(rnn.members_of(name, raw))
     made = type(raw)(name, (raw,), members)

@@ -23,6 +23,7 @@ from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing
 from gi.overrides._gtorch_members import Members, children_of, incompatible
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import OWN, final, set_attribute
+from gi.overrides._gtorch_tensor import copied
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
@@ -107,6 +108,9 @@ class Module(Members, RawModule):
         """Runs the module, with its hooks. C takes tensors only, and gives one: all else stays in Python."""
         if len(inputs) == 1 and not (options or self._is_python) and isinstance(inputs[0], RawTensor):
             return RawModule.forward(self, inputs[0])
+        if inputs and not self._is_python and (inputs[0] is None or isinstance(inputs[0], (int, float, str))):
+            kind = type(inputs[0]).__name__
+            raise TypeError(f'{type(self).__name__}: the input must be a tensor, not {kind}')
         if not self._is_hooked():
             return self.forward(*inputs, **options)
         if options or self._is_python or not all(isinstance(value, RawTensor) for value in inputs):
@@ -381,7 +385,7 @@ class Parameter(GTorch.Parameter):
         return GTorch.Parameter.new(self.detach(), self.requires_grad)
 
     def __deepcopy__(self, memo):
-        result = memo[id(self)] = GTorch.Parameter.new(self.detach().clone(), self.requires_grad)
+        result = memo[id(self)] = GTorch.Parameter.new(copied(self, memo), self.requires_grad)
         return result
 
     def __reduce_ex__(self, _protocol):

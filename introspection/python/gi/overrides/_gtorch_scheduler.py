@@ -144,8 +144,18 @@ def _schedule(row):
         construct(self, to_properties(name, row, values))
         self.step()
 
+    def compute(self, group, base_lr):
+        """The learning rate of a group, for super().compute(group, base_lr)."""
+        return raw.do_compute(self, group, base_lr)[-1]
+
+    def get_lr(self):
+        """The learning rates of all groups, for super().get_lr()."""
+        return [compute(self, group, base) for group, base in zip(self.optimizer.get_param_groups(), self.base_lrs)]
+
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__, **attributes(row)}
-    return override(type(raw)(row['name'], (raw,), members))
+    made = override(type(raw)(row['name'], (raw,), members))
+    made.compute, made.get_lr = compute, get_lr  # a class that is made with these would have its own
+    return made
 
 
 def install(export, submodule):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The parts of a tensor that Python adds to the operations: values, attributes, protocols."""
 
-from gi.repository import GObject
+from gi.repository import GLib, GObject
 
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_ops as ops
@@ -88,6 +88,43 @@ def _awaitable(name):
 
 _item_double, _item_int = _awaitable('item_double'), _awaitable('item_int')
 _to_device, _copy = _awaitable('to_device'), _awaitable('copy_inplace')
+
+
+def _whole(tensor):
+    """All elements of the memory of a tensor. Nothing tells how many there are but that a larger view fails."""
+
+    def fits(n):
+        try:
+            tensor.as_strided([n], [1], 0)
+        except GLib.Error:
+            return False
+        return True
+
+    if tensor.get_storage_offset() == 0 and tensor.is_contiguous() and not fits(tensor.numel() + 1):
+        return tensor
+    low, high = 1, 2
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return tensor.as_strided([low], [1], 0)
+
+
+def copied(tensor, memo):
+    """A copy for copy.deepcopy(): tensors that share memory do so in the copy, too."""
+    tensor = tensor.detach()
+    if tensor.is_read_only() or tensor.numel() == 0:
+        return tensor.clone()
+    start = tensor.get_data_ptr() - tensor.get_storage_offset() * tensor.dtype.itemsize
+    key = 'the memory of a tensor', tensor.device.to_string(), start, tensor.dtype
+    if key not in memo:
+        whole = _whole(tensor)
+        memo[key] = whole.clone(), tensor  # which keeps its memory from being used again
+        if whole is tensor:
+            return memo[key][0]
+    offset = tensor.get_storage_offset()
+    return memo[key][0].as_strided(list(tensor.shape), list(tensor.stride()), offset).detach()
 
 
 class TensorMethods:
@@ -338,7 +375,7 @@ class TensorMethods:
                 f'a tensor that {self.grad_fn} has computed cannot be copied deeply, with all that led to it: '
                 'use t.detach() or t.clone()'
             )
-        result = self.detach().clone().requires_grad_(self.requires_grad)
+        result = copied(self, memo).requires_grad_(self.requires_grad)
         memo[id(self)] = result
         if self.grad is not None:
             result.grad = self.grad.detach().clone()
@@ -494,6 +531,9 @@ def _truth(name):
     method = ops.METHODS[name]
 
     def call(*args, **options):
+        other = args[1] if len(args) > 1 else options.get('other')
+        if is_number(other):
+            raise TypeError(f'{name}(): other must be a tensor, not {type(other).__name__}')
         return bool(method(*args, **options).item())
 
     call.__doc__ = method.__doc__
