@@ -89,15 +89,6 @@ def fields_of(layer):
     return found
 
 
-def in_order_of_text(layer, fields):
-    """Returns the fields in an order in which those that the text shows are as the key repr has them."""
-    order = list(layer.texts)
-    shown = [field for field in fields if field.text != 'HIDDEN']
-    names = {field.name: field.name.removesuffix('_rule').removeprefix('has_') for field in shown}
-    later = iter(sorted(shown, key=lambda f: order.index(f.name if f.name in order else names[f.name])))
-    return [next(later) if field.text != 'HIDDEN' else field for field in fields]
-
-
 def with_self(layer, text):
     """Replaces the arguments' names in an expression by members of the instance."""
     names = [field.name for field in fields_of(layer)]
@@ -367,7 +358,7 @@ def class_init(layer, fields, has_constructed, has_finalize):
 def source(layer):
     """Returns the C code of the class."""
     fields = fields_of(layer)
-    rows = ''.join(field.row(layer) for field in in_order_of_text(layer, fields))
+    rows = ''.join(field.row(layer) for field in layer.in_order_of_text(fields))
     counts = {False: 0, True: 0}
     for i, prop in enumerate(layer.buffers):
         rows += f'  GTORCH_LAYER_SET_BUFFER ("{c.dashed(prop.name)}", {i}),\n'

@@ -23,7 +23,8 @@ BASES = {
         Form('ConvTranspose', 'transpose', 'GTorchTensor *input, GTorchTensor *output_size'),
         Form(
             'RNNBase', 'run',
-            'GTorchTensor *input, const gint64 *batch_sizes, gsize n_batch_sizes, GTorchTensor **states, gsize n_states',
+            'GTorchTensor *input, const gint64 *batch_sizes, gsize n_batch_sizes, '
+            'GTorchTensor **states, gsize n_states',
             'GPtrArray *',
         ),
     )

@@ -175,6 +175,14 @@ class Layer(rows.Row):
             form = word.replace(name, '')
             self.texts[name] = {'*': 'BARE', '?': 'CHANGED', "'": 'QUOTED', '': 'NAMED'}[form]
 
+    def in_order_of_text(self, fields):
+        """Returns the fields in an order in which those that the text shows are as the key repr has them."""
+        order = list(self.texts)
+        shown = [field for field in fields if field.text != 'HIDDEN']
+        names = {field.name: field.name.removesuffix('_rule').removeprefix('has_') for field in shown}
+        later = iter(sorted(shown, key=lambda f: order.index(f.name if f.name in order else names[f.name])))
+        return [next(later) if field.text != 'HIDDEN' else field for field in fields]
+
     @property
     def moves(self):
         """True if the constructor has the arguments device and dtype."""

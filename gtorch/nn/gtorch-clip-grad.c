@@ -18,6 +18,21 @@
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
+static gboolean
+are_tensors (const gchar *who, GTorchTensor **tensors, gsize n, GError **error)
+{
+  gsize i;
+
+  for (i = 0; i < n; i++)
+    if (!GTORCH_IS_TENSOR (tensors[i]))
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("%s: element %" G_GSIZE_FORMAT " is no tensor"), who, i);
+        return FALSE;
+      }
+  return TRUE;
+}
+
 /* Returns the gradients of those parameters that have one; new references. */
 static GPtrArray *
 find_grads (GTorchTensor **parameters, gsize n)
@@ -108,6 +123,8 @@ gtorch_get_total_norm (GTorchTensor **tensors, gsize n_tensors, gdouble norm_typ
   g_autoptr (GTorchImpl) norm = NULL;
 
   g_return_val_if_fail (tensors != NULL || n_tensors == 0, NULL);
+  if (!are_tensors ("get_total_norm", tensors, n_tensors, error))
+    return NULL;
   guard = gtorch_no_grad ();
   norm = total_norm (tensors, n_tensors, norm_type, error);
   if (norm == NULL || (error_if_nonfinite && !check_finite (norm, norm_type, error)))
@@ -162,6 +179,8 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (total_norm), FALSE);
+  if (!are_tensors ("clip_grads_with_norm", parameters, n_parameters, error))
+    return FALSE;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
   return scale (grads, max_norm, gtorch_tensor_unwrap (total_norm), error);
@@ -197,6 +216,8 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
   g_autoptr (GTorchTensor) norm = NULL;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
+  if (!are_tensors ("clip_grad_norm", parameters, n_parameters, error))
+    return NULL;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
   norm = gtorch_get_total_norm ((GTorchTensor **) grads->pdata, grads->len, norm_type,
@@ -228,6 +249,8 @@ gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble c
   guint i;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
+  if (!are_tensors ("clip_grad_value", parameters, n_parameters, error))
+    return FALSE;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
   for (i = 0; i < grads->len; i++)
@@ -284,7 +307,8 @@ gtorch_parameters_to_vector (GTorchTensor **parameters, gsize n_parameters, GErr
                    "parameters_to_vector");
       return NULL;
     }
-  if (!check_one_device ("parameters_to_vector", parameters, n_parameters, error))
+  if (!are_tensors ("parameters_to_vector", parameters, n_parameters, error)
+      || !check_one_device ("parameters_to_vector", parameters, n_parameters, error))
     return NULL;
   for (i = 0; i < n_parameters; i++)
     {
@@ -324,6 +348,8 @@ gtorch_vector_to_parameters (GTorchTensor *vec, GTorchTensor **parameters, gsize
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (vec), FALSE);
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
+  if (!are_tensors ("vector_to_parameters", parameters, n_parameters, error))
+    return FALSE;
   guard = gtorch_no_grad ();
   vector = gtorch_tensor_unwrap (vec);
   for (i = 0; i < n_parameters; i++)

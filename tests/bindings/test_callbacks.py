@@ -243,6 +243,55 @@ def loss(func):
     GTorch.Loss.forward(Distance(func), GTorch.ones(2), GTorch.zeros(2))
 
 
+class Attends(GTorch.Attention):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def forward(self, query, *_others):
+        self.func()
+        return query, None
+
+
+class Encodes(GTorch.Encoder):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def forward(self, src, *_masks):
+        self.func()
+        return src
+
+
+class Decodes(GTorch.Decoder):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def forward(self, tgt, _memory, *_masks):
+        self.func()
+        return tgt
+
+
+@way('Attention.attend')
+def attention_of_a_layer(func):
+    layer = GTorch.nn.TransformerEncoderLayer(4, 2, 3)
+    layer.self_attn = Attends(func)
+    layer(GTorch.ones(3, 2, 4))
+
+
+@way('Encoder.encode')
+def encoder_of_a_transformer(func):
+    model = GTorch.nn.Transformer(4, 2, 1, 1, 3, custom_encoder=Encodes(func))
+    model(GTorch.ones(3, 2, 4), GTorch.ones(3, 2, 4))
+
+
+@way('Decoder.decode')
+def decoder_of_a_transformer(func):
+    model = GTorch.nn.Transformer(4, 2, 1, 1, 3, custom_decoder=Decodes(func))
+    model(GTorch.ones(3, 2, 4), GTorch.ones(3, 2, 4))
+
+
 class Step(GTorch.Optimizer):
     func = None
 

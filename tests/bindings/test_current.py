@@ -230,6 +230,10 @@ def move_module(device):
     return model.weight.device
 
 
+def packed():
+    return GTorch.nn.utils.rnn.pack_sequence([GTorch.ones(2, 3), GTorch.ones(1, 3)])
+
+
 def event_with_handle(device):
     """The device of an event determines where it can be recorded."""
     event = GTorch.Event.new(GTorch.EventFlags.INTERPROCESS)
@@ -288,6 +292,8 @@ PLACES = {
     'MemorySource.allocate': source_asked(lambda s, d: s.allocate(d, 512, 0)),
     'MemorySource.release': source_asked(lambda s, d: s.release(d, 512, 512, 0)),
     'Module.to': move_module,
+    'PackedSequence.to': lambda d: packed().to(d).data.device,
+    'Transformer.generate_square_subsequent_mask': made(GTorch.Transformer.generate_square_subsequent_mask, 3),
     'Stream.new': lambda d: GTorch.Stream.new(d, 0).get_device(),
     'Stream.new_from_address': lambda d: GTorch.Stream.new_from_address(d, 0).get_device(),
     'Stream.get_current': lambda d: GTorch.Stream.get_current(d).get_device(),

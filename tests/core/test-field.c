@@ -417,8 +417,6 @@ values_come_back (void)
       for (m = 0; m < 4; m++, n_written++)
         {
           g_auto (GValue) value = G_VALUE_INIT, now = G_VALUE_INIT;
-          /* whether a date is the same is not asked */
-          const gboolean is_boxed = g_type_is_a (specs[i]->value_type, G_TYPE_BOXED);
 
           nth_value (specs[i], m, &value);
           g_object_set_property (G_OBJECT (self), specs[i]->name, &value);
@@ -430,8 +428,7 @@ values_come_back (void)
             count = 1; /* the first may be what it was */
           g_assert_cmpuint (count, ==, m + 1);
           g_object_set_property (G_OBJECT (self), specs[i]->name, &now);
-          g_assert_cmpuint (count, ==, m + 1 + is_boxed);
-          count = m + 1;
+          g_assert_cmpuint (count, ==, m + 1);
         }
       g_signal_handlers_disconnect_by_func (self, count_call, &count);
     }

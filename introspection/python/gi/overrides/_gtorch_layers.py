@@ -211,11 +211,11 @@ def call_of_loss():
     """Looks the class up only now: PyGObject makes it, for good, when it is first named."""
     forward = restores(GTorch.Loss.forward)
 
-    def call(self, *inputs):
-        for value in inputs:
+    def call(self, *inputs, **named):
+        for value in (*inputs, *named.values()):
             if value is None or isinstance(value, (int, float, str)):
                 raise TypeError(f'{type(self).__name__}: an input must be a tensor, not {type(value).__name__}')
-        return forward(self, *inputs)
+        return forward(self, *inputs, **named)
 
     return call
 
