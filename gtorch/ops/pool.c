@@ -106,7 +106,7 @@ windows_init (GTorchWindows *windows, GTorchOpCall *call, const gint64 *shape, g
     {
       gint64 size = windows->in[i] = shape[n_dims - 3 + i];
 
-      if (windows->adaptive && size < 1)
+      if (size < 1)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                              _ ("images of shape %s have no elements"),

@@ -263,10 +263,6 @@ find_shape (const GTorchImpl *input, const gint64 *size, gsize n_size, gboolean 
 
   for (i = 3 - n; i < 3; i++)
     n_given += !gtorch_is_none_double (factors[i]);
-  if (n_size > 0 && n_given > 0)
-    return refuse (error, GTORCH_ERROR_INVALID,
-                   _ ("size %s and scale_factor %g: only one of both may be given"),
-                   gtorch_shape_str (size, MIN (n_size, GTORCH_MAX_DIMS)), factors[3 - n]);
   if (n_size == 0 && n_given == 0)
     return refuse (error, GTORCH_ERROR_INVALID, _ ("either size or scale_factor must be given"));
   if (n_size > 0 && recompute)
@@ -308,6 +304,7 @@ gtorch_op_interpolate (GTorchImpl *input, const gint64 *size, gsize n_size, gdou
                        gboolean recompute_scale_factor, gboolean antialias, gdouble scale_height,
                        gdouble scale_width, GError **error)
 {
+  static const gchar *const names[] = { "scale_factor", "scale_height", "scale_width" };
   gdouble factors[3] = { scale_factor, scale_height, scale_width };
   gint64 shape[5];
   guint n, method, i;
@@ -315,9 +312,23 @@ gtorch_op_interpolate (GTorchImpl *input, const gint64 *size, gsize n_size, gdou
   if (!check_mode (input, mode, align_corners, antialias, error))
     return NULL;
   n = input->n_dims - 2;
+  for (i = 0; i < 3 && n_size > 0; i++)
+    if (!gtorch_is_none_double (factors[i]))
+      {
+        refuse (error, GTORCH_ERROR_INVALID, _ ("size %s and %s %g: only one of both may be given"),
+                gtorch_shape_str (size, MIN (n_size, GTORCH_MAX_DIMS)), names[i], factors[i]);
+        return NULL;
+      }
   for (i = 1; i < 3; i++)
     if (gtorch_is_none_double (factors[i]))
       factors[i] = scale_factor;
+    else if (i < 3 - n)
+      {
+        refuse (error, GTORCH_ERROR_INVALID,
+                _ ("scale_height is %g, but the input of shape %s has no height"), scale_height,
+                gtorch_impl_shape_str (input));
+        return NULL;
+      }
   if (!find_shape (input, size, n_size, recompute_scale_factor, factors, shape, error))
     return NULL;
   if (mode == GTORCH_RESAMPLING_AREA)

@@ -70,8 +70,10 @@ const BY_NAME = {
 const MAY_BE_NULL = ['retain_graph'];
 
 // Tells whether null leaves out the argument of a function: rows say so of a number that is optional. clamp
-// has a method of its own.
-function mayBeLeftOut(name, arg) {
+// has a method of its own. Of the flags of a transformer, null is the default of two.
+function mayBeLeftOut(owner, name, arg) {
+    if (owner === 'Transformer' && name === 'forward')
+        return ['src_is_causal', 'tgt_is_causal'].includes(arg.name);
     if (['clamp', 'clamp_inplace'].includes(name))
         return true;
     const {operations} = imports.overrides._gtorch_ops;
@@ -122,7 +124,7 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
                 const isPlain = value !== null && typeof value === 'object' && !Array.isArray(value);
                 if (isLast && isPlain)
                     continue; // these would be options
-                if (value === null && mayBeLeftOut(name, arg)) {
+                if (value === null && mayBeLeftOut(owner, name, arg)) {
                     try {
                         func.apply(object, given.map((other, k) => k === i ? null : right(other)));
                     } catch (error) {
@@ -173,15 +175,32 @@ tap.add('arguments_that_are_too_many_are_refused', () => {
 // --- functions that take functions ---
 
 const leaf = () => GTorch.ones([2]).requires_grad_();
+const {CyclicLR, LambdaLR, MultiplicativeLR} = optim.lr_scheduler;
+const sgd = () => optim.SGD([weight()]);
+const stepped = made => {
+    made.step();
+    made.step();
+};
+const replaced = (made, setter, func) => {
+    made[setter](func);
+    stepped(made);
+};
 const TAKERS = {
     'CUDAGraph.capture': func => GTorch.CUDAGraph.new().capture(GTorch.Stream.new(cpu, 0), null, func),
+    'CyclicLR.set_scale_fn': func =>
+        replaced(CyclicLR(sgd(), 0.1, 0.2, {cycle_momentum: false}), 'set_scale_fn', func),
     'Device.run': func => cpu.run(func),
     'Device.run_as_default': func => cpu.run_as_default(func),
     'GraphedModule.new_for_func': func => GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])]),
+    'LambdaLR.new': func => stepped(GTorch.LambdaLR.new(sgd(), func)),
+    'LambdaLR.set_lr_lambda': func => replaced(LambdaLR(sgd(), () => 1), 'set_lr_lambda', func),
     'MemoryPool.run': func => GTorch.MemoryPool.new(cpu).run(func),
     'Module.apply': func => nn.Linear(1, 1).apply(func),
     'Module.register_forward_hook': func => nn.Linear(1, 1).register_forward_hook(func),
     'Module.register_forward_pre_hook': func => nn.Linear(1, 1).register_forward_pre_hook(func),
+    'MultiplicativeLR.new': func => stepped(GTorch.MultiplicativeLR.new(sgd(), func)),
+    'MultiplicativeLR.set_lr_lambda': func =>
+        replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
     'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),

@@ -125,6 +125,33 @@ way('Module.forward_many', 'with_hooks', func => {
     net.call(GTorch.ones([2]), GTorch.ones([2]));
 });
 
+// The layers that take masks, inside of one that C calls.
+const throwing = (Class, name) => GObject.registerClass({GTypeName: `Throwing${name}`}, class extends Class {
+    forward() {
+        this.func();
+    }
+});
+const {nn: {Transformer, TransformerEncoderLayer}} = GTorch;
+const OUTER = {
+    attend: made => x => {
+        const layer = TransformerEncoderLayer(4, 2, 3);
+        layer.self_attn = made;
+        layer.forward(x);
+    },
+    encode: made => x => Transformer(4, 2, 1, 1, 3, {custom_encoder: made}).forward(x, x),
+    decode: made => x => Transformer(4, 2, 1, 1, 3, {custom_decoder: made}).forward(x, x),
+};
+for (const [name, vfunc] of [['Attention', 'attend'], ['Encoder', 'encode'], ['Decoder', 'decode']]) {
+    const Throwing = throwing(GTorch[name], name);
+    const outer = OUTER[vfunc];
+    way(`${name}.${vfunc}`, 'of_a_class', func => {
+        const made = new Throwing();
+        const x = GTorch.ones([3, 2, 4]);
+        made.func = func;
+        outer(made)(x);
+    });
+}
+
 const Distance = GObject.registerClass(class Distance extends GTorch.Loss {
     vfunc_compute(value, target) {
         this.func();

@@ -105,7 +105,10 @@ const BY_FUNCTION = {
     },
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
-const OPTIMIZERS = ['Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'RAdam', 'RMSprop', 'Rprop', 'SGD'];
+const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'Muon', 'NAdam',
+    'RAdam', 'RMSprop', 'Rprop', 'SGD'];
+// Their rates and functions belong to groups, so the functions of GTorch.optim.lr_scheduler make them.
+const SCHEDULES = ['CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
 
 tap.add('objects_are_made_of_what_the_functions_new_take', () => {
     const {WRITABLE} = GObject.ParamFlags;
@@ -114,7 +117,7 @@ tap.add('objects_are_made_of_what_the_functions_new_take', () => {
         const isSet = arg => specs.some(spec =>
             spec.name.replace(/-/g, '_') === arg.name && spec.flags & WRITABLE);
         return name === 'new' && specs !== null && !args.every(isSet);
-    }).map(({owner}) => owner).filter(owner => !OPTIMIZERS.includes(owner));
+    }).map(({owner}) => owner).filter(owner => ![...OPTIMIZERS, ...SCHEDULES].includes(owner));
     tap.equal(found.sort(), Object.keys(BY_FUNCTION));
     for (const [name, given] of Object.entries(BY_FUNCTION)) {
         const made = new GTorch[name](given);

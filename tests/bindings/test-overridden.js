@@ -328,8 +328,9 @@ function resultOf(Class, name) {
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, and Muon, need more than properties, or a matrix.
     const abstract = ['ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource',
-        'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList', 'RNNBase', 'Sequential',
-        'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR', 'ReduceLROnPlateau', 'SequentialLR',
+        'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList', 'RNNBase',
+        'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
+        'ReduceLROnPlateau', 'SequentialLR',
         'ChainedScheduler', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention', 'Transformer',
         'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer'];
     // networks give several results: test-networks.js

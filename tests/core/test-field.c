@@ -417,6 +417,8 @@ values_come_back (void)
       for (m = 0; m < 4; m++, n_written++)
         {
           g_auto (GValue) value = G_VALUE_INIT, now = G_VALUE_INIT;
+          /* a computed date is another object each time it is read */
+          const gboolean is_new = g_str_equal (specs[i]->name, "computed-date");
 
           nth_value (specs[i], m, &value);
           g_object_set_property (G_OBJECT (self), specs[i]->name, &value);
@@ -428,7 +430,8 @@ values_come_back (void)
             count = 1; /* the first may be what it was */
           g_assert_cmpuint (count, ==, m + 1);
           g_object_set_property (G_OBJECT (self), specs[i]->name, &now);
-          g_assert_cmpuint (count, ==, m + 1);
+          g_assert_cmpuint (count, ==, m + 1 + is_new);
+          count = m + 1;
         }
       g_signal_handlers_disconnect_by_func (self, count_call, &count);
     }

@@ -15,8 +15,18 @@
 
 /* Operands of which only the shape or dtype is read. */
 static const gchar *const unread[] = {
-  "cauchy.0",    "empty_like.0",        "expand_as.1",  "geometric.0", "log_normal.0",
-  "new_empty.0", "new_empty_strided.0", "reshape_as.1", "type_as.1",   "view_as.1",
+  "cauchy.0",
+  "empty_like.0",
+  "expand_as.1",
+  "geometric.0",
+  "log_normal.0",
+  "multi_head_attention_forward.1",
+  "multi_head_attention_forward.2", /* given static_k, static_v */
+  "new_empty.0",
+  "new_empty_strided.0",
+  "reshape_as.1",
+  "type_as.1",
+  "view_as.1",
   NULL,
 };
 

@@ -8,7 +8,7 @@
 const {Gio, GLib} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {asClass} = imports.overrides._gtorch_derived;
-const {noting} = imports.overrides._gtorch_errors;
+const {noting, restoring} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 
 let GTorch;
@@ -103,7 +103,6 @@ const MAKERS = {
     MultiplicativeLR: functionOf,
     CyclicLR(name, {base_lr: base, max_lr: max, scale_fn: scaleFn, mode, ...values}) {
         const rates = [numbers(name, 'base_lr', base), numbers(name, 'max_lr', max)];
-        const func = scaleFn === null ? null : caller(name, 'scale_fn', scaleFn, values.optimizer);
         return [{
             ...values,
             ...scaleFn === null ? {mode} : {}, // which is of no effect otherwise
@@ -111,8 +110,8 @@ const MAKERS = {
             step_size_down: values.step_size_down ?? values.step_size_up,
         }, made => {
             made.set_rates(...rates);
-            if (func !== null)
-                made.set_scale_fn(func);
+            if (scaleFn !== null)
+                made.set_scale_fn(scaleFn);
         }];
     },
     OneCycleLR(name, {max_lr: max, total_steps: total, epochs, steps_per_epoch: perEpoch, ...values}) {
@@ -145,8 +144,8 @@ const MAKERS = {
 };
 
 function functionOf(name, {lr_lambda: functions, ...values}) {
-    const func = caller(name, 'lr_lambda', functions, values.optimizer);
-    return [values, made => made.set_lr_lambda(func)];
+    mustBeOptimizer(name, values.optimizer);
+    return [values, made => made.set_lr_lambda(functions)];
 }
 
 function momentaOf(name, {base_momentum: base, max_momentum: max}) {
@@ -173,6 +172,28 @@ function makeSchedule(name) {
     });
 }
 
+// Lets what takes a function for C take a program's function, or one for each group.
+function overrideSetter(owner, setter, key) {
+    const {prototype} = GTorch[owner];
+    const raw = prototype[setter];
+    prototype[setter] = function (...given) {
+        const values = convert.bind(setter, [optional(key, null)], given.map(one => one ?? null));
+        const {[key]: functions = null} = values;
+        const func = caller(owner, key, functions, this.optimizer);
+        return restoring(() => raw.call(this, func));
+    };
+}
+
+function overrideNew(owner, key) {
+    const make = GTorch[owner].new;
+    GTorch[owner].new = function (...given) {
+        const spec = [required('optimizer'), optional(key, null)];
+        const {optimizer, [key]: functions = null} = convert.bind(owner, spec, given.map(one => one ?? null));
+        const func = caller(owner, key, functions, optimizer);
+        return restoring(() => make.call(this, optimizer, func));
+    };
+}
+
 // Returns the schedules by name.
 function setup(namespace) {
     GTorch = namespace;
@@ -186,5 +207,10 @@ function setup(namespace) {
             return stepMetric.call(this, convert.number('step', 'metrics', value));
         },
     });
+    for (const name of ['LambdaLR', 'MultiplicativeLR']) {
+        overrideSetter(name, 'set_lr_lambda', 'lr_lambda');
+        overrideNew(name, 'lr_lambda');
+    }
+    overrideSetter('CyclicLR', 'set_scale_fn', 'scale_fn');
     return Object.fromEntries(Object.keys(ARGS).map(name => [name, makeSchedule(name)]));
 }

@@ -25,6 +25,8 @@ const ATTEND = args('query key value key_padding_mask=null need_weights=true att
     'average_attn_weights=true is_causal=false');
 const ENCODE_LAYER = args('src src_mask=null src_key_padding_mask=null is_causal=false');
 const ENCODE = args('src mask=null src_key_padding_mask=null is_causal=null');
+const DECODE_LAYER = args('tgt memory tgt_mask=null memory_mask=null tgt_key_padding_mask=null ' +
+    'memory_key_padding_mask=null tgt_is_causal=false memory_is_causal=false');
 const DECODE = args('tgt memory tgt_mask=null memory_mask=null tgt_key_padding_mask=null ' +
     'memory_key_padding_mask=null tgt_is_causal=null memory_is_causal=false');
 const TRANSFORM = args('src tgt src_mask=null tgt_mask=null memory_mask=null src_key_padding_mask=null ' +
@@ -38,8 +40,8 @@ const CLASSES = {
     Encoder: ['Encoder', 'encode', ENCODE_LAYER],
     TransformerEncoderLayer: ['Encoder', 'encode', ENCODE_LAYER],
     TransformerEncoder: ['Encoder', 'encode', ENCODE],
-    Decoder: ['Decoder', 'decode', DECODE],
-    TransformerDecoderLayer: ['Decoder', 'decode', DECODE],
+    Decoder: ['Decoder', 'decode', DECODE_LAYER],
+    TransformerDecoderLayer: ['Decoder', 'decode', DECODE_LAYER],
     TransformerDecoder: ['Decoder', 'decode', DECODE],
 };
 
@@ -47,10 +49,10 @@ function isFlag(name) {
     return name.endsWith('is_causal') || name === 'need_weights' || name === 'average_attn_weights';
 }
 
-// Without is_causal the mask is used as it is.
-function value(what, {name, required}, given) {
+// Where the default of is_causal is null, null uses the mask as it is.
+function value(what, {name, required, default: byDefault}, given) {
     if (isFlag(name))
-        return given !== null && convert.flag(what, name, given);
+        return !(given === null && byDefault === null) && convert.flag(what, name, given);
     if (!(given instanceof GTorch.Tensor) && (required || given !== null))
         throw new TypeError(`${what}: ${name} must be a tensor, not ${convert.describe(given)}`);
     return given;
