@@ -127,8 +127,9 @@ way('Module.forward_many', 'with_hooks', func => {
 
 // The layers that take masks, inside of one that C calls.
 const throwing = (Class, name) => GObject.registerClass({GTypeName: `Throwing${name}`}, class extends Class {
-    forward() {
+    forward(x) {
         this.func();
+        return name === 'Attention' ? [x, null] : x;
     }
 });
 const {nn: {Transformer, TransformerEncoderLayer}} = GTorch;

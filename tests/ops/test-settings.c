@@ -35,6 +35,9 @@ static const struct
   { "native_dropout", "p" },
   { "embedding_margin", "margin" },
   { "recurrence", "start" },
+  { "resample_backward", "scale_depth" }, /* the forward pass has checked them */
+  { "resample_backward", "scale_height" },
+  { "resample_backward", "scale_width" },
   { "replace_nonfinite", "for_nan" }, /* for elements that a sample lacks */
   { "replace_nonfinite", "for_neginf" },
   { "replace_nonfinite", "for_posinf" },
