@@ -312,6 +312,14 @@ gtorch_op_interpolate (GTorchImpl *input, const gint64 *size, gsize n_size, gdou
   if (!check_mode (input, mode, align_corners, antialias, error))
     return NULL;
   n = input->n_dims - 2;
+  for (i = 0; i < 3; i++)
+    if (!gtorch_is_none_double (factors[i]) && !(factors[i] > 0))
+      {
+        refuse (error, GTORCH_ERROR_INVALID,
+                _ ("%s must be a positive number, and sizes less than 2^53, it is %g"), names[i],
+                factors[i]);
+        return NULL;
+      }
   for (i = 0; i < 3 && n_size > 0; i++)
     if (!gtorch_is_none_double (factors[i]))
       {

@@ -520,6 +520,35 @@ call_lstsq (gdouble value, GError **error)
              : NULL;
 }
 
+/* Of two factors, the one that is left out is the other one. */
+static GTorchTensor *
+interpolate (gdouble factor, gdouble height, gdouble width, GError **error)
+{
+  g_autoptr (GTorchTensor) rows = ramp (2, 3);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_reshape (rows, GTORCH_SHAPE (1, 1, 2, 3), NULL);
+
+  return gtorch_interpolate (x, NULL, 0, factor, GTORCH_RESAMPLING_NEAREST, FALSE, FALSE, FALSE,
+                             height, width, error);
+}
+
+static GTorchTensor *
+call_scale_factor (gdouble value, GError **error)
+{
+  return interpolate (value, 2, 2, error);
+}
+
+static GTorchTensor *
+call_scale_height (gdouble value, GError **error)
+{
+  return interpolate (2, value, 2, error);
+}
+
+static GTorchTensor *
+call_scale_width (gdouble value, GError **error)
+{
+  return interpolate (2, 2, value, error);
+}
+
 /* GTORCH_NONE_DOUBLE stands for `same`, or for something that no number stands for where it is NaN. A NaN
  * that is given is refused, or gives NaN. */
 static const struct
@@ -549,6 +578,9 @@ static const struct
   { "linalg_matrix_rank", "rtol", call_rank_rtol, 3 * DBL_EPSILON, TRUE },
   { "linalg_cond", "p", call_cond, 2, TRUE },
   { "linalg_lstsq", "rcond", call_lstsq, 3 * DBL_EPSILON, TRUE },
+  { "interpolate", "scale_factor", call_scale_factor, 2, TRUE },
+  { "interpolate", "scale_height", call_scale_height, 2, TRUE },
+  { "interpolate", "scale_width", call_scale_width, 2, TRUE },
 };
 
 static void
@@ -605,7 +637,8 @@ numbers_that_are_left_out_are_all_known (void)
         const GTorchArgSpec *arg = &gtorch_ops[i].args[k];
         gboolean is_known = FALSE;
 
-        if (arg->kind != GTORCH_ARG_DOUBLE || g_strcmp0 (arg->default_value, "none") != 0)
+        if (arg->kind != GTORCH_ARG_DOUBLE || g_strcmp0 (arg->default_value, "none") != 0
+            || g_str_has_prefix (gtorch_ops[i].name, "resample")) /* internal: see interpolate */
           continue;
         for (guint j = 0; j < G_N_ELEMENTS (numbers_left_out); j++)
           is_known |= g_str_equal (numbers_left_out[j].op, gtorch_ops[i].name)
