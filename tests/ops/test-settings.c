@@ -549,6 +549,30 @@ call_scale_width (gdouble value, GError **error)
   return interpolate (2, 2, value, error);
 }
 
+/* A factor that is left out is that of a size. */
+static GTorchTensor *
+upsample (GTorchTensor *(*function) (GTorchTensor *, const gint64 *, gsize, gdouble, GError **),
+          gdouble value, GError **error)
+{
+  const gint64 size[] = { 4, 6 };
+  g_autoptr (GTorchTensor) rows = ramp (2, 3);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_reshape (rows, GTORCH_SHAPE (1, 1, 2, 3), NULL);
+
+  return function (x, size, value == GTORCH_NONE_DOUBLE ? 2 : 0, value, error);
+}
+
+static GTorchTensor *
+call_upsample_nearest (gdouble value, GError **error)
+{
+  return upsample (gtorch_upsample_nearest, value, error);
+}
+
+static GTorchTensor *
+call_upsample_bilinear (gdouble value, GError **error)
+{
+  return upsample (gtorch_upsample_bilinear, value, error);
+}
+
 /* GTORCH_NONE_DOUBLE stands for `same`, or for something that no number stands for where it is NaN. A NaN
  * that is given is refused, or gives NaN. */
 static const struct
@@ -581,6 +605,8 @@ static const struct
   { "interpolate", "scale_factor", call_scale_factor, 2, TRUE },
   { "interpolate", "scale_height", call_scale_height, 2, TRUE },
   { "interpolate", "scale_width", call_scale_width, 2, TRUE },
+  { "upsample_nearest", "scale_factor", call_upsample_nearest, 2, TRUE },
+  { "upsample_bilinear", "scale_factor", call_upsample_bilinear, 2, TRUE },
 };
 
 static void
