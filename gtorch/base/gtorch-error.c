@@ -16,9 +16,15 @@
  *
  * Since: 0.1
  */
-/* clang-format off */
-G_DEFINE_QUARK (gtorch-error-quark, gtorch_error)
-/* clang-format on */
+GQuark
+gtorch_error_quark (void)
+{
+  static gsize quark; /* threads may ask at once, which G_DEFINE_QUARK does not order */
+
+  if (g_once_init_enter (&quark))
+    g_once_init_leave (&quark, g_quark_from_static_string ("gtorch-error-quark"));
+  return (GQuark) quark;
+}
 
 #define VALUE(name, nick)                            \
   {                                                  \
