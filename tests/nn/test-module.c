@@ -777,11 +777,7 @@ count_module (GTorchModule *module, gpointer user_data, GError **error)
 static gpointer
 use_deep_tree (gpointer data)
 {
-#ifdef __SANITIZE_THREAD__ /* which follows at most 65,536 functions within one another */
-  const guint depth = 2000;
-#else
   const guint depth = 100000;
-#endif
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchModule) root = g_object_new (GTORCH_TYPE_SEQUENTIAL, NULL);
   g_autoptr (GTorchTensor) x = full (3, 1);
@@ -837,6 +833,13 @@ use_deep_tree (gpointer data)
 static void
 deep_trees_need_no_stack (void)
 {
+#ifdef __SANITIZE_THREAD__
+  if (TRUE)
+    {
+      g_test_skip ("ThreadSanitizer follows at most 65,536 functions within one another");
+      return;
+    }
+#endif
   g_thread_join (g_thread_new ("deep", use_deep_tree, NULL));
 }
 
