@@ -137,16 +137,17 @@ gtorch_chained_scheduler_check (GTorchLRScheduler *scheduler, GError **error)
                                  error);
 }
 
-/* The schedules have begun before: the first step only takes the rates as they are. */
+/* The first step starts the schedules that are not, and takes the rates as they are then. */
 static gboolean
 gtorch_chained_scheduler_step (GTorchLRScheduler *scheduler, GError **error)
 {
   GPtrArray *parts = GTORCH_CHAINED_SCHEDULER (scheduler)->schedules.parts;
-  const gboolean is_first = gtorch_lr_scheduler_get_state (scheduler)->last_lrs->len == 0;
+  const gboolean is_started = gtorch_lr_scheduler_is_started (scheduler);
   guint i;
 
-  for (i = 0; !is_first && i < parts->len; i++)
-    if (!gtorch_lr_scheduler_step (parts->pdata[i], error))
+  for (i = 0; i < parts->len; i++)
+    if (!(is_started ? gtorch_lr_scheduler_advance (parts->pdata[i], error)
+                     : gtorch_lr_scheduler_initial_step (parts->pdata[i], error)))
       return FALSE;
   gtorch_lr_scheduler_note_rates (scheduler, gtorch_lr_scheduler_get_last_epoch (scheduler) + 1);
   return TRUE;

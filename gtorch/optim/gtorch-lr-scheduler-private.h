@@ -90,6 +90,7 @@ typedef struct
 {
   gint64 last_epoch;
   GArray *base_lrs, *last_lrs; /* of gdouble, one for each group */
+  gboolean is_started;         /* rates were set or loaded */
   GTorchScheduleHow how;       /* of the step that is being made */
   guint group;                 /* whose rate is being computed */
 } GTorchScheduleState;
@@ -99,6 +100,10 @@ void gtorch_lr_scheduler_notify_epoch (GTorchLRScheduler *self);
 /* Sets the learning rates of an epoch. */
 gboolean gtorch_lr_scheduler_go_to (GTorchLRScheduler *self, gint64 epoch, GTorchScheduleHow how,
                                     GError **error);
+/* Tells whether the schedule has set learning rates, or has loaded the state of one that has. */
+gboolean gtorch_lr_scheduler_is_started (GTorchLRScheduler *self);
+/* Sets the learning rates of the first epoch if the schedule is not started, otherwise of the next one. */
+gboolean gtorch_lr_scheduler_advance (GTorchLRScheduler *self, GError **error);
 /* For schedules that do not compute rates themselves: the rates of the groups are now the last ones. */
 void gtorch_lr_scheduler_note_rates (GTorchLRScheduler *self, gint64 epoch);
 

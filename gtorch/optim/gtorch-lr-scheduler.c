@@ -396,6 +396,7 @@ set_rates (GTorchLRScheduler *self, GListModel *groups, GArray *lrs)
     }
   g_array_unref (priv->state.last_lrs);
   priv->state.last_lrs = g_array_ref (lrs);
+  priv->state.is_started = TRUE;
   if (klass->done != NULL)
     ((GTorchScheduleDone) klass->done) (self);
   gtorch_lr_scheduler_notify_epoch (self);
@@ -463,8 +464,54 @@ gtorch_lr_scheduler_note_rates (GTorchLRScheduler *self, gint64 epoch)
           gtorch_param_group_get_learning_rate (group);
     }
   priv->state.last_epoch = epoch;
+  priv->state.is_started = TRUE;
   gtorch_lr_scheduler_notify_epoch (self);
   g_signal_emit (self, signals[STEPPED], 0, epoch);
+}
+
+gboolean
+gtorch_lr_scheduler_is_started (GTorchLRScheduler *self)
+{
+  return PRIVATE (self)->state.is_started;
+}
+
+gboolean
+gtorch_lr_scheduler_advance (GTorchLRScheduler *self, GError **error)
+{
+  GTorchScheduleStep step = GTORCH_LR_SCHEDULER_GET_CLASS (self)->step;
+
+  if (step == NULL)
+    return gtorch_lr_scheduler_go_to (self, PRIVATE (self)->state.last_epoch + 1,
+                                      gtorch_lr_scheduler_is_started (self)
+                                          ? GTORCH_SCHEDULE_NEXT
+                                          : GTORCH_SCHEDULE_FIRST,
+                                      error);
+  return begin (self, error) && step (self, error);
+}
+
+/**
+ * gtorch_lr_scheduler_initial_step:
+ * @self: a schedule
+ * @error: return location for an error
+ *
+ * Sets the learning rates of the first epoch. The constructors of all schedules do this; it is for schedules
+ * that are constructed from properties, as by g_object_new(). Without it the first
+ * [method@LRScheduler.step] does it. If the schedule has set learning rates before, nothing is done.
+ *
+ * ```c
+ * scheduler = g_object_new (GTORCH_TYPE_STEP_LR, "optimizer", optimizer, "step-size", 30, NULL);
+ * gtorch_lr_scheduler_initial_step (scheduler, &error);
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with @error set as by [method@LRScheduler.step]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_lr_scheduler_initial_step (GTorchLRScheduler *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
+  return gtorch_lr_scheduler_is_started (self) || gtorch_lr_scheduler_advance (self, error);
 }
 
 /**
@@ -472,7 +519,9 @@ gtorch_lr_scheduler_note_rates (GTorchLRScheduler *self, gint64 epoch)
  * @self: a schedule
  * @error: return location for an error
  *
- * Advances to the next epoch: sets the learning rates of all groups. If it fails nothing has changed.
+ * Advances to the next epoch: sets the learning rates of all groups. If that fails they remain those of
+ * the epoch before. The first step of a schedule that was constructed from properties makes the
+ * [method@LRScheduler.initial_step] before.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID for settings that
  *   [method@LRScheduler.check] refuses, or a learning rate that is not finite
@@ -482,16 +531,7 @@ gtorch_lr_scheduler_note_rates (GTorchLRScheduler *self, gint64 epoch)
 gboolean
 gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error)
 {
-  GTorchScheduleStep step;
-  GTorchLRSchedulerPrivate *priv;
-
   g_return_val_if_fail (GTORCH_IS_LR_SCHEDULER (self), FALSE);
-  priv = PRIVATE (self);
-  step = GTORCH_LR_SCHEDULER_GET_CLASS (self)->step;
-  if (step == NULL)
-    return gtorch_lr_scheduler_go_to (self, priv->state.last_epoch + 1,
-                                      priv->state.last_lrs->len == 0 ? GTORCH_SCHEDULE_FIRST
-                                                                     : GTORCH_SCHEDULE_NEXT,
-                                      error);
-  return begin (self, error) && step (self, error);
+  return gtorch_lr_scheduler_initial_step (self, error)
+         && gtorch_lr_scheduler_advance (self, error);
 }

@@ -63,6 +63,8 @@ gdouble *gtorch_lr_scheduler_get_last_lr (GTorchLRScheduler *self,
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_lr_scheduler_initial_step (GTorchLRScheduler *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_lr_scheduler_step (GTorchLRScheduler *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GHashTable *gtorch_lr_scheduler_state_dict (GTorchLRScheduler *self) G_GNUC_WARN_UNUSED_RESULT;

@@ -218,7 +218,7 @@ gtorch_schedule_class_init (GTorchLRSchedulerClass *klass, const GTorchScheduleC
 gpointer
 gtorch_schedule_start (gpointer self, GError **error)
 {
-  if (gtorch_lr_scheduler_step (self, error))
+  if (gtorch_lr_scheduler_initial_step (self, error))
     return self;
   g_object_unref (self);
   return NULL;

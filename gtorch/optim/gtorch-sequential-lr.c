@@ -154,7 +154,7 @@ gtorch_sequential_lr_step (GTorchLRScheduler *scheduler, GError **error)
   gboolean ok;
   guint k;
 
-  if (gtorch_lr_scheduler_get_state (scheduler)->last_lrs->len == 0)
+  if (!gtorch_lr_scheduler_is_started (scheduler))
     {
       GTorchLRScheduler *first =
           self->schedules.parts->pdata[(guint) gtorch_schedule_passed (self->milestones, 0)];
@@ -163,7 +163,7 @@ gtorch_sequential_lr_step (GTorchLRScheduler *scheduler, GError **error)
       for (k = 0; k < self->schedules.parts->len; k++)
         undo (self->schedules.parts->pdata[k]);
       if (GTORCH_LR_SCHEDULER_GET_CLASS (first)->parts != NULL)
-        ok = gtorch_lr_scheduler_step (first, error);
+        ok = gtorch_lr_scheduler_advance (first, error);
       else
         ok = gtorch_lr_scheduler_go_to (first, gtorch_lr_scheduler_get_last_epoch (first) + 1,
                                         GTORCH_SCHEDULE_FIRST, error);
@@ -171,7 +171,7 @@ gtorch_sequential_lr_step (GTorchLRScheduler *scheduler, GError **error)
   else if (gtorch_schedule_passed (self->milestones, (gdouble) epoch - 1) < i)
     ok = gtorch_lr_scheduler_go_to (part, 0, GTORCH_SCHEDULE_RESTART, error);
   else
-    ok = gtorch_lr_scheduler_step (part, error);
+    ok = gtorch_lr_scheduler_advance (part, error);
   if (ok)
     gtorch_lr_scheduler_note_rates (scheduler, epoch);
   return ok;

@@ -388,7 +388,8 @@ tap.add('get_lr_gives_the_rates_of_all_groups', () => {
     more.append(nn.Parameter(x));
     optimizer.add_param_group(GTorch.ParamGroup.new(more, 8, 0));
     const schedule = new Halves({optimizer});
-    schedule.step();
+    schedule.initial_step();
+    schedule.initial_step();
     tap.equal(schedule.get_last_lr(), [1, 4]);
     schedule.step();
     tap.equal(schedule.get_last_lr(), [0.5, 2]);

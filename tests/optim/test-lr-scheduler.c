@@ -257,6 +257,90 @@ schedules_follow_one_another (void)
     }
 }
 
+/* --- schedules that are constructed from properties --- */
+
+static GTorchLRScheduler *
+from_properties (GType type, GTorchOptimizer *optimizer)
+{
+  g_autoptr (GListStore) list = NULL;
+  guint i;
+
+  if (type == GTORCH_TYPE_STEP_LR)
+    return g_object_new (type, "optimizer", optimizer, "step-size", G_GINT64_CONSTANT (2), "gamma",
+                         0.25, NULL);
+  list = g_list_store_new (GTORCH_TYPE_LR_SCHEDULER);
+  for (i = 0; i < 2; i++)
+    {
+      g_autoptr (GTorchLRScheduler) part = from_properties (GTORCH_TYPE_STEP_LR, optimizer);
+
+      g_list_store_append (list, part);
+    }
+  if (type == GTORCH_TYPE_CHAINED_SCHEDULER)
+    return g_object_new (type, "optimizer", optimizer, "schedulers", list, NULL);
+  return g_object_new (type, "optimizer", optimizer, "schedulers", list, "milestones",
+                       GTORCH_SIZE (3), NULL);
+}
+
+static void
+count_steps (GTorchLRScheduler *schedule, gint64 epoch, guint *n)
+{
+  (*n)++;
+}
+
+static void
+schedules_from_properties_begin_at_epoch_0 (void)
+{
+  const GType types[] = { GTORCH_TYPE_STEP_LR, GTORCH_TYPE_SEQUENTIAL_LR,
+                          GTORCH_TYPE_CHAINED_SCHEDULER };
+  static const gdouble rates[][6] = { { 0.5, 0.5, 0.125, 0.125, 0.03125, 0.03125 },
+                                      { 0.5, 0.5, 0.125, 0.5, 0.5, 0.125 },
+                                      { 0.5, 0.5, 0.03125, 0.03125, 0.001953125, 0.001953125 } };
+  guint i, k, initial;
+
+  for (i = 0; i < G_N_ELEMENTS (types); i++)
+    for (initial = 0; initial < 2; initial++)
+      {
+        g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+        g_autoptr (GTorchLRScheduler) schedule = from_properties (types[i], optimizer);
+        g_autoptr (GError) error = NULL;
+        guint n_steps = 0;
+
+        g_signal_connect (schedule, "stepped", G_CALLBACK (count_steps), &n_steps);
+        g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, -1);
+        for (k = 0; k < 2 * initial; k++) /* the second does nothing */
+          {
+            g_assert_true (gtorch_lr_scheduler_initial_step (schedule, &error));
+            g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 0);
+            g_assert_cmpuint (n_steps, ==, 1);
+          }
+        for (k = 1; k < G_N_ELEMENTS (rates[i]); k++)
+          {
+            g_assert_true (gtorch_lr_scheduler_step (schedule, &error));
+            g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, k);
+            g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, rates[i][k]);
+          }
+        g_assert_cmpuint (n_steps, ==, G_N_ELEMENTS (rates[i]));
+      }
+}
+
+static void
+loaded_schedules_go_on (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GTorchLRScheduler) first = from_properties (GTORCH_TYPE_STEP_LR, optimizer);
+  g_autoptr (GTorchLRScheduler) second = from_properties (GTORCH_TYPE_STEP_LR, optimizer);
+  g_autoptr (GHashTable) dict = NULL;
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    g_assert_true (gtorch_lr_scheduler_step (first, NULL));
+  dict = gtorch_lr_scheduler_state_dict (first);
+  g_assert_true (gtorch_lr_scheduler_load_state_dict (second, dict, NULL));
+  g_assert_true (gtorch_lr_scheduler_step (second, NULL));
+  g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (second), ==, 4);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.03125);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -270,5 +354,7 @@ main (int argc, char *argv[])
   ADD (functions_compute_factors);
   ADD (a_plateau_needs_a_metric);
   ADD (schedules_follow_one_another);
+  ADD (schedules_from_properties_begin_at_epoch_0);
+  ADD (loaded_schedules_go_on);
   return g_test_run ();
 }

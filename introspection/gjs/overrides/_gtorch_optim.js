@@ -95,7 +95,7 @@ function makeSchedule(row) {
         const values = toProperties(full, bind(full, given));
         const made = Reflect.construct(GTorch[row.name],
             [properties.construction(row.name, {optimizer, ...values})], Class);
-        made.step();
+        made.initial_step();
         return made;
     });
 }

@@ -167,7 +167,7 @@ function makeSchedule(name) {
         if (name === 'ReduceLROnPlateau')
             made.check();
         else
-            made.step();
+            made.initial_step();
         return made;
     });
 }

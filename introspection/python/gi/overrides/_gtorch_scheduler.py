@@ -119,7 +119,7 @@ class LRScheduler(RawScheduler):
 
     def __init__(self, optimizer, last_epoch=-1):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
-        self.step()
+        self.initial_step()
 
     def get_last_lr(self):
         return list(RawScheduler.get_last_lr(self))
@@ -142,7 +142,7 @@ def _schedule(row):
         name = type(self).__name__
         values = bind(name, row, 'optimizer', (optimizer, *args), options)
         construct(self, to_properties(name, row, values))
-        self.step()
+        self.initial_step()
 
     def compute(self, group, base_lr):
         """The learning rate of a group, for super().compute(group, base_lr)."""

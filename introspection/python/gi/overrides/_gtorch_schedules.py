@@ -71,7 +71,7 @@ class LambdaLR(GTorch.LambdaLR):
         construct(self, {'optimizer': optimizer, 'last_epoch': last_epoch})
         self._lr_lambda = functions
         self.set_lr_lambda(_caller(name, 'lr_lambda'))
-        self.step()
+        self.initial_step()
 
     lr_lambdas = property(lambda self: list(self._lr_lambda))
 
@@ -127,7 +127,7 @@ class CyclicLR(GTorch.CyclicLR):
         if scale_fn is not None:
             self._scale_fn = [scale_fn] * _groups(optimizer)
             self.set_scale_fn(_caller(name, 'scale_fn'))
-        self.step()
+        self.initial_step()
 
 
 class OneCycleLR(GTorch.OneCycleLR):
@@ -178,7 +178,7 @@ class OneCycleLR(GTorch.OneCycleLR):
             },
         )
         self.set_max_lrs(rates)
-        self.step()
+        self.initial_step()
 
 
 class ReduceLROnPlateau(GTorch.ReduceLROnPlateau):
@@ -241,7 +241,7 @@ class SequentialLR(GTorch.SequentialLR):
         construct(
             self, {'optimizer': optimizer, 'schedulers': model, 'milestones': milestones, 'last_epoch': last_epoch}
         )
-        self.step()
+        self.initial_step()
 
 
 class ChainedScheduler(GTorch.ChainedScheduler):
@@ -256,7 +256,7 @@ class ChainedScheduler(GTorch.ChainedScheduler):
         if optimizer is None and not schedulers:
             raise ValueError(f'{name}: there are no schedules')
         construct(self, {'optimizer': optimizer or schedulers[0].optimizer, 'schedulers': model})
-        self.step()
+        self.initial_step()
 
 
 class SWALR(GTorch.SWALR):
@@ -276,7 +276,7 @@ class SWALR(GTorch.SWALR):
             },
         )
         self.set_swa_lrs(rates)
-        self.step()
+        self.initial_step()
 
 
 ALL = (
