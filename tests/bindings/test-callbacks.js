@@ -191,11 +191,13 @@ const Schedule = GObject.registerClass(class Schedule extends GTorch.optim.lr_sc
     }
 });
 
-way('LRScheduler.compute', 'step', func => {
-    const schedule = new Schedule({optimizer: GTorch.optim.SGD([leaf()], {lr: 0.1})});
-    schedule.func = func;
-    schedule.step();
-});
+for (const member of ['initial_step', 'step']) {
+    way('LRScheduler.compute', member, func => {
+        const schedule = new Schedule({optimizer: GTorch.optim.SGD([leaf()], {lr: 0.1})});
+        schedule.func = func;
+        schedule[member]();
+    });
+}
 
 // --- functions of autograd ---
 

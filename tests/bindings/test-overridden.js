@@ -372,8 +372,10 @@ tap.add('what_super_gives_is_what_an_override_gives', () => {
         const Class = GObject.registerClass({GTypeName: `TestOverridden${count++}`}, Half);
         const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 1});
         const schedule = new Class({optimizer, step_size: 1, gamma: 0.5});
-        schedule.step();
+        schedule.initial_step();
         tap.equal(optimizer.lr, 0.5);
+        schedule.step();
+        tap.equal(optimizer.lr, 0.125);
     }
     const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 8});
     tap.equal(optim.lr_scheduler.StepLR(optimizer, 5).get_lr(), [8]);

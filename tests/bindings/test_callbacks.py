@@ -325,6 +325,14 @@ def schedule(func):
     Schedule(GTorch.optim.SGD([leaf()], lr=0.1))
 
 
+@way('LRScheduler.compute')
+def schedule_step(func):
+    Schedule.func = int
+    scheduler = Schedule(GTorch.optim.SGD([leaf()], lr=0.1))
+    Schedule.func = func
+    scheduler.step()
+
+
 # --- functions of autograd ---
 
 

@@ -230,6 +230,7 @@ function computeByList(group) {
 function overrideScheduler(LRScheduler) {
     const {prototype} = LRScheduler;
     restore(prototype, 'step');
+    restore(prototype, 'initial_step');
     derivable(LRScheduler, {
         compute: {
             result: (what, value) => convert.number(what, 'the learning rate', value),

@@ -38,7 +38,7 @@ BEGINNERS = {
 # Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
     'GradScaler': ('step',),
-    'LRScheduler': ('step',),
+    'LRScheduler': ('initial_step', 'step'),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
     'Module': ('forward', 'forward_many'),
