@@ -482,9 +482,8 @@ gtorch_lr_scheduler_advance (GTorchLRScheduler *self, GError **error)
 
   if (step == NULL)
     return gtorch_lr_scheduler_go_to (self, PRIVATE (self)->state.last_epoch + 1,
-                                      gtorch_lr_scheduler_is_started (self)
-                                          ? GTORCH_SCHEDULE_NEXT
-                                          : GTORCH_SCHEDULE_FIRST,
+                                      gtorch_lr_scheduler_is_started (self) ? GTORCH_SCHEDULE_NEXT
+                                                                            : GTORCH_SCHEDULE_FIRST,
                                       error);
   return begin (self, error) && step (self, error);
 }
