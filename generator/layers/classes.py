@@ -49,7 +49,7 @@ class Field:
 
 def default_value(prop):
     """Returns the default as a C expression that fits into a double."""
-    if prop.default is None or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
+    if prop.default is None or prop.is_unsaid or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
         return '0'
     if prop.kind == 'enum':
         return c.constant(prop.enum, prop.default)

@@ -10,8 +10,8 @@ from generator.layers.inputs import BASES
 from generator.rows import RowError
 from generator.signatures import parse_args
 
-SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d\]\?'
-TYPES = rf'(?:module|int|int\?|double|double\?|bool|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
+SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d?\]\?'
+TYPES = rf'(?:module|int|int\?|double|double\?|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
@@ -50,8 +50,9 @@ class Prop:
         self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]\??', kind) else 0
         self.is_optional = kind in ('int?', 'double?')
         self.may_be_absent = kind.startswith('int[') and kind.endswith('?')
-        if self.may_be_absent and self.default != 'None':
-            layer.fail(f'props.{name}', 'a size that may be absent is so by default: None')
+        self.is_unsaid = kind == 'bool?'  # None of PyTorch's is false
+        if (self.may_be_absent or self.is_unsaid) and self.default != 'None':
+            layer.fail(f'props.{name}', f'{kind} is absent by default: None')
         self.kind = 'size' if kind.startswith('int[') else kind.partition(':')[0].rstrip('?').lower()
         if self.kind == 'tensor':
             self.is_optional = True

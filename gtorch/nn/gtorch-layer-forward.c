@@ -222,6 +222,19 @@ gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error)
   return gtorch_tensor_wrap (gtorch_op_softmax (impl, -3, GTORCH_DTYPE_NONE, error));
 }
 
+GTorchTensor *
+gtorch_layer_max_unpool (GTorchModule *self, GTorchTensor *input, GTorchTensor *indices,
+                         GTorchLayerMaxUnpool max_unpool, GTorchSize *kernel_size,
+                         GTorchSize *stride, GTorchSize *padding, GError **error)
+{
+  return gtorch_tensor_wrap (
+      max_unpool (gtorch_tensor_unwrap (input), gtorch_tensor_unwrap (indices),
+                  gtorch_layer_numbers (kernel_size), gtorch_size_get_length (kernel_size),
+                  gtorch_layer_numbers (stride), gtorch_size_get_length (stride),
+                  gtorch_layer_numbers (padding), gtorch_size_get_length (padding), NULL, 0,
+                  error));
+}
+
 /* --- convolution --- */
 void
 gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,

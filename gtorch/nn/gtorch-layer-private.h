@@ -151,6 +151,16 @@ GTorchTensor *gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *inpu
                                           gboolean track_running_stats, guint example_dims,
                                           const gchar *layout, GError **error);
 GTorchTensor *gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error);
+typedef GTorchImpl *(*GTorchLayerMaxUnpool) (GTorchImpl *input, GTorchImpl *indices,
+                                             const gint64 *kernel_size, gsize n_kernel_size,
+                                             const gint64 *stride, gsize n_stride,
+                                             const gint64 *padding, gsize n_padding,
+                                             const gint64 *output_size, gsize n_output_size,
+                                             GError **error);
+GTorchTensor *gtorch_layer_max_unpool (GTorchModule *self, GTorchTensor *input,
+                                       GTorchTensor *indices, GTorchLayerMaxUnpool max_unpool,
+                                       GTorchSize *kernel_size, GTorchSize *stride,
+                                       GTorchSize *padding, GError **error);
 GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride,
                                  GTorchSize *padding, gint padding_rule, GTorchSize *dilation,
                                  gint64 groups, gint padding_mode, GError **error);

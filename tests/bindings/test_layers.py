@@ -160,6 +160,8 @@ def arguments_have_the_defaults_of_pytorch():
                 assert refused[key]['default'] == default, (name, key)
             elif key == 'stride' and default is None:
                 assert layer.stride == (None if name.startswith('LPPool') else layer.kernel_size), name
+            elif default is None and getattr(layer, key) is False:
+                assert getattr(nn, name)(**required(name), **{key: None}), (name, key)
             else:
                 assert plain(getattr(layer, key)) == default, (name, key, getattr(layer, key))
         if 'bias' in dict((arg[0], 1) for arg in signature):

@@ -40,7 +40,7 @@ function toProperties(name, args, values) {
         const value = values[key];
         if (value === undefined)
             continue;
-        if (value === null && arg.default === null && ['size', 'device', 'dtype'].includes(kind))
+        if (value === null && arg.default === null && ['bool', 'size', 'device', 'dtype'].includes(kind))
             continue;
         if (kind === 'refused') {
             if (value !== arg.default)

@@ -68,7 +68,7 @@ def _properties(name, args, values, activation):
             found[arg['property']] = activation(name, value) if key == 'activation' else value
         elif arg.get('rule') and isinstance(value, str):
             found[f'{arg["property"]}_rule'] = _rule(name, key, value)
-        elif kind == 'size' and value is None and arg.get('default', 0) is None:
+        elif kind in ('size', 'bool') and value is None and arg.get('default', 0) is None:
             continue
         elif arg.get('optional') and kind != 'tensor':
             found[arg['property']] = _present(arg, value)
