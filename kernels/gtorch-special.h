@@ -6,6 +6,10 @@
 /* Functions of one number that <math.h> lacks, for both CPU loops and kernels, computed in double. The
  * including file defines GT_SPECIAL, the qualifiers of a function. */
 
+#include "gtorch-bessel.h"
+#include "gtorch-gamma.h"
+#include "gtorch-polynomials.h"
+
 /* Computes a derivative of sin (pi x) / (pi x); the order is at least 0. With u = pi x and s_n the n-th
  * derivative of sin (u) / u: u s_n = sin (u + n pi / 2) - n s_(n - 1). This recurrence loses digits where u
  * is less than n; there the power series is short. */
@@ -46,43 +50,7 @@ gt_sinc_derivative (double x, long long order)
   return s * scale;
 }
 
-/* Computes the sum of (x + k)^(-s) over k from 0, for x > 0 and integer s > 1, by the Euler-Maclaurin
- * formula. */
-GT_SPECIAL double
-gt_hurwitz_zeta (long long s, double x)
-{
-  /* B_2k / (2 k)! for k from 1, with the Bernoulli numbers B_2k */
-  const double factors[10] = { 1.0 / 12,
-                               -1.0 / 720,
-                               1.0 / 30240,
-                               -1.0 / 1209600,
-                               1.0 / 47900160,
-                               -691.0 / 1307674368000.0,
-                               1.0 / 74724249600.0,
-                               -3617.0 / 10670622842880000.0,
-                               43867.0 / 5109094217170944000.0,
-                               -174611.0 / 802857662698291200000.0 };
-  double sum = 0, power, product;
-  int k;
-
-  while (x < 12 + s)
-    {
-      sum += pow (x, (double) -s);
-      x += 1;
-    }
-  power = pow (x, (double) -s);
-  sum += power * x / (s - 1) + power / 2;
-  product = s * power / x;
-  for (k = 0; k < 10; k++)
-    {
-      sum += factors[k] * product;
-      product *= (s + 2.0 * k + 1) * (s + 2.0 * k + 2) / (x * x);
-    }
-  return sum;
-}
-
-/* Computes derivatives of the logarithm of the gamma function: the first one for order 0. For x < 0, the
- * values at x and at 1 - x are related by the derivatives of a function of period 1. */
+/* Computes derivatives of the logarithm of the gamma function: the first one for order 0. */
 GT_SPECIAL double
 gt_polygamma (double x, long long order)
 {
@@ -121,21 +89,7 @@ gt_polygamma (double x, long long order)
   for (k = 2; k <= order; k++)
     factorial *= k;
   sign = order % 2 != 0 ? 1 : -1;
-  if (x > 0)
-    return sign * factorial * gt_hurwitz_zeta (order + 1, x);
-  if (x <= 0)
-    {
-      const double part = x - floor (x);
-
-      if (part == 0)
-        return sign / fabs (part);
-      return sign * factorial
-             * (gt_hurwitz_zeta (order + 1, part)
-                + sign
-                      * (gt_hurwitz_zeta (order + 1, 1 - part)
-                         - gt_hurwitz_zeta (order + 1, 1 - x)));
-    }
-  return x;
+  return x == x ? sign * factorial * gt_zeta (order + 1.0, x) : x;
 }
 
 /* Computes the mantissa of x, whose absolute value is in [0.5, 1), or x if it is 0, infinite or NaN. */

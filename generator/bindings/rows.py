@@ -30,6 +30,8 @@ UNARY = {'neg': ('neg', 'negative'), '~': ('invert', 'invert'), 'abs': ('abs', '
 SPACES = {
     'fft': {},
     'linalg': {},
+    'masked': {},
+    'signal.windows': {},
     'special': {
         **{
             name: name
@@ -46,6 +48,8 @@ SPACES = {
         'psi': 'digamma',
     },
 }
+# Operations that are named as those of a module, and are methods alone.
+METHODS_ONLY = {'masked_fill', 'masked_scatter', 'masked_select'}
 # Further names of arguments, which PyTorch takes by a rule for all operations that have such an argument.
 OTHERS = {
     'dim': ('axis',),
@@ -58,7 +62,22 @@ OTHERS = {
     'training': ('train',),
 }
 # The operations beside those with an operator that take a number as the first argument, and a tensor after it.
-NUMBER_FIRST = ('bucketize', 'float_power', 'fmod', 'special_xlog1py', 'xlogy')
+POLYNOMIALS = (
+    *(f'{shifted}chebyshev_polynomial_{kind}' for shifted in ('', 'shifted_') for kind in 'tuvw'),
+    'hermite_polynomial_h',
+    'hermite_polynomial_he',
+    'laguerre_polynomial_l',
+    'legendre_polynomial_p',
+)
+NUMBER_FIRST = (
+    'bucketize',
+    'float_power',
+    'fmod',
+    'special_xlog1py',
+    'special_zeta',
+    'xlogy',
+    *(f'special_{name}' for name in POLYNOMIALS),
+)
 COMPARE = {'==': 'eq', '!=': 'ne', '<': 'lt', '<=': 'le', '>': 'gt', '>=': 'ge'}
 
 
@@ -169,7 +188,7 @@ def spaces(rows):
     known = {row.name for row in rows}
     found = {}
     for space, others in SPACES.items():
-        prefix = f'{space}_'
-        own = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
+        prefix = f"{space.replace('.', '_')}_"
+        own = {name.removeprefix(prefix): name for name in known - METHODS_ONLY if name.startswith(prefix)}
         found[space] = dict(sorted({**{k: v for k, v in others.items() if v in known}, **own}.items()))
     return found

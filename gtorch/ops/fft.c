@@ -308,6 +308,7 @@ real_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) half = NULL;
+  g_autoptr (GTorchImpl) turned = NULL;
   gdouble scale;
   gsize last;
   Plan plan;
@@ -325,12 +326,14 @@ real_to_complex (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
     return NULL;
   last = plan.n_dims - 1;
   half = gtorch_op_fft_r2c (x, plan.dims[last], scale, error);
-  if (half == NULL)
+  if (half != NULL && inverse)
+    turned = gtorch_op_conj (half, error);
+  else
+    turned = g_steal_pointer (&half);
+  if (turned == NULL)
     return NULL;
-  if (inverse) /* only for one dimension */
-    return gtorch_op_conj (half, error);
-  return last > 0 ? gtorch_op_fft_c2c (half, plan.dims, last, 1, FALSE, error)
-                  : g_steal_pointer (&half);
+  return last > 0 ? gtorch_op_fft_c2c (turned, plan.dims, last, 1, inverse, error)
+                  : g_steal_pointer (&turned);
 }
 
 static GTorchImpl *
@@ -339,6 +342,7 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
 {
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) turned = NULL;
+  g_autoptr (GTorchImpl) whole = NULL;
   gdouble scale;
   gsize last;
   Plan plan;
@@ -355,14 +359,11 @@ complex_to_real (const gchar *op, GTorchImpl *input, const gint64 *s, gsize n_s,
   if (x == NULL)
     return NULL;
   last = plan.n_dims - 1;
-  if (!inverse) /* only for one dimension */
-    turned = gtorch_op_conj (x, error);
-  else if (last > 0)
-    turned = gtorch_op_fft_c2c (x, plan.dims, last, 1, TRUE, error);
-  else
-    turned = g_steal_pointer (&x);
-  return turned != NULL
-             ? gtorch_op_fft_c2r (turned, plan.dims[last], plan.lengths[last], scale, error)
+  turned = inverse ? g_steal_pointer (&x) : gtorch_op_conj (x, error);
+  whole = turned != NULL && last > 0 ? gtorch_op_fft_c2c (turned, plan.dims, last, 1, TRUE, error)
+                                     : g_steal_pointer (&turned);
+  return whole != NULL
+             ? gtorch_op_fft_c2r (whole, plan.dims[last], plan.lengths[last], scale, error)
              : NULL;
 }
 
@@ -401,6 +402,8 @@ SEVERAL (fft_fftn, complex_to_complex, FALSE)
 SEVERAL (fft_ifftn, complex_to_complex, TRUE)
 SEVERAL (fft_rfftn, real_to_complex, FALSE)
 SEVERAL (fft_irfftn, complex_to_real, TRUE)
+SEVERAL (fft_hfftn, complex_to_real, FALSE)
+SEVERAL (fft_ihfftn, real_to_complex, TRUE)
 
 /* The dimensions have a default in the bindings, so that none is no way to leave them out. */
 #define TWO(name, function)                                                                   \
@@ -425,6 +428,8 @@ TWO (fft_fft2, fft_fftn)
 TWO (fft_ifft2, fft_ifftn)
 TWO (fft_rfft2, fft_rfftn)
 TWO (fft_irfft2, fft_irfftn)
+TWO (fft_hfft2, fft_hfftn)
+TWO (fft_ihfft2, fft_ihfftn)
 
 static GTorchImpl *
 shift (const gchar *op, GTorchImpl *input, const gint64 *dims, gsize n_dims, gboolean up,

@@ -15,6 +15,7 @@
 #include "base/gtorch-none-private.h"
 #include "base/gtorch-text-private.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
 #include "ops/gtorch-host-private.h"
 
 static const gint64 all = -1;
@@ -252,20 +253,230 @@ gtorch_op_histogram (GTorchImpl *self, gint64 bins, gdouble low, gdouble high, G
   return edges != NULL && give ("histogram", self, edges, weight, density, hist, bin_edges, error);
 }
 
+static gboolean
+check_edges (const gchar *op, GTorchImpl *self, GTorchImpl *bins, GError **error)
+{
+  if (bins->n_dims == 1 && bins->numel >= 2 && bins->dtype == self->dtype)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: bins of dtype %s and shape %s must be a row of at least two elements, of "
+                  "the "
+                  "dtype %s of self"),
+               op, gtorch_dtype_get_name (bins->dtype), gtorch_impl_shape_str (bins),
+               gtorch_dtype_get_name (self->dtype));
+  return FALSE;
+}
+
 gboolean
 gtorch_op_histogram_bins (GTorchImpl *self, GTorchImpl *bins, GTorchImpl *weight, gboolean density,
                           GTorchImpl **hist, GTorchImpl **bin_edges, GError **error)
 {
-  if (!check_self ("histogram_bins", self, error))
+  if (!check_self ("histogram_bins", self, error)
+      || !check_edges ("histogram_bins", self, bins, error))
     return FALSE;
-  if (bins->n_dims != 1 || bins->numel < 2 || bins->dtype != self->dtype)
+  return give ("histogram_bins", self, bins, weight, density, hist, bin_edges, error);
+}
+
+/* --- histogramdd --- */
+
+/* Checks the points, whose coordinates are the last dimension, and their weights. */
+static gboolean
+check_points (const gchar *op, GTorchImpl *self, GTorchImpl *weight, GError **error)
+{
+  if (!check_self (op, self, error))
+    return FALSE;
+  if (self->n_dims < 2 || self->shape[self->n_dims - 1] < 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("histogram_bins: bins of dtype %s and shape %s must be a row of at least two "
-                      "elements, of the dtype %s of self"),
-                   gtorch_dtype_get_name (bins->dtype), gtorch_impl_shape_str (bins),
-                   gtorch_dtype_get_name (self->dtype));
+                   _ ("%s: shape %s must be that of points, with coordinates in the last "
+                      "dimension"),
+                   op, gtorch_impl_shape_str (self));
       return FALSE;
     }
-  return give ("histogram_bins", self, bins, weight, density, hist, bin_edges, error);
+  if (weight == NULL
+      || (weight->dtype == self->dtype
+          && gtorch_same_shape (weight->shape, weight->n_dims, self->shape, self->n_dims - 1)))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: weight of dtype %s and shape %s must have the dtype %s and a number for "
+                  "each "
+                  "point of shape %s"),
+               op, gtorch_dtype_get_name (weight->dtype), gtorch_impl_shape_str (weight),
+               gtorch_dtype_get_name (self->dtype), gtorch_impl_shape_str (self));
+  return FALSE;
+}
+
+/* Returns the number of the cell of each point, and `cells` for those that are in none. */
+static GTorchImpl *
+cells_of (GTorchFormula *formula, GTorchImpl *points, GTorchImpl *const *edges, gint64 n,
+          gint64 cells)
+{
+  GTorchImpl *cell = NULL, *is_outside = NULL, *number;
+  gint64 i;
+
+  for (i = 0; i < n && !formula->failed; i++)
+    {
+      const gint64 bins = edges[i]->numel - 1;
+      GTorchImpl *column = GTORCH_FORMULA_OP (formula, select, points, 1, i), *row, *own;
+
+      row = GTORCH_FORMULA_OP (formula, reshape, column, &all, 1);
+      own = formula->failed ? NULL : numbers_between (row, edges[i], bins, formula->error);
+      own = gtorch_formula_keep (formula, own);
+      number = gtorch_formula_keep (formula, gtorch_impl_new_int (bins));
+      row = GTORCH_FORMULA_OP (formula, eq, own, number);
+      is_outside =
+          is_outside != NULL ? GTORCH_FORMULA_OP (formula, logical_or, is_outside, row) : row;
+      if (cell != NULL)
+        {
+          cell = GTORCH_FORMULA_OP (formula, mul, cell, number);
+          own = GTORCH_FORMULA_OP (formula, add, cell, own, 1);
+        }
+      cell = own;
+    }
+  number = gtorch_formula_keep (formula, gtorch_impl_new_int (cells));
+  return GTORCH_FORMULA_OP (formula, where, is_outside, number, cell);
+}
+
+/* Divides by the sum and by the widths of each dimension. */
+static GTorchImpl *
+cell_densities (GTorchFormula *formula, GTorchImpl *hist, GTorchImpl *const *edges, gint64 n)
+{
+  GTorchImpl *total = GTORCH_FORMULA_OP (formula, sum, hist, NULL, 0, FALSE, GTORCH_DTYPE_NONE);
+  gint64 i;
+
+  hist = GTORCH_FORMULA_OP (formula, div, hist, total);
+  for (i = 0; i < n && !formula->failed; i++)
+    {
+      gint64 shape[GTORCH_MAX_DIMS];
+      GTorchImpl *width = GTORCH_FORMULA_OP (formula, diff, edges[i], 1, 0, NULL, NULL);
+      gint64 d;
+
+      for (d = 0; d < n; d++)
+        shape[d] = d == i ? edges[i]->numel - 1 : 1;
+      width = GTORCH_FORMULA_OP (formula, reshape, width, shape, n);
+      hist = GTORCH_FORMULA_OP (formula, div, hist, width);
+    }
+  return hist;
+}
+
+/* Returns the counts and then the edges. */
+static GPtrArray *
+count_cells (const gchar *op, GTorchImpl *self, GTorchImpl *const *edges, GTorchImpl *weight,
+             gboolean density, GError **error)
+{
+  const gint64 n = self->shape[self->n_dims - 1];
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *points, *cell, *sums, *hist;
+  gint64 shape[GTORCH_MAX_DIMS], cells = 1, i;
+  GPtrArray *list;
+
+  for (i = 0; i < n; i++)
+    {
+      shape[i] = edges[i]->numel - 1;
+      if (__builtin_mul_overflow (cells, shape[i], &cells))
+        cells = G_MAXINT64;
+    }
+  if (!gtorch_shape_check (op, shape, n, GTORCH_DTYPE_INT64, error))
+    return NULL;
+  points = GTORCH_FORMULA_OP (&f, reshape, self, ((const gint64[]){ self->numel / n, n }), 2);
+  cell = f.failed ? NULL : cells_of (&f, points, edges, n, cells);
+  if (weight != NULL)
+    weight = GTORCH_FORMULA_OP (&f, reshape, weight, &all, 1);
+  sums = gtorch_formula_keep (&f, f.failed ? NULL : add_up (cell, weight, cells, error));
+  hist = GTORCH_FORMULA_OP (&f, reshape, sums, shape, n);
+  hist = GTORCH_FORMULA_OP (&f, to, hist, self->dtype, NULL, FALSE, FALSE);
+  if (density)
+    hist = cell_densities (&f, hist, edges, n);
+  if (f.failed)
+    {
+      gtorch_error_set_op (error, op);
+      return NULL;
+    }
+  list = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_ptr_array_add (list, gtorch_formula_take (&f, hist));
+  for (i = 0; i < n; i++)
+    g_ptr_array_add (list, gtorch_impl_ref (edges[i]));
+  return list;
+}
+
+/* Checks that each coordinate, of which there may be as many as dimensions, has one of n. */
+static gboolean
+check_coordinates (const gchar *op, GTorchImpl *self, gsize n, GError **error)
+{
+  const gint64 wanted = self->shape[self->n_dims - 1];
+
+  if (wanted == (gint64) n && wanted <= GTORCH_MAX_DIMS)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("%s: bins of %" G_GSIZE_FORMAT " coordinates for points of %" G_GINT64_FORMAT
+                  ": there must be as many, and %d at most"),
+               op, n, wanted, GTORCH_MAX_DIMS);
+  return FALSE;
+}
+
+/* Reads the pairs of the range on the host. */
+static gboolean
+read_range (GTorchImpl *range, gint64 n, gdouble *pairs, GError **error)
+{
+  g_autoptr (GTorchImpl) host = NULL;
+
+  if (range->n_dims != 1 || range->numel != 2 * n
+      || gtorch_dtype_kind (range->dtype) == GTORCH_KIND_COMPLEX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("histogramdd: a range of dtype %s and shape %s must be a row of two real "
+                      "numbers for each of %" G_GINT64_FORMAT " coordinates"),
+                   gtorch_dtype_get_name (range->dtype), gtorch_impl_shape_str (range), n);
+      return FALSE;
+    }
+  host = gtorch_impl_to_host ("histogramdd", range, error);
+  if (host == NULL)
+    return FALSE;
+  gtorch_impl_read (host, GTORCH_DTYPE_FLOAT64, pairs);
+  return TRUE;
+}
+
+GPtrArray *
+gtorch_op_histogramdd (GTorchImpl *self, const gint64 *bins, gsize n_bins, GTorchImpl *range,
+                       GTorchImpl *weight, gboolean density, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *edges[GTORCH_MAX_DIMS];
+  gdouble pairs[2 * GTORCH_MAX_DIMS] = { 0 };
+  gint64 i, n;
+
+  if (!check_points ("histogramdd", self, weight, error))
+    return NULL;
+  n = self->shape[self->n_dims - 1];
+  if (!check_coordinates ("histogramdd", self, n_bins == 1 ? (gsize) n : n_bins, error)
+      || (range != NULL && !read_range (range, n, pairs, error)))
+    return NULL;
+  for (i = 0; i < n && !f.failed; i++)
+    {
+      const gint64 own = bins[n_bins == 1 ? 0 : i];
+      GTorchImpl *column = GTORCH_FORMULA_OP (&f, select, self, -1, i);
+
+      if (f.failed || !check_bins ("histogramdd", own, error)
+          || !find_range ("histogramdd", column, range != NULL, 0.5, &pairs[2 * i],
+                          &pairs[2 * i + 1], error))
+        return NULL;
+      edges[i] = GTORCH_FORMULA_OP (&f, linspace, pairs[2 * i], pairs[2 * i + 1], own + 1,
+                                    self->dtype, gtorch_impl_device (self));
+    }
+  return f.failed ? NULL : count_cells ("histogramdd", self, edges, weight, density, error);
+}
+
+GPtrArray *
+gtorch_op_histogramdd_bins (GTorchImpl *self, GTorchImpl *const *bins, gsize n_bins,
+                            GTorchImpl *weight, gboolean density, GError **error)
+{
+  gsize i;
+
+  if (!check_points ("histogramdd_bins", self, weight, error)
+      || !check_coordinates ("histogramdd_bins", self, n_bins, error))
+    return NULL;
+  for (i = 0; i < n_bins; i++)
+    if (!check_edges ("histogramdd_bins", self, bins[i], error))
+      return NULL;
+  return count_cells ("histogramdd_bins", self, bins, weight, density, error);
 }
