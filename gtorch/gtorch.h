@@ -60,6 +60,7 @@
 #include <gtorch/optim/gtorch-cyclic-lr.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>
 #include <gtorch/optim/gtorch-lambda-lr.h>
+#include <gtorch/optim/gtorch-lbfgs.h>
 #include <gtorch/optim/gtorch-lr-choices.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 #include <gtorch/optim/gtorch-lr-schedules.h>

@@ -221,6 +221,7 @@ way('Function.backward', 'gradients', func => {
     const x = leaf();
     GTorch.autograd_grad([both({inBackward: func}).call(x).sum()], [x]);
 });
+way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => func() ?? 1));
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
 

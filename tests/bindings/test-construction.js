@@ -105,8 +105,8 @@ const BY_FUNCTION = {
     },
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
-const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'Muon', 'NAdam',
-    'RAdam', 'RMSprop', 'Rprop', 'SGD'];
+const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'LBFGS', 'Muon',
+    'NAdam', 'RAdam', 'RMSprop', 'Rprop', 'SGD'];
 // Their rates and functions belong to groups, so the functions of GTorch.optim.lr_scheduler make them.
 const SCHEDULES = ['CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
 

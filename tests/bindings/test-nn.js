@@ -319,6 +319,34 @@ tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
     }
 });
 
+tap.add('lbfgs_makes_steps_by_a_closure', () => {
+    const weight = nn.Parameter(GTorch.ones([2, 3]));
+    const {LBFGS, SGD} = GTorch.optim;
+    const lbfgs = LBFGS([weight], {line_search_fn: 'strong_wolfe', max_iter: 5});
+    tap.equal([lbfgs.max_iter, lbfgs.history_size, lbfgs.lr], [5, 100, 1]);
+    let calls = 0;
+    const closure = () => {
+        calls++;
+        lbfgs.zero_grad();
+        const loss = weight.sub(3).pow(2).sum();
+        loss.backward();
+        return loss;
+    };
+    tap.equal(lbfgs.step(closure).item(), 24);
+    tap.assert(calls > 1 && Math.abs(weight.toArray()[0][0] - 3) < 1e-5);
+    tap.assert(lbfgs.step_closure(() => closure().item()) < 1e-8);
+    tap.assert(SGD([weight], {lr: 0.1}).step_closure(closure).item() < 1e-8);
+    const isInvalid = text => error => error.message.includes(text);
+    tap.throws(() => lbfgs.step(), isInvalid('needs a closure'));
+    tap.throws(() => lbfgs.step(3), error => error instanceof TypeError);
+    tap.throws(() => lbfgs.step(() => {
+        throw new RangeError('no data');
+    }), error => error instanceof RangeError && error.message === 'no data');
+    const groups = [{params: [weight]}, {params: [nn.Parameter(GTorch.ones([1]))]}];
+    tap.throws(() => LBFGS(groups), isInvalid('2 groups'));
+    tap.throws(() => GTorch.optim.SparseAdam, isInvalid('no sparse tensors'));
+});
+
 tap.add('gradients_are_clipped_together', () => {
     const {utils} = nn;
     const params = [nn.Parameter(GTorch.zeros([2])), nn.Parameter(GTorch.ones([1]))];

@@ -158,6 +158,16 @@ for _function in one_and_two('register_forward_pre_hook'):
     way('ForwardPreHook')(_function)
 
 
+@way('OptimizerClosure')
+def step_of_lbfgs(func):
+    GTorch.optim.LBFGS([leaf()]).step(lambda: func() or 1.0)
+
+
+@way('OptimizerClosure')
+def step_closure(func):
+    GTorch.optim.SGD([leaf()]).step_closure(lambda: func() or 1.0)
+
+
 @way('LRFunc')
 def lambda_lr(func):
     lr = GTorch.optim.lr_scheduler

@@ -342,6 +342,14 @@ make_adafactor (void)
 }
 
 static gpointer
+make_lbfgs (void)
+{
+  g_autoptr (GListModel) params = make_parameters ();
+
+  return gtorch_lbfgs_new (params, 0.1, NULL);
+}
+
+static gpointer
 make_muon (void)
 {
   g_autoptr (GTorchTensor) matrix =
@@ -626,6 +634,7 @@ static const struct
   { "GTorchMemorySource", make_source },
   { "GTorchModule", make_module },
   { "GTorchMultiplicativeLR", make_multiplicative },
+  { "GTorchLBFGS", make_lbfgs },
   { "GTorchMuon", make_muon },
   { "GTorchOneCycleLR", make_one_cycle },
   { "GTorchMultiheadAttention", make_attention },
@@ -890,6 +899,13 @@ gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GErro
                                              : NULL;
 }
 
+static GTorchTensor *
+closure_func (gpointer user_data, GError **error)
+{
+  return called_back (error) ? gtorch_ones (GTORCH_SHAPE (1), GTORCH_DTYPE_NONE, NULL, error)
+                             : NULL;
+}
+
 static GPtrArray *
 graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
@@ -960,6 +976,7 @@ static const struct
   { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
   { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
+  { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesProxyFunc", G_CALLBACK (no_proxy) },
