@@ -56,6 +56,7 @@
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adafactor.h>
+#include <gtorch/optim/gtorch-averaged-model.h>
 #include <gtorch/optim/gtorch-chained-scheduler.h>
 #include <gtorch/optim/gtorch-cyclic-lr.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>

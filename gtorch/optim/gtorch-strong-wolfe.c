@@ -6,7 +6,7 @@
  * point, then the bracket is narrowed. The next step is always where the cubic polynomial through two points
  * with their slopes has its minimum.
  *
- * Source: Nocedal and Wright, Numerical Optimization, second edition, algorithms 3.5 and 3.6, equation 3.59 */
+ * Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6, equation 3.59 */
 
 #include "config.h"
 

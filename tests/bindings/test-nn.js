@@ -319,6 +319,40 @@ tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
     }
 });
 
+tap.add('weights_are_averaged', () => {
+    const {AveragedModel, update_bn} = GTorch.optim.swa_utils;
+    const {get_ema_avg_fn, get_ema_multi_avg_fn} = GTorch.optim.swa_utils;
+    const {get_swa_avg_fn, get_swa_multi_avg_fn} = GTorch.optim.swa_utils;
+    const net = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1));
+    const average = options => {
+        const model = AveragedModel(net, options);
+        for (const value of [0, 4, 8]) {
+            GTorch.no_grad(() => net.get_module('0').weight.fill_(value));
+            model.update_parameters(net);
+        }
+        tap.equal(model.n_averaged.item(), 3);
+        return model.get_module('module').get_module('0').weight.item();
+    };
+    tap.equal(average({}), 4);
+    tap.equal(average({avg_fn: get_swa_avg_fn()}), 4);
+    tap.equal(average({multi_avg_fn: get_swa_multi_avg_fn(), use_buffers: true}), 4);
+    tap.equal(average({avg_fn: get_ema_avg_fn(0.5)}), 5);
+    tap.equal(average({multi_avg_fn: get_ema_multi_avg_fn(0.5)}), 5);
+    tap.equal(average({avg_fn: (averaged, current, n) => averaged.mul(0).add(n)}), 2);
+    const isType = text => error => error instanceof TypeError && error.message.includes(text);
+    tap.throws(() => average({avg_fn: () => 3}), isType('not a tensor'));
+    tap.throws(() => average({avg_fn: () => 3, multi_avg_fn: () => 3}), isType('both'));
+    tap.throws(() => get_ema_avg_fn(2), error => error instanceof RangeError);
+    tap.throws(() => AveragedModel(3), isType('must be a module'));
+
+    update_bn([GTorch.ones([4, 1]), [GTorch.zeros([4, 1]), null]], net);
+    const norm = net.get_module('1');
+    tap.equal(norm.num_batches_tracked.item(), 2);
+    tap.assert(Math.abs(norm.momentum - 0.1) < 1e-12);
+    tap.throws(() => update_bn([3], net), isType('not a tensor'));
+    tap.throws(() => update_bn(3, net), isType('iterable'));
+});
+
 tap.add('lbfgs_makes_steps_by_a_closure', () => {
     const weight = nn.Parameter(GTorch.ones([2, 3]));
     const {LBFGS, SGD} = GTorch.optim;

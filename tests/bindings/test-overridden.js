@@ -327,8 +327,9 @@ function resultOf(Class, name) {
 
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, Muon and LBFGS need more than properties, a matrix or a closure.
-    const abstract = ['ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss', 'MemorySource',
-        'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList', 'RNNBase',
+    const abstract = ['AveragedModel', 'ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss',
+        'MemorySource', 'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList',
+        'RNNBase',
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
         'ReduceLROnPlateau', 'SequentialLR',
         'ChainedScheduler', 'LBFGS', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention',

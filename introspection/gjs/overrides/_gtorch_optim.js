@@ -9,6 +9,7 @@
 /* exported setup */
 
 const {Gio, GLib} = imports.gi;
+const averages = imports.overrides._gtorch_averages;
 const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
@@ -288,7 +289,8 @@ function setup(namespace) {
         schedulers[row.name] = makeSchedule(row);
     const {SWALR, ...others} = schedules.setup(GTorch);
     Object.assign(schedulers, others);
-    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers, swa_utils: {SWALR}};
+    const swa = {SWALR, ...averages.setup(GTorch)};
+    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers, swa_utils: swa};
     for (const row of OPTIMIZERS)
         optim[row.name] = makeOptimizer(row);
     // What is missing says why.
