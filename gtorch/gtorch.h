@@ -56,10 +56,12 @@
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adafactor.h>
+#include <gtorch/optim/gtorch-averaged-model.h>
 #include <gtorch/optim/gtorch-chained-scheduler.h>
 #include <gtorch/optim/gtorch-cyclic-lr.h>
 #include <gtorch/optim/gtorch-grad-scaler.h>
 #include <gtorch/optim/gtorch-lambda-lr.h>
+#include <gtorch/optim/gtorch-lbfgs.h>
 #include <gtorch/optim/gtorch-lr-choices.h>
 #include <gtorch/optim/gtorch-lr-scheduler.h>
 #include <gtorch/optim/gtorch-lr-schedules.h>

@@ -11,6 +11,7 @@
 #include "autograd/gtorch-tensor-autograd.h"
 #include "device/gtorch-device.h"
 #include "device/gtorch-generator.h"
+#include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-private.h"
 
 /* Bindings derive types whose objects are more than C knows. */
@@ -77,6 +78,75 @@ new_like (GTorchModule *self, GError **error)
   return copy != NULL ? gtorch_module_checked (copy, error) : NULL;
 }
 
+/* Copies a tensor that a program has added to a module. */
+static gboolean
+copy_member (GTorchModule *to, const GTorchMember *member, gboolean is_buffer, GError **error)
+{
+  g_autoptr (GTorchTensor) value = NULL;
+  g_autoptr (GTorchTensor) copy = NULL;
+  g_autoptr (GTorchParameter) parameter = NULL;
+
+  if (gtorch_module_get_member_kind (to, member->name) != GTORCH_MEMBER_KIND_NONE)
+    return TRUE;
+  if (member->tensor != NULL)
+    {
+      value = gtorch_tensor_detach (member->tensor, error);
+      copy = value != NULL ? gtorch_tensor_clone (value, error) : NULL;
+      if (copy == NULL)
+        return FALSE;
+    }
+  if (is_buffer)
+    return gtorch_module_register_buffer (to, member->name, copy, member->persistent, error);
+  if (copy != NULL)
+    {
+      parameter =
+          gtorch_parameter_new (copy, gtorch_tensor_get_requires_grad (member->tensor), error);
+      if (parameter == NULL)
+        return FALSE;
+    }
+  return gtorch_module_register_parameter (to, member->name, parameter, error);
+}
+
+/* Adds what the constructor of the copy has not: what a program has put into the module. A module that is
+ * there under several names is copied once. */
+static gboolean
+copy_members (GTorchModule *from, GTorchModule *to, GError **error)
+{
+  g_autoptr (GHashTable) copies = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
+  g_auto (GStrv) names = gtorch_module_get_child_names (from);
+
+  for (guint k = 0; k < 2; k++)
+    {
+      g_autoptr (GArray) members = gtorch_module_dup_members (from, k == 1);
+
+      for (guint i = 0; i < members->len; i++)
+        if (!copy_member (to, &g_array_index (members, GTorchMember, i), k == 1, error))
+          return FALSE;
+    }
+  for (guint i = 0; names[i] != NULL; i++)
+    {
+      g_autoptr (GTorchModule) child = NULL;
+      GTorchModule *copy;
+
+      if (gtorch_module_get_member_kind (to, names[i]) != GTORCH_MEMBER_KIND_NONE)
+        continue;
+      child = gtorch_module_get_module (from, names[i], error);
+      if (child == NULL)
+        return FALSE;
+      copy = g_hash_table_lookup (copies, child);
+      if (copy == NULL)
+        {
+          copy = gtorch_module_copy (child, error);
+          if (copy == NULL)
+            return FALSE;
+          g_hash_table_insert (copies, child, copy);
+        }
+      if (!gtorch_module_register_module (to, names[i], copy, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 /* Sets which parameters are learned. */
 static gboolean
 copy_requires_grad (GTorchModule *from, GTorchModule *to, GError **error)
@@ -122,7 +192,8 @@ gtorch_module_copy (gpointer self, GError **error)
   /* the first values of the copy are replaced, so that no numbers are drawn for it */
   drawn = gtorch_generator_get_state (generator);
   copy = new_like (self, error);
-  if (copy == NULL || !gtorch_generator_set_state (generator, drawn, error))
+  if (copy == NULL || !gtorch_generator_set_state (generator, drawn, error)
+      || !copy_members (self, copy, error))
     return NULL;
   state = gtorch_module_state_dict (self);
   if (!gtorch_module_load_state_dict (copy, state, TRUE, error)

@@ -41,6 +41,14 @@ typedef gboolean (*GTorchOptimStepParams) (GTorchOptimizer *self, const GTorchOp
 /* The virtual function of a class that checks whether its settings allow a step. */
 typedef gboolean (*GTorchOptimCheck) (GTorchOptimizer *self, GError **error);
 
+/* The virtual function of a class whose steps need a closure: makes a step, and returns the first loss. */
+typedef GTorchTensor *(*GTorchOptimStepClosure) (GTorchOptimizer *self,
+                                                 GTorchOptimizerClosure closure, gpointer user_data,
+                                                 GError **error);
+/* Calls the closure with the grad mode on. */
+GTorchTensor *gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
+                                             gpointer user_data, GError **error);
+
 /* For constructors of classes that are no rows: takes an optimizer, and returns it with one group of
  * parameters; NULL if its settings do not allow a step. */
 gpointer gtorch_optimizer_start (gpointer self, const gchar *who, GListModel *params,

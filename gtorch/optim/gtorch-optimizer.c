@@ -472,7 +472,8 @@ gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_CAPTURE if the current stream captures a graph
  *   and the optimizer is not [property@Optimizer:capturable], %GTORCH_ERROR_INVALID for settings that
- *   [method@Optimizer.check] refuses, or if there are no parameters
+ *   [method@Optimizer.check] refuses, if there are no parameters, or if the class needs
+ *   [method@Optimizer.step_closure]
  *
  * Since: 0.1
  */
@@ -480,6 +481,13 @@ gboolean
 gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("step: %s needs a closure, which computes the loss and its gradients"),
+                   G_OBJECT_TYPE_NAME (self));
+      return FALSE;
+    }
   if (GTORCH_OPTIMIZER_GET_CLASS (self)->step_param == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
@@ -487,6 +495,62 @@ gtorch_optimizer_step (GTorchOptimizer *self, GError **error)
       return FALSE;
     }
   return step_groups (self, NULL, error);
+}
+
+GTorchTensor *
+gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
+                               gpointer user_data, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  GError *failure = NULL;
+  GTorchTensor *loss = closure (user_data, &failure);
+
+  if (loss != NULL && failure == NULL)
+    return loss;
+  g_clear_object (&loss);
+  if (failure != NULL)
+    g_propagate_error (error, failure);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                 _ ("step: the closure for %s failed without saying why"),
+                 G_OBJECT_TYPE_NAME (self));
+  return NULL;
+}
+
+/**
+ * gtorch_optimizer_step_closure:
+ * @self: an optimizer
+ * @closure: (scope call) (closure user_data): computes the loss and its gradients
+ * @user_data: data for @closure
+ * @error: return location for an error
+ *
+ * Calls @closure with the grad mode on, and updates the parameters by the gradients. @closure should drop the
+ * former gradients, compute the loss, and call [method@Tensor.backward] on it.
+ *
+ * Most optimizers call it once. #GTorchLBFGS calls it several times in a step, with changed parameters; if it
+ * fails then, the parameters remain as the last complete iteration has left them.
+ *
+ * Returns: (transfer full): the first loss, or %NULL with @error set: that of @closure, or those of
+ *   [method@Optimizer.step]
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_optimizer_step_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
+                               gpointer user_data, GError **error)
+{
+  GTorchOptimStepClosure step;
+  g_autoptr (GTorchTensor) loss = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  g_return_val_if_fail (closure != NULL, NULL);
+  step = (GTorchOptimStepClosure) GTORCH_OPTIMIZER_GET_CLASS (self)->step_closure;
+  if (step != NULL)
+    return gtorch_optimizer_check (self, error) ? step (self, closure, user_data, error) : NULL;
+  loss = gtorch_optimizer_call_closure (self, closure, user_data, error);
+  if (loss == NULL || !gtorch_optimizer_step (self, error))
+    return NULL;
+  return g_steal_pointer (&loss);
 }
 
 /* A state dict identifies parameters by their positions. */

@@ -13,6 +13,19 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_DERIVABLE_TYPE (GTorchOptimizer, gtorch_optimizer, GTORCH, OPTIMIZER, GObject)
 
 /**
+ * GTorchOptimizerClosure:
+ * @user_data: the user data of the function
+ * @error: return location for an error, with which the step fails
+ *
+ * A function that computes the loss anew, and the gradients of the parameters by it.
+ *
+ * Returns: (transfer full): the loss, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+typedef GTorchTensor *(*GTorchOptimizerClosure) (gpointer user_data, GError **error);
+
+/**
  * GTorchOptimizerClass:
  * @parent_class: the parent class
  * @step_param: updates one parameter that has a gradient
@@ -45,13 +58,18 @@ struct _GTorchOptimizerClass
   gpointer check;
   gconstpointer row;       /* for an optimizer that is generated from a row */
   gpointer has_own_shapes; /* not NULL: states may have any shape */
-  gpointer padding[4];
+  gpointer step_closure;   /* not NULL: makes steps that call a closure several times */
+  gpointer padding[3];
 };
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_optimizer_check (GTorchOptimizer *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_optimizer_step (GTorchOptimizer *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_optimizer_step_closure (GTorchOptimizer *self, GTorchOptimizerClosure closure,
+                                             gpointer user_data,
+                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_optimizer_zero_grad (GTorchOptimizer *self, gboolean set_to_none, GError **error);
 GTORCH_AVAILABLE_IN_0_1

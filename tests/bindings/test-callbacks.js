@@ -223,6 +223,19 @@ way('Function.backward', 'gradients', func => {
     const x = leaf();
     GTorch.autograd_grad([both({inBackward: func}).call(x).sum()], [x]);
 });
+const updated = options => {
+    const net = nn.Linear(1, 1);
+    const model = GTorch.optim.swa_utils.AveragedModel(net, options);
+    model.update_parameters(net);
+    model.update_parameters(net);
+};
+way('AverageFunc', 'update_parameters', func =>
+    updated({avg_fn: (_averaged, current) => func() ?? current}));
+way('MultiAverageFunc', 'update_parameters', func => updated({multi_avg_fn: () => func()}));
+way('BatchFunc', 'update_bn', func =>
+    GTorch.optim.swa_utils.update_bn([1].map.call([1], () => func() ?? GTorch.ones([2, 1])),
+        nn.BatchNorm1d(1)));
+way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => func() ?? 1));
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
 

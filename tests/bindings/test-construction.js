@@ -105,10 +105,11 @@ const BY_FUNCTION = {
     },
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
-const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'Muon', 'NAdam',
-    'RAdam', 'RMSprop', 'Rprop', 'SGD'];
+const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'LBFGS', 'Muon',
+    'NAdam', 'RAdam', 'RMSprop', 'Rprop', 'SGD'];
 // Their rates and functions belong to groups, so the functions of GTorch.optim.lr_scheduler make them.
-const SCHEDULES = ['CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
+// The function AveragedModel copies a model.
+const SCHEDULES = ['AveragedModel', 'CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
 
 tap.add('objects_are_made_of_what_the_functions_new_take', () => {
     const {WRITABLE} = GObject.ParamFlags;

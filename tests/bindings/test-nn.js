@@ -320,6 +320,68 @@ tap.add('optimizers_that_are_no_formulas_have_pytorchs_arguments', () => {
     }
 });
 
+tap.add('weights_are_averaged', () => {
+    const {AveragedModel, update_bn} = GTorch.optim.swa_utils;
+    const {get_ema_avg_fn, get_ema_multi_avg_fn} = GTorch.optim.swa_utils;
+    const {get_swa_avg_fn, get_swa_multi_avg_fn} = GTorch.optim.swa_utils;
+    const net = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1));
+    const average = options => {
+        const model = AveragedModel(net, options);
+        for (const value of [0, 4, 8]) {
+            GTorch.no_grad(() => net.get_module('0').weight.fill_(value));
+            model.update_parameters(net);
+        }
+        tap.equal(model.n_averaged.item(), 3);
+        return model.get_module('module').get_module('0').weight.item();
+    };
+    tap.equal(average({}), 4);
+    tap.equal(average({avg_fn: get_swa_avg_fn()}), 4);
+    tap.equal(average({multi_avg_fn: get_swa_multi_avg_fn(), use_buffers: true}), 4);
+    tap.equal(average({avg_fn: get_ema_avg_fn(0.5)}), 5);
+    tap.equal(average({multi_avg_fn: get_ema_multi_avg_fn(0.5)}), 5);
+    tap.equal(average({avg_fn: (averaged, current, n) => averaged.mul(0).add(n)}), 2);
+    const isType = text => error => error instanceof TypeError && error.message.includes(text);
+    tap.throws(() => average({avg_fn: () => 3}), isType('not a tensor'));
+    tap.throws(() => average({avg_fn: () => 3, multi_avg_fn: () => 3}), isType('both'));
+    tap.throws(() => get_ema_avg_fn(2), error => error instanceof RangeError);
+    tap.throws(() => AveragedModel(3), isType('must be a module'));
+
+    update_bn([GTorch.ones([4, 1]), [GTorch.zeros([4, 1]), null]], net);
+    const norm = net.get_module('1');
+    tap.equal(norm.num_batches_tracked.item(), 2);
+    tap.assert(Math.abs(norm.momentum - 0.1) < 1e-12);
+    tap.throws(() => update_bn([3], net), isType('not a tensor'));
+    tap.throws(() => update_bn(3, net), isType('iterable'));
+});
+
+tap.add('lbfgs_makes_steps_by_a_closure', () => {
+    const weight = nn.Parameter(GTorch.ones([2, 3]));
+    const {LBFGS, SGD} = GTorch.optim;
+    const lbfgs = LBFGS([weight], {line_search_fn: 'strong_wolfe', max_iter: 5});
+    tap.equal([lbfgs.max_iter, lbfgs.history_size, lbfgs.lr], [5, 100, 1]);
+    let calls = 0;
+    const closure = () => {
+        calls++;
+        lbfgs.zero_grad();
+        const loss = weight.sub(3).pow(2).sum();
+        loss.backward();
+        return loss;
+    };
+    tap.equal(lbfgs.step(closure).item(), 24);
+    tap.assert(calls > 1 && Math.abs(weight.toArray()[0][0] - 3) < 1e-5);
+    tap.assert(lbfgs.step_closure(() => closure().item()) < 1e-8);
+    tap.assert(SGD([weight], {lr: 0.1}).step_closure(closure).item() < 1e-8);
+    const isInvalid = text => error => error.message.includes(text);
+    tap.throws(() => lbfgs.step(), isInvalid('needs a closure'));
+    tap.throws(() => lbfgs.step(3), error => error instanceof TypeError);
+    tap.throws(() => lbfgs.step(() => {
+        throw new RangeError('no data');
+    }), error => error instanceof RangeError && error.message === 'no data');
+    const groups = [{params: [weight]}, {params: [nn.Parameter(GTorch.ones([1]))]}];
+    tap.throws(() => LBFGS(groups), isInvalid('2 groups'));
+    tap.throws(() => GTorch.optim.SparseAdam, isInvalid('no sparse tensors'));
+});
+
 tap.add('gradients_are_clipped_together', () => {
     const {utils} = nn;
     const params = [nn.Parameter(GTorch.zeros([2])), nn.Parameter(GTorch.ones([1]))];

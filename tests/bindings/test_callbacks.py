@@ -158,6 +158,37 @@ for _function in one_and_two('register_forward_pre_hook'):
     way('ForwardPreHook')(_function)
 
 
+def updated(net, **options):
+    model = GTorch.optim.swa_utils.AveragedModel(net, **options)
+    model.update_parameters(net)
+    model.update_parameters(net)
+
+
+@way('AverageFunc')
+def average(func):
+    updated(nn.Linear(1, 1), avg_fn=lambda averaged, current, n: func() or current)
+
+
+@way('MultiAverageFunc')
+def averages(func):
+    updated(nn.Linear(1, 1), multi_avg_fn=lambda averaged, current, n: func())
+
+
+@way('BatchFunc')
+def update_bn(func):
+    GTorch.optim.swa_utils.update_bn((func() or GTorch.ones([2, 1]) for _ in range(2)), nn.BatchNorm1d(1))
+
+
+@way('OptimizerClosure')
+def step_of_lbfgs(func):
+    GTorch.optim.LBFGS([leaf()]).step(lambda: func() or 1.0)
+
+
+@way('OptimizerClosure')
+def step_closure(func):
+    GTorch.optim.SGD([leaf()]).step_closure(lambda: func() or 1.0)
+
+
 @way('LRFunc')
 def lambda_lr(func):
     lr = GTorch.optim.lr_scheduler

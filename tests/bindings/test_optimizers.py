@@ -119,4 +119,94 @@ def wrong_settings_are_refused():
     raises(GLib.Error, lambda: muon.add_param_group({'params': [param(3)]}) or muon.step(), 'must be matrices')
 
 
+@tap.case
+def lbfgs_has_pytorchs_arguments_and_state():
+    lbfgs = optim.LBFGS([param(2)], 0.5, 7, 9, 1e-6, 1e-8, 5, 'strong_wolfe', maximize=True)
+    assert (lbfgs.lr, lbfgs.max_iter, lbfgs.max_eval, lbfgs.history_size) == (0.5, 7, 9, 5)
+    assert (lbfgs.tolerance_grad, lbfgs.tolerance_change, lbfgs.maximize) == (1e-6, 1e-8, True)
+    assert (optim.LBFGS([param(2)]).max_eval, optim.LBFGS([param(2)]).lr) == (GTorch.NONE, 1)
+    optimizer, params = optimizer_cases.make(GTorch, 'LBFGS', {'max_iter': 4, 'history_size': 2})
+    optimizer_cases.step(GTorch, optimizer, params, 0)
+    names = {key[len('state.0.'):] for key in optimizer.state_dict() if key.startswith('state.0.')}
+    pairs = {f'{name}.{i}' for name in ('old_dirs', 'old_stps', 'ro') for i in range(2)}
+    assert names == {'func_evals', 'n_iter', 'd', 't', 'H_diag', 'prev_flat_grad', 'prev_loss', *pairs}, names
+
+
+@tap.case
+def lbfgs_gives_the_first_loss():
+    weight = param(2)
+    optimizer = optim.LBFGS([weight], lr=0.25)
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (weight ** 2).sum()
+        loss.backward()
+        calls.append(loss.item())
+        return loss.item()  # a number will do
+
+    with GTorch.no_grad():
+        assert optimizer.step(closure) == 2.0 and len(calls) > 2 and calls[-1] < 1e-3
+    n = len(calls)
+    assert optimizer.step_closure(closure) == calls[n]
+    sgd = optim.SGD([weight], lr=0.1)
+    assert sgd.step_closure(closure) == calls[-1]
+
+
+@tap.case
+def lbfgs_optimizes_both_parts_of_complex_numbers():
+    weight = GTorch.nn.Parameter(GTorch.ones([2], dtype=GTorch.complex64))
+    optimizer = optim.LBFGS([weight], line_search_fn='strong_wolfe')
+    goal = GTorch.tensor([3 - 4j, 1j], dtype=GTorch.complex64)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((weight - goal).abs() ** 2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert max(abs(one - other) for one, other in zip(weight.tolist(), goal.tolist())) < 1e-5
+
+
+@tap.case
+def lbfgs_refuses_what_it_cannot_do():
+    raises(GLib.Error, lambda: optim.LBFGS([param(2)], max_iter=0), 'max_iter is 0')
+    raises(GLib.Error, lambda: optim.LBFGS([param(2)], max_eval=0), 'max_eval is 0')
+    raises(GLib.Error, lambda: optim.LBFGS([param(2)], history_size=0), 'history_size is 0')
+    raises(GLib.Error, lambda: optim.LBFGS([param(2)], tolerance_grad=-1), 'tolerance_grad is -1')
+    raises(ValueError, lambda: optim.LBFGS([param(2)], line_search_fn='armijo'), 'armijo')
+    groups = [{'params': [param(2)]}, {'params': [param(2)]}]
+    raises(GLib.Error, lambda: optim.LBFGS(groups), '2 groups', 'must be one')
+    raises(GLib.Error, lambda: optim.LBFGS([{'params': [param(2)], 'weight_decay': 0.5}]), 'weight_decay is 0.5')
+    lbfgs = optim.LBFGS([param(2)])
+    raises(TypeError, lambda: lbfgs.step(), 'closure')
+    raises(TypeError, lambda: lbfgs.step(3), 'cannot be called')
+    raises(GLib.Error, lambda: lbfgs.step(lambda: GTorch.ones([2])), 'float32 of shape [2]', 'one real number')
+    raises(ZeroDivisionError, lambda: lbfgs.step(lambda: 1 / 0), 'division')
+    raises(TypeError, lambda: lbfgs.step(lambda: None))
+    raises(AttributeError, lambda: optim.SparseAdam, 'no sparse tensors')
+    raises(AttributeError, lambda: optim.Adamm, 'no Adamm')
+
+
+@tap.case
+def lbfgs_leaves_the_parameters_when_the_closure_fails():
+    weight = param(2)
+    optimizer, n = optim.LBFGS([weight], line_search_fn='strong_wolfe'), 0
+
+    def closure():
+        nonlocal n
+        n += 1
+        if n == 2:
+            assert weight.tolist() != [1, 1]
+            raise KeyError('the second')
+        optimizer.zero_grad()
+        loss = (weight ** 4).sum()
+        loss.backward()
+        return loss
+
+    raises(KeyError, lambda: optimizer.step(closure), 'the second')
+    assert weight.tolist() == [1, 1]
+
+
 tap.main()

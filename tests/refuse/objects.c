@@ -27,8 +27,8 @@ G_DEFINE_TYPE (RefusedFunction, refused_function, GTORCH_TYPE_FUNCTION)
 
 static GTorchFunctionContext *last_context;
 
-static gboolean
-called_back (GError **error)
+gboolean
+refuse_called_back (GError **error)
 {
   if (callback_mode == CALLBACK_FAILS)
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "the callback does not want to");
@@ -42,7 +42,7 @@ refused_function_forward (GTorchFunction *self, GTorchFunctionContext *context,
   GPtrArray *outputs;
 
   g_set_object (&last_context, context);
-  if (!called_back (error))
+  if (!refuse_called_back (error))
     return NULL;
   outputs = g_ptr_array_new_with_free_func (g_object_unref);
   if (n_inputs > 0)
@@ -82,7 +82,7 @@ static guint64
 refused_source_allocate (GTorchMemorySource *self, GTorchDevice *device, guint64 n_bytes,
                          guint64 stream, GError **error)
 {
-  called_back (error);
+  refuse_called_back (error);
   return 0;
 }
 
@@ -342,6 +342,22 @@ make_adafactor (void)
 }
 
 static gpointer
+make_averaged_model (void)
+{
+  g_autoptr (GTorchModule) model = make_module ();
+
+  return gtorch_averaged_model_new (model, NULL, FALSE, NULL);
+}
+
+static gpointer
+make_lbfgs (void)
+{
+  g_autoptr (GListModel) params = make_parameters ();
+
+  return gtorch_lbfgs_new (params, 0.1, NULL);
+}
+
+static gpointer
 make_muon (void)
 {
   g_autoptr (GTorchTensor) matrix =
@@ -352,9 +368,9 @@ make_muon (void)
   return gtorch_muon_new (params, 0.1, 0, NULL);
 }
 
-static gboolean
-keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor, gpointer data,
-           GError **error)
+gboolean
+refuse_keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor,
+                  gpointer data, GError **error)
 {
   *factor = 1;
   return TRUE;
@@ -365,7 +381,7 @@ make_lambda (void)
 {
   g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
 
-  return gtorch_lambda_lr_new (optimizer, keep_rate, NULL, NULL, NULL);
+  return gtorch_lambda_lr_new (optimizer, refuse_keep_rate, NULL, NULL, NULL);
 }
 
 static gpointer
@@ -373,7 +389,7 @@ make_multiplicative (void)
 {
   g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
 
-  return gtorch_multiplicative_lr_new (optimizer, keep_rate, NULL, NULL, NULL);
+  return gtorch_multiplicative_lr_new (optimizer, refuse_keep_rate, NULL, NULL, NULL);
 }
 
 static gpointer
@@ -476,8 +492,8 @@ make_autocast_guard (void)
                                     NULL);
 }
 
-static gpointer
-no_proxy (GObject *object)
+gpointer
+refuse_no_proxy (GObject *object)
 {
   return NULL;
 }
@@ -485,7 +501,7 @@ no_proxy (GObject *object)
 static gpointer
 make_references (void)
 {
-  return gtorch_references_new (no_proxy, NULL, NULL);
+  return gtorch_references_new (refuse_no_proxy, NULL, NULL);
 }
 
 static gpointer
@@ -594,6 +610,7 @@ static const struct
   { "GTorchAllocator", make_allocator },
   { "GTorchAttention", make_attention },
   { "GTorchAutocastGuard", make_autocast_guard },
+  { "GTorchAveragedModel", make_averaged_model },
   { "GTorchBilinear", make_bilinear },
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchChainedScheduler", make_chained },
@@ -626,6 +643,7 @@ static const struct
   { "GTorchMemorySource", make_source },
   { "GTorchModule", make_module },
   { "GTorchMultiplicativeLR", make_multiplicative },
+  { "GTorchLBFGS", make_lbfgs },
   { "GTorchMuon", make_muon },
   { "GTorchOneCycleLR", make_one_cycle },
   { "GTorchMultiheadAttention", make_attention },
@@ -868,113 +886,4 @@ refuse_make_odd (const Param *param, guint m, const gchar **what)
       return cancellable;
     }
   return NULL;
-}
-
-/* --- callbacks --- */
-static gboolean
-object_func (gpointer object, gpointer user_data, GError **error)
-{
-  return called_back (error);
-}
-
-static gboolean
-autocast_func (gpointer user_data, GError **error)
-{
-  return called_back (error);
-}
-
-static GTorchTensor *
-gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
-{
-  return called_back (error) && n_inputs > 0 ? gtorch_tensor_mul (inputs[0], inputs[0], error)
-                                             : NULL;
-}
-
-static GPtrArray *
-graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
-{
-  GPtrArray *outputs = g_ptr_array_new_with_free_func (g_object_unref);
-
-  if (!called_back (error))
-    g_clear_pointer (&outputs, g_ptr_array_unref);
-  else if (n_inputs > 0)
-    g_ptr_array_add (outputs, gtorch_tensor_mul (inputs[0], inputs[0], error));
-  return outputs;
-}
-
-static GTorchTensor *
-tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
-{
-  return NULL;
-}
-
-static gboolean
-quiet_func (gpointer object, gpointer user_data, GError **error)
-{
-  return TRUE;
-}
-
-static GPtrArray *
-module_pre_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
-                 GError **error)
-{
-  return NULL;
-}
-
-static GTorchTensor *
-module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
-             gpointer user_data, GError **error)
-{
-  return NULL;
-}
-
-static void
-references_func (gpointer value, gpointer user_data)
-{
-}
-
-static void
-progress_func (goffset done, goffset total, gpointer user_data)
-{
-}
-
-static void
-destroy_func (gpointer data)
-{
-}
-
-static const struct
-{
-  const gchar *type;
-  GCallback func;
-} funcs[] = {
-  { "GAsyncReadyCallback", NULL }, /* test-refuse.c has its own */
-  { "GDestroyNotify", G_CALLBACK (destroy_func) },
-  { "GFileProgressCallback", G_CALLBACK (progress_func) },
-  { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
-  { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
-  { "GTorchDeviceFunc", G_CALLBACK (object_func) },
-  { "GTorchForwardHook", G_CALLBACK (module_hook) },
-  { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
-  { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
-  { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
-  { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
-  { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
-  { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
-  { "GTorchReferencesFunc", G_CALLBACK (references_func) },
-  { "GTorchReferencesProxyFunc", G_CALLBACK (no_proxy) },
-  { "GTorchStreamFunc", G_CALLBACK (object_func) },
-  { "GTorchLRFunc", G_CALLBACK (keep_rate) },
-  { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
-};
-
-gpointer
-refuse_func (const Param *param)
-{
-  guint i;
-
-  for (i = 0; i < G_N_ELEMENTS (funcs); i++)
-    if (g_str_equal (funcs[i].type, param->type))
-      return (gpointer) funcs[i].func;
-  g_error ("objects.c has no %s for “%s”", param->type, param->name);
 }

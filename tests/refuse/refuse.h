@@ -135,5 +135,10 @@ typedef enum
   CALLBACK_IS_SILENT,
 } CallbackMode;
 extern CallbackMode callback_mode;
+/* What callbacks do in this mode: returns TRUE if they work. */
+gboolean refuse_called_back (GError **error);
+gboolean refuse_keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor,
+                           gpointer data, GError **error);
+gpointer refuse_no_proxy (GObject *object);
 /* Returns an object that has no type of GTorch. */
 gpointer refuse_stranger (void);

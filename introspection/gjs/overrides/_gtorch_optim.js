@@ -9,9 +9,10 @@
 /* exported setup */
 
 const {Gio, GLib} = imports.gi;
+const averages = imports.overrides._gtorch_averages;
 const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
-const {restore} = imports.overrides._gtorch_errors;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const properties = imports.overrides._gtorch_properties;
 const schedules = imports.overrides._gtorch_schedules;
 const state = imports.overrides._gtorch_state;
@@ -162,11 +163,29 @@ function overrideState(prototype) {
 function overrideOptimizer(Optimizer) {
     const {prototype} = Optimizer;
     restore(prototype, 'step');
-    const {step} = prototype;
+    const {step, step_closure: stepClosure} = prototype;
+    // Makes a step that calls the closure several times. Returns the first loss.
+    const stepByClosure = (optimizer, closure) => {
+        const losses = [];
+        convert.plainFunction('step', closure);
+        restoring(() => stepClosure.call(optimizer, () => noting(() => {
+            const loss = convert.finished('step', closure());
+            losses.push(...losses.length === 0 ? [loss] : []);
+            return loss instanceof GTorch.Tensor ? loss
+                : GTorch.tensor(convert.number('step', 'the loss', loss), {dtype: GTorch.float64});
+        })));
+        return losses[0];
+    };
     // Returns the loss that the closure gives, if there is one.
     convert.addMethods(prototype, {
+        step_closure(...given) {
+            const spec = [{name: 'closure', required: true}];
+            return this.step(convert.bind('step_closure', spec, given).closure);
+        },
         step(...given) {
             const {closure = null} = convert.bind('step', [{name: 'closure'}], given);
+            if (closure !== null && this instanceof GTorch.LBFGS)
+                return stepByClosure(this, closure);
             const loss = closure === null ? null : GTorch.enable_grad(closure);
             const result = step.call(this);
             return closure === null ? result : loss;
@@ -271,8 +290,15 @@ function setup(namespace) {
         schedulers[row.name] = makeSchedule(row);
     const {SWALR, ...others} = schedules.setup(GTorch);
     Object.assign(schedulers, others);
-    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers, swa_utils: {SWALR}};
+    const swa = {SWALR, ...averages.setup(GTorch)};
+    const optim = {Optimizer: GTorch.Optimizer, lr_scheduler: schedulers, swa_utils: swa};
     for (const row of OPTIMIZERS)
         optim[row.name] = makeOptimizer(row);
-    return optim;
+    // What is missing says why.
+    return Object.defineProperty(optim, 'SparseAdam', {
+        get() {
+            throw new GLib.Error(GTorch.Error, GTorch.Error.NOT_SUPPORTED,
+                'SparseAdam: there are no sparse tensors, so no gradients for it: use Adam');
+        },
+    });
 }

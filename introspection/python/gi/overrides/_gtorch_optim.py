@@ -10,7 +10,7 @@ from gi.repository import Gio, GLib
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
-from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, restoring
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
@@ -148,6 +148,29 @@ class ParamGroup(RawGroup):
         setattr(self, GROUP[key], value)
 
 
+def _check_closure(closure):
+    if not callable(closure):
+        raise TypeError(f'step(): the closure {closure!r} cannot be called')
+
+
+def _step_by_closure(self, closure):
+    """Makes a step, which calls @closure several times: it computes the loss and its gradients. Returns the first
+    loss."""
+    _check_closure(closure)
+    losses = []
+
+    def call(*_data):
+        loss = closure()
+        if not losses:
+            losses.append(loss)
+        if isinstance(loss, RawTensor):
+            return loss
+        return RawTensor.new_from_doubles([convert_double(loss)], [], GTorch.DType.FLOAT64, None)
+
+    restoring(RawOptimizer.step_closure, self, passes('the closure of step()', call))
+    return losses[0]
+
+
 def _succeeds(function):
     """Wraps step_param() for C, which needs to know whether it succeeded: returning None counts as
     success."""
@@ -182,12 +205,16 @@ class Optimizer(RawOptimizer):
         if closure is None:
             RawOptimizer.step(self)
             return None
-        if not callable(closure):
-            raise TypeError(f'step(): the closure {closure!r} cannot be called')
+        _check_closure(closure)
         with Recording():
             loss = closure()
         RawOptimizer.step(self)
         return loss
+
+    def step_closure(self, closure):
+        """The same as step(closure)."""
+        _check_closure(closure)
+        return self.step(closure)
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -237,7 +264,16 @@ def _optimizer(row):
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
     members.update(attributes(row))
+    if row['name'] == 'LBFGS':
+        members['step'] = _step_by_closure
     return override(type(raw)(row['name'], (raw,), members))
+
+
+def _missing(name):
+    """Tells why a class of PyTorch's is not here."""
+    if name == 'SparseAdam':
+        raise AttributeError(f'{name}: there are no sparse tensors, so no gradients for it: use Adam', name=name)
+    raise AttributeError(f'GTorch.optim has no {name}', name=name)
 
 
 def install(export, submodule):
@@ -248,4 +284,4 @@ def install(export, submodule):
         optim[row['name']] = export(row['name'], _optimizer(row))
     optim['lr_scheduler'] = scheduler.install(export, submodule)
     optim['swa_utils'] = scheduler.install_swa(export, submodule)
-    submodule('optim', 'Optimizers.', optim)
+    submodule('optim', 'Optimizers.', {**optim, '__getattr__': _missing})

@@ -172,4 +172,7 @@ def install(export, submodule):
 def install_swa(export, submodule):
     from gi.overrides import _gtorch_schedules as schedules
 
-    return submodule('optim.swa_utils', 'Averages of weights.', {'SWALR': export('SWALR', override(schedules.SWALR))})
+    from gi.overrides import _gtorch_averages as averages
+
+    members = {'SWALR': export('SWALR', override(schedules.SWALR)), **averages.install(export)}
+    return submodule('optim.swa_utils', 'Averages of weights.', members)

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Functions to pass to functions. */
+
+#include "config.h"
+
+#include "refuse.h"
+
+static gboolean
+object_func (gpointer object, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
+static gboolean
+autocast_func (gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
+static GTorchTensor *
+gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) && n_inputs > 0
+             ? gtorch_tensor_mul (inputs[0], inputs[0], error)
+             : NULL;
+}
+
+static GTorchTensor *
+closure_func (gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? gtorch_ones (GTORCH_SHAPE (1), GTORCH_DTYPE_NONE, NULL, error)
+                                    : NULL;
+}
+
+static GTorchTensor *
+average_func (GTorchAveragedModel *self, GTorchTensor *averaged, GTorchTensor *current,
+              GTorchTensor *n_averaged, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (current) : NULL;
+}
+
+static gboolean
+multi_average_func (GTorchAveragedModel *self, GTorchTensor **averaged, gsize n_tensors,
+                    GTorchTensor **current, gsize n_current, GTorchTensor *n_averaged,
+                    gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
+/* There is no batch. */
+static GTorchTensor *
+batch_func (gpointer user_data, GError **error)
+{
+  refuse_called_back (error);
+  return NULL;
+}
+
+static GPtrArray *
+graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  GPtrArray *outputs = g_ptr_array_new_with_free_func (g_object_unref);
+
+  if (!refuse_called_back (error))
+    g_clear_pointer (&outputs, g_ptr_array_unref);
+  else if (n_inputs > 0)
+    g_ptr_array_add (outputs, gtorch_tensor_mul (inputs[0], inputs[0], error));
+  return outputs;
+}
+
+static GTorchTensor *
+tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
+static gboolean
+quiet_func (gpointer object, gpointer user_data, GError **error)
+{
+  return TRUE;
+}
+
+static GPtrArray *
+module_pre_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
+                 GError **error)
+{
+  return NULL;
+}
+
+static GTorchTensor *
+module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+             gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
+static void
+references_func (gpointer value, gpointer user_data)
+{
+}
+
+static void
+progress_func (goffset done, goffset total, gpointer user_data)
+{
+}
+
+static void
+destroy_func (gpointer data)
+{
+}
+
+static const struct
+{
+  const gchar *type;
+  GCallback func;
+} funcs[] = {
+  { "GAsyncReadyCallback", NULL }, /* test-refuse.c has its own */
+  { "GDestroyNotify", G_CALLBACK (destroy_func) },
+  { "GFileProgressCallback", G_CALLBACK (progress_func) },
+  { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
+  { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
+  { "GTorchAverageFunc", G_CALLBACK (average_func) },
+  { "GTorchBatchFunc", G_CALLBACK (batch_func) },
+  { "GTorchDeviceFunc", G_CALLBACK (object_func) },
+  { "GTorchForwardHook", G_CALLBACK (module_hook) },
+  { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
+  { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
+  { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
+  { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
+  { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
+  { "GTorchMultiAverageFunc", G_CALLBACK (multi_average_func) },
+  { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
+  { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
+  { "GTorchReferencesFunc", G_CALLBACK (references_func) },
+  { "GTorchReferencesProxyFunc", G_CALLBACK (refuse_no_proxy) },
+  { "GTorchStreamFunc", G_CALLBACK (object_func) },
+  { "GTorchLRFunc", G_CALLBACK (refuse_keep_rate) },
+  { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
+};
+
+gpointer
+refuse_func (const Param *param)
+{
+  guint i;
+
+  for (i = 0; i < G_N_ELEMENTS (funcs); i++)
+    if (g_str_equal (funcs[i].type, param->type))
+      return (gpointer) funcs[i].func;
+  g_error ("objects.c has no %s for “%s”", param->type, param->name);
+}
