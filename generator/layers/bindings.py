@@ -51,6 +51,7 @@ def table(layers):
             'doc': layer.doc,
             'any': layer.any,
             **({'inputs': list(layer.inputs)} if layer.inputs else {}),
+            **({'lists': layer.lists} if layer.lists else {}),
             'args': arguments(layer),
             'samples': [sample(layer, row) for row in layer.samples],
             'refuse': [sample(layer, {'new': text}) for text in layer.refuse],

@@ -142,7 +142,7 @@ class Layer(rows.Row):
         ranges = self.op.checks if self.op else {}
         self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
-        self.inputs = data.get('inputs', {})
+        self.inputs, self.lists = self.read_inputs(data.get('inputs', {}))
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]
         self.any = data.get('any', False)
@@ -163,6 +163,11 @@ class Layer(rows.Row):
             self.fail('inputs', 'names the tensors of a layer that takes several')
         if not self.samples and not self.by_hand:
             self.fail('sample', 'is missing')
+
+    def read_inputs(self, texts):
+        """Returns the texts of the tensors, and the names of those that bindings make of lists of integers."""
+        lists = [name for name, text in texts.items() if text.startswith('int[]: ')]
+        return {name: text.removeprefix('int[]: ') for name, text in texts.items()}, lists
 
     def read_repr(self):
         """The form of each argument in the text: * value only, ? only if not the default, ' in quotes."""

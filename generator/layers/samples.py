@@ -76,7 +76,7 @@ def maker(layer, text, name):
     return fill('layer-samples.c.in', 'sample', name=name, lines=''.join(lines), SNAKE=snake, values=values)
 
 
-INPUT = re.compile(r'([\d,]*)(?: (positive|signs|below (\d+)))?')
+INPUT = re.compile(r'([\d,]*)(?: (positive|signs|logs|below (\d+)))?')
 
 
 def given(layer, text):

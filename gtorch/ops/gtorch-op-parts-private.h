@@ -70,6 +70,20 @@ GTorchImpl *gtorch_complex_part (GTorchImpl *impl, guint part);
 GTorchImpl *gtorch_loss_reduce (GTorchImpl *loss, GTorchReduction reduction, GError **error);
 gboolean gtorch_loss_check_reduction (const gchar *op, GTorchReduction reduction, GError **error);
 
+/* --- ctc-loss.c --- */
+
+/* The sizes of connectionist temporal classification. */
+typedef struct
+{
+  gint64 steps, n, classes; /* the shape of the log-probabilities; n is the number of examples */
+  gint64 blank;
+  gint64 longest; /* the number of labels that an example has at most */
+  gint64 states;  /* 2 longest + 1 */
+} GTorchCtc;
+
+/* The call is native_ctc_loss or its gradient. */
+void gtorch_ctc_init (GTorchCtc *ctc, const GTorchOpCall *call);
+
 /* --- matmul.c --- */
 
 gboolean gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error);

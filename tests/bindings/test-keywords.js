@@ -236,6 +236,12 @@ tap.add('losses_layers_and_norms_take_names', () => {
     near(X.unsqueeze(0).adaptive_avg_pool2d([null, 1]), X.mean(1).reshape([1, 2, 1]));
     const [most, where] = X.unsqueeze(0).adaptive_max_pool2d([null, 1], {return_indices: true});
     tap.equal([most.get_shape(), where.get_shape()], [[1, 2, 1], [1, 2, 1]]);
+    const scores = GTorch.ones([4, 2, 3]).log_softmax(-1);
+    const labels = GTorch.tensor([[1, 2], [2, 1]]);
+    const lengths = [[4, 3], [2, 1]].map(one => GTorch.tensor(one));
+    near(GTorch.ctc_loss(scores, labels, [4, 3], [2, 1]), GTorch.ctc_loss(scores, labels, ...lengths));
+    near(new GTorch.CTCLoss().forward(scores, labels, [4, 3], lengths[1]),
+        GTorch.ctc_loss(scores, labels, {input_lengths: [4, 3], target_lengths: [2, 1]}));
     const image = GTorch.arange(4).reshape([1, 1, 2, 2]).to(GTorch.float32);
     const twice = GTorch.interpolate(image, {scale_factor: [1, 2]});
     same(twice, [[[[0, 0, 1, 1], [2, 2, 3, 3]]]]);

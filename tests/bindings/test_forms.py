@@ -408,5 +408,15 @@ def every_function_of_first_values_is_there():
     assert names and names <= own, names - own
 
 
+@tap.case
+def lengths_of_ctc_loss_may_be_lists():
+    x = GTorch.arange(24, dtype=GTorch.float32).sin().reshape(4, 2, 3).log_softmax(-1)
+    targets = GTorch.tensor([[1, 2], [2, 1]])
+    wanted = GTorch.ctc_loss(x, targets, GTorch.tensor([4, 3]), GTorch.tensor([2, 1]), reduction='sum')
+    assert nn.functional.ctc_loss(x, targets, (4, 3), [2, 1], 0, 'sum').equal(wanted)
+    assert nn.CTCLoss(reduction='sum')(x, targets, (4, 3), target_lengths=[2, 1]).equal(wanted)
+    refused(lambda: GTorch.ctc_loss(x, targets, [4, 3.5], [2, 1]), TypeError, 'integer')
+
+
 if __name__ == '__main__':
     tap.main()

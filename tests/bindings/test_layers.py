@@ -61,6 +61,8 @@ def inputs_of(sample):
         values = integers(sizes, given['limit']) if kind == 'integers' else waves(sizes, 7 * i)
         if kind == 'positive':
             values = values.abs() + 0.125
+        if kind == 'logs':
+            values = values.log_softmax(-1)
         found.append(values.sign() if kind == 'signs' else values)
     return found
 

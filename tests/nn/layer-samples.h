@@ -13,6 +13,7 @@ typedef enum
   LAYER_INPUT_WAVES,
   LAYER_INPUT_POSITIVE,
   LAYER_INPUT_SIGNS, /* 1 and -1 */
+  LAYER_INPUT_LOGS,  /* logarithms of probabilities that sum up to 1 along the last dimension */
   LAYER_INPUT_INTEGERS,
 } LayerInputKind;
 
@@ -29,7 +30,7 @@ typedef struct
   const gchar *layer;
   const gchar *arguments; /* in Python's form */
   gpointer (*make) (GError **error);
-  LayerInput inputs[3];
+  LayerInput inputs[4];
   gsize n_inputs;
   gboolean has_target; /* the second input is a target, whose gradient is not compared */
   gboolean training;

@@ -25,12 +25,16 @@ def waves(tensor):
     return torch.sin(n + 1).reshape(tensor.shape)
 
 
-def other(i, text):
-    """Returns the input of a number behind the first one."""
+def given(i, text):
+    """Returns input i."""
     numbers, _, kind = text.partition(' ')
     shape = [int(n) for n in numbers.split(',') if n]
     n = torch.arange(math.prod(shape), dtype=torch.float64)
+    if kind.startswith('below '):
+        return (5 * n.long() + 2).remainder(int(kind.split()[1])).reshape(shape)
     values = torch.sin(n + 1 + 7 * i).reshape(shape)
+    if kind == 'logs':
+        return values.log_softmax(-1)
     return {'': values, 'positive': values.abs() + 0.125, 'signs': values.sign()}[kind]
 
 
@@ -58,9 +62,9 @@ for name, sample in samples():
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(waves(parameter))
-    x = waves(torch.empty([int(n) for n in first.split(',')])).requires_grad_()
+    x = given(0, first).requires_grad_()
     module.train(sample.get('training', True))
-    y = module(x.clone(), *(other(i, text) for i, text in enumerate(others, 1)))
+    y = module(x.clone(), *(given(i, text) for i, text in enumerate(others, 1)))
     y = y[0] if isinstance(y, tuple) else y  # without the states of a network
     weigh(y).backward()
     dims = ', '.join(map(str, y.shape))

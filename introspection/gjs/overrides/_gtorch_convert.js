@@ -491,6 +491,14 @@ function isWide(value) {
     return !isExact || value < -MAX_NUMBER;
 }
 
+// Makes a tensor of int64 of an array of integers; leaves another value as it is.
+function ofIntegers(name, value) {
+    if (!Array.isArray(value))
+        return value;
+    const found = integers(name, 'a length', value);
+    return GTorch.Tensor.new_from_ints(Array.from(found, Number), [found.length], GTorch.DType.INT64, null);
+}
+
 // JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the default dtype.
 function fromNumbers(data, wanted, where) {
     const {DType, Tensor} = GTorch;

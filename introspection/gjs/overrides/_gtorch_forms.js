@@ -518,6 +518,20 @@ function resampling() {
     }
 }
 
+// The lengths of sequences, tensors or arrays of integers.
+function losses() {
+    const names = ['input_lengths', 'target_lengths'];
+    const isList = given => given.slice(2, 4).some(Array.isArray) ||
+        names.some(name => Array.isArray(lastOptions(given)?.[name]));
+    form(GTorch, 'ctc_loss', isList, (given, plain) => {
+        const args = ['log_probs', 'targets', ...names, 'blank', 'reduction', 'zero_infinity'];
+        const values = convert.bind('ctc_loss', args.map(one => ({name: one})), given);
+        for (const name of names)
+            values[name] = convert.ofIntegers('ctc_loss', values[name]);
+        return plain(values);
+    });
+}
+
 function setup(namespace, operations) {
     GTorch = namespace;
     const {prototype} = GTorch.Tensor;
@@ -528,6 +542,7 @@ function setup(namespace, operations) {
     products();
     layers(prototype);
     resampling();
+    losses();
     for (const name of ['tril_indices', 'triu_indices']) {
         form(GTorch, name, optioned('dtype'), (given, plain) => {
             const [left, {dtype}] = split(given, ['dtype']);

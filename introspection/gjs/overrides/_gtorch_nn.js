@@ -355,14 +355,16 @@ function takesMany(module) {
     return false;
 }
 
-// Lets forward() of a class take so many tensors.
-function takeSeveral(prototype, n) {
+// Lets forward() of a class take so many tensors. Those whose positions are in `lists` may be arrays of
+// integers.
+function takeSeveral(prototype, n, lists = []) {
     const {forward} = prototype;
 
-    const instead = function (...inputs) {
+    const instead = function (...given) {
         const name = `${convert.nameOf(this.constructor)}.forward`;
-        if (inputs.length !== n)
-            convert.surplus(name, inputs.length, n);
+        if (given.length !== n)
+            convert.surplus(name, given.length, n);
+        const inputs = given.map((x, i) => lists.includes(i) ? convert.ofIntegers(name, x) : x);
         inputs.forEach(x => mustBeInput(name, x));
         const isSuper = this.forward !== instead || running.includes(this);
         return restoring(() => isSuper
@@ -725,8 +727,8 @@ function setup(namespace) {
         GTorch[name] = convert.counted(name, (tensor, hook) =>
             GTorch.Tensor.prototype[method].call(tensor, hook));
     takeSeveral(GTorch.Loss.prototype, 2);
-    for (const [name, {inputs}] of Object.entries(LAYERS).filter(([, spec]) => spec.inputs))
-        takeSeveral(GTorch[name].prototype, inputs.length);
+    for (const [name, {inputs, lists = []}] of Object.entries(LAYERS).filter(([, spec]) => spec.inputs))
+        takeSeveral(GTorch[name].prototype, inputs.length, lists.map(one => inputs.indexOf(one)));
     overrideTransposes(GTorch.ConvTranspose.prototype);
     overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');

@@ -202,6 +202,14 @@ def convert_ints(value, name=None):
     return [convert_whole(v, name) for v in value]
 
 
+def of_integers(value):
+    """Makes a tensor of integers; leaves another value as it is."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    numbers = list(convert_ints(value))
+    return RawTensor.new_from_ints(numbers, [len(numbers)], GTorch.DType.INT64, None)
+
+
 def convert_some_ints(value, name):
     """None, or whole numbers: C takes an empty list for one that is not given, which it is not."""
     found = convert_ints(value, name)

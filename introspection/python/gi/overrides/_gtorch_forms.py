@@ -13,6 +13,7 @@ from gi.overrides._gtorch_convert import (
     convert_sizes,
     convert_whole,
     is_number,
+    of_integers,
 )
 
 METHODS, FUNCTIONS = {}, {}
@@ -513,3 +514,13 @@ def grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corner
 def affine_grid(theta, size, align_corners=None):
     """The positions of an affine map for grid_sample()."""
     return ops.FUNCTIONS['affine_grid'](theta, size, bool(align_corners))
+
+
+# --- losses ---
+
+
+@_form(FUNCTIONS, 'ctc_loss')
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False):
+    """The negative log likelihood of sequences of labels; the lengths are tensors or lists of integers."""
+    lengths = (of_integers(one) for one in (input_lengths, target_lengths))
+    return ops.FUNCTIONS['ctc_loss'](log_probs, targets, *lengths, blank, reduction, zero_infinity)

@@ -9,7 +9,7 @@ from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import override
 from gi.repository import GLib
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_ints
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_ints, of_integers
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
 from gi.overrides._gtorch_properties import attribute, initialize
@@ -152,13 +152,14 @@ def _attributes(raw, args):
     return found
 
 
-def forward_many_of(raw, inputs):
-    """Does so for a class that takes several tensors, which have the names @inputs."""
+def forward_many_of(raw, inputs, lists=()):
+    """Does so for a class that takes several tensors, which have the names @inputs; those in @lists may be lists."""
     compute, spec = restores(raw.do_forward_many), dict.fromkeys(inputs, REQUIRED)
 
     def forward(self, *values, **options):
         name = f'{type(self).__name__}.forward'
         tensors = bind(name, spec, values, options)
+        tensors.update({key: of_integers(tensors[key]) for key in lists})
         for key, value in tensors.items():
             if not isinstance(value, RawTensor):
                 raise TypeError(f'{name}(): {key} must be a tensor, not {type(value).__name__}')
@@ -187,9 +188,7 @@ def sized(raw, plain):
     def forward(self, input, output_size=None):
         if output_size is None:
             return plain(self, input)
-        numbers = list(convert_ints(output_size))
-        size = RawTensor.new_from_ints(numbers, [len(numbers)], GTorch.DType.INT64, None)
-        return many(self, [input, size])
+        return many(self, [input, of_integers(list(convert_ints(output_size)))])
 
     many = restores(raw.do_forward_many)
     return forward
@@ -235,7 +234,7 @@ def layer(name, own, activation):
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    forward = forward_many_of(raw, row['inputs']) if 'inputs' in row else forward_of(raw)
+    forward = forward_many_of(raw, row['inputs'], row.get('lists', ())) if 'inputs' in row else forward_of(raw)
     members.update(own or {'forward': forward})
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))
