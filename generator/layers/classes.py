@@ -5,101 +5,14 @@
 import re
 
 from generator import c
-from generator.layers import checks, fill
+from generator.layers import checks, fill, lazy
+from generator.layers.fields import C_TYPES, called, fields_of, with_self
 from generator.layers.inputs import (
     forward_parameters, form_of, input_names, number_check, public_forward,
 )
-from generator.signatures import NONE
+from generator.layers.rows import Lazy
+from generator.layers.tensors import table
 from generator.text import sentence, starred, wrap
-
-C_TYPES = {
-    'int': 'gint64 ',
-    'double': 'gdouble ',
-    'bool': 'gboolean ',
-    'enum': 'gint ',
-    'size': 'GTorchSize *',
-    'device': 'GTorchDevice *',
-    'dtype': 'gint ',
-}
-KINDS = {'int': 'INT64', 'double': 'DOUBLE', 'bool': 'BOOL', 'enum': 'ENUM', 'size': 'SIZE'}
-RULE = 'PaddingRule'
-
-
-class Field:
-    """Returns a member of the instance that is a property."""
-
-    def __init__(self, name, kind, **rest):
-        self.name, self.kind = name, kind
-        self.value, self.doc = rest.get('value', '0'), rest['doc']
-        self.enum, self.text = rest.get('enum'), rest.get('text', 'HIDDEN')
-        self.is_mutable, self.is_optional = rest.get('is_mutable', False), rest.get('is_optional', False)
-        self.length = rest.get('length', 0)
-
-    def row(self, layer):
-        if self.kind in ('device', 'dtype'):
-            return f'  GTORCH_LAYER_{self.kind.upper()} (GTorch{layer.name}),\n'
-        type_ = f'gtorch_{c.snake(self.enum)}_get_type' if self.enum else 'NULL'
-        flags = 'SETTING' if self.is_mutable else 'FIXED'
-        return (
-            f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{KINDS[self.kind]}, '
-            f'GTORCH_FIELD (GTorch{layer.name}, {self.name}), {self.value}, {type_}, GTORCH_FIELD_{flags}, '
-            f'GTORCH_FIELD_{self.text}, {c.boolean(self.is_optional)}, {self.length} }},\n'
-        )
-
-
-def default_value(prop):
-    """Returns the default as a C expression that fits into a double."""
-    if prop.default is None or prop.is_unsaid or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
-        return '0'
-    if prop.kind == 'enum':
-        return c.constant(prop.enum, prop.default)
-    if prop.default == 'None':
-        return NONE[prop.kind]
-    return {'true': '1', 'false': '0'}.get(prop.default, prop.default)
-
-
-def fields_of(layer):
-    found = []
-    for prop in layer.props:
-        if not prop.is_field:
-            continue
-        doc = sentence(prop.doc)
-        if prop.is_optional:
-            doc += f' %{NONE[prop.kind]}: none.'
-        if prop.may_be_absent:
-            doc += ' %NULL: none.'
-        if prop.length > 1:
-            doc += f' A single number applies to {"both dimensions" if prop.length == 2 else "all"}.'
-        found.append(
-            Field(
-                prop.field, prop.kind, value=default_value(prop), doc=doc, enum=prop.enum,
-                text=layer.texts.get(prop.name, 'HIDDEN'), is_mutable=not prop.is_fixed,
-                is_optional=prop.is_optional, length=0 if prop.length == 1 and not prop.is_given else prop.length,
-            )
-        )
-        if prop.has_rule:
-            text = f'The rule for {prop.doc}. Other rules than numbers set [property@{layer.name}:{prop.name}] to 0.'
-            found.append(Field(f'{prop.field}_rule', 'enum', value=c.constant(RULE, 'numbers'), doc=text, enum=RULE,
-                               text=layer.texts.get(prop.name, 'HIDDEN')))
-    if layer.moves:
-        places = 'The device of the parameters; at construction, the one on which they are created.'
-        found.append(Field('device', 'device', doc=places))
-        dtypes = 'The dtype of the parameters, also at construction.'
-        found.append(Field('dtype', 'dtype', doc=dtypes))
-    return found
-
-
-def with_self(layer, text):
-    """Replaces the arguments' names in an expression by members of the instance."""
-    names = [field.name for field in fields_of(layer)]
-    pattern = r'(?<![\w"])(' + '|'.join(map(re.escape, sorted(names, key=len, reverse=True))) + r')\b(?!")'
-    if not names:
-        return text
-    return ''.join(
-        part if part.startswith('"') else re.sub(pattern, r'self->\1', part)
-        for part in re.split(r'("[^"]*")', text)
-    )
-
 
 def comment(text, indent=''):
     """Returns the lines of a documentation comment; code blocks are not wrapped."""
@@ -118,28 +31,11 @@ def comment(text, indent=''):
 
 
 # -- construction ------------------------------------------------------------------------------------
-def shape_of(layer, text, name):
-    """Returns (lines that declare the shape, the shape, its length)."""
-    if not text:
-        return '', 'NULL', '0'
-    match = re.fullmatch(r'\*(\w+)', text)
-    if match:
-        size = f'self->{match[1]}'
-        return '', f'gtorch_layer_numbers ({size})', f'gtorch_size_get_length ({size})'
-    parts = []
-    for part in text.split(', '):
-        if part.startswith('*'):
-            prop = layer.prop(part[1:])
-            parts += [f'gtorch_layer_numbers (self->{prop.name})[{i}]' for i in range(prop.length)]
-        else:
-            parts.append(with_self(layer, part))
-    lines = f'      const gint64 {name}_shape[] = {{ {", ".join(parts)} }};\n'
-    return lines, f'{name}_shape', f'G_N_ELEMENTS ({name}_shape)'
-
-
 def constructed(layer):
     rules, later = checks.lines(layer)
-    prepare, declared, made, end = '', '', '', ''
+    lead = lazy.maker(layer, rules) if layer.data.get('lazy') else ''
+    rules = [lazy.guarded(layer, line) for line in rules]
+    prepare, end = '', ''
     for prop in layer.props:
         if prop.kind == 'size' and prop.default is not None and not prop.may_be_absent:
             if re.fullmatch(r'-?\d+', prop.default):
@@ -150,26 +46,19 @@ def constructed(layer):
                     f'    self->{prop.field} = gtorch_size_ref (self->{prop.default});\n'
                 )
     body = ''
+    if layer.data.get('lazy'):
+        prepare += f'  gtorch_lazy_begin (module, self->{layer.props[0].field});\n'
     if 'prepare' in layer.data:
         prepare += f'  {called(layer, layer.data["prepare"], "module")};\n'
     for prop in layer.props:
         if prop.kind == 'size' and prop.length and not prop.is_given:
             prepare += f'  gtorch_layer_expand_size (&self->{prop.field}, {prop.length});\n'
-    for tensor in layer.tensors:
-        line, shape, length = shape_of(layer, tensor.shape, tensor.name)
-        declared += line
-        wanted = with_self(layer, tensor.condition) if tensor.condition else 'TRUE'
-        init, value = tensor.init.upper(), ''
-        if tensor.value:
-            init = 'UNIFORM' if tensor.is_uniform else 'VALUE'
-            value = f', (gdouble) self->{tensor.value}' if tensor.is_uniform else f', self->{tensor.value}'
-        made += (
-            f'        {{ "{tensor.name}", GTORCH_LAYER_{init}, '
-            f'{c.boolean(tensor.is_buffer)}, {wanted}, {shape}, {length}{value} }},\n'
-        )
     if layer.tensors:
-        body += f'{declared}      const GTorchLayerTensor tensors[] = {{\n{made}      }};\n\n'
-        body += '      gtorch_layer_make_tensors (module, tensors, G_N_ELEMENTS (tensors));\n'
+        if layer.data.get('lazy'):
+            body += f'      gtorch_{layer.snake}_make (module, gtorch_layer_make_tensors, NULL);\n'
+        else:
+            body += table(layer)
+            body += '      gtorch_layer_make_tensors (module, tensors, G_N_ELEMENTS (tensors), NULL);\n'
         if 'built' in layer.data:
             body += f'      {called(layer, layer.data["built"], "module")};\n'
     elif layer.make:
@@ -186,16 +75,10 @@ def constructed(layer):
                      checks='\n         && '.join(later))
     failure = '  GError *failure = NULL, **error = &failure;\n' if rules else ''
     failed = '  else\n    gtorch_module_set_error (module, failure);\n' if rules else ''
-    return check + fill(
+    return lead + check + fill(
         'layer.c.in', 'constructed', snake=layer.snake, Name=layer.name, SNAKE=layer.snake.upper(), prepare=prepare,
         checks='\n      && '.join(rules) or 'TRUE', body=body, end=end, failure=failure, failed=failed,
     )
-
-
-def called(layer, text, *before):
-    """Returns a call of a function that a row names, with the common first and last arguments."""
-    name, arguments = re.fullmatch(r'(\w+) \((.*)\)', text).groups()
-    return f'{name} ({", ".join([*before, *filter(None, [with_self(layer, arguments)])])})'
 
 
 # -- forward -----------------------------------------------------------------------------------------
@@ -357,6 +240,8 @@ def class_init(layer, fields, has_constructed, has_finalize):
 
 def source(layer):
     """Returns the C code of the class."""
+    if isinstance(layer, Lazy):
+        return lazy.source(layer, comment, constructor)
     fields = fields_of(layer)
     rows = ''.join(field.row(layer) for field in layer.in_order_of_text(fields))
     counts = {False: 0, True: 0}

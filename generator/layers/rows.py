@@ -116,7 +116,7 @@ class Layer(rows.Row):
 
     KEYS = {
         'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
-        'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields',
+        'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields', 'lazy',
     }
     NEEDED = ('doc',)
 
@@ -213,6 +213,38 @@ class Layer(rows.Row):
         return next((prop for prop in self.props if prop.name == name), None)
 
 
+class Lazy(Layer):
+    """The lazy form of a row: a subclass whose first argument the first input tells."""
+
+    def __init__(self, layer):
+        self.__dict__.update(layer.__dict__)
+        spec = layer.data['lazy']
+        first = layer.props[0]
+        if list(spec) != [first.name] or first.kind != 'int' or not first.is_required:
+            layer.fail('lazy', f'names the first argument, a number without a default: {first.name}')
+        if len(spec[first.name]) != 3:
+            layer.fail(f'lazy.{first.name}', 'is a dimension of the input, and its least and most dimensions')
+        self.ordinary, self.sized, self.place = layer, first, spec[first.name]
+        self.name, self.snake, self.base = f'Lazy{layer.name}', f'lazy_{layer.snake}', layer.name
+        self.props, self.refuse = layer.props[1:], []
+        self.samples = [{**row, **self._sample(row)} for row in layer.samples]
+        self.doc = (
+            f'Is a [class@{layer.name}] whose `{c.dashed(first.name)}` is that of its first input.\n\n'
+            'Its parameters have no elements before the first forward pass, or before a state is loaded, which tells '
+            'the size as well; only then can an optimizer get them: [method@Module.has_uninitialized_params] tells '
+            f'whether it has come to that. From then on the layer computes, is printed and is stored as a '
+            f'[class@{layer.name}], of which its class is a subclass.'
+        )
+
+    def _sample(self, row):
+        """Returns the arguments without the first one, and the text before the layer is used."""
+        first, _, rest = row['new'].partition(', ')
+        text = re.sub(r'^\w+\(((?:\w+=)?)\d+', rf'{self.name}(\g<1>0', row['text'])
+        if not first.isdigit():
+            self.ordinary.fail('sample', 'gives the first argument of a layer with a lazy form by its position')
+        return {'new': rest, 'text': text}
+
+
 def merged(file, name, row, everything):
     """Returns the row merged into the one that it is like, and that one into its own."""
     if 'like' not in row:
@@ -233,4 +265,7 @@ def load(files, op_files):
             if name in layers:
                 raise RowError(f'{file}:{name}: {layers[name].file} has a row of this name too')
             layers[name] = Layer(file, name, merged(file, name, row, everything), table)
-    return dict(sorted(layers.items()))
+            if layers[name].data.get('lazy'):
+                layers[f'Lazy{name}'] = Lazy(layers[name])
+    # a class stands before its subclass
+    return dict(sorted(layers.items(), key=lambda item: (isinstance(item[1], Lazy), item[0])))

@@ -17,6 +17,7 @@
 #include "base/gtorch-observer-private.h"
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 static gint launch_blocking = -1; /* atomic; -1: not yet read from the environment */
 
@@ -103,8 +104,8 @@ gtorch_impl_sync (GTorchImpl *impl, GError **error)
   if (G_UNLIKELY (storage == NULL))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("a tensor of shape %s was released and cannot be read"),
-                   gtorch_impl_shape_str (impl));
+                   _ ("a tensor of shape %s %s, and cannot be read"), gtorch_impl_shape_str (impl),
+                   gtorch_impl_loss (impl));
       return FALSE;
     }
   stream = gtorch_current_stream (storage->device);

@@ -21,6 +21,7 @@
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 #include "stream/gtorch-stream-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 gboolean
 gtorch_composite_check_list (guint id, GTorchImpl *const *inputs, gsize n, GError **error)
@@ -164,9 +165,8 @@ check_alive (GTorchOpCall *call, guint i, GError **error)
 
   if (G_UNLIKELY (gtorch_impl_is_released (input)))
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_RELEASED,
-                         _ ("tensor %u, of shape %s, was released"), i,
-                         gtorch_impl_shape_str (input));
+      gtorch_call_error (call, error, GTORCH_ERROR_RELEASED, _ ("tensor %u, of shape %s, %s"), i,
+                         gtorch_impl_shape_str (input), gtorch_impl_loss (input));
       return FALSE;
     }
   if (G_UNLIKELY (input->storage->free_func != NULL)

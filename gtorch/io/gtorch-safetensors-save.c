@@ -15,6 +15,7 @@
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 #define CHUNK (4 * 1024 * 1024)
 
@@ -67,8 +68,8 @@ add_tensor (Save *save, const gchar *name, GTorchTensor *tensor, guint64 *n_byte
   if (impl->storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("safetensors: “%s”, of shape %s, was released"), gtorch_name_str (name),
-                   gtorch_impl_shape_str (impl));
+                   _ ("safetensors: “%s”, of shape %s, %s"), gtorch_name_str (name),
+                   gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
       return FALSE;
     }
   if (gtorch_dtype_infos[impl->dtype].safetensors == NULL)

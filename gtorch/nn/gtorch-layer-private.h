@@ -43,6 +43,38 @@ typedef struct
   gdouble value; /* for GTORCH_LAYER_VALUE and GTORCH_LAYER_UNIFORM */
 } GTorchLayerTensor;
 
+/* Gets the tensors of a row. */
+typedef void (*GTorchLayerMake) (GTorchModule *self, const GTorchLayerTensor *tensors, guint n,
+                                 gpointer data);
+
+/* A tensor of a state whose dimension `dim` tells the size of a lazy layer: multiplied, unless `factor` is 0,
+ * by the member of the instance at that offset. */
+typedef struct
+{
+  const gchar *name;
+  guint dim;
+  glong factor;
+} GTorchLazySource;
+
+/* The lazy form of a layer, for GTorchModuleClass.lazy. */
+typedef struct
+{
+  const gchar *property; /* the one that is not given */
+  glong size;            /* the offset of its member */
+  gint dim; /* the dimension of the input that tells it; negative ones count from the end */
+  guint least_dims, most_dims;
+  /* checks the conditions on the property */
+  gboolean (*check) (GTorchModule *self, GError **error);
+  void (*make) (GTorchModule *self, GTorchLayerMake make, gpointer data);
+  GTorchLazySource sources[4]; /* ends with a NULL name, if there are fewer */
+} GTorchLazy;
+
+/* For init () of a lazy class: the tensors wait for a size. */
+void gtorch_lazy_wait (GTorchModule *self);
+/* For constructed (): a size that was given makes an ordinary layer. */
+void gtorch_lazy_begin (GTorchModule *self, gint64 size);
+gboolean gtorch_lazy_is_waiting (GTorchModule *self);
+
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
  * there. A buffer that can be set is registered by init () as NULL. */
 #define GTORCH_LAYER_PARAMETER(name_, n)                                                        \
@@ -126,8 +158,13 @@ gtorch_layer_is (gpointer self, GType type, GError **error)
   return G_TYPE_FROM_INSTANCE (self) == type || gtorch_layer_check_type (self, type, error);
 }
 
-/* Creates the tensors in their order, then their values; stores an error in the module. */
-void gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n);
+/* Creates the tensors in their order, then their values; stores an error in the module. Those of a lazy layer
+ * are not initialized, unless they have no dimensions. */
+void gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n,
+                                gpointer data);
+/* Sets the initial values of a parameter; first is the layer's first one. */
+gboolean gtorch_layer_set_values (GTorchModule *self, GTorchTensor *parameter, GTorchTensor *first,
+                                  const GTorchLayerTensor *tensor, GError **error);
 /* Moves the new module to the requested device and dtype. */
 void gtorch_layer_move (GTorchModule *self, GTorchDevice *device, gint dtype);
 

@@ -15,6 +15,7 @@
 #include "gtorch-ops-private.h"
 #include "base/gtorch-range-private.h"
 #include "nn/gtorch-module-members.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /* --- properties --- */
 
@@ -249,17 +250,23 @@ make_buffer (GTorchModule *self, const GTorchLayerTensor *tensor, GError **error
     impl = gtorch_op_ones (tensor->shape, tensor->n_dims, GTORCH_DTYPE_NONE, NULL, error);
   else
     impl = gtorch_op_zeros (tensor->shape, tensor->n_dims, GTORCH_DTYPE_NONE, NULL, error);
+  if (impl != NULL && tensor->n_dims > 0 && gtorch_lazy_is_waiting (self))
+    {
+      GTorchImpl *waiting = gtorch_impl_new_uninitialized (impl->device, impl->dtype);
+
+      gtorch_impl_unref (impl);
+      impl = waiting;
+    }
   if (impl == NULL)
     return FALSE;
   gtorch_module_add_buffer (self, tensor->name, impl, tensor->init == GTORCH_LAYER_COUNT);
   return TRUE;
 }
 
-static gboolean
-set_values (GTorchModule *self, GTorchTensor *parameter, const GTorchLayerTensor *tensor,
-            GError **error)
+gboolean
+gtorch_layer_set_values (GTorchModule *self, GTorchTensor *parameter, GTorchTensor *first,
+                         const GTorchLayerTensor *tensor, GError **error)
 {
-  g_autoptr (GTorchTensor) first = NULL;
   gint64 fan_in;
   gdouble bound;
 
@@ -269,7 +276,6 @@ set_values (GTorchModule *self, GTorchTensor *parameter, const GTorchLayerTensor
       return gtorch_init_kaiming_uniform (parameter, sqrt (5), GTORCH_FAN_MODE_IN,
                                           GTORCH_NONLINEARITY_LEAKY_RELU, NULL, error);
     case GTORCH_LAYER_FAN_IN:
-      first = gtorch_module_dup_parameter (self, 0);
       if (!gtorch_init_calculate_fan (first, &fan_in, NULL, error))
         return FALSE;
       bound = fan_in > 0 ? 1 / sqrt ((gdouble) fan_in) : 0;
@@ -289,7 +295,8 @@ set_values (GTorchModule *self, GTorchTensor *parameter, const GTorchLayerTensor
 }
 
 void
-gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n)
+gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n,
+                           gpointer data)
 {
   g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func (g_object_unref);
   g_autofree const GTorchLayerTensor **rows = g_new (const GTorchLayerTensor *, n);
@@ -308,8 +315,11 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
         gtorch_module_register_parameter (self, tensor->name, NULL, NULL);
       else
         {
-          GTorchTensor *parameter = gtorch_module_add_parameter (self, tensor->name, tensor->shape,
-                                                                 (guint) tensor->n_dims);
+          GTorchTensor *parameter =
+              gtorch_lazy_is_waiting (self)
+                  ? gtorch_module_add_uninitialized (self, tensor->name)
+                  : gtorch_module_add_parameter (self, tensor->name, tensor->shape,
+                                                 (guint) tensor->n_dims);
 
           if (parameter == NULL) /* the error is stored in the module */
             return;
@@ -317,8 +327,8 @@ gtorch_layer_make_tensors (GTorchModule *self, const GTorchLayerTensor *tensors,
           g_ptr_array_add (made, parameter);
         }
     }
-  for (guint i = 0; i < made->len && error == NULL; i++)
-    set_values (self, made->pdata[i], rows[i], &error);
+  for (guint i = 0; i < made->len && error == NULL && !gtorch_lazy_is_waiting (self); i++)
+    gtorch_layer_set_values (self, made->pdata[i], made->pdata[0], rows[i], &error);
   if (error != NULL)
     gtorch_module_set_error (self, error);
 }

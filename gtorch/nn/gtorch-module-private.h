@@ -42,6 +42,7 @@ typedef struct
   GPtrArray *hooks;       /* of GTorchModuleHook, or NULL; the pointer is accessed atomically */
   GError *error;          /* the error of its construction */
   gboolean training;      /* accessed atomically */
+  gint is_lazy;           /* its tensors wait for a size; accessed atomically */
   gboolean is_numbered;   /* children that are called by their positions are renamed with these */
 } GTorchModulePrivate;
 
@@ -63,6 +64,8 @@ gpointer gtorch_module_checked (gpointer self, GError **error);
  * that failed or the module already has an error. A new reference. */
 GTorchTensor *gtorch_module_add_parameter (GTorchModule *self, const gchar *name,
                                            const gint64 *shape, guint n_dims);
+/* Adds a parameter without elements. */
+GTorchTensor *gtorch_module_add_uninitialized (GTorchModule *self, const gchar *name);
 /* Takes ownership of impl. A count is never negative. */
 void gtorch_module_add_buffer (GTorchModule *self, const gchar *name, GTorchImpl *impl,
                                gboolean is_count);
@@ -139,6 +142,10 @@ GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GT
 /* Takes ownership of the output. */
 GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                                        GTorchTensor *output, GError **error);
+
+/* Gives a lazy layer the tensors for its first input. */
+gboolean gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
+                            GError **error);
 
 /* Returns a module with the same settings and copies of the tensors. Fails for a class that is defined in
  * another language. */

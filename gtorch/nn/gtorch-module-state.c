@@ -14,9 +14,11 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
+#include "nn/gtorch-lazy-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-state-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 GTorchImpl *
 gtorch_impl_to (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error)
@@ -51,6 +53,8 @@ typedef struct
 {
   gchar *path;
   GTorchTensor *tensor;
+  GTorchImpl
+      *target; /* what values are loaded into: the tensor, or what a lazy layer will have there */
   gboolean is_count;
 } StateItem;
 
@@ -61,6 +65,7 @@ clear_item (gpointer data)
 
   g_free (item->path);
   g_object_unref (item->tensor);
+  gtorch_impl_unref (item->target);
 }
 
 /* Shared modules and parameters are listed under each of their names. */
@@ -82,6 +87,7 @@ list_state (GTorchModule *self, const gchar *path, gpointer items)
             continue;
           item.path = g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL);
           item.tensor = g_steal_pointer (&member->tensor);
+          item.target = gtorch_impl_ref (gtorch_tensor_unwrap (item.tensor));
           item.is_count = member->is_count;
           g_array_append_val ((GArray *) items, item);
         }
@@ -267,6 +273,14 @@ append_fault (GString *text, const gchar *path, const gchar *format, ...)
   va_end (args);
 }
 
+/* The state of a lazy layer that was not used is no more than that. */
+static gboolean
+stays_uninitialized (const StateItem *item, GTorchTensor *value)
+{
+  return gtorch_impl_is_uninitialized (item->target)
+         && gtorch_impl_is_uninitialized (gtorch_tensor_unwrap (value));
+}
+
 /* Collects all faults, so that they can be repaired at once. */
 static gchar *
 find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *code)
@@ -285,15 +299,17 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
     {
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
-      GTorchImpl *have = gtorch_tensor_unwrap (item->tensor);
+      GTorchImpl *have = item->target;
 
       g_hash_table_add (known, item->path);
       if (value == NULL)
         g_ptr_array_add (missing, item->path);
       else if (!GTORCH_IS_TENSOR (value))
         append_fault (wrong, item->path, _ ("is no tensor in the table"));
+      else if (stays_uninitialized (item, value))
+        continue;
       else if (gtorch_tensor_unwrap (value)->storage == NULL)
-        append_fault (wrong, item->path, _ ("was released"));
+        append_fault (wrong, item->path, "%s", gtorch_impl_loss (gtorch_tensor_unwrap (value)));
       else if (gtorch_impl_write_obstacle (have) != NULL)
         {
           append_fault (wrong, item->path, "%s", gtorch_impl_write_obstacle (have));
@@ -340,7 +356,7 @@ list_used (GArray *items, GHashTable *state)
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
 
-      g_ptr_array_add (used, gtorch_tensor_unwrap (item->tensor));
+      g_ptr_array_add (used, item->target);
       if (GTORCH_IS_TENSOR (value))
         g_ptr_array_add (used, gtorch_tensor_unwrap (value));
     }
@@ -354,8 +370,34 @@ load_item (const StateItem *item, GTorchTensor *value, const gchar *who, GTorchS
   if (item->is_count
       && !gtorch_state_get_number (who, item->path, value, 0, G_MAXDOUBLE, TRUE, NULL, error))
     return FALSE;
-  return gtorch_state_writes_add (writes, gtorch_tensor_unwrap (item->tensor),
-                                  gtorch_tensor_unwrap (value), who, item->path, error);
+  return gtorch_state_writes_add (writes, item->target, gtorch_tensor_unwrap (value), who,
+                                  item->path, error);
+}
+
+/* Lets values be loaded into the tensors that lazy layers will have. */
+static void
+aim_at_plans (GArray *items, GPtrArray *plans)
+{
+  g_autoptr (GHashTable) values = g_hash_table_new (NULL, NULL);
+  guint i, j;
+
+  for (i = 0; i < plans->len; i++)
+    {
+      const GTorchLazyPlan *plan = plans->pdata[i];
+
+      for (j = 0; j < plan->targets->len; j++)
+        g_hash_table_insert (values, plan->targets->pdata[j], plan->values->pdata[j]);
+    }
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+      GTorchImpl *value = g_hash_table_lookup (values, item->target);
+
+      if (value == NULL)
+        continue;
+      gtorch_impl_unref (item->target);
+      item->target = gtorch_impl_ref (value);
+    }
 }
 
 static gboolean
@@ -384,7 +426,8 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
 
-      if (value != NULL && !load_item (item, value, who, writes, error))
+      if (value != NULL && !stays_uninitialized (item, value)
+          && !load_item (item, value, who, writes, error))
         return FALSE;
     }
   return gtorch_state_writes_run (writes, error);
@@ -399,7 +442,7 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
  * @error: return location for an error
  *
  * Copies values into the parameters and buffers, converting dtypes and moving between devices where
- * they differ.
+ * they differ. A lazy layer that was not used yet gets the size that the table tells.
  *
  * Returns: %TRUE on success. On failure nothing was copied, and the error lists the names that are
  *   missing or unexpected (%GTORCH_ERROR_NOT_FOUND), shapes that differ (%GTORCH_ERROR_SHAPE), complex
@@ -415,12 +458,26 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
 {
   g_autoptr (GArray) items = NULL;
   g_autoptr (GPtrArray) used = NULL;
+  g_autoptr (GPtrArray) plans = NULL;
+  guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (state != NULL, FALSE);
   items = get_state (self);
+  plans = gtorch_lazy_prepare_all (self, state, error);
+  if (plans == NULL)
+    {
+      g_prefix_error (error, "%s: load_state_dict: ", gtorch_module_type_name (self));
+      return FALSE;
+    }
+  aim_at_plans (items, plans);
   used = list_used (items, state);
-  return load_items (self, items, state, strict, used, error);
+  if (!load_items (self, items, state, strict, used, error))
+    return FALSE;
+  for (i = 0; i < plans->len; i++)
+    if (!gtorch_lazy_commit (plans->pdata[i], error))
+      return FALSE;
+  return TRUE;
 }
 
 /**

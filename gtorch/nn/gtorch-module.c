@@ -24,6 +24,7 @@
 #include "stream/gtorch-stream.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-stack-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /**
  * GTorchModule:
@@ -73,7 +74,14 @@ gtorch_module_type_name (gpointer self)
       separator = strrchr (name, '_');
       return separator + 1;
     }
-  return g_str_has_prefix (name, "GTorch") && name[6] != '\0' ? name + 6 : name;
+  if (!g_str_has_prefix (name, "GTorch") || name[6] == '\0')
+    return name;
+  /* a lazy layer that has its tensors is as good as an ordinary one */
+  if (g_str_has_prefix (name + 6, "Lazy") && GTORCH_IS_MODULE (self)
+      && GTORCH_MODULE_GET_CLASS (self)->lazy != NULL
+      && !g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy))
+    return name + strlen ("GTorchLazy");
+  return name + 6;
 }
 
 GTorchTensor *
@@ -265,6 +273,12 @@ call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, gpointer 
   return klass->forward_many (self, inputs, n_inputs, error);
 }
 
+static inline gboolean
+is_lazy (GTorchModule *self)
+{
+  return g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy);
+}
+
 GTorchTensor *
 gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                        GTorchModuleCompute compute, gpointer data, GError **error)
@@ -281,11 +295,15 @@ gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs
   hooks = gtorch_module_dup_hooks (self);
   if (G_LIKELY (hooks == NULL))
     {
+      if (G_UNLIKELY (is_lazy (self)) && !gtorch_lazy_infer (self, inputs, n_inputs, error))
+        return NULL;
       output = compute (self, inputs, n_inputs, data, &local);
       return gtorch_module_check_output (self, output, local, error);
     }
   seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
-  if (seen == NULL)
+  if (seen == NULL
+      || (is_lazy (self)
+          && !gtorch_lazy_infer (self, (GTorchTensor **) seen->pdata, seen->len, error)))
     return NULL;
   output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
   output = gtorch_module_check_output (self, output, local, error);
@@ -582,6 +600,16 @@ collect_members (GTorchModule *module, const gchar *path, gpointer user_data)
     }
 }
 
+/* A parameter without elements gets them on the new device, in the new dtype. */
+static GTorchImpl *
+convert_member (GTorchImpl *impl, GTorchDevice *device, guint dtype, GError **error)
+{
+  if (!gtorch_impl_is_uninitialized (impl))
+    return gtorch_impl_to (impl, device, dtype, error);
+  return gtorch_impl_new_uninitialized (device != NULL ? device : impl->device,
+                                        dtype != GTORCH_DTYPE_NONE ? dtype : impl->dtype);
+}
+
 /**
  * gtorch_module_to:
  * @self: a module
@@ -637,7 +665,7 @@ gtorch_module_to (GTorchModule *self, GTorchDevice *device, GTorchDType dtype, G
       GTorchImpl *impl = gtorch_tensor_unwrap (tensors->pdata[i]);
       gboolean convert =
           gtorch_dtype_is_floating_point (impl->dtype) || gtorch_dtype_is_complex (impl->dtype);
-      GTorchImpl *result = gtorch_impl_to (impl, device, convert ? dtype : impl->dtype, error);
+      GTorchImpl *result = convert_member (impl, device, convert ? dtype : impl->dtype, error);
 
       if (result == NULL)
         {

@@ -36,7 +36,8 @@ struct _GTorchModuleClass
 
   /*< private >*/
   gpointer check;
-  gpointer padding[7];
+  gconstpointer lazy;
+  gpointer padding[6];
 };
 
 /**
@@ -72,6 +73,8 @@ GTorchTensor *gtorch_module_forward_finish (GTorchModule *self, GAsyncResult *re
 
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_check (GTorchModule *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_has_uninitialized_params (GTorchModule *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_get_training (GTorchModule *self);
 GTORCH_AVAILABLE_IN_0_1

@@ -263,7 +263,7 @@ make (GTorchMultiheadAttention *self)
   };
   GError *error = NULL;
 
-  gtorch_layer_make_tensors (module, tensors, N_PARAMETERS);
+  gtorch_layer_make_tensors (module, tensors, N_PARAMETERS, NULL);
   if (gtorch_module_is_usable (module, NULL)
       && (!add_projection (self, &error) || !set_values (module, &error)))
     gtorch_module_set_error (module, error);

@@ -106,7 +106,8 @@ make (GTorchModule *self, GTorchRecurrentMode mode, gint64 input_size, gint64 hi
       add_parameters (tensors, mode, layer > 0 ? states * directions : input_size, hidden_size,
                       states, has_bias, is_cell, suffix, names, shapes);
     }
-  gtorch_layer_make_tensors (self, (GTorchLayerTensor *) (gpointer) tensors->data, tensors->len);
+  gtorch_layer_make_tensors (self, (GTorchLayerTensor *) (gpointer) tensors->data, tensors->len,
+                             NULL);
   g_string_chunk_free (names);
 }
 

@@ -20,6 +20,7 @@
 #include "tensor/gtorch-tensor-private.h"
 #include "base/gtorch-range-private.h"
 #include "nn/gtorch-module-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 struct _GTorchStateWrites
 {
@@ -31,7 +32,7 @@ const gchar *
 gtorch_impl_write_obstacle (const GTorchImpl *impl)
 {
   if (impl->storage == NULL)
-    return _ ("was released");
+    return gtorch_impl_loss (impl);
   if (gtorch_storage_is_read_only (impl->storage))
     return _ ("is read-only");
   if (gtorch_impl_overlaps_itself (impl))

@@ -21,6 +21,7 @@
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /**
  * GTorchOptimizer:
@@ -633,8 +634,8 @@ gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
  *
  * Adds parameters with their own settings.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a parameter is in a group already, or
- *   %GTORCH_ERROR_AUTOGRAD if one is not a leaf
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a parameter is in a group already or belongs to a
+ *   lazy layer that was not used yet, or %GTORCH_ERROR_AUTOGRAD if one is not a leaf
  *
  * Since: 0.1
  */
@@ -652,6 +653,13 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
     {
       g_autoptr (GTorchTensor) param = g_list_model_get_item (params, i);
 
+      if (gtorch_impl_is_uninitialized (gtorch_tensor_unwrap (param)))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("add_param_group: parameter %u %s"), i,
+                       gtorch_impl_loss (gtorch_tensor_unwrap (param)));
+          return FALSE;
+        }
       if (!gtorch_tensor_is_leaf (param))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,

@@ -17,6 +17,7 @@
 #include "base/gtorch-fork-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "memory/gtorch-memory-pool-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /* A tensor that was released while a call held it. */
 typedef struct
@@ -224,18 +225,43 @@ gtorch_impls_set_data (GTorchImpl *const *impls, GTorchImpl *const *data, guint 
   if (all_holds != NULL && (all_holds != gtorch_thread.holds || all_holds->next != NULL))
     barrier_everywhere ();
   for (i = 0; i < n && are_free; i++)
-    are_free = impls[i] == data[i] || (!gtorch_impl_is_released (impls[i]) && !is_held (impls[i]));
+    are_free =
+        impls[i] == data[i]
+        || (gtorch_impl_is_uninitialized (impls[i]) && gtorch_impl_is_uninitialized (data[i]))
+        || (!gtorch_impl_is_released (impls[i]) && !is_held (impls[i]));
   for (i = 0; i < n && are_free; i++)
     if (impls[i] != data[i])
       {
         former[i] = impls[i]->storage;
         gtorch_impl_set_geometry (impls[i], data[i]);
-        impls[i]->storage = gtorch_storage_ref (data[i]->storage);
+        if (data[i]->storage != NULL)
+          impls[i]->storage = gtorch_storage_ref (data[i]->storage);
       }
   g_mutex_unlock (&lock);
   for (i = 0; i < n; i++)
     if (former[i] != NULL)
       gtorch_storage_unref (former[i]);
+  return are_free;
+}
+
+/* The mark is cleared last: who finds it cleared finds the elements. */
+gboolean
+gtorch_impls_initialize (GTorchImpl *const *impls, GTorchImpl *const *data, guint n)
+{
+  gboolean are_free = TRUE;
+  guint i;
+
+  g_mutex_lock (&lock);
+  for (i = 0; i < n && are_free; i++)
+    are_free = gtorch_impl_is_uninitialized (impls[i]);
+  for (i = 0; i < n && are_free; i++)
+    {
+      gtorch_impl_set_geometry (impls[i], data[i]);
+      __atomic_store_n (&impls[i]->storage, gtorch_storage_ref (data[i]->storage),
+                        __ATOMIC_RELEASE);
+      __atomic_store_n (&impls[i]->is_released, 0, __ATOMIC_RELEASE);
+    }
+  g_mutex_unlock (&lock);
   return are_free;
 }
 

@@ -13,6 +13,7 @@
 #include "tensor/gtorch-recorder-private.h"
 #include "device/gtorch-device-private.h"
 #include "memory/gtorch-pinned-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /* --- impls --- */
 
@@ -257,8 +258,29 @@ gtorch_impl_alias (GTorchImpl *impl)
                                                impl->shape, impl->strides, impl->n_dims);
 
   alias->device = impl->device; /* for a released tensor, too */
+  if (gtorch_impl_is_uninitialized (impl))
+    alias->is_released = GTORCH_IMPL_UNINITIALIZED;
   alias->is_number = impl->is_number;
   return alias;
+}
+
+GTorchImpl *
+gtorch_impl_new_uninitialized (GTorchDevice *device, guint dtype)
+{
+  const gint64 shape = 0;
+  GTorchImpl *impl = gtorch_impl_new_strided (NULL, dtype, 0, &shape, NULL, 1);
+
+  impl->device = device;
+  impl->is_released = GTORCH_IMPL_UNINITIALIZED;
+  return impl;
+}
+
+const gchar *
+gtorch_impl_loss (const GTorchImpl *impl)
+{
+  if (gtorch_impl_is_uninitialized (impl))
+    return _ ("has no elements yet: the first forward pass of its lazy layer creates them");
+  return _ ("was released");
 }
 
 static GTorchImpl *

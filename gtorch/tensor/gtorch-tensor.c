@@ -17,6 +17,7 @@
 #include "memory/gtorch-pinned-private.h"
 #include "tensor/gtorch-recorder-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /**
  * GTorchTensor:
@@ -780,7 +781,8 @@ gtorch_tensor_is_contiguous (GTorchTensor *self)
  * gtorch_tensor_is_released:
  * @self: a tensor
  *
- * Tells whether the memory was released with [method@Tensor.release].
+ * Tells whether the memory was released with [method@Tensor.release]. A parameter of a lazy layer that was
+ * not used yet was not released: [method@Parameter.is_lazy] tells of it.
  *
  * Returns: %TRUE if the tensor can no longer be used
  *
@@ -790,7 +792,8 @@ gboolean
 gtorch_tensor_is_released (GTorchTensor *self)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  return gtorch_impl_is_released (gtorch_tensor_unwrap (self));
+  return gtorch_impl_is_released (gtorch_tensor_unwrap (self))
+         && !gtorch_impl_is_uninitialized (gtorch_tensor_unwrap (self));
 }
 
 /**

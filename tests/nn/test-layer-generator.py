@@ -26,6 +26,7 @@ OPS = sorted((ROOT / 'gtorch' / 'ops').glob('*.toml'))
 # used by the rows here
 SOME_OPS = [path for path in OPS if path.stem in ('activation', 'loss', 'nn')]
 FILES = ['gtorch-layers.h', 'gtorch-layers-golden-layers.c', 'gtorch-layer-samples.c', 'table.py', 'table.js']
+GIVEN = 'sample = [{ new = "1", shape = "2", text = "" }]\n'
 SAMPLE = 'sample = [{ shape = "2", text = "" }]\n'
 
 # The lines of a row after its name, and the expected message.
@@ -61,6 +62,14 @@ MISTAKES = [
      'wrong.toml:A.sample: shapes must have 2 texts'),
     ('op = "relu"\ndoc = "x"\nsample = [{ shape = "2 negative", text = "" }]\n',
      'wrong.toml:A.sample: cannot read the input'),
+    ('op = "relu"\ndoc = "x"\nlazy.n = [0, 1, 2]\nprops.n = "int = 1: n"\n' + SAMPLE,
+     'wrong.toml:A.lazy: names the first argument, a number without a default: n'),
+    ('op = "relu"\ndoc = "x"\nlazy.n = [0, 1]\nprops.n = "int: n"\n' + GIVEN,
+     'wrong.toml:A.lazy.n: is a dimension of the input'),
+    ('op = "relu"\ndoc = "x"\nlazy.n = [0, 1, 2]\nprops.n = "int: n"\n' + GIVEN.replace('1', 'n=1'),
+     'wrong.toml:A.sample: gives the first argument of a layer with a lazy form by its position'),
+    ('op = "relu"\ndoc = "x"\nlazy.n = [0, 1, 2]\nprops.n = "int: n"\n' + GIVEN,
+     'wrong.toml:A.lazy.n: no shape of a tensor tells it'),
     ('like = "B"\n', 'wrong.toml:A.like: no such row: B'),
     ('doc = \n', 'wrong.toml: '),
 ]
