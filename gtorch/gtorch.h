@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/autograd/gtorch-anomaly.h>
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>

@@ -5,6 +5,7 @@
 
 #include <gio/gio.h>
 
+#include <gtorch/base/gtorch-check-private.h>
 #include <gtorch/dispatch/gtorch-op-private.h>
 #include <gtorch/stream/gtorch-stream-private.h>
 #include <gtorch/tensor/gtorch-recorder-private.h>
@@ -46,6 +47,7 @@ typedef struct
   guint n_places;
   GPtrArray *hooks;      /* GTorchHook, on gradients of outputs */
   GTorchImpl **retained; /* for each output, the impl that retains its grad, unowned; or NULL */
+  GTorchSite *site;      /* where the operation was called from, while anomalies are searched for */
 } GTorchNodeExtra;
 
 /* A node of the backward graph. It is created when a recorded operation runs and is owned by the outputs
@@ -104,6 +106,15 @@ gtorch_node_unlock (GTorchNode *node)
 {
   __atomic_store_n (&node->lock, 0, __ATOMIC_RELEASE);
 }
+
+/* --- the search for anomalies --- */
+/* 1: it is on; 2: it looks for NaN, too; otherwise it is off. Accessed atomically. */
+extern gint gtorch_anomaly;
+void gtorch_anomaly_note_site (GTorchNode *node);
+/* Fails if a gradient that the node has computed has NaN. */
+gboolean gtorch_anomaly_check (GTorchNode *node, GTorchImpl *const *results, GError **error);
+/* Adds where the operation was called from to the message, if that is known. */
+void gtorch_anomaly_add_site (GTorchNode *node, GError **error);
 
 /* --- impls --- */
 GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);

@@ -462,9 +462,12 @@ run_node (Run *run, Task *task, GTorchImpl **results, GError **error)
       g_clear_pointer (&results[i], gtorch_impl_unref);
   if (needs != few)
     g_free (needs);
+  if (G_UNLIKELY (g_atomic_int_get (&gtorch_anomaly) == 2) && success)
+    success = gtorch_anomaly_check (node, results, error);
   if (G_UNLIKELY (!success))
     {
       g_prefix_error (error, _ ("backward of %s: "), node->name);
+      gtorch_anomaly_add_site (node, error);
       return FALSE;
     }
   if (!backward->retain_graph && !backward->create_graph)

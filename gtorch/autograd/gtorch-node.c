@@ -31,6 +31,8 @@ gtorch_node_init (GTorchNode *node, const GTorchNodeClass *klass, const gchar *n
   node->n_edges = n_edges;
   node->n_outputs = n_outputs;
   node->sequence = ++last_sequence;
+  if (G_UNLIKELY (g_atomic_int_get (&gtorch_anomaly) > 0))
+    gtorch_anomaly_note_site (node);
   return node;
 }
 
@@ -79,6 +81,7 @@ gtorch_node_unref (GTorchNode *node)
           g_free (node->extra->places);
           g_clear_pointer (&node->extra->hooks, gtorch_hooks_free);
           g_free (node->extra->retained);
+          g_free (node->extra->site);
           g_free (node->extra);
         }
       g_free (node);

@@ -185,7 +185,15 @@ const replaced = (made, setter, func) => {
     made[setter](func);
     stepped(made);
 };
+const averaged = (setter, func) => {
+    const model = GTorch.optim.swa_utils.AveragedModel(nn.Linear(1, 1));
+    model[setter](func);
+    for (let i = 0; i < 2; i++)
+        model.update_parameters(nn.Linear(1, 1));
+};
 const TAKERS = {
+    'AveragedModel.set_avg_fn': func => averaged('set_avg_fn', func),
+    'AveragedModel.set_multi_avg_fn': func => averaged('set_multi_avg_fn', func),
     'CUDAGraph.capture': func => GTorch.CUDAGraph.new().capture(GTorch.Stream.new(cpu, 0), null, func),
     'CyclicLR.set_scale_fn': func =>
         replaced(CyclicLR(sgd(), 0.1, 0.2, {cycle_momentum: false}), 'set_scale_fn', func),
@@ -201,6 +209,8 @@ const TAKERS = {
     'MultiplicativeLR.new': func => stepped(GTorch.MultiplicativeLR.new(sgd(), func)),
     'MultiplicativeLR.set_lr_lambda': func =>
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
+    'Optimizer.step_closure': func =>
+        GTorch.optim.LBFGS([nn.Parameter(GTorch.ones([1]))]).step_closure(func),
     'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
@@ -210,12 +220,15 @@ const TAKERS = {
     'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
     'register_tensor_post_accumulate_grad_hook': func =>
         GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
+    // its functions are those of an iterator
+    'update_bn': func => GTorch.update_bn({[Symbol.iterator]: () => ({next: func})}, nn.BatchNorm1d(1)),
 };
 // Functions of the JavaScript overrides that C does not have, or has in another form.
 const MORE_TAKERS = {
     autocast: func => GTorch.autocast('cpu', func),
     enable_grad: func => GTorch.enable_grad(func),
     no_grad: func => GTorch.no_grad(func),
+    detect_anomaly: func => GTorch.detect_anomaly(func),
     tidy: func => GTorch.tidy(func),
 };
 
@@ -238,7 +251,8 @@ tap.add('functions_that_continue_later_are_refused', () => {
             tap.throws(() => take(func), error => error instanceof TypeError &&
                 error.message.includes(': the function must be a plain one'));
         }
-        for (const value of [null, undefined, 3, 'x', {}]) {
+        const none = name.startsWith('AveragedModel.set_') ? [] : [null]; // which is a setting
+        for (const value of [...none, undefined, 3, 'x', {}]) {
             tap.throws(() => take(value), error => error instanceof TypeError &&
                 error.message.includes('a function is wanted'));
         }

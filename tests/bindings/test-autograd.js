@@ -196,4 +196,23 @@ tap.add('a_context_keeps_tensors_and_what_the_program_assigns', () => {
     }
 });
 
+tap.add('anomalies_are_detected', () => {
+    const compute = () => {
+        const zero = GTorch.zeros([]).requires_grad_();
+        return zero.sqrt().mul(zero);
+    };
+    const hasNaN = error => error.message.includes('backward of sqrt: its gradient of input 0') &&
+        error.message.includes('has NaN; the operation was called by');
+    compute().backward();
+    tap.throws(() => GTorch.detect_anomaly(() => compute().backward()), hasNaN);
+    tap.assert(!GTorch.is_anomaly_enabled());
+    tap.equal(GTorch.detect_anomaly(() => GTorch.is_anomaly_check_nan_enabled(), {check_nan: false}), false);
+    GTorch.set_detect_anomaly(true);
+    tap.assert(GTorch.is_anomaly_enabled() && GTorch.is_anomaly_check_nan_enabled());
+    GTorch.set_detect_anomaly(false);
+    compute().backward();
+    tap.throws(() => GTorch.detect_anomaly(3), error => error instanceof TypeError);
+    tap.throws(() => GTorch.set_detect_anomaly('yes'), error => error instanceof TypeError);
+});
+
 await tap.run();

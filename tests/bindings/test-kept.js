@@ -170,6 +170,25 @@ for (const [name, make] of Object.entries(SCHEDULES)) {
     };
 }
 
+// What is returned refers to nothing but func.
+function averaging(func) {
+    return averaged => {
+        func();
+        return averaged;
+    };
+}
+
+for (const key of ['avg_fn', 'multi_avg_fn']) {
+    WAYS[`AveragedModel.set_${key}`] = {
+        'in a module': func => {
+            const layer = nn.Linear(1, 1, {bias: false});
+            const net = nn.Sequential(GTorch.optim.swa_utils.AveragedModel(layer, {[key]: averaging(func)}));
+            net.get_module('0').update_parameters(layer); // which copies the first values
+            return () => net.get_module('0').update_parameters(layer);
+        },
+    };
+}
+
 tap.add('every_method_that_keeps_a_function_is_known', () => {
     const found = typelib.callables().filter(({isMethod, args}) =>
         isMethod && args.some(arg => arg.scope === typelib.NOTIFIED));

@@ -525,5 +525,32 @@ def gradients_of_no_inputs_are_an_error():
     refuses(ValueError, 'grad(): inputs has no tensors', GTorch.autograd.grad, two_and_three().sum(), [])
 
 
+def root_of_zero():
+    zero = GTorch.zeros([], requires_grad=True)
+    return zero.sqrt() * zero
+
+
+@tap.case
+def anomalies_are_detected():
+    autograd = GTorch.autograd
+    root_of_zero().backward()
+    with autograd.detect_anomaly():
+        assert GTorch.is_anomaly_enabled() and GTorch.is_anomaly_check_nan_enabled()
+        says = 'backward of sqrt: its gradient of input 0, of dtype float32 and shape [], has NaN; the operation was '
+        raises(GLib.Error, root_of_zero().backward, says)
+        with autograd.set_detect_anomaly(False):
+            root_of_zero().backward()
+        assert GTorch.is_anomaly_enabled()
+    with autograd.detect_anomaly(check_nan=False):
+        assert not GTorch.is_anomaly_check_nan_enabled()
+        root_of_zero().backward()
+    assert not GTorch.is_anomaly_enabled() and GTorch.is_anomaly_check_nan_enabled()
+    autograd.set_detect_anomaly(True)
+    assert GTorch.is_anomaly_enabled()
+    autograd.set_detect_anomaly(False)
+    raises(TypeError, lambda: autograd.set_detect_anomaly('yes'), '')
+    raises(TypeError, lambda: autograd.detect_anomaly('yes'), '')
+
+
 if __name__ == '__main__':
     tap.main()

@@ -417,6 +417,37 @@ def a_hook_that_is_a_method_keeps_its_object():
 
 
 @tap.case
+def averages_let_their_functions_go():
+    def call(key):
+        held, net = tensor(), nn.Linear(1, 1)
+        model = GTorch.optim.swa_utils.AveragedModel(net, **{key: lambda averaged, *_rest: (held, model) and averaged})
+        for _ in range(3):
+            model.update_parameters(net)
+
+    assert_lets_go(lambda: call('avg_fn'))
+    assert_lets_go(lambda: call('multi_avg_fn'))
+
+
+@tap.case
+def closures_of_steps_and_losses_are_let_go():
+    def call():
+        held, weight = tensor(), nn.Parameter(GTorch.ones([2]))
+        optimizer = GTorch.optim.LBFGS([weight], max_iter=3)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (weight ** 2).sum() + held.sum() * 0
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        batches = ((GTorch.ones([2, 1]), held) for _ in range(2))
+        GTorch.optim.swa_utils.update_bn(batches, nn.BatchNorm1d(1))
+
+    assert_lets_go(call)
+
+
+@tap.case
 def tables_are_checked():
     out, net = stream(), nn.Linear(2, 2)
     for call in (
@@ -450,6 +481,7 @@ SEEN = {
     'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
     'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
     'gtorch_register_tensor_hook', 'gtorch_register_tensor_post_accumulate_grad_hook',
+    'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn',
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
 }  # fmt: skip
@@ -674,7 +706,8 @@ LEAVE_NOTHING = {
     'await to_async': awaits(lambda: TWO.to_async('cpu')),
     'await wait': awaits(lambda: QUEUE.wait()),
 }
-# PyGObject calls these: they work on a whole file, or open a device or make a schedule for the rest of the program.
+# PyGObject calls these: they work on a whole file, open a device or make a schedule for the rest of the program, or do
+# the work of many calls.
 # For each function that they take, libgirepository 1.74 leaves the array of its arguments' types that
 # g_callable_info_create_closure() makes.
 LEAVE_SOME = {
@@ -683,6 +716,7 @@ LEAVE_SOME = {
     *(f'safetensors_{name}_lists_async' for name in ('save', 'save_file')),
     'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',
     'multiplicative_lr_new', 'multiplicative_lr_set_lr_lambda',
+    'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
 }
 FAILING.register_forward_hook(fails)
 

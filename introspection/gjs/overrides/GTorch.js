@@ -471,7 +471,33 @@ function overrideTensor(prototype) {
         prototype[name] = bounded(name, prototype[name]);
 }
 
+// The search for operations with wrong gradients: until further notice, or while a function runs.
+function overrideAnomalies() {
+    const raw = GTorch.set_detect_anomaly;
+
+    Object.assign(GTorch, {
+        set_detect_anomaly(...given) {
+            const args = [{name: 'mode', required: true}, {name: 'check_nan'}];
+            const {mode, check_nan: checkNaN = true} = convert.bind('set_detect_anomaly', args, given);
+            raw(convert.flag('set_detect_anomaly', 'mode', mode),
+                convert.flag('set_detect_anomaly', 'check_nan', checkNaN));
+        },
+        detect_anomaly(func, ...given) {
+            convert.plainFunction('detect_anomaly', func);
+            const {check_nan: checkNaN = true} = convert.bind('detect_anomaly', [{name: 'check_nan'}], given);
+            const before = [GTorch.is_anomaly_enabled(), GTorch.is_anomaly_check_nan_enabled()];
+            GTorch.set_detect_anomaly(true, checkNaN);
+            try {
+                return convert.finished('detect_anomaly', func());
+            } finally {
+                raw(...before);
+            }
+        },
+    });
+}
+
 function overrideFunctions() {
+    overrideAnomalies();
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
     const rawBackward = GTorch.autograd_backward;

@@ -60,14 +60,11 @@ function averagedModel(_Class, [model, ...given]) {
 function overrideSetters(prototype) {
     const {set_avg_fn: setOne, set_multi_avg_fn: setMany} = prototype;
     convert.addMethods(prototype, {
-        set_avg_fn(...given) {
-            const {avg_fn: func = null} = convert.bind('set_avg_fn', [{name: 'avg_fn'}], given);
+        set_avg_fn(func) {
             setOne.call(this, func === null ? null
                 : forC('avg_fn', func, value => mustBeTensor('avg_fn', value)));
         },
-        set_multi_avg_fn(...given) {
-            const {multi_avg_fn: func = null} =
-                convert.bind('set_multi_avg_fn', [{name: 'multi_avg_fn'}], given);
+        set_multi_avg_fn(func) {
             setMany.call(this, func === null ? null : forC('multi_avg_fn', func, () => true));
         },
     });
@@ -100,9 +97,10 @@ function updateBN(raw) {
             throw new TypeError(`update_bn: the loader must be iterable, it is ${what}`);
         }
         const batches = loader[Symbol.iterator]();
+        convert.plainFunction('update_bn', batches.next);
         restoring(() => raw(model, device === null ? null : convert.device('update_bn', device), () =>
             noting(() => {
-                const {done, value} = batches.next();
+                const {done, value} = convert.finished('update_bn', batches.next());
                 return done ? null : mustBeTensor('the loader', Array.isArray(value) ? value[0] : value);
             })));
     };

@@ -178,9 +178,8 @@ function overrideOptimizer(Optimizer) {
     };
     // Returns the loss that the closure gives, if there is one.
     convert.addMethods(prototype, {
-        step_closure(...given) {
-            const spec = [{name: 'closure', required: true}];
-            return this.step(convert.bind('step_closure', spec, given).closure);
+        step_closure(closure) {
+            return this.step(convert.plainFunction('step_closure', closure));
         },
         step(...given) {
             const {closure = null} = convert.bind('step', [{name: 'closure'}], given);

@@ -136,11 +136,13 @@ class AveragedModel(GTorch.AveragedModel):
 
     def update_parameters(self, model):
         """Takes the present parameters of @model into the averages."""
-        many = self.multi_avg_fn is not None
-        one = self.avg_fn is not None and not many
-        self.set_avg_fn(passes('avg_fn', _average) if one else None)
-        if many:
-            self.set_multi_avg_fn(passes('multi_avg_fn', _average_many))
+        kind = 'many' if self.multi_avg_fn is not None else 'one' if self.avg_fn is not None else 'none'
+        if self.__dict__.get('_in_c') != (id(self), kind):  # a copy has this attribute, and no function in C
+            if kind == 'many':
+                self.set_multi_avg_fn(passes('multi_avg_fn', _average_many))
+            else:
+                self.set_avg_fn(passes('avg_fn', _average) if kind == 'one' else None)
+            self.__dict__['_in_c'] = id(self), kind
         restoring(super().update_parameters, model)
 
 

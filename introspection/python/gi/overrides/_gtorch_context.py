@@ -150,6 +150,36 @@ def enable_grad():
     return _GradMode(True)
 
 
+raw_set_detect_anomaly = GTorch.set_detect_anomaly
+
+
+class set_detect_anomaly:  # noqa: N801, the name is PyTorch's
+    """Turns the search for operations with wrong gradients on or off, permanently or for a block."""
+
+    def __init__(self, mode, check_nan=True):
+        self._before = GTorch.is_anomaly_enabled(), GTorch.is_anomaly_check_nan_enabled()
+        raw_set_detect_anomaly(convert_bool(mode), convert_bool(check_nan))
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_exception):
+        raw_set_detect_anomaly(*self._before)
+
+
+class detect_anomaly:  # noqa: N801, the name is PyTorch's
+    """A block in which operations with wrong gradients are searched for: a backward pass that computes NaN fails."""
+
+    def __init__(self, check_nan=True):
+        self._check_nan = convert_bool(check_nan)
+
+    def __enter__(self):
+        self._block = set_detect_anomaly(True, self._check_nan)
+
+    def __exit__(self, *_exception):
+        self._block.__exit__()
+
+
 def _list(value, name):
     if value is None:
         raise TypeError(f'{name} must be a tensor or several, not None')
@@ -349,6 +379,7 @@ def install(export, submodule, _ops):
     for name, value in members.items():
         export(name, value)
     export('awaitable', awaitable)
-    members.update(grad=grad, backward=backward)
+    export('set_detect_anomaly', set_detect_anomaly)
+    members.update(grad=grad, backward=backward, set_detect_anomaly=set_detect_anomaly, detect_anomaly=detect_anomaly)
     function.install(export, members)
     submodule('autograd', 'Gradients.', members)
