@@ -29,11 +29,10 @@ class Field:
     """Returns a member of the instance that is a property."""
 
     def __init__(self, name, kind, **rest):
-        self.name, self.kind = name, kind
+        self.name, self.kind, self.length = name, kind, rest.get('length', 0)
         self.value, self.doc = rest.get('value', '0'), rest['doc']
         self.enum, self.text = rest.get('enum'), rest.get('text', 'HIDDEN')
         self.is_mutable, self.is_optional = rest.get('is_mutable', False), rest.get('is_optional', False)
-        self.length = rest.get('length', 0)
 
     def row(self, layer):
         if self.kind in ('device', 'dtype'):
@@ -216,6 +215,8 @@ def op_arguments(layer):
         elif arg.is_tensor and arg.name in buffers:
             found.append(arg.name)
             held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
+        elif arg.kind == 'Tensor?' and arg.name in layer.inputs:
+            found.append(f'gtorch_layer_input (inputs, n_inputs, {list(layer.inputs).index(arg.name)})')
         elif arg.is_tensor and arg.kind == 'Tensor':
             if not inputs:
                 layer.fail('inputs', f'is missing: the operation takes the tensor {arg.name}, too')
@@ -227,8 +228,7 @@ def op_arguments(layer):
             found.append(f'{is_given} ? gtorch_layer_numbers (self->{prop.field}) : NULL')
             found.append(f'{is_given} ? gtorch_size_get_length (self->{prop.field}) : 0')
         elif prop is not None and prop.kind == 'size':
-            found.append(f'gtorch_layer_numbers (self->{prop.field})')
-            found.append(f'gtorch_size_get_length (self->{prop.field})')
+            found += [f'gtorch_layer_numbers (self->{prop.field})', f'gtorch_size_get_length (self->{prop.field})']
         elif prop is not None and prop.is_optional:
             if arg.is_optional:
                 found.append(f'self->{prop.field}')
@@ -374,7 +374,7 @@ def source(layer):
     functions = built + finalize + forward(layer)
     if layer.texts:
         functions += fill('layer.c.in', 'extra_repr', snake=layer.snake, SNAKE=layer.snake.upper())
-    init = ''.join(
+    init = checks.choices(layer) + ''.join(
         f'  gtorch_module_register_buffer (GTORCH_MODULE (self), "{prop.name}", NULL, TRUE, NULL);\n'
         for prop in layer.buffers
     )
