@@ -274,7 +274,8 @@ CASE (bw_dropout, gtorch_tensor_dropout (get (X), 0.2, TRUE, NULL, error))
 CASE (bw_normal, g_object_ref (gtorch_tensor_normal_inplace (get (Y), 0, 1, NULL, error)))
 CASE (bw_uniform, g_object_ref (gtorch_tensor_uniform_inplace (get (Y), 0, 1, NULL, error)))
 CASE (bw_index_select, gtorch_tensor_index_select (get (NARROW), 0, get (INDEX), error))
-CASE (bw_embedding, gtorch_embedding (get (NARROW_16), get (INDEX), GTORCH_NONE, error))
+CASE (bw_embedding, gtorch_embedding (get (NARROW_16), get (INDEX), GTORCH_NONE, FALSE,
+                                      GTORCH_NONE_DOUBLE, 2, error))
 CASE (bw_where, gtorch_where (get (FLAGS), get (X), get (Y), error))
 
 static GTorchTensor *

@@ -52,6 +52,7 @@ def table(layers):
             'any': layer.any,
             **({'inputs': list(layer.inputs)} if layer.inputs else {}),
             **({'lists': layer.lists} if layer.lists else {}),
+            **({'needed': layer.n_needed} if layer.n_needed < len(layer.inputs) else {}),
             'args': arguments(layer),
             'samples': [sample(layer, row) for row in layer.samples],
             'refuse': [sample(layer, {'new': text}) for text in layer.refuse],

@@ -5,6 +5,7 @@ properties that can be set later by gtorch_module_check () and by each use, too.
 
 import re
 
+from generator import c
 from generator.rows import RowError
 from generator.signatures import RANGE, parse_range
 
@@ -51,3 +52,12 @@ def lines(layer):
                 later.append(line)
     found = first + second
     return found, [line for line in found if line in later]
+
+
+def choices(layer):
+    """Returns lines that set the defaults of choices, which stay where GObject refuses a value."""
+    return ''.join(
+        f'  self->{prop.field} = {c.constant(prop.enum, prop.default)};\n'
+        for prop in layer.props
+        if prop.kind == 'enum'
+    )

@@ -99,6 +99,8 @@ def op_arguments(layer):
         elif arg.is_tensor and arg.name in buffers:
             found.append(arg.name)
             held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
+        elif arg.kind == 'Tensor?' and arg.name in layer.inputs:
+            found.append(f'gtorch_layer_input (inputs, n_inputs, {list(layer.inputs).index(arg.name)})')
         elif arg.is_tensor and arg.kind == 'Tensor':
             if not inputs:
                 layer.fail('inputs', f'is missing: the operation takes the tensor {arg.name}, too')
@@ -110,8 +112,7 @@ def op_arguments(layer):
             found.append(f'{is_given} ? gtorch_layer_numbers (self->{prop.field}) : NULL')
             found.append(f'{is_given} ? gtorch_size_get_length (self->{prop.field}) : 0')
         elif prop is not None and prop.kind == 'size':
-            found.append(f'gtorch_layer_numbers (self->{prop.field})')
-            found.append(f'gtorch_size_get_length (self->{prop.field})')
+            found += [f'gtorch_layer_numbers (self->{prop.field})', f'gtorch_size_get_length (self->{prop.field})']
         elif prop is not None and prop.is_optional:
             if arg.is_optional:
                 found.append(f'self->{prop.field}')
@@ -259,7 +260,7 @@ def source(layer):
     functions = built + finalize + forward(layer)
     if layer.texts:
         functions += fill('layer.c.in', 'extra_repr', snake=layer.snake, SNAKE=layer.snake.upper())
-    init = ''.join(
+    init = checks.choices(layer) + ''.join(
         f'  gtorch_module_register_buffer (GTORCH_MODULE (self), "{prop.name}", NULL, TRUE, NULL);\n'
         for prop in layer.buffers
     )

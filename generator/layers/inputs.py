@@ -49,7 +49,7 @@ def number_check(layer):
         return ''
     names = list(layer.inputs)
     listed = f'{", ".join(names[:-1])} and {names[-1]}'
-    return fill('layer.c.in', 'takes', n=str(len(names)), names=listed)
+    return fill('layer.c.in', 'takes', least=str(layer.n_needed), n=str(len(names)), names=listed)
 
 
 def forward_parameters(layer):
@@ -63,9 +63,17 @@ def public_forward(layer):
     if not layer.inputs:
         return ''
     names = list(layer.inputs)
+    needed, rest = names[:layer.n_needed], names[layer.n_needed:]
+    params = ''.join(
+        f' * @{name}: {"(nullable): " if name in rest else ""}{text}{", or %NULL" if name in rest else ""}\n'
+        for name, text in layer.inputs.items()
+    )
+    checks = [f'GTORCH_IS_TENSOR ({name})' for name in needed]
+    checks += [f'{name} == NULL || GTORCH_IS_TENSOR ({name})' for name in rest]
+    least = {'least': str(len(needed))} if rest else {}
+    call = fill('layer.c.in', 'call_some' if rest else 'call', n=str(len(names)), **least)
     return fill(
-        'layer.c.in', 'public_forward', snake=layer.snake, SNAKE=layer.snake.upper(),
-        params=''.join(f' * @{name}: {text}\n' for name, text in layer.inputs.items()),
-        declared=forward_parameters(layer), names=', '.join(names), n=str(len(names)),
-        checks=''.join(f'  g_return_val_if_fail (GTORCH_IS_TENSOR ({name}), NULL);\n' for name in names),
+        'layer.c.in', 'public_forward', snake=layer.snake, SNAKE=layer.snake.upper(), params=params,
+        declared=forward_parameters(layer), names=', '.join(names), call=call,
+        checks=''.join(f'  g_return_val_if_fail ({check}, NULL);\n' for check in checks),
     )

@@ -142,7 +142,7 @@ class Layer(rows.Row):
         ranges = self.op.checks if self.op else {}
         self.check = {name: [ranges[name]] for name in data.get('props', {}) if name in ranges} | data.get('check', {})
         self.tensors = [Tensor(self, t, k, v) for t in ('params', 'buffers') for k, v in data.get(t, {}).items()]
-        self.inputs, self.lists = self.read_inputs(data.get('inputs', {}))
+        self.read_inputs(data.get('inputs', {}))
         props = dict(data.get('props', {}))
         self.props = [Prop(self, key, text) for key, text in props.items()]
         self.any = data.get('any', False)
@@ -151,7 +151,7 @@ class Layer(rows.Row):
         self.refuse = data.get('refuse', [])
         self.read_repr()
         names = {prop.name for prop in self.props}
-        tensors = {arg.name for arg in self.op.args if arg.kind == 'Tensor'} if self.op else set(self.inputs)
+        tensors = {arg.name for arg in self.op.args if arg.is_tensor} if self.op else set(self.inputs)
         known_of = {
             'check': names, 'new': names, 'fields': names, 'args': set(self.op_args), 'inputs': tensors,
         }
@@ -165,9 +165,13 @@ class Layer(rows.Row):
             self.fail('sample', 'is missing')
 
     def read_inputs(self, texts):
-        """Returns the texts of the tensors, and the names of those that bindings make of lists of integers."""
-        lists = [name for name, text in texts.items() if text.startswith('int[]: ')]
-        return {name: text.removeprefix('int[]: ') for name, text in texts.items()}, lists
+        """Reads the texts of the tensors, which of them bindings make of lists of integers, and how many are needed."""
+        kinds = {name: text.partition(': ')[0] for name, text in texts.items()}
+        self.lists = [name for name, kind in kinds.items() if kind == 'int[]']
+        self.n_needed = sum(kind != 'Tensor?' for kind in kinds.values())
+        if any(kind == 'Tensor?' for kind in list(kinds.values())[:self.n_needed]):
+            self.fail('inputs', 'tensors that may be left out are the last ones')
+        self.inputs = {name: text.removeprefix('int[]: ').removeprefix('Tensor?: ') for name, text in texts.items()}
 
     def read_repr(self):
         """The form of each argument in the text: * value only, ? only if not the default, ' in quotes."""

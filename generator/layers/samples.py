@@ -91,8 +91,9 @@ def given(layer, text):
 def inputs(layer, sample):
     """Returns the tensors that forward gets."""
     if layer.inputs:
-        if len(sample.get('shapes', ())) != len(layer.inputs):
-            layer.fail('sample', f'shapes must have {len(layer.inputs)} texts')
+        if not layer.n_needed <= len(sample.get('shapes', ())) <= len(layer.inputs):
+            least = f'{layer.n_needed} to ' if layer.n_needed < len(layer.inputs) else ''
+            layer.fail('sample', f'shapes must have {least}{len(layer.inputs)} texts')
         return [given(layer, text) for text in sample['shapes']]
     integers = f' below {sample["integers"]}' if 'integers' in sample else ''
     if layer.base != 'Loss':

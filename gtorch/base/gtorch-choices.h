@@ -55,4 +55,25 @@ GTORCH_AVAILABLE_IN_0_1
 GType gtorch_interpolation_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_INTERPOLATION (gtorch_interpolation_get_type ())
 
+/**
+ * GTorchBagMode:
+ * @GTORCH_BAG_MODE_SUM: their sum, in which each may have a weight
+ * @GTORCH_BAG_MODE_MEAN: their mean
+ * @GTORCH_BAG_MODE_MAX: the greatest of each of their elements
+ *
+ * What becomes of the vectors of a bag.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_BAG_MODE_SUM,
+  GTORCH_BAG_MODE_MEAN,
+  GTORCH_BAG_MODE_MAX,
+} GTorchBagMode;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_bag_mode_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_BAG_MODE (gtorch_bag_mode_get_type ())
+
 G_END_DECLS

@@ -263,3 +263,22 @@ gtorch_grid_padding_get_type (void)
     }
   return type;
 }
+
+GType
+gtorch_bag_mode_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_BAG_MODE_SUM, "GTORCH_BAG_MODE_SUM", "sum" },
+        { GTORCH_BAG_MODE_MEAN, "GTORCH_BAG_MODE_MEAN", "mean" },
+        { GTORCH_BAG_MODE_MAX, "GTORCH_BAG_MODE_MAX", "max" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchBagMode", values));
+    }
+  return type;
+}

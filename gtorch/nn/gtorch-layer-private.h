@@ -134,9 +134,17 @@ gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint
 gboolean gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, gint64 n,
                                    GError **error);
 
-/* Checks the number of tensors that forward_many () got; names lists those that the layer takes. */
-gboolean gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint n, const gchar *names,
-                             GError **error);
+/* Checks the number of tensors that forward_many () got; names lists those that the layer takes, of which
+ * the first `least` are needed. */
+gboolean gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint least, guint n,
+                             const gchar *names, GError **error);
+/* Returns an input that may be left out, or NULL: a tensor of bool without elements stands for one that is
+ * left out before one that is not. */
+GTorchImpl *gtorch_layer_input (GTorchTensor **inputs, gsize n_inputs, gsize i);
+/* Calls the module with tensors of which those from number `least` on may be NULL. */
+GTorchTensor *gtorch_layer_call_some (GTorchModule *self, GTorchTensor **inputs, gsize least,
+                                      gsize n_inputs, GError **error);
+
 gboolean gtorch_layer_check_type (gpointer self, GType type, GError **error);
 
 /* Sets a size that was not given. */

@@ -211,12 +211,48 @@ gtorch_layer_check_type (gpointer self, GType type, GError **error)
 }
 
 gboolean
-gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint n, const gchar *names, GError **error)
+gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint least, guint n, const gchar *names,
+                    GError **error)
 {
-  return n_inputs == n
-         || refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
-                    _ ("forward takes %u tensors, %s; %" G_GSIZE_FORMAT " were given"), n, names,
-                    n_inputs);
+  if (n_inputs >= least && n_inputs <= n)
+    return TRUE;
+  if (least < n)
+    return refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
+                   _ ("forward takes %u to %u tensors, %s; %" G_GSIZE_FORMAT " were given"), least,
+                   n, names, n_inputs);
+  return refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
+                 _ ("forward takes %u tensors, %s; %" G_GSIZE_FORMAT " were given"), n, names,
+                 n_inputs);
+}
+
+GTorchImpl *
+gtorch_layer_input (GTorchTensor **inputs, gsize n_inputs, gsize i)
+{
+  GTorchImpl *impl = i < n_inputs ? gtorch_tensor_unwrap (inputs[i]) : NULL;
+
+  return impl != NULL && impl->dtype == GTORCH_DTYPE_BOOL && impl->numel == 0 ? NULL : impl;
+}
+
+GTorchTensor *
+gtorch_layer_call_some (GTorchModule *self, GTorchTensor **inputs, gsize least, gsize n_inputs,
+                        GError **error)
+{
+  const gint64 none = 0;
+  g_autoptr (GTorchTensor) absent = NULL;
+
+  while (n_inputs > least && inputs[n_inputs - 1] == NULL)
+    n_inputs--;
+  for (gsize i = least; i < n_inputs; i++)
+    if (inputs[i] == NULL)
+      {
+        if (absent == NULL)
+          absent = gtorch_tensor_wrap (
+              gtorch_op_zeros (&none, 1, GTORCH_DTYPE_BOOL, gtorch_device_cpu (), error));
+        if (absent == NULL)
+          return NULL;
+        inputs[i] = absent;
+      }
+  return gtorch_module_call (self, inputs, n_inputs, error);
 }
 
 void

@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/gtorch-none.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 static gboolean
 check (GTorchOpCall *call, GError **error)
@@ -64,23 +67,94 @@ gtorch_shape_embedding_backward (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, upper->dtype, size, 2, error);
 }
 
-GTorchImpl *
-gtorch_op_embedding (GTorchImpl *weight, GTorchImpl *indices, gint64 padding_idx, GError **error)
+gboolean
+gtorch_embedding_padding (const gchar *op, const GTorchImpl *weight, gint64 padding_idx,
+                          gint64 *index, GError **error)
 {
   const gint64 rows = weight->n_dims > 0 ? weight->shape[0] : 0;
-  gint64 index = padding_idx;
 
+  *index = padding_idx == GTORCH_NONE ? -1 : padding_idx;
   if (padding_idx == GTORCH_NONE)
-    index = -1;
-  else if (padding_idx < -rows || padding_idx >= rows)
+    return TRUE;
+  if (padding_idx < -rows || padding_idx >= rows)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("embedding: padding_idx %" G_GINT64_FORMAT
-                      " is out of range for %" G_GINT64_FORMAT " rows"),
-                   padding_idx, rows);
-      return NULL;
+                   _ ("%s: padding_idx %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
+                      " rows"),
+                   op, padding_idx, rows);
+      return FALSE;
     }
-  else if (padding_idx < 0)
-    index += rows;
-  return gtorch_op_native_embedding (weight, indices, index, error);
+  if (padding_idx < 0)
+    *index += rows;
+  return TRUE;
+}
+
+gboolean
+gtorch_embedding_limit (const gchar *op, GTorchImpl *weight, GTorchImpl *indices, gdouble max_norm,
+                        gdouble norm_type, GError **error)
+{
+  const gint64 all = -1, last = -1;
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *flat, *rows, *norms, *most, *rest, *one, *factors, *is_greater, *scaled;
+
+  if (gtorch_is_none_double (max_norm))
+    return TRUE;
+  if (gtorch_dtype_kind (weight->dtype) != GTORCH_KIND_FLOAT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("%s: max_norm is for weights of floating-point dtypes, not of %s"), op,
+                   gtorch_dtype_get_name (weight->dtype));
+      return FALSE;
+    }
+  flat = GTORCH_FORMULA_OP (&f, reshape, indices, &all, 1);
+  rows = GTORCH_FORMULA_OP (&f, native_embedding, weight, flat, -1, FALSE);
+  flat = GTORCH_FORMULA_OP (&f, to_dtype, flat, GTORCH_DTYPE_INT64);
+  norms = GTORCH_FORMULA_OP (&f, norm, rows, norm_type, &last, 1, TRUE);
+  most = gtorch_formula_number (&f, max_norm);
+  rest =
+      gtorch_formula_number (&f, 1e-7); /* keeps the result below max_norm in spite of rounding */
+  one = gtorch_formula_number (&f, 1);
+  is_greater = GTORCH_FORMULA_OP (&f, gt, norms, most);
+  norms = GTORCH_FORMULA_OP (&f, add, norms, rest, 1);
+  factors = GTORCH_FORMULA_OP (&f, div, most, norms);
+  factors = GTORCH_FORMULA_OP (&f, where, is_greater, factors, one);
+  scaled = GTORCH_FORMULA_OP (&f, mul, rows, factors);
+  /* equal indices write equal rows */
+  return !f.failed && gtorch_op_index_copy_inplace (weight, 0, flat, scaled, error);
+}
+
+GTorchImpl *
+gtorch_composite_embedding (GTorchImpl *weight, GTorchImpl *indices, gint64 padding_idx,
+                            gboolean scale_grad_by_freq, gdouble max_norm, gdouble norm_type,
+                            GError **error)
+{
+  gint64 index;
+
+  if (!gtorch_embedding_padding ("embedding", weight, padding_idx, &index, error)
+      || !gtorch_embedding_limit ("embedding", weight, indices, max_norm, norm_type, error))
+    return NULL;
+  return gtorch_op_native_embedding (weight, indices, index, scale_grad_by_freq, error);
+}
+
+GTorchImpl *
+gtorch_op_embedding_grad (GTorchImpl *upper, GTorchImpl *indices, const gint64 *size, gsize n_size,
+                          gint64 padding_idx, gboolean by_frequency, GError **error)
+{
+  const gint64 all = -1;
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *grad, *flat, *ones, *none, *counts;
+
+  if (!by_frequency)
+    return gtorch_op_embedding_backward (upper, indices, size, n_size, padding_idx, error);
+  grad = GTORCH_FORMULA_OP (&f, embedding_backward, upper, indices, size, n_size, padding_idx);
+  flat = GTORCH_FORMULA_OP (&f, reshape, indices, &all, 1);
+  flat = GTORCH_FORMULA_OP (&f, to_dtype, flat, GTORCH_DTYPE_INT64);
+  ones = GTORCH_FORMULA_OP (&f, ones_like, flat, GTORCH_DTYPE_NONE);
+  none = GTORCH_FORMULA_OP (&f, new_zeros, flat, size, 1, GTORCH_DTYPE_NONE);
+  counts = GTORCH_FORMULA_OP (&f, scatter_add, none, 0, flat, ones);
+  counts = GTORCH_FORMULA_OP (&f, clamp_int, counts, 1, G_MAXINT64);
+  counts = GTORCH_FORMULA_OP (&f, unsqueeze, counts, -1);
+  grad = GTORCH_FORMULA_OP (&f, div, grad, counts);
+  return gtorch_formula_take (&f, grad);
 }

@@ -447,3 +447,43 @@ gtorch_op_affine_grid (GTorchImpl *theta, const gint64 *size, gsize n, gboolean 
   made = GTORCH_FORMULA_OP (&f, reshape, made, shape, dims + 2);
   return gtorch_formula_take (&f, made);
 }
+
+/* Samples images of `dims` dimensions, with modes that are given as numbers. */
+static GTorchImpl *
+sample_by_numbers (const gchar *op, guint dims, GTorchImpl *input, GTorchImpl *grid, gint64 mode,
+                   gint64 padding_mode, gboolean align_corners, GError **error)
+{
+  if (input->n_dims != dims + 2)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: an input of shape %s must have %u dimensions"), op,
+                   gtorch_impl_shape_str (input), dims + 2);
+      return NULL;
+    }
+  if (mode < 0 || mode > GTORCH_GRID_MODE_BICUBIC || padding_mode < 0
+      || padding_mode > GTORCH_GRID_PADDING_REFLECTION)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: interpolation_mode %" G_GINT64_FORMAT
+                      " and padding_mode %" G_GINT64_FORMAT " must be from 0 to 2"),
+                   op, mode, padding_mode);
+      return NULL;
+    }
+  return gtorch_op_grid_sample (input, grid, mode, padding_mode, align_corners, error);
+}
+
+GTorchImpl *
+gtorch_op_grid_sampler_2d (GTorchImpl *input, GTorchImpl *grid, gint64 interpolation_mode,
+                           gint64 padding_mode, gboolean align_corners, GError **error)
+{
+  return sample_by_numbers ("grid_sampler_2d", 2, input, grid, interpolation_mode, padding_mode,
+                            align_corners, error);
+}
+
+GTorchImpl *
+gtorch_op_grid_sampler_3d (GTorchImpl *input, GTorchImpl *grid, gint64 interpolation_mode,
+                           gint64 padding_mode, gboolean align_corners, GError **error)
+{
+  return sample_by_numbers ("grid_sampler_3d", 3, input, grid, interpolation_mode, padding_mode,
+                            align_corners, error);
+}

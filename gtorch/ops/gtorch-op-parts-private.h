@@ -84,6 +84,15 @@ typedef struct
 /* The call is native_ctc_loss or its gradient. */
 void gtorch_ctc_init (GTorchCtc *ctc, const GTorchOpCall *call);
 
+/* --- embedding.c --- */
+
+/* Finds the row that has no gradient, -1 for none. */
+gboolean gtorch_embedding_padding (const gchar *op, const GTorchImpl *weight, gint64 padding_idx,
+                                   gint64 *index, GError **error);
+/* Scales the rows at the indices in place to a norm of at most max_norm, unless that is none. */
+gboolean gtorch_embedding_limit (const gchar *op, GTorchImpl *weight, GTorchImpl *indices,
+                                 gdouble max_norm, gdouble norm_type, GError **error);
+
 /* --- matmul.c --- */
 
 gboolean gtorch_matmul_check_dims (GTorchOpCall *call, guint i, guint n_dims, GError **error);

@@ -242,6 +242,14 @@ tap.add('losses_layers_and_norms_take_names', () => {
     near(GTorch.ctc_loss(scores, labels, [4, 3], [2, 1]), GTorch.ctc_loss(scores, labels, ...lengths));
     near(new GTorch.CTCLoss().forward(scores, labels, [4, 3], lengths[1]),
         GTorch.ctc_loss(scores, labels, {input_lengths: [4, 3], target_lengths: [2, 1]}));
+    const bags = nn.EmbeddingBag(4, 2, {mode: 'sum'});
+    const table = bags.weight;
+    const rows = GTorch.tensor([[0, 2], [1, 1]]);
+    const ones = GTorch.ones([2, 2]);
+    near(bags.forward(rows), GTorch.embedding_bag(table, rows));
+    near(bags.forward(rows, null, ones), GTorch.embedding_bag(table, rows, {per_sample_weights: ones}));
+    near(bags.forward(rows.flatten(), GTorch.tensor([0, 2])), bags.forward(rows, null));
+    refuses(() => bags.forward(), 'EmbeddingBag');
     const image = GTorch.arange(4).reshape([1, 1, 2, 2]).to(GTorch.float32);
     const twice = GTorch.interpolate(image, {scale_factor: [1, 2]});
     same(twice, [[[[0, 0, 1, 1], [2, 2, 3, 3]]]]);

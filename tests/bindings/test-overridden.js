@@ -239,7 +239,7 @@ const MADE = {
     ConvTranspose1d: {in_channels: 2, out_channels: 2, kernel_size: 1},
     ConvTranspose2d: {in_channels: 2, out_channels: 2, kernel_size: 1},
     ConvTranspose3d: {in_channels: 2, out_channels: 2, kernel_size: 1},
-    Embedding: {num_embeddings: 3, embedding_dim: 2},
+    Embedding: {num_embeddings: 3, embedding_dim: 2}, EmbeddingBag: {num_embeddings: 3, embedding_dim: 2},
     LayerNorm: {normalized_shape: [2]}, Linear: {in_features: 2, out_features: 2},
     MultiStepLR: {milestones: GTorch.Size.new([1, 2]), gamma: 0.5},
     StepLR: {step_size: 1, gamma: 0.5}, ExponentialLR: {gamma: 0.5}, CosineAnnealingLR: {t_max: 3},
@@ -267,6 +267,8 @@ const SEVERAL = {
     CosineEmbeddingLoss: [flat, flat.abs(), signs], MarginRankingLoss: [flat, flat.abs(), flat.sign()],
     GaussianNLLLoss: [flat, flat.abs(), flat.exp()], TripletMarginLoss: [flat, flat.abs(), flat.exp()],
     MultiLabelMarginLoss: [flat, GTorch.tensor([[0, -1], [1, 0]])],
+    EmbeddingBag: [positions, GTorch.tensor([0, 1])],
+    CTCLoss: [flat.log_softmax(-1), signs.clamp(0, 1).narrow(0, 0, 1), GTorch.tensor(2), GTorch.tensor(1)],
 };
 function inputsOf(name) {
     if (name in SEVERAL)

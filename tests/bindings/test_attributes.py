@@ -62,6 +62,7 @@ MAKERS = {
     'BatchNorm2d': lambda cls: cls(3),
     'LayerNorm': lambda cls: cls(3),
     'Embedding': lambda cls: cls(4, 2),
+    'EmbeddingBag': lambda cls: cls(4, 2),
     'Conv1d': lambda cls: cls(2, 2, 3),
     'Conv3d': lambda cls: cls(2, 2, 3),
     'ConvTranspose1d': lambda cls: cls(2, 2, 3),

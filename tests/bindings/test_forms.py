@@ -418,5 +418,32 @@ def lengths_of_ctc_loss_may_be_lists():
     refused(lambda: GTorch.ctc_loss(x, targets, [4, 3.5], [2, 1]), TypeError, 'integer')
 
 
+@tap.case
+def bags_of_rows_are_looked_up():
+    weight = GTorch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows, flat, offsets = GTorch.tensor([[0, 2], [1, 1]]), GTorch.tensor([0, 2, 1, 1]), GTorch.tensor([0, 2])
+    factors = GTorch.tensor([1.0, 2.0, 0.5, 0.5])
+    bag = nn.functional.embedding_bag
+    assert bag(rows, weight).tolist() == bag(flat, weight, offsets).tolist() == [[3.0, 4.0], [3.0, 4.0]]
+    assert bag(rows, weight, mode='max', padding_idx=-1).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    summed = bag(flat, weight, offsets, mode='sum', per_sample_weights=factors)
+    assert summed.tolist() == [[11.0, 14.0], [3.0, 4.0]]
+    assert GTorch.embedding_bag(weight, flat, offsets, per_sample_weights=factors).equal(summed)
+    layer = nn.EmbeddingBag(3, 2, mode='sum')
+    layer.weight = nn.Parameter(weight)
+    assert layer(flat, offsets, factors).equal(summed) and layer(input=flat, offsets=offsets).sum().item() == 28
+    assert layer(rows, None, factors.reshape(2, 2)).equal(summed)
+    assert layer(rows, per_sample_weights=factors.reshape(2, 2)).equal(summed)
+    layer.register_forward_pre_hook(lambda module, inputs: None)
+    assert layer(rows, None, factors.reshape(2, 2)).equal(summed)
+    refused(lambda: bag(rows, weight, sparse=True), TypeError, 'sparse')
+    refused(lambda: nn.EmbeddingBag(3, 2, sparse=True), TypeError, 'sparse')
+    refused(lambda: layer(rows, 3), TypeError, 'offsets')
+    refused(lambda: nn.EmbeddingBag(3, 2)(), TypeError, 'indices')
+    small = weight.clone()
+    assert nn.functional.embedding(GTorch.tensor([1]), small, max_norm=2.5).tolist() == [[1.5, 2.0]]
+    assert small.tolist() == [[1.0, 2.0], [1.5, 2.0], [5.0, 6.0]]
+
+
 if __name__ == '__main__':
     tap.main()

@@ -86,7 +86,8 @@ def embedding_takes_the_indices_first():
         assert rows.grad.sum(1).tolist() == [2, 0, 2 if padding is None else 0]
     for padding in (3, -4):
         raises(ValueError, 'not one of 3 rows', F.embedding, indices, rows, padding)
-    raises(TypeError, 'max_norm', F.embedding, indices, rows, max_norm=1.0)
+    raises(TypeError, 'sparse', F.embedding, indices, rows, sparse=True)
+    raises(TypeError, 'sparse', F.embedding_bag, indices, rows, GTorch.tensor([0]), sparse=True)
     assert F.unfold(GTorch.ones(1, 1, 2, 2), 2).shape == (1, 4, 1)  # not the method of tensors
 
 

@@ -37,7 +37,7 @@ MISSING = {
     'copy_': {'other'},
     'elu': {'input_scale', 'scale'},
     'elu_': {'input_scale', 'scale'},
-    'embedding': {'scale_grad_by_freq', 'sparse'},
+    'embedding': {'sparse'},
     'eq': {'b'},
     'group_norm': {'cudnn_enabled'},
     'instance_norm': {'cudnn_enabled'},

@@ -106,8 +106,9 @@ write_report (GtReport *report, const GTorchOpCall *call, const GError *error)
   if (error->code == GTORCH_ERROR_INDEX)
     {
       report->value =
-          find_number (error->message,
-                       strstr (error->message, "target ") != NULL ? "target " : "index ");
+          find_number (error->message, strstr (error->message, "target ") != NULL   ? "target "
+                                       : strstr (error->message, "offset ") != NULL ? "offset "
+                                                                                    : "index ");
       report->size = size >= 0 ? size : find_number (error->message, " out of range for ");
       report->op |= (guint) (find_number (error->message, " dimension ") + 1) << 16;
     }

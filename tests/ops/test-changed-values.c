@@ -109,6 +109,7 @@ static const gchar *const needs_result[] = {
   "pairwise_distance.x2",
   "pca_lowrank.A",
   "pinverse.self",
+  "pdist.self",
   "pow.exponent",
   "qr.self",
   "reciprocal.self",

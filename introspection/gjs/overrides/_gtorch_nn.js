@@ -355,20 +355,36 @@ function takesMany(module) {
     return false;
 }
 
+// Takes null away from the end; a tensor of bool without elements stands for other ones that may be left out.
+function withoutAbsent(needed, given) {
+    const inputs = [...given];
+    while (inputs.length > needed && (inputs.at(-1) ?? null) === null)
+        inputs.pop();
+    return inputs.map((one, i) => i < needed || (one ?? null) !== null
+        ? one : GTorch.Tensor.new_from_bools([], [0], null));
+}
+
+// The function of C has a parameter for each tensor.
+function filled(inputs, n) {
+    return [...inputs, ...Array(n - inputs.length).fill(null)];
+}
+
 // Lets forward() of a class take so many tensors. Those whose positions are in `lists` may be arrays of
-// integers.
-function takeSeveral(prototype, n, lists = []) {
+// integers; those behind the first `needed` ones may be left out.
+function takeSeveral(prototype, n, lists = [], needed = n) {
     const {forward} = prototype;
 
     const instead = function (...given) {
         const name = `${convert.nameOf(this.constructor)}.forward`;
-        if (given.length !== n)
+        if (given.length < needed || given.length > n)
             convert.surplus(name, given.length, n);
-        const inputs = given.map((x, i) => lists.includes(i) ? convert.ofIntegers(name, x) : x);
+        const inputs = withoutAbsent(needed, given)
+            .map((x, i) => lists.includes(i) ? convert.ofIntegers(name, x) : x);
         inputs.forEach(x => mustBeInput(name, x));
         const isSuper = this.forward !== instead || running.includes(this);
         return restoring(() => isSuper
-            ? above(this, 'forward').vfunc_forward_many.call(this, inputs) : forward.apply(this, inputs));
+            ? above(this, 'forward').vfunc_forward_many.call(this, inputs)
+            : forward.apply(this, filled(inputs, n)));
     };
     prototype.forward = instead;
 }
@@ -727,8 +743,9 @@ function setup(namespace) {
         GTorch[name] = convert.counted(name, (tensor, hook) =>
             GTorch.Tensor.prototype[method].call(tensor, hook));
     takeSeveral(GTorch.Loss.prototype, 2);
-    for (const [name, {inputs, lists = []}] of Object.entries(LAYERS).filter(([, spec]) => spec.inputs))
-        takeSeveral(GTorch[name].prototype, inputs.length, lists.map(one => inputs.indexOf(one)));
+    const several = Object.entries(LAYERS).filter(([, spec]) => spec.inputs);
+    for (const [name, {inputs, lists = [], needed}] of several)
+        takeSeveral(GTorch[name].prototype, inputs.length, lists.map(one => inputs.indexOf(one)), needed);
     overrideTransposes(GTorch.ConvTranspose.prototype);
     overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');

@@ -152,18 +152,29 @@ def _attributes(raw, args):
     return found
 
 
-def forward_many_of(raw, inputs, lists=()):
-    """Does so for a class that takes several tensors, which have the names @inputs; those in @lists may be lists."""
-    compute, spec = restores(raw.do_forward_many), dict.fromkeys(inputs, REQUIRED)
+def _without_absent(tensors):
+    """Takes None away from the end; a tensor of bool without elements stands for other ones."""
+    while tensors and tensors[-1] is None:
+        tensors.pop()
+    return [GTorch.zeros([0], GTorch.DType.BOOL, None) if one is None else one for one in tensors]
+
+
+def forward_many_of(raw, inputs, lists=(), needed=None):
+    """Does so for a class that takes several tensors, which have the names @inputs; those in @lists may be lists, and
+    those behind the first @needed ones may be left out."""
+    compute = restores(raw.do_forward_many)
+    spec = {key: None if needed is not None and i >= needed else REQUIRED for i, key in enumerate(inputs)}
 
     def forward(self, *values, **options):
         name = f'{type(self).__name__}.forward'
+        if 'input' in options and 'input' not in spec:  # the name that PyTorch has for the first one
+            options[inputs[0]] = options.pop('input')
         tensors = bind(name, spec, values, options)
         tensors.update({key: of_integers(tensors[key]) for key in lists})
         for key, value in tensors.items():
-            if not isinstance(value, RawTensor):
+            if not isinstance(value, RawTensor) and (value is not None or spec[key] is REQUIRED):
                 raise TypeError(f'{name}(): {key} must be a tensor, not {type(value).__name__}')
-        return compute(self, [tensors[key] for key in inputs])
+        return compute(self, _without_absent([tensors[key] for key in inputs]))
 
     return forward
 
@@ -234,7 +245,10 @@ def layer(name, own, activation):
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    forward = forward_many_of(raw, row['inputs'], row.get('lists', ())) if 'inputs' in row else forward_of(raw)
+    if 'inputs' in row:
+        forward = forward_many_of(raw, row['inputs'], row.get('lists', ()), row.get('needed'))
+    else:
+        forward = forward_of(raw)
     members.update(own or {'forward': forward})
     members['extra_repr'] = extra_repr_of(raw)
     members.update(_attributes(raw, args))

@@ -28,7 +28,7 @@ from gi.overrides._gtorch_tensor import copied
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 MEMBERS = (RawTensor, RawModule)
-_embedding = ops.FUNCTIONS['embedding']
+_embedding, _embedding_bag = ops.FUNCTIONS['embedding'], ops.FUNCTIONS['embedding_bag']
 
 
 def _forward(self, *inputs):
@@ -293,24 +293,38 @@ class Module(Members, RawModule):
     extra_repr = layers.extra_repr_of(RawModule)
 
 
+def _looked_up(name, input, weight, padding_idx, sparse):
+    """Checks the arguments of a look-up."""
+    if convert_bool(sparse):
+        raise TypeError(f'{name}(): sparse is not supported: gradients are dense, as all tensors are')
+    if not (isinstance(input, RawTensor) and isinstance(weight, RawTensor)):
+        raise TypeError(f'{name}() takes the indices and the weight, two tensors')
+    if weight.is_floating_point() < input.is_floating_point():
+        raise TypeError(f'{name}() takes the indices first and then the weight')
+    if padding_idx is None:
+        return {}
+    given, n = convert_whole(padding_idx), len(weight)
+    if not -n <= given < n:
+        raise ValueError(f'{name}(): padding_idx {given} is not one of {n} rows')
+    return {'padding_idx': given + n if given < 0 else given}
+
+
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """The rows of @weight at the indices in @input. The row @padding_idx, which counts from the end if it is negative,
-    gets no gradient."""
-    given = {'max_norm': max_norm is not None, 'scale_grad_by_freq': scale_grad_by_freq, 'sparse': sparse}
-    for name, value in given.items():
-        if convert_bool(value):
-            raise TypeError(f'embedding(): {name} is not supported')
-    if not (isinstance(input, RawTensor) and isinstance(weight, RawTensor)):
-        raise TypeError('embedding() takes the indices and the weight, two tensors')
-    if weight.is_floating_point() < input.is_floating_point():
-        raise TypeError('embedding() takes the indices first and then the weight')
-    options = {}
-    if padding_idx is not None:
-        given, n = convert_whole(padding_idx), len(weight)
-        if not -n <= given < n:
-            raise ValueError(f'embedding(): padding_idx {given} is not one of {n} rows')
-        options['padding_idx'] = given + n if given < 0 else given
-    return _embedding(weight, input, **options)
+    gets no gradient. Rows whose norm exceeds @max_norm are scaled to it first, in place. The gradient of a row may be
+    divided by how often it occurs."""
+    options = _looked_up('embedding', input, weight, padding_idx, sparse)
+    return _embedding(weight, input, scale_grad_by_freq=scale_grad_by_freq, max_norm=max_norm, norm_type=norm_type,
+                      **options)
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean',
+                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Sums, means or maxima of the rows of @weight at bags of indices: the rows of @input, or those that begin at the
+    @offsets."""
+    options = _looked_up('embedding_bag', input, weight, padding_idx, sparse)
+    return _embedding_bag(weight, input, offsets, scale_grad_by_freq, mode, per_sample_weights, include_last_offset,
+                          max_norm=max_norm, norm_type=norm_type, **options)
 
 
 def _sequential():
@@ -406,7 +420,7 @@ def install(export, submodule, functions):
         nn[cls.__name__] = export(cls.__name__, cls)
     # PyTorch's unfold() there is another one than that of tensors.
     functional = {name: function for name, function in functions.items() if name != 'unfold'}
-    functional['embedding'] = embedding
+    functional.update(embedding=embedding, embedding_bag=embedding_bag)
     functional.update(unfold=functions['im2col'], fold=functions['col2im'])
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
