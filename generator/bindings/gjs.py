@@ -51,7 +51,7 @@ def entry(row):
     if row.inplace:
         found['inplace'] = True
     if row.scalar:
-        found['scalar'] = row.scalar
+        found['scalar'] = row.c_scalar
     if row.scalar or row.numbers:
         found['forms'] = [form for form in row.forms if form]
     if row.outputs:

@@ -126,7 +126,8 @@ class Row:
         self.method = data['method']
         self.returns = data['returns']
         self.inplace = data['inplace']
-        self.scalar = data['scalar']
+        self.c_scalar = data['scalar']
+        self.scalar = next((a.name for a in self.args if a.c_name == self.c_scalar), None)
         self.forms = data['forms']
         self.operator = data['operator']
         self.doc = data['doc']

@@ -374,6 +374,7 @@ gt_lift (PyObject *(*function) (PyObject *, PyObject *const *, Py_ssize_t, PyObj
          PyObject *number, PyObject *tensor)
 {
   GTorchDevice *device;
+  GTorchDType dtype;
   PyObject *lifted, *result;
   GError *error = NULL;
   gdouble real = 0;
@@ -382,13 +383,16 @@ gt_lift (PyObject *(*function) (PyObject *, PyObject *const *, Py_ssize_t, PyObj
   if (!gt_alive (tensor))
     return NULL;
   device = gtorch_tensor_get_device (gt_get (tensor));
+  /* in a narrower dtype, the number would be rounded before the computation */
+  dtype = gtorch_tensor_get_dtype (gt_get (tensor));
+  dtype = dtype == GTORCH_DTYPE_FLOAT64 || dtype == GTORCH_DTYPE_COMPLEX128 ? GTORCH_DTYPE_FLOAT64
+                                                                            : GTORCH_DTYPE_NONE;
   if (gt_int (number, &whole))
     lifted = gt_result (gtorch_tensor_new_from_ints (&whole, 1, NULL, 0, GTORCH_DTYPE_INT64, device,
                                                      &error),
                         &error);
   else if (gt_double (number, &real))
-    lifted = gt_result (gtorch_tensor_new_from_doubles (&real, 1, NULL, 0, GTORCH_DTYPE_NONE,
-                                                        device, &error),
+    lifted = gt_result (gtorch_tensor_new_from_doubles (&real, 1, NULL, 0, dtype, device, &error),
                         &error);
   else
     Py_RETURN_NOTIMPLEMENTED;

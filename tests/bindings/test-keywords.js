@@ -197,6 +197,33 @@ tap.add('parts_lie_along_a_dimension', () => {
     tap.equal(arrays(GTorch.meshgrid(WHOLE, INDEX.at(0), {indexing: 'xy'}))[0][0], [-7, 7, 8]);
 });
 
+tap.add('signals_have_modules_and_find_their_frequencies', () => {
+    const x = GTorch.arange(32, {dtype: GTorch.float64});
+    const window = GTorch.hann_window(8, {dtype: GTorch.float64});
+    tap.equal(x.stft(8, 2, {window}).get_shape(), [5, 17]);
+    tap.equal(x.to(GTorch.complex64).stft(8, 2).get_shape(), [8, 17]);
+    const there = x.stft(8, 2, {window, onesided: false});
+    tap.equal(there.get_shape(), [8, 17]);
+    near(there.istft(8, 2, {window}), x);
+    near(x.stft(8, 2, {window}).istft(8, {hop_length: 2, window}), x);
+    tap.assert(GTorch.signal.windows.hann === GTorch.signal_windows_hann);
+    same(GTorch.masked.sum(GTorch.tensor([1, 2, 4]), {mask: GTorch.tensor([1, 0, 1])}), 5);
+    const mask = GTorch.tensor([1, 1, 0]);
+    const masked = GTorch.masked.var(GTorch.tensor([1, 2, 9.5]), {unbiased: false, mask});
+    same(masked, 0.25);
+    const [counts, edges] = GTorch.tensor([[0, 0], [1, 3], [2, 1.0]]).to(GTorch.float64)
+        .histogramdd([1, 2], {range: [0, 2, 0, 4]});
+    tap.equal(arrays([counts, ...edges]), [[[2, 1]], [0, 2], [0, 2, 4]]);
+});
+
+tap.add('first_numbers_are_not_rounded', () => {
+    const x = GTorch.tensor([1, 2], {dtype: GTorch.float64});
+    same(GTorch.div(0.3, x), [0.3, 0.15]);
+    same(GTorch.sub(0.3, x), [0.3 - 1, 0.3 - 2]);
+    same(GTorch.special.laguerre_polynomial_l(0.3, x).narrow(0, 0, 1), [0.7]);
+    tap.equal(GTorch.div(0.3, x.to(GTorch.float32)).get_dtype(), GTorch.float32);
+});
+
 tap.add('activations_work_in_place', () => {
     for (const name of ['relu', 'silu', 'leaky_relu', 'elu', 'hardtanh']) {
         const x = X.clone();

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GTorch  # noqa: E402
+from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
@@ -23,6 +23,15 @@ ROW = GTorch.tensor([1, 2, 3, 4, 5])
 
 def lists(tensors):
     return [t.tolist() for t in tensors]
+
+
+def raises(call, words):
+    try:
+        call()
+    except GLib.Error as error:
+        assert words in error.message, error.message
+    else:
+        raise AssertionError('such arguments are taken')
 
 
 @tap.case
@@ -67,6 +76,54 @@ def results_are_given_as_asked_for():
     assert lists(GTorch.mode(GTorch.tensor([3, 1, 3, 1, 2]))) == [1, 3]
     assert lists(GTorch.std_mean(X[0, :2], False)) == [0.5, 1.5]
     assert GTorch.nanmedian(GTorch.tensor([float('nan'), 3.0, 1.0])).item() == 1.0
+
+
+@tap.case
+def histograms_of_points_take_numbers_or_edges():
+    points = GTorch.tensor([[0.0, 0.0], [1.0, 3.0], [2.0, 1.0], [2.0, 3.0]])
+    hist, edges = GTorch.histogramdd(points, [2, 3])
+    assert hist.tolist() == [[1, 0, 0], [0, 1, 2]], hist.tolist()
+    assert lists(edges) == [[0, 1, 2], [0, 1, 2, 3]]
+    hist, edges = points.histogramdd(2, range=[0.0, 4.0, 0.0, 4.0])
+    assert hist.tolist() == [[1, 1], [1, 1]] and lists(edges) == [[0, 2, 4], [0, 2, 4]]
+    hist, _ = points.histogramdd([GTorch.tensor([0.0, 1.0]), GTorch.tensor([2.0, 3.0])])
+    assert hist.tolist() == [[1]], hist.tolist()
+    raises(lambda: points.histogramdd([2, 2], range=[0.0, 1.0]), 'a row of two real numbers for each of 2 coordinates')
+    raises(lambda: points.histogramdd([2, 2, 2]), 'bins of 3 coordinates for points of 2')
+
+
+@tap.case
+def stft_finds_out_how_many_frequencies_there_are():
+    x = GTorch.arange(32.0)
+    window = GTorch.hann_window(8)
+    assert x.stft(8, 2, window=window).shape == (5, 17)
+    assert GTorch.stft(x.to(GTorch.complex64), 8, 2, window=window).shape == (8, 17)
+    assert GTorch.stft(x, 8, 2, return_complex=False, onesided=False).shape == (8, 17, 2)
+    for onesided in (True, False):
+        there = GTorch.stft(x, 8, 2, window=window, onesided=onesided, return_complex=True)
+        assert (GTorch.istft(there, 8, 2, window=window) - x).abs().max().item() < 1e-4
+    raises(lambda: x.to(GTorch.complex64).stft(8, onesided=True), 'onesided must not be true')
+
+
+@tap.case
+def first_numbers_are_not_rounded():
+    x = GTorch.tensor([1.0, 2.0], dtype=GTorch.float64)
+    assert (0.3 / x).tolist() == [0.3, 0.15] and (0.3 - x).tolist() == [0.3 - 1, 0.3 - 2]
+    assert GTorch.special.legendre_polynomial_p(0.3, x[:1]).tolist() == [0.3]
+    assert GTorch.special.zeta(2.5, x).dtype == (0.3 / x).dtype == GTorch.float64
+    assert x.__rdiv__(0.3).tolist() == [0.3, 0.15]
+    assert (0.3 / x.float()).dtype == GTorch.float32 and (0.3 / x.half()).dtype == GTorch.float16
+
+
+@tap.case
+def windows_and_masks_have_modules():
+    assert GTorch.signal.windows.general_cosine(3, a=[0.5, 0.5], sym=True).tolist() == [0, 1, 0]
+    assert GTorch.signal.windows.hann is GTorch.signal_windows_hann
+    x, mask = GTorch.tensor([[1.0, 2.0, 9.0]]), GTorch.tensor([True, False, True])
+    assert GTorch.masked.sum(x, 1, mask=mask).tolist() == [10]
+    assert GTorch.masked.var(x, (0, 1), False, mask=mask).item() == 16
+    assert GTorch.masked.std(x, 1, correction=0, mask=mask).item() == 4
+    assert not hasattr(GTorch.masked, 'fill')
 
 
 @tap.case

@@ -676,7 +676,10 @@ function _init() {
     protectMethods(GTorch.Tensor.prototype);
     for (const [space, members] of Object.entries(spaces)) {
         const found = Object.entries(members).map(([name, operation]) => [name, GTorch[operation]]);
-        Object.defineProperty(GTorch, space, {value: Object.freeze(Object.fromEntries(found))});
+        const [outer, inner] = space.split('.');
+        const own = Object.freeze(Object.fromEntries(found));
+        const value = inner === undefined ? own : Object.freeze({[inner]: own});
+        Object.defineProperty(GTorch, outer, {value});
     }
     GTorch.DeviceManager.get_default().connect('memory-pressure', collect);
 }

@@ -302,7 +302,15 @@ function target(name, given, flags = []) {
 
 // Returns a number as a zero-dimensional tensor, which takes part in type promotion by its kind only.
 function tensor(value, like = null) {
-    return value instanceof GTorch.Tensor ? value : make(value, {device: like?.get_device() ?? null});
+    if (value instanceof GTorch.Tensor)
+        return value;
+    const {FLOAT64, COMPLEX128} = GTorch.DType;
+    const isWide = like !== null && [FLOAT64, COMPLEX128].includes(like.get_dtype());
+    const options = {device: like?.get_device() ?? null};
+    // in a narrower dtype, the number would be rounded before the computation
+    if (isWide && typeof value === 'number' && !Number.isInteger(value))
+        options.dtype = FLOAT64;
+    return make(value, options);
 }
 
 // Returns a value that is written into a tensor: a number that its dtype cannot represent is an error, as

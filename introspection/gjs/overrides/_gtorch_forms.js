@@ -48,6 +48,12 @@ function split(given, names) {
     return [Object.keys(rest).length > 0 ? [...left, rest] : left, taken];
 }
 
+// Returns the arguments with further options.
+function withOptions(given, more) {
+    const options = lastOptions(given);
+    return [...options === null ? given : given.slice(0, -1), {...options ?? {}, ...more}];
+}
+
 function has(given, names) {
     const options = lastOptions(given);
     return options !== null && names.some(name => name in options);
@@ -358,6 +364,27 @@ function places(prototype) {
             const values = lastOptions(left) === null ? left : left.slice(0, -1);
             return plain.call(this, ...values, {...lastOptions(left) ?? {}, low: range[0], high: range[1]});
         });
+    form(prototype, 'histogramdd', () => true, function (given, plain) {
+        const isOfEdges = Array.isArray(given[0]) && given[0].length > 0 &&
+            given[0].every(one => one instanceof GTorch.Tensor);
+        let values = given;
+        if (!isOfEdges && Array.isArray(lastOptions(given)?.range)) {
+            const [left, {range}] = split(given, ['range']);
+            values = withOptions(left, {range: GTorch.tensor(range, {dtype: GTorch.float64})});
+        }
+        const found = isOfEdges ? this.histogramdd_bins(...values) : plain.apply(this, values);
+        const [counts, ...edges] = found;
+        return [counts, edges];
+    });
+    for (const name of ['masked_std', 'masked_var']) {
+        form(GTorch, name, optioned('unbiased'), (given, plain) => {
+            const [left, {unbiased}] = split(given, ['unbiased']);
+            if (has(left, ['correction']))
+                throw new TypeError(`${name} takes unbiased or a correction, not both`);
+            const correction = unbiased === null ? 1 : Number(convert.flag(name, 'unbiased', unbiased));
+            return plain(...withOptions(left, {correction}));
+        });
+    }
     form(prototype, 'unique', optioned('dim'), function (given) {
         const {dim} = convert.bind('unique', [{name: 'dim'}], given, 0);
         return this.unique_dim(dim);
@@ -441,6 +468,28 @@ function products() {
             throw new TypeError(`einsum: operands must be tensors, not ${convert.describe(wrong)}`);
         return einsum(equation, operands);
     };
+}
+
+const STFT = ['n_fft', 'hop_length', 'win_length', 'window', 'center', 'pad_mode', 'normalized', 'onesided',
+    'return_complex', 'align_to_window'];
+const ISTFT = ['n_fft', 'hop_length', 'win_length', 'window', 'center', 'normalized', 'onesided', 'length',
+    'return_complex'];
+
+// Whether there are half of the frequencies follows from the tensors, if it is not given.
+function signals(prototype) {
+    const lacks = names => given => {
+        return positional(given) <= names.indexOf('onesided') && !has(given, ['onesided']);
+    };
+    const fill = (operation, names, find) => {
+        form(prototype, operation, lacks(names), function (given, plain) {
+            const values = convert.bind(operation, names.map(name => ({name})), given);
+            return plain.call(this, {...values, onesided: find(this, values)});
+        });
+    };
+    fill('stft', STFT, (self, {window = null}) => rank(self.get_dtype()) < 3 &&
+        !(window instanceof GTorch.Tensor && rank(window.get_dtype()) === 3));
+    fill('istft', ISTFT, (self, {n_fft: length}) => self.get_n_dims() > 1 &&
+        self.get_shape().at(-2) !== length);
 }
 
 function layers(prototype) {
@@ -540,6 +589,7 @@ function setup(namespace, operations) {
     places(prototype);
     random(prototype);
     products();
+    signals(prototype);
     layers(prototype);
     resampling();
     losses();

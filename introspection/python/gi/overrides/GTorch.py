@@ -229,7 +229,10 @@ for _value in [*globals().values()]:
 _name(sys.modules[__name__])
 for _space, _members in ops.SPACES.items():
     _found = {name: globals()[function] for name, function in _members.items()}
-    submodule(_space, f'The operations of torch.{_space}.', _found)
+    _module = submodule(_space, f'The operations of torch.{_space}.', _found)
+    if '.' in _space:
+        _outer, _inner = _space.split('.')
+        submodule(_outer, f'The operations of torch.{_outer}.', {_inner: _module})
 for _value in (TensorMethods, PythonMethods):
     _name(_value, 'Tensor.')
 

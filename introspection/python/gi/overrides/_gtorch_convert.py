@@ -279,14 +279,15 @@ def make_number(value, dtype, device=None):
 def number_tensor(value, like=None):
     """A number as a tensor that takes part in type promotion by its kind only."""
     device = like.device if like is not None else None
+    wide = (like.get_dtype() if like is not None else GTorch.get_default_dtype()) in WIDE
     if isinstance(value, bool) or type(value).__name__ in ('bool_', 'bool'):
         return make_number(bool(value), DType.BOOL, device)
     if isinstance(value, numbers.Integral):
         return make_number(index(value), DType.INT64, device)
     if isinstance(value, numbers.Real):
-        return make_number(float(value), GTorch.get_default_dtype(), device)
+        # in a narrower dtype, the number would be rounded before the computation
+        return make_number(float(value), DType.FLOAT64 if wide else GTorch.get_default_dtype(), device)
     if isinstance(value, numbers.Complex):
-        wide = (like.get_dtype() if like is not None else GTorch.get_default_dtype()) in WIDE
         return make_number(complex(value), DType.COMPLEX128 if wide else DType.COMPLEX64, device)
     raise TypeError(f'a number was expected, not {type(value).__name__}')
 

@@ -5,7 +5,7 @@
 import string
 
 from gi.overrides import _gtorch_ops as ops
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_ints, is_number
+from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_bool, convert_ints, is_number
 from gi.overrides._gtorch_index import encode
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -166,6 +166,33 @@ def histogram(self, bins=100, *, range=None, weight=None, density=False):
     return ops.METHODS['histogram'](self, bins, low, high, weight, density)
 
 
+def histogramdd(self, bins, *, range=None, weight=None, density=False):
+    """Counts points in the cells of a grid: the counts, and the edges of each coordinate."""
+    if isinstance(bins, (list, tuple)) and bins and all(isinstance(edges, RawTensor) for edges in bins):
+        if range is not None:
+            raise TypeError('histogramdd() takes no range beside the edges of the bins')
+        found = ops.METHODS['histogramdd_bins'](self, list(bins), weight, density)
+    else:
+        if range is not None and not isinstance(range, RawTensor):
+            range = RawTensor.new_from_doubles([float(x) for x in range], [len(range)], DType.FLOAT64, None)
+        found = ops.METHODS['histogramdd'](self, bins, range, weight, density)
+    return found[0], tuple(found[1:])
+
+
+def _masked_spread(name):
+    """The variance and the deviation under a mask: unbiased stands for a correction of 1 or 0."""
+    plain = ops.FUNCTIONS[name]
+
+    def call(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+        if unbiased is not None and correction is not None:
+            raise TypeError(f'{name}() takes unbiased or a correction, not both')
+        if unbiased is not None:
+            correction = float(convert_bool(unbiased))
+        return plain(input, dim, 1.0 if correction is None else correction, keepdim, dtype, mask)
+
+    return _named(name, call)
+
+
 def _matrix_norm(name, dims):
     """Norms that may have a name: that of Frobenius is the one without an order."""
     plain = ops.FUNCTIONS[name]
@@ -201,6 +228,57 @@ def _transform(name):
     return _named(name, call)
 
 
+def _is_complex(tensor):
+    return isinstance(tensor, RawTensor) and tensor.is_complex()
+
+
+def stft(
+    self,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode='reflect',
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    """The Fourier transforms of the parts of a signal; half of the frequencies if nothing is complex."""
+    if onesided is None:
+        onesided = not (_is_complex(self) or _is_complex(window))
+    return_complex, align_to_window = return_complex is None or return_complex, align_to_window or False
+    given = hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window
+    return ops.METHODS['stft'](self, n_fft, *given)
+
+
+def istft(
+    self,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
+    """The signal of which stft gives the transforms; whether there are half of the frequencies is seen."""
+    if onesided is None:
+        onesided = self.ndim > 1 and self.shape[-2] != n_fft
+    given = hop_length, win_length, window, center, normalized, onesided, length, return_complex
+    return ops.METHODS['istft'](self, n_fft, *given)
+
+
+def general_cosine(M, *, a, sym=True, dtype=None, device=None):
+    """The sum of cosines of multiples of an angle; the coefficients are a tensor or a list of numbers."""
+    if not isinstance(a, RawTensor):
+        a = RawTensor.new_from_doubles([float(value) for value in a], [len(a)], DType.FLOAT64, None)
+    return ops.FUNCTIONS['signal_windows_general_cosine'](M, a, sym, dtype, device)
+
+
 def index_put_(self, indices, values, accumulate=False):
     """Writes, or adds, the values at the places that a tuple of index tensors names."""
     self.index_put_inplace(*encode(tuple(indices), self.device), values, convert_bool(accumulate))
@@ -218,8 +296,11 @@ METHODS = {
     **{name: _quantile(name) for name in ('quantile', 'nanquantile')},
     'gradient': gradient,
     'histogram': histogram,
+    'histogramdd': histogramdd,
     'index_put': index_put,
     'index_put_': index_put_,
+    'istft': istft,
+    'stft': stft,
     'tensor_split': tensor_split,
     'unique_consecutive': unique_consecutive,
 }
@@ -231,5 +312,8 @@ FUNCTIONS = {
     'index_put': index_put,
     'linalg_matrix_norm': _matrix_norm('linalg_matrix_norm', (-2, -1)),
     'linalg_norm': _matrix_norm('linalg_norm', None),
+    'masked_std': _masked_spread('masked_std'),
+    'masked_var': _masked_spread('masked_var'),
     'meshgrid': meshgrid,
+    'signal_windows_general_cosine': general_cosine,
 }

@@ -272,6 +272,10 @@ class TensorMethods:
     def __pos__(self):
         return self
 
+    def __rdiv__(self, other):
+        """Divides the other number or tensor by this one: Python's former name of the operator."""
+        return other / self
+
     def __iter__(self):
         if not self.ndim:
             raise TypeError('a tensor without dimensions cannot be iterated over')
