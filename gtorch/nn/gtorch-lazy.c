@@ -352,18 +352,18 @@ gtorch_module_has_uninitialized_params (GTorchModule *self)
 }
 
 /**
- * gtorch_parameter_is_lazy:
- * @self: a parameter
+ * gtorch_is_lazy:
+ * @tensor: a parameter or buffer
  *
- * Tells whether the parameter has no elements yet, since the lazy layer that it belongs to was not used yet.
+ * Tells whether a tensor has no elements yet, since the lazy layer that it belongs to was not used yet.
  *
  * Returns: %TRUE if so
  *
  * Since: 0.1
  */
 gboolean
-gtorch_parameter_is_lazy (GTorchParameter *self)
+gtorch_is_lazy (GTorchTensor *tensor)
 {
-  g_return_val_if_fail (GTORCH_IS_PARAMETER (self), FALSE);
-  return gtorch_impl_is_uninitialized (gtorch_tensor_unwrap ((GTorchTensor *) self));
+  g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  return gtorch_impl_is_uninitialized (gtorch_tensor_unwrap (tensor));
 }
