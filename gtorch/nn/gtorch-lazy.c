@@ -197,7 +197,7 @@ gtorch_lazy_commit (GTorchLazyPlan *self, GError **error)
 /* --- the first input --- */
 
 gboolean
-gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+gtorch_lazy_infer (GTorchModule *self, GTorchTensor *input, GError **error)
 {
   const GTorchLazy *lazy = lazy_of (self);
   g_autoptr (GTorchLazyPlan) plan = NULL;
@@ -205,9 +205,7 @@ gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GE
   GTorchImpl *impl;
   gint64 size;
 
-  if (n_inputs == 0)
-    return gtorch_module_refuse_inputs (self, 0, error) != NULL;
-  impl = gtorch_tensor_unwrap (inputs[0]);
+  impl = gtorch_tensor_unwrap (input);
   if (gtorch_impl_is_released (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the input %s"),

@@ -280,12 +280,6 @@ call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, gpointer 
   return klass->forward_many (self, inputs, n_inputs, error);
 }
 
-static inline gboolean
-is_lazy (GTorchModule *self)
-{
-  return g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy);
-}
-
 GTorchTensor *
 gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                        GTorchModuleCompute compute, gpointer data, GError **error)
@@ -302,15 +296,11 @@ gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs
   hooks = gtorch_module_dup_hooks (self);
   if (G_LIKELY (hooks == NULL))
     {
-      if (G_UNLIKELY (is_lazy (self)) && !gtorch_lazy_infer (self, inputs, n_inputs, error))
-        return NULL;
       output = compute (self, inputs, n_inputs, data, &local);
       return gtorch_module_check_output (self, output, local, error);
     }
   seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
-  if (seen == NULL
-      || (is_lazy (self)
-          && !gtorch_lazy_infer (self, (GTorchTensor **) seen->pdata, seen->len, error)))
+  if (seen == NULL)
     return NULL;
   output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
   output = gtorch_module_check_output (self, output, local, error);

@@ -297,7 +297,8 @@ void lazy_layers_get_their_size_from_the_input () throws GLib.Error {
     }
     layer.forward (GTorch.ones (shape, DType.FLOAT32, null));
     check (ordinary.in_features == 3, "the size is that of the input");
-    check (ordinary.to_string () == "Linear(in_features=3, out_features=4, bias=True)", "the text is the ordinary one");
+    check (ordinary.to_string () == "Linear(in_features=3, out_features=4, bias=True)",
+        ordinary.to_string ());
 }
 
 void lists_of_modules_are_models () throws GLib.Error {

@@ -128,6 +128,18 @@ def lazy_layers_become_ordinary_ones():
     assert n > 25, n
 
 
+class Doubled(nn.LazyLinear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+@tap.case
+def classes_of_the_program_may_be_lazy():
+    layer = Doubled(4)
+    assert layer(GTorch.ones(1, 2)).shape == (1, 4)
+    assert repr(layer) == 'Doubled(in_features=2, out_features=4, bias=True)', layer
+
+
 @tap.case
 def waiting_parameters_are_refused():
     layer = nn.LazyLinear(3)
