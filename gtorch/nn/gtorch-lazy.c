@@ -110,6 +110,7 @@ make_values (GTorchModule *self, const GTorchLayerTensor *tensors, guint n, gpoi
   Making *making = data;
   g_autoptr (GPtrArray) parameters = g_ptr_array_new_with_free_func (g_object_unref);
   g_autofree const GTorchLayerTensor **rows = g_new (const GTorchLayerTensor *, n);
+  g_autoptr (GTorchTensor) first = NULL;
 
   for (guint i = 0; i < n; i++)
     {
@@ -136,10 +137,13 @@ make_values (GTorchModule *self, const GTorchLayerTensor *tensors, guint n, gpoi
       rows[parameters->len] = &tensors[i];
       g_ptr_array_add (parameters, gtorch_tensor_wrap (gtorch_impl_ref (value)));
     }
+  /* the program may have replaced the first parameter */
+  if (parameters->len > 0)
+    first = rows[0] == &tensors[0] ? g_object_ref (parameters->pdata[0])
+                                   : gtorch_module_dup_parameter (self, 0);
   for (guint i = 0; i < parameters->len; i++)
     if (!state_has (making, rows[i]->name)
-        && !gtorch_layer_set_values (self, parameters->pdata[i], parameters->pdata[0], rows[i],
-                                     &making->error))
+        && !gtorch_layer_set_values (self, parameters->pdata[i], first, rows[i], &making->error))
       return;
 }
 
