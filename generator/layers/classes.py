@@ -155,9 +155,10 @@ def forward(layer):
     needs = 'self->' in text
     check = fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs or layer.inputs else ''
     check += number_check(layer)
+    waits = fill('layer.c.in', 'waits', input=input_names(layer)[0]) if layer.data.get('lazy') else ''
     return fill(
         'layer.c.in', 'forward', snake=layer.snake, vfunc=form.vfunc, Base=form.base, returns=form.returns,
-        inputs=form.declared, body=text,
+        inputs=form.declared, body=waits + text,
         declared=members + (f'  GTorch{layer.name} *self = (GTorch{layer.name} *) module;\n' if needs else ''),
         self=check,
     )

@@ -16,6 +16,7 @@
 #include "gtorch-ops-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 typedef GTorchTensor Self;
 
@@ -367,7 +368,7 @@ gtorch_tensor_detach (GTorchTensor *self, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   impl = gtorch_tensor_unwrap (self);
-  if (impl->storage == NULL)
+  if (impl->storage == NULL && !gtorch_impl_is_uninitialized (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
                    _ ("detach: the tensor of shape %s was released"), gtorch_impl_shape_str (impl));

@@ -74,6 +74,8 @@ void gtorch_lazy_wait (GTorchModule *self);
 /* For constructed (): a size that was given makes an ordinary layer. */
 void gtorch_lazy_begin (GTorchModule *self, gint64 size);
 gboolean gtorch_lazy_is_waiting (GTorchModule *self);
+/* Gives the layer the tensors for its first input. */
+gboolean gtorch_lazy_infer (GTorchModule *self, GTorchTensor *input, GError **error);
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
  * there. A buffer that can be set is registered by init () as NULL. */

@@ -110,6 +110,7 @@ make_values (GTorchModule *self, const GTorchLayerTensor *tensors, guint n, gpoi
   Making *making = data;
   g_autoptr (GPtrArray) parameters = g_ptr_array_new_with_free_func (g_object_unref);
   g_autofree const GTorchLayerTensor **rows = g_new (const GTorchLayerTensor *, n);
+  g_autoptr (GTorchTensor) first = NULL;
 
   for (guint i = 0; i < n; i++)
     {
@@ -136,10 +137,13 @@ make_values (GTorchModule *self, const GTorchLayerTensor *tensors, guint n, gpoi
       rows[parameters->len] = &tensors[i];
       g_ptr_array_add (parameters, gtorch_tensor_wrap (gtorch_impl_ref (value)));
     }
+  /* the program may have replaced the first parameter */
+  if (parameters->len > 0)
+    first = rows[0] == &tensors[0] ? g_object_ref (parameters->pdata[0])
+                                   : gtorch_module_dup_parameter (self, 0);
   for (guint i = 0; i < parameters->len; i++)
     if (!state_has (making, rows[i]->name)
-        && !gtorch_layer_set_values (self, parameters->pdata[i], parameters->pdata[0], rows[i],
-                                     &making->error))
+        && !gtorch_layer_set_values (self, parameters->pdata[i], first, rows[i], &making->error))
       return;
 }
 
@@ -197,7 +201,7 @@ gtorch_lazy_commit (GTorchLazyPlan *self, GError **error)
 /* --- the first input --- */
 
 gboolean
-gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GError **error)
+gtorch_lazy_infer (GTorchModule *self, GTorchTensor *input, GError **error)
 {
   const GTorchLazy *lazy = lazy_of (self);
   g_autoptr (GTorchLazyPlan) plan = NULL;
@@ -205,9 +209,7 @@ gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, GE
   GTorchImpl *impl;
   gint64 size;
 
-  if (n_inputs == 0)
-    return gtorch_module_refuse_inputs (self, 0, error) != NULL;
-  impl = gtorch_tensor_unwrap (inputs[0]);
+  impl = gtorch_tensor_unwrap (input);
   if (gtorch_impl_is_released (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the input %s"),
@@ -352,18 +354,18 @@ gtorch_module_has_uninitialized_params (GTorchModule *self)
 }
 
 /**
- * gtorch_parameter_is_lazy:
- * @self: a parameter
+ * gtorch_is_lazy:
+ * @tensor: a parameter or buffer
  *
- * Tells whether the parameter has no elements yet, since the lazy layer that it belongs to was not used yet.
+ * Tells whether a tensor has no elements yet, since the lazy layer that it belongs to was not used yet.
  *
  * Returns: %TRUE if so
  *
  * Since: 0.1
  */
 gboolean
-gtorch_parameter_is_lazy (GTorchParameter *self)
+gtorch_is_lazy (GTorchTensor *tensor)
 {
-  g_return_val_if_fail (GTORCH_IS_PARAMETER (self), FALSE);
-  return gtorch_impl_is_uninitialized (gtorch_tensor_unwrap ((GTorchTensor *) self));
+  g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
+  return gtorch_impl_is_uninitialized (gtorch_tensor_unwrap (tensor));
 }

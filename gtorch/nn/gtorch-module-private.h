@@ -143,10 +143,6 @@ GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GT
 GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                                        GTorchTensor *output, GError **error);
 
-/* Gives a lazy layer the tensors for its first input. */
-gboolean gtorch_lazy_infer (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
-                            GError **error);
-
 /* Returns a module with the same settings and copies of the tensors. Fails for a class that is defined in
  * another language. */
 gpointer gtorch_module_copy (gpointer self, GError **error);

@@ -61,6 +61,21 @@ gtorch_module_get_private (GTorchModule *self)
   return gtorch_module_get_instance_private (self);
 }
 
+/* A lazy layer that has its tensors is called as an ordinary one, unless it is of a class of the program. */
+static gboolean
+is_used_lazy (gpointer self, const gchar *name)
+{
+  GType type = G_TYPE_FROM_INSTANCE (self);
+
+  if (!g_str_has_prefix (name, "Lazy") || !GTORCH_IS_MODULE (self)
+      || GTORCH_MODULE_GET_CLASS (self)->lazy == NULL
+      || g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy))
+    return FALSE;
+  while (!g_str_has_prefix (g_type_name (type), "GTorchLazy"))
+    type = g_type_parent (type);
+  return strcmp (g_type_name (type) + strlen ("GTorch"), name) == 0;
+}
+
 const gchar *
 gtorch_module_type_name (gpointer self)
 {
@@ -68,20 +83,12 @@ gtorch_module_type_name (gpointer self)
   const gchar *separator = strrchr (name, '+'); /* in Python: "module+Class" */
 
   if (separator != NULL)
-    return separator + 1;
-  if (g_str_has_prefix (name, "Gjs_"))
-    {
-      separator = strrchr (name, '_');
-      return separator + 1;
-    }
-  if (!g_str_has_prefix (name, "GTorch") || name[6] == '\0')
-    return name;
-  /* a lazy layer that has its tensors is as good as an ordinary one */
-  if (g_str_has_prefix (name + 6, "Lazy") && GTORCH_IS_MODULE (self)
-      && GTORCH_MODULE_GET_CLASS (self)->lazy != NULL
-      && !g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy))
-    return name + strlen ("GTorchLazy");
-  return name + 6;
+    name = separator + 1;
+  else if (g_str_has_prefix (name, "Gjs_"))
+    name = strrchr (name, '_') + 1;
+  else if (g_str_has_prefix (name, "GTorch") && name[6] != '\0')
+    name += 6;
+  return is_used_lazy (self, name) ? name + strlen ("Lazy") : name;
 }
 
 GTorchTensor *
@@ -273,12 +280,6 @@ call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, gpointer 
   return klass->forward_many (self, inputs, n_inputs, error);
 }
 
-static inline gboolean
-is_lazy (GTorchModule *self)
-{
-  return g_atomic_int_get (&gtorch_module_get_private (self)->is_lazy);
-}
-
 GTorchTensor *
 gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                        GTorchModuleCompute compute, gpointer data, GError **error)
@@ -295,15 +296,11 @@ gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs
   hooks = gtorch_module_dup_hooks (self);
   if (G_LIKELY (hooks == NULL))
     {
-      if (G_UNLIKELY (is_lazy (self)) && !gtorch_lazy_infer (self, inputs, n_inputs, error))
-        return NULL;
       output = compute (self, inputs, n_inputs, data, &local);
       return gtorch_module_check_output (self, output, local, error);
     }
   seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
-  if (seen == NULL
-      || (is_lazy (self)
-          && !gtorch_lazy_infer (self, (GTorchTensor **) seen->pdata, seen->len, error)))
+  if (seen == NULL)
     return NULL;
   output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
   output = gtorch_module_check_output (self, output, local, error);

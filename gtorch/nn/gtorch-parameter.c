@@ -11,6 +11,7 @@
 #include "base/gtorch-field-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 /**
  * GTorchParameter:
@@ -93,7 +94,7 @@ gtorch_parameter_new (GTorchTensor *data, gboolean requires_grad, GError **error
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (data), NULL);
   impl = gtorch_tensor_unwrap (data);
-  if (impl->storage == NULL)
+  if (impl->storage == NULL && !gtorch_impl_is_uninitialized (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
                    _ ("parameter: the tensor of shape %s was released"),

@@ -20,6 +20,6 @@ const gchar *gtorch_parameter_get_name (GTorchParameter *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_parameter_set_name (GTorchParameter *self, const gchar *name);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_parameter_is_lazy (GTorchParameter *self);
+gboolean gtorch_is_lazy (GTorchTensor *tensor);
 
 G_END_DECLS

@@ -782,7 +782,7 @@ gtorch_tensor_is_contiguous (GTorchTensor *self)
  * @self: a tensor
  *
  * Tells whether the memory was released with [method@Tensor.release]. A parameter of a lazy layer that was
- * not used yet was not released: [method@Parameter.is_lazy] tells of it.
+ * not used yet was not released: [func@is_lazy] tells of it.
  *
  * Returns: %TRUE if the tensor can no longer be used
  *

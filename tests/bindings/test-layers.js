@@ -54,6 +54,20 @@ tap.add('samples_print_as_in_pytorch', () => {
     tap.assert(n > 45, `${n} samples`);
 });
 
+tap.add('lazy_layers_become_ordinary_ones', () => {
+    const layer = new nn.LazyLinear(4);
+    tap.assert(layer.has_uninitialized_params() && GTorch.is_lazy(layer.weight), 'it waits');
+    tap.assert(layer instanceof nn.Linear, 'it is a linear layer');
+    tap.throws(() => new GTorch.optim.SGD(layer.parameters(), {lr: 0.1}),
+        error => error.message.includes('has no elements yet'));
+    tap.equal(layer.forward(GTorch.ones([2, 3])).shape.join(), '2,4');
+    tap.equal(layer.toString(), 'Linear(in_features=3, out_features=4, bias=True)');
+    tap.equal(layer.weight.shape.join(), '4,3');
+    const other = new nn.LazyLinear(4);
+    other.load_state_dict(layer.state_dict());
+    tap.assert(other.weight.equal(layer.weight), 'the state tells the size');
+});
+
 tap.add('bad_arguments_are_refused', () => {
     for (const [name, row] of Object.entries(table)) {
         for (const sample of row.refuse)

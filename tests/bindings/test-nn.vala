@@ -283,6 +283,24 @@ void layers_take_several_tensors () throws GLib.Error {
     }
 }
 
+void lazy_layers_get_their_size_from_the_input () throws GLib.Error {
+    int64[] shape = { 2, 3 };
+    var layer = new LazyLinear (4);
+    Linear ordinary = layer;
+
+    check (layer.has_uninitialized_params () && is_lazy (layer.weight), "it waits");
+    try {
+        new SGD (layer.get_parameters (true), 0.1, 0);
+        check (false, "an optimizer got parameters without elements");
+    } catch (GTorch.Error error) {
+        check (error is GTorch.Error.INVALID, error.message);
+    }
+    layer.forward (GTorch.ones (shape, DType.FLOAT32, null));
+    check (ordinary.in_features == 3, "the size is that of the input");
+    check (ordinary.to_string () == "Linear(in_features=3, out_features=4, bias=True)",
+        ordinary.to_string ());
+}
+
 void lists_of_modules_are_models () throws GLib.Error {
     var list = new ModuleList.from_modules ({ new Linear (1, 2), new ReLU () });
     var table = new ModuleDict ();
@@ -297,7 +315,7 @@ void lists_of_modules_are_models () throws GLib.Error {
 
 int main () {
     choose_device ();
-    print ("1..13\n");
+    print ("1..14\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -309,6 +327,7 @@ int main () {
     test ("autocast_is_a_guard", autocast_is_a_guard);
     test ("gradients_are_scaled", gradients_are_scaled);
     test ("layers_take_several_tensors", layers_take_several_tensors);
+    test ("lazy_layers_get_their_size_from_the_input", lazy_layers_get_their_size_from_the_input);
     test ("lists_of_modules_are_models", lists_of_modules_are_models);
     test ("modules_and_functions_are_replayed_as_graphs", modules_and_functions_are_replayed_as_graphs);
     return failed ? 1 : 0;

@@ -68,6 +68,8 @@ MAKERS = {
     'ConvTranspose1d': lambda cls: cls(2, 2, 3),
     'ConvTranspose2d': lambda cls: cls(2, 2, 3),
     'ConvTranspose3d': lambda cls: cls(2, 2, 3),
+    **{f'LazyConv{kind}{n}d': lambda cls: cls(2, 3) for kind in ('', 'Transpose') for n in (1, 2, 3)},
+    'LazyLinear': lambda cls: cls(2),
     'BatchNorm3d': lambda cls: cls(3),
     'InstanceNorm1d': lambda cls: cls(3, affine=True),
     'InstanceNorm2d': lambda cls: cls(3, affine=True),

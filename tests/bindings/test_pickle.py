@@ -33,9 +33,27 @@ DEEP = {'deepcopy': copy.deepcopy, 'pickle': through_pickle}
 WAYS = {'copy': copy.copy, **DEEP}
 
 WEIGHTS = GTorch.tensor([1.0, 2.0])
+
+
+def used(layer, shape):
+    """Returns a lazy layer with its parameters."""
+    layer(GTorch.ones(shape))
+    return layer
+
+
 # Constructor calls of each layer, with a valid input; None for a loss, or one that needs more
 # inputs.
 LAYERS = {
+    'LazyLinear': (lambda: used(nn.LazyLinear(3), (4, 2)), (4, 2)),
+    'LazyConv1d': (lambda: used(nn.LazyConv1d(4, 3), (1, 2, 7)), (1, 2, 7)),
+    'LazyConv2d': (lambda: used(nn.LazyConv2d(4, 2, groups=2), (1, 2, 3, 4)), (1, 2, 3, 4)),
+    'LazyConv3d': (lambda: used(nn.LazyConv3d(2, 2), (1, 2, 2, 2, 3)), (1, 2, 2, 2, 3)),
+    'LazyConvTranspose1d': (lambda: used(nn.LazyConvTranspose1d(4, 3), (1, 2, 4)), (1, 2, 4)),
+    'LazyConvTranspose2d': (lambda: used(nn.LazyConvTranspose2d(2, 2), (1, 3, 2)), (1, 3, 2)),
+    'LazyConvTranspose3d': (lambda: used(nn.LazyConvTranspose3d(2, 2), (1, 2, 2, 2)), (1, 2, 2, 2)),
+    'LazyBatchNorm1d': (lambda: used(nn.LazyBatchNorm1d(), (4, 3)), (4, 3)),
+    'LazyBatchNorm2d': (lambda: used(nn.LazyBatchNorm2d(), (2, 3, 4, 4)), (2, 3, 4, 4)),
+    'LazyBatchNorm3d': (lambda: used(nn.LazyBatchNorm3d(affine=False), (2, 2, 1, 3, 2)), (2, 2, 1, 3, 2)),
     'Linear': (lambda: nn.Linear(2, 3), (4, 2)),
     'Linear without bias': (lambda: nn.Linear(2, 3, bias=False), (4, 2)),
     'Conv2d': (lambda: nn.Conv2d(2, 4, (1, 2), stride=(1, 2), padding=1, dilation=2, groups=2), (1, 2, 6, 6)),

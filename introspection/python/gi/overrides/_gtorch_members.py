@@ -8,6 +8,7 @@ from collections import namedtuple
 from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import DType, GTorch, convert_bool, cuda_device
+from gi.overrides._gtorch_properties import OWN
 
 RawModule = GTorch.Module
 IncompatibleKeys = namedtuple('IncompatibleKeys', ('missing_keys', 'unexpected_keys'))
@@ -154,6 +155,8 @@ class Members:
         lines = extra.split('\n') if extra else []
         children = [f'({name}): {child!r}' for name, child in children_of(self)]
         name = type(self).__name__
+        if name.startswith('Lazy') and type(self).__module__ in OWN:  # C tells by which name it goes at present
+            name = RawModule.to_string(self).partition('(')[0]
         if len(lines) < 2 and not children:
             return f'{name}({extra})'
         inside = '\n'.join([*lines, *children]).replace('\n', '\n  ')

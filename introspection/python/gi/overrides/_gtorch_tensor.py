@@ -114,6 +114,8 @@ def _whole(tensor):
 def copied(tensor, memo):
     """A copy for copy.deepcopy(): tensors that share memory do so in the copy, too."""
     tensor = tensor.detach()
+    if GTorch.is_lazy(tensor):  # there are no elements
+        return tensor
     if tensor.is_read_only() or tensor.numel() == 0:
         return tensor.clone()
     start = tensor.get_data_ptr() - tensor.get_storage_offset() * tensor.dtype.itemsize
