@@ -4,7 +4,10 @@
 #pragma once
 
 /* Orthogonal polynomials, for both CPU loops and kernels, computed in double. The degree is cut to an
- * integer; polynomials of negative degree are 0. A value that overflows on the way is NaN. */
+ * integer; polynomials of negative degree are 0. A value that overflows on the way, or needs more steps than
+ * the limit, is NaN. */
+
+#define GT_MAX_DEGREE 0x1p20
 
 /* Computes Chebyshev polynomials: of the first kind T for kind 0, then U, V and W. They have one recurrence,
  * p_(k + 1) = 2 x p_k - p_(k - 1), and begin with 1 and 2 x less an offset. For great degrees, those with
@@ -57,7 +60,7 @@ gt_hermite (double x, double degree, double factor)
 
   if (!(n > 0))
     return n == 0 ? 1 : (n < 0 ? 0 : NAN);
-  for (k = 1; k < n && p - p == 0; k++)
+  for (k = 1; k < fmin (n, GT_MAX_DEGREE) && p - p == 0; k++)
     {
       const double next = factor * (x * p - k * before);
 
@@ -78,7 +81,7 @@ gt_laguerre (double x, double degree)
     return n == 0 ? 1 : (n < 0 ? 0 : NAN);
   if (x == 0)
     return 1;
-  for (k = 1; k < n && p - p == 0; k++)
+  for (k = 1; k < fmin (n, GT_MAX_DEGREE) && p - p == 0; k++)
     {
       const double next = p + (k * (p - before) - x * p) / (k + 1);
 
@@ -99,7 +102,7 @@ gt_legendre (double x, double degree)
     return n == 0 ? 1 : (n < 0 ? 0 : NAN);
   if (fabs (x) == 1)
     return x < 0 && fmod (n, 2.0) != 0 ? -1 : 1;
-  for (k = 1; k < n && p - p == 0; k++)
+  for (k = 1; k < fmin (n, GT_MAX_DEGREE) && p - p == 0; k++)
     {
       const double next = ((2 * k + 1) * x * p - k * before) / (k + 1);
 

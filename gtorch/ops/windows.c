@@ -53,7 +53,7 @@ window_check (Window *window)
       return FALSE;
     }
   if (window->dtype < GTORCH_N_DTYPES && gtorch_dtype_is_floating_point (window->dtype))
-    return TRUE;
+    return gtorch_shape_check (window->op, &window->n, 1, GTORCH_DTYPE_FLOAT64, window->f.error);
   g_set_error (window->f.error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                _ ("%s: the dtype must be a floating-point one"), window->op);
   return FALSE;
