@@ -33,6 +33,16 @@ are_tensors (const gchar *who, GTorchTensor **tensors, gsize n, GError **error)
   return TRUE;
 }
 
+static gboolean
+check_limit (const gchar *who, const gchar *name, gdouble value, GError **error)
+{
+  if (value >= 0)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be at least 0"),
+               who, name, value);
+  return FALSE;
+}
+
 /* Returns the gradients of those parameters that have one; new references. */
 static GPtrArray *
 find_grads (GTorchTensor **parameters, gsize n)
@@ -179,7 +189,8 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (total_norm), FALSE);
-  if (!are_tensors ("clip_grads_with_norm", parameters, n_parameters, error))
+  if (!are_tensors ("clip_grads_with_norm", parameters, n_parameters, error)
+      || !check_limit ("clip_grads_with_norm", "max_norm", max_norm, error))
     return FALSE;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
@@ -202,8 +213,8 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
  * norm = gtorch_clip_grad_norm (parameters, n_parameters, 1.0, 2.0, FALSE, &error);
  * ```
  *
- * Returns: (transfer full): the norm before; %NULL with @error set: %GTORCH_ERROR_INVALID if the norm is not
- *   finite and @error_if_nonfinite is %TRUE, and then no gradient has changed
+ * Returns: (transfer full): the norm before; %NULL with @error set: %GTORCH_ERROR_INVALID if @max_norm is
+ *   negative, or the norm is not finite and @error_if_nonfinite is %TRUE, and then no gradient has changed
  *
  * Since: 0.1
  */
@@ -216,7 +227,8 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
   g_autoptr (GTorchTensor) norm = NULL;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
-  if (!are_tensors ("clip_grad_norm", parameters, n_parameters, error))
+  if (!are_tensors ("clip_grad_norm", parameters, n_parameters, error)
+      || !check_limit ("clip_grad_norm", "max_norm", max_norm, error))
     return NULL;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
@@ -236,7 +248,7 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
  *
  * Limits each element of the gradients of @parameters to the range from -@clip_value to @clip_value.
  *
- * Returns: %TRUE, or %FALSE with @error set
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if @clip_value is negative
  *
  * Since: 0.1
  */
@@ -249,7 +261,8 @@ gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble c
   guint i;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
-  if (!are_tensors ("clip_grad_value", parameters, n_parameters, error))
+  if (!are_tensors ("clip_grad_value", parameters, n_parameters, error)
+      || !check_limit ("clip_grad_value", "clip_value", clip_value, error))
     return FALSE;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);

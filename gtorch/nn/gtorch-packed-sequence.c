@@ -358,14 +358,16 @@ gtorch_packed_sequence_to (GTorchPackedSequence *self, GTorchDevice *device, GTo
                     unsorted, error);
 }
 
-/* Permutes each of the tensors along dim 1, which has the batch. */
+/* Permutes each of the tensors along dim 1, which has the batch. The network refuses those of other sizes. */
 static gboolean
-permute_states (GTorchTensor **states, gsize n, GTorchTensor *indices, GPtrArray *permuted,
-                GError **error)
+permute_states (GTorchTensor **states, gsize n, gint64 batch, GTorchTensor *indices,
+                GPtrArray *permuted, GError **error)
 {
   for (gsize i = 0; i < n; i++)
     {
-      GTorchTensor *state = permute (states[i], 1, indices, error);
+      const GTorchImpl *impl = gtorch_tensor_unwrap (states[i]);
+      const gboolean fits = impl->n_dims == 3 && impl->shape[1] == batch;
+      GTorchTensor *state = permute (states[i], 1, fits ? indices : NULL, error);
 
       if (state == NULL)
         return FALSE;
@@ -414,12 +416,12 @@ gtorch_packed_sequence_run (GTorchPackedSequence *self, GTorchRNNBase *network,
                      _ ("run: state %" G_GSIZE_FORMAT " is no tensor"), i);
         return NULL;
       }
-  if (!permute_states (states, n_states, self->sorted_indices, first, error))
+  if (!permute_states (states, n_states, self->sizes[0], self->sorted_indices, first, error))
     return NULL;
   results = gtorch_rnn_base_run (network, self->data, self->sizes, self->n_sizes,
                                  (GTorchTensor **) first->pdata, first->len, error);
   if (results == NULL
-      || !permute_states ((GTorchTensor **) results->pdata + 1, results->len - 1,
+      || !permute_states ((GTorchTensor **) results->pdata + 1, results->len - 1, self->sizes[0],
                           self->unsorted_indices, last, error))
     return NULL;
   output = with_data (self, g_object_ref (results->pdata[0]), self->sorted_indices,

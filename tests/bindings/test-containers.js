@@ -24,6 +24,11 @@ tap.add('lists_of_modules_can_be_iterated', () => {
     list.remove(-1);
     tap.equal(list.get_child_names(), ['0', '1', '2']);
     tap.equal([...nn.Sequential(a, b)].length, 2);
+    for (const place of [-1, 3, 9]) {
+        tap.throws(() => {
+            list[place] = a;
+        }, error => error instanceof RangeError && error.message.includes(`nothing at ${place}`));
+    }
     tap.equal(nn.ModuleList().length, 0);
     tap.throws(() => nn.ModuleList([3]), error => error.message.includes('ModuleList takes values of'));
     tap.throws(() => nn.ModuleList([a], [b]), error => error.message.includes('ModuleList'));

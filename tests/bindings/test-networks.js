@@ -61,6 +61,10 @@ tap.add('packed_sequences_are_those_without_padding', () => {
     tap.equal([packed.data.shape, packed.batch_sizes.toArray()], [[7, 3], [2, 2, 1, 1, 1]]);
     const [output, [h, c]] = lstm.forward(packed);
     tap.equal([h.shape, c.shape], [[1, 2, 4], [1, 2, 4]]);
+    for (const shape of [[1, 7, 2], [2, 2]]) {
+        tap.throws(() => nn.GRU(3, 2).forward(packed, GTorch.ones(shape)),
+            error => [`[${shape.join(', ')}]`, 'must be [1, 2, 2]'].every(text => error.message.includes(text)));
+    }
     const [y, lengths] = rnn.pad_packed_sequence(output);
     tap.equal([y.shape, lengths.toArray()], [[5, 2, 4], [2, 5]]);
     const [alone] = lstm.forward(x.narrow(0, 0, 2).narrow(1, 0, 1));

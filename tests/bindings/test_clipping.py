@@ -84,6 +84,9 @@ def a_norm_that_is_not_finite_may_be_an_error():
     some = params()
     some[0].grad = GTorch.tensor([math.inf, 1.0], dtype=GTorch.float64)
     raises(GLib.Error, lambda: utils.clip_grad_norm_(some, 1.0, error_if_nonfinite=True), 'must be finite')
+    for limit in (-1.0, math.nan):
+        raises(GLib.Error, lambda: utils.clip_grad_norm_(some, limit), 'max_norm is')
+        raises(GLib.Error, lambda: utils.clip_grad_value_(some, limit), 'clip_value is')
     assert flat(some)[:3] == [math.inf, 1.0, 0.0]
     assert utils.clip_grad_norm_(some, 1.0).item() == math.inf
 

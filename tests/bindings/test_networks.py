@@ -151,6 +151,10 @@ def packed_sequences_are_those_without_padding():
             assert close(y[:n, i : i + 1], alone) and (y[n:, i] == 7).all()
             for one, other in zip(tensors(state), tensors(its_state), strict=True):
                 assert close(one[:, i : i + 1], other)
+    packed = rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    for shape in ([1, 7, 3], [1, 2, 3], [3, 3]):
+        text = f'[{", ".join(map(str, shape))}]'
+        raises(GLib.Error, lambda: nn.GRU(2, 3)(packed, GTorch.ones(shape)), text, 'must be [1, 3, 3]')
 
 
 @tap.case

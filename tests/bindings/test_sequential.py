@@ -5,6 +5,7 @@
 
 The steps are random; an argument is how many there are of them."""
 
+import collections
 import copy
 import pathlib
 import pickle
@@ -139,6 +140,14 @@ def names_last(cls, seed):
 for _cls in (nn.Sequential, Row):
     for _seed in range(2):
         tap.add(f'names_last_in_{_cls.__name__}_{_seed}', names_last, _cls, _seed)
+
+
+@tap.case
+def a_dictionary_names_the_modules():
+    first, second = new(), new()
+    row = nn.Sequential(collections.OrderedDict(conv=first, relu=second))
+    assert [name for name, _module in row.named_children()] == ['conv', 'relu'] and row.conv is first
+    assert row[1] is second and len(row) == 2
 
 
 @tap.case

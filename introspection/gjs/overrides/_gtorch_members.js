@@ -16,6 +16,7 @@ const raw = {}; // the library's functions
 // The names of the accessors of each module.
 const shown = new WeakMap();
 
+const LISTS = ['ModuleList', 'ParameterList', 'Sequential'];
 const CLASSES = {PARAMETER: 'Parameter', BUFFER: 'Tensor', MODULE: 'Module'};
 
 function forEachItem(model, func) {
@@ -128,6 +129,11 @@ function show(module, name) {
 
 // Assigns to an attribute that the class lacks; returns false if it is no member.
 function assign(module, name, value) {
+    const isList = LISTS.some(list => module instanceof GTorch[list]);
+    if (isList && /^-?\d+$/.test(name) && kindOf(module, name) === null) {
+        const list = convert.nameOf(module.constructor);
+        throw new RangeError(`${list}: there is nothing at ${name}; append() and insert() add`);
+    }
     if (kindFor(value) !== null && kindOf(module, name) === null)
         mustBeFree(module, name);
     if (!take(module, `${convert.nameOf(module.constructor)}.${name}`, name, value))

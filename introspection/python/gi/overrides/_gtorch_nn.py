@@ -346,12 +346,16 @@ def _sequential():
         _raw = GTorch.Sequential
 
         def __init__(self, *modules):
+            named = modules[0] if len(modules) == 1 and isinstance(modules[0], dict) else {}
+            modules = tuple(named.values()) or modules
             for module in modules:
                 if not isinstance(module, RawModule):
                     kind = type(module).__name__
                     raise TypeError(f'{type(self).__name__}() takes modules, not {kind}')
             layers.construct(self, {})
-            for module in modules:
+            for name, module in named.items():
+                self.add_module(name, module)
+            for module in () if named else modules:
                 self.append(module)
 
         _forward = layers.forward_of(GTorch.Sequential)

@@ -21,8 +21,12 @@ def _states(kind, is_pair, hx):
 
 
 def _permuted(states, indices):
-    """Returns the states in the order of packed sequences, or in that in which these were given."""
-    return states if indices is None else [state.index_select(1, indices) for state in states]
+    """Returns the states in the order of packed sequences, or in that in which these were given. The network refuses
+    those of other sizes."""
+    if indices is None:
+        return states
+    fits = [state.ndim == 3 and state.shape[1] == len(indices) for state in states]
+    return [state.index_select(1, indices) if one else state for state, one in zip(states, fits)]
 
 
 def _compute_packed(compute, self, packed, states):
