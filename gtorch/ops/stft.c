@@ -44,6 +44,8 @@ check_parts (const gchar *op, gint64 n_fft, gint64 *hop_length, gint64 *win_leng
                    op, n_fft, *hop_length, *win_length);
       return FALSE;
     }
+  if (!gtorch_shape_check (op, &n_fft, 1, GTORCH_DTYPE_COMPLEX128, error))
+    return FALSE;
   if (window == NULL || (window->n_dims == 1 && window->shape[0] == *win_length))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
@@ -241,7 +243,10 @@ gtorch_op_istft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_l
       || __builtin_add_overflow (begin, length != GTORCH_NONE ? length : 0, &end))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("istft: the signal would have too many elements"));
+                   _ ("istft: a signal of length %" G_GINT64_FORMAT
+                      " and parts with hop_length %" G_GINT64_FORMAT
+                      " would have too many elements"),
+                   length != GTORCH_NONE ? length : 0, hop_length);
       return NULL;
     }
   if (length == GTORCH_NONE)
