@@ -9,7 +9,7 @@
  * computed with 50 digits and cut below 2^-57 of the greatest value. */
 
 /* Sums c[0] + c[1] T_1 (t) + c[2] T_2 (t) + … by Clenshaw's recurrence, for t between -1 and 1. */
-GT_SPECIAL double
+GT_LARGE double
 gt_chebyshev_sum (const double *c, int n, double t)
 {
   double a = 0, b = 0;
@@ -29,32 +29,32 @@ gt_chebyshev_sum (const double *c, int n, double t)
 
 /* --- of the first and second kind --- */
 
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_j0 (double x)
 {
   return isinf (x) ? 0 : (j0) (x);
 }
 
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_j1 (double x)
 {
   return isinf (x) ? 0 : (j1) (x);
 }
 
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_y0 (double x)
 {
   return x > 0 ? (isinf (x) ? 0 : (y0) (x)) : (x == 0 ? -INFINITY : NAN);
 }
 
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_y1 (double x)
 {
   return x > 0 ? (isinf (x) ? 0 : (y1) (x)) : (x == 0 ? -INFINITY : NAN);
 }
 
 /* Computes the spherical function sin (x) / x. */
-GT_SPECIAL double
+GT_LARGE double
 gt_spherical_bessel_j0 (double x)
 {
   return x == 0 ? 1 : (isinf (x) ? 0 : sin (x) / x);
@@ -63,7 +63,7 @@ gt_spherical_bessel_j0 (double x)
 /* --- modified ones of the first kind --- */
 
 /* exp (-x) I_0 (x), with t = x / 4 - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_i0_near (double t)
 {
   static const double c[29] = {
@@ -81,7 +81,7 @@ gt_i0_near (double t)
 }
 
 /* sqrt (x) exp (-x) I_0 (x), with t = 16 / x - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_i0_far (double t)
 {
   static const double c[25] = {
@@ -100,7 +100,7 @@ gt_i0_far (double t)
 }
 
 /* exp (-x) I_1 (x) / x, with t = x / 4 - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_i1_near (double t)
 {
   static const double c[28] = {
@@ -120,7 +120,7 @@ gt_i1_near (double t)
 }
 
 /* sqrt (x) exp (-x) I_1 (x), with t = 16 / x - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_i1_far (double t)
 {
   static const double c[25] = {
@@ -139,7 +139,7 @@ gt_i1_far (double t)
 }
 
 /* Sums the power series of I_n (x) / (x / 2)^n, for |x| < 1 and n of 0 and 1. */
-GT_SPECIAL double
+GT_LARGE double
 gt_i_at_0 (double x, int n)
 {
   const double square = x * x / 4;
@@ -152,7 +152,7 @@ gt_i_at_0 (double x, int n)
 }
 
 /* Computes exp (-|x|) I_0 (x). */
-GT_SPECIAL double
+GT_LARGE double
 gt_i0e (double x)
 {
   const double a = fabs (x);
@@ -163,7 +163,7 @@ gt_i0e (double x)
 }
 
 /* Computes exp (-|x|) I_1 (x). */
-GT_SPECIAL double
+GT_LARGE double
 gt_i1e (double x)
 {
   const double a = fabs (x);
@@ -174,19 +174,19 @@ gt_i1e (double x)
 }
 
 /* Multiplies by exp (a), which may overflow where the product does not. */
-GT_SPECIAL double
+GT_LARGE double
 gt_times_exp (double x, double a)
 {
   return a < 700 ? x * exp (a) : (isinf (a) ? copysign (a, x) : x * exp (a / 2) * exp (a / 2));
 }
 
-GT_SPECIAL double
+GT_LARGE double
 gt_i0 (double x)
 {
   return fabs (x) < 1 ? gt_i_at_0 (x, 0) : gt_times_exp (gt_i0e (x), fabs (x));
 }
 
-GT_SPECIAL double
+GT_LARGE double
 gt_i1 (double x)
 {
   return fabs (x) < 1 ? gt_i_at_0 (x, 1) * x / 2 : gt_times_exp (gt_i1e (x), fabs (x));
@@ -195,7 +195,7 @@ gt_i1 (double x)
 /* --- modified ones of the second kind --- */
 
 /* K_0 (x) + log (x / 2) I_0 (x), with t = x² / 2 - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_k0_near (double t)
 {
   static const double c[10] = { -0.2676636966169514,    0.3442898999246285,
@@ -208,7 +208,7 @@ gt_k0_near (double t)
 }
 
 /* sqrt (x) exp (x) K_0 (x), with t = 4 / x - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_k0_far (double t)
 {
   static const double c[24] = {
@@ -226,7 +226,7 @@ gt_k0_far (double t)
 }
 
 /* x (K_1 (x) - log (x / 2) I_1 (x)), with t = x² / 2 - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_k1_near (double t)
 {
   static const double c[11] = { 0.7626501136694739,     -0.3531559607765449,
@@ -240,7 +240,7 @@ gt_k1_near (double t)
 }
 
 /* sqrt (x) exp (x) K_1 (x), with t = 4 / x - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_k1_far (double t)
 {
   static const double c[24] = {
@@ -258,7 +258,7 @@ gt_k1_far (double t)
 }
 
 /* Computes K_0 (x), or with is_scaled exp (x) K_0 (x). */
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_k0 (double x, int is_scaled)
 {
   if (!(x > 0))
@@ -269,7 +269,7 @@ gt_bessel_k0 (double x, int is_scaled)
 }
 
 /* Computes K_1 (x), or with is_scaled exp (x) K_1 (x). */
-GT_SPECIAL double
+GT_LARGE double
 gt_bessel_k1 (double x, int is_scaled)
 {
   if (!(x > 0))
@@ -282,7 +282,7 @@ gt_bessel_k1 (double x, int is_scaled)
 /* --- the Airy function --- */
 
 /* Ai (x) for x from -5 to -1, with t = x / 2 + 3 / 2 */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_left (double t)
 {
   static const double c[27] = {
@@ -301,7 +301,7 @@ gt_airy_left (double t)
 }
 
 /* exp (6 / 5 x) Ai (x) for x from -1 to 2, with t = (2 x - 1) / 3 */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_middle (double t)
 {
   static const double c[21] = {
@@ -317,7 +317,7 @@ gt_airy_middle (double t)
 }
 
 /* x^(1/4) exp (z) Ai (x) for z = 2 / 3 x^(3/2) from 15 / 8 on, with t = 15 / (4 z) - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_right (double t)
 {
   static const double c[24] = {
@@ -335,7 +335,7 @@ gt_airy_right (double t)
 }
 
 /* the factor P of the cosine, see below, for z from 7 on, with t = 98 / z² - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_cosine (double t)
 {
   static const double c[14] = { 0.9996294290241619,     -0.00036789099204606645,
@@ -350,7 +350,7 @@ gt_airy_cosine (double t)
 }
 
 /* z Q, see below, for z from 7 on, with t = 98 / z² - 1 */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_sine (double t)
 {
   static const double c[17] = {
@@ -366,7 +366,7 @@ gt_airy_sine (double t)
 
 /* Computes Ai (x). With a = |x| and z = 2 / 3 a^(3/2), Ai (-a) = (cos (z - pi / 4) P (z) + sin (z - pi / 4)
  * Q (z)) / (sqrt (pi) a^(1/4)) for large a (DLMF 9.7.9); the rounding error of z is added to the angle. */
-GT_SPECIAL double
+GT_LARGE double
 gt_airy_ai (double x)
 {
   const double a = fabs (x);

@@ -9,7 +9,7 @@
 /* Computes the sum of (q + k)^(-s) over k from 0, for s > 1. For q > 0 by the Euler-Maclaurin formula, unless
  * the terms become small before. For q < 0, where s must be an integer, the terms of negative numbers are
  * those of a difference of two such sums. */
-GT_SPECIAL double
+GT_LARGE double
 gt_zeta (double s, double q)
 {
   /* B_2k / (2 k)! for k from 1, with the Bernoulli numbers B_2k */
@@ -61,7 +61,7 @@ gt_zeta (double s, double q)
 }
 
 /* log (gamma (1 + a)) / a, with t = 8 / 5 a - 1 for a from 0 to 5 / 4 */
-GT_SPECIAL double
+GT_LARGE double
 gt_lgamma_near_1 (double t)
 {
   static const double c[24] = {
@@ -77,7 +77,7 @@ gt_lgamma_near_1 (double t)
 }
 
 /* Computes m - log (1 + m) for m = (x - a) / a. Near 0, log (1 + m) = 2 atanh (r) with r = m / (2 + m). */
-GT_SPECIAL double
+GT_LARGE double
 gt_less_log (double a, double x)
 {
   const double m = (x - a) / a, r = m / (2 + m);
@@ -93,7 +93,7 @@ gt_less_log (double a, double x)
 
 /* Computes x^a exp (-x) / gamma (a + 1). Where that would overflow, it is computed by Stirling's series, in
  * which the powers are combined before their digits are lost. */
-GT_SPECIAL double
+GT_LARGE double
 gt_gamma_density (double a, double x)
 {
   const double square = 1 / (a * a);
@@ -105,7 +105,7 @@ gt_gamma_density (double a, double x)
 }
 
 /* Computes P (a, x) by its power series (DLMF 8.11.4), for x up to about a. */
-GT_SPECIAL double
+GT_LARGE double
 gt_igamma_series (double a, double x)
 {
   double sum = 1, term = 1;
@@ -121,7 +121,7 @@ gt_igamma_series (double a, double x)
 
 /* Computes Q (a, x) by its continued fraction (DLMF 8.9.2), whose convergents are found by Lentz's method,
  * for x from about a on. */
-GT_SPECIAL double
+GT_LARGE double
 gt_igammac_fraction (double a, double x)
 {
   double b = x + 1 - a, c = 1e300, d = 1 / b, product = d;
@@ -145,7 +145,7 @@ gt_igammac_fraction (double a, double x)
 
 /* Computes Q (a, x) for small x and a, where it is 1 less a number near 1: Q = 1 - x^a / gamma (1 + a)
  * (1 + a sum (-x)^k / (k! (a + k))). */
-GT_SPECIAL double
+GT_LARGE double
 gt_igammac_series (double a, double x)
 {
   const double power = a * (log (x) - gt_lgamma_near_1 (1.6 * a - 1));
@@ -162,7 +162,7 @@ gt_igammac_series (double a, double x)
 
 /* Computes P (a, x), or with is_upper Q (a, x), for large a and x near a by Temme's uniform expansion (DLMF
  * 8.12.3 to 8.12.10). */
-GT_SPECIAL double
+GT_LARGE double
 gt_igamma_uniform (double a, double x, int is_upper)
 {
   /* c[k][n] eta^n a^(-k) are added up; they follow from the expansion of 1 / (x / a - 1) in powers of eta and
@@ -223,7 +223,7 @@ gt_igamma_uniform (double a, double x, int is_upper)
 }
 
 /* Computes the regularized incomplete gamma functions: P (a, x), or with is_upper Q (a, x) = 1 - P (a, x). */
-GT_SPECIAL double
+GT_LARGE double
 gt_igamma (double a, double x, int is_upper)
 {
   double lower;

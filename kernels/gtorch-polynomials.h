@@ -13,7 +13,7 @@
  * p_(k + 1) = 2 x p_k - p_(k - 1), and begin with 1 and 2 x less an offset. For great degrees, those with
  * x = cos (t) are quotients of cosines or sines of multiples of t, and with x = cosh (t) of hyperbolic ones.
  * V and W exchange their places, but for signs, with x and -x. */
-GT_SPECIAL double
+GT_LARGE double
 gt_chebyshev (double x, double degree, int kind)
 {
   const double n = trunc (degree), half = n + 0.5, a = fabs (x);
@@ -52,7 +52,7 @@ gt_chebyshev (double x, double degree, int kind)
 }
 
 /* Computes Hermite polynomials: H_(k + 1) = 2 x H_k - 2 k H_(k - 1) with factor 2, He without it with 1. */
-GT_SPECIAL double
+GT_LARGE double
 gt_hermite (double x, double degree, double factor)
 {
   const double n = trunc (degree);
@@ -71,7 +71,7 @@ gt_hermite (double x, double degree, double factor)
 }
 
 /* Computes Laguerre polynomials: (k + 1) L_(k + 1) = (2 k + 1 - x) L_k - k L_(k - 1). */
-GT_SPECIAL double
+GT_LARGE double
 gt_laguerre (double x, double degree)
 {
   const double n = trunc (degree);
@@ -92,7 +92,7 @@ gt_laguerre (double x, double degree)
 }
 
 /* Computes Legendre polynomials: (k + 1) P_(k + 1) = (2 k + 1) x P_k - k P_(k - 1). */
-GT_SPECIAL double
+GT_LARGE double
 gt_legendre (double x, double degree)
 {
   const double n = trunc (degree);

@@ -4,7 +4,8 @@
 #pragma once
 
 /* Functions of one number that <math.h> lacks, for both CPU loops and kernels, computed in double. The
- * including file defines GT_SPECIAL, the qualifiers of a function. */
+ * including file defines GT_SPECIAL, the qualifiers of a function, and GT_LARGE, those of one that kernels
+ * call rather than contain: a compiler for GPUs would take minutes for its copies. */
 
 #include "gtorch-bessel.h"
 #include "gtorch-gamma.h"

@@ -303,6 +303,7 @@ cimag (cuda::std::complex<R> x)
 
 /* --- the functions of gtorch/cpu/gtorch-cpu-loops.h, for GPUs --- */
 #define GT_SPECIAL static __device__
+#define GT_LARGE   static __device__ __noinline__
 #include "gtorch-special.h"
 
 #define gt_max(a, b)     ((a) != (a) || (a) > (b) ? (a) : (b))

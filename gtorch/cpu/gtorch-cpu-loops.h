@@ -270,6 +270,7 @@ enum
   }
 
 #define GT_SPECIAL static inline
+#define GT_LARGE   static inline
 #include "kernels/gtorch-special.h"
 
 /* --- functions for expressions, besides gtorch-cpu-math.h; generic in T --- */

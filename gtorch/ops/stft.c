@@ -44,6 +44,8 @@ check_parts (const gchar *op, gint64 n_fft, gint64 *hop_length, gint64 *win_leng
                    op, n_fft, *hop_length, *win_length);
       return FALSE;
     }
+  if (!gtorch_shape_check (op, &n_fft, 1, GTORCH_DTYPE_COMPLEX128, error))
+    return FALSE;
   if (window == NULL || (window->n_dims == 1 && window->shape[0] == *win_length))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
@@ -80,8 +82,8 @@ finish (const gchar *op, GTorchFormula *formula, GTorchImpl *result)
 /* --- there --- */
 
 static gboolean
-check_signal (const GTorchImpl *self, const GTorchImpl *window, gboolean center, gboolean onesided,
-              gboolean align_to_window, GError **error)
+check_signal (const GTorchImpl *self, const GTorchImpl *window, gboolean center,
+              GTorchPadMode pad_mode, gboolean onesided, gboolean align_to_window, GError **error)
 {
   if (gtorch_dtype_kind (self->dtype) < GTORCH_KIND_FLOAT)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("stft: not defined for dtype %s"),
@@ -94,6 +96,9 @@ check_signal (const GTorchImpl *self, const GTorchImpl *window, gboolean center,
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("stft: the result has all frequencies if the signal or the window is complex: "
                     "onesided must not be true"));
+  else if ((gint) pad_mode < GTORCH_PAD_MODE_CONSTANT || pad_mode > GTORCH_PAD_MODE_CIRCULAR)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("stft: pad_mode %d is no way to add elements"), (gint) pad_mode);
   else if (align_to_window && center)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("stft: center and align_to_window exclude each other"));
@@ -115,7 +120,7 @@ gtorch_op_stft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_le
   gint64 ends[2] = { 0 };
 
   if (!check_parts ("stft", n_fft, &hop_length, &win_length, window, error)
-      || !check_signal (self, window, center, onesided, align_to_window, error))
+      || !check_signal (self, window, center, pad_mode, onesided, align_to_window, error))
     return NULL;
   if (gtorch_dtype_size (self->dtype) == 2)
     x = OP (to_dtype, x, GTORCH_DTYPE_FLOAT32);
@@ -241,7 +246,10 @@ gtorch_op_istft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_l
       || __builtin_add_overflow (begin, length != GTORCH_NONE ? length : 0, &end))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("istft: the signal would have too many elements"));
+                   _ ("istft: a signal of length %" G_GINT64_FORMAT
+                      " and parts with hop_length %" G_GINT64_FORMAT
+                      " would have too many elements"),
+                   length != GTORCH_NONE ? length : 0, hop_length);
       return NULL;
     }
   if (length == GTORCH_NONE)
