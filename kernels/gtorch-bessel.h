@@ -53,13 +53,6 @@ gt_bessel_y1 (double x)
   return x > 0 ? (isinf (x) ? 0 : (y1) (x)) : (x == 0 ? -INFINITY : NAN);
 }
 
-/* Computes the spherical function sin (x) / x. */
-GT_LARGE double
-gt_spherical_bessel_j0 (double x)
-{
-  return x == 0 ? 1 : (isinf (x) ? 0 : sin (x) / x);
-}
-
 /* --- modified ones of the first kind --- */
 
 /* exp (-x) I_0 (x), with t = x / 4 - 1 */

@@ -13,6 +13,7 @@
 #include "config.h"
 
 #include "elements/gtorch-tensor-async.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 #include <glib/gi18n-lib.h>
 
@@ -289,8 +290,9 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   if (copy->src == NULL || (dst != NULL && copy->dst == NULL))
     {
       g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                               _ ("copy: the tensor of shape %s was released"),
-                               gtorch_impl_shape_str (copy->src == NULL ? src : dst));
+                               _ ("copy: the tensor of shape %s %s"),
+                               gtorch_impl_shape_str (copy->src == NULL ? src : dst),
+                               gtorch_impl_loss (copy->src == NULL ? src : dst));
       return;
     }
   gpu = find_gpu (copy);

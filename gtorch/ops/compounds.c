@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "dispatch/gtorch-grad-mode.h"
+#include "tensor/gtorch-uninitialized-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "base/gtorch-dtype-private.h"
 #include "gtorch-ops-private.h"
@@ -135,8 +136,8 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
   if (source->storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("repeat_interleave: the tensor of shape %s was released"),
-                   gtorch_impl_shape_str (source));
+                   _ ("repeat_interleave: the tensor of shape %s %s"),
+                   gtorch_impl_shape_str (source), gtorch_impl_loss (source));
       return NULL;
     }
   if (!gtorch_normalize_dim ("repeat_interleave", n_dim > 0 ? dim[0] : 0, source->n_dims, &along,

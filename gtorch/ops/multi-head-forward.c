@@ -9,6 +9,7 @@
 
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-multi-head-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 #define NAME "multi_head_attention_forward"
 
@@ -20,8 +21,8 @@ check_released (GTorchImpl *const *inputs, guint n, GError **error)
     if (inputs[i] != NULL && inputs[i]->storage == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                     _ ("%s: the tensor of shape %s was released"), NAME,
-                     gtorch_impl_shape_str (inputs[i]));
+                     _ ("%s: the tensor of shape %s %s"), NAME, gtorch_impl_shape_str (inputs[i]),
+                     gtorch_impl_loss (inputs[i]));
         return FALSE;
       }
   return TRUE;

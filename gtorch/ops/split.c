@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/gtorch-none.h"
+#include "tensor/gtorch-uninitialized-private.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
 
@@ -347,8 +348,8 @@ is_there (const gchar *op, const GTorchImpl *other, GError **error)
 {
   if (other->storage != NULL)
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-               _ ("%s: other, of shape %s, was released"), op, gtorch_impl_shape_str (other));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: other, of shape %s, %s"), op,
+               gtorch_impl_shape_str (other), gtorch_impl_loss (other));
   return FALSE;
 }
 

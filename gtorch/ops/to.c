@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "device/gtorch-device-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
 #include "gtorch-ops-private.h"
 #include "base/gtorch-observer-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -16,8 +17,8 @@ is_there (const gchar *op, const GTorchImpl *impl, GError **error)
 {
   if (impl->storage != NULL)
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-               _ ("%s: the tensor of shape %s was released"), op, gtorch_impl_shape_str (impl));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the tensor of shape %s %s"), op,
+               gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
   return FALSE;
 }
 

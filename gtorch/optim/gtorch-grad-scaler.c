@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "optim/gtorch-grad-scaler.h"
+#include "tensor/gtorch-uninitialized-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -334,7 +335,8 @@ gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError 
   if (impl->storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("scale: the tensor of shape %s was released"), gtorch_impl_shape_str (impl));
+                   _ ("scale: the tensor of shape %s %s"), gtorch_impl_shape_str (impl),
+                   gtorch_impl_loss (impl));
       return NULL;
     }
   if (!ensure_scale (self, impl->storage->device, error))

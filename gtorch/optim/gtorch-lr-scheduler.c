@@ -354,11 +354,11 @@ compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base, gdouble
         g_propagate_error (error, failure);
       return FALSE;
     }
-  if (isfinite (*lr) && *lr >= 0)
+  if (isfinite (*lr))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("lr_scheduler: %s gives %g for epoch %" G_GINT64_FORMAT
-                  ", a learning rate must be finite and at least 0"),
+                  ", a learning rate must be finite"),
                G_OBJECT_TYPE_NAME (self), *lr, PRIVATE (self)->state.last_epoch);
   return FALSE;
 }

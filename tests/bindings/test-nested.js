@@ -68,7 +68,25 @@ const saveFile = (name, ...given) => func => {
         file.delete(null);
     }
 };
+// The closure of an optimizer that has no line search is called in JavaScript.
+const loss = weight => weight.mul(weight).sum();
+function lbfgs(func) {
+    const weight = GTorch.nn.Parameter(GTorch.ones([2]));
+    const optimizer = GTorch.optim.LBFGS([weight]);
+    return optimizer.step_closure(() => {
+        optimizer.zero_grad();
+        const found = func() ?? loss(weight);
+        found.backward();
+        return found;
+    });
+}
+function* batches(func) {
+    for (let i = 0; i < 2; i++)
+        yield func() ?? GTorch.ones([3, 2]);
+}
 const REFUSED = {
+    'Optimizer.step_closure': lbfgs,
+    'update_bn': func => GTorch.update_bn(batches(func), GTorch.nn.BatchNorm1d(2)),
     'gradcheck': func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()),
     'gradgradcheck': func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()),
     'safetensors_load': load('safetensors_load', [null]),
@@ -105,7 +123,8 @@ for (const [name, call] of Object.entries(NESTED)) {
 
 for (const [name, call] of Object.entries(REFUSED)) {
     tap.add(`${name}_within_itself_is_refused`, () => {
-        const isRefused = error => error.message.includes('cannot give') && error.message.includes(name);
+        const isRefused = error => error.message.includes('cannot give') &&
+            error.message.includes(name.split('.').at(-1));
         for (let round = 0; round < ROUNDS; round++) {
             let n = 0;
             tap.throws(() => call(() => {

@@ -277,8 +277,23 @@ def guarded(kind, ask):
     return call
 
 
-def made(function, *args):
-    return lambda device: function(*args, device=device).device
+def made(function, *args, **options):
+    return lambda device: function(*args, **options, device=device).device
+
+
+WINDOWS = 'bartlett', 'blackman', 'cosine', 'exponential', 'gaussian', 'hamming', 'hann', 'kaiser', 'nuttall'
+
+
+def averaged(new, device):
+    return next(iter(new(GTorch.nn.Linear(2, 3), device, False).parameters())).device
+
+
+def normalized(device):
+    norm = GTorch.nn.BatchNorm1d(2, device=device)
+    seen = []
+    norm.register_forward_pre_hook(lambda _module, inputs: seen.append(inputs[0].device))
+    GTorch.optim.swa_utils.update_bn([GTorch.ones(3, 2)], norm, device)
+    return seen[0]
 
 
 PLACES = {
@@ -338,6 +353,17 @@ PLACES = {
     'tril_indices': made(GTorch.tril_indices, 3, 3),
     'triu_indices': made(GTorch.triu_indices, 3, 3),
     'zeros': made(GTorch.zeros, 3),
+    'hann_window': made(GTorch.hann_window, 4),
+    'hamming_window': made(GTorch.hamming_window, 4),
+    'blackman_window': made(GTorch.blackman_window, 4),
+    'bartlett_window': made(GTorch.bartlett_window, 4),
+    'kaiser_window': made(GTorch.kaiser_window, 4),
+    **{f'signal_windows_{name}': made(getattr(GTorch.signal.windows, name), 4) for name in WINDOWS},
+    'signal_windows_general_cosine': made(GTorch.signal.windows.general_cosine, 4, a=[0.5, 0.5]),
+    'signal_windows_general_hamming': made(GTorch.signal.windows.general_hamming, 4),
+    'AveragedModel.new': lambda d: averaged(GTorch.AveragedModel.new, d),
+    'AveragedModel.new_from_copy': lambda d: averaged(GTorch.AveragedModel.new_from_copy, d),
+    'update_bn': normalized,
 }
 APART = {  # excluded because of other cases here, and because of lists above
     'Device.can_access_peer',

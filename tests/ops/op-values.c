@@ -263,6 +263,14 @@ dtype_tolerance (guint dtype)
   return eps * (eps < 1e-10 ? 128 : 32);
 }
 
+gdouble
+device_error (const GTorchOpClass *op)
+{
+  const gboolean is_limited = g_str_has_prefix (op->name, "special_bessel_");
+
+  return is_limited && test_device ()->type == GTORCH_DEVICE_TYPE_CUDA ? 5e-12 : 0;
+}
+
 /* The tolerance is relative to the scale. */
 static gboolean
 same (gdouble a, gdouble b, gdouble tolerance, gdouble scale)

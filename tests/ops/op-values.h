@@ -50,5 +50,7 @@ GTorchImpl *input_copy_laid (const GTorchImpl *impl, guint dtype, Layout layout)
 /* Returns TRUE if the device does not support the operation, and then skips the test. */
 gboolean is_lacking (const GError *error);
 gdouble dtype_tolerance (guint dtype);
+/* The absolute error that a function of CUDA's is known to have on GPUs, where it is more than rounding. */
+gdouble device_error (const GTorchOpClass *op);
 /* Returns NULL, or a description of the difference. Integers and bool must be equal. */
 gchar *difference (const GTorchImpl *impl, const GTorchImpl *expected, gdouble tolerance);

@@ -55,14 +55,15 @@ padded (void)
   return gtorch_tensor_new_from_ints (values, 9, shape, 2, GTORCH_DTYPE_INT64, NULL, NULL);
 }
 
-/* Returns the sum of the elements, where element j is multiplied by cos (j). */
+/* Returns the sum of the elements of the gradient, where element j is multiplied by cos (j). */
 static gdouble
-weighed (GTorchTensor *tensor)
+weighed_grad (GTorchTensor *tensor)
 {
+  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (tensor);
   gdouble sum = 0;
 
-  for (gint64 i = 0; i < gtorch_tensor_get_numel (tensor); i++)
-    sum += test_element (tensor, i) * cos ((gdouble) i);
+  for (gint64 i = 0; i < gtorch_tensor_get_numel (grad); i++)
+    sum += test_element (grad, i) * cos ((gdouble) i);
   return sum;
 }
 
@@ -114,8 +115,7 @@ values_and_gradients_are_pytorchs (void)
           g_assert_cmpfloat_with_epsilon (test_element (loss, 0), expected[i].loss, epsilon);
         gtorch_tensor_backward (loss, seed, FALSE, FALSE, &error);
         g_assert_no_error (error);
-        g_assert_cmpfloat_with_epsilon (weighed (gtorch_tensor_get_grad (x)), expected[i].grad,
-                                        epsilon);
+        g_assert_cmpfloat_with_epsilon (weighed_grad (x), expected[i].grad, epsilon);
       }
 }
 
@@ -185,7 +185,7 @@ too_few_steps_have_an_infinite_loss (void)
       g_autoptr (GTorchTensor) loss =
           gtorch_ctc_loss (x, targets, steps, lengths, 0, GTORCH_REDUCTION_NONE, is_zero, &error);
       g_autoptr (GTorchTensor) sum = NULL;
-      GTorchTensor *grad;
+      g_autoptr (GTorchTensor) grad = NULL;
 
       g_assert_no_error (error);
       g_assert_true (test_element (loss, 0) == (is_zero ? 0 : INFINITY));
@@ -213,6 +213,7 @@ an_example_may_have_nothing (void)
   g_autoptr (GTorchTensor) lengths = INTEGERS (0, 1, 0);
   g_autoptr (GTorchTensor) loss =
       gtorch_ctc_loss (x, targets, steps, lengths, 0, GTORCH_REDUCTION_NONE, FALSE, &error);
+  g_autoptr (GTorchTensor) grad = NULL;
   g_autoptr (GTorchTensor) sum = NULL;
 
   g_assert_no_error (error);
@@ -222,8 +223,8 @@ an_example_may_have_nothing (void)
   sum = gtorch_tensor_sum (loss, NULL, 0, FALSE, GTORCH_DTYPE_NONE, &error);
   gtorch_tensor_backward (sum, NULL, FALSE, FALSE, &error);
   g_assert_no_error (error);
-  g_assert_cmpfloat_with_epsilon (sum_of_magnitudes (gtorch_tensor_get_grad (x)),
-                                  2.8907976031969724, 1e-12);
+  grad = gtorch_tensor_get_grad (x);
+  g_assert_cmpfloat_with_epsilon (sum_of_magnitudes (grad), 2.8907976031969724, 1e-12);
 }
 
 static void

@@ -42,6 +42,17 @@ assert_elements (GTorchTensor *tensor, const gdouble *values, gint64 n)
   assert_elements (tensor, (const gdouble[]){ __VA_ARGS__ }, \
                    sizeof ((const gdouble[]){ __VA_ARGS__ }) / sizeof (gdouble))
 
+static void
+assert_grad (GTorchTensor *tensor, const gdouble *values, gsize n)
+{
+  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (tensor);
+
+  assert_elements (grad, values, n);
+}
+#define ASSERT_GRAD(tensor, ...)                         \
+  assert_grad (tensor, (const gdouble[]){ __VA_ARGS__ }, \
+               sizeof ((const gdouble[]){ __VA_ARGS__ }) / sizeof (gdouble))
+
 static GTorchTensor *
 bag (GTorchTensor *table, GTorchTensor *indices, GTorchTensor *offsets, GTorchBagMode mode,
      GTorchTensor *factors, gint64 padding_idx, GError **error)
@@ -76,7 +87,7 @@ rows_are_scaled_to_a_norm (void)
   /* those that are not looked up stay */
   ASSERT_ELEMENTS (table, 1, 2, 1.5, 2, 5, 6, 7, 8);
   backward (rows);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 1, 1, 2, 2, 0, 0, 0, 0);
+  ASSERT_GRAD (table, 1, 1, 2, 2, 0, 0, 0, 0);
 }
 
 static void
@@ -122,7 +133,7 @@ frequent_rows_have_smaller_gradients (void)
 
   g_assert_no_error (error);
   backward (rows);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 0, 0, 1, 1, 0, 0, 1, 1);
+  ASSERT_GRAD (table, 0, 0, 1, 1, 0, 0, 1, 1);
 }
 
 static void
@@ -143,18 +154,17 @@ bags_begin_at_offsets (void)
       if (mode == GTORCH_BAG_MODE_SUM)
         {
           ASSERT_ELEMENTS (made, 9, 12, 0, 0, 7, 8);
-          ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 1, 1, 1, 1, 1, 1, 1, 1);
+          ASSERT_GRAD (table, 1, 1, 1, 1, 1, 1, 1, 1);
         }
       else if (mode == GTORCH_BAG_MODE_MEAN)
         {
           ASSERT_ELEMENTS (made, 3, 4, 0, 0, 7, 8);
-          ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 1. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3,
-                           1. / 3, 1, 1);
+          ASSERT_GRAD (table, 1. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3, 1, 1);
         }
       else
         {
           ASSERT_ELEMENTS (made, 5, 6, 0, 0, 7, 8);
-          ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 0, 0, 0, 0, 1, 1, 1, 1);
+          ASSERT_GRAD (table, 0, 0, 0, 0, 1, 1, 1, 1);
         }
     }
 }
@@ -173,7 +183,7 @@ the_last_offset_may_be_an_end (void)
   g_assert_no_error (error);
   ASSERT_ELEMENTS (made, 5, 6, 4, 6);
   backward (made);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 1, 1, 1, 1, 1, 1, 0, 0);
+  ASSERT_GRAD (table, 1, 1, 1, 1, 1, 1, 0, 0);
 }
 
 static void
@@ -194,8 +204,8 @@ rows_may_have_factors (void)
   g_assert_no_error (error);
   ASSERT_ELEMENTS (made, 9, 10, 0, 0);
   backward (made);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), -1, -1, 0, 0, 2, 2, 0, 0);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (factors), 11, 3, 0);
+  ASSERT_GRAD (table, -1, -1, 0, 0, 2, 2, 0, 0);
+  ASSERT_GRAD (factors, 11, 3, 0);
 }
 
 static void
@@ -211,7 +221,7 @@ there_may_be_no_bag (void)
   g_assert_cmpint (gtorch_tensor_get_size (made, 0, NULL), ==, 0);
   g_assert_cmpint (gtorch_tensor_get_size (made, 1, NULL), ==, 2);
   backward (made);
-  ASSERT_ELEMENTS (gtorch_tensor_get_grad (table), 0, 0, 0, 0, 0, 0, 0, 0);
+  ASSERT_GRAD (table, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 #define REFUSED(call, code, text)                 \

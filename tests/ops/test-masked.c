@@ -21,7 +21,7 @@ static GTorchImpl *
 numbers (GTorchDType dtype)
 {
   static const gdouble values[] = { -3, 2, 5, 1, 100, 4, 7, 8, 9 };
-  GTorchImpl *impl =
+  g_autoptr (GTorchImpl) impl =
       gtorch_impl_new (gtorch_device_cpu (), dtype, (const gint64[]){ 3, 3 }, 2, NULL);
   gint64 i;
 
@@ -34,7 +34,7 @@ static GTorchImpl *
 mask_new (void)
 {
   static const gboolean counts[] = { 1, 0, 1, 0, 0, 0, 1, 1, 0 };
-  GTorchImpl *impl =
+  g_autoptr (GTorchImpl) impl =
       gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_BOOL, (const gint64[]){ 3, 3 }, 2, NULL);
   gint64 i;
 

@@ -60,7 +60,8 @@ check_results (const GTorchSample *sample, guint dtype, Layout layout)
       g_autoptr (GTorchImpl) found = impl_to_host (results->pdata[i]);
       g_autoptr (GTorchImpl) result = comparable (sample, found);
       g_autoptr (GTorchImpl) right = comparable (sample, expected->pdata[i]);
-      g_autofree gchar *text = difference (result, right, dtype_tolerance (dtype));
+      g_autofree gchar *text =
+          difference (result, right, MAX (dtype_tolerance (dtype), device_error (op)));
 
       if (text == NULL)
         continue;

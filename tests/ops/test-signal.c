@@ -70,6 +70,8 @@ windows_have_the_values_of_their_formulas (void)
       TRY (gtorch_op_signal_windows_gaussian (3, 2, TRUE, dtype, device, &error));
   g_autoptr (GTorchImpl) exponential =
       TRY (gtorch_op_signal_windows_exponential (3, 0, 2, FALSE, dtype, device, &error));
+  g_autoptr (GTorchImpl) centered = TRY (
+      gtorch_op_signal_windows_exponential (3, GTORCH_NONE_DOUBLE, 2, TRUE, dtype, device, &error));
   g_autoptr (GTorchImpl) cosine =
       TRY (gtorch_op_signal_windows_cosine (3, TRUE, dtype, device, &error));
 
@@ -81,6 +83,7 @@ windows_have_the_values_of_their_formulas (void)
   check_values (kaiser, (const gdouble[]){ 0.78984831482511197, 1, 0.78984831482511197 }, 3);
   check_values (gaussian, (const gdouble[]){ exp (-0.125), 1, exp (-0.125) }, 3);
   check_values (exponential, (const gdouble[]){ 1, exp (-0.5), exp (-1) }, 3);
+  check_values (centered, (const gdouble[]){ exp (-0.5), 1, exp (-0.5) }, 3);
   check_values (cosine, (const gdouble[]){ 0.5, 1, 0.5 }, 3);
 }
 
@@ -106,6 +109,11 @@ windows_refuse_what_makes_none (void)
            GTORCH_ERROR_INVALID,
            "signal_windows_exponential: center is 1: only a window that is not symmetric has one, "
            "which must be finite");
+  REFUSED (gtorch_op_signal_windows_exponential (4, NAN, 1, FALSE, NONE, NULL, &error),
+           GTORCH_ERROR_INVALID,
+           "signal_windows_exponential: center is nan: only a window that is not symmetric has "
+           "one, "
+           "which must be finite");
   REFUSED (gtorch_op_signal_windows_kaiser (4, -1, TRUE, NONE, NULL, &error), GTORCH_ERROR_INVALID,
            "signal_windows_kaiser: beta is -1 and must not be negative");
 }
@@ -121,7 +129,8 @@ signal_at (gint64 i)
 static GTorchImpl *
 signal_new (gint64 n)
 {
-  GTorchImpl *impl = gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT64, &n, 1, NULL);
+  g_autoptr (GTorchImpl) impl =
+      gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT64, &n, 1, NULL);
   gint64 i;
 
   for (i = 0; i < n; i++)

@@ -112,6 +112,28 @@ static const struct
   { gtorch_op_special_airy_ai, 20.0, 1.69167286867054031355356021251e-27 },
 };
 
+/* The row of a function that is less exact on GPUs, or any other one. */
+static const GTorchOpClass *
+op_of (guint i)
+{
+  static const struct
+  {
+    Function function;
+    guint id;
+  } known[] = {
+    { gtorch_op_special_bessel_j0, GTORCH_OP_SPECIAL_BESSEL_J0 },
+    { gtorch_op_special_bessel_j1, GTORCH_OP_SPECIAL_BESSEL_J1 },
+    { gtorch_op_special_bessel_y0, GTORCH_OP_SPECIAL_BESSEL_Y0 },
+    { gtorch_op_special_bessel_y1, GTORCH_OP_SPECIAL_BESSEL_Y1 },
+  };
+  guint k;
+
+  for (k = 0; k < G_N_ELEMENTS (known); k++)
+    if (known[k].function == values[i].function)
+      return &gtorch_ops[known[k].id];
+  return &gtorch_ops[GTORCH_OP_ADD];
+}
+
 /* Each value is a product or sum of at most four rounded ones, each of which has an error of up to four
  * units in the last place. */
 static void
@@ -123,7 +145,8 @@ values_have_all_digits (void)
     {
       const gdouble found = value_of (values[i].function, values[i].x), value = values[i].value;
 
-      if (isnan (found) || fabs (found - value) <= 16 * DBL_EPSILON * fabs (value))
+      if (isnan (found)
+          || fabs (found - value) <= 16 * DBL_EPSILON * fabs (value) + device_error (op_of (i)))
         continue;
       g_test_message ("row %u, x = %g: %.17g, expected %.17g", i, values[i].x, found, value);
       g_test_fail ();

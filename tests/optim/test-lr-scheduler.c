@@ -122,7 +122,7 @@ a_learning_rate_that_is_not_finite_changes_nothing (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
   g_assert_cmpstr (error->message, ==,
                    "lr_scheduler: GTorchExponentialLR gives inf for epoch 2, a learning rate must "
-                   "be finite and at least 0");
+                   "be finite");
   g_assert_cmpint (gtorch_lr_scheduler_get_last_epoch (schedule), ==, 1);
   g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.5 * 1e308);
 }
