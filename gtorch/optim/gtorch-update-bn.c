@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "base/gtorch-none.h"
+#include "device/gtorch-device-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-layers.h"
@@ -57,8 +58,8 @@ run_batches (GTorchModule *model, GTorchDevice *device, GTorchBatchFunc next, gp
         return TRUE;
       if (device != NULL)
         {
-          GTorchImpl *moved =
-              gtorch_op_to_device (gtorch_tensor_unwrap (batch), device, FALSE, error);
+          GTorchImpl *moved = gtorch_op_to_device (gtorch_tensor_unwrap (batch),
+                                                   gtorch_device_resolved (device), FALSE, error);
 
           if (moved == NULL)
             return FALSE;
