@@ -16,18 +16,14 @@ import math
 import pathlib
 import random
 import struct
-import sys
-import tomllib
 
 import torch
 
-HERE = pathlib.Path(__file__).resolve().parent
-OPS = HERE.parent.parent / 'gtorch' / 'ops'
-sys.path.insert(0, str(OPS.parent.parent))
-from generator.ops.rows import load  # noqa: E402
+from torch_reference import evaluate, load_rows, results_of
 from generator.signatures import CLASSES  # noqa: E402
 from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 NAMES = {torch.float64: 'F64', torch.int64: 'I64', torch.bool: 'BOOL', torch.float32: 'F32', torch.int32: 'I32',
          torch.uint8: 'U8', torch.int8: 'I8', torch.int16: 'I16', torch.float16: 'F16', torch.bfloat16: 'BF16'}
 CODES = {torch.float64: 'd', torch.int64: 'q', torch.bool: 'B', torch.float32: 'f', torch.int32: 'i',
@@ -47,56 +43,6 @@ def make_input(shape, dtype, low, high, fixed, rand):
         if not dtype.is_floating_point:
             values = [round(v) for v in values]
     return torch.tensor(values, dtype=dtype).reshape(shape)
-
-
-def attribute(a, sample):
-    value = sample.get(a.name)
-    if isinstance(value, dict):
-        value = None
-    if a.kind == 'DType':
-        return None if value in (None, 'none') else getattr(torch, value)
-    if value is None and a.default is not None:
-        text = a.default
-        if text in ('None', 'none'):
-            return None
-        if a.kind == 'enum':
-            return text
-        if a.kind == 'int' and text == 'max':
-            return 2**63 - 1
-        return {'true': True, 'false': False, 'inf': math.inf, '-inf': -math.inf}.get(text) if text in (
-            'true', 'false', 'inf', '-inf') else json.loads(text)
-    return value
-
-
-def evaluate(row, sample, tensors):
-    """Runs PyTorch's form of the sample. tensors: argument name -> tensor, list or None."""
-    text = sample.get('torch', row.data.get('torch'))
-    names = dict(tensors)
-    for a in row.attrs:
-        names[a.name] = attribute(a, sample)
-    if text is not None:
-        return eval(text, {'torch': torch, 'math': math, 'F': torch.nn.functional}, names)  # pylint: disable=eval-used
-    args = [tensors[a.name] for a in row.args if a.is_tensor]
-    given = {a.name: names[a.name] for a in row.attrs if a.name in sample}
-    for owner in (torch, torch.Tensor, torch.nn.functional, torch.special, torch.linalg):
-        function = getattr(owner, row.name, None)
-        if function is None:
-            continue
-        try:
-            return function(*args, **given)
-        except TypeError:
-            in_order = [names[a.name] for a in row.args if a.is_tensor or a.name in sample]
-            try:
-                return function(*in_order)
-            except TypeError:
-                continue
-    raise LookupError('PyTorch has no function of this name that takes these arguments')
-
-
-def results_of(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [v for v in value if isinstance(v, torch.Tensor)]
 
 
 def reference(row, index, sample, dtype, store):
@@ -168,7 +114,7 @@ def save(path, store):
 def main():
     torch.manual_seed(0)
     store, missing = {}, []
-    rows = load(sorted(OPS.glob('*.toml')))
+    rows = load_rows()
     for row in rows:
         unset, drawn = 'unset' in row.flags, 'random' in row.flags
         if unset or drawn or row.internal or not row.samples:
