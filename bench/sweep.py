@@ -3,6 +3,7 @@
 """Times the first sample of every operation row with GTorch and PyTorch, and prints the rows by their ratio."""
 
 import subprocess
+import sys
 
 COUNTS = {'cpu': 4 << 20, 'cuda': 64 << 20}
 
@@ -17,6 +18,7 @@ def print_sweep(options, ours, peer, peer_command, form, ratio, best):
         text = '\t'.join(line)
         times = [(ours.ask(text), peer.ask(text)) for _ in range(options.rounds)]
         mine, theirs = (best(t[i] for t in times) for i in range(2))
+        print(line[0], form(mine), form(theirs), ratio(theirs, mine), sep='\t', file=sys.stderr, flush=True)
         if mine and theirs:
             rows.append((theirs / mine, line[0], line[3], count, mine, theirs))
         else:
