@@ -8,55 +8,65 @@
 /* Batch norm of [batch, channels, inner]. Statistics, weights and sums are float64, with one for each
  * channel.
  *
- * The mean and variance of each channel. */
+ * The elements of a channel are divided into `splits` parts. Each has three numbers in `parts`: how many
+ * elements it has, their mean, and the sum of the squares of their differences from it. */
 
 typedef struct
 {
   const void *x;
-  double *mean, *var;
-  int64_t batch, channels, inner;
+  double *parts;
+  int64_t batch, channels, inner, splits;
 } GtChannelMoments;
 GT_SIZE (GtChannelMoments, 48);
 
-/* The normalised output; weight and bias may be NULL. */
+/* The mean and the variance of each channel from its parts, and what the elements are multiplied by; weight
+ * may be NULL. */
+typedef struct
+{
+  const double *parts, *weight;
+  double *mean, *var, *scale;
+  int64_t channels, splits;
+  double eps;
+} GtChannelStatistics;
+GT_SIZE (GtChannelStatistics, 64);
+
+/* The normalised output, (x - mean) scale + bias; bias may be NULL. */
 typedef struct
 {
   const void *x;
-  const double *mean, *var, *weight, *bias;
+  const double *mean, *scale, *bias;
   void *y;
   int64_t batch, channels, inner;
-  double eps;
 } GtChannelScale;
-GT_SIZE (GtChannelScale, 80);
+GT_SIZE (GtChannelScale, 64);
 
-/* The sums that the backward pass needs: of g, and of g (x - mean). */
+/* The sums that the backward pass needs, of each part: of g, and of g (x - mean). */
 typedef struct
 {
   const void *g, *x;
   const double *mean;
-  double *sum, *dot;
-  int64_t batch, channels, inner;
+  double *parts;
+  int64_t batch, channels, inner, splits;
 } GtChannelDots;
 GT_SIZE (GtChannelDots, 64);
 
-/* The gradient of x. `sums` has the sum of every channel, then the dot of every channel; weight may be
- * NULL. */
+/* The gradients of weight and bias from the parts, and the three factors of each channel's gradient; weight
+ * may be NULL. */
+typedef struct
+{
+  const double *parts, *var, *weight;
+  double *grad_weight, *grad_bias, *factors;
+  int64_t channels, splits;
+  double n, eps;
+} GtChannelFactors;
+GT_SIZE (GtChannelFactors, 80);
+
+/* The gradient of x, f[0] g + f[1] (x - mean) + f[2] with the factors f of the channel. */
 typedef struct
 {
   const void *g, *x;
-  const double *mean, *var, *weight, *sums;
+  const double *mean, *factors;
   void *grad;
   int64_t batch, channels, inner;
-  double eps;
 } GtChannelGrad;
-GT_SIZE (GtChannelGrad, 88);
-
-/* The gradient of the weight. */
-typedef struct
-{
-  const double *dot, *var;
-  double *grad;
-  int64_t channels;
-  double eps;
-} GtChannelWeight;
-GT_SIZE (GtChannelWeight, 40);
+GT_SIZE (GtChannelGrad, 64);
