@@ -232,8 +232,10 @@ values_of_two_numbers_have_their_digits (void)
     {
       const gdouble value = values_2[i].value;
       const gdouble found = value_of_2 (values_2[i].function, values_2[i].x, values_2[i].y);
+      /* between -1 and 1 polynomials are functions of n acos (x), which has n times the error of acos */
+      const gdouble of_angle = fabs (values_2[i].x) < 1 ? 4 * DBL_EPSILON * values_2[i].y : 0;
 
-      if (isnan (found) || fabs (found - value) <= 128 * DBL_EPSILON * fabs (value))
+      if (isnan (found) || fabs (found - value) <= 128 * DBL_EPSILON * fabs (value) + of_angle)
         continue;
       g_test_message ("row %u, x = %g, y = %g: %.17g, expected %.17g", i, values_2[i].x,
                       values_2[i].y, found, value);
