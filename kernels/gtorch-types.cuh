@@ -304,6 +304,7 @@ cimag (cuda::std::complex<R> x)
 /* --- the functions of gtorch/cpu/gtorch-cpu-loops.h, for GPUs --- */
 #define GT_SPECIAL static __device__
 #define GT_LARGE   static __device__ __noinline__
+#include "gtorch-division.h"
 #include "gtorch-special.h"
 
 #define gt_max(a, b)     ((a) != (a) || (a) > (b) ? (a) : (b))
@@ -405,29 +406,4 @@ gt_lcm (gint64 a, gint64 b)
   const guint64 product = divisor != 0 ? (guint64) gt_trunc_div_int (a, divisor) * (guint64) b : 0;
 
   return (gint64) product < 0 ? (gint64) (0 - product) : (gint64) product;
-}
-
-GT_DEVICE double
-gt_floor_div_f64 (double a, double b)
-{
-  double r, q, f;
-
-  if (b == 0)
-    return a / b;
-  r = fmod (a, b);
-  q = (a - r) / b;
-  if (r != 0 && ((b < 0) != (r < 0)))
-    q -= 1;
-  if (q == 0)
-    return copysign (0.0, a / b);
-  f = floor (q);
-  return q - f > 0.5 ? f + 1 : f;
-}
-
-GT_DEVICE double
-gt_remainder_f64 (double a, double b)
-{
-  double r = fmod (a, b);
-
-  return r != 0 && ((b < 0) != (r < 0)) ? r + b : r;
 }

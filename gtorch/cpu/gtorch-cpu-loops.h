@@ -271,6 +271,7 @@ enum
 
 #define GT_SPECIAL static inline
 #define GT_LARGE   static inline
+#include "kernels/gtorch-division.h"
 #include "kernels/gtorch-special.h"
 
 /* --- functions for expressions, besides gtorch-cpu-math.h; generic in T --- */
@@ -380,31 +381,3 @@ gt_lcm (gint64 a, gint64 b)
   return (gint64) product < 0 ? (gint64) (0 - product) : (gint64) product;
 }
 
-static inline double
-gt_floor_div_f64 (double a, double b)
-{
-  double r, q;
-
-  if (b == 0)
-    return a / b;
-  r = (fmod) (a, b);
-  q = (a - r) / b;
-  if (r != 0 && ((b < 0) != (r < 0)))
-    q -= 1;
-  if (q == 0)
-    return (copysign) (0.0, a / b);
-  /* q is an integer up to rounding */
-  {
-    double f = (floor) (q);
-
-    return q - f > 0.5 ? f + 1 : f;
-  }
-}
-
-static inline double
-gt_remainder_f64 (double a, double b)
-{
-  double r = (fmod) (a, b);
-
-  return r != 0 && ((b < 0) != (r < 0)) ? r + b : r;
-}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Quotients and remainders of integers: all pairs of 8 bits, and the limits of the wider dtypes, with two
+/* Quotients and remainders, mostly of integers: all pairs of 8 bits, and the limits of the wider dtypes, with two
  * tensors and with a number on either side. The expected values are computed here from the definitions,
  * in 128 bits: no pair may trap, the quotient of the smallest number by -1 wraps, and a GPU, which cannot
  * fail, gives 0 for the quotient by zero and the dividend for the remainder. */
 
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -277,6 +278,68 @@ numbers_must_be_of_the_dtype (void)
     }
 }
 
+/* Numbers of float32 have shorter ways to their quotients and remainders than those of float64, with the
+ * same results: the edges with each other, then random ones of all magnitudes. */
+static void
+float32_is_divided_as_float64 (void)
+{
+  enum
+  {
+    N = 20000
+  };
+  static const gfloat edges[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, FLT_MAX, FLT_MIN, 3 };
+  const guint n_edges = G_N_ELEMENTS (edges);
+  g_autoptr (GRand) rand = g_rand_new_with_seed (7);
+  GTorchImpl *narrow[2], *wide[2];
+  guint operation, i, k;
+
+  for (k = 0; k < 2; k++)
+    {
+      g_autoptr (GTorchImpl) numbers =
+          gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_FLOAT32, (gint64[]){ N }, 1, NULL);
+      gfloat *data = gtorch_impl_data (numbers);
+
+      for (i = 0; i < N; i++)
+        {
+          const gint range = i % 4 == 0 ? 60 : 4;
+          const gfloat value = ldexpf ((gfloat) g_rand_double_range (rand, -2, 2),
+                                       g_rand_int_range (rand, -range, range));
+
+          data[i] = i % 4 == 1 ? roundf (value * 16) : value;
+          if (i < n_edges * n_edges)
+            data[i] = edges[k == 0 ? i / n_edges : i % n_edges];
+        }
+      narrow[k] = impl_to_test_device (numbers);
+      wide[k] = input_copy (narrow[k], GTORCH_DTYPE_FLOAT64);
+    }
+  for (operation = 0; operation < N_OPERATIONS; operation++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchImpl) found = call (operation, narrow[0], narrow[1], &error);
+      g_autoptr (GTorchImpl) expected = call (operation, wide[0], wide[1], &error);
+
+      g_assert_no_error (error);
+      for (i = 0; i < N; i++)
+        {
+          const gfloat a = (gfloat) creal (element_get (found, i));
+          const gfloat b = (gfloat) creal (element_get (expected, i));
+
+          if (isnan (a) ? isnan (b) : (a == b && signbit (a) == signbit (b)))
+            continue;
+          g_test_message ("%s (%g, %g) is %g, not %g", names[operation],
+                          creal (element_get (narrow[0], i)), creal (element_get (narrow[1], i)), a,
+                          b);
+          g_test_fail ();
+          break;
+        }
+    }
+  for (k = 0; k < 2; k++)
+    {
+      gtorch_impl_unref (narrow[k]);
+      gtorch_impl_unref (wide[k]);
+    }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -292,5 +355,7 @@ main (int argc, char *argv[])
     }
   g_test_add_func ("/GTorch/integer-division/numbers_must_be_of_the_dtype",
                    numbers_must_be_of_the_dtype);
+  g_test_add_func ("/GTorch/integer-division/float32_is_divided_as_float64",
+                   float32_is_divided_as_float64);
   return g_test_run ();
 }
