@@ -145,6 +145,29 @@ gtorch_qr_mode_get_type (void)
 }
 
 GType
+gtorch_cdist_mode_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY,
+          "GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY",
+          "use-mm-for-euclid-dist-if-necessary" },
+        { GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST, "GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST",
+          "use-mm-for-euclid-dist" },
+        { GTORCH_CDIST_MODE_DONOT_USE_MM_FOR_EUCLID_DIST,
+          "GTORCH_CDIST_MODE_DONOT_USE_MM_FOR_EUCLID_DIST", "donot-use-mm-for-euclid-dist" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchCdistMode", values));
+    }
+  return type;
+}
+
+GType
 gtorch_uplo_get_type (void)
 {
   static gsize type = 0;

@@ -29,6 +29,27 @@ GType gtorch_qr_mode_get_type (void) G_GNUC_CONST;
 #define GTORCH_TYPE_QR_MODE (gtorch_qr_mode_get_type ())
 
 /**
+ * GTorchCdistMode:
+ * @GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY: by a product of matrices for more than 25 rows
+ * @GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST: always by a product of matrices
+ * @GTORCH_CDIST_MODE_DONOT_USE_MM_FOR_EUCLID_DIST: always by the differences
+ *
+ * How Euclidean distances of rows are computed. A product of matrices is faster and less exact.
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST_IF_NECESSARY,
+  GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST,
+  GTORCH_CDIST_MODE_DONOT_USE_MM_FOR_EUCLID_DIST,
+} GTorchCdistMode;
+
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_cdist_mode_get_type (void) G_GNUC_CONST;
+#define GTORCH_TYPE_CDIST_MODE (gtorch_cdist_mode_get_type ())
+
+/**
  * GTorchUplo:
  * @GTORCH_UPLO_L: the lower one
  * @GTORCH_UPLO_U: the upper one

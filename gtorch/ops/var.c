@@ -40,56 +40,6 @@ gtorch_op_var_mean (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble co
   return TRUE;
 }
 
-GTorchImpl *
-gtorch_composite_cdist (GTorchImpl *x1, GTorchImpl *x2, gdouble p, GError **error)
-{
-  const gint64 last = -1;
-  g_autoptr (GTorchImpl) rows = NULL;
-  g_autoptr (GTorchImpl) others = NULL;
-  g_autoptr (GTorchImpl) differences = NULL;
-
-  if (x1->n_dims < 2 || x2->n_dims < 2 || x1->shape[x1->n_dims - 1] != x2->shape[x2->n_dims - 1])
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("cdist: shapes %s and %s must have at least two dimensions, and as many "
-                      "columns"),
-                   gtorch_impl_shape_str (x1), gtorch_impl_shape_str (x2));
-      return NULL;
-    }
-  rows = gtorch_op_unsqueeze (x1, -2, error);
-  others = rows != NULL ? gtorch_op_unsqueeze (x2, -3, error) : NULL;
-  differences = others != NULL ? gtorch_op_sub (rows, others, 1, error) : NULL;
-  if (differences != NULL && differences->shape[differences->n_dims - 1] == 0)
-    p = 2; /* rows without elements have the distance 0 by any norm */
-  return differences != NULL ? gtorch_op_norm (differences, p, &last, 1, FALSE, error) : NULL;
-}
-
-GTorchImpl *
-gtorch_composite_pdist (GTorchImpl *self, gdouble p, GError **error)
-{
-  const gint64 last = -1;
-  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
-  GTorchImpl *pairs, *first, *second, *distances;
-
-  if (self->n_dims != 2)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("pdist: shape %s must have 2 dimensions"), gtorch_impl_shape_str (self));
-      return NULL;
-    }
-  pairs = GTORCH_FORMULA_OP (&f, triu_indices, self->shape[0], self->shape[0], 1,
-                             gtorch_impl_device (self));
-  first = GTORCH_FORMULA_OP (&f, select, pairs, 0, 0);
-  second = GTORCH_FORMULA_OP (&f, select, pairs, 0, 1);
-  first = GTORCH_FORMULA_OP (&f, index_select, self, 0, first);
-  second = GTORCH_FORMULA_OP (&f, index_select, self, 0, second);
-  distances = GTORCH_FORMULA_OP (&f, sub, first, second, 1);
-  if (self->shape[1] == 0)
-    p = 2; /* rows without elements have the distance 0 by any norm */
-  distances = GTORCH_FORMULA_OP (&f, norm, distances, p, &last, 1, FALSE);
-  return gtorch_formula_take (&f, distances);
-}
-
 /* Norms with a negative order, and the greatest absolute value, have no value for no elements. */
 static gboolean
 check_elements (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_dim, GError **error)

@@ -691,7 +691,7 @@ a_scale_of_0_is_given (void)
   g_autoptr (GError) error = NULL;
 
   g_assert_cmpfloat (gtorch_tensor_item_double (size, NULL), <, 1e-14);
-  g_assert_null (gtorch_cdist (size, size, -1, &error));
+  g_assert_null (gtorch_cdist (size, size, -1, GTORCH_CDIST_MODE_USE_MM_FOR_EUCLID_DIST, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
@@ -864,7 +864,7 @@ norms_of_nothing_are_refused (void)
 
       g_assert_cmpfloat (gtorch_tensor_item_double (norm, NULL), ==, 0);
     }
-  distances = gtorch_cdist (points, points, INFINITY, NULL);
+  distances = gtorch_cdist (points, points, INFINITY, 0, NULL);
   for (gsize i = 0; i < 4; i++)
     g_assert_cmpfloat (test_element (distances, i), ==, 0);
 }

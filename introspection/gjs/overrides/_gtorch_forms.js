@@ -441,12 +441,6 @@ function products() {
         const count = [...Array(n).keys()];
         return plain(input, other, count.map(i => a - n + i), count);
     });
-    form(GTorch, 'cdist', optioned('compute_mode'), (given, plain) => {
-        const [left, {compute_mode: mode}] = split(given, ['compute_mode']);
-        choose('cdist', 'compute_mode', mode, [null, 'use_mm_for_euclid_dist_if_necessary',
-            'use_mm_for_euclid_dist', 'donot_use_mm_for_euclid_dist']);
-        return plain(...left);
-    });
     for (const name of ['block_diag', 'broadcast_tensors', 'cartesian_prod', 'chain_matmul'])
         form(GTorch, name, given => given[0] instanceof GTorch.Tensor, (given, plain) => plain(given));
     form(GTorch, 'meshgrid', given => given[0] instanceof GTorch.Tensor || has(given, ['indexing']),

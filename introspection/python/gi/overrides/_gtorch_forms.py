@@ -19,11 +19,6 @@ from gi.overrides._gtorch_convert import (
 METHODS, FUNCTIONS = {}, {}
 MANTISSAS = {DType.FLOAT32: 24, DType.FLOAT64: 53, DType.FLOAT16: 11, DType.BFLOAT16: 8}
 BITS = {DType.INT8: 7, DType.UINT8: 8, DType.INT16: 15, DType.INT32: 31, DType.INT64: 63, DType.BOOL: 1}
-COMPUTE_MODES = (
-    'use_mm_for_euclid_dist_if_necessary',
-    'use_mm_for_euclid_dist',
-    'donot_use_mm_for_euclid_dist',
-)
 
 
 def _form(table, name, of=None):
@@ -319,13 +314,6 @@ def tensordot(input, other, dims=2, dims_other=None, *, dims_self=None):
 
 
 tensordot.others = {'b': 'other'}
-
-
-@_form(FUNCTIONS, 'cdist')
-def cdist(x1, x2, p=2.0, compute_mode=None):
-    if compute_mode is not None and compute_mode not in COMPUTE_MODES:
-        raise ValueError(f'cdist(): compute_mode must be one of {", ".join(COMPUTE_MODES)}, not {compute_mode!r}')
-    return ops.FUNCTIONS['cdist'](x1, x2, p)
 
 
 @_form(FUNCTIONS, 'chain_matmul')
