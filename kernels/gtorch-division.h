@@ -3,11 +3,12 @@
 
 #pragma once
 
-/* Division with a quotient that is rounded towards minus infinity, and its remainder, for both CPU loops and
- * kernels. The including file defines GT_SPECIAL. */
+/* Division with a quotient that is rounded towards minus infinity, and its remainder, for both CPU loops
+ * and kernels. The including file defines GT_SPECIAL. */
 
-/* The double quotient of two floats that is not above this is on the same side of each integer as the exact
- * one: the dividend's distance from a multiple of the divisor is a multiple of 2^-24 of the divisor or zero. */
+/* A quotient of two floats, computed in double, that is not above this is on the same side of each integer
+ * as the exact one: the dividend differs from a multiple of the divisor by 2^-24 of the divisor or more,
+ * or not at all. */
 #define GT_EXACT_QUOTIENT 268435456.0 /* 2^28 */
 
 GT_SPECIAL double

@@ -380,4 +380,3 @@ gt_lcm (gint64 a, gint64 b)
 
   return (gint64) product < 0 ? (gint64) (0 - product) : (gint64) product;
 }
-

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Quotients and remainders, mostly of integers: all pairs of 8 bits, and the limits of the wider dtypes, with two
- * tensors and with a number on either side. The expected values are computed here from the definitions,
+/* Quotients and remainders, mostly of integers: all pairs of 8 bits, and the limits of the wider dtypes, with
+ * two tensors and with a number on either side. The expected values are computed here from the definitions,
  * in 128 bits: no pair may trap, the quotient of the smallest number by -1 wraps, and a GPU, which cannot
  * fail, gives 0 for the quotient by zero and the dividend for the remainder. */
 
