@@ -287,12 +287,10 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
   copy->device = device;
   copy->is_item = is_item;
-  if (copy->src == NULL || (dst != NULL && copy->dst == NULL))
+  if (!gtorch_impl_check_memory (src, "copy", &error)
+      || (dst != NULL && !gtorch_impl_check_memory (dst, "copy", &error)))
     {
-      g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                               _ ("copy: the tensor of shape %s %s"),
-                               gtorch_impl_shape_str (copy->src == NULL ? src : dst),
-                               gtorch_impl_loss (copy->src == NULL ? src : dst));
+      g_task_return_error (task, error);
       return;
     }
   gpu = find_gpu (copy);

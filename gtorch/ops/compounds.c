@@ -133,13 +133,8 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
 
   if (source == NULL)
     return NULL;
-  if (source->storage == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("repeat_interleave: the tensor of shape %s %s"),
-                   gtorch_impl_shape_str (source), gtorch_impl_loss (source));
-      return NULL;
-    }
+  if (!gtorch_impl_check_memory (source, "repeat_interleave", error))
+    return NULL;
   if (!gtorch_normalize_dim ("repeat_interleave", n_dim > 0 ? dim[0] : 0, source->n_dims, &along,
                              error))
     return NULL;

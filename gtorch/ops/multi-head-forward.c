@@ -18,13 +18,8 @@ static gboolean
 check_released (GTorchImpl *const *inputs, guint n, GError **error)
 {
   for (guint i = 0; i < n; i++)
-    if (inputs[i] != NULL && inputs[i]->storage == NULL)
-      {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                     _ ("%s: the tensor of shape %s %s"), NAME, gtorch_impl_shape_str (inputs[i]),
-                     gtorch_impl_loss (inputs[i]));
-        return FALSE;
-      }
+    if (inputs[i] != NULL && !gtorch_impl_check_memory (inputs[i], NAME, error))
+      return FALSE;
   return TRUE;
 }
 

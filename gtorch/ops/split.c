@@ -343,20 +343,10 @@ gtorch_op_meshgrid (GTorchImpl *const *tensors, gsize n, gboolean ij, GError **e
 
 /* --- views composed of other views --- */
 
-static gboolean
-is_there (const gchar *op, const GTorchImpl *other, GError **error)
-{
-  if (other->storage != NULL)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: other, of shape %s, %s"), op,
-               gtorch_impl_shape_str (other), gtorch_impl_loss (other));
-  return FALSE;
-}
-
 GTorchImpl *
 gtorch_op_view_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 {
-  return is_there ("view_as", other, error)
+  return gtorch_impl_check_memory (other, "view_as", error)
              ? gtorch_op_view (self, other->shape, other->n_dims, error)
              : NULL;
 }
@@ -364,7 +354,7 @@ gtorch_op_view_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 GTorchImpl *
 gtorch_op_reshape_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 {
-  return is_there ("reshape_as", other, error)
+  return gtorch_impl_check_memory (other, "reshape_as", error)
              ? gtorch_op_reshape (self, other->shape, other->n_dims, error)
              : NULL;
 }
@@ -372,7 +362,7 @@ gtorch_op_reshape_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 GTorchImpl *
 gtorch_op_expand_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 {
-  return is_there ("expand_as", other, error)
+  return gtorch_impl_check_memory (other, "expand_as", error)
              ? gtorch_op_expand (self, other->shape, other->n_dims, error)
              : NULL;
 }

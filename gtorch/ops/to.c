@@ -12,16 +12,6 @@
 #include "stream/gtorch-stream-private.h"
 #include "memory/gtorch-pinned-private.h"
 
-static gboolean
-is_there (const gchar *op, const GTorchImpl *impl, GError **error)
-{
-  if (impl->storage != NULL)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the tensor of shape %s %s"), op,
-               gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
-  return FALSE;
-}
-
 GTorchImpl *
 gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_blocking,
                        GTorchImpl *into, GError **error)
@@ -55,7 +45,7 @@ gtorch_op_to_device (GTorchImpl *self, GTorchDevice *device, gboolean non_blocki
 {
   g_autoptr (GTorchImpl) moved = NULL;
 
-  if (!is_there ("to_device", self, error))
+  if (!gtorch_impl_check_memory (self, "to_device", error))
     return NULL;
   if (device == NULL || device == self->storage->device)
     return gtorch_impl_ref (self);
@@ -76,7 +66,7 @@ gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolea
 {
   g_autoptr (GTorchImpl) moved = NULL;
 
-  if (!is_there ("to", self, error))
+  if (!gtorch_impl_check_memory (self, "to", error))
     return NULL;
   /* The conversion comes first, on the device: converting on the host would have to wait for the copy. */
   if (non_blocking && device != NULL && gtorch_device_is_host (device) && dtype != GTORCH_DTYPE_NONE
@@ -99,7 +89,7 @@ gtorch_op_to (GTorchImpl *self, GTorchDType dtype, GTorchDevice *device, gboolea
 GTorchImpl *
 gtorch_op_type_as (GTorchImpl *self, GTorchImpl *other, GError **error)
 {
-  return is_there ("type_as", other, error)
+  return gtorch_impl_check_memory (other, "type_as", error)
              ? gtorch_op_to (self, other->dtype, other->storage->device, FALSE, FALSE, error)
              : NULL;
 }

@@ -332,13 +332,8 @@ gtorch_grad_scaler_scale (GTorchGradScaler *self, GTorchTensor *outputs, GError 
   if (!self->enabled)
     return g_object_ref (outputs);
   impl = gtorch_tensor_unwrap (outputs);
-  if (impl->storage == NULL)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("scale: the tensor of shape %s %s"), gtorch_impl_shape_str (impl),
-                   gtorch_impl_loss (impl));
-      return NULL;
-    }
+  if (!gtorch_impl_check_memory (impl, "scale", error))
+    return NULL;
   if (!ensure_scale (self, impl->storage->device, error))
     return NULL;
   near = gtorch_op_to_device (self->scale, impl->storage->device, FALSE, error);

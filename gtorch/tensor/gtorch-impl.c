@@ -283,6 +283,16 @@ gtorch_impl_loss (const GTorchImpl *impl)
   return _ ("was released");
 }
 
+gboolean
+gtorch_impl_check_memory (const GTorchImpl *impl, const gchar *op, GError **error)
+{
+  if (impl->storage != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the tensor of shape %s %s"), op,
+               gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
+  return FALSE;
+}
+
 static GTorchImpl *
 number_new (guint dtype)
 {

@@ -22,6 +22,8 @@ gtorch_impl_is_uninitialized (const GTorchImpl *impl)
 GTorchImpl *gtorch_impl_new_uninitialized (GTorchDevice *device, guint dtype);
 /* Returns why a tensor without a storage has none, as in “weight was released”: translated. */
 const gchar *gtorch_impl_loss (const GTorchImpl *impl);
+/* Returns FALSE if the tensor has no storage; the error begins with the name of the operation. */
+gboolean gtorch_impl_check_memory (const GTorchImpl *impl, const gchar *op, GError **error);
 /* Lets each of impls, which is not initialized yet, refer to the elements of its entry of data. Returns
  * FALSE, and changes none, if one is initialized or was released. */
 gboolean gtorch_impls_initialize (GTorchImpl *const *impls, GTorchImpl *const *data, guint n);
