@@ -125,8 +125,8 @@ make_recurrent (BenchTraining *self, gint64 size, gint64 n_layers, gint64 steps,
                 GError **error)
 {
   GTorchModule *layers[] = {
-    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LSTM, error, "input-size", size, "hidden-size",
-                                      size, "num-layers", n_layers, NULL)),
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LSTM_LAYER, error, "input-size", size,
+                                      "hidden-size", size, "num-layers", n_layers, NULL)),
   };
   g_autoptr (GListModel) params = set_layers (self, layers, G_N_ELEMENTS (layers), error);
 
