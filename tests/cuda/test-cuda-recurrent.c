@@ -72,6 +72,10 @@ static const Case cases[] = {
   { GRU,  F16,  1, TRUE,  TRUE,  HIDDEN, { 2, 1 } },
   { LSTM, BF16, 1, TRUE,  TRUE,  HIDDEN, { 2, 2 } },
   { TANH, BF16, 2, FALSE, TRUE,  HIDDEN, { 2, 1 } },
+  /* so many elements that the CPU computes them in blocks */
+  { TANH, F32,  1, TRUE,  TRUE,  HIDDEN, { 20, 20, 20 } },
+  { LSTM, F64,  2, TRUE,  TRUE,  2,      { 40, 33, 17, 16, 3 } },
+  { GRU,  F64,  1, TRUE,  TRUE,  HIDDEN, { 35, 35, 18, 1 } },
 };
 /* clang-format on */
 
