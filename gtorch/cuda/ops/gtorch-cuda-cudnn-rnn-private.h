@@ -24,7 +24,7 @@ typedef struct
   gint batch, steps;
   const gint64 *batch_sizes; /* of the steps */
   gboolean is_uniform;       /* all sequences have the same length */
-  gboolean has_projections;
+  gboolean has_biases, has_projections;
   gboolean tf32;   /* float32 may be rounded to TF32 */
   gboolean trains; /* a backward pass follows */
   GTorchCudnnRNNAlgorithm algorithm;
@@ -45,7 +45,7 @@ void gtorch_cudnn_rnn_free (gpointer self);
 /* Finds where the parameters of each layer and direction begin among the weights, in elements. Returns FALSE
  * if cuDNN has their rows in another order or at other distances than they have. */
 gboolean gtorch_cudnn_rnn_find_offsets (const GTorchCudnnRNN *self, const GTorchCudnnRNNForm *form,
-                                        gpointer handle, gboolean has_biases, gint64 *offsets);
+                                        gpointer handle, gint64 *offsets);
 
 /* The addresses of operands on the device. NULL: none, or zeros. */
 typedef struct

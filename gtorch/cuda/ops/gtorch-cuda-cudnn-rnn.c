@@ -296,7 +296,7 @@ find_gates (const Finder *f, gint part, gint first, gint n_gates, gboolean is_bi
 }
 
 static gboolean
-find_all (const Finder *f, const GTorchCudnnRNNForm *form, gboolean has_biases, gint64 *offsets)
+find_all (const Finder *f, const GTorchCudnnRNNForm *form, gint64 *offsets)
 {
   const gint n = gtorch_recurrent_n_gates (form->mode);
   const gint64 hidden = form->hidden;
@@ -309,7 +309,7 @@ find_all (const Finder *f, const GTorchCudnnRNNForm *form, gboolean has_biases, 
 
       *offsets++ = find_gates (f, part, 0, n, FALSE, hidden * inputs);
       *offsets++ = find_gates (f, part, n, n, FALSE, hidden * form->states);
-      if (has_biases)
+      if (form->has_biases)
         {
           *offsets++ = find_gates (f, part, 0, n, TRUE, hidden);
           *offsets++ = find_gates (f, part, n, n, TRUE, hidden);
@@ -325,11 +325,11 @@ find_all (const Finder *f, const GTorchCudnnRNNForm *form, gboolean has_biases, 
 
 gboolean
 gtorch_cudnn_rnn_find_offsets (const GTorchCudnnRNN *self, const GTorchCudnnRNNForm *form,
-                               gpointer handle, gboolean has_biases, gint64 *offsets)
+                               gpointer handle, gint64 *offsets)
 {
   Finder f = { .self = self, .handle = handle, .size = gtorch_dtype_size (form->dtype) };
   const gboolean found = rnn.tensor_create (&f.matrix) == 0 && rnn.tensor_create (&f.bias) == 0
-                         && find_all (&f, form, has_biases, offsets);
+                         && find_all (&f, form, offsets);
 
   if (f.matrix != NULL)
     rnn.tensor_destroy (f.matrix);

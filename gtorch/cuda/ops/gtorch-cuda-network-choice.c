@@ -33,8 +33,9 @@ typedef struct
 typedef struct
 {
   Key key;
-  guint refused; /* bit i: algorithm i */
-  gint best;     /* by trial; -1: there was none */
+  guint refused;                 /* bit i: algorithm i */
+  gint best;                     /* by trial; -1: there was none */
+  gint64 *offsets[N_ALGORITHMS]; /* of the parameters; NULL: they were not looked for yet */
 } Choice;
 
 static GMutex lock;
@@ -60,7 +61,17 @@ key_of (const GTorchCudnnRNNForm *form)
   return (Key){ { form->device, form->dtype, form->mode, form->inputs, form->hidden, form->states,
                   form->n_layers, form->n_directions, form->is_uniform ? form->batch : 0,
                   form->is_uniform ? form->steps : 0, form->is_uniform, form->has_projections,
-                  form->tf32, form->trains } };
+                  form->tf32, form->trains, form->has_biases } };
+}
+
+static void
+choice_free (gpointer data)
+{
+  Choice *choice = data;
+
+  for (guint i = 0; i < N_ALGORITHMS; i++)
+    g_free (choice->offsets[i]);
+  g_free (choice);
 }
 
 /* Returns what is known of the form; with `adds`, a new entry if there is none. The lock is held. */
@@ -71,7 +82,7 @@ look_up (const GTorchCudnnRNNForm *form, gboolean adds)
   Choice *choice;
 
   if (choices == NULL)
-    choices = g_hash_table_new_full (key_hash, key_equal, NULL, g_free);
+    choices = g_hash_table_new_full (key_hash, key_equal, NULL, choice_free);
   choice = g_hash_table_lookup (choices, &key);
   if (choice != NULL || !adds)
     return choice;
@@ -117,6 +128,29 @@ gtorch_cuda_network_is_refused (const GTorchCudnnRNNForm *form)
   gint best;
 
   return (get_refused (form, &best) >> form->algorithm) & 1;
+}
+
+gboolean
+gtorch_cuda_network_find_offsets (const GTorchCudnnRNNForm *form, const GTorchCudnnRNN *network,
+                                  gpointer handle, gint64 *offsets)
+{
+  const gsize n = (gsize) form->n_layers * form->n_directions
+                  * (2 + (form->has_biases ? 2 : 0) + (form->has_projections ? 1 : 0));
+  gboolean found = TRUE;
+  Choice *choice;
+
+  g_mutex_lock (&lock);
+  choice = look_up (form, TRUE);
+  if (choice->offsets[form->algorithm] != NULL)
+    memcpy (offsets, choice->offsets[form->algorithm], n * sizeof *offsets);
+  else
+    {
+      found = gtorch_cudnn_rnn_find_offsets (network, form, handle, offsets);
+      if (found)
+        choice->offsets[form->algorithm] = g_memdup2 (offsets, n * sizeof *offsets);
+    }
+  g_mutex_unlock (&lock);
+  return found;
 }
 
 /* --- without trials --- */

@@ -18,5 +18,10 @@ gint gtorch_cuda_network_choose (const GTorchCudnnRNNForm *form, GTorchCudaLane 
 /* Notes that cuDNN does not support the form by its algorithm. */
 void gtorch_cuda_network_refuse (const GTorchCudnnRNNForm *form);
 gboolean gtorch_cuda_network_is_refused (const GTorchCudnnRNNForm *form);
+/* Does what gtorch_cudnn_rnn_find_offsets() does, once for each form, as that takes cuDNN dozens of calls.
+ * cuDNN must be locked. */
+gboolean gtorch_cuda_network_find_offsets (const GTorchCudnnRNNForm *form,
+                                           const GTorchCudnnRNN *network, gpointer handle,
+                                           gint64 *offsets);
 
 G_END_DECLS

@@ -57,6 +57,7 @@ form_init (GTorchCudnnRNNForm *form, const GTorchNetwork *n, const GTorchOpCall 
     .steps = (gint) n->n_steps,
     .batch_sizes = n->batch_sizes,
     .is_uniform = n->batch_sizes[n->n_steps - 1] == n->batch,
+    .has_biases = n->has_biases,
     .has_projections = n->has_projections,
     .trains = n->is_kept,
   };
@@ -96,7 +97,7 @@ round_up (gsize n_bytes)
 
 /* Answers for the form's algorithm. Returns FALSE if cuDNN refuses it. */
 static gboolean
-answer (const GTorchNetwork *n, const GTorchCudnnRNNForm *form, gint64 *answers)
+answer (const GTorchCudnnRNNForm *form, gint64 *answers)
 {
   gpointer handle = gtorch_cudnn_begin (form->device);
   GTorchCudnnRNN *rnn;
@@ -106,8 +107,7 @@ answer (const GTorchNetwork *n, const GTorchCudnnRNNForm *form, gint64 *answers)
     return FALSE;
   rnn = gtorch_cudnn_rnn_new (form, handle);
   found = rnn != NULL
-          && gtorch_cudnn_rnn_find_offsets (rnn, form, handle, n->has_biases,
-                                            answers + GTORCH_NETWORK_OFFSETS);
+          && gtorch_cuda_network_find_offsets (form, rnn, handle, answers + GTORCH_NETWORK_OFFSETS);
   gtorch_cudnn_end ();
   if (found)
     {
@@ -135,7 +135,7 @@ gtorch_cuda_query_recurrent_network (GTorchOpCall *call, gint64 *answers, GError
     return TRUE;
   if (n.variant >= 0)
     {
-      if (!gtorch_cuda_network_is_refused (&form) && !answer (&n, &form, answers))
+      if (!gtorch_cuda_network_is_refused (&form) && !answer (&form, answers))
         gtorch_cuda_network_refuse (&form);
       return TRUE;
     }
@@ -149,7 +149,7 @@ gtorch_cuda_query_recurrent_network (GTorchOpCall *call, gint64 *answers, GError
       if (chooser.algorithm == GTORCH_CUDA_NO_ALGORITHM)
         return TRUE;
       form.algorithm = (GTorchCudnnRNNAlgorithm) chooser.algorithm;
-      if (answer (&n, &form, answers))
+      if (answer (&form, answers))
         return TRUE;
       gtorch_cuda_network_refuse (&form);
     }
@@ -216,8 +216,7 @@ run_begin (Run *run, GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     {
       run->rnn = gtorch_cudnn_rnn_new (&run->form, handle);
       found = run->rnn != NULL
-              && gtorch_cudnn_rnn_find_offsets (run->rnn, &run->form, handle,
-                                                run->network.has_biases, run->offsets);
+              && gtorch_cuda_network_find_offsets (&run->form, run->rnn, handle, run->offsets);
       gtorch_cudnn_end ();
     }
   return found || fail (run, "cudnnSetRNNDescriptor_v8", 3000, error);
