@@ -516,6 +516,49 @@ the_next_algorithm_follows_a_refused_one (void)
   COUNT (fake_cudnn.rnn.algorithm, 0);
 }
 
+/* Lets each call of the driver fail, one after the other. */
+static void
+failures_are_errors (void)
+{
+  const Case *c = &cases[3];
+  const guint n_present = fake_cudnn.n_present;
+  g_auto (Operands) there = { 0 };
+  GTorchTensor *results[3] = { NULL };
+  g_autoptr (GError) error = NULL;
+  gboolean occurred = TRUE;
+  guint n_failed = 0;
+
+  make (&there, c, gpu (0));
+  for (guint nth = 1; occurred; nth++)
+    {
+      gboolean ok;
+
+      g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
+      gtorch_device_empty_cache (gpu (0));
+      fake_cuda_fail (NULL, nth, CUDA_ERROR_OUT_OF_MEMORY);
+      ok = run (c, &there, results, &error);
+      if (ok)
+        {
+          g_autoptr (GTorchTensor) upper =
+              gtorch_tensor_ones_like (results[0], GTORCH_DTYPE_NONE, &error);
+
+          ok = upper != NULL && gtorch_tensor_backward (results[0], upper, FALSE, FALSE, &error);
+        }
+      occurred = fake_cuda_clear_faults ();
+      g_assert_true (ok == (error == NULL));
+      g_assert_true (ok || occurred);
+      n_failed += !ok;
+      g_clear_error (&error);
+      clear_results (results);
+      for (guint i = 0; i < there.n; i++)
+        if (there.tensors[i] != NULL)
+          g_assert_true (gtorch_tensor_set_grad (there.tensors[i], NULL, NULL));
+    }
+  g_assert_cmpuint (n_failed, >, 5);
+  g_assert_cmpuint (fake_cudnn.n_present, ==, n_present);
+  g_assert_true (compare (c));
+}
+
 #endif
 
 static void
@@ -718,6 +761,7 @@ main (gint argc, gchar **argv)
   fake_cuda_stop_clock ();
   TEST (what_cudnn_refuses_is_composed);
   TEST (the_next_algorithm_follows_a_refused_one);
+  TEST (failures_are_errors);
 #endif
   TEST (cudnn_computes_networks_at_once);
   TEST (nothing_is_kept_without_gradients);
