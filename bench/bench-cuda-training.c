@@ -193,6 +193,7 @@ const BenchCase bench_programs[] = {
   BOTH ("digits_fused", BENCH_DIGITS, NONE),
   BOTH ("lstm", BENCH_LSTM, NONE),
   BOTH ("lstm_ieee", BENCH_LSTM_IEEE, NONE),
+  BOTH ("lstm_steps", BENCH_LSTM_STEPS, NONE),
   BOTH ("lstm_bf16", BENCH_LSTM, GTORCH_DTYPE_BFLOAT16),
   BOTH ("small_lstm", BENCH_SMALL_LSTM, NONE),
   WALL ("infer.small_mlp50.eager", INFER, BENCH_SMALL_MLP50, NONE),

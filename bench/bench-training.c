@@ -160,17 +160,20 @@ bench_training_new (BenchNetwork network, GTorchDType autocast, gboolean capture
                     GTorchDevice *device, GError **error)
 {
   static gboolean (*const makers[]) (BenchTraining * self, GError * *error) = {
-    [BENCH_SEED_MLP] = make_seed_mlp, [BENCH_SMALL_MLP50] = make_small_mlp50,
-    [BENCH_DIGITS] = make_digits,     [BENCH_LSTM] = make_lstm,
-    [BENCH_LSTM_IEEE] = make_lstm,    [BENCH_SMALL_LSTM] = make_small_lstm,
+    [BENCH_SEED_MLP] = make_seed_mlp,     [BENCH_SMALL_MLP50] = make_small_mlp50,
+    [BENCH_DIGITS] = make_digits,         [BENCH_LSTM] = make_lstm,
+    [BENCH_LSTM_IEEE] = make_lstm,        [BENCH_LSTM_STEPS] = make_lstm,
+    [BENCH_SMALL_LSTM] = make_small_lstm,
   };
-  const gboolean rounds = network == BENCH_SEED_MLP || network == BENCH_LSTM;
+  const gboolean rounds =
+      network == BENCH_SEED_MLP || network == BENCH_LSTM || network == BENCH_LSTM_STEPS;
   g_autoptr (BenchTraining) self = g_new0 (BenchTraining, 1);
 
   self->device = device;
   self->autocast = autocast;
   gtorch_device_set_matmul_precision (device,
                                       rounds ? GTORCH_PRECISION_TF32 : GTORCH_PRECISION_IEEE);
+  gtorch_device_set_deterministic (device, network == BENCH_LSTM_STEPS);
   if (!makers[network](self, error))
     return NULL;
   gtorch_optimizer_set_capturable (self->optimizer, captured);

@@ -71,7 +71,7 @@ static const GTorchField fields[] = {
    *
    * %FALSE by default. It makes a difference, and may cost time, on a GPU: for the gradients of attention in
    * 16-bit dtypes, with [property@Device:benchmark] for the gradients of convolutions, and for recurrent
-   * networks, whose steps are then composed of other operations instead of computed by cuDNN. All other
+   * networks, which then do without cuDNN. All other
    * operations sum in a fixed order in any case. The CPU keeps the setting without using it.
    *
    * Since: 0.1

@@ -9,8 +9,8 @@
  * copy, so that it can be repeated.
  *
  * A variant is an algorithm of cuDNN's, and whether float32 may be rounded to TF32: both passes need the
- * same. cuDNN adds up in several streams, whose order may vary, so a deterministic device composes
- * networks. */
+ * same. cuDNN adds up in several streams, whose order may vary, so a deterministic device does without
+ * it. */
 
 #include "config.h"
 
