@@ -194,6 +194,8 @@ infer (BenchNetwork network, GError **error)
 CASE (train_seed, train (BENCH_SEED_MLP, error))
 CASE (train_small, train (BENCH_SMALL_MLP50, error))
 CASE (train_digits, train (BENCH_DIGITS, error))
+CASE (train_lstm, train (BENCH_SMALL_LSTM, error))
+CASE (infer_lstm, infer (BENCH_SMALL_LSTM, error))
 CASE (infer_small, infer (BENCH_SMALL_MLP50, error))
 CASE (infer_digits, infer (BENCH_DIGITS, error))
 
@@ -304,6 +306,8 @@ static const Case cases[] = {
   { "train.small_mlp50_adam_fused.eager", OTHER, train_small },
   { "train.digits.eager", OTHER, train_digits },
   { "train.digits_fused.eager", OTHER, train_digits },
+  { "train.small_lstm.eager", OTHER, train_lstm },
+  { "infer.small_lstm.eager", OTHER, infer_lstm },
   { "infer.small_mlp50.eager", OTHER, infer_small },
   { "infer.digits.eager", OTHER, infer_digits },
 };

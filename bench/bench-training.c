@@ -120,21 +120,60 @@ make_digits (BenchTraining *self, GError **error)
   return self->input != NULL && set_digits (self, error);
 }
 
+static gboolean
+make_recurrent (BenchTraining *self, gint64 size, gint64 n_layers, gint64 steps, gint64 batch,
+                GError **error)
+{
+  GTorchModule *layers[] = {
+    GTORCH_MODULE (gtorch_module_new (GTORCH_TYPE_LSTM_LAYER, error, "input-size", size,
+                                      "hidden-size", size, "num-layers", n_layers, NULL)),
+  };
+  g_autoptr (GListModel) params = set_layers (self, layers, G_N_ELEMENTS (layers), error);
+
+  if (params == NULL)
+    return FALSE;
+  self->loss = GTORCH_LOSS (gtorch_mse_loss_new ());
+  self->optimizer = GTORCH_OPTIMIZER (gtorch_sgd_new (params, 0.1, 0, error));
+  if (self->optimizer == NULL)
+    return FALSE;
+  self->input = gtorch_randn (GTORCH_SHAPE (steps, batch, size), F32, self->device, NULL, error);
+  if (self->input == NULL)
+    return FALSE;
+  self->target = gtorch_rand (GTORCH_SHAPE (steps, batch, size), F32, self->device, NULL, error);
+  return self->target != NULL;
+}
+
+static gboolean
+make_lstm (BenchTraining *self, GError **error)
+{
+  return make_recurrent (self, 512, 2, 128, 64, error);
+}
+
+static gboolean
+make_small_lstm (BenchTraining *self, GError **error)
+{
+  return make_recurrent (self, 128, 1, 64, 32, error);
+}
+
 BenchTraining *
 bench_training_new (BenchNetwork network, GTorchDType autocast, gboolean captured,
                     GTorchDevice *device, GError **error)
 {
   static gboolean (*const makers[]) (BenchTraining * self, GError * *error) = {
-    [BENCH_SEED_MLP] = make_seed_mlp,
-    [BENCH_SMALL_MLP50] = make_small_mlp50,
-    [BENCH_DIGITS] = make_digits,
+    [BENCH_SEED_MLP] = make_seed_mlp,     [BENCH_SMALL_MLP50] = make_small_mlp50,
+    [BENCH_DIGITS] = make_digits,         [BENCH_LSTM] = make_lstm,
+    [BENCH_LSTM_IEEE] = make_lstm,        [BENCH_LSTM_STEPS] = make_lstm,
+    [BENCH_SMALL_LSTM] = make_small_lstm,
   };
+  const gboolean rounds =
+      network == BENCH_SEED_MLP || network == BENCH_LSTM || network == BENCH_LSTM_STEPS;
   g_autoptr (BenchTraining) self = g_new0 (BenchTraining, 1);
 
   self->device = device;
   self->autocast = autocast;
-  gtorch_device_set_matmul_precision (device, network == BENCH_SEED_MLP ? GTORCH_PRECISION_TF32
-                                                                        : GTORCH_PRECISION_IEEE);
+  gtorch_device_set_matmul_precision (device,
+                                      rounds ? GTORCH_PRECISION_TF32 : GTORCH_PRECISION_IEEE);
+  gtorch_device_set_deterministic (device, network == BENCH_LSTM_STEPS);
   if (!makers[network](self, error))
     return NULL;
   gtorch_optimizer_set_capturable (self->optimizer, captured);

@@ -13,6 +13,11 @@ typedef enum
   /* a network whose bottleneck is the host: fifty layers of 64 on batches of 64, Adam */
   BENCH_SMALL_MLP50,
   BENCH_DIGITS, /* the one in examples/c/digits.c: two convolutions, Adam */
+  /* a long short-term memory of two layers of 512 on 128 steps of batches of 64, SGD, TF32 */
+  BENCH_LSTM,
+  BENCH_LSTM_IEEE,  /* the same without TF32 */
+  BENCH_LSTM_STEPS, /* with TF32, on a deterministic device, which does without cuDNN */
+  BENCH_SMALL_LSTM, /* one layer of 128 on 64 steps of batches of 32, SGD */
 } BenchNetwork;
 
 typedef struct _BenchTraining BenchTraining;

@@ -28,7 +28,26 @@ def digits(device):
     return model, torch.rand(64, 1, 8, 8, device=device), torch.randint(0, 10, (64,), device=device)
 
 
-NETWORKS = {'seed_mlp': seed_mlp, 'small_mlp50': small_mlp50, 'digits': digits}
+class Recurrent(nn.LSTM):
+    """A network whose result is the output alone."""
+
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+def lstm(device, size=512, layers=2, steps=128, batch=64):
+    """A long short-term memory."""
+    shape = steps, batch, size
+    return Recurrent(size, size, layers), torch.randn(shape, device=device), torch.rand(shape, device=device)
+
+
+def small_lstm(device):
+    """A smaller one, for processors."""
+    return lstm(device, 128, 1, 64, 32)
+
+
+NETWORKS = {'seed_mlp': seed_mlp, 'small_mlp50': small_mlp50, 'digits': digits, 'lstm': lstm, 'small_lstm': small_lstm}
+SQUARES = 'seed_mlp', 'lstm', 'small_lstm'  # trained by squares and SGD
 DTYPES = {'amp': torch.float16, 'bf16': torch.bfloat16}
 
 
@@ -48,7 +67,9 @@ class Program:
         self.is_training = kind == 'train'
         self.model.train(self.is_training)
         torch.backends.cuda.matmul.allow_tf32 = network == 'seed_mlp'
-        if network == 'seed_mlp':
+        # which counts for recurrent networks, too
+        torch.backends.cudnn.allow_tf32 = network == 'lstm' and 'ieee' not in words
+        if network in SQUARES:
             self.loss, self.optimizer = nn.MSELoss(), torch.optim.SGD(model.parameters(), lr=0.1)
         else:
             options = {'lr': 2e-3 if network == 'digits' else 1e-3, 'capturable': capturable}

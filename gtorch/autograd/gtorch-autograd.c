@@ -7,6 +7,12 @@
 
 #include "autograd/gtorch-autograd-private.h"
 
+static void
+require (GTorchImpl *impl)
+{
+  gtorch_autograd_ensure (impl)->requires_grad = TRUE;
+}
+
 static const GTorchRecorder recorder = {
   .install_properties = gtorch_tensor_install_autograd,
   .destroy = gtorch_autograd_destroy,
@@ -17,6 +23,7 @@ static const GTorchRecorder recorder = {
   .record_view = gtorch_autograd_record_view,
   .begin_in_place = gtorch_autograd_begin_in_place,
   .differentiate = gtorch_autograd_differentiate,
+  .require = require,
 };
 
 /* Earlier than constructors of programs that link the library statically, which may use it. */

@@ -21,7 +21,8 @@ static const GTorchField fields[] = {
    * GTorchDevice:matmul-precision:
    *
    * How exactly matrix products of float32 (and complex64) are computed: `mm`, `bmm`, `matmul`, `linear`
-   * and the operations built on them, and their gradients.
+   * and the operations built on them, and their gradients; also those in recurrent networks, where a GPU
+   * treats [enum@Precision.BF16] as TF32.
    *
    * [enum@Precision.IEEE] by default. With [enum@Precision.TF32] a GPU with tensor cores is several times
    * as fast and about a hundred times less exact; with [enum@Precision.BF16] it may be twice as fast again,
@@ -50,7 +51,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDevice:benchmark:
    *
-   * Whether the available algorithms of a matrix product or a convolution are timed, to use the fastest.
+   * Whether the available algorithms of a matrix product, a convolution or a recurrent network are timed, to
+   * use the fastest.
    *
    * %FALSE by default: NVIDIA's libraries choose by the shapes. With %TRUE the first operation with new
    * shapes, dtypes and layouts runs several times with each of about a dozen algorithms and waits for the
@@ -67,8 +69,9 @@ static const GTorchField fields[] = {
    *
    * Whether only algorithms are used that give the same bits each time.
    *
-   * %FALSE by default. It makes a difference, and may cost time, for the gradients of attention in 16-bit
-   * dtypes on a GPU and, with [property@Device:benchmark], for the gradients of convolutions. All other
+   * %FALSE by default. It makes a difference, and may cost time, on a GPU: for the gradients of attention in
+   * 16-bit dtypes, with [property@Device:benchmark] for the gradients of convolutions, and for recurrent
+   * networks, which then do without cuDNN. All other
    * operations sum in a fixed order in any case. The CPU keeps the setting without using it.
    *
    * Since: 0.1

@@ -205,8 +205,8 @@ gtorch_rnn_base_compute (GTorchRNNBase *self, GTorchTensor *input, const gint64 
  * gtorch_rnn_base_flatten_parameters:
  * @self: a recurrent network
  *
- * Does nothing, since parameters may lie anywhere: what needs them in one piece packs them itself. It is
- * there for programs that call PyTorch's function of this name.
+ * Does nothing, since parameters may lie anywhere: cuDNN, which needs them in one piece, gets a copy of them
+ * in each forward pass. It is there for programs that call PyTorch's function of this name.
  *
  * Since: 0.1
  */

@@ -182,6 +182,35 @@ gboolean gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_i
                                          gint64 *hidden, GError **error);
 guint gtorch_recurrent_n_gates (guint mode);
 
+/* --- recurrent-network.c --- */
+
+/* What recurrent_network and its gradient compute, which have the same attributes. The numbers of elements
+ * are those of GTorchRecurrence. */
+typedef struct
+{
+  guint mode, n_gates;
+  gint64 batch, total, inputs, hidden, states;
+  guint n_layers, n_directions;
+  GTorchImpl *const *params; /* n_params of each layer and direction */
+  guint n_params;
+  gboolean has_biases, has_projections;
+  const gint64 *batch_sizes;
+  gsize n_steps;
+  gint64 variant;   /* what the device answered; -1: it is to choose */
+  gboolean is_kept; /* a gradient is wanted */
+} GTorchNetwork;
+
+void gtorch_network_init (GTorchNetwork *self, const GTorchOpCall *call);
+
+/* The answers of a device about a network. */
+enum
+{
+  GTORCH_NETWORK_VARIANT, /* a number of the device's for how it computes it; -1: it does not */
+  GTORCH_NETWORK_SAVED,   /* bytes that are kept for the gradient */
+  GTORCH_NETWORK_WEIGHTS, /* elements of all weights and biases as the device has them */
+  GTORCH_NETWORK_OFFSETS, /* and, from here on, where among them each parameter begins */
+};
+
 /* --- einsum-path.c --- */
 
 #define GTORCH_EINSUM_OPERANDS 64 /* at most */

@@ -24,4 +24,27 @@ gboolean gtorch_recurrent_layer_run (const GTorchRecurrentLayer *self, GTorchImp
                                      GTorchImpl **output, GTorchImpl **h_n, GTorchImpl **c_n,
                                      GError **error);
 
+/* Layers of a network between which nothing is dropped. Everything is borrowed. */
+typedef struct
+{
+  guint mode;
+  GTorchImpl *hx, *cx; /* the first dimension has the layers and in each the directions */
+  GTorchImpl *const *params;
+  guint n_params; /* of each layer and direction */
+  gboolean has_biases, has_projections;
+  guint n_layers, n_directions;
+  const gint64 *batch_sizes;
+  gsize n_steps;
+} GTorchRecurrentNetwork;
+
+/* Computes the network, whose weights have been checked, at once if the device can, else layer by layer.
+ * *c_n is *h_n if there are no cells. *is_kept tells whether the gradient needs *output as it is. */
+gboolean gtorch_recurrent_network_run (const GTorchRecurrentNetwork *self, GTorchImpl *input,
+                                       GTorchImpl **output, GTorchImpl **h_n, GTorchImpl **c_n,
+                                       gboolean *is_kept, GError **error);
+/* Computes it layer by layer. */
+gboolean gtorch_recurrent_network_compose (const GTorchRecurrentNetwork *self, GTorchImpl *input,
+                                           GTorchImpl **output, GTorchImpl **h_n, GTorchImpl **c_n,
+                                           GError **error);
+
 G_END_DECLS

@@ -17,23 +17,11 @@
 
 #define NAME "recurrent" /* the name of what the program called takes its place */
 
-/* What all layers have in common, and the results. */
-typedef struct
-{
-  GTorchRecurrentLayer layer;
-  GTorchImpl *hx, *cx;
-  GTorchImpl *const *params;
-  guint n_params; /* of each layer and direction */
-  gboolean has_biases, has_projections;
-  guint n_directions;
-  GPtrArray *h_n, *c_n; /* the last states and cells of the layers and directions */
-} Network;
-
 static gboolean
-check_batch_sizes (const Network *self, GTorchImpl *input, GError **error)
+check_batch_sizes (const GTorchRecurrentNetwork *self, GTorchImpl *input, GError **error)
 {
-  const gint64 *sizes = self->layer.batch_sizes;
-  const gsize n = self->layer.n_steps;
+  const gint64 *sizes = self->batch_sizes;
+  const gsize n = self->n_steps;
   gint64 rest = input->shape[0];
 
   for (gsize t = 0; t < n; t++)
@@ -62,12 +50,45 @@ check_batch_sizes (const Network *self, GTorchImpl *input, GError **error)
   return FALSE;
 }
 
+/* Checks the weights of all layers and directions. */
 static gboolean
-check (Network *self, GTorchImpl *input, gsize n_params, gint64 num_layers, GError **error)
+check_weights (const GTorchRecurrentNetwork *self, GTorchImpl *input, GError **error)
+{
+  const gint64 states = self->hx->shape[2];
+  gint64 hidden;
+
+  for (guint i = 0; i < self->n_layers * self->n_directions; i++)
+    {
+      GTorchImpl *const *params = self->params + (gsize) i * self->n_params;
+      const gint64 n_inputs =
+          i < self->n_directions ? input->shape[1] : states * self->n_directions;
+
+      if (!gtorch_recurrent_check_weights (NAME, self->mode, n_inputs, states, params[0], params[1],
+                                           self->has_biases ? params[2] : NULL,
+                                           self->has_biases ? params[3] : NULL,
+                                           self->has_projections ? params[self->n_params - 1]
+                                                                 : NULL,
+                                           &hidden, error))
+        return FALSE;
+      if (self->cx != NULL && self->cx->shape[2] != hidden)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("%s: the cells %s must have %" G_GINT64_FORMAT
+                          " elements, as the weights"),
+                       NAME, gtorch_impl_shape_str (self->cx), hidden);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static gboolean
+check (GTorchRecurrentNetwork *self, GTorchImpl *input, gsize n_params, gint64 num_layers,
+       GError **error)
 {
   const gint64 parts = num_layers * self->n_directions;
   const guint plain = self->has_biases ? 4 : 2;
-  const gboolean is_lstm = self->layer.mode == GTORCH_RECURRENT_LSTM;
+  const gboolean is_lstm = self->mode == GTORCH_RECURRENT_LSTM;
   GTorchImpl *states[] = { self->hx, self->cx };
 
   if (gtorch_dtype_kind (input->dtype) != GTORCH_KIND_FLOAT)
@@ -106,18 +127,19 @@ check (Network *self, GTorchImpl *input, gsize n_params, gint64 num_layers, GErr
                      NAME, i == 0 ? "hx" : "cx", gtorch_impl_shape_str (states[i]), parts);
         return FALSE;
       }
-  return check_batch_sizes (self, input, error);
+  self->n_layers = (guint) num_layers;
+  return check_batch_sizes (self, input, error) && check_weights (self, input, error);
 }
 
-/* --- one layer and direction --- */
+/* --- composed of layers --- */
 
 static GTorchImpl *
-input_gates (const Network *self, GTorchImpl *input, GTorchImpl *w_ih, GTorchImpl *b_ih,
-             GTorchImpl *b_hh, GError **error)
+input_gates (const GTorchRecurrentNetwork *self, GTorchImpl *input, GTorchImpl *w_ih,
+             GTorchImpl *b_ih, GTorchImpl *b_hh, GError **error)
 {
   g_autoptr (GTorchImpl) sum = NULL;
 
-  if (b_ih == NULL || self->layer.mode == GTORCH_RECURRENT_GRU)
+  if (b_ih == NULL || self->mode == GTORCH_RECURRENT_GRU)
     return gtorch_op_linear (input, w_ih, b_ih, error);
   sum = gtorch_op_add (b_ih, b_hh, 1, error);
   return sum != NULL ? gtorch_op_linear (input, w_ih, sum, error) : NULL;
@@ -125,33 +147,26 @@ input_gates (const Network *self, GTorchImpl *input, GTorchImpl *w_ih, GTorchImp
 
 /* Returns the output of layer and direction number i, and appends to the last states. */
 static GTorchImpl *
-run_direction (Network *self, GTorchImpl *input, guint i, GError **error)
+run_direction (const GTorchRecurrentNetwork *self, GTorchImpl *input, guint i, GPtrArray *all_h,
+               GPtrArray *all_c, GError **error)
 {
   GTorchImpl *const *params = self->params + (gsize) i * self->n_params;
   GTorchImpl *b_ih = self->has_biases ? params[2] : NULL,
              *b_hh = self->has_biases ? params[3] : NULL;
-  GTorchRecurrentLayer layer = self->layer;
+  GTorchRecurrentLayer layer = {
+    .mode = self->mode,
+    .w_hh = params[1],
+    .b_hh = self->mode == GTORCH_RECURRENT_GRU ? b_hh : NULL,
+    .w_hr = self->has_projections ? params[self->n_params - 1] : NULL,
+    .batch_sizes = self->batch_sizes,
+    .n_steps = self->n_steps,
+    .reverse = i % self->n_directions == 1,
+  };
   g_autoptr (GTorchImpl) hx = NULL;
   g_autoptr (GTorchImpl) cx = NULL;
   g_autoptr (GTorchImpl) gates = NULL;
   GTorchImpl *output = NULL, *h = NULL, *c = NULL;
-  gint64 hidden;
 
-  layer.w_hh = params[1];
-  layer.w_hr = self->has_projections ? params[self->n_params - 1] : NULL;
-  layer.b_hh = layer.mode == GTORCH_RECURRENT_GRU ? b_hh : NULL;
-  layer.reverse = i % self->n_directions == 1;
-  if (!gtorch_recurrent_check_weights (NAME, layer.mode, input->shape[1], self->hx->shape[2],
-                                       params[0], params[1], b_ih, b_hh, layer.w_hr, &hidden,
-                                       error))
-    return NULL;
-  if (self->cx != NULL && self->cx->shape[2] != hidden)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: the cells %s must have %" G_GINT64_FORMAT " elements, as the weights"),
-                   NAME, gtorch_impl_shape_str (self->cx), hidden);
-      return NULL;
-    }
   if ((hx = gtorch_op_select (self->hx, 0, i, error)) == NULL
       || (self->cx != NULL && (cx = gtorch_op_select (self->cx, 0, i, error)) == NULL)
       || (gates = input_gates (self, input, params[0], b_ih, b_hh, error)) == NULL)
@@ -160,22 +175,24 @@ run_direction (Network *self, GTorchImpl *input, guint i, GError **error)
   layer.cx = cx;
   if (!gtorch_recurrent_layer_run (&layer, gates, &output, &h, &c, error))
     return NULL;
-  g_ptr_array_add (self->h_n, h);
-  g_ptr_array_add (self->c_n, c);
+  g_ptr_array_add (all_h, h);
+  g_ptr_array_add (all_c, c);
   return output;
 }
 
 static GTorchImpl *
-run_layer (Network *self, GTorchImpl *input, guint layer, GError **error)
+run_layer (const GTorchRecurrentNetwork *self, GTorchImpl *input, guint layer, GPtrArray *all_h,
+           GPtrArray *all_c, GError **error)
 {
+  const guint first = layer * self->n_directions;
   g_autoptr (GTorchImpl) forward = NULL;
   g_autoptr (GTorchImpl) backward = NULL;
   GTorchImpl *both[2];
 
-  forward = run_direction (self, input, layer * self->n_directions, error);
+  forward = run_direction (self, input, first, all_h, all_c, error);
   if (forward == NULL || self->n_directions == 1)
     return g_steal_pointer (&forward);
-  backward = run_direction (self, input, layer * self->n_directions + 1, error);
+  backward = run_direction (self, input, first + 1, all_h, all_c, error);
   if (backward == NULL)
     return NULL;
   both[0] = forward;
@@ -183,12 +200,97 @@ run_layer (Network *self, GTorchImpl *input, guint layer, GError **error)
   return gtorch_op_cat (both, 2, 1, error);
 }
 
-/* --- the operations --- */
-
 static GTorchImpl *
 stack (GPtrArray *list, GError **error)
 {
   return gtorch_op_stack ((GTorchImpl **) list->pdata, list->len, 0, error);
+}
+
+gboolean
+gtorch_recurrent_network_compose (const GTorchRecurrentNetwork *self, GTorchImpl *input,
+                                  GTorchImpl **output, GTorchImpl **h_n, GTorchImpl **c_n,
+                                  GError **error)
+{
+  const GDestroyNotify unref = (GDestroyNotify) gtorch_impl_unref;
+  g_autoptr (GPtrArray) all_h = g_ptr_array_new_with_free_func (unref);
+  g_autoptr (GPtrArray) all_c = g_ptr_array_new_with_free_func (unref);
+  g_autoptr (GTorchImpl) x = gtorch_impl_ref (input);
+  g_autoptr (GTorchImpl) h = NULL;
+  g_autoptr (GTorchImpl) c = NULL;
+
+  for (guint i = 0; i < self->n_layers; i++)
+    {
+      GTorchImpl *next = run_layer (self, x, i, all_h, all_c, error);
+
+      if (next == NULL)
+        return FALSE;
+      gtorch_impl_unref (x);
+      x = next;
+    }
+  if ((h = stack (all_h, error)) == NULL
+      || (c = self->cx != NULL ? stack (all_c, error) : gtorch_impl_ref (h)) == NULL)
+    return FALSE;
+  *output = g_steal_pointer (&x);
+  *h_n = g_steal_pointer (&h);
+  *c_n = g_steal_pointer (&c);
+  return TRUE;
+}
+
+/* --- the operations --- */
+
+/* Runs a network that drops elements between its layers: each of them as a network of its own. */
+static gboolean
+run_dropping (const GTorchRecurrentNetwork *self, GTorchImpl *input, gdouble dropout,
+              GTorchImpl **output, GTorchImpl **h_n, GTorchImpl **c_n, gboolean *is_kept,
+              GError **error)
+{
+  const GDestroyNotify unref = (GDestroyNotify) gtorch_impl_unref;
+  const gint64 n = self->n_directions;
+  g_autoptr (GPtrArray) all_h = g_ptr_array_new_with_free_func (unref);
+  g_autoptr (GPtrArray) all_c = g_ptr_array_new_with_free_func (unref);
+  g_autoptr (GTorchImpl) x = gtorch_impl_ref (input);
+  g_autoptr (GTorchImpl) h = NULL;
+  GTorchImpl *c;
+
+  for (guint i = 0; i < self->n_layers; i++)
+    {
+      GTorchRecurrentNetwork one = *self;
+      g_autoptr (GTorchImpl) hx = NULL;
+      g_autoptr (GTorchImpl) cx = NULL;
+      GTorchImpl *next, *last_h, *last_c;
+
+      if (i > 0)
+        {
+          next = gtorch_op_dropout (x, dropout, TRUE, NULL, error);
+          if (next == NULL)
+            return FALSE;
+          gtorch_impl_unref (x);
+          x = next;
+        }
+      if ((hx = gtorch_op_narrow (self->hx, 0, i * n, n, error)) == NULL
+          || (self->cx != NULL && (cx = gtorch_op_narrow (self->cx, 0, i * n, n, error)) == NULL))
+        return FALSE;
+      one.n_layers = 1;
+      one.hx = hx;
+      one.cx = cx;
+      one.params = self->params + (gsize) (i * n) * self->n_params;
+      if (!gtorch_recurrent_network_run (&one, x, &next, &last_h, &last_c, is_kept, error))
+        return FALSE;
+      gtorch_impl_unref (x);
+      x = next;
+      g_ptr_array_add (all_h, last_h);
+      g_ptr_array_add (all_c, last_c);
+    }
+  if ((h = gtorch_op_cat ((GTorchImpl **) all_h->pdata, all_h->len, 0, error)) == NULL)
+    return FALSE;
+  c = self->cx != NULL ? gtorch_op_cat ((GTorchImpl **) all_c->pdata, all_c->len, 0, error)
+                       : gtorch_impl_ref (h);
+  if (c == NULL)
+    return FALSE;
+  *output = g_steal_pointer (&x);
+  *h_n = g_steal_pointer (&h);
+  *c_n = c;
+  return TRUE;
 }
 
 gboolean
@@ -199,45 +301,28 @@ gtorch_composite_recurrent (GTorchImpl *input, GTorchImpl *hx, GTorchImpl *cx,
                             gboolean bidirectional, GTorchImpl **output, GTorchImpl **h_n,
                             GTorchImpl **c_n, GError **error)
 {
-  const GDestroyNotify unref = (GDestroyNotify) gtorch_impl_unref;
-  g_autoptr (GPtrArray) all_h = g_ptr_array_new_with_free_func (unref);
-  g_autoptr (GPtrArray) all_c = g_ptr_array_new_with_free_func (unref);
-  g_autoptr (GTorchImpl) x = gtorch_impl_ref (input);
+  g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) h = NULL;
   g_autoptr (GTorchImpl) c = NULL;
-  Network network = {
-    .layer = { .mode = (guint) mode, .batch_sizes = batch_sizes, .n_steps = n_batch_sizes },
+  GTorchRecurrentNetwork network = {
+    .mode = (guint) mode,
     .hx = hx,
     .cx = cx,
     .params = params,
     .has_biases = has_biases,
     .n_directions = bidirectional ? 2 : 1,
-    .h_n = all_h,
-    .c_n = all_c,
+    .batch_sizes = batch_sizes,
+    .n_steps = n_batch_sizes,
   };
+  gboolean is_kept = FALSE;
 
-  if (!check (&network, input, n_params, num_layers, error))
+  if (!check (&network, input, n_params, num_layers, error)
+      || !(num_layers > 1 && train && dropout > 0
+               ? run_dropping (&network, input, dropout, &x, &h, &c, &is_kept, error)
+               : gtorch_recurrent_network_run (&network, input, &x, &h, &c, &is_kept, error)))
     return FALSE;
-  for (guint i = 0; i < num_layers; i++)
-    {
-      GTorchImpl *next;
-
-      if (i > 0 && train && dropout > 0)
-        {
-          next = gtorch_op_dropout (x, dropout, TRUE, NULL, error);
-          if (next == NULL)
-            return FALSE;
-          gtorch_impl_unref (x);
-          x = next;
-        }
-      next = run_layer (&network, x, i, error);
-      if (next == NULL)
-        return FALSE;
-      gtorch_impl_unref (x);
-      x = next;
-    }
   /* the gradient needs what the layer gave, and the program may change the result in place */
-  if (network.n_directions == 1 && gtorch_impl_requires_grad (x))
+  if (is_kept && gtorch_impl_requires_grad (x))
     {
       GTorchImpl *copy = gtorch_op_clone (x, error);
 
@@ -246,9 +331,6 @@ gtorch_composite_recurrent (GTorchImpl *input, GTorchImpl *hx, GTorchImpl *cx,
       gtorch_impl_unref (x);
       x = copy;
     }
-  if ((h = stack (all_h, error)) == NULL
-      || (c = cx != NULL ? stack (all_c, error) : gtorch_impl_ref (h)) == NULL)
-    return FALSE;
   if (output != NULL)
     *output = g_steal_pointer (&x);
   if (h_n != NULL)

@@ -54,6 +54,8 @@ typedef struct
   gboolean (*differentiate) (GTorchImpl *const *outputs, GTorchImpl *const *grads, guint n_outputs,
                              GTorchImpl *const *inputs, guint n_inputs, GTorchImpl **results,
                              GError **error);
+  /* Lets a tensor without history, which nothing else uses, require a gradient: an operand of such a form. */
+  void (*require) (GTorchImpl *impl);
 } GTorchRecorder;
 
 extern const GTorchRecorder *gtorch_recorder;

@@ -172,6 +172,37 @@ wrong_lengths_are_named (void)
                    "pack_padded_sequence: there are 1 lengths for a batch of 2");
 }
 
+/* A processor computes blocks of a batch by themselves. */
+static void
+elements_of_a_batch_are_independent (void)
+{
+  const GType types[] = { GTORCH_TYPE_RNN_LAYER, GTORCH_TYPE_LSTM_LAYER, GTORCH_TYPE_GRU_LAYER };
+
+  for (guint i = 0; i < G_N_ELEMENTS (types); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchModule) network =
+          gtorch_module_new (types[i], &error, "input-size", (gint64) 3, "hidden-size", (gint64) 4,
+                             "num-layers", (gint64) 2, "bidirectional", TRUE, NULL);
+      g_autoptr (GTorchTensor) x = numbers (GTORCH_SHAPE (5, 37, 3));
+      g_autoptr (GTorchTensor) whole = NULL;
+
+      g_assert_no_error (error);
+      on_device (network);
+      whole = gtorch_module_forward (network, x, &error);
+      g_assert_no_error (error);
+      for (gint64 first = 0; first < 36; first += 5)
+        {
+          g_autoptr (GTorchTensor) two = gtorch_tensor_narrow (x, 1, first, 2, NULL);
+          g_autoptr (GTorchTensor) expected = gtorch_tensor_narrow (whole, 1, first, 2, NULL);
+          g_autoptr (GTorchTensor) y = gtorch_module_forward (network, two, &error);
+
+          g_assert_no_error (error);
+          g_assert_true (are_close (y, expected));
+        }
+    }
+}
+
 #define ADD(name) g_test_add_func ("/GTorch/Networks/" #name, name)
 
 int
@@ -182,5 +213,6 @@ main (int argc, char **argv)
   ADD (wrong_states_are_named);
   ADD (packed_sequences_are_computed_without_padding);
   ADD (wrong_lengths_are_named);
+  ADD (elements_of_a_batch_are_independent);
   return g_test_run ();
 }

@@ -54,6 +54,23 @@ gpointer gtorch_cpu_gemm_workspace (void);
 void gtorch_cpu_gemm_serial (guint dtype, const GTorchGemm *g);
 /* Multiplies in a compute dtype, split over threads. */
 void gtorch_cpu_gemm (guint dtype, const GTorchGemm *g);
+/* A matrix that many products have as b, packed once: panels of columns one after the other. Such a product
+ * gives each row of c the same bits whatever other rows are computed with it. */
+typedef struct
+{
+  guint dtype;
+  gint64 k, n;
+  gpointer elements; /* k n of them */
+} GTorchPanels;
+
+/* Returns whether processors have products by panels for this compute dtype. */
+gboolean gtorch_cpu_panels_exist (guint dtype);
+/* Packs b, whose rows and columns are b_row and b_col elements apart, into the memory of the panels. */
+void gtorch_cpu_panels_pack (const GTorchPanels *self, gconstpointer b, gint64 b_row, gint64 b_col);
+/* Computes m rows of c = a b + beta c, whose rows are k and ldc elements apart, in this thread or, with
+ * `threads`, split over threads by panels. */
+void gtorch_cpu_panels_multiply (const GTorchPanels *self, gconstpointer a, gint64 m, gdouble beta,
+                                 gpointer c, gint64 ldc, gboolean threads);
 /* Multiplies the last two dimensions of a and b; the leading dimensions are batches and are broadcast. All
  * dtypes are the same compute dtype; c is contiguous and has the broadcast shape. */
 void gtorch_cpu_gemm_batches (guint dtype, const GTorchImpl *a, const GTorchImpl *b, GTorchImpl *c,

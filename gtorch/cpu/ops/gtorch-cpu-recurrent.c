@@ -2,7 +2,13 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The loop over the steps of a recurrent network, and its gradient: one product and one pass over the gates
- * each. See ops/recurrent.c for the order of rows. */
+ * each. See ops/recurrent.c for the order of rows.
+ *
+ * Where products read packed panels, the weights are packed once for all steps. Elements of the batch do not
+ * depend on each other, so blocks of them go through all steps by themselves, each in one thread, which need
+ * not wait for another one. If weights are larger than a cache and the blocks are few, all elements make a
+ * step before the next one, and threads have different panels, so that each has its own weights in its
+ * cache. Both give the same bits. */
 
 #include "config.h"
 
@@ -12,9 +18,13 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-gemm.h"
 #include "cpu/ops/gtorch-cpu-recurrent.h"
+#include "device/gtorch-device-manager.h"
 #include "device/gtorch-scratch-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
+
+#define BLOCK      16           /* elements of the batch */
+#define MAX_CACHED (256 * 1024) /* bytes of weights that blocks always share */
 
 typedef struct
 {
@@ -23,6 +33,10 @@ typedef struct
   gsize size;
   gboolean backward;
   GTorchRecurrentRows rows; /* of the step */
+  gboolean has_panels;
+  GTorchPanels w_hh, w_hr;
+  gint64 first; /* the first element of the batch that is computed; shape.batch is their number */
+  gboolean is_block; /* others are computed by other threads */
 } Scan;
 
 static gpointer
@@ -95,7 +109,11 @@ gate_all (Scan *scan)
   gint64 work = MAX (scan->shape.hidden * scan->shape.n_gates * 4, 1); /* functions take longer */
 
   scan->rows.hidden = scan->shape.hidden;
-  if (scan->rows.rows > 0 && scan->shape.hidden > 0)
+  if (scan->rows.rows == 0 || scan->shape.hidden == 0)
+    return;
+  if (scan->is_block)
+    gate_rows (0, scan->rows.rows, scan);
+  else
     gtorch_parallel_for (scan->rows.rows, 1 + GTORCH_CPU_GRAIN / work, gate_rows, scan);
 }
 
@@ -103,8 +121,9 @@ gate_all (Scan *scan)
 
 /* Computes c = a w^T + beta c, or a w + beta c. */
 static void
-multiply (const Scan *scan, gconstpointer a, gint64 rows, gconstpointer w, gint64 n, gint64 k,
-          gboolean transposed, gdouble beta, gpointer c, gint64 ldc)
+multiply (const Scan *scan, gconstpointer a, gint64 rows, const GTorchPanels *panels,
+          gconstpointer w, gint64 n, gint64 k, gboolean transposed, gdouble beta, gpointer c,
+          gint64 ldc)
 {
   const GTorchGemm g = {
     .m = rows,
@@ -122,8 +141,27 @@ multiply (const Scan *scan, gconstpointer a, gint64 rows, gconstpointer w, gint6
     .beta = beta,
   };
 
-  if (rows > 0 && n > 0)
+  if (scan->has_panels)
+    gtorch_cpu_panels_multiply (panels, a, rows, beta, c, ldc, !scan->is_block);
+  else if (rows > 0 && n > 0)
     gtorch_cpu_gemm (scan->dtype, &g);
+}
+
+/* Packs a matrix of `rows` by `columns` elements, or its transpose, if there are panels. `room` holds
+ * them. */
+static gboolean
+pack (Scan *scan, GTorchPanels *panels, gconstpointer w, gint64 rows, gint64 columns,
+      gboolean transposed, gpointer *room, GError **error)
+{
+  if (!scan->has_panels || w == NULL)
+    return TRUE;
+  *room = gtorch_scratch_new (MAX (rows * columns, 1), scan->size, error);
+  if (*room == NULL)
+    return FALSE;
+  *panels = (GTorchPanels){ scan->dtype, transposed ? columns : rows, transposed ? rows : columns,
+                            *room };
+  gtorch_cpu_panels_pack (panels, w, transposed ? 1 : columns, transposed ? columns : 1);
+  return TRUE;
 }
 
 static void
@@ -166,7 +204,7 @@ forward_step (Scan *scan, const Forward *f, gint64 row, gint64 rows)
   if (s->mode < GTORCH_RECURRENT_LSTM)
     {
       copy_rows (scan, y, s->hidden, gates, width, rows, s->hidden);
-      multiply (scan, f->h, rows, f->w_hh, width, s->states, TRUE, 1, y, s->hidden);
+      multiply (scan, f->h, rows, &scan->w_hh, f->w_hh, width, s->states, TRUE, 1, y, s->hidden);
       scan->rows = (GTorchRecurrentRows){ .rows = rows, .h = f->h, .y = y };
       gate_all (scan);
       return;
@@ -184,12 +222,12 @@ forward_step (Scan *scan, const Forward *f, gint64 row, gint64 rows)
       products = room;
       if (f->b_hh != NULL)
         copy_rows (scan, products, width, f->b_hh, 0, rows, width);
-      multiply (scan, f->h, rows, f->w_hh, width, s->states, TRUE, f->b_hh != NULL, products,
-                width);
+      multiply (scan, f->h, rows, &scan->w_hh, f->w_hh, width, s->states, TRUE, f->b_hh != NULL,
+                products, width);
     }
   else
     {
-      multiply (scan, f->h, rows, f->w_hh, width, s->states, TRUE, 1, mine, stride);
+      multiply (scan, f->h, rows, &scan->w_hh, f->w_hh, width, s->states, TRUE, 1, mine, stride);
       cells = f->w_hr != NULL ? room : y;
     }
   scan->rows = (GTorchRecurrentRows){ .rows = rows,
@@ -201,7 +239,7 @@ forward_step (Scan *scan, const Forward *f, gint64 row, gint64 rows)
                                       .y = cells };
   gate_all (scan);
   if (f->w_hr != NULL)
-    multiply (scan, cells, rows, f->w_hr, s->states, s->hidden, TRUE, 0, y, s->states);
+    multiply (scan, cells, rows, &scan->w_hr, f->w_hr, s->states, s->hidden, TRUE, 0, y, s->states);
   if (s->mode == GTORCH_RECURRENT_LSTM)
     copy_rows (scan, f->h, s->states, y, s->states, rows, s->states);
 }
@@ -224,10 +262,81 @@ each_step (Scan *scan, gboolean against,
     }
 }
 
+/* Returns how many of the scan's elements of the batch have the step. */
+static gint64
+count_rows (const Scan *scan, gsize t)
+{
+  return CLAMP (scan->shape.batch_sizes[t] - scan->first, 0, scan->shape.batch);
+}
+
+/* --- blocks of the batch --- */
+
+/* Calls the function for each step of the elements from `first` on. The data is what elements have, moved to
+ * the first of them. */
+typedef void (*BlockFunc) (Scan *scan, gconstpointer data);
+
+typedef struct
+{
+  const Scan *scan;
+  gconstpointer data;
+  BlockFunc func;
+} Blocks;
+
+static void
+run_blocks (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Blocks *blocks = user_data;
+  const gint64 batch = blocks->scan->shape.batch;
+
+  for (; begin < end; begin++)
+    {
+      Scan scan = *blocks->scan;
+
+      scan.is_block = TRUE;
+      scan.first = begin * BLOCK;
+      scan.shape.batch = MIN (BLOCK, batch - scan.first);
+      blocks->func (&scan, blocks->data);
+    }
+}
+
+static void
+run_all (Scan *scan, gconstpointer data, BlockFunc func)
+{
+  const GTorchRecurrence *s = &scan->shape;
+  const gint64 weights = s->n_gates * s->hidden * s->states;
+  const gint64 n = (s->batch + BLOCK - 1) / BLOCK;
+  Blocks blocks = { scan, data, func };
+
+  if (scan->has_panels && n > 0
+      && (weights * (gint64) scan->size <= MAX_CACHED || n >= gtorch_get_num_threads ()))
+    gtorch_parallel_for (n, 1 + GTORCH_CPU_GRAIN / MAX (s->total / n * weights / 8, 1), run_blocks,
+                         &blocks);
+  else
+    func (scan, data);
+}
+
+/* --- forward, of a block --- */
+
 static void
 forward_at (Scan *scan, gconstpointer data, gsize t, gint64 row)
 {
-  forward_step (scan, data, row, scan->shape.batch_sizes[t]);
+  const gint64 rows = count_rows (scan, t);
+
+  if (rows > 0)
+    forward_step (scan, data, row + scan->first, rows);
+}
+
+static void
+forward_block (Scan *scan, gconstpointer data)
+{
+  const GTorchRecurrence *s = &scan->shape;
+  Forward f = *(const Forward *) data;
+  const gboolean keeps = f.saved != NULL;
+
+  f.h = at (scan, f.h, scan->first * s->states);
+  f.c = at (scan, f.c, scan->first * s->hidden);
+  f.room = at (scan, f.room, scan->first * room_of (s, keeps, f.w_hr != NULL));
+  each_step (scan, s->reverse, forward_at, &f);
 }
 
 gboolean
@@ -237,10 +346,13 @@ gtorch_cpu_recurrent_scan (GTorchOpCall *call, GTorchQueue *queue, GError **erro
   const gboolean keeps = call->attrs[3].i != 0;
   Scan scan = { .dtype = gtorch_dtype_infos[call->compute].compute };
   g_autofree gpointer room = NULL;
+  g_autofree gpointer panels = NULL;
+  g_autofree gpointer projection = NULL;
   Forward f = { NULL };
   gboolean ok = FALSE;
 
   scan.size = gtorch_dtype_size (scan.dtype);
+  scan.has_panels = gtorch_cpu_panels_exist (scan.dtype);
   gtorch_recurrence_init (&scan.shape, call, 0, call->inputs[1], call->inputs[3]);
   for (guint i = 0; i < 6; i++)
     if (call->inputs[i] != NULL
@@ -267,7 +379,12 @@ gtorch_cpu_recurrent_scan (GTorchOpCall *call, GTorchQueue *queue, GError **erro
   memcpy (f.h, gtorch_impl_data (packed[1]), gtorch_impl_n_bytes (out[1]));
   if (f.c != NULL)
     memcpy (f.c, gtorch_impl_data (packed[2]), gtorch_impl_n_bytes (out[2]));
-  each_step (&scan, scan.shape.reverse, forward_at, &f);
+  if (!pack (&scan, &scan.w_hh, f.w_hh, scan.shape.n_gates * scan.shape.hidden, scan.shape.states,
+             TRUE, &panels, error)
+      || !pack (&scan, &scan.w_hr, f.w_hr, scan.shape.states, scan.shape.hidden, TRUE, &projection,
+                error))
+    goto done;
+  run_all (&scan, &f, forward_block);
   for (guint i = 0; i < 4; i++)
     gtorch_cpu_unpack (out[i], call->outputs[i]);
   ok = TRUE;
@@ -330,12 +447,26 @@ backward_at (Scan *scan, gconstpointer data, gsize t, gint64 row)
   const GTorchRecurrence *s = &scan->shape;
   const gboolean is_lstm = s->mode == GTORCH_RECURRENT_LSTM,
                  is_gru = s->mode == GTORCH_RECURRENT_GRU;
-  const gint64 rows = s->batch_sizes[t], width = s->n_gates * s->hidden;
+  const gint64 rows = count_rows (scan, t), width = s->n_gates * s->hidden;
   const gint64 stride = is_lstm ? s->n_saved * s->hidden : s->states;
   gconstpointer first = is_lstm ? b->cx : b->hx, known;
   gpointer upper = b->h;
   gint64 n_known, from;
 
+  if (rows == 0)
+    return;
+  /* the step before: of the first n_known elements, row `from` on has what the others have at first */
+  if (s->reverse)
+    {
+      n_known = t + 1 < s->n_steps ? count_rows (scan, t + 1) : 0;
+      from = row + s->batch_sizes[t] + scan->first;
+    }
+  else
+    {
+      n_known = t > 0 ? rows : 0;
+      from = t > 0 ? row - s->batch_sizes[t - 1] + scan->first : 0;
+    }
+  row += scan->first;
   if (b->upper != NULL)
     {
       gconstpointer more = at (scan, b->upper, row * s->states);
@@ -349,19 +480,9 @@ backward_at (Scan *scan, gconstpointer data, gsize t, gint64 row)
     {
       copy_rows (scan, at (scan, b->grad_hidden, row * s->states), s->states, b->h, s->states, rows,
                  s->states);
-      multiply (scan, b->h, rows, b->w_hr, s->hidden, s->states, FALSE, 0, b->room, s->hidden);
+      multiply (scan, b->h, rows, &scan->w_hr, b->w_hr, s->hidden, s->states, FALSE, 0, b->room,
+                s->hidden);
       upper = b->room;
-    }
-  /* the step before: of the first n_known elements, row `from` on has what the others have at first */
-  if (s->reverse)
-    {
-      n_known = t + 1 < s->n_steps ? s->batch_sizes[t + 1] : 0;
-      from = row + rows;
-    }
-  else
-    {
-      n_known = t > 0 ? rows : 0;
-      from = t > 0 ? row - s->batch_sizes[t - 1] : 0;
     }
   known =
       is_lstm ? at (scan, b->saved, from * stride + 4 * s->hidden) : at (scan, b->y, from * stride);
@@ -369,8 +490,22 @@ backward_at (Scan *scan, gconstpointer data, gsize t, gint64 row)
   backward_gates (scan, b, upper, row, n_known, rows - n_known,
                   at (scan, first, n_known * (is_lstm ? s->hidden : s->states)),
                   is_lstm ? s->hidden : s->states);
-  multiply (scan, at (scan, is_gru ? b->grad_hidden : b->grad_gates, row * width), rows, b->w_hh,
-            s->states, width, FALSE, is_gru, b->h, s->states);
+  multiply (scan, at (scan, is_gru ? b->grad_hidden : b->grad_gates, row * width), rows,
+            &scan->w_hh, b->w_hh, s->states, width, FALSE, is_gru, b->h, s->states);
+}
+
+static void
+backward_block (Scan *scan, gconstpointer data)
+{
+  const GTorchRecurrence *s = &scan->shape;
+  Backward b = *(const Backward *) data;
+
+  b.h = at (scan, b.h, scan->first * s->states);
+  b.c = at (scan, b.c, scan->first * s->hidden);
+  b.hx = at (scan, b.hx, scan->first * s->states);
+  b.cx = at (scan, b.cx, scan->first * s->hidden);
+  b.room = at (scan, b.room, scan->first * s->hidden);
+  each_step (scan, !s->reverse, backward_at, &b);
 }
 
 /* Starts with the gradient of the last states or cells. */
@@ -390,10 +525,13 @@ gtorch_cpu_recurrent_scan_backward (GTorchOpCall *call, GTorchQueue *queue, GErr
   gconstpointer data[9];
   Scan scan = { .dtype = gtorch_dtype_infos[call->compute].compute, .backward = TRUE };
   g_autofree gpointer room = NULL;
+  g_autofree gpointer panels = NULL;
+  g_autofree gpointer projection = NULL;
   Backward b = { NULL };
   gboolean ok = FALSE;
 
   scan.size = gtorch_dtype_size (scan.dtype);
+  scan.has_panels = gtorch_cpu_panels_exist (scan.dtype);
   gtorch_recurrence_init (&scan.shape, call, 0, call->inputs[4], call->inputs[6]);
   for (guint i = 0; i < 9; i++)
     {
@@ -424,7 +562,12 @@ gtorch_cpu_recurrent_scan_backward (GTorchOpCall *call, GTorchQueue *queue, GErr
   start (&scan, out[2], packed[2]);
   if (b.c != NULL)
     start (&scan, out[3], packed[3]);
-  each_step (&scan, !scan.shape.reverse, backward_at, &b);
+  if (!pack (&scan, &scan.w_hh, b.w_hh, scan.shape.n_gates * scan.shape.hidden, scan.shape.states,
+             FALSE, &panels, error)
+      || !pack (&scan, &scan.w_hr, b.w_hr, scan.shape.states, scan.shape.hidden, FALSE, &projection,
+                error))
+    goto done;
+  run_all (&scan, &b, backward_block);
   for (guint i = 0; i < 4; i++)
     gtorch_cpu_unpack (out[i], call->outputs[i]);
   ok = TRUE;

@@ -15,6 +15,18 @@ G_BEGIN_DECLS
 gpointer gtorch_cudnn_begin (guint device);
 void gtorch_cudnn_end (void);
 gsize gtorch_cudnn_version (void);
+/* Lets the handle's next calls enqueue on the lane. Returns cuDNN's status. */
+gint gtorch_cudnn_set_stream (gpointer handle, GTorchCudaLane *lane);
+
+/* A function of cuDNN, and where its address is put. */
+typedef struct
+{
+  const gchar *name;
+  gpointer *slot;
+} GTorchCudnnSymbol;
+
+/* Finds functions; cuDNN must be locked. */
+gboolean gtorch_cudnn_load (const GTorchCudnnSymbol *wanted, guint n, GError **error);
 gint gtorch_cudnn_data_type (guint dtype);
 /* These functions return NULL or FALSE if cuDNN refuses. */
 gpointer gtorch_cudnn_descriptor_new (gint type);

@@ -72,11 +72,7 @@ static struct
   gint (*execute) (gpointer handle, gpointer plan, gpointer pack);
 } dnn;
 
-static const struct
-{
-  const gchar *name;
-  gpointer *slot;
-} symbols[] = {
+static const GTorchCudnnSymbol symbols[] = {
   { "cudnnCreate", (gpointer *) &dnn.create },
   { "cudnnGetVersion", (gpointer *) &dnn.version },
   { "cudnnSetStream", (gpointer *) &dnn.set_stream },
@@ -91,6 +87,7 @@ static const struct
 static GMutex lock;
 GTORCH_FORK_LOCK (lock);
 static gint state; /* 0: not loaded yet; 1: loaded; -1: missing */
+static gpointer library;
 static gpointer handles[GTORCH_CUDA_MAX_DEVICES];
 static GHashTable *plans[GTORCH_CUDA_MAX_DEVICES];
 
@@ -98,22 +95,26 @@ static gboolean
 load (void)
 {
   g_autoptr (GError) error = NULL;
-  gpointer library;
-  guint i;
 
   if (state != 0)
     return state > 0;
   state = -1;
   library = gtorch_cuda_library_open (SONAME, &error);
-  for (i = 0; library != NULL && i < G_N_ELEMENTS (symbols); i++)
-    if ((*symbols[i].slot = gtorch_cuda_library_symbol (library, SONAME, symbols[i].name, &error))
-        == NULL)
-      library = NULL;
-  if (library != NULL)
+  if (library != NULL && gtorch_cudnn_load (symbols, G_N_ELEMENTS (symbols), &error))
     state = 1;
   else
     g_info ("Convolutions on GPUs use slow kernels: %s", error->message);
   return state > 0;
+}
+
+gboolean
+gtorch_cudnn_load (const GTorchCudnnSymbol *wanted, guint n, GError **error)
+{
+  for (guint i = 0; i < n; i++)
+    if ((*wanted[i].slot = gtorch_cuda_library_symbol (library, SONAME, wanted[i].name, error))
+        == NULL)
+      return FALSE;
+  return TRUE;
 }
 
 /* --- descriptors --- */
@@ -379,6 +380,12 @@ void
 gtorch_cudnn_end (void)
 {
   g_mutex_unlock (&lock);
+}
+
+gint
+gtorch_cudnn_set_stream (gpointer handle, GTorchCudaLane *lane)
+{
+  return dnn.set_stream (handle, lane->handle);
 }
 
 gsize

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* A stand-in for cuDNN, which needs a GPU: it accepts any graph and has as many engines for it as the
- * test sets, none of which computes anything. */
+ * test sets, none of which computes anything. Recurrent networks are in fake-cudnn-rnn.c. */
 
 #include "fake-cudnn.h"
 
@@ -43,7 +43,7 @@ typedef struct
 } Descriptor;
 
 EXPORT FakeCudnn fake_cudnn;
-static void *current;
+void *fake_cudnn_stream;
 
 EXPORT size_t
 cudnnGetVersion (void)
@@ -64,7 +64,7 @@ EXPORT int
 cudnnSetStream (void *handle, void *stream)
 {
   (void) handle;
-  current = stream;
+  fake_cudnn_stream = stream;
   return 0;
 }
 
@@ -157,6 +157,6 @@ cudnnBackendExecute (void *handle, void *plan, void *pack)
   fake_cudnn.last = self->engine;
   fake_cudnn.workspace = ((const Descriptor *) pack)->workspace;
   if (fake_cudnn.execute != NULL)
-    fake_cudnn.execute (current, self->engine);
+    fake_cudnn.execute (fake_cudnn_stream, self->engine);
   return 0;
 }

@@ -22,6 +22,17 @@ typedef struct
   unsigned n_executed;
   unsigned last; /* the engine that was executed last */
   void *workspace;
+
+  struct
+  {
+    /* bit i: algorithm i is not supported: by descriptors, by forward passes, by backward passes */
+    unsigned refused, refused_forward, refused_backward;
+    long us[4]; /* how long a pass takes with an algorithm */
+
+    unsigned n_forward, n_trained, n_backward,
+        n_weights;                         /* calls so far; with reserve: n_trained */
+    int algorithm, math, layout, n_layers; /* of the last pass */
+  } rnn;
 } FakeCudnn;
 
 extern FakeCudnn fake_cudnn;
