@@ -22,7 +22,7 @@
 #define MAX_SIZES   16
 #define MOST_TIMES  30
 #define FEWEST      3
-#define LONG_ENOUGH 0.15 /* in seconds: no more calls after them */
+#define LONG_ENOUGH 0.1 /* in seconds: no more calls after them */
 
 typedef struct
 {

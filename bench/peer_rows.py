@@ -25,7 +25,7 @@ from torch_reference import find_form, load_rows, results_of  # noqa: E402
 from generator.ops.samples import fixed_dtypes, sample_tensors  # noqa: E402
 from generator.signatures import CLASSES  # noqa: E402
 
-LONG_ENOUGH = 0.15
+LONG_ENOUGH = 0.1
 PROBES = (1 << 12, 1 << 14)  # numbers of elements from which the growth is estimated
 # Their sizes include those of kernels and groups; the rows conv.* and attn.* of the benchmarks measure them.
 LEFT_OUT = ('conv', 'scaled_dot_product', 'multi_head')

@@ -10,8 +10,12 @@ COUNTS = {'cpu': 4 << 20, 'cuda': 64 << 20}
 
 def print_sweep(options, ours, peer, peer_command, form, ratio, best):
     """ours, peer: two programs that answer the lines of the plan."""
-    command = [*peer_command, '--plan', str(COUNTS[options.device]), options.device, options.only]
-    lines = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).splitlines()
+    if options.plan:
+        prefixes = tuple(options.only.split(','))
+        lines = [line for line in options.plan.read_text().splitlines() if line.startswith(prefixes)]
+    else:
+        command = [*peer_command, '--plan', str(COUNTS[options.device]), options.device, options.only]
+        lines = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).splitlines()
     lines = [line.split('\t') for line in lines]
     rows, failed = [], [(name, text) for name, nothing, text in (line for line in lines if line[1] == 'none')]
     for *line, count in (line for line in lines if line[1] != 'none'):
