@@ -33,7 +33,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   GTorchRows rows;
   gboolean ok = FALSE;
   gdouble *parts, *per_channel;
-  gint64 splits, n_blocks;
+  gint64 splits, n_blocks, n_threads;
   GTorchImpl *x;
 
   for (i = 0; i < call->n_inputs; i++)
@@ -63,6 +63,8 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   parts = gtorch_impl_data (scratch);
   per_channel = parts + 3 * rows.n * splits;
   n_blocks = (rows.inner == 1 ? (rows.n + 31) / 32 : rows.n) * splits;
+  /* a thread has the elements of 16 bytes */
+  n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / 16, 1);
   if (!backward)
     {
       const GtChannelMoments m = {
@@ -98,7 +100,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
           gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, n_blocks, &m, error)
           && gtorch_cuda_run (&gtorch_kernels_channel_statistics, GTORCH_DTYPE_FLOAT64, lane,
                               rows.n, &t, error)
-          && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, x->numel, &s, error);
+          && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, n_threads, &s, error);
     }
   else
     {
@@ -138,7 +140,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
       ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, n_blocks, &d, error)
            && gtorch_cuda_run (&gtorch_kernels_channel_factors, GTORCH_DTYPE_FLOAT64, lane, rows.n,
                                &f, error)
-           && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, x->numel, &g, error);
+           && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, n_threads, &g, error);
     }
   for (i = 0; ok && i < 3; i++)
     ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
