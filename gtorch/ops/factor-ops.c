@@ -452,7 +452,9 @@ gtorch_op_triangular_solve (GTorchImpl *self, GTorchImpl *a, gboolean upper, gbo
   static const gchar *op = "triangular_solve";
   g_autoptr (GTorchImpl) matrix = NULL;
   g_autoptr (GTorchImpl) x = NULL;
+  g_autoptr (GTorchImpl) expanded = NULL;
   g_autoptr (GTorchImpl) cloned = NULL;
+  gint64 shape[GTORCH_MAX_DIMS];
 
   if (!gtorch_matrices_check_square (op, a, error))
     return FALSE;
@@ -460,7 +462,13 @@ gtorch_op_triangular_solve (GTorchImpl *self, GTorchImpl *a, gboolean upper, gbo
   x = matrix != NULL
           ? solve_triangular (op, matrix, self, upper != transpose, TRUE, unitriangular, error)
           : NULL;
-  cloned = x != NULL ? gtorch_op_clone (a, error) : NULL;
+  if (x != NULL)
+    {
+      memcpy (shape, x->shape, x->n_dims * sizeof *shape);
+      shape[x->n_dims - 1] = shape[x->n_dims - 2];
+      expanded = gtorch_op_expand (a, shape, x->n_dims, error);
+    }
+  cloned = expanded != NULL ? gtorch_op_clone (expanded, error) : NULL;
   if (cloned == NULL)
     {
       gtorch_error_set_op (error, op);
