@@ -16,7 +16,7 @@
  * Lets the learning rate rise and fall in cycles, and the momentum fall and rise.
  *
  * A cycle has [property@CyclicLR:step-size-up] epochs up and [property@CyclicLR:step-size-down] down. It is
- * meant to make a step for every batch. The momentum is that of the whole optimizer.
+ * meant to make a step for every batch. All groups have the same momentum.
  *
  * ```c
  * const gdouble low = 0.01, high = 0.1;

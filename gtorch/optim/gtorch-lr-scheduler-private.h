@@ -130,11 +130,13 @@ void gtorch_schedules_clear (GTorchSchedules *self);
 /* Checks that there are schedules, and that all are of the optimizer. */
 gboolean gtorch_schedules_check (GTorchSchedules *self, GTorchLRScheduler *owner, GError **error);
 
-/* --- the momentum of optimizers --- */
+/* --- the momentum of groups --- */
 
-/* Checks that the optimizer has a momentum, if one is needed: the property “momentum” or “beta1”. */
+/* Checks that the groups have a momentum, if one is needed: “momentum”, or the first of “betas”; or that the
+ * optimizer has it as a property. */
 gboolean gtorch_schedule_check_momentum (GTorchLRScheduler *self, gboolean is_needed,
                                          GError **error);
+/* Sets that of all groups. */
 void gtorch_schedule_set_momentum (GTorchLRScheduler *self, gdouble momentum);
 
 /* Makes rates over a divisor the initial ones of the schedule, and of groups without one or, with

@@ -18,7 +18,7 @@
  *
  * It begins with the maximum over [property@OneCycleLR:div-factor], and ends with that over
  * [property@OneCycleLR:final-div-factor]. It is meant to make a step for every batch; a step after the last
- * one fails. The momentum is that of the whole optimizer.
+ * one fails. All groups have the same momentum.
  *
  * ```c
  * const gdouble high = 0.1;

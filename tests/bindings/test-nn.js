@@ -155,7 +155,7 @@ tap.add('optimizers_take_groups', () => {
     tap.equal(rates(sgd), [[0.5, 0], [0.125, 0.25]]);
     sgd.add_param_group({params: new Set([weight()]), lr: 2, initial_lr: 4});
     sgd.add_param_group({params: nn.Linear(1, 1).get_parameters(true)});
-    tap.equal(rates(sgd).slice(2), [[2, 0], [0.5, 0]]);
+    tap.equal(rates(sgd).slice(2), [[2, 0], [0.125, 0]]);
     sgd.get_param_groups().get_item(2).lr = 3;
     tap.equal([rates(sgd)[2], sgd.get_param_groups().get_item(2).initial_learning_rate], [[3, 0], 4]);
     tap.equal(rates(SGD(nn.Linear(1, 1).parameters().values(), {lr: 1})), [[1, 0]]);
@@ -168,7 +168,7 @@ tap.add('optimizers_take_groups', () => {
         [nn.Linear(1, 1), 'not Linear; its parameters()'], [nn.Sequential(nn.ReLU()), 'not Sequential'],
         [weight(), 'not Parameter'], [[5], 'not number 5'], [[weight(), {params: [weight()]}], 'not Object'],
         [[{lr: 1}], 'params is missing'], [[{params: undefined}], 'params is undefined'],
-        [[{params: [weight()], momentum: 1}], 'momentum is a setting of the whole optimizer'],
+        [[{params: [weight()], momentun: 1}], 'momentun is no setting of a group'],
         [[{params: [weight()], lr: 'x'}], 'lr must be a number'], [[{params: nn.ReLU()}], 'not ReLU'],
     ];
     for (const [params, says] of refused) {
