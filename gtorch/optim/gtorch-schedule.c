@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-property-private.h"
 #include "optim/gtorch-lr-scheduler-private.h"
 
 #include "optim/gtorch-optimizer-private.h"
@@ -94,6 +95,22 @@ gtorch_schedule_take_doubles (GArray **list, const gdouble *values, gsize n)
   g_clear_pointer (list, g_array_unref);
   *list = g_array_sized_new (FALSE, FALSE, sizeof (gdouble), n);
   g_array_append_vals (*list, values, n);
+}
+
+gdouble
+gtorch_schedule_get_first (GArray *list)
+{
+  return list != NULL && list->len > 0 ? g_array_index (list, gdouble, 0) : 0;
+}
+
+void
+gtorch_schedule_set_all (gpointer self, GArray **list, gdouble value, const gchar *property)
+{
+  gdouble former = gtorch_schedule_get_first (*list);
+
+  gtorch_schedule_take_doubles (list, &value, 1);
+  if (gtorch_property_set_double (&former, value))
+    g_object_notify (self, property);
 }
 
 gdouble
