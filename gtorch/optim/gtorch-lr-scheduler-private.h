@@ -74,7 +74,7 @@ guint gtorch_schedule_get_numbers (GTorchLRScheduler *self, gdouble *numbers);
 void gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers);
 /* Replaces the list of a schedule by a copy. */
 void gtorch_schedule_take_doubles (GArray **list, const gdouble *values, gsize n);
-/* Properties of a list: reads its first number, 0 if there is none, and makes it one number for all groups. */
+/* Properties of a list: reads its first number, 0 if there is none, and makes it one for all groups. */
 gdouble gtorch_schedule_get_first (GArray *list);
 void gtorch_schedule_set_all (gpointer self, GArray **list, gdouble value, const gchar *property);
 /* Returns the number of a group. */

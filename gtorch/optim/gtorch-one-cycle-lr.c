@@ -67,8 +67,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchOneCycleLR:max-lr:
    *
-   * The greatest learning rate of the first group; setting it sets that of all groups. 0 if none was set, with
-   * which no step can be made.
+   * The greatest learning rate of the first group; setting it sets that of all groups. 0 if none was set,
+   * with which no step can be made.
    *
    * Since: 0.1
    */

@@ -9,6 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from gi.overrides import override
 from gi.repository import GLib, GObject
 
+from gi.overrides import _gtorch_exchange as exchange
 from gi.overrides import _gtorch_groups as groups
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
@@ -207,10 +208,16 @@ class Optimizer(RawOptimizer):
             cls.do_step_param = _succeeds(function)
             guard_vfuncs(cls, ('step_param',))
 
-    def state_dict(self):
-        return state.pairs(self.state_lists())
+    def state_dict(self, *, nested=False):
+        """Returns names and tensors, for a safetensors file, or PyTorch's form: nested dictionaries, in which settings
+        are Python's values."""
+        table = state.pairs(self.state_lists())
+        return exchange.nest(self, table) if convert_bool(nested) else table
 
     def load_state_dict(self, table):
+        """Takes a state dict in either form."""
+        if exchange.is_nested(table):
+            table = exchange.flatten(self, table)
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
 
     def zero_grad(self, set_to_none=True):
