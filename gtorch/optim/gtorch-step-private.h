@@ -33,6 +33,7 @@ typedef struct
 } GTorchStep;
 
 extern const GTorchStep gtorch_steps[];
+extern const guint gtorch_n_steps;
 
 /* The parts of a class other than its formula. */
 typedef struct

@@ -121,6 +121,8 @@ guint fake_kernel_find_dtype (const gchar *suffix);
 gboolean fake_report_parse (FakeKernel *kernel, const gchar *text);
 /* Returns TRUE if the kernel is one of those of matrix products. */
 gboolean fake_multiply_parse (FakeKernel *kernel, const gchar *text);
+/* Returns TRUE if the kernel is one of those of optimizers. */
+gboolean fake_step_parse (FakeKernel *kernel, const gchar *text);
 
 /* --- work --- */
 typedef enum
