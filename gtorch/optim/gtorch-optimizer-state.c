@@ -519,13 +519,13 @@ take_settings (GTorchParamGroup *group, GHashTable *settings)
   while (g_hash_table_iter_next (&iter, &name, &value))
     {
       const gdouble *values = (const gdouble *) (gpointer) ((GArray *) value)->data;
-      guint n = 0, i;
+      guint n = 0;
       gint first = group->settings != NULL ? gtorch_settings_find (group->settings, name, &n) : -1;
 
       if (first < 0) /* which cannot fail for checked values */
         gtorch_param_group_set_setting (group, name, values, ((GArray *) value)->len, NULL);
-      for (i = 0; first >= 0 && i < n; i++)
-        gtorch_param_group_take_number (group, first + i, values[i], FALSE);
+      else
+        gtorch_param_group_take_numbers (group, first, n, values, FALSE);
     }
 }
 

@@ -638,7 +638,7 @@ contains (GTorchOptimizer *self, gpointer param)
 }
 
 /* The learning rate of the optimizer is that of its first group. */
-static void
+void
 gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
 {
   g_object_notify (G_OBJECT (self), "learning-rate");

@@ -54,12 +54,11 @@ struct _GTorchOptimizerClass
                           GTorchTensor *grad, GError **error);
 
   /*< private >*/
-  gpointer step_params; /* for a fused optimizer */
-  gpointer check;
-  gconstpointer row;       /* for an optimizer that is generated from a row */
-  gpointer has_own_shapes; /* not NULL: states may have any shape */
-  gpointer step_closure;   /* not NULL: makes steps that call a closure several times */
-  gconstpointer settings;  /* the table of the settings of groups; NULL: they may have any */
+  gpointer step_params, check; /* the first for a fused optimizer */
+  gconstpointer row;           /* for an optimizer that is generated from a row */
+  gpointer has_own_shapes;     /* not NULL: states may have any shape */
+  gpointer step_closure;       /* not NULL: makes steps that call a closure several times */
+  gconstpointer settings;      /* the table of the settings of groups; NULL: they may have any */
   gpointer padding[2];
 };
 
@@ -100,7 +99,8 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param,
                                           const gchar *name);
 GTORCH_AVAILABLE_IN_0_1
-gchar **gtorch_optimizer_get_state_names (GTorchOptimizer *self, GTorchTensor *param);
+gchar **gtorch_optimizer_get_state_names (GTorchOptimizer *self,
+                                          GTorchTensor *param) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                                  GTorchTensor *value);

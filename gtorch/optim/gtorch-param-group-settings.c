@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-property-private.h"
 #include "base/gtorch-range-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "optim/gtorch-param-group-private.h"
@@ -98,29 +99,38 @@ gtorch_param_group_notify (GTorchParamGroup *self, const gchar *name)
   g_signal_emit_by_name (self, "setting-changed", name);
 }
 
-void
-gtorch_param_group_take_number (GTorchParamGroup *self, guint i, gdouble number, gboolean is_quiet)
+/* Returns whether the number has changed, and is no property of the group. */
+static gboolean
+take_number (GTorchParamGroup *self, guint i, gdouble number, gboolean is_quiet)
 {
-  const GTorchSetting *setting;
-  const gdouble former = self->numbers[i];
+  const GTorchSetting *setting = &self->settings->numbers[i];
 
-  if (self->settings == NULL)
-    return;
-  setting = &self->settings->numbers[i];
   if (setting->offset == GTORCH_SETTING_LR)
     gtorch_param_group_set_learning_rate (self, number);
   else if (setting->offset == GTORCH_SETTING_DECAY)
     gtorch_param_group_set_weight_decay (self, number);
-  if (setting->offset < 0)
-    return;
-  self->numbers[i] = number;
-  if (former == number || (isnan (former) && isnan (number)))
-    return;
+  if (setting->offset < 0 || !gtorch_property_set_double (&self->numbers[i], number))
+    return FALSE;
   if (self->was_captured && !is_quiet)
     g_warning ("param_group: a graph has captured steps with the former %s: its replays still use "
                "that",
                setting->name);
-  gtorch_param_group_notify (self, setting->arg);
+  return TRUE;
+}
+
+void
+gtorch_param_group_take_numbers (GTorchParamGroup *self, guint first, guint n,
+                                 const gdouble *numbers, gboolean is_quiet)
+{
+  gboolean changed = FALSE;
+  guint i;
+
+  if (self->settings == NULL)
+    return;
+  for (i = 0; i < n; i++)
+    changed |= take_number (self, first + i, numbers[i], is_quiet);
+  if (changed)
+    gtorch_param_group_notify (self, self->settings->numbers[first].arg);
 }
 
 /* --- adding to an optimizer --- */
@@ -296,7 +306,7 @@ gtorch_param_group_set_setting (GTorchParamGroup *self, const gchar *name, const
                                 gsize n_values, GError **error)
 {
   gdouble numbers[GTORCH_SETTINGS_MAX];
-  guint n, i;
+  guint n;
   gint first;
 
   g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), FALSE);
@@ -316,8 +326,7 @@ gtorch_param_group_set_setting (GTorchParamGroup *self, const gchar *name, const
   memcpy (numbers + first, values, n * sizeof (gdouble));
   if (!gtorch_settings_check_rules (self->settings, numbers, error))
     return FALSE;
-  for (i = 0; i < n; i++)
-    gtorch_param_group_take_number (self, first + i, values[i], FALSE);
+  gtorch_param_group_take_numbers (self, first, n, values, FALSE);
   return TRUE;
 }
 

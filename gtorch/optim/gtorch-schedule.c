@@ -332,7 +332,7 @@ gtorch_schedule_set_momentum (GTorchLRScheduler *self, gdouble momentum)
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
       if (number >= 0)
-        gtorch_param_group_take_number (group, number, momentum, FALSE);
+        gtorch_param_group_take_numbers (group, number, 1, &momentum, FALSE);
       else if (!set_given (group, "momentum", momentum))
         set_given (group, "betas", momentum);
     }

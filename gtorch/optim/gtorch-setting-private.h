@@ -98,6 +98,7 @@ void gtorch_optimizer_take_default (GTorchOptimizer *self, guint i, gdouble numb
 void gtorch_optimizer_set_default_rates (GTorchOptimizer *self, gdouble learning_rate,
                                          gdouble weight_decay);
 
+void gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self);
 /* Notifies the property of a number. */
 void gtorch_optimizer_notify_number (GTorchOptimizer *self, guint i);
 
@@ -123,9 +124,10 @@ gboolean gtorch_param_group_check_numbers (GTorchParamGroup *self, GTorchOptimiz
 /* Gives a group that is added to an optimizer the settings that it lacks. Fails for unknown ones. */
 gboolean gtorch_param_group_adopt (GTorchParamGroup *self, GTorchOptimizer *optimizer,
                                    GError **error);
-/* Sets a number of a group that was added. `is_quiet`: without a warning of captured steps. */
-void gtorch_param_group_take_number (GTorchParamGroup *self, guint i, gdouble number,
-                                     gboolean is_quiet);
+/* Sets n numbers of one setting of a group that was added. `is_quiet`: without a warning of captured
+ * steps. */
+void gtorch_param_group_take_numbers (GTorchParamGroup *self, guint first, guint n,
+                                      const gdouble *numbers, gboolean is_quiet);
 /* The names of the settings in a state dict: texts that last as long as the group's settings do. */
 GPtrArray *gtorch_param_group_list_names (GTorchParamGroup *self);
 

@@ -346,17 +346,18 @@ get_number (GTorchOptimizer *self, guint i)
 }
 
 static void
-set_number (GTorchOptimizer *self, guint i, gdouble number)
+set_numbers (GTorchOptimizer *self, guint first, guint n, const gdouble *numbers)
 {
   GListModel *groups = gtorch_optimizer_get_param_groups (self);
-  guint n = g_list_model_get_n_items (groups), k;
+  guint n_groups = g_list_model_get_n_items (groups), i;
 
-  gtorch_optimizer_take_default (self, i, number);
-  for (k = 0; k < n; k++)
+  for (i = 0; i < n; i++)
+    gtorch_optimizer_take_default (self, first + i, numbers[i]);
+  for (i = 0; i < n_groups; i++)
     {
-      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, k);
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
-      gtorch_param_group_take_number (group, i, number, TRUE);
+      gtorch_param_group_take_numbers (group, first, n, numbers, TRUE);
     }
 }
 
@@ -405,7 +406,7 @@ gtorch_setting_set_value (gpointer object, const GTorchField *field, const GValu
     default:
       number = g_value_get_double (value);
     }
-  set_number (object, i, number);
+  set_numbers (object, i, 1, &number);
   return former != number && !(isnan (former) && isnan (number));
 }
 
@@ -473,13 +474,12 @@ gtorch_optimizer_set_setting (GTorchOptimizer *self, const gchar *name, const gd
     }
   g_object_freeze_notify (G_OBJECT (self));
   for (i = 0; i < n; i++)
-    {
-      const gdouble former = get_number (self, first + i);
-
-      set_number (self, first + i, values[i]);
-      if (former != values[i])
-        gtorch_optimizer_notify_number (self, first + i);
-    }
+    if (get_number (self, first + i) != values[i])
+      gtorch_optimizer_notify_number (self, first + i); /* once it is set */
+  if (settings->numbers[first].offset == GTORCH_SETTING_LR
+      && gtorch_optimizer_get_learning_rate (self) != values[0])
+    gtorch_optimizer_notify_learning_rate (self); /* groups do that, where there are any */
+  set_numbers (self, first, n, values);
   g_object_thaw_notify (G_OBJECT (self));
   return TRUE;
 }

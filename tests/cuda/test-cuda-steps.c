@@ -113,6 +113,44 @@ many_parameters_take_few_launches (gconstpointer data)
     }
 }
 
+/* A node of a graph has as many parameters. */
+static void
+many_parameters_are_captured (gconstpointer data)
+{
+  const guint sizes[] = { 60, 200, 501 };
+  const Kind *kind = data;
+  guint i, k;
+
+  for (i = 0; i < G_N_ELEMENTS (sizes); i++)
+    {
+      g_autoptr (GTorchOptimizer) there = optimizer_new (kind, sizes[i], gpu (0));
+      g_autoptr (GTorchOptimizer) here = optimizer_new (kind, sizes[i], gtorch_device_cpu ());
+      g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+      g_autoptr (GError) error = NULL;
+      GTorchGraphCapture *capture;
+
+      gtorch_optimizer_set_capturable (there, TRUE);
+      step (there);
+      gtorch_set_default_device (gpu (0)); /* which the capture is of */
+      capture =
+          gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
+      g_assert_no_error (error);
+      step (there);
+      gtorch_graph_capture_end (capture, &error);
+      g_assert_no_error (error);
+      gtorch_graph_capture_unref (capture);
+      gtorch_set_default_device (NULL);
+      for (k = 0; k < 3; k++)
+        {
+          gtorch_cuda_graph_replay (graph, &error);
+          g_assert_no_error (error);
+        }
+      for (k = 0; k < 4; k++)
+        step (here);
+      assert_same (here, there);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -121,9 +159,12 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   for (i = 0; i < G_N_ELEMENTS (kinds); i++)
     {
-      g_autofree gchar *path = g_strdup_printf ("/GTorch/cuda/steps/%s", kinds[i].name);
+      g_autofree gchar *path = g_strdup_printf ("/GTorch/cuda/steps/%s/launches", kinds[i].name);
 
       g_test_add_data_func (path, &kinds[i], many_parameters_take_few_launches);
+      g_free (path);
+      path = g_strdup_printf ("/GTorch/cuda/steps/%s/captured", kinds[i].name);
+      g_test_add_data_func (path, &kinds[i], many_parameters_are_captured);
     }
   return g_test_run ();
 }

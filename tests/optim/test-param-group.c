@@ -245,6 +245,7 @@ changes_are_told_once (void)
   g_autoptr (GTorchParamGroup) first = get_group (adam, 0);
   g_autoptr (GTorchParamGroup) group = group_new (0.25);
   g_autoptr (GString) told = g_string_new (NULL);
+  const gdouble betas[] = { 0.5, 0.625 };
 
   g_assert_true (gtorch_optimizer_add_param_group (adam, group, NULL));
   g_signal_connect (first, "setting-changed", G_CALLBACK (append), told);
@@ -256,8 +257,15 @@ changes_are_told_once (void)
   g_assert_cmpstr (told->str, ==, "beta1 betas ");
   g_object_set (adam, "beta1", 0.25, NULL);
   g_assert_cmpstr (told->str, ==, "beta1 betas betas beta1 ");
+  g_string_truncate (told, 0);
+  g_assert_true (gtorch_optimizer_set_setting (adam, "betas", betas, 2, NULL));
+  g_assert_true (g_str_has_prefix (told->str, "betas "));
+  g_assert_nonnull (strstr (told->str, "beta1 "));
+  g_assert_nonnull (strstr (told->str, "beta2 "));
+  g_assert_cmpuint (told->len, ==, strlen ("betas beta1 beta2 "));
+  g_string_truncate (told, 0);
   gtorch_optimizer_set_learning_rate (adam, 0.125);
-  g_assert_cmpstr (told->str, ==, "beta1 betas betas beta1 learning-rate ");
+  g_assert_cmpstr (told->str, ==, "learning-rate ");
 }
 
 static void
