@@ -341,7 +341,7 @@ void lists_of_modules_are_models () throws GLib.Error {
 
 int main () {
     choose_device ();
-    print ("1..14\n");
+    print ("1..15\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
