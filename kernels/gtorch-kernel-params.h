@@ -149,23 +149,30 @@ typedef struct
 } GtStep;
 GT_SIZE (GtStep, 64);
 
-#define GT_STEP_TENSORS 60    /* few enough for a parameter struct below 4096 bytes */
-#define GT_STEP_BYTES   16384 /* bytes of a parameter per block */
-#define GT_STEP_THREADS 256
-#define GT_STEP_NUMBERS 12
+#define GT_STEP_TENSORS      60    /* few enough for a parameter struct below 4096 bytes */
+#define GT_STEP_MANY_TENSORS 500   /* and below 32764, which drivers from CUDA 12.1 on allow */
+#define GT_STEP_BYTES        16384 /* bytes of a parameter per block */
+#define GT_STEP_THREADS      256
+#define GT_STEP_NUMBERS      12
 
-typedef struct
-{
-  GtStep steps[GT_STEP_TENSORS];
-  /* the learning rate (float64), which replaces d[0], or NULL; for unscaling, the scale (float32) */
-  const void *cell;
-  float *found; /* set by unscaling; unless it is 0 or NULL, a step changes nothing */
-  double d[GT_STEP_NUMBERS];
-  uint32_t n, blocks;
-  uint32_t first; /* whether this is the first step, for parameters without a count */
-  uint32_t row;   /* the position of the optimizer among the rows */
-} GtSteps;
+/* The steps of as many parameters as one launch takes. GtSteps is the beginning of GtManySteps.
+ * cell: the learning rate (float64), which replaces d[0], or NULL; for unscaling, the scale (float32)
+ * found: set by unscaling; unless it is 0 or NULL, a step changes nothing
+ * first: whether this is the first step, for parameters without a count
+ * row: the position of the optimizer among the rows */
+#define GT_STEP_STRUCT(Name, n_tensors) \
+  typedef struct                        \
+  {                                     \
+    const void *cell;                   \
+    float *found;                       \
+    double d[GT_STEP_NUMBERS];          \
+    uint32_t n, blocks, first, row;     \
+    GtStep steps[n_tensors];            \
+  } Name
+GT_STEP_STRUCT (GtSteps, GT_STEP_TENSORS);
+GT_STEP_STRUCT (GtManySteps, GT_STEP_MANY_TENSORS);
 GT_SIZE (GtSteps, 3968);
+GT_SIZE (GtManySteps, 32128);
 
 /* Random numbers. `start` and `keys` are the inputs of Philox beside the block number. `mask` is the mask
  * of dropout, aligned to 16 bytes. */

@@ -11,8 +11,9 @@
 
 /* Returns the tensor of the block: the last one whose first block is not after it. Tensors without elements
  * have no blocks. */
+template <typename Steps>
 GT_DEVICE const GtStep &
-step_of (const GtSteps &p, uint32_t block)
+step_of (const Steps &p, uint32_t block)
 {
   uint32_t low = 0, high = p.n;
 
@@ -75,14 +76,29 @@ each_element (Op &op, const GtStep &s, uint32_t block)
   each_vector<T, 1> (op, whole, end);
 }
 
+/* Increments the parameters' counts of steps, and computes what else the row keeps for each of them; launched
+ * after the kernels of the steps, which read both. `keep` is gt_keep_numbers () of the rows. */
+template <typename Steps, typename Keep>
+GT_DEVICE void
+count_steps (const Steps &p, Keep keep)
+{
+  const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
+
+  if (i >= p.n || (p.found != NULL && *p.found != 0))
+    return;
+  keep (p.d, p.row, p.steps[i], p.cell != NULL ? *(const double *) p.cell : p.d[0],
+        *p.steps[i].count + 1);
+  *p.steps[i].count += 1;
+}
+
 /* Performs the step of an optimizer. Op is generated from a row of steps.toml; its at[] are the parameter,
  * the states and the gradient. Each block computes the values that all elements share, in float64: the
  * learning rate and the count may be in memory, which a captured graph reads at each replay. Powers of the
  * count are slow, so one warp computes each of them. The count, and what else a row keeps for a parameter,
- * are still those of the step before. */
-template <typename T, typename Op>
+ * are still those of the step before. Steps is GtSteps or GtManySteps. */
+template <typename T, typename Op, typename Steps>
 GT_DEVICE void
-run_steps (const GtSteps &p)
+run_steps (const Steps &p)
 {
   __shared__ double powers[Op::N_POWERS > 0 ? Op::N_POWERS : 1];
 

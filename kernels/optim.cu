@@ -11,20 +11,7 @@
 
 #define GT_STEP_KERNEL(dtype, name) GT_KERNEL (gt_step_##dtype##_##name, GtSteps, GT_STEP_THREADS)
 
-/* --- counts of steps --- */
-
-/* Increments the parameters' counts of steps, and computes what else the row keeps for each of them; launched
- * after the kernels of the steps, which read both. */
-GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS)
-{
-  const uint32_t i = blockIdx.x * GT_STEP_THREADS + threadIdx.x;
-
-  if (i >= p.n || (p.found != NULL && *p.found != 0))
-    return;
-  gt_keep_numbers (p, p.steps[i], p.cell != NULL ? *(const double *) p.cell : p.d[0],
-                   *p.steps[i].count + 1);
-  *p.steps[i].count += 1;
-}
+GT_KERNEL (gt_step_counts_f64, GtSteps, GT_STEP_THREADS) { count_steps (p, gt_keep_numbers); }
 
 GT_EACH_FLOAT (GT_EACH_STEP_KERNEL)
 

@@ -65,8 +65,10 @@ def bound(value):
 
 
 def number_row(step, number):
-    place = '-1' if number.name in GROUP_ARGS else f'G_STRUCT_OFFSET ({step.root.type_name}, {number.name})'
-    return (f'  {{ {c.string(number.name)}, GTORCH_FIELD_{number.kind}, {place}, '
+    """The entry of a number in the table of the settings."""
+    arg = next(arg.name for arg in step.args if number in arg.numbers)
+    place = GROUP_ARGS.get(number.name, f'G_STRUCT_OFFSET ({step.root.type_name}, {number.name})')
+    return (f'  {{ {c.string(number.name)}, {c.string(arg)}, GTORCH_FIELD_{number.kind}, {place}, {number.c_default}, '
             f'{bound(number.least)}, {bound(number.most)}, {bound(number.below)}, {c.boolean(number.is_open)} }},')
 
 
@@ -80,7 +82,7 @@ def comment(*paragraphs):
     return ['/**', *starred(lines), ' */']
 
 
-def emit_fields(row, numbers, owner):
+def emit_fields(row, numbers, owner, kind='GTORCH_FIELD_SETTING'):
     """Returns the properties: their documentation and the table that defines them."""
     if not numbers:
         return ''
@@ -88,7 +90,7 @@ def emit_fields(row, numbers, owner):
     for number in numbers:
         docs += [*comment(f'{row.type_name}:{number.property_name}:', '', number.doc, '', 'Since: 0.1'), '']
         fields.append(f'{{ {c.string(number.property_name)}, GTORCH_FIELD_{number.kind},'
-                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, GTORCH_FIELD_SETTING }},')
+                      f' GTORCH_FIELD ({owner}, {number.name}), {number.c_default}, NULL, {kind} }},')
     return fill('classes.c.in', 'fields', docs=docs, name=row.c_name, fields=fields)
 
 
@@ -145,10 +147,9 @@ def emit_class(step, index):
         'classes.c.in', 'class', title=step.name, doc=comment(*doc, '', 'Since: 0.1'), type=step.type_name,
         fields='\n'.join(fields), name=step.c_name, macro=step.macro,
         parent_macro=f'GTORCH_TYPE_{step.base.macro if step.base else "OPTIMIZER"}',
-        properties=emit_fields(step, step.own, step.root.type_name),
+        properties=emit_fields(step, step.own, step.root.type_name, 'GTORCH_SETTING_FIELD'),
         numbers='\n'.join(number_row(step, number) for number in step.numbers), rules=rules, rule_table=rule_table,
         n_rules=n_rules, who=c.string(step.name.lower()), step=str(index),
-        weight_decay=decay.c_default if decay else '0',
         install=f'  GTORCH_FIELDS (klass, {step.c_name}_fields);\n' if step.own else '',
         new_doc=emit_new_doc(step), params=new_params(step), values=values,
         learning_rate='learning_rate' if 'lr' in step.new else step.numbers[0].c_default,

@@ -52,7 +52,7 @@ def emit_kernel(step):
 
 def emit_keep(step, index):
     first = 2 + len(step.like)
-    names = {**number_texts(step, 'p.d'), 'lr': 'lr', 't': 't', 'first': '(t == 1)',
+    names = {**number_texts(step, 'd'), 'lr': 'lr', 't': 't', 'first': '(t == 1)',
              **{state.name: f'(*(const double *) s.data[{first + i}])' for i, state in enumerate(step.kept)}}
     lines = [line.replace('{}', 'double') for line in keep_lines(step, names, '        ')]
     lines += [f'        *(double *) s.data[{first + i}] = {state.name};' for i, state in enumerate(step.kept)]

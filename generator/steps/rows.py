@@ -15,7 +15,7 @@ MAX_NUMBERS = 12  # GT_STEP_NUMBERS of kernels/gtorch-kernel-params.h
 MAX_ONCE = 16  # GTORCH_STEP_MAX_ONCE
 MAX_SETTINGS = 8  # GTORCH_SCHEDULE_MAX_NUMBERS
 MAX_STATES = 3  # GT_STEP_KINDS less the parameter and its gradient
-GROUP_ARGS = ('lr', 'weight_decay')  # settings of each group of parameters
+GROUP_ARGS = {'lr': 'GTORCH_SETTING_LR', 'weight_decay': 'GTORCH_SETTING_DECAY'}  # members of every group
 FORMS = ('form', 'refused', 'base')
 
 

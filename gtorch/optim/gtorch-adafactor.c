@@ -12,6 +12,7 @@
 #include "elements/gtorch-tensor-bytes.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -44,7 +45,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "beta2-decay", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchAdafactor, beta2_decay), -0.8, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchAdafactor:eps1:
    *
@@ -53,7 +54,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "eps1", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchAdafactor, eps1), GTORCH_NONE_DOUBLE, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchAdafactor:eps2:
    *
@@ -62,7 +63,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "eps2", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchAdafactor, eps2), 1e-3, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchAdafactor:d:
    *
@@ -70,7 +71,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "d", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchAdafactor, d), 1, NULL, GTORCH_FIELD_SETTING },
+  { "d", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchAdafactor, d), 1, NULL, GTORCH_SETTING_FIELD },
   /**
    * GTorchAdafactor:maximize:
    *
@@ -79,21 +80,31 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "maximize", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchAdafactor, maximize), 0, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
 };
+
+#define NUMBER(kind, name, arg, ...)                                                     \
+  {                                                                                      \
+#name, arg, GTORCH_FIELD_##kind, G_STRUCT_OFFSET(GTorchAdafactor, name), __VA_ARGS__ \
+  }
+
+static const GTorchSetting numbers[] = {
+  { "lr", "lr", GTORCH_FIELD_DOUBLE, GTORCH_SETTING_LR, 1e-2, 0, INFINITY, INFINITY },
+  NUMBER (DOUBLE, beta2_decay, "beta2_decay", -0.8, -INFINITY, 0, INFINITY),
+  NUMBER (DOUBLE, eps1, "eps", GTORCH_NONE_DOUBLE, 0, INFINITY, INFINITY, .is_optional = TRUE),
+  NUMBER (DOUBLE, eps2, "eps", 1e-3, 0, INFINITY, INFINITY),
+  NUMBER (DOUBLE, d, "d", 1, 1, INFINITY, INFINITY),
+  { "weight_decay", "weight_decay", GTORCH_FIELD_DOUBLE, GTORCH_SETTING_DECAY, 0, 0, INFINITY,
+    INFINITY },
+  NUMBER (BOOL, maximize, "maximize", 0, 0, 1, INFINITY),
+};
+
+static const GTorchSettings settings = { "adafactor", numbers, G_N_ELEMENTS (numbers) };
 
 static gboolean
 gtorch_adafactor_check (GTorchOptimizer *optimizer, GError **error)
 {
-  GTorchAdafactor *self = GTORCH_ADAFACTOR (optimizer);
-
-  return gtorch_check_range ("adafactor", "beta2_decay", self->beta2_decay, -G_MAXDOUBLE, 0, FALSE,
-                             error)
-         && (self->eps1 == GTORCH_NONE_DOUBLE
-             || gtorch_check_range ("adafactor", "eps1", self->eps1, 0, G_MAXDOUBLE, FALSE, error))
-         && gtorch_check_range ("adafactor", "eps2", self->eps2, 0, G_MAXDOUBLE, FALSE, error)
-         && gtorch_check_range ("adafactor", "d", self->d, 1, G_MAXDOUBLE, FALSE, error)
-         && gtorch_optimizer_check_plain (optimizer, "adafactor", error);
+  return gtorch_optimizer_check_plain (optimizer, "adafactor", error);
 }
 
 /* --- steps --- */
@@ -227,17 +238,19 @@ static gboolean
 gtorch_adafactor_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group,
                              GTorchTensor *param, GTorchTensor *grad, GError **error)
 {
-  GTorchAdafactor *self = GTORCH_ADAFACTOR (optimizer);
+  GTorchAdafactor given;
+  const GTorchAdafactor *self = &given;
   const gdouble lr = gtorch_param_group_get_learning_rate (group),
                 shrink = 1 - lr * gtorch_param_group_get_weight_decay (group);
   GTorchImpl *weights = gtorch_tensor_unwrap (param);
-  const gdouble eps = epsilon_of (self, weights->dtype);
-  g_autoptr (GTorchImpl) gradient = self->maximize
-                                        ? gtorch_op_neg (gtorch_tensor_unwrap (grad), error)
-                                        : gtorch_impl_ref (gtorch_tensor_unwrap (grad));
+  g_autoptr (GTorchImpl) gradient = NULL;
   g_autoptr (GTorchImpl) update = NULL;
-  gdouble t;
+  gdouble eps, t;
 
+  gtorch_param_group_fill (group, optimizer, &given);
+  eps = epsilon_of (self, weights->dtype);
+  gradient = self->maximize ? gtorch_op_neg (gtorch_tensor_unwrap (grad), error)
+                            : gtorch_impl_ref (gtorch_tensor_unwrap (grad));
   if (gradient == NULL || !count_step (optimizer, param, &t, error))
     return FALSE;
   update = estimate (optimizer, param, gradient, pow (t, self->beta2_decay), eps, error);
@@ -255,6 +268,7 @@ gtorch_adafactor_class_init (GTorchAdafactorClass *klass)
 
   GTORCH_FIELDS (klass, fields);
   optimizer_class->has_own_shapes = optimizer_class;
+  optimizer_class->settings = &settings;
   optimizer_class->check = gtorch_adafactor_check;
   optimizer_class->step_param = gtorch_adafactor_step_param;
 }

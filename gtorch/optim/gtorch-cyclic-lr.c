@@ -16,7 +16,7 @@
  * Lets the learning rate rise and fall in cycles, and the momentum fall and rise.
  *
  * A cycle has [property@CyclicLR:step-size-up] epochs up and [property@CyclicLR:step-size-down] down. It is
- * meant to make a step for every batch. The momentum is that of the whole optimizer.
+ * meant to make a step for every batch. All groups have the same momentum.
  *
  * ```c
  * const gdouble low = 0.01, high = 0.1;
@@ -47,7 +47,52 @@ G_DEFINE_TYPE (GTorchCyclicLR, gtorch_cyclic_lr, GTORCH_TYPE_LR_SCHEDULER)
 
 #define FIELD(member) GTORCH_FIELD (GTorchCyclicLR, member)
 
+static gdouble
+gtorch_cyclic_lr_get_base_lr (GTorchCyclicLR *self)
+{
+  return gtorch_schedule_get_first (self->base_lrs);
+}
+
+static void
+gtorch_cyclic_lr_set_base_lr (GTorchCyclicLR *self, gdouble base_lr)
+{
+  gtorch_schedule_set_all (self, &self->base_lrs, base_lr, "base-lr");
+}
+
+static gdouble
+gtorch_cyclic_lr_get_max_lr (GTorchCyclicLR *self)
+{
+  return gtorch_schedule_get_first (self->max_lrs);
+}
+
+static void
+gtorch_cyclic_lr_set_max_lr (GTorchCyclicLR *self, gdouble max_lr)
+{
+  gtorch_schedule_set_all (self, &self->max_lrs, max_lr, "max-lr");
+}
+
+typedef GTorchCyclicLR Self;
+
 static const GTorchField fields[] = {
+  /**
+   * GTorchCyclicLR:base-lr:
+   *
+   * The least learning rate of the first group; setting it sets that of all groups. It is used for the first
+   * epoch only. 0 if none was set, with which no step can be made.
+   *
+   * Since: 0.1
+   */
+  { "base-lr",
+    GTORCH_PROPERTY_DOUBLE (gtorch_cyclic_lr_get_base_lr, gtorch_cyclic_lr_set_base_lr) },
+  /**
+   * GTorchCyclicLR:max-lr:
+   *
+   * The greatest learning rate of the first group; setting it sets that of all groups. 0 if none was set,
+   * with which no step can be made.
+   *
+   * Since: 0.1
+   */
+  { "max-lr", GTORCH_PROPERTY_DOUBLE (gtorch_cyclic_lr_get_max_lr, gtorch_cyclic_lr_set_max_lr) },
   /**
    * GTorchCyclicLR:step-size-up:
    *
@@ -304,6 +349,8 @@ gtorch_cyclic_lr_set_rates (GTorchCyclicLR *self, const gdouble *base_lrs, gsize
   g_return_if_fail (max_lrs != NULL || n_max_lrs == 0);
   gtorch_schedule_take_doubles (&self->base_lrs, base_lrs, n_base_lrs);
   gtorch_schedule_take_doubles (&self->max_lrs, max_lrs, n_max_lrs);
+  g_object_notify (G_OBJECT (self), "base-lr");
+  g_object_notify (G_OBJECT (self), "max-lr");
 }
 
 /**

@@ -17,6 +17,7 @@
 #include "nn/gtorch-module-private.h"
 #include "ops/gtorch-host-private.h"
 #include "optim/gtorch-lbfgs-private.h"
+#include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 #define LEAST_CURVATURE 1e-10 /* pairs with less are not remembered */
@@ -42,6 +43,7 @@ pair_clear (gpointer data)
 typedef struct
 {
   GTorchLBFGS *self;
+  GTorchLBFGS given; /* the settings of the group */
   GTorchOptimizerClosure closure;
   gpointer user_data;
   gdouble lr;
@@ -146,7 +148,7 @@ gather (Run *run, GError **error)
       g_ptr_array_add (parts, part);
     }
   whole = gtorch_op_cat ((GTorchImpl **) parts->pdata, parts->len, 0, error);
-  if (whole == NULL || (run->self->maximize && !gtorch_op_neg_inplace (whole, error)))
+  if (whole == NULL || (run->given.maximize && !gtorch_op_neg_inplace (whole, error)))
     return NULL;
   return g_steal_pointer (&whole);
 }
@@ -194,7 +196,7 @@ call_closure (Run *run, gdouble *loss, GTorchImpl **grad, GError **error)
     }
   if (!read_number (impl, loss, error))
     return NULL;
-  if (run->self->maximize)
+  if (run->given.maximize)
     *loss = -*loss;
   *grad = gather (run, error);
   return *grad != NULL ? g_steal_pointer (&value) : NULL;
@@ -271,7 +273,7 @@ remember (Run *run, GTorchImpl *grad, GError **error)
   pair.weight = square != NULL ? gtorch_op_reciprocal (curvature, error) : NULL;
   if (pair.weight == NULL)
     return FALSE;
-  while (run->pairs->len >= run->self->history_size)
+  while (run->pairs->len >= run->given.history_size)
     g_array_remove_index (run->pairs, 0);
   pair.change = g_steal_pointer (&change);
   pair.step = g_steal_pointer (&step);
@@ -504,7 +506,7 @@ advance (Run *run, GTorchLinePoint *point, gboolean is_last, gint64 n_left, gint
   g_auto (GTorchLinePoint) found = { .t = run->t };
   gdouble longest;
 
-  if (run->self->line_search_fn == GTORCH_LINE_SEARCH_NONE)
+  if (run->given.line_search_fn == GTORCH_LINE_SEARCH_NONE)
     {
       if (!move (run, run->direction, run->t, error))
         return FALSE;
@@ -531,7 +533,7 @@ static gboolean
 iterate (Run *run, GTorchLinePoint *point, gboolean is_last, gint64 n_left, gint64 *n_evals,
          gboolean *more, GError **error)
 {
-  const GTorchLBFGS *self = run->self;
+  const GTorchLBFGS *self = &run->given;
   gdouble greatest_grad, greatest;
 
   *more = FALSE;
@@ -561,7 +563,7 @@ iterate (Run *run, GTorchLinePoint *point, gboolean is_last, gint64 n_left, gint
 static GTorchTensor *
 run_step (Run *run, GError **error)
 {
-  const GTorchLBFGS *self = run->self;
+  const GTorchLBFGS *self = &run->given;
   const gint64 most = self->max_eval == GTORCH_NONE ? self->max_iter * 5 / 4 : self->max_eval;
   g_auto (GTorchLinePoint) point = { 0 };
   g_autoptr (GTorchTensor) loss = NULL;
@@ -614,5 +616,6 @@ gtorch_lbfgs_step_closure (GTorchOptimizer *optimizer, GTorchOptimizerClosure cl
       return NULL;
     }
   run.lr = gtorch_param_group_get_learning_rate (group);
+  gtorch_param_group_fill (group, optimizer, &run.given);
   return run_step (&run, error);
 }

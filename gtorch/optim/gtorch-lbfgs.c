@@ -10,6 +10,7 @@
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-none-private.h"
 #include "optim/gtorch-lbfgs-private.h"
+#include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -58,7 +59,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "max-iter", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchLBFGS, max_iter), 20, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchLBFGS:max-eval:
    *
@@ -68,7 +69,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "max-eval", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchLBFGS, max_eval), GTORCH_NONE, NULL,
-    GTORCH_FIELD_SETTING, .is_optional = TRUE },
+    GTORCH_SETTING_FIELD, .is_optional = TRUE },
   /**
    * GTorchLBFGS:tolerance-grad:
    *
@@ -77,7 +78,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "tolerance-grad", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLBFGS, tolerance_grad), 1e-7, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchLBFGS:tolerance-change:
    *
@@ -86,7 +87,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "tolerance-change", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchLBFGS, tolerance_change), 1e-9,
-    NULL, GTORCH_FIELD_SETTING },
+    NULL, GTORCH_SETTING_FIELD },
   /**
    * GTorchLBFGS:history-size:
    *
@@ -95,7 +96,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "history-size", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchLBFGS, history_size), 100, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchLBFGS:line-search-fn:
    *
@@ -104,7 +105,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "line-search-fn", GTORCH_FIELD_ENUM, GTORCH_FIELD (GTorchLBFGS, line_search_fn), 0,
-    gtorch_line_search_get_type, GTORCH_FIELD_SETTING },
+    gtorch_line_search_get_type, GTORCH_SETTING_FIELD },
   /**
    * GTorchLBFGS:maximize:
    *
@@ -113,7 +114,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "maximize", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchLBFGS, maximize), 0, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
 };
 
 GType
@@ -134,24 +135,35 @@ gtorch_line_search_get_type (void)
   return type;
 }
 
+#define NUMBER(kind, name, ...)                                                        \
+  {                                                                                    \
+#name, #name, GTORCH_FIELD_##kind, G_STRUCT_OFFSET(GTorchLBFGS, name), __VA_ARGS__ \
+  }
+
+static const GTorchSetting numbers[] = {
+  { "lr", "lr", GTORCH_FIELD_DOUBLE, GTORCH_SETTING_LR, 1, 0, INFINITY, INFINITY },
+  NUMBER (INT64, max_iter, 20, 1, INFINITY, INFINITY),
+  NUMBER (INT64, max_eval, GTORCH_NONE, 1, INFINITY, INFINITY, .is_optional = TRUE),
+  NUMBER (DOUBLE, tolerance_grad, 1e-7, 0, INFINITY, INFINITY),
+  NUMBER (DOUBLE, tolerance_change, 1e-9, 0, INFINITY, INFINITY),
+  NUMBER (INT64, history_size, 100, 1, INFINITY, INFINITY),
+  NUMBER (ENUM, line_search_fn, 0, 0, GTORCH_LINE_SEARCH_STRONG_WOLFE, INFINITY,
+          .type = gtorch_line_search_get_type),
+  NUMBER (BOOL, maximize, 0, 0, 1, INFINITY),
+};
+
+static const GTorchSettings settings = { "lbfgs", numbers, G_N_ELEMENTS (numbers) };
+
 static gboolean
 check_groups (GTorchOptimizer *optimizer, GError **error)
 {
   GListModel *groups = gtorch_optimizer_get_param_groups (optimizer);
   const guint n = g_list_model_get_n_items (groups);
-  g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, 0);
 
   if (n > 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("lbfgs: there are %u groups of parameters, it must be one"), n);
-      return FALSE;
-    }
-  if (group != NULL && gtorch_param_group_get_weight_decay (group) != 0)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("lbfgs: weight_decay is %g, it must be 0: this optimizer has none"),
-                   gtorch_param_group_get_weight_decay (group));
       return FALSE;
     }
   return TRUE;
@@ -179,25 +191,9 @@ check_param (const GTorchImpl *param, const GTorchImpl *first, GError **error)
 static gboolean
 gtorch_lbfgs_check (GTorchOptimizer *optimizer, GError **error)
 {
-  GTorchLBFGS *self = GTORCH_LBFGS (optimizer);
-  const struct
-  {
-    const gchar *name;
-    gdouble value, low;
-  } numbers[] = {
-    { "max_iter", (gdouble) self->max_iter, 1 },
-    { "max_eval", self->max_eval == GTORCH_NONE ? 1 : (gdouble) self->max_eval, 1 },
-    { "tolerance_grad", self->tolerance_grad, 0 },
-    { "tolerance_change", self->tolerance_change, 0 },
-    { "history_size", (gdouble) self->history_size, 1 },
-  };
   g_autoptr (GPtrArray) params = NULL;
   guint i;
 
-  for (i = 0; i < G_N_ELEMENTS (numbers); i++)
-    if (!gtorch_check_range ("lbfgs", numbers[i].name, numbers[i].value, numbers[i].low,
-                             G_MAXDOUBLE, FALSE, error))
-      return FALSE;
   if (!gtorch_optimizer_check_plain (optimizer, "lbfgs", error) || !check_groups (optimizer, error))
     return FALSE;
   params = gtorch_optimizer_dup_params (optimizer);
@@ -214,6 +210,7 @@ gtorch_lbfgs_class_init (GTorchLBFGSClass *klass)
   GTorchOptimizerClass *optimizer_class = GTORCH_OPTIMIZER_CLASS (klass);
 
   GTORCH_FIELDS (klass, fields);
+  optimizer_class->settings = &settings;
   optimizer_class->check = gtorch_lbfgs_check;
   optimizer_class->step_closure = gtorch_lbfgs_step_closure;
   optimizer_class->has_own_shapes = gtorch_lbfgs_step_closure;

@@ -74,6 +74,9 @@ guint gtorch_schedule_get_numbers (GTorchLRScheduler *self, gdouble *numbers);
 void gtorch_schedule_set_numbers (GTorchLRScheduler *self, const gdouble *numbers);
 /* Replaces the list of a schedule by a copy. */
 void gtorch_schedule_take_doubles (GArray **list, const gdouble *values, gsize n);
+/* Properties of a list: reads its first number, 0 if there is none, and makes it one for all groups. */
+gdouble gtorch_schedule_get_first (GArray *list);
+void gtorch_schedule_set_all (gpointer self, GArray **list, gdouble value, const gchar *property);
 /* Returns the number of a group. */
 gdouble gtorch_schedule_double_of (GArray *list, guint group);
 
@@ -130,11 +133,13 @@ void gtorch_schedules_clear (GTorchSchedules *self);
 /* Checks that there are schedules, and that all are of the optimizer. */
 gboolean gtorch_schedules_check (GTorchSchedules *self, GTorchLRScheduler *owner, GError **error);
 
-/* --- the momentum of optimizers --- */
+/* --- the momentum of groups --- */
 
-/* Checks that the optimizer has a momentum, if one is needed: the property “momentum” or “beta1”. */
+/* Checks that the groups have a momentum, if one is needed: “momentum”, or the first of “betas”; or that the
+ * optimizer has it as a property. */
 gboolean gtorch_schedule_check_momentum (GTorchLRScheduler *self, gboolean is_needed,
                                          GError **error);
+/* Sets that of all groups. */
 void gtorch_schedule_set_momentum (GTorchLRScheduler *self, gdouble momentum);
 
 /* Makes rates over a divisor the initial ones of the schedule, and of groups without one or, with

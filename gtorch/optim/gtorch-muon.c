@@ -11,6 +11,7 @@
 #include "base/gtorch-field-private.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-setting-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 /**
@@ -47,7 +48,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "momentum", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, momentum), 0.95, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:nesterov:
    *
@@ -56,7 +57,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "nesterov", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchMuon, nesterov), 1, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:ns-a:
    *
@@ -65,7 +66,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "ns-a", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, ns_a), 3.4445, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:ns-b:
    *
@@ -74,7 +75,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "ns-b", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, ns_b), -4.775, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:ns-c:
    *
@@ -83,7 +84,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "ns-c", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, ns_c), 2.0315, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:eps:
    *
@@ -91,7 +92,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, eps), 1e-7, NULL, GTORCH_FIELD_SETTING },
+  { "eps", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchMuon, eps), 1e-7, NULL, GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:ns-steps:
    *
@@ -100,7 +101,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "ns-steps", GTORCH_FIELD_INT64, GTORCH_FIELD (GTorchMuon, ns_steps), 5, NULL,
-    GTORCH_FIELD_SETTING },
+    GTORCH_SETTING_FIELD },
   /**
    * GTorchMuon:adjust-lr-fn:
    *
@@ -109,7 +110,7 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "adjust-lr-fn", GTORCH_FIELD_ENUM, GTORCH_FIELD (GTorchMuon, adjust_lr_fn), 0,
-    gtorch_adjust_lr_get_type, GTORCH_FIELD_SETTING },
+    gtorch_adjust_lr_get_type, GTORCH_SETTING_FIELD },
 };
 
 GType
@@ -134,6 +135,28 @@ gtorch_adjust_lr_get_type (void)
 
 /* --- settings --- */
 
+#define NUMBER(kind, name, arg, ...)                                                \
+  {                                                                                 \
+#name, arg, GTORCH_FIELD_##kind, G_STRUCT_OFFSET(GTorchMuon, name), __VA_ARGS__ \
+  }
+
+static const GTorchSetting numbers[] = {
+  { "lr", "lr", GTORCH_FIELD_DOUBLE, GTORCH_SETTING_LR, 1e-3, 0, INFINITY, INFINITY },
+  { "weight_decay", "weight_decay", GTORCH_FIELD_DOUBLE, GTORCH_SETTING_DECAY, 0.1, 0, INFINITY,
+    INFINITY },
+  NUMBER (DOUBLE, momentum, "momentum", 0.95, 0, INFINITY, INFINITY),
+  NUMBER (BOOL, nesterov, "nesterov", 1, 0, 1, INFINITY),
+  NUMBER (DOUBLE, ns_a, "ns_coefficients", 3.4445, -INFINITY, INFINITY, INFINITY),
+  NUMBER (DOUBLE, ns_b, "ns_coefficients", -4.775, -INFINITY, INFINITY, INFINITY),
+  NUMBER (DOUBLE, ns_c, "ns_coefficients", 2.0315, -INFINITY, INFINITY, INFINITY),
+  NUMBER (DOUBLE, eps, "eps", 1e-7, 0, INFINITY, INFINITY),
+  NUMBER (INT64, ns_steps, "ns_steps", 5, 0, 99, INFINITY),
+  NUMBER (ENUM, adjust_lr_fn, "adjust_lr_fn", 0, 0, GTORCH_ADJUST_LR_SPECTRAL_UNCLAMPED, INFINITY,
+          .type = gtorch_adjust_lr_get_type),
+};
+
+static const GTorchSettings settings = { "muon", numbers, G_N_ELEMENTS (numbers) };
+
 static gboolean
 check_param (const GTorchImpl *param, GError **error)
 {
@@ -157,26 +180,9 @@ check_param (const GTorchImpl *param, GError **error)
 static gboolean
 gtorch_muon_check (GTorchOptimizer *optimizer, GError **error)
 {
-  GTorchMuon *self = GTORCH_MUON (optimizer);
-  const struct
-  {
-    const gchar *name;
-    gdouble value, low, high;
-  } numbers[] = {
-    { "momentum", self->momentum, 0, G_MAXDOUBLE },
-    { "ns_a", self->ns_a, -G_MAXDOUBLE, G_MAXDOUBLE },
-    { "ns_b", self->ns_b, -G_MAXDOUBLE, G_MAXDOUBLE },
-    { "ns_c", self->ns_c, -G_MAXDOUBLE, G_MAXDOUBLE },
-    { "eps", self->eps, 0, G_MAXDOUBLE },
-    { "ns_steps", (gdouble) self->ns_steps, 0, 99 },
-  };
   g_autoptr (GPtrArray) params = NULL;
   guint i;
 
-  for (i = 0; i < G_N_ELEMENTS (numbers); i++)
-    if (!gtorch_check_range ("muon", numbers[i].name, numbers[i].value, numbers[i].low,
-                             numbers[i].high, FALSE, error))
-      return FALSE;
   if (!gtorch_optimizer_check_plain (optimizer, "muon", error))
     return FALSE;
   params = gtorch_optimizer_dup_params (optimizer);
@@ -260,7 +266,8 @@ static gboolean
 gtorch_muon_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTorchTensor *param,
                         GTorchTensor *grad, GError **error)
 {
-  GTorchMuon *self = GTORCH_MUON (optimizer);
+  GTorchMuon given;
+  const GTorchMuon *self = &given;
   const gdouble lr = gtorch_param_group_get_learning_rate (group),
                 shrink = 1 - lr * gtorch_param_group_get_weight_decay (group);
   GTorchImpl *weights = gtorch_tensor_unwrap (param), *gradient = gtorch_tensor_unwrap (grad);
@@ -273,6 +280,7 @@ gtorch_muon_step_param (GTorchOptimizer *optimizer, GTorchParamGroup *group, GTo
 
   if (state == NULL || weights->numel == 0)
     return state != NULL;
+  gtorch_param_group_fill (group, optimizer, &given);
   buffer = gtorch_tensor_unwrap (state);
   if (!gtorch_op_lerp_inplace (buffer, gradient, 1 - self->momentum, error))
     return FALSE;
@@ -289,6 +297,7 @@ gtorch_muon_class_init (GTorchMuonClass *klass)
   GTorchOptimizerClass *optimizer_class = GTORCH_OPTIMIZER_CLASS (klass);
 
   GTORCH_FIELDS (klass, fields);
+  optimizer_class->settings = &settings;
   optimizer_class->check = gtorch_muon_check;
   optimizer_class->step_param = gtorch_muon_step_param;
 }

@@ -18,7 +18,7 @@
  *
  * It begins with the maximum over [property@OneCycleLR:div-factor], and ends with that over
  * [property@OneCycleLR:final-div-factor]. It is meant to make a step for every batch; a step after the last
- * one fails. The momentum is that of the whole optimizer.
+ * one fails. All groups have the same momentum.
  *
  * ```c
  * const gdouble high = 0.1;
@@ -49,7 +49,31 @@ G_DEFINE_TYPE (GTorchOneCycleLR, gtorch_one_cycle_lr, GTORCH_TYPE_LR_SCHEDULER)
 
 #define FIELD(member) GTORCH_FIELD (GTorchOneCycleLR, member)
 
+static gdouble
+gtorch_one_cycle_lr_get_max_lr (GTorchOneCycleLR *self)
+{
+  return gtorch_schedule_get_first (self->max_lrs);
+}
+
+static void
+gtorch_one_cycle_lr_set_max_lr (GTorchOneCycleLR *self, gdouble max_lr)
+{
+  gtorch_schedule_set_all (self, &self->max_lrs, max_lr, "max-lr");
+}
+
+typedef GTorchOneCycleLR Self;
+
 static const GTorchField fields[] = {
+  /**
+   * GTorchOneCycleLR:max-lr:
+   *
+   * The greatest learning rate of the first group; setting it sets that of all groups. 0 if none was set,
+   * with which no step can be made.
+   *
+   * Since: 0.1
+   */
+  { "max-lr",
+    GTORCH_PROPERTY_DOUBLE (gtorch_one_cycle_lr_get_max_lr, gtorch_one_cycle_lr_set_max_lr) },
   /**
    * GTorchOneCycleLR:total-steps:
    *
@@ -308,4 +332,5 @@ gtorch_one_cycle_lr_set_max_lrs (GTorchOneCycleLR *self, const gdouble *max_lrs,
   g_return_if_fail (GTORCH_IS_ONE_CYCLE_LR (self));
   g_return_if_fail (max_lrs != NULL || n_max_lrs == 0);
   gtorch_schedule_take_doubles (&self->max_lrs, max_lrs, n_max_lrs);
+  g_object_notify (G_OBJECT (self), "max-lr");
 }

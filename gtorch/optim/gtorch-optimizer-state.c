@@ -9,40 +9,51 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/gtorch-device.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "elements/gtorch-tensor-create.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-param-group-private.h"
 #include "optim/gtorch-step-private.h"
+#include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-scope-private.h"
 #include "nn/gtorch-state-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "nn/gtorch-module-private.h"
 
-static gdouble
-group_value (GTorchParamGroup *group, guint i)
-{
-  switch (i)
-    {
-    case 0:
-      return gtorch_param_group_get_learning_rate (group);
-    case 1:
-      return gtorch_param_group_get_weight_decay (group);
-    default:
-      return gtorch_param_group_get_initial_learning_rate (group);
-    }
-}
+#define INITIAL "initial_lr" /* only there after a schedule has begun */
 
-static const gchar *const group_names[] = { "lr", "weight_decay", "initial_lr" };
-#define N_SETTINGS 2 /* each group has these; the others exist only after a schedule has begun */
+static void
+put_setting (GHashTable *dict, guint i, GTorchParamGroup *group, const gchar *name)
+{
+  gsize n = 0;
+  g_autofree gdouble *values = gtorch_param_group_get_setting (group, name, &n, NULL);
+  GTorchTensor *tensor;
+
+  if (n == 1)
+    {
+      GTorchImpl *number = gtorch_impl_new_number (values[0]);
+
+      number->is_number = FALSE;
+      tensor = gtorch_tensor_wrap (number);
+    }
+  else
+    tensor = gtorch_tensor_new_from_doubles (values, n, (const gint64[]){ n }, 1,
+                                             GTORCH_DTYPE_FLOAT64, gtorch_device_cpu (), NULL);
+  if (tensor != NULL)
+    g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, name), tensor);
+}
 
 /**
  * gtorch_optimizer_state_dict:
  * @self: an optimizer
  *
  * Gets the state of the optimizer: `state.<parameter>.<name>` for each parameter by its position, and
- * `group.<group>.lr`, `.weight_decay` and, where a schedule has begun, `.initial_lr` as numbers. The
- * tensors are shared, not copied.
+ * `group.<group>.<setting>` for all settings of each group by PyTorch's names, such as `group.0.betas`, as
+ * float64 numbers, with `initial_lr` where a schedule has begun. The tensors of the parameters' states are
+ * shared, not copied.
  *
  * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, for
  *   [func@safetensors_save] for example
@@ -76,19 +87,13 @@ gtorch_optimizer_state_dict (GTorchOptimizer *self)
     }
   groups = gtorch_optimizer_get_param_groups (self);
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
-    for (j = 0; j < G_N_ELEMENTS (group_names); j++)
-      {
-        g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-        gdouble value = group_value (group, j);
-        GTorchImpl *number;
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      g_autoptr (GPtrArray) names = gtorch_param_group_list_names (group);
 
-        if (j >= N_SETTINGS && value < 0)
-          continue;
-        number = gtorch_impl_new_number (value);
-        number->is_number = FALSE;
-        g_hash_table_insert (dict, g_strdup_printf ("group.%u.%s", i, group_names[j]),
-                             gtorch_tensor_wrap (number));
-      }
+      for (j = 0; j < names->len; j++)
+        put_setting (dict, i, group, names->pdata[j]);
+    }
   return dict;
 }
 
@@ -106,7 +111,7 @@ typedef struct
   GPtrArray *params;
   GHashTable *states;        /* the new states of the optimizer */
   GTorchStateWrites *writes; /* writes to memory that graphs have captured */
-  gdouble *settings;         /* of the groups, in the order of group_names; NaN: unchanged */
+  GPtrArray *settings;       /* of each group: name -> GArray of gdouble */
 } Load;
 
 static void
@@ -115,7 +120,7 @@ load_clear (Load *load)
   g_clear_pointer (&load->params, g_ptr_array_unref);
   g_clear_pointer (&load->states, g_hash_table_unref);
   g_clear_pointer (&load->writes, gtorch_state_writes_free);
-  g_clear_pointer (&load->settings, g_free);
+  g_clear_pointer (&load->settings, g_ptr_array_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Load, load_clear)
@@ -144,14 +149,16 @@ parse_entry (const gchar *key, Entry *entry)
   return end[0] == '.' && end[1] != '\0';
 }
 
-static guint
-find_setting (const gchar *name)
+/* What a group must have, and initial_lr, which it may have. */
+static gboolean
+is_setting (GTorchOptimizer *self, guint64 index, const gchar *name)
 {
-  guint i;
+  g_autoptr (GTorchParamGroup) group =
+      g_list_model_get_item (gtorch_optimizer_get_param_groups (self), (guint) index);
+  g_autoptr (GPtrArray) names = gtorch_param_group_list_names (group);
 
-  for (i = 0; i < G_N_ELEMENTS (group_names) && strcmp (name, group_names[i]) != 0; i++)
-    ;
-  return i;
+  return strcmp (name, INITIAL) == 0
+         || g_ptr_array_find_with_equal_func (names, name, g_str_equal, NULL);
 }
 
 /* The count and what else is one number for a parameter. */
@@ -208,15 +215,22 @@ check_entries (GTorchOptimizer *self, GHashTable *state, guint n_params, guint n
       Entry entry;
 
       if (!parse_entry (key, &entry) || entry.index >= (entry.is_group ? n_groups : n_params)
-          || (entry.is_group ? find_setting (entry.name) == G_N_ELEMENTS (group_names)
+          || (entry.is_group ? !is_setting (self, entry.index, entry.name)
                              : !is_known_state (step, entry.name)))
         g_ptr_array_add (unexpected, key);
       else if (!entry.is_group)
         was_stepped[entry.index] = TRUE;
     }
   for (i = 0; i < n_groups; i++)
-    for (k = 0; k < N_SETTINGS; k++)
-      find_missing (state, missing, "group", i, group_names[k]);
+    {
+      g_autoptr (GTorchParamGroup) group =
+          g_list_model_get_item (gtorch_optimizer_get_param_groups (self), i);
+      g_autoptr (GPtrArray) names = gtorch_param_group_list_names (group);
+
+      for (k = 0; k < names->len; k++)
+        if (strcmp (names->pdata[k], INITIAL) != 0)
+          find_missing (state, missing, "group", i, names->pdata[k]);
+    }
   for (i = 0; step != NULL && i < n_params; i++)
     for (k = 0; was_stepped[i] && k < step->n_states; k++)
       if (step->always & (1u << k))
@@ -315,17 +329,139 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
                                   gtorch_tensor_unwrap (copy), "load_state_dict", key, error);
 }
 
+/* The bounds of number i of a setting, and whether it has to be whole. */
+static void
+get_bounds (GTorchParamGroup *group, const gchar *name, guint i, gdouble *low, gdouble *high,
+            gboolean *is_whole)
+{
+  guint n;
+  gint first = group->settings != NULL ? gtorch_settings_find (group->settings, name, &n) : -1;
+
+  *low =
+      strcmp (name, "lr") == 0 || strcmp (name, "weight_decay") == 0 || strcmp (name, INITIAL) == 0
+          ? 0
+          : -G_MAXDOUBLE;
+  *high = G_MAXDOUBLE;
+  *is_whole = FALSE;
+  if (first < 0 || group->settings->numbers[first].offset < 0)
+    return;
+  gtorch_setting_get_bounds (&group->settings->numbers[first + i], low, high);
+  *is_whole = group->settings->numbers[first + i].kind != GTORCH_FIELD_DOUBLE;
+}
+
+/* What bounds do not say: numbers below one that is no bound itself, and choices. */
 static gboolean
-load_setting (Load *load, const gchar *key, guint64 index, const gchar *name, GTorchTensor *value,
+check_number (GTorchParamGroup *group, const gchar *key, const gchar *name, guint i, gdouble number,
               GError **error)
 {
+  g_autoptr (GError) failure = NULL;
+  guint n;
+  gint first = group->settings != NULL ? gtorch_settings_find (group->settings, name, &n) : -1;
+
+  if (first < 0 || gtorch_setting_check (group->settings, first + i, number, &failure))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("load_state_dict: “%s”: %s"),
+               gtorch_name_str (key), failure->message);
+  return FALSE;
+}
+
+static guint
+count_numbers (GTorchParamGroup *group, const gchar *name)
+{
+  gsize n = 1;
+  g_autofree gdouble *values = gtorch_param_group_get_setting (group, name, &n, NULL);
+
+  return values != NULL ? n : 1; /* the initial rate, where no schedule has begun */
+}
+
+static gboolean
+load_setting (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, const gchar *name,
+              GTorchTensor *value, GError **error)
+{
+  g_autoptr (GTorchParamGroup) group =
+      g_list_model_get_item (gtorch_optimizer_get_param_groups (self), (guint) index);
+  const guint n = count_numbers (group, name);
+  g_autoptr (GArray) numbers = g_array_new (FALSE, FALSE, sizeof (gdouble));
   GTorchImpl *impl = gtorch_tensor_unwrap (value);
-  guint i = find_setting (name);
+  guint i;
 
   if (impl->storage != NULL && impl->dtype != GTORCH_DTYPE_FLOAT64)
     return fail_load (error, key, _ ("is not a float64"));
-  return gtorch_state_get_number ("load_state_dict", key, value, 0, G_MAXDOUBLE, FALSE,
-                                  &load->settings[index * G_N_ELEMENTS (group_names) + i], error);
+  if (n > 1 && impl->storage != NULL && (impl->n_dims != 1 || impl->numel != n))
+    return fail_load (error, key, _ ("does not have as many numbers as the setting"));
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchTensor) one = n > 1 && impl->storage != NULL
+                                         ? gtorch_tensor_select (value, 0, i, error)
+                                         : g_object_ref (value);
+      gdouble low, high, number;
+      gboolean is_whole;
+
+      get_bounds (group, name, i, &low, &high, &is_whole);
+      if (one == NULL
+          || !gtorch_state_get_number ("load_state_dict", key, one, low, high, is_whole, &number,
+                                       error)
+          || !check_number (group, key, name, i, number, error))
+        return FALSE;
+      g_array_append_val (numbers, number);
+    }
+  g_hash_table_insert (load->settings->pdata[index], g_strdup (name), g_steal_pointer (&numbers));
+  return TRUE;
+}
+
+/* Numbers that are valid by themselves may not be so together. */
+static gboolean
+check_settings (GTorchOptimizer *self, Load *load, GError **error)
+{
+  GListModel *groups = gtorch_optimizer_get_param_groups (self);
+  gdouble numbers[GTORCH_SETTINGS_MAX];
+  guint k, i, n;
+
+  for (k = 0; k < load->settings->len; k++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, k);
+      const GTorchSettings *settings = group->settings;
+      g_autoptr (GError) failure = NULL;
+
+      for (i = 0; settings != NULL && i < settings->n_numbers; i += n)
+        {
+          const GArray *given =
+              g_hash_table_lookup (load->settings->pdata[k], settings->numbers[i].arg);
+
+          n = given->len;
+          memcpy (numbers + i, given->data, n * sizeof (gdouble));
+        }
+      if (settings != NULL && !gtorch_settings_check (settings, numbers, &failure))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, "load_state_dict: group.%u: %s", k,
+                       failure->message);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+/* Returns the group of a parameter. */
+static GTorchParamGroup *
+find_group (GTorchOptimizer *self, GTorchTensor *param)
+{
+  GListModel *groups = gtorch_optimizer_get_param_groups (self);
+  guint n = g_list_model_get_n_items (groups), i, k;
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+      GListModel *params = gtorch_param_group_get_params (group);
+
+      for (k = 0; k < g_list_model_get_n_items (params); k++)
+        {
+          g_autoptr (GTorchTensor) one = g_list_model_get_item (params, k);
+
+          if (one == param)
+            return g_steal_pointer (&group);
+        }
+    }
+  return NULL;
 }
 
 /* Forgets entries that the state lacks. Where graphs use them, they get their initial values; a missing
@@ -346,6 +482,7 @@ load_rest (GTorchOptimizer *self, Load *load, GError **error)
       g_hash_table_iter_init (&states, table);
       while (g_hash_table_iter_next (&states, &name, &known))
         {
+          g_autoptr (GTorchParamGroup) group = NULL;
           g_autoptr (GTorchImpl) first = NULL;
           GTorchImpl *impl = gtorch_tensor_unwrap (known);
 
@@ -357,10 +494,11 @@ load_rest (GTorchOptimizer *self, Load *load, GError **error)
           loaded = g_hash_table_lookup (load->states, param);
           if (is_foreign)
             continue;
+          group = find_group (self, param);
           first = gtorch_op_full_like (impl,
                                        was_stepped && strcmp (name, "step") == 0
                                            ? 1
-                                           : gtorch_step_get_begin (self, name),
+                                           : gtorch_step_get_begin (self, group, name),
                                        GTORCH_DTYPE_NONE, error);
           if (first == NULL
               || !gtorch_state_writes_add (load->writes, impl, first, "load_state_dict", name,
@@ -372,20 +510,22 @@ load_rest (GTorchOptimizer *self, Load *load, GError **error)
 }
 
 static void
-set_setting (GTorchParamGroup *group, guint i, gdouble value)
+take_settings (GTorchParamGroup *group, GHashTable *settings)
 {
-  if (isnan (value))
-    return;
-  switch (i)
+  GHashTableIter iter;
+  gpointer name, value;
+
+  g_hash_table_iter_init (&iter, settings);
+  while (g_hash_table_iter_next (&iter, &name, &value))
     {
-    case 0:
-      gtorch_param_group_set_learning_rate (group, value);
-      break;
-    case 1:
-      gtorch_param_group_set_weight_decay (group, value);
-      break;
-    default:
-      gtorch_param_group_set_initial_learning_rate (group, value);
+      const gdouble *values = (const gdouble *) (gpointer) ((GArray *) value)->data;
+      guint n = 0;
+      gint first = group->settings != NULL ? gtorch_settings_find (group->settings, name, &n) : -1;
+
+      if (first < 0) /* which cannot fail for checked values */
+        gtorch_param_group_set_setting (group, name, values, ((GArray *) value)->len, NULL);
+      else
+        gtorch_param_group_take_numbers (group, first, n, values, FALSE);
     }
 }
 
@@ -430,7 +570,7 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
   GListModel *groups;
   GHashTableIter iter;
   gpointer key, value;
-  guint n_groups, i, j;
+  guint n_groups, i;
 
   guard = gtorch_no_grad ();
   groups = gtorch_optimizer_get_param_groups (self);
@@ -438,9 +578,10 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
   load.params = gtorch_optimizer_dup_params (self);
   load.states = gtorch_optimizer_states_new ();
   load.writes = gtorch_state_writes_new ();
-  load.settings = g_new (gdouble, n_groups * G_N_ELEMENTS (group_names));
-  for (i = 0; i < n_groups * G_N_ELEMENTS (group_names); i++)
-    load.settings[i] = NAN;
+  load.settings = g_ptr_array_new_with_free_func ((GDestroyNotify) g_hash_table_unref);
+  for (i = 0; i < n_groups; i++)
+    g_ptr_array_add (load.settings, g_hash_table_new_full (g_str_hash, g_str_equal, g_free,
+                                                           (GDestroyNotify) g_array_unref));
   if (!check_entries (self, state, load.params->len, n_groups, error))
     return FALSE;
 
@@ -453,11 +594,12 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
         return fail_load (error, key, _ ("is not a tensor"));
       if (!parse_entry (key, &entry)
           || !(entry.is_group
-                   ? load_setting (&load, key, entry.index, entry.name, value, error)
+                   ? load_setting (self, &load, key, entry.index, entry.name, value, error)
                    : load_state (self, &load, key, entry.index, entry.name, value, error)))
         return FALSE;
     }
-  if (!load_rest (self, &load, error) || !gtorch_state_writes_run (load.writes, error))
+  if (!check_settings (self, &load, error) || !load_rest (self, &load, error)
+      || !gtorch_state_writes_run (load.writes, error))
     return FALSE;
 
   /* no failure is possible from here on */
@@ -466,8 +608,8 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
-      for (j = 0; group != NULL && j < G_N_ELEMENTS (group_names); j++)
-        set_setting (group, j, load.settings[i * G_N_ELEMENTS (group_names) + j]);
+      if (group != NULL)
+        take_settings (group, load.settings->pdata[i]);
     }
   return TRUE;
 }
@@ -479,7 +621,7 @@ load_all (GTorchOptimizer *self, GHashTable *state, GPtrArray *used, GError **er
  * @error: return location for an error
  *
  * Replaces the state by that of another optimizer of as many parameters. The tensors are copied, and
- * converted to the dtype and the device that the steps need. @state must have the numbers of all groups
+ * converted to the dtype and the device that the steps need. @state must have all settings of all groups
  * and, of each parameter of which it has any entries, all that every step of this class needs; entries
  * that depend on a setting, such as the momentum of #GTorchSGD, may be missing, and start anew. Unknown
  * entries are errors. Nothing is changed if @state is invalid: if, for example, a count of steps is not a

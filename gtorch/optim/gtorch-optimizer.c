@@ -5,6 +5,7 @@
 
 #include "base/gtorch-field-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-setting-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -28,6 +29,9 @@
  *
  * Updates parameters by their gradients.
  *
+ * Each group of parameters has all settings of its class, such as the momentum, for itself: a property of the
+ * optimizer reads that of the first group, and sets it in all of them.
+ *
  * A subclass, in any language, overrides `step_param`; it stores the state of a parameter with
  * [method@Optimizer.set_state], which is then part of the state dict.
  *
@@ -47,6 +51,7 @@ typedef struct
   gboolean capturable;
   gboolean was_captured;
   gboolean is_stepping;
+  GTorchOptimizerRates rates;
   GPtrArray *
       /* the states that were created since the step has begun: alternating parameters and names, or
        * NULL */
@@ -61,8 +66,9 @@ G_DEFINE_ABSTRACT_TYPE_WITH_PRIVATE (GTorchOptimizer, gtorch_optimizer, G_TYPE_O
 static void
 gtorch_optimizer_notify (GObject *object, GParamSpec *pspec)
 {
-  if (pspec->owner_type != GTORCH_TYPE_OPTIMIZER
-      && PRIVATE (GTORCH_OPTIMIZER (object))->was_captured)
+  GTorchOptimizerPrivate *priv = PRIVATE (GTORCH_OPTIMIZER (object));
+
+  if (pspec->owner_type != GTORCH_TYPE_OPTIMIZER && priv->was_captured && !priv->rates.is_told)
     g_warning ("%s: a graph has captured steps with the former %s: its replays still "
                "use that",
                G_OBJECT_TYPE_NAME (object), pspec->name);
@@ -96,7 +102,8 @@ static const GTorchField fields[] = {
    * GTorchOptimizer:learning-rate:
    *
    * The learning rate of the first group; setting it sets that of all groups. It can be bound to a
-   * slider, and notifies whenever that of the first group changes.
+   * slider, and notifies whenever that of the first group changes. Without a group it is the default of
+   * those that are added later in PyTorch's form.
    *
    * Since: 0.1
    */
@@ -415,6 +422,7 @@ gtorch_optimizer_start (gpointer self, const gchar *who, GListModel *params, gdo
   if (!gtorch_optimizer_add_param_group (owned, group, error)
       || !gtorch_optimizer_check (owned, error))
     return NULL;
+  gtorch_optimizer_set_default_rates (owned, learning_rate, weight_decay);
   return g_steal_pointer (&owned);
 }
 
@@ -443,17 +451,27 @@ gtorch_optimizer_check_plain (GTorchOptimizer *self, const gchar *who, GError **
 gboolean
 gtorch_optimizer_check (GTorchOptimizer *self, GError **error)
 {
+  const GTorchSettings *settings;
   GTorchOptimCheck check;
   GListModel *groups;
+  gdouble numbers[GTORCH_SETTINGS_MAX];
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
+  settings = gtorch_settings_of (self);
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
-      if (!gtorch_param_group_check (group, error))
+      if (!gtorch_param_group_check (group, error)
+          || !gtorch_param_group_check_numbers (group, self, error))
+        return FALSE;
+    }
+  if (i == 0 && settings != NULL)
+    {
+      gtorch_optimizer_get_defaults (self, numbers);
+      if (!gtorch_settings_check (settings, numbers, error))
         return FALSE;
     }
   check = (GTorchOptimCheck) GTORCH_OPTIMIZER_GET_CLASS (self)->check;
@@ -620,10 +638,16 @@ contains (GTorchOptimizer *self, gpointer param)
 }
 
 /* The learning rate of the optimizer is that of its first group. */
-static void
+void
 gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
 {
   g_object_notify (G_OBJECT (self), "learning-rate");
+}
+
+GTorchOptimizerRates *
+gtorch_optimizer_get_rates (GTorchOptimizer *self)
+{
+  return &PRIVATE (self)->rates;
 }
 
 /**
@@ -632,10 +656,13 @@ gtorch_optimizer_notify_learning_rate (GTorchOptimizer *self)
  * @group: a group
  * @error: return location for an error
  *
- * Adds parameters with their own settings.
+ * Adds parameters with their own settings. What the group was not given by
+ * [method@ParamGroup.set_setting] it has from the optimizer, as [method@Optimizer.get_default] returns it;
+ * the learning rate and the weight decay are always those of the group.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a parameter is in a group already or belongs to a
- *   lazy layer that was not used yet, or %GTORCH_ERROR_AUTOGRAD if one is not a leaf
+ *   lazy layer that was not used yet, or if a setting of the group is invalid, %GTORCH_ERROR_NOT_FOUND if the
+ *   optimizer has no such setting, or %GTORCH_ERROR_AUTOGRAD if a parameter is not a leaf
  *
  * Since: 0.1
  */
@@ -644,6 +671,7 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
 {
   GListModel *params;
   gboolean is_first;
+  gdouble former;
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), FALSE);
@@ -675,13 +703,22 @@ gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGroup *group
           return FALSE;
         }
     }
+  if (!gtorch_param_group_adopt (group, self, error))
+    return FALSE;
   is_first = g_list_model_get_n_items (G_LIST_MODEL (PRIVATE (self)->groups)) == 0;
   if (is_first)
-    g_signal_connect_object (group, "notify::learning-rate",
-                             G_CALLBACK (gtorch_optimizer_notify_learning_rate), self,
-                             G_CONNECT_SWAPPED);
+    {
+      g_signal_connect_object (group, "notify::learning-rate",
+                               G_CALLBACK (gtorch_optimizer_notify_learning_rate), self,
+                               G_CONNECT_SWAPPED);
+      g_signal_connect_object (group, "setting-changed", G_CALLBACK (gtorch_optimizer_follow), self,
+                               G_CONNECT_SWAPPED);
+    }
+  if (is_first && gtorch_settings_of (self) != NULL)
+    gtorch_param_group_get_numbers (group, self, PRIVATE (self)->rates.shown);
+  former = gtorch_optimizer_get_learning_rate (self);
   gtorch_object_list_append (PRIVATE (self)->groups, group);
-  if (is_first && gtorch_param_group_get_learning_rate (group) != GTORCH_DEFAULT_LEARNING_RATE)
+  if (is_first && gtorch_param_group_get_learning_rate (group) != former)
     gtorch_optimizer_notify_learning_rate (self);
   return TRUE;
 }
@@ -709,7 +746,8 @@ gtorch_optimizer_get_param_groups (GTorchOptimizer *self)
  *
  * Gets the learning rate of the first group.
  *
- * Returns: the learning rate; that of a new group, 0.001, if there is none
+ * Returns: the learning rate; if there is no group, the one that was set for later groups, or the default of
+ *   the class
  *
  * Since: 0.1
  */
@@ -717,11 +755,16 @@ gdouble
 gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
 {
   g_autoptr (GTorchParamGroup) group = NULL;
+  const GTorchSettings *settings;
 
   g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), 0);
   group = g_list_model_get_item (G_LIST_MODEL (PRIVATE (self)->groups), 0);
-  return group != NULL ? gtorch_param_group_get_learning_rate (group)
-                       : GTORCH_DEFAULT_LEARNING_RATE;
+  if (group != NULL)
+    return gtorch_param_group_get_learning_rate (group);
+  if (PRIVATE (self)->rates.has_rate)
+    return PRIVATE (self)->rates.learning_rate;
+  settings = gtorch_settings_of (self);
+  return settings != NULL ? settings->numbers[0].value : GTORCH_DEFAULT_LEARNING_RATE;
 }
 
 /**
@@ -729,8 +772,8 @@ gtorch_optimizer_get_learning_rate (GTorchOptimizer *self)
  * @self: an optimizer
  * @learning_rate: the step size, not negative
  *
- * Sets the learning rate of all groups, from the next step on. Without a group nothing can be set, which
- * is logged as a warning: groups that are added later have their own.
+ * Sets the learning rate of all groups, from the next step on, and the default of those that are added later
+ * by PyTorch's form, `{params: …}`, in Python and JavaScript.
  *
  * Since: 0.1
  */
@@ -738,24 +781,24 @@ void
 gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate)
 {
   GListModel *groups;
-  guint i;
+  gdouble former;
+  guint i, n;
 
   g_return_if_fail (GTORCH_IS_OPTIMIZER (self));
+  former = gtorch_optimizer_get_learning_rate (self);
+  PRIVATE (self)->rates.learning_rate = learning_rate;
+  PRIVATE (self)->rates.has_rate = TRUE;
   groups = G_LIST_MODEL (PRIVATE (self)->groups);
-  if (g_list_model_get_n_items (groups) == 0)
-    {
-      gtorch_property_refuse (G_OBJECT (self), "learning-rate",
-                              g_error_new_literal (GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                                                   _ ("there is no group of parameters")));
-      return;
-    }
+  n = g_list_model_get_n_items (groups);
   g_object_freeze_notify (G_OBJECT (self)); /* until all groups have it */
-  for (i = 0; i < g_list_model_get_n_items (groups); i++)
+  for (i = 0; i < n; i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
 
       gtorch_param_group_set_learning_rate (group, learning_rate);
     }
+  if (n == 0 && former != learning_rate)
+    gtorch_optimizer_notify_learning_rate (self);
   g_object_thaw_notify (G_OBJECT (self));
 }
 
@@ -853,6 +896,37 @@ gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param, const gc
   g_return_val_if_fail (name != NULL, NULL);
   states = g_hash_table_lookup (PRIVATE (self)->states, param);
   return states != NULL ? g_hash_table_lookup (states, name) : NULL;
+}
+
+/**
+ * gtorch_optimizer_get_state_names:
+ * @self: an optimizer
+ * @param: a parameter
+ *
+ * Gets the names of the states that @param has.
+ *
+ * Returns: (transfer full) (array zero-terminated=1): the names, sorted
+ *
+ * Since: 0.1
+ */
+gchar **
+gtorch_optimizer_get_state_names (GTorchOptimizer *self, GTorchTensor *param)
+{
+  GHashTable *states;
+  GList *names = NULL, *item;
+  gchar **found;
+  guint i = 0;
+
+  g_return_val_if_fail (GTORCH_IS_OPTIMIZER (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
+  states = g_hash_table_lookup (PRIVATE (self)->states, param);
+  if (states != NULL)
+    names = g_list_sort (g_hash_table_get_keys (states), (GCompareFunc) strcmp);
+  found = g_new0 (gchar *, g_list_length (names) + 1);
+  for (item = names; item != NULL; item = item->next)
+    found[i++] = g_strdup (item->data);
+  g_list_free (names);
+  return found;
 }
 
 /**

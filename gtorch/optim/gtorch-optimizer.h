@@ -54,12 +54,12 @@ struct _GTorchOptimizerClass
                           GTorchTensor *grad, GError **error);
 
   /*< private >*/
-  gpointer step_params; /* for a fused optimizer */
-  gpointer check;
-  gconstpointer row;       /* for an optimizer that is generated from a row */
-  gpointer has_own_shapes; /* not NULL: states may have any shape */
-  gpointer step_closure;   /* not NULL: makes steps that call a closure several times */
-  gpointer padding[3];
+  gpointer step_params, check; /* the first for a fused optimizer */
+  gconstpointer row;           /* for an optimizer that is generated from a row */
+  gpointer has_own_shapes;     /* not NULL: states may have any shape */
+  gpointer step_closure;       /* not NULL: makes steps that call a closure several times */
+  gconstpointer settings;      /* the table of the settings of groups; NULL: they may have any */
+  gpointer padding[2];
 };
 
 GTORCH_AVAILABLE_IN_0_1
@@ -78,6 +78,16 @@ gboolean gtorch_optimizer_add_param_group (GTorchOptimizer *self, GTorchParamGro
 GTORCH_AVAILABLE_IN_0_1
 GListModel *gtorch_optimizer_get_param_groups (GTorchOptimizer *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_optimizer_set_setting (GTorchOptimizer *self, const gchar *name,
+                                       const gdouble *values, gsize n_values, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gdouble *gtorch_optimizer_get_default (GTorchOptimizer *self, const gchar *name, gsize *n_values,
+                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gchar **gtorch_optimizer_get_setting_names (GTorchOptimizer *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_optimizer_get_setting_type (GTorchOptimizer *self, const gchar *name);
+GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_optimizer_get_learning_rate (GTorchOptimizer *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_optimizer_set_learning_rate (GTorchOptimizer *self, gdouble learning_rate);
@@ -88,6 +98,9 @@ void gtorch_optimizer_set_capturable (GTorchOptimizer *self, gboolean capturable
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_optimizer_get_state (GTorchOptimizer *self, GTorchTensor *param,
                                           const gchar *name);
+GTORCH_AVAILABLE_IN_0_1
+gchar **gtorch_optimizer_get_state_names (GTorchOptimizer *self,
+                                          GTorchTensor *param) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_optimizer_set_state (GTorchOptimizer *self, GTorchTensor *param, const gchar *name,
                                  GTorchTensor *value);

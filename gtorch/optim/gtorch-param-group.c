@@ -8,8 +8,8 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-field-private.h"
-#include "device/gtorch-object-list-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-param-group-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
 #include "base/gtorch-property-private.h"
@@ -17,24 +17,13 @@
 /**
  * GTorchParamGroup:
  *
- * Parameters that share a learning rate and a weight decay.
+ * Parameters that share a learning rate, a weight decay, and all other settings of their optimizer.
  *
- * The properties notify and can be bound, for example to a slider.
+ * The properties notify and can be bound, for example to a slider. The other settings have PyTorch's names,
+ * and are read and written by [method@ParamGroup.get_setting] and [method@ParamGroup.set_setting].
  *
  * Since: 0.1
  */
-struct _GTorchParamGroup
-{
-  GObject parent_instance;
-  GTorchObjectList *params;
-  gdouble learning_rate;
-  gdouble initial_learning_rate; /* negative before a schedule has begun */
-  gdouble weight_decay;
-  GPtrArray
-      *cells; /* the learning rate in memory, one for each device on which steps are captured */
-  gboolean was_captured;
-};
-
 G_DEFINE_TYPE (GTorchParamGroup, gtorch_param_group, G_TYPE_OBJECT)
 
 static void
@@ -42,6 +31,8 @@ gtorch_param_group_finalize (GObject *object)
 {
   g_object_unref (GTORCH_PARAM_GROUP (object)->params);
   g_ptr_array_unref (GTORCH_PARAM_GROUP (object)->cells);
+  g_ptr_array_unref (GTORCH_PARAM_GROUP (object)->names);
+  g_ptr_array_unref (GTORCH_PARAM_GROUP (object)->values);
   G_OBJECT_CLASS (gtorch_param_group_parent_class)->finalize (object);
 }
 
@@ -105,6 +96,18 @@ gtorch_param_group_class_init (GTorchParamGroupClass *klass)
 
   object_class->finalize = gtorch_param_group_finalize;
   GTORCH_FIELDS (klass, fields);
+
+  /**
+   * GTorchParamGroup::setting-changed:
+   * @self: the group
+   * @name: the name of the setting
+   *
+   * A setting that is no property has changed, such as `betas`.
+   *
+   * Since: 0.1
+   */
+  g_signal_new ("setting-changed", GTORCH_TYPE_PARAM_GROUP, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                G_TYPE_NONE, 1, G_TYPE_STRING);
   references_type.type = GTORCH_TYPE_PARAM_GROUP;
   gtorch_references_add_type (&references_type);
 }
@@ -114,6 +117,8 @@ gtorch_param_group_init (GTorchParamGroup *self)
 {
   self->params = gtorch_object_list_new (GTORCH_TYPE_TENSOR);
   self->cells = g_ptr_array_new_with_free_func (g_object_unref);
+  self->names = g_ptr_array_new_with_free_func (g_free);
+  self->values = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref);
   self->learning_rate = GTORCH_DEFAULT_LEARNING_RATE;
   self->initial_learning_rate = -1;
 }

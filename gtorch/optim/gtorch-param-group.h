@@ -34,5 +34,15 @@ GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_param_group_get_weight_decay (GTorchParamGroup *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_param_group_set_weight_decay (GTorchParamGroup *self, gdouble weight_decay);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_param_group_set_setting (GTorchParamGroup *self, const gchar *name,
+                                         const gdouble *values, gsize n_values, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gdouble *gtorch_param_group_get_setting (GTorchParamGroup *self, const gchar *name, gsize *n_values,
+                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gchar **gtorch_param_group_get_setting_names (GTorchParamGroup *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GType gtorch_param_group_get_setting_type (GTorchParamGroup *self, const gchar *name);
 
 G_END_DECLS

@@ -8,9 +8,11 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-property-private.h"
 #include "optim/gtorch-lr-scheduler-private.h"
 
 #include "optim/gtorch-optimizer-private.h"
+#include "optim/gtorch-setting-private.h"
 
 static const GTorchScheduleClass *
 class_of (GTorchLRScheduler *self)
@@ -93,6 +95,22 @@ gtorch_schedule_take_doubles (GArray **list, const gdouble *values, gsize n)
   g_clear_pointer (list, g_array_unref);
   *list = g_array_sized_new (FALSE, FALSE, sizeof (gdouble), n);
   g_array_append_vals (*list, values, n);
+}
+
+gdouble
+gtorch_schedule_get_first (GArray *list)
+{
+  return list != NULL && list->len > 0 ? g_array_index (list, gdouble, 0) : 0;
+}
+
+void
+gtorch_schedule_set_all (gpointer self, GArray **list, gdouble value, const gchar *property)
+{
+  gdouble former = gtorch_schedule_get_first (*list);
+
+  gtorch_schedule_take_doubles (list, &value, 1);
+  if (gtorch_property_set_double (&former, value))
+    g_object_notify (self, property);
 }
 
 gdouble
@@ -226,38 +244,98 @@ gtorch_schedule_start (gpointer self, GError **error)
 
 /* --- momentum --- */
 
+static const gchar *const momenta[] = { "momentum", "beta1" };
+
+/* The property of a class of a program's own, whose groups have no momentum. */
 static const gchar *
-find_momentum (GTorchLRScheduler *self)
+find_property (GTorchOptimizer *optimizer)
 {
-  static const gchar *const names[] = { "momentum", "beta1" };
-  GObjectClass *klass = G_OBJECT_GET_CLASS (gtorch_lr_scheduler_get_optimizer (self));
   guint i;
 
-  for (i = 0; i < G_N_ELEMENTS (names); i++)
+  for (i = 0; i < G_N_ELEMENTS (momenta); i++)
     {
-      const GParamSpec *spec = g_object_class_find_property (klass, names[i]);
+      const GParamSpec *spec =
+          g_object_class_find_property (G_OBJECT_GET_CLASS (optimizer), momenta[i]);
 
       if (spec != NULL && spec->value_type == G_TYPE_DOUBLE)
-        return names[i];
+        return momenta[i];
     }
   return NULL;
+}
+
+/* A group that was given betas has its first number changed. */
+static gboolean
+set_given (GTorchParamGroup *group, const gchar *name, gdouble momentum)
+{
+  gsize n;
+  g_autofree gdouble *values = gtorch_param_group_get_setting (group, name, &n, NULL);
+
+  if (values == NULL)
+    return FALSE;
+  values[0] = momentum;
+  return gtorch_param_group_set_setting (group, name, values, n, NULL);
+}
+
+static gboolean
+has_given (GTorchOptimizer *optimizer)
+{
+  g_autoptr (GTorchParamGroup) group =
+      g_list_model_get_item (gtorch_optimizer_get_param_groups (optimizer), 0);
+
+  return group != NULL
+         && (gtorch_param_group_get_setting_type (group, "momentum") != G_TYPE_NONE
+             || gtorch_param_group_get_setting_type (group, "betas") != G_TYPE_NONE);
+}
+
+/* The number of the class that is its momentum, or -1. */
+static gint
+find_momentum (GTorchOptimizer *optimizer)
+{
+  const GTorchSettings *settings = gtorch_settings_of (optimizer);
+  gint found = -1;
+  guint n, i;
+
+  for (i = 0; settings != NULL && found < 0 && i < G_N_ELEMENTS (momenta); i++)
+    found = gtorch_settings_find (settings, momenta[i], &n);
+  return found;
 }
 
 gboolean
 gtorch_schedule_check_momentum (GTorchLRScheduler *self, gboolean is_needed, GError **error)
 {
-  if (!is_needed || find_momentum (self) != NULL)
+  GTorchOptimizer *optimizer = gtorch_lr_scheduler_get_optimizer (self);
+
+  if (!is_needed || find_momentum (optimizer) >= 0 || has_given (optimizer)
+      || find_property (optimizer) != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: %s has neither momentum nor beta1, so cycle_momentum must be false"),
-               class_of (self)->who, G_OBJECT_TYPE_NAME (gtorch_lr_scheduler_get_optimizer (self)));
+               class_of (self)->who, G_OBJECT_TYPE_NAME (optimizer));
   return FALSE;
 }
 
 void
 gtorch_schedule_set_momentum (GTorchLRScheduler *self, gdouble momentum)
 {
-  g_object_set (gtorch_lr_scheduler_get_optimizer (self), find_momentum (self), momentum, NULL);
+  GTorchOptimizer *optimizer = gtorch_lr_scheduler_get_optimizer (self);
+  GListModel *groups = gtorch_optimizer_get_param_groups (optimizer);
+  const gint number = find_momentum (optimizer);
+  guint n = g_list_model_get_n_items (groups), i;
+
+  if (number < 0 && !has_given (optimizer))
+    {
+      g_object_set (optimizer, find_property (optimizer), momentum, NULL);
+      return;
+    }
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
+
+      if (number >= 0)
+        gtorch_param_group_take_numbers (group, number, 1, &momentum, FALSE);
+      else if (!set_given (group, "momentum", momentum))
+        set_given (group, "betas", momentum);
+    }
 }
 
 void

@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <gtorch/base/gtorch-field-private.h>
 #include <gtorch/optim/gtorch-optimizer-private.h>
+#include <gtorch/optim/gtorch-setting-private.h>
 #include <gtorch/optim/gtorch-step-limits-private.h>
 
 G_BEGIN_DECLS
@@ -33,35 +33,13 @@ typedef struct
 } GTorchStep;
 
 extern const GTorchStep gtorch_steps[];
-
-/* A number of a class: a property of the optimizer, or a setting of its groups. */
-typedef struct
-{
-  const gchar *name;
-  GTorchFieldKind kind;
-  gssize offset; /* offset in the instance; -1: a setting of the group */
-  gdouble least, most;
-  gdouble below;    /* also as a float32; infinite: no such bound */
-  gboolean is_open; /* least itself is refused */
-} GTorchStepNumber;
-
-typedef struct
-{
-  const gchar *name;  /* the name of a boolean that may be TRUE only under a condition */
-  const gchar *needs; /* the condition, as written in the row */
-  guint number;
-  gboolean (*holds) (const gdouble *numbers);
-} GTorchStepRule;
+extern const guint gtorch_n_steps;
 
 /* The parts of a class other than its formula. */
 typedef struct
 {
-  const gchar *who; /* the name in messages */
+  GTorchSettings settings;
   guint step;
-  const GTorchStepNumber *numbers;
-  const GTorchStepRule *rules;
-  guint n_rules;
-  gdouble weight_decay; /* the default of a group */
 } GTorchStepClass;
 
 void gtorch_step_class_init (GTorchOptimizerClass *klass, const GTorchStepClass *row);
@@ -71,7 +49,7 @@ gpointer gtorch_step_new (GType type, GListModel *params, gdouble learning_rate,
                           gdouble weight_decay, GError **error, ...) G_GNUC_NULL_TERMINATED;
 /* Returns the formula of an optimizer whose steps are those of a row, or NULL. */
 const GTorchStep *gtorch_step_find (GTorchOptimizer *self);
-/* Returns the initial value of a state; 0 if the optimizer is no row, or has no such state. */
-gdouble gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name);
+/* Returns the initial value of a state in a group; 0 if the optimizer is no row, or has no such state. */
+gdouble gtorch_step_get_begin (GTorchOptimizer *self, GTorchParamGroup *group, const gchar *name);
 
 G_END_DECLS

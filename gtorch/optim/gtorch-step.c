@@ -11,7 +11,6 @@
 #include "optim/gtorch-step-private.h"
 
 #include "device/gtorch-device-private.h"
-#include "nn/gtorch-field-text-private.h"
 #include "gtorch-ops-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -19,87 +18,6 @@ static const GTorchStepClass *
 class_of (GTorchOptimizer *self)
 {
   return GTORCH_OPTIMIZER_GET_CLASS (self)->row;
-}
-
-/* group: if NULL, its settings count as 0. */
-static void
-get_numbers (GTorchOptimizer *self, GTorchParamGroup *group, gdouble *numbers)
-{
-  const GTorchStepClass *row = class_of (self);
-  const GTorchStep *step = &gtorch_steps[row->step];
-  guint i;
-
-  for (i = 0; i < step->n_numbers; i++)
-    {
-      const GTorchStepNumber *number = &row->numbers[i];
-      gconstpointer place = (const gchar *) self + number->offset;
-
-      if (number->offset >= 0)
-        numbers[i] = number->kind == GTORCH_FIELD_BOOL ? *(const gboolean *) place != 0
-                                                       : *(const gdouble *) place;
-      else if (group == NULL)
-        numbers[i] = 0;
-      else
-        numbers[i] = i == 0 ? gtorch_param_group_get_learning_rate (group)
-                            : gtorch_param_group_get_weight_decay (group);
-    }
-}
-
-/* --- settings --- */
-
-static gboolean
-check_rule (const GTorchStepClass *row, const GTorchStepRule *rule, const gdouble *numbers,
-            GError **error)
-{
-  g_autoptr (GString) values = g_string_new (NULL);
-  guint i;
-
-  if (numbers[rule->number] == 0 || rule->holds (numbers))
-    return TRUE;
-  for (i = 0; i < gtorch_steps[row->step].n_numbers; i++)
-    if (strstr (rule->needs, row->numbers[i].name) != NULL)
-      g_string_append_printf (values, "%s%s = %s", values->len > 0 ? ", " : "",
-                              row->numbers[i].name, gtorch_double_str (numbers[i]));
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s, but %s needs %s"), row->who,
-               values->str, rule->name, rule->needs);
-  return FALSE;
-}
-
-/* The groups check their own settings. */
-static gboolean
-check (GTorchOptimizer *self, GError **error)
-{
-  const GTorchStepClass *row = class_of (self);
-  gdouble numbers[GTORCH_STEP_MAX_NUMBERS];
-  guint i;
-
-  get_numbers (self, NULL, numbers);
-  for (i = 0; i < gtorch_steps[row->step].n_numbers; i++)
-    {
-      const GTorchStepNumber *number = &row->numbers[i];
-
-      if (number->offset < 0 || number->kind != GTORCH_FIELD_DOUBLE)
-        continue;
-      /* a number that rounds to the bound in float32 equals it in steps of float32 */
-      if (isfinite (number->below)
-          && !(gtorch_is_in_range (numbers[i], number->least, G_MAXDOUBLE, number->is_open)
-               && (gfloat) numbers[i] < number->below))
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       number->is_open ? _ ("%s: %s is %g, it must be greater than %g and below %g")
-                                       : _ ("%s: %s is %g, it must be at least %g and below %g"),
-                       row->who, number->name, numbers[i], number->least, number->below);
-          return FALSE;
-        }
-      if (!gtorch_check_range (row->who, number->name, numbers[i],
-                               MAX (number->least, -G_MAXDOUBLE), MIN (number->most, G_MAXDOUBLE),
-                               number->is_open, error))
-        return FALSE;
-    }
-  for (i = 0; i < row->n_rules; i++)
-    if (!check_rule (row, &row->rules[i], numbers, error))
-      return FALSE;
-  return TRUE;
 }
 
 const GTorchStep *
@@ -111,7 +29,7 @@ gtorch_step_find (GTorchOptimizer *self)
 }
 
 gdouble
-gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name)
+gtorch_step_get_begin (GTorchOptimizer *self, GTorchParamGroup *group, const gchar *name)
 {
   const GTorchStepClass *row = class_of (self);
   gdouble numbers[GTORCH_STEP_MAX_NUMBERS];
@@ -119,7 +37,7 @@ gtorch_step_get_begin (GTorchOptimizer *self, const gchar *name)
 
   if (row == NULL)
     return 0;
-  get_numbers (self, NULL, numbers);
+  gtorch_param_group_get_numbers (group, self, numbers);
   for (i = 0; i < gtorch_steps[row->step].n_states; i++)
     if (strcmp (gtorch_steps[row->step].states[i].name, name) == 0)
       return gtorch_steps[row->step].get_begin (numbers, i);
@@ -133,7 +51,7 @@ typedef struct
 {
   const GTorchStep *step;
   guint index, states;
-  gdouble numbers[GTORCH_STEP_MAX_NUMBERS];
+  gdouble numbers[GTORCH_STEP_MAX_NUMBERS]; /* of the group */
   gboolean first;
 } Run;
 
@@ -155,7 +73,7 @@ fits (GTorchOptimizer *self, GTorchTensor *param, GTorchTensor *tensor, const gc
       gboolean is_number, GError **error)
 {
   const GTorchImpl *to = gtorch_tensor_unwrap (param), *impl = gtorch_tensor_unwrap (tensor);
-  const gchar *who = class_of (self)->who;
+  const gchar *who = class_of (self)->settings.who;
   GTorchError code;
 
   if (G_UNLIKELY (impl->device != to->device))
@@ -328,7 +246,7 @@ step_params (GTorchOptimizer *self, const GTorchOptimStep *step, GError **error)
   const GTorchStepClass *row = class_of (self);
   Run run = { .step = &gtorch_steps[row->step], .index = row->step };
 
-  get_numbers (self, step->group, run.numbers);
+  gtorch_param_group_get_numbers (step->group, self, run.numbers);
   run.states = run.step->get_states (run.numbers);
   if (run.step->counts_if_needed && run.states != 0)
     return run_by_kind (self, step, &run, error);
@@ -341,9 +259,9 @@ void
 gtorch_step_class_init (GTorchOptimizerClass *klass, const GTorchStepClass *row)
 {
   klass->row = row;
+  klass->settings = &row->settings;
   klass->step_param = gtorch_optimizer_step_one;
   klass->step_params = step_params;
-  klass->check = check;
 }
 
 gpointer
@@ -369,7 +287,9 @@ gtorch_step_new (GType type, GListModel *params, gdouble learning_rate, gdouble 
                    gtorch_steps[class_of (self)->step].name);
       return NULL;
     }
-  if (!check (self, error) || !gtorch_optimizer_add_param_group (self, group, error))
+  if (!gtorch_optimizer_check (self, error)
+      || !gtorch_optimizer_add_param_group (self, group, error))
     return NULL;
+  gtorch_optimizer_set_default_rates (self, learning_rate, weight_decay);
   return g_steal_pointer (&self);
 }

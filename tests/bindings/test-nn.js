@@ -155,7 +155,7 @@ tap.add('optimizers_take_groups', () => {
     tap.equal(rates(sgd), [[0.5, 0], [0.125, 0.25]]);
     sgd.add_param_group({params: new Set([weight()]), lr: 2, initial_lr: 4});
     sgd.add_param_group({params: nn.Linear(1, 1).get_parameters(true)});
-    tap.equal(rates(sgd).slice(2), [[2, 0], [0.5, 0]]);
+    tap.equal(rates(sgd).slice(2), [[2, 0], [0.125, 0]]);
     sgd.get_param_groups().get_item(2).lr = 3;
     tap.equal([rates(sgd)[2], sgd.get_param_groups().get_item(2).initial_learning_rate], [[3, 0], 4]);
     tap.equal(rates(SGD(nn.Linear(1, 1).parameters().values(), {lr: 1})), [[1, 0]]);
@@ -168,7 +168,7 @@ tap.add('optimizers_take_groups', () => {
         [nn.Linear(1, 1), 'not Linear; its parameters()'], [nn.Sequential(nn.ReLU()), 'not Sequential'],
         [weight(), 'not Parameter'], [[5], 'not number 5'], [[weight(), {params: [weight()]}], 'not Object'],
         [[{lr: 1}], 'params is missing'], [[{params: undefined}], 'params is undefined'],
-        [[{params: [weight()], momentum: 1}], 'momentum is a setting of the whole optimizer'],
+        [[{params: [weight()], momentun: 1}], 'momentun is no setting of a group'],
         [[{params: [weight()], lr: 'x'}], 'lr must be a number'], [[{params: nn.ReLU()}], 'not ReLU'],
     ];
     for (const [params, says] of refused) {
@@ -176,6 +176,57 @@ tap.add('optimizers_take_groups', () => {
             (error instanceof TypeError || error instanceof RangeError) && error.message.includes(says));
     }
     tap.throws(() => sgd.add_param_group({params: [5]}), error => error instanceof TypeError);
+});
+
+tap.add('groups_have_all_settings', () => {
+    const [first, second, third] = [1, 2, 3].map(() => nn.Parameter(GTorch.ones([2])));
+    const {Adam, LBFGS, SGD} = GTorch.optim;
+    const adam = Adam([{params: [first], betas: [0.5, 0.25], amsgrad: true}, {params: [second]}],
+        {lr: 0.125, betas: [0.75, 0.5]});
+    const groups = adam.get_param_groups();
+    const settings = name => Array.from({length: groups.get_n_items()}, (_, i) =>
+        groups.get_item(i).get_setting(name));
+    tap.equal(settings('betas'), [[0.5, 0.25], [0.75, 0.5]]);
+    tap.equal([settings('amsgrad'), adam.defaults.amsgrad, adam.defaults.betas],
+        [[true, false], false, [0.75, 0.5]]);
+    tap.equal([adam.defaults.lr, adam.defaults.foreach, adam.defaults.capturable], [0.125, null, false]);
+    adam.beta1 = 0.625;
+    tap.equal(settings('betas'), [[0.625, 0.25], [0.625, 0.5]]);
+    groups.get_item(1).set_setting('betas', [0.125, 0]);
+    groups.get_item(1).set_setting('maximize', true);
+    adam.add_param_group({params: [third]});
+    tap.equal(settings('betas'), [[0.625, 0.25], [0.125, 0], [0.625, 0.5]]);
+    tap.equal([settings('maximize'), settings('lr')], [[false, true, false], [0.125, 0.125, 0.125]]);
+
+    const says = text => error => error.message.includes(text);
+    tap.throws(() => groups.get_item(0).set_setting('momentum', 1), says('no setting “momentum”'));
+    tap.throws(() => groups.get_item(0).set_setting('betas', 1), says('betas is 2 numbers, not 1'));
+    tap.throws(() => groups.get_item(0).set_setting('betas', [1, 0.5]), says('beta1 is 1'));
+    tap.throws(() => groups.get_item(0).set_setting('amsgrad', 1), says('amsgrad must be true or false'));
+    tap.throws(() => (adam.beta2 = 2), says('beta2 is 2'));
+    tap.throws(() => adam.set_setting('betas', ['x', 1]), says('betas must be a number'));
+    tap.throws(() => SGD([{params: [first], nesterov: true, momentum: 0}], {lr: 1}), says('nesterov needs'));
+    tap.throws(() => SGD([{params: [first], differentiable: true}], {lr: 1}), says('differentiable'));
+    tap.equal(settings('betas'), [[0.625, 0.25], [0.125, 0], [0.625, 0.5]]);
+
+    tap.equal(adam.state.size, 0);
+    first.sum().backward();
+    adam.step();
+    tap.equal([...adam.state.keys()], [first]);
+    tap.equal(Object.keys(adam.state.get(first)), ['exp_avg', 'exp_avg_sq', 'max_exp_avg_sq', 'step']);
+    tap.equal(adam.state.get(first).step.item(), 1);
+
+    const lbfgs = LBFGS([{params: [second], history_size: 3, line_search_fn: 'strong_wolfe'}]);
+    const [only] = [lbfgs.get_param_groups().get_item(0)];
+    tap.equal(['history_size', 'line_search_fn', 'max_eval'].map(name => only.get_setting(name)),
+        [3, 'strong_wolfe', null]);
+    // without a constructor
+    const made = new GTorch.Adam({learning_rate: 0.25, beta1: 0.5});
+    made.add_param_group({params: [third]});
+    tap.equal([made.lr, made.get_param_groups().get_item(0).get_setting('betas')], [0.25, [0.5, 0.999]]);
+    const cycle = new GTorch.OneCycleLR({optimizer: made, max_lr: 0.5, total_steps: 4, div_factor: 4});
+    cycle.initial_step();
+    tap.equal([made.lr, made.beta1], [0.125, 0.95]);
 });
 
 tap.add('containers_take_modules_and_functions_take_tensors', () => {

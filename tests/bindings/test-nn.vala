@@ -133,6 +133,32 @@ void an_error_of_the_library_passes_through () throws GLib.Error {
     check (false, "an error");
 }
 
+/* Each group has the settings that it is given, and the rest from the optimizer. */
+void groups_have_settings () throws GLib.Error {
+    var first = new ListStore (typeof (Tensor));
+    var second = new ListStore (typeof (Tensor));
+    first.append (new Linear (2, 1).weight);
+    second.append (new Linear (2, 1).weight);
+    var adam = new Adam (first, 0.05);
+    var group = new ParamGroup (second, 0.5, 0);
+    group.set_setting ("betas", { 0.5, 0.25 });
+    adam.add_param_group (group);
+    var betas = group.get_setting ("betas");
+    check (betas.length == 2 && betas[0] == 0.5 && betas[1] == 0.25, "the betas of a group");
+    check (group.get_setting ("eps")[0] == adam.eps, "a setting of the optimizer");
+    check (adam.get_default ("betas")[1] == 0.999, "a default");
+    adam.beta1 = 0.75;
+    check (group.get_setting ("beta1")[0] == 0.75, "a setting of all groups");
+    try {
+        group.set_setting ("momentum", { 0.5 });
+        check (false, "Adam has no momentum");
+    } catch (GTorch.Error error) {
+        check (error is GTorch.Error.NOT_FOUND, error.message);
+    }
+    var made = (SGD) GLib.Object.new (typeof (SGD), "learning-rate", 0.25);
+    check (made.learning_rate == 0.25, "the learning rate for later groups");
+}
+
 void optimizers_learn () throws GLib.Error {
     GTorch.manual_seed (3);
     var net = new Net ();
@@ -315,11 +341,12 @@ void lists_of_modules_are_models () throws GLib.Error {
 
 int main () {
     choose_device ();
-    print ("1..14\n");
+    print ("1..15\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
     test ("an_error_of_the_library_passes_through", an_error_of_the_library_passes_through);
+    test ("groups_have_settings", groups_have_settings);
     test ("optimizers_learn", optimizers_learn);
     test ("state_goes_through_a_file", state_goes_through_a_file);
     test ("missing_state_is_an_error", missing_state_is_an_error);

@@ -245,8 +245,8 @@ def groups_are_dictionaries_too():
     assert sgd.param_groups[1]['params'] == (second,)
     sgd.add_param_group({'params': [param(3)], 'lr': 3})
     assert sgd.param_groups[2].learning_rate == 3
-    raises(KeyError, lambda: sgd.param_groups[0].__setitem__('momentum', 1), 'momentum')
-    raises(TypeError, lambda: optim.SGD([{'params': [first], 'momentum': 1}]), 'momentum')
+    raises(KeyError, lambda: sgd.param_groups[0].__setitem__('momentun', 1), 'momentun')
+    raises(TypeError, lambda: optim.SGD([{'params': [first], 'momentun': 1}]), 'momentun')
     raises(TypeError, lambda: optim.SGD([{'lr': 1}]), 'params')
     raises(TypeError, lambda: optim.SGD(first), 'one tensor')
     raises(TypeError, lambda: optim.SGD([first], rl=0.1), 'rl')

@@ -284,7 +284,7 @@ def optimizers_are_derived_from():
     assert p.tolist() == [0] and q.tolist() == [0.5]
     assert Plain([p], lr=0.125).param_groups[0]['lr'] == 0.125
     refused(lambda: Plain(p), TypeError, 'list')
-    refused(lambda: GTorch.Optimizer.__init__(Plain.__new__(Plain), [p], {'lrr': 1}), TypeError, 'lrr')
+    refused(lambda: Plain([{'params': [p], 'lrr': 1}]), TypeError, "'lrr' is no setting")
 
 
 @tap.case

@@ -157,9 +157,9 @@ def unknown_and_missing_arguments_are_type_errors():
     raises(TypeError, lambda: nn.Linear(2), 'out_features')
     raises(TypeError, lambda: nn.Linear(2, 3, bais=True), 'bais')
     raises(TypeError, lambda: GTorch.optim.SGD([], mometum=1), 'mometum')
-    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], lr=-1), 'learning rate is -1')
-    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], lr=float('nan')), 'learning rate is nan')
-    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], weight_decay=-1), 'weight decay is -1')
+    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], lr=-1), 'lr is -1')
+    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], lr=float('nan')), 'lr is nan')
+    raises(GLib.Error, lambda: GTorch.optim.SGD([parameter], weight_decay=-1), 'weight_decay is -1')
     raises(GLib.Error, lambda: GTorch.optim.Adam([parameter], betas=(0.9, 2)), 'beta2 is 2')
 
 

@@ -181,7 +181,7 @@ def every_argument_takes_effect_or_is_refused():
         kind([param(1)], differentiable=False)
         assert kind([param(1)], capturable=True).capturable
         raises(TypeError, lambda: kind([param(1)], momentun=1), 'momentun')
-        raises(GLib.Error, lambda: kind([param(1)], lr=-1), 'learning rate is -1')
+        raises(GLib.Error, lambda: kind([param(1)], lr=-1), 'lr is -1')
     for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad):
         kind([param(1)], fused=True)
         raises(ValueError, lambda: kind([param(1)], fused=True, foreach=True), 'foreach', 'fused')

@@ -410,7 +410,7 @@ def errors_name_what_was_called():
         ('must be a dictionary', lambda: layer.load_state_dict([1])),
         ('must be a dictionary', lambda: optimizer.load_state_dict([1])),
         ("'lrr' is no setting", lambda: optimizer.add_param_group({'params': [x], 'lrr': 3})),
-        ('whole optimizer', lambda: optim.SGD([{'params': [x], 'momentum': 3}], lr=0.1)),
+        ("'momentun' is no setting", lambda: optim.SGD([{'params': [x], 'momentun': 3}], lr=0.1)),
         ('', lambda: GTorch.cuda.caching_allocator_delete(None)),
     ):
         text = str(raises(TypeError, part, call))

@@ -96,7 +96,8 @@ def attempt(row, index, sample, dtype, store, n_leaves):
         else:
             tensors[a.name] = value
     prefix = f'{row.name}/{index}/{dtype}'
-    differentiable = sample.get('grad', True) and row.name not in WITHOUT_GRADIENT and (row.grad or row.grad_function or row.composite)
+    has_gradient = sample.get('grad', True) and row.name not in WITHOUT_GRADIENT
+    differentiable = has_gradient and (row.grad or row.grad_function or row.composite)
     leaves = [v for v in flat if v is not None and v.is_floating_point() and differentiable][:n_leaves]
     for leaf in leaves:
         leaf.requires_grad_(True)

@@ -221,6 +221,15 @@ make_params (guint first, guint n, guint seed)
   return G_LIST_MODEL (list);
 }
 
+static void
+give (GTorchParamGroup *group, const gchar *name, gdouble value)
+{
+  g_autoptr (GError) error = NULL;
+
+  gtorch_param_group_set_setting (group, name, &value, 1, &error);
+  g_assert_no_error (error);
+}
+
 static gpointer
 make_optimizer (guint variant, guint seed)
 {
@@ -236,6 +245,7 @@ make_optimizer (guint variant, guint seed)
     {
     case SGD:
       self = GTORCH_OPTIMIZER (gtorch_sgd_new (some, 0.5, 0.5, NULL));
+      give (group, "momentum", 0.25 + 0.125 * seed);
       break;
     case ADAM_W:
       self = GTORCH_OPTIMIZER (gtorch_adam_w_new (some, 0.5, 0.5, NULL));
@@ -246,11 +256,13 @@ make_optimizer (guint variant, guint seed)
 
         self = g_object_new (test_optimizer_get_type (), NULL);
         g_assert_true (gtorch_optimizer_add_param_group (self, first, NULL));
+        give (group, "own", 1.5 + seed);
         break;
       }
     default:
       self = GTORCH_OPTIMIZER (gtorch_adam_new (some, 0.5, NULL));
       g_object_set (self, "amsgrad", variant % CAPTURABLE == AMSGRAD, NULL);
+      give (group, "beta2", 0.25 + 0.125 * seed);
     }
   g_assert_true (gtorch_optimizer_add_param_group (self, group, NULL));
   gtorch_optimizer_set_capturable (self, variant >= CAPTURABLE);
@@ -308,10 +320,15 @@ shoot_optimizer (gpointer self, GByteArray *bits)
   for (i = 0; i < g_list_model_get_n_items (groups); i++)
     {
       g_autoptr (GTorchParamGroup) group = g_list_model_get_item (groups, i);
-      gdouble numbers[] = { gtorch_param_group_get_learning_rate (group),
-                            gtorch_param_group_get_weight_decay (group) };
+      g_auto (GStrv) names = gtorch_param_group_get_setting_names (group);
 
-      g_byte_array_append (bits, (gconstpointer) numbers, sizeof numbers);
+      for (k = 0; names[k] != NULL; k++)
+        {
+          gsize n;
+          g_autofree gdouble *numbers = gtorch_param_group_get_setting (group, names[k], &n, NULL);
+
+          g_byte_array_append (bits, (gconstpointer) numbers, n * sizeof (gdouble));
+        }
     }
 }
 

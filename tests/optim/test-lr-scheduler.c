@@ -6,6 +6,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "test-device.h"
@@ -340,6 +341,38 @@ loaded_schedules_go_on (void)
   g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.03125);
 }
 
+/* Rates of all groups are properties, too; without them no step is made. */
+static void
+cycles_are_made_from_properties (void)
+{
+  g_autoptr (GTorchOptimizer) optimizer = optimizer_new (NULL);
+  g_autoptr (GTorchLRScheduler) once =
+      g_object_new (GTORCH_TYPE_ONE_CYCLE_LR, "optimizer", optimizer, "total-steps", (gint64) 10,
+                    "max-lr", 0.5, "div-factor", 4.0, NULL);
+  g_autoptr (GTorchLRScheduler) often =
+      g_object_new (GTORCH_TYPE_CYCLIC_LR, "optimizer", optimizer, "base-lr", 0.25, NULL);
+  g_autoptr (GError) error = NULL;
+  gdouble momentum;
+
+  g_assert_true (gtorch_lr_scheduler_initial_step (once, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), ==, 0.125);
+  g_object_get (optimizer, "momentum", &momentum, NULL);
+  g_assert_cmpfloat (momentum, ==, 0.95);
+  g_assert_false (gtorch_lr_scheduler_initial_step (often, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, "cycliclr: max_lrs is missing");
+  g_clear_error (&error);
+  g_object_set (often, "max-lr", NAN, NULL);
+  g_assert_false (gtorch_lr_scheduler_step (often, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_object_set (often, "max-lr", 1.0, "step-size-up", 1.0, NULL);
+  g_assert_true (gtorch_lr_scheduler_step (often, &error));
+  g_assert_no_error (error);
+  g_assert_cmpfloat (gtorch_optimizer_get_learning_rate (optimizer), >, 0.25);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -355,5 +388,6 @@ main (int argc, char *argv[])
   ADD (schedules_follow_one_another);
   ADD (schedules_from_properties_begin_at_epoch_0);
   ADD (loaded_schedules_go_on);
+  ADD (cycles_are_made_from_properties);
   return g_test_run ();
 }

@@ -59,4 +59,7 @@ gtorch_cuda_check (CUresult result, const gchar *what, GError **error)
  * (gtorch-cuda-failure.c). */
 gboolean gtorch_cuda_check_devices (CUresult result, GError **error);
 
+/* Returns whether kernels may have up to 32764 bytes of parameters, not 4096 only. */
+gboolean gtorch_cuda_driver_takes_many (void);
+
 G_END_DECLS

@@ -210,6 +210,12 @@ gtorch_cuda_driver_dup_version (void)
 }
 
 gboolean
+gtorch_cuda_driver_takes_many (void)
+{
+  return version >= 12010;
+}
+
+gboolean
 gtorch_cuda_is_forked (void)
 {
   return g_atomic_int_get (&forked);

@@ -8,20 +8,18 @@
 
 /* exported setup */
 
-const {Gio, GLib} = imports.gi;
+const {GLib} = imports.gi;
 const averages = imports.overrides._gtorch_averages;
 const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
+const groups = imports.overrides._gtorch_groups;
 const properties = imports.overrides._gtorch_properties;
 const schedules = imports.overrides._gtorch_schedules;
 const state = imports.overrides._gtorch_state;
 const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
 
 const LAST_EPOCH = {name: 'last_epoch', required: false, default: -1, form: null, names: ['last_epoch']};
-
-// The settings of a group; all others belong to the whole optimizer.
-const GROUP = [{name: 'params', required: true}, {name: 'lr'}, {name: 'weight_decay'}, {name: 'initial_lr'}];
 
 let GTorch;
 
@@ -68,22 +66,21 @@ function toProperties({name, args}, values) {
     return found;
 }
 
-// Returns a number, or the value of a zero-dimensional tensor.
-function setting(name, key, value) {
-    return convert.number(name, key, value instanceof GTorch.Tensor ? value.item() : value);
-}
-
 function makeOptimizer(row) {
     const {name} = row;
 
-    return asClass(name, GTorch[name], (Class, [params, ...given]) => {
-        const values = bind(row, given);
+    return asClass(name, GTorch[name], (Class, [params, ...rest]) => {
+        const values = bind(row, rest);
         checkForms(row, values);
-        const {lr, weight_decay: decay = 0, ...others} = values;
-        const groups = groupsOf(name, params).map(given => makeGroup(name, given, {lr, weight_decay: decay}));
+        const {lr, weight_decay: decay, ...others} = values;
+        const given = groups.groupsOf(name, params);
         const made = Reflect.construct(GTorch[name],
             [properties.construction(name, toProperties(row, others))], Class);
-        groups.forEach(group => made.add_param_group(group));
+        made.set_setting('lr', lr);
+        if (decay !== undefined)
+            made.set_setting('weight_decay', decay);
+        for (const group of given.map(one => groups.makeGroup(name, made, one)))
+            made.add_param_group(group);
         made.check();
         return made;
     });
@@ -99,54 +96,6 @@ function makeSchedule(row) {
         made.initial_step();
         return made;
     });
-}
-
-function mustBeList(name, params) {
-    const isOne = typeof params === 'string' ||
-        params instanceof GTorch.Tensor || params instanceof GTorch.Module;
-    const isList = params instanceof Gio.ListModel || typeof params?.[Symbol.iterator] === 'function';
-    if (isOne || !isList) {
-        const how = params instanceof GTorch.Module ? '; its parameters() are one' : '';
-        throw new TypeError(`${name}: params must be an array of tensors or of groups, not ` +
-            `${convert.describe(params)}${how}`);
-    }
-    return params instanceof Gio.ListModel ? params : [...params];
-}
-
-// Returns the parameters as a list model.
-function listModel(name, params) {
-    if (params instanceof Gio.ListModel)
-        return params;
-    const store = Gio.ListStore.new(GTorch.Tensor.$gtype);
-    for (const param of params) {
-        if (!(param instanceof GTorch.Tensor))
-            throw new TypeError(`${name}: a parameter must be a tensor, not ${convert.describe(param)}`);
-        store.append(param);
-    }
-    return store;
-}
-
-// Returns the parameters as groups: one, or one for each of PyTorch's objects with params.
-function groupsOf(name, params) {
-    const list = mustBeList(name, params);
-    const isArray = Array.isArray(list);
-    if ((isArray ? list.length : list.get_n_items()) === 0)
-        throw new RangeError(`${name}: there are no parameters to optimize`);
-    return isArray && list.every(convert.isOptions) ? list : [{params: list}];
-}
-
-// Creates a group from PyTorch's object.
-function makeGroup(name, given, defaults) {
-    const other = Object.keys(given).find(key => !GROUP.some(arg => arg.name === key));
-    if (other !== undefined)
-        throw new TypeError(`${name}: ${other} is a setting of the whole optimizer, not of a group`);
-    const values = {...defaults, ...convert.bind(`${name}: a group`, GROUP, [given], 0)};
-    const params = listModel(name, mustBeList(name, values.params));
-    const made = GTorch.ParamGroup.new(params, setting(name, 'lr', values.lr),
-        setting(name, 'weight_decay', values.weight_decay));
-    if (values.initial_lr !== undefined)
-        made.initial_learning_rate = setting(name, 'initial_lr', values.initial_lr);
-    return made;
 }
 
 function overrideState(prototype) {
@@ -204,8 +153,8 @@ function overrideOptimizer(Optimizer) {
     const add = prototype.add_param_group;
     // A group, or PyTorch's object: {params: …, lr: …}.
     prototype.add_param_group = convert.counted('add_param_group', function (group) {
-        const defaults = () => ({lr: this.get_learning_rate(), weight_decay: 0});
-        add.call(this, convert.isOptions(group) ? makeGroup('add_param_group', group, defaults()) : group);
+        const isOptions = convert.isOptions(group);
+        add.call(this, isOptions ? groups.makeGroup('add_param_group', this, group) : group);
     });
     for (const name of ['lr', 'learning_rate', 'learning-rate', 'learningRate']) {
         Object.defineProperty(prototype, name, {
@@ -214,24 +163,13 @@ function overrideOptimizer(Optimizer) {
                 return this.get_learning_rate();
             },
             set(value) {
-                const rate = setting('Optimizer', name, value);
-                GTorch.ParamGroup.new(listModel('lr', []), rate, 0); // throws for what no group may have
+                const rate = groups.setting('Optimizer', name, value);
+                // throws for what no group may have
+                GTorch.ParamGroup.new(groups.listModel('lr', []), rate, 0);
                 this.set_learning_rate(rate);
             },
         });
     }
-}
-
-function overrideGroup(prototype) {
-    Object.defineProperty(prototype, 'lr', {
-        configurable: true,
-        get() {
-            return this.get_learning_rate();
-        },
-        set(value) {
-            this.learning_rate = setting('ParamGroup', 'lr', value);
-        },
-    });
 }
 
 // compute() of a class that defines PyTorch's get_lr(), which returns the learning rates of all groups.
@@ -282,7 +220,7 @@ function setup(namespace) {
     GTorch = namespace;
     overrideOptimizer(GTorch.Optimizer);
     overrideScheduler(GTorch.LRScheduler);
-    overrideGroup(GTorch.ParamGroup.prototype);
+    groups.setup(GTorch);
 
     const schedulers = {LRScheduler: GTorch.LRScheduler};
     for (const row of SCHEDULES)

@@ -117,6 +117,11 @@ function replace(prototype, className, spec, key) {
         set(value) {
             if (spec.flags & CONSTRUCT_ONLY)
                 throw new TypeError(`${what} is fixed when the object is made`);
+            // The settings of an optimizer are set in all groups, or in none.
+            if (this instanceof GTorch.Optimizer && className !== 'Optimizer') {
+                this.set_setting(spec.name.replace(/-/g, '_'), checked(what, spec, value, arg));
+                return;
+            }
             if (spec.flags & WRITABLE)
                 assign(this, raw, checked(what, spec, value, arg), check);
             else if (!(this instanceof GTorch.Module && members.assignMember(what, this, spec.name, value)))

@@ -144,10 +144,14 @@ def get_optimizer(self):
     groups = []
     for group in self.get_param_groups():
         groups.append(reduce_group(group)[1])
-    return {'groups': groups, 'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+    defaults = {name: list(self.get_default(name)) for name in self.get_setting_names()}
+    own = {'groups': groups, 'state': tables.pairs(self.state_lists()), 'attributes': attributes(self)}
+    return {**own, 'defaults': defaults}
 
 
 def set_optimizer(self, state):
+    for name, values in state['defaults'].items():
+        self.set_setting(name, values)
     for group in state['groups']:
         GTorch.Optimizer.add_param_group(self, unpickle().group(*group))
     self.load_state_dict(state['state'])
@@ -155,7 +159,9 @@ def set_optimizer(self, state):
 
 
 def reduce_group(self, _protocol=4):
-    return unpickle().group, (list(self.get_params()), self.learning_rate, self.weight_decay)
+    others = [name for name in self.get_setting_names() if name not in ('lr', 'weight_decay')]
+    settings = {name: list(self.get_setting(name)) for name in others}
+    return unpickle().group, (list(self.get_params()), self.learning_rate, self.weight_decay, settings)
 
 
 def deep_copy_group(self, memo):

@@ -3,29 +3,26 @@
 """Optimizers: GTorch.optim."""
 
 import functools
+import types
+from collections.abc import Mapping, MutableMapping
 
 from gi.overrides import override
-from gi.repository import Gio, GLib
+from gi.repository import GLib, GObject
 
+from gi.overrides import _gtorch_exchange as exchange
+from gi.overrides import _gtorch_groups as groups
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, restoring
 from gi.overrides._gtorch_layers import construct
-from gi.overrides._gtorch_scheduler import attributes, bind, to_properties
+from gi.overrides._gtorch_scheduler import bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawOptimizer = GTorch.Optimizer
-RawGroup = GTorch.ParamGroup
-
-GROUP = {
-    'lr': 'learning_rate',
-    'learning_rate': 'learning_rate',
-    'weight_decay': 'weight_decay',
-    'initial_lr': 'initial_learning_rate',
-}
-
+RawGroup = groups.RawGroup
+list_model = groups.list_model
 
 def _check_forms(name, row, values):
     """Arguments that select an implementation of the step: here there is only one, which gives the same
@@ -60,94 +57,6 @@ class Recording:
         self.guard.end()
 
 
-def list_model(params):
-    """Returns a list model itself, or one of the parameters."""
-    if isinstance(params, Gio.ListModel):
-        return params
-    store = Gio.ListStore.new(RawTensor.__gtype__)
-    for param in params:
-        if not isinstance(param, RawTensor):
-            raise TypeError(f'params must be parameters, not {type(param).__name__}')
-        store.append(param)
-    return store
-
-
-WHOLE = {arg['name'] for row in OPTIMIZERS for arg in row['args']}
-
-
-def _group(name, given, defaults):
-    """Creates a group from PyTorch's dictionary."""
-    settings = {**defaults, **given}
-    params = settings.pop('params')
-    if isinstance(params, RawTensor):
-        params = [params]
-    for key in settings:
-        if key not in GROUP:
-            what = 'a setting of the whole optimizer, not of a group' if key in WHOLE else 'no setting of a group'
-            raise TypeError(f'{name}: {key!r} is {what}')
-    settings = {GROUP[key]: _setting(name, key, value) for key, value in settings.items()}
-    made = RawGroup.new(list_model(params), settings['learning_rate'], settings['weight_decay'])
-    if 'initial_learning_rate' in settings:
-        made.set_initial_learning_rate(settings['initial_learning_rate'])
-    return made
-
-
-def _setting(name, key, value):
-    try:
-        return convert_double(value)
-    except TypeError as error:
-        raise TypeError(f'{name}: {key}: {error}') from None
-
-
-def _groups(name, params):
-    """Returns the parameters as groups: one, or one for each of PyTorch's dictionaries."""
-    if isinstance(params, RawTensor):
-        raise TypeError(f'{name}: params must be several parameters, not one tensor: put it into a list')
-    if isinstance(params, Gio.ListModel):
-        return [{'params': params}]
-    params = list(params)
-    if not params:
-        raise ValueError(f'{name}: there are no parameters to optimize')
-    if all(isinstance(group, dict) for group in params):
-        for group in params:
-            if 'params' not in group:
-                raise TypeError("a group of parameters needs 'params'")
-        return params
-    return [{'params': params}]
-
-
-class ParamGroup(RawGroup):
-    """Parameters with their own settings; group['lr'] and group.lr are the same."""
-
-    __module__ = OVERRIDES
-
-    lr = property(
-        lambda self: self.learning_rate, lambda self, value: setattr(self, 'learning_rate', value)
-    )
-
-    def keys(self):
-        begun = ['initial_lr'] if self.initial_learning_rate >= 0 else []
-        return ['params', 'lr', 'weight_decay', *begun]
-
-    def __contains__(self, key):
-        return key in self.keys()
-
-    def __iter__(self):
-        return iter(self.keys())
-
-    def __getitem__(self, key):
-        if key == 'params':
-            return tuple(self.get_params())  # add_param_group() adds further ones
-        if key not in GROUP or (key == 'initial_lr' and key not in self.keys()):
-            raise KeyError(key)
-        return getattr(self, GROUP[key])
-
-    def __setitem__(self, key, value):
-        if key not in GROUP:
-            raise KeyError(f'{key!r} is no setting of a group of parameters')
-        setattr(self, GROUP[key], value)
-
-
 def _check_closure(closure):
     if not callable(closure):
         raise TypeError(f'step(): the closure {closure!r} cannot be called')
@@ -169,6 +78,68 @@ def _step_by_closure(self, closure):
 
     restoring(RawOptimizer.step_closure, self, passes('the closure of step()', call))
     return losses[0]
+
+
+class OwnStates(MutableMapping):
+    """The states of a parameter by their names; a number becomes a tensor of float64."""
+
+    def __init__(self, optimizer, param):
+        self._optimizer, self._param = optimizer, param
+
+    def __getitem__(self, name):
+        if name not in self:
+            raise KeyError(name)
+        return self._optimizer.get_state(self._param, name)
+
+    def __setitem__(self, name, value):
+        if not isinstance(name, str):
+            raise TypeError(f'the name of a state must be a text, not {name!r}')
+        state.check_text('set_state', 'name', name)
+        if not isinstance(value, RawTensor):
+            value = RawTensor.new_from_doubles([convert_double(value)], [], GTorch.DType.FLOAT64, None)
+        self._optimizer.set_state(self._param, name, value)
+
+    def __delitem__(self, name):
+        if name not in self:
+            raise KeyError(name)
+        self._optimizer.set_state(self._param, name, None)
+
+    def __iter__(self):
+        return iter(self._optimizer.get_state_names(self._param))
+
+    def __len__(self):
+        return len(self._optimizer.get_state_names(self._param))
+
+    def __contains__(self, name):
+        return name in self._optimizer.get_state_names(self._param)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
+class States(Mapping):
+    """The states of the parameters of an optimizer: a view, whose entries change those of the optimizer."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def __getitem__(self, param):
+        if not isinstance(param, RawTensor):
+            raise KeyError(param)
+        return OwnStates(self._optimizer, param)
+
+    def __iter__(self):
+        every = (param for group in self._optimizer.get_param_groups() for param in group.get_params())
+        return (param for param in every if param in self)
+
+    def __len__(self):
+        return sum(1 for _param in self)
+
+    def __contains__(self, param):
+        return isinstance(param, RawTensor) and bool(self._optimizer.get_state_names(param))
+
+    def __repr__(self):
+        return f'<the states of {len(self)} parameters of {type(self._optimizer).__name__}>'
 
 
 def _succeeds(function):
@@ -193,12 +164,26 @@ class Optimizer(RawOptimizer):
         if defaults is not None and params is None:
             raise TypeError(f'{own}: the defaults {defaults!r} need parameters')
         defaults = {} if defaults is None else dict(defaults)
-        groups = [] if params is None else _groups(own, params)
-        settings = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
-        made = [_group(own, group, settings) for group in groups]
+        given = [] if params is None else groups.split(own, params)
         construct(self, properties)
+        self._defaults = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
+        made = [groups.make_group(own, self, group, self._defaults) for group in given]
         for group in made:
             RawOptimizer.add_param_group(self, group)
+
+    @property
+    def defaults(self):
+        """What a group has without settings of its own."""
+        if not self.get_setting_names():
+            return types.MappingProxyType(dict(self.__dict__.get('_defaults', {})))
+        names = self.get_setting_names()
+        found = {key: groups.shown(self.get_setting_type(key), self.get_default(key)) for key in names}
+        return types.MappingProxyType({**found, **groups.FORMS, 'capturable': self.get_capturable()})
+
+    @property
+    def state(self):
+        """The states of the parameters: state[param]['exp_avg']."""
+        return States(self)
 
     def step(self, closure=None):
         """Updates the parameters. A @closure computes the loss, which is returned, and its gradients."""
@@ -223,10 +208,16 @@ class Optimizer(RawOptimizer):
             cls.do_step_param = _succeeds(function)
             guard_vfuncs(cls, ('step_param',))
 
-    def state_dict(self):
-        return state.pairs(self.state_lists())
+    def state_dict(self, *, nested=False):
+        """Returns names and tensors, for a safetensors file, or PyTorch's form: nested dictionaries, in which settings
+        are Python's values."""
+        table = state.pairs(self.state_lists())
+        return exchange.nest(self, table) if convert_bool(nested) else table
 
     def load_state_dict(self, table):
+        """Takes a state dict in either form."""
+        if exchange.is_nested(table):
+            table = exchange.flatten(self, table)
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
 
     def zero_grad(self, set_to_none=True):
@@ -234,17 +225,30 @@ class Optimizer(RawOptimizer):
 
     def add_param_group(self, group):
         """Adds a group, or PyTorch's dictionary: {'params': …, 'lr': …}."""
-        if isinstance(group, dict):
-            defaults = {'learning_rate': self.get_learning_rate(), 'weight_decay': 0.0}
-            group = _group('add_param_group()', group, defaults)
+        if isinstance(group, Mapping):
+            given = groups.split('add_param_group()', [group])[0]
+            group = groups.make_group('add_param_group()', self, given, self.__dict__.get('_defaults', {}))
         RawOptimizer.add_param_group(self, group)
 
     def _set_learning_rate(self, value):
-        value = _setting(type(self).__name__, 'lr', value)
-        RawGroup.new(list_model([]), value, 0.0)  # raises for what no group may have
-        self.set_learning_rate(value)
+        (rate,) = groups.numbers(type(self).__name__, 'lr', GObject.TYPE_DOUBLE, value)
+        RawGroup.new(list_model([]), rate, 0.0)  # raises for what no group may have
+        self.set_learning_rate(rate)
 
     lr = learning_rate = property(lambda self: self.get_learning_rate(), _set_learning_rate)
+
+
+def _setting(arg):
+    """The attribute for an argument of several numbers: that of the first group, set in all of them."""
+    name = arg['name']
+
+    def get(self):
+        return groups.shown(self.get_setting_type(name), [self.get_property(one) for one in arg['names']])
+
+    def set_(self, value):
+        self.set_setting(name, groups.numbers(type(self).__name__, name, self.get_setting_type(name), value))
+
+    return property(get, set_)
 
 
 def _optimizer(row):
@@ -255,15 +259,17 @@ def _optimizer(row):
         own = type(self).__name__
         values = bind(own, row, 'params', (params, *args), options)
         _check_forms(own, row, values)
-        defaults = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
-        groups = [_group(own, given, {'weight_decay': 0.0, **defaults}) for given in _groups(own, values.pop('params'))]
+        given = groups.split(own, values.pop('params'))
+        rates = {key: values.pop(key) for key in ('lr', 'weight_decay') if key in values}
         construct(self, to_properties(own, row, values))
-        for group in groups:
-            RawOptimizer.add_param_group(self, group)
+        for key, value in rates.items():
+            self.set_setting(key, groups.numbers(own, key, GObject.TYPE_DOUBLE, value))
+        for made in [groups.make_group(own, self, group, {}) for group in given]:
+            RawOptimizer.add_param_group(self, made)
         self.check()
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
-    members.update(attributes(row))
+    members.update({arg['name']: _setting(arg) for arg in row['args'] if len(arg['names']) > 1})
     if row['name'] == 'LBFGS':
         members['step'] = _step_by_closure
     return override(type(raw)(row['name'], (raw,), members))
@@ -278,7 +284,7 @@ def _missing(name):
 
 def install(export, submodule):
     """The base class comes first: PyGObject looks up bases only once."""
-    export('ParamGroup', override(ParamGroup))
+    export('ParamGroup', override(groups.ParamGroup))
     optim = {'Optimizer': export('Optimizer', override(Optimizer))}
     for row in OPTIMIZERS:
         optim[row['name']] = export(row['name'], _optimizer(row))

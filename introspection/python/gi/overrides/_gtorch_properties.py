@@ -155,12 +155,21 @@ def is_place(cls, name):
     return name in ('device', 'dtype') and any(base.__name__ == 'Module' for base in cls.__mro__)
 
 
+def _setter(cls, name):
+    """The function that sets a property, and the one that checks the object then. The settings of an optimizer are set
+    in all groups, or in none."""
+    function = getattr(cls, f'set_{name}', None)
+    if function is None and hasattr(cls, 'set_setting'):
+        return (lambda self, value: self.set_setting(name, [float(value)])), None
+    return function, getattr(cls, 'check', None)
+
+
 def prepare(cls):
     """Adds to @cls the properties that it adds to its parent's."""
     for spec in GObject.list_properties(cls):
         name = spec.name.replace('-', '_')
         if spec.owner_type == cls.__gtype__ and not hasattr(cls, name) and not is_place(cls, name):
-            setattr(cls, name, attribute(spec, getattr(cls, f'set_{name}', None), getattr(cls, 'check', None)))
+            setattr(cls, name, attribute(spec, *_setter(cls, name)))
     if cls.__base__ is GObject.Object and cls.__name__ != 'Tensor':
         cls.__setattr__, cls.__init__ = set_attribute, initialize
         cls.__repr__ = represent

@@ -4,8 +4,9 @@
 
 from gi.overrides import override
 
+from gi.overrides import _gtorch_exchange as exchange
 from gi.overrides import _gtorch_state as state
-from gi.overrides._gtorch_convert import GTorch, convert_double, convert_whole
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_steps import SCHEDULES
@@ -126,10 +127,14 @@ class LRScheduler(RawScheduler):
 
     base_lrs = property(lambda self: list(self.get_base_lrs()))
 
-    def state_dict(self):
-        return state.pairs(self.state_lists())
+    def state_dict(self, *, nested=False):
+        """Returns names and tensors, for a safetensors file, or PyTorch's form, with Python's values."""
+        table = state.pairs(self.state_lists())
+        return exchange.nest_schedule(self, table) if convert_bool(nested) else table
 
     def load_state_dict(self, table):
+        """Takes a state dict in either form."""
+        table = exchange.flatten_schedule(self, table)
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
 
 

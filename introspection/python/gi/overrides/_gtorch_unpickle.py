@@ -55,10 +55,13 @@ def generator(state, where=None):
     return made
 
 
-def group(params, learning_rate, weight_decay):
-    from gi.overrides._gtorch_optim import list_model
+def group(params, learning_rate, weight_decay, settings):
+    from gi.overrides._gtorch_groups import list_model
 
-    return GTorch.ParamGroup.new(list_model(params), learning_rate, weight_decay)
+    made = GTorch.ParamGroup.new(list_model(params), learning_rate, weight_decay)
+    for name, values in settings.items():
+        made.set_setting(name, values)
+    return made
 
 
 def device(name):

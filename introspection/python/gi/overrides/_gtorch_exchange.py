@@ -1,0 +1,320 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""State dicts of optimizers and schedules in PyTorch's form: nested dictionaries and lists, with Python's numbers and
+texts beside tensors."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from gi.repository import GLib, GObject
+
+from gi.overrides import _gtorch_groups as groups
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_enum
+from gi.overrides._gtorch_properties import python_class
+from gi.overrides._gtorch_steps import OPTIMIZERS
+
+# What PyTorch's schedules keep in groups, and those here for themselves.
+OF_SCHEDULES = ('max_lr', 'min_lr', 'base_momentum', 'max_momentum', 'swa_lr')
+NUMBERS = {'func_evals': int, 'n_iter': int, 't': float, 'prev_loss': float}  # states of LBFGS that are no tensors
+
+
+def _refuse(text):
+    raise GLib.Error.new_literal(GTorch.error_quark(), f'load_state_dict: {text}', GTorch.Error.FORMAT)
+
+
+def _doubles(values):
+    return RawTensor.new_from_doubles(values, [len(values)], GTorch.DType.FLOAT64, None)
+
+
+def _single(value):
+    return RawTensor.new_from_doubles([convert_double(value)], [], GTorch.DType.FLOAT64, None)
+
+
+def to_tensor(name, value):
+    """Converts a number, a list of numbers or a tensor, which may be of another library, to a tensor."""
+    if isinstance(value, RawTensor):
+        return value
+    from gi.repository import GTorch as whole  # with what Python adds
+
+    if hasattr(value, '__dlpack__'):
+        return whole.from_dlpack(value)
+    try:
+        if isinstance(value, (list, tuple)):
+            return whole.tensor(list(value), dtype=whole.float64)
+        return _single(value)
+    except TypeError:
+        return _refuse(f'“{name}” must be a tensor or a number, not {value!r}')
+
+
+# --- optimizers ---
+
+
+def is_nested(table):
+    return isinstance(table, Mapping) and set(table) == {'state', 'param_groups'}
+
+
+def _flat_group(optimizer, i, given):
+    """The settings of a group, and how many parameters it has."""
+    names = optimizer.get_setting_names() or list(optimizer.param_groups[i].get_setting_names())
+    found = {}
+    for key, value in given.items():
+        if key == 'differentiable' and value and key not in names:
+            _refuse(f'group.{i}: differentiable is true, which is not supported')
+        if key in ('params', 'param_names') or (key not in names and (key in OF_SCHEDULES or key in groups.FORMS)):
+            continue
+        kind = optimizer.get_setting_type(key)
+        kind = GObject.TYPE_DOUBLE if kind == GObject.TYPE_NONE else kind
+        try:
+            values = groups.numbers(f'load_state_dict: group.{i}', key, kind, value)
+        except (TypeError, ValueError) as error:
+            _refuse(str(error).removeprefix('load_state_dict: '))
+        found[key] = _single(values[0]) if len(values) == 1 else _doubles(values)
+    for key in names:
+        # flags that a release of PyTorch lacked were not there to be set
+        if key not in found and optimizer.get_setting_type(key) == GObject.TYPE_BOOLEAN:
+            found[key] = _single(optimizer.find_property(key.replace('_', '-')).default_value)
+    return found
+
+
+def _flat_state(name, value):
+    """The entries of a state, which may be a list of tensors; None is none."""
+    if value is None:
+        return {}
+    if isinstance(value, (list, tuple)) and any(one is None or hasattr(one, '__dlpack__') for one in value):
+        return {f'{name}.{i}': to_tensor(f'{name}.{i}', one) for i, one in enumerate(value) if one is not None}
+    if isinstance(value, (list, tuple)) and not value:
+        return {}
+    return {name: to_tensor(name, value)}
+
+
+def flatten(optimizer, table):
+    """Converts PyTorch's nested state dict to the names and tensors of the library."""
+    given = list(table['param_groups'])
+    own = optimizer.param_groups
+    if len(given) != len(own):
+        raise ValueError(f'load_state_dict: there are {len(given)} groups of parameters, the optimizer has {len(own)}')
+    found, positions = {}, {}
+    for i, (group, mine) in enumerate(zip(given, own)):
+        if not isinstance(group, Mapping) or 'params' not in group:
+            _refuse(f'group.{i} is no dictionary with params')
+        if len(group['params']) != len(mine['params']):
+            n, m = len(group['params']), len(mine['params'])
+            raise ValueError(f'load_state_dict: group.{i} has {n} parameters, that of the optimizer {m}')
+        for number in group['params']:
+            positions[number] = len(positions)
+        found.update({f'group.{i}.{key}': value for key, value in _flat_group(optimizer, i, group).items()})
+    for number, states in table['state'].items():
+        if number not in positions:
+            _refuse(f'there is a state of parameter {number!r}, which is in no group')
+        for name, value in states.items():
+            found.update(_flat_state(f'state.{positions[number]}.{name}', value))
+    return found
+
+
+def _put(states, path, tensor):
+    """Puts an entry such as old_dirs.3 into the list of its name."""
+    name, _dot, index = path.partition('.')
+    if not index:
+        states[name] = tensor
+        return
+    states.setdefault(name, {})[int(index)] = tensor
+
+
+def _shown_states(optimizer, states):
+    found = {}
+    for name, value in sorted(states.items()):
+        if isinstance(value, dict):
+            found[name] = [value[i] for i in sorted(value)]
+        elif isinstance(optimizer, GTorch.LBFGS) and name in NUMBERS:
+            found[name] = NUMBERS[name](value.item())
+        else:
+            found[name] = value
+    return found
+
+
+def _forms(optimizer):
+    for row in OPTIMIZERS:
+        if isinstance(optimizer, getattr(GTorch, row['name'])):
+            forms = {arg['name']: groups.FORMS[arg['name']] for arg in row['args'] if arg['form'] is not None}
+            return {key: optimizer.get_capturable() if key == 'capturable' else value for key, value in forms.items()}
+    return {}
+
+
+def nest(optimizer, table):
+    """Converts a state dict to PyTorch's nested form."""
+    states, found, n = {}, [], 0
+    for key, tensor in table.items():
+        kind, number, name = key.split('.', 2)
+        if kind == 'state':
+            _put(states.setdefault(int(number), {}), name, tensor)
+    for group in optimizer.param_groups:
+        settings = {key: group[key] for key in group.get_setting_names()}
+        if isinstance(optimizer, GTorch.LBFGS) and settings['max_eval'] is None:
+            settings['max_eval'] = settings['max_iter'] * 5 // 4
+        params = list(range(n, n + len(group['params'])))
+        n += len(params)
+        found.append({**settings, **_forms(optimizer), 'params': params})
+    return {'state': {i: _shown_states(optimizer, states[i]) for i in sorted(states)}, 'param_groups': found}
+
+
+# --- schedules ---
+
+# What follows from the other entries.
+DERIVED = (
+    '_step_count', '_is_initial', '_get_lr_called_within_step', 'verbose', 'use_beta1', 'T_i', 'T_cur',
+    'default_min_lr', 'mode_worse',
+)  # fmt: skip
+RENAMED = {
+    '_last_lr': 'last_lr', '_milestones': 'milestones', '_anneal_func_type': 'anneal_strategy',
+    '_anneal_strategy': 'anneal_strategy',
+}  # fmt: skip
+# What PyTorch has in the groups of the optimizer, or not at all: here it stays as the schedule was made.
+KEPT = {
+    'OneCycleLR': ('max_lrs', 'div_factor', 'final_div_factor', 'base_momentum', 'max_momentum'),
+    'SWALR': ('swa_lr',),
+    'ReduceLROnPlateau': ('base_lrs',),
+    'SequentialLR': ('base_lrs',),
+    'ChainedScheduler': ('base_lrs', 'last_epoch'),
+}
+FUNCTIONS = ('lr_lambdas', '_scale_fn_custom', '_scale_fn_ref')
+
+
+def _cycle(found):
+    """CyclicLR has its lengths as a sum and a ratio, and a momentum for each group."""
+    total, ratio = found.pop('total_size'), found.pop('step_ratio')
+    found['step_size_up'] = total * ratio
+    found['step_size_down'] = total - total * ratio
+    for name in ('base_momentum', 'max_momentum'):
+        values = found.pop(f'{name}s', None) or [0.8 if name == 'base_momentum' else 0.9]
+        if len(set(values)) != 1:
+            _refuse(f'{name}s is {values!r}, which must be the same for all groups')
+        found[name] = values[0]
+
+
+def _one_cycle(found):
+    """OneCycleLR has the ends of its phases."""
+    phases = found.pop('_schedule_phases')
+    found['three_phase'] = len(phases) == 3
+    found['pct_start'] = (phases[0]['end_step'] + 1) / found['total_steps']
+
+
+def _from_torch(name, table):
+    """Converts the names of PyTorch's schedules."""
+    found = {}
+    for key, value in table.items():
+        if key in FUNCTIONS:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            if any(one is not None for one in values):
+                _refuse(f'“{key}” has the attributes of an object that is called, which are no part of a state here')
+        elif key not in DERIVED:
+            found[RENAMED.get(key, key)] = value
+    if 'total_size' in found:
+        _cycle(found)
+    if '_schedule_phases' in found:
+        _one_cycle(found)
+    if isinstance(found.get('milestones'), Counter):
+        found['milestones'] = sorted(found['milestones'].elements())
+    return found
+
+
+def _schedule_value(schedule, key, value):
+    spec = schedule.find_property(key.lower().replace('_', '-'))
+    if isinstance(value, str) and spec is not None and spec.value_type.is_a(GObject.TYPE_ENUM):
+        value = int(convert_enum(python_class(spec.value_type), value, f'load_state_dict: {key}'))
+    if isinstance(value, (list, tuple)) and not value:
+        return _doubles([])
+    return to_tensor(key, value)
+
+
+def flatten_schedule(schedule, table):
+    """Converts the state dict of a schedule, which may be PyTorch's, to names and tensors."""
+    if not isinstance(table, Mapping):
+        return table
+    parts = list(table.get('_schedulers', ()))
+    given = {key: value for key, value in table.items() if key != '_schedulers'}
+    if '_last_lr' in table:
+        name = next(cls.__name__ for cls in type(schedule).__mro__ if hasattr(GTorch, cls.__name__))
+        given = _from_torch(name, given)
+        mine = dict(zip(*reversed(schedule.state_lists())))
+        given = {**{key: mine[key] for key in KEPT.get(name, ()) if key in mine}, **given}
+    found = {}
+    for key, value in given.items():
+        found[key] = _schedule_value(schedule, key, value) if isinstance(key, str) else value
+    if parts:
+        own = list(schedule.get_schedulers())
+        if len(own) != len(parts):
+            raise ValueError(f'load_state_dict: there are states of {len(parts)} schedules, it consists of {len(own)}')
+        for i, (part, state) in enumerate(zip(own, parts)):
+            more = flatten_schedule(part, state)
+            found.update({f'schedulers.{i}.{key}': value for key, value in more.items()})
+    return found
+
+
+def _plain(schedule, key, tensor):
+    """A tensor of a state dict as Python's value."""
+    spec = schedule.find_property(key.lower().replace('_', '-'))
+    kind = GObject.TYPE_DOUBLE if spec is None else spec.value_type
+    if tensor.shape:
+        values = tensor.tolist()
+        return [int(one) for one in values] if kind.name == 'GTorchSize' else values
+    if kind.is_a(GObject.TYPE_ENUM) or kind in (GObject.TYPE_BOOLEAN, GObject.TYPE_INT64):
+        return groups.shown(kind, [tensor.item()])
+    return int(tensor.item()) if key == 'last_epoch' else tensor.item()
+
+
+def _to_cycle(schedule, found):
+    up, down = found.pop('step_size_up'), found.pop('step_size_down')
+    n = len(schedule.optimizer.param_groups)
+    momenta = {f'{name}s': [found.pop(name)] * n for name in ('base_momentum', 'max_momentum')}
+    rates = found.pop('max_lrs')
+    found.update(momenta, total_size=up + down, step_ratio=up / (up + down))
+    found.update(max_lrs=rates if len(rates) == n else rates * n, _scale_fn_custom=None)
+
+
+def _to_one_cycle(found):
+    """The ends of the phases."""
+    total, rise, three = found['total_steps'], found.pop('pct_start'), found.pop('three_phase')
+    ends = [rise * total - 1, *([2 * rise * total - 2] if three else []), total - 1]
+    rates = ['initial_lr', 'max_lr', *(['initial_lr'] if three else []), 'min_lr']
+    low, high = 'base_momentum', 'max_momentum'
+    momenta = [high, low, high, high] if three else [high, low, high]
+    names = ('end_step', 'start_lr', 'end_lr', 'start_momentum', 'end_momentum')
+    phases = zip(ends, rates, rates[1:], momenta, momenta[1:])
+    found.update(_schedule_phases=[dict(zip(names, one)) for one in phases])
+    found['_anneal_func_type'] = found.pop('anneal_strategy')
+
+
+def _to_restarts(found):
+    """The length of the present period, and the place in it."""
+    found['T_cur'], found['T_i'] = max(found['last_epoch'], 0), found['T_0']
+    while found['T_cur'] >= found['T_i']:
+        found['T_cur'] -= found['T_i']
+        found['T_i'] *= found['T_mult']
+
+
+def nest_schedule(schedule, table):
+    """Converts a state dict to PyTorch's form."""
+    name = next(cls.__name__ for cls in type(schedule).__mro__ if hasattr(GTorch, cls.__name__))
+    found = {key: _plain(schedule, key, one) for key, one in table.items() if not key.startswith('schedulers.')}
+    found = {key: value for key, value in found.items() if key not in KEPT.get(name, ())}
+    found['_last_lr'] = found.pop('last_lr')
+    if name == 'CyclicLR':
+        _to_cycle(schedule, found)
+    elif name == 'OneCycleLR':
+        _to_one_cycle(found)
+    elif name == 'CosineAnnealingWarmRestarts':
+        _to_restarts(found)
+    elif name == 'SWALR':
+        found['_anneal_strategy'] = found.pop('anneal_strategy')
+    elif name == 'MultiStepLR':
+        found['milestones'] = Counter(found['milestones'])
+    elif name in ('SequentialLR', 'ChainedScheduler'):
+        parts = list(schedule.get_schedulers())
+        found['_schedulers'] = [nest_schedule(part, dict(zip(*reversed(part.state_lists())))) for part in parts]
+        if name == 'SequentialLR':
+            found['_milestones'] = found.pop('milestones')
+        return found
+    if name in ('LambdaLR', 'MultiplicativeLR'):
+        found['lr_lambdas'] = [None] * len(schedule.optimizer.param_groups)
+    found['_step_count'] = int(table['last_epoch'].item()) + 1
+    return {**found, '_is_initial': False, '_get_lr_called_within_step': False}
