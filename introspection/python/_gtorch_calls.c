@@ -377,6 +377,113 @@ graphed (PyObject *module, PyObject *args)
   return pygobject_new_full ((GObject *) made, TRUE, NULL);
 }
 
+/* --- saved tensors --- */
+
+/* Its function gives an object of GObject's. */
+static GObject *
+run_pack (GTorchTensor *tensor, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      gt_call (function, Py_BuildValue ("(N)", pygobject_new ((GObject *) tensor)), error);
+  gboolean failed = FALSE;
+  GObject *packed = result != NULL ? get_object (result, G_TYPE_OBJECT, TRUE, &failed) : NULL;
+
+  if (packed != NULL)
+    g_object_ref (packed);
+  else if (failed)
+    gt_call (NULL, NULL, error);
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return packed;
+}
+
+static GTorchTensor *
+run_unpack (GObject *packed, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = gt_call (function, Py_BuildValue ("(N)", pygobject_new (packed)), error);
+  GTorchTensor *tensor = gt_dup_tensor (result);
+
+  if (result != NULL && tensor == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "the function returned no tensor");
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return tensor;
+}
+
+static gboolean
+run_again (GTorchTensor **tensors, gsize n, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      gt_call (function, Py_BuildValue ("(N)", tensors_to_list ((gpointer *) tensors, n)), error);
+  gboolean success = result != NULL;
+
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return success;
+}
+
+static PyObject *
+wrap_guard (GTorchSavedTensorsGuard *guard, GError **error)
+{
+  if (guard == NULL)
+    return succeeded (FALSE, error);
+  return pyg_boxed_new (GTORCH_TYPE_SAVED_TENSORS_GUARD, guard, FALSE, TRUE);
+}
+
+/* saved_hooks(pack, unpack) */
+static PyObject *
+saved_hooks (PyObject *module, PyObject *args)
+{
+  PyObject *pack, *unpack;
+  GError *error = NULL;
+
+  if (!PyArg_ParseTuple (args, "OO", &pack, &unpack))
+    return NULL;
+  return wrap_guard (gtorch_saved_tensors_hooks (run_pack, Py_NewRef (pack), gt_unref, run_unpack,
+                                                 Py_NewRef (unpack), gt_unref, &error),
+                     &error);
+}
+
+/* checkpoint_begin(function, inputs, preserve_rng_state, determinism_check, early_stop) */
+static PyObject *
+checkpoint_begin (PyObject *module, PyObject *args)
+{
+  GTorchSavedTensorsGuard *guard;
+  PyObject *function, *list;
+  GTorchTensor **inputs;
+  int random, check, early;
+  GError *error = NULL;
+  gsize n;
+
+  if (!PyArg_ParseTuple (args, "OOppp", &function, &list, &random, &check, &early))
+    return NULL;
+  inputs = get_tensors (list, &n);
+  if (inputs == NULL)
+    return NULL;
+  guard = gtorch_checkpoint_begin (run_again, Py_NewRef (function), gt_unref, inputs, n, random,
+                                   check, early, &error);
+  g_free (inputs);
+  return wrap_guard (guard, &error);
+}
+
+/* checkpoint_function(function, preserve_rng_state) */
+static PyObject *
+checkpoint_function (PyObject *module, PyObject *args)
+{
+  PyObject *function;
+  int random;
+
+  if (!PyArg_ParseTuple (args, "Op", &function, &random))
+    return NULL;
+  return pygobject_new_full ((GObject *) gtorch_checkpoint_function_new (run_graphed,
+                                                                         Py_NewRef (function),
+                                                                         gt_unref, random),
+                             TRUE, NULL);
+}
+
 /* --- files --- */
 
 /* load(stream or file, map, device, cancellable, progress): the tensors, their names and the metadata. */
@@ -705,12 +812,15 @@ static PyMethodDef functions[] = {
   { "autocast_run", autocast_run, METH_VARARGS, NULL },
   { "begin", begin, METH_VARARGS, NULL },
   { "capture", capture, METH_VARARGS, NULL },
+  { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },
+  { "checkpoint_function", checkpoint_function, METH_VARARGS, NULL },
   { "gradcheck", gradcheck, METH_VARARGS, NULL },
   { "graphed", graphed, METH_VARARGS, NULL },
   { "load", load, METH_VARARGS, NULL },
   { "post", post, METH_VARARGS, NULL },
   { "run", run, METH_VARARGS, NULL },
   { "save", save, METH_VARARGS, NULL },
+  { "saved_hooks", saved_hooks, METH_VARARGS, NULL },
   { "share", share, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };
