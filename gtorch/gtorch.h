@@ -7,6 +7,7 @@
 #include <gtorch/autograd/gtorch-checkpoint.h>
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
+#include <gtorch/autograd/gtorch-functional.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-saved-hooks.h>

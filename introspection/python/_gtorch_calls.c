@@ -354,6 +354,67 @@ gradcheck (PyObject *module, PyObject *args)
   return succeeded (success, &error);
 }
 
+typedef GPtrArray *(*Matrix) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
+                              gsize n, gboolean create_graph, gboolean strict, GError **error);
+typedef GPtrArray *(*Product) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
+                               gsize n, GTorchTensor **v, gsize n_v, gboolean create_graph,
+                               gboolean strict, GPtrArray **products, GError **error);
+
+static const struct
+{
+  const char *name;
+  Matrix matrix;
+  Product product;
+} functionals[] = {
+  { "hessian", gtorch_autograd_hessian, NULL },   { "hvp", NULL, gtorch_autograd_hvp },
+  { "jacobian", gtorch_autograd_jacobian, NULL }, { "jvp", NULL, gtorch_autograd_jvp },
+  { "vhp", NULL, gtorch_autograd_vhp },           { "vjp", NULL, gtorch_autograd_vjp },
+};
+
+/* functional(name, function, inputs, v, create_graph, strict): blocks, or outputs and products */
+static PyObject *
+functional (PyObject *module, PyObject *args)
+{
+  PyObject *function, *list, *vector, *result;
+  GPtrArray *found, *products = NULL;
+  GTorchTensor **inputs, **v;
+  GError *error = NULL;
+  int create, strict;
+  const char *name;
+  gsize i, n, n_v;
+
+  if (!PyArg_ParseTuple (args, "sOOOpp", &name, &function, &list, &vector, &create, &strict))
+    return NULL;
+  for (i = 0; i < G_N_ELEMENTS (functionals); i++)
+    if (g_str_equal (functionals[i].name, name))
+      break;
+  if (i == G_N_ELEMENTS (functionals))
+    return PyErr_Format (PyExc_LookupError, "no function %s", name);
+  inputs = get_tensors (list, &n);
+  v = inputs != NULL ? get_tensors (vector, &n_v) : NULL;
+  if (v == NULL)
+    {
+      g_free (inputs);
+      return NULL;
+    }
+  Py_BEGIN_ALLOW_THREADS found =
+      functionals[i].matrix != NULL
+          ? functionals[i].matrix (run_graphed, function, inputs, n, create, strict, &error)
+          : functionals[i].product (run_graphed, function, inputs, n, v, n_v, create, strict,
+                                    &products, &error);
+  Py_END_ALLOW_THREADS g_free (inputs);
+  g_free (v);
+  if (found == NULL)
+    return succeeded (FALSE, &error);
+  result = tensors_to_list (found->pdata, found->len);
+  g_ptr_array_unref (found);
+  if (products == NULL)
+    return result;
+  result = Py_BuildValue ("(NN)", result, tensors_to_list (products->pdata, products->len));
+  g_ptr_array_unref (products);
+  return result;
+}
+
 /* graphed(function, samples) */
 static PyObject *
 graphed (PyObject *module, PyObject *args)
@@ -814,6 +875,7 @@ static PyMethodDef functions[] = {
   { "capture", capture, METH_VARARGS, NULL },
   { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },
   { "checkpoint_function", checkpoint_function, METH_VARARGS, NULL },
+  { "functional", functional, METH_VARARGS, NULL },
   { "gradcheck", gradcheck, METH_VARARGS, NULL },
   { "graphed", graphed, METH_VARARGS, NULL },
   { "load", load, METH_VARARGS, NULL },

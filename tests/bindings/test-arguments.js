@@ -63,8 +63,18 @@ const BY_NAME = {
     'Tensor.backward': options => x().sum().backward(options),
     'Tensor.to': options => x().to('cpu', options),
     'autograd_grad': options => GTorch.autograd_grad(x().sum(), x(), options),
+    'autograd_hessian': options => GTorch.autograd_hessian(one => one.sum(), x(), options),
+    'autograd_hvp': options => GTorch.autograd_hvp(one => one.sum(), x(), {v: x(), ...options}),
+    'autograd_jacobian': options => GTorch.autograd_jacobian(one => one, x(), options),
+    'autograd_jvp': options => GTorch.autograd_jvp(one => one, x(), {v: x(), ...options}),
+    'autograd_vhp': options => GTorch.autograd_vhp(one => one.sum(), x(), {v: x(), ...options}),
+    'autograd_vjp': options => GTorch.autograd_vjp(one => one, x(), {v: x(), ...options}),
+    'checkpoint': options => GTorch.checkpoint(one => one, x(), {use_reentrant: false, ...options}),
+    'checkpoint_sequential': ({segments, ...options}) => GTorch.checkpoint_sequential([one => one],
+        Object.keys(options).length > 0 ? 1 : segments, x(), {use_reentrant: false, ...options}),
     'gradcheck': options => GTorch.gradcheck(one => one.mul(2), x(), options),
     'gradgradcheck': options => GTorch.gradgradcheck(one => one.mul(2), x(), options),
+    'save_on_cpu': options => GTorch.save_on_cpu(() => x(), options),
 };
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
@@ -215,8 +225,14 @@ const TAKERS = {
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
     'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),
+    ...Object.fromEntries(['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'].map(name =>
+        [`autograd_${name}`, func => GTorch[`autograd_${name}`](func, GTorch.ones([1]))])),
+    'checkpoint': func => GTorch.checkpoint(func, x(), {use_reentrant: false}),
+    'checkpoint_begin': func => GTorch.checkpoint_begin(func, [x()], true, true, true).end(),
+    'checkpoint_function_new': func => GTorch.checkpoint_function_new(func, true),
     'gradcheck': func => GTorch.gradcheck(func, x()),
     'gradgradcheck': func => GTorch.gradgradcheck(func, x()),
+    'saved_tensors_hooks': func => GTorch.saved_tensors_hooks(one => one, one => one, func),
     'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
     'register_tensor_post_accumulate_grad_hook': func =>
         GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
@@ -276,6 +292,13 @@ const CALLS_LATER = {
         net.forward(x());
     },
 };
+CALLS_LATER['checkpoint_begin'] = func => {
+    const guard = GTorch.checkpoint_begin(func, [x()], true, true, true);
+    const y = x().exp().sum();
+    guard.end();
+    y.backward();
+};
+CALLS_LATER['checkpoint_function_new'] = func => GTorch.checkpoint_function_new(func, true).apply([x()]);
 for (const name of ['register_hook', 'register_post_accumulate_grad_hook']) {
     CALLS_LATER[`Tensor.${name}`] = func => {
         const one = x();

@@ -239,6 +239,24 @@ way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => 
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
 
+for (const name of ['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp']) {
+    way('FunctionalFunc', name, func =>
+        GTorch[`autograd_${name}`](x => func() ?? x.mul(x), GTorch.ones([1])));
+}
+const bothTimes = isReentrant => func => {
+    let n = 0;
+    const again = x => ++n > 1 && func() || x.exp();
+    GTorch.checkpoint(again, leaf(), {use_reentrant: isReentrant}).sum().backward();
+};
+way('CheckpointFunc', 'checkpoint', func =>
+    GTorch.checkpoint(x => func() ?? x.exp(), leaf(), {use_reentrant: true}));
+way('CheckpointFunc', 'backward', bothTimes(true));
+way('RecomputeFunc', 'backward', bothTimes(false));
+way('PackFunc', 'exp', func =>
+    GTorch.saved_tensors_hooks(one => func() ?? one, one => one, () => leaf().exp()));
+way('UnpackFunc', 'backward', func =>
+    GTorch.saved_tensors_hooks(one => one, one => func() ?? one, () => leaf().exp().sum()).backward());
+
 // --- callbacks of synchronous calls ---
 
 const cpu = GTorch.Device.cpu();

@@ -375,9 +375,29 @@ void modules_and_functions_are_computed_again () throws GLib.Error {
     }
 }
 
+GenericArray<Tensor> cube (Tensor[] inputs) throws GLib.Error {
+    var list = new GenericArray<Tensor> ();
+
+    list.add (inputs[0].mul (inputs[0]).mul (inputs[0]));
+    return list;
+}
+
+void functions_have_derivatives () throws GLib.Error {
+    double[] numbers = { 1, 2 };
+    int64[] shape = { 2 };
+    var x = new Tensor.from_doubles (numbers, shape, DType.FLOAT64, null);
+    Tensor[] inputs = { x };
+    GenericArray<weak Tensor> products;
+
+    var blocks = autograd_jacobian (cube, inputs, false, false);
+    check (blocks[0].to_doubles ()[3] == 12, "the Jacobian");
+    var outputs = autograd_jvp (cube, inputs, inputs, false, false, out products);
+    check (outputs[0].to_doubles ()[1] == 8 && products[0].to_doubles ()[1] == 24, "a product");
+}
+
 int main () {
     choose_device ();
-    print ("1..16\n");
+    print ("1..17\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -394,5 +414,6 @@ int main () {
     test ("modules_and_functions_are_replayed_as_graphs", modules_and_functions_are_replayed_as_graphs);
     test ("saved_tensors_are_packed", saved_tensors_are_packed);
     test ("modules_and_functions_are_computed_again", modules_and_functions_are_computed_again);
+    test ("functions_have_derivatives", functions_have_derivatives);
     return failed ? 1 : 0;
 }

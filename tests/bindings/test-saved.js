@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Hooks for saved tensors, and checkpoints.
+// Hooks for saved tensors, checkpoints, and derivatives of functions.
 
 import GTorch from 'gi://GTorch?version=1';
 
@@ -146,6 +146,27 @@ tap.add('chains_are_divided', () => {
         net.forward(value), x)));
     fails(() => divide(layers, 4, x, {use_reentrant: false}), '4 segments of 3 functions');
     fails(() => divide(layers, 1, x), 'use_reentrant is missing');
+});
+
+tap.add('derivatives_have_their_values', () => {
+    const x = GTorch.tensor([1, 2], {dtype: GTorch.float64});
+    const v = GTorch.tensor([3, 4], {dtype: GTorch.float64});
+    const cube = a => a.pow(3);
+    const total = a => cube(a).sum();
+    tap.equal(GTorch.autograd_jacobian(cube, x)[0][0].toArray(), [[3, 0], [0, 12]]);
+    tap.equal(GTorch.autograd_hessian(total, x)[0][0].toArray(), [[6, 0], [0, 12]]);
+    for (const name of ['vjp', 'jvp']) {
+        const [outputs, products] = GTorch[`autograd_${name}`](cube, x, {v});
+        tap.equal([outputs[0].toArray(), products[0].toArray()], [[1, 8], [9, 48]]);
+    }
+    for (const name of ['vhp', 'hvp']) {
+        const [outputs, products] = GTorch[`autograd_${name}`](total, x, {v});
+        tap.equal([outputs[0].item(), products[0].toArray()], [9, [18, 48]]);
+    }
+    const blocks = GTorch.autograd_jacobian((a, b) => [a.mul(b), b], [x, v]);
+    tap.equal(blocks.map(row => row.map(one => one.shape)), [[[2, 2], [2, 2]], [[2, 2], [2, 2]]]);
+    fails(() => GTorch.autograd_vjp(cube, x), 'v may be missing');
+    fails(() => GTorch.autograd_jacobian(() => x, x, {strict: true}), 'strict');
 });
 
 await tap.run();

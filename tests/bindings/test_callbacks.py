@@ -6,6 +6,7 @@
 The kinds of callbacks are read from the GIR: each must be called here, or be listed as one whose
 exceptions no call can propagate."""
 
+import functools
 import io
 import os
 import pathlib
@@ -410,6 +411,56 @@ def gradcheck(func):
 @way('GradcheckFunc')
 def gradgradcheck(func):
     GTorch.gradgradcheck(lambda x: func() or x * x, leaf())
+
+
+def functional(name, func):
+    getattr(GTorch.autograd.functional, name)(lambda x: func() or x * x, GTorch.ones(1))
+
+
+for _name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'):
+    _way = functools.partial(functional, _name)
+    _way.__name__ = f'functional_{_name}'
+    way('FunctionalFunc')(_way)
+
+
+def checkpoint(func, **options):
+    calls = []
+
+    def call(x):
+        calls.append(1)
+        if len(calls) > 1:
+            func()
+        return x.exp()
+
+    GTorch.checkpoint(call, leaf(), **options).sum().backward()
+
+
+@way('CheckpointFunc')
+def checkpoint_first(func):
+    GTorch.checkpoint(lambda x: func() or x.exp(), leaf(), use_reentrant=True)
+
+
+@way('CheckpointFunc')
+def checkpoint_in_backward(func):
+    checkpoint(func, use_reentrant=True)
+
+
+@way('RecomputeFunc')
+def checkpoint_again(func):
+    checkpoint(func, use_reentrant=False)
+
+
+@way('PackFunc')
+def pack_hook(func):
+    with GTorch.saved_tensors_hooks(lambda x: func() or x, lambda x: x):
+        leaf().exp()
+
+
+@way('UnpackFunc')
+def unpack_hook(func):
+    with GTorch.saved_tensors_hooks(lambda x: x, lambda x: func() or x):
+        y = leaf().exp().sum()
+    y.backward()
 
 
 # --- callbacks of synchronous calls ---

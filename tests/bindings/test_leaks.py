@@ -484,6 +484,8 @@ SEEN = {
     'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn',
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
+    'gtorch_checkpoint', 'gtorch_checkpoint_begin', 'gtorch_checkpoint_function_new',
+    'gtorch_saved_tensors_hooks',
 }  # fmt: skip
 
 
@@ -647,6 +649,12 @@ def capture():
     GTorch.CUDAGraph().capture(None, None, lambda _stream: y.add_(1))
 
 
+def packed():
+    with GTorch.saved_tensors_hooks(lambda x: [x], lambda packed: packed[0]):
+        y = want().exp().sum()
+    y.backward()
+
+
 def recorded():
     event = GTorch.Event()
     event.record(QUEUE)
@@ -664,6 +672,7 @@ def loaded():
 
 
 AUTOCAST = GTorch.DeviceType.CPU, GTorch.bfloat16, True, True
+ONE = GTorch.ones(1)
 SMALL = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=0.1)
 # What calls a function before it returns, or when it is done, by the name in C; each leaves nothing.
 LEAVE_NOTHING = {
@@ -677,6 +686,15 @@ LEAVE_NOTHING = {
     'gradcheck': lambda: GTorch.gradcheck(lambda x: x * 2, CHECKED),
     'gradcheck, which raises': raises(lambda: GTorch.gradcheck(fails, CHECKED)),
     'gradgradcheck': lambda: GTorch.autograd.gradgradcheck(lambda x: x * x, CHECKED),
+    **{
+        f'autograd_{name}': lambda name=name: getattr(GTorch.autograd.functional, name)(lambda x: x * x, ONE)
+        for name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp')
+    },
+    'checkpoint': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False).sum().backward(),
+    'checkpoint_begin': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False),
+    'checkpoint_begin, which raises': raises(lambda: GTorch.checkpoint(fails, want(), use_reentrant=False)),
+    'checkpoint_function_new': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=True),
+    'saved_tensors_hooks': packed,
     'safetensors_load': lambda: load('load', in_stream(), None, None, PROGRESS),
     'safetensors_load_file': loaded,
     'safetensors_save': lambda: GTorch.safetensors_save({'a': TWO}, {'k': 'v'}, stream(), None, PROGRESS),

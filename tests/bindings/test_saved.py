@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Hooks for saved tensors, and checkpoints."""
+"""Hooks for saved tensors, checkpoints, and derivatives of functions."""
 
 import itertools
 import pathlib
@@ -273,6 +273,73 @@ def chains_are_divided():
     raises(ValueError, lambda: checkpoint_sequential(net, 0, x, use_reentrant=False), 'segments is 0')
     raises(ValueError, lambda: checkpoint_sequential(net, 4, x, use_reentrant=False), '3 functions')
     raises(ValueError, lambda: checkpoint_sequential(net, 1, x, use_reentrant=False, speed=1), 'speed')
+
+
+functional = GTorch.autograd.functional
+
+
+def shapes(found):
+    return [shapes(one) for one in found] if isinstance(found, tuple) else list(found.shape)
+
+
+@tap.case
+def derivatives_have_the_shapes_of_pytorch():
+    x, y = leaf().detach(), GTorch.tensor([1.0, -2.0], dtype=GTorch.float64)
+
+    def several(a, b):
+        return a.exp() * 2, a.sum() * b
+
+    assert shapes(functional.jacobian(several, (x, y))) == [[[2, 3, 2, 3], [2, 3, 2]], [[2, 2, 3], [2, 2]]]
+    assert shapes(functional.jacobian(lambda a: a.exp(), x)) == [2, 3, 2, 3]
+    assert shapes(functional.jacobian(lambda a: (a.exp(),), x)) == [[2, 3, 2, 3]]
+    assert shapes(functional.jacobian(lambda a: a.exp(), (x,))) == [[2, 3, 2, 3]]
+    assert shapes(functional.hessian(lambda a, b: a.sum() * b.prod(), (x, y))) == [
+        [[2, 3, 2, 3], [2, 3, 2]],
+        [[2, 2, 3], [2, 2]],
+    ]
+    assert shapes(functional.hessian(lambda b: b.prod(), y)) == [2, 2]
+    assert shapes(functional.vjp(several, (x, y), (x, y))) == [[[2, 3], [2]], [[2, 3], [2]]]
+    assert shapes(functional.jvp(several, (x, y), (x, y))) == [[[2, 3], [2]], [[2, 3], [2]]]
+    assert shapes(functional.vhp(lambda b: b.prod(), y, y)) == [[], [2]]
+    assert shapes(functional.hvp(lambda a, b: a.sum() * b.prod(), (x, y), (x, y))) == [[], [[2, 3], [2]]]
+
+
+@tap.case
+def derivatives_have_their_values():
+    x, v = GTorch.tensor([1.0, 2.0], dtype=GTorch.float64), GTorch.tensor([3.0, 4.0], dtype=GTorch.float64)
+    assert functional.jacobian(lambda a: a**3, x).tolist() == [[3, 0], [0, 12]]
+    assert functional.hessian(lambda a: (a**3).sum(), x).tolist() == [[6, 0], [0, 12]]
+    for name in ('vjp', 'jvp'):
+        output, product = getattr(functional, name)(lambda a: a**3, x, v)
+        assert output.tolist() == [1, 8] and product.tolist() == [9, 48]
+    for name in ('vhp', 'hvp'):
+        output, product = getattr(functional, name)(lambda a: (a**3).sum(), x, v)
+        assert output.item() == 9 and product.tolist() == [18, 48]
+    x.requires_grad_()
+    functional.jacobian(lambda a: a**3, x, create_graph=True, strict=True).sum().backward()
+    assert x.grad.tolist() == [6, 12]
+
+
+@tap.case
+def derivatives_refuse_what_they_cannot_compute():
+    x = leaf().detach()
+    raises(GLib.Error, lambda: functional.jacobian(lambda a: x * 2, x, strict=True), 'strict')
+    assert functional.jacobian(lambda a: x * 2, x).sum().item() == 0
+    raises(GLib.Error, lambda: functional.vjp(lambda a: a, x), 'v may be missing')
+    raises(GLib.Error, lambda: functional.vjp(lambda a: a, x, x.sum()), 'has shape []')
+    raises(GLib.Error, lambda: functional.hessian(lambda a: a, x), 'a single one of one element')
+    raises(TypeError, lambda: functional.hessian(lambda a: (a.sum(),), x), 'must give one tensor, not tuple')
+    raises(TypeError, lambda: functional.jacobian(lambda a: 5, x), 'what the function gives')
+    raises(TypeError, lambda: functional.jacobian(5, x), 'cannot be called')
+    raises(TypeError, lambda: functional.jacobian(lambda a: a, 5), 'inputs must be')
+    raises(ZeroDivisionError, lambda: functional.jacobian(lambda a: 1 / 0, x))
+    raises(NotImplementedError, lambda: functional.jacobian(lambda a: a, x, vectorize=True), 'vectorize=True')
+    raises(NotImplementedError, lambda: functional.jacobian(lambda a: a, x, strategy='forward-mode'), 'strategy')
+    raises(
+        NotImplementedError,
+        lambda: functional.hessian(lambda a: a, x, outer_jacobian_strategy='forward-mode'),
+        'outer_jacobian_strategy',
+    )
 
 
 tap.main()

@@ -69,6 +69,24 @@ graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
   return outputs;
 }
 
+static GObject *
+pack_func (GTorchTensor *tensor, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (G_OBJECT (tensor)) : NULL;
+}
+
+static GTorchTensor *
+unpack_func (GObject *packed, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (GTORCH_TENSOR (packed)) : NULL;
+}
+
+static gboolean
+recompute_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
 static GTorchTensor *
 tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
 {
@@ -122,21 +140,26 @@ static const struct
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
+  { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },
   { "GTorchForwardHook", G_CALLBACK (module_hook) },
   { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
+  { "GTorchFunctionalFunc", G_CALLBACK (graphed_func) },
   { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
   { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
   { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
   { "GTorchMultiAverageFunc", G_CALLBACK (multi_average_func) },
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
+  { "GTorchPackFunc", G_CALLBACK (pack_func) },
+  { "GTorchRecomputeFunc", G_CALLBACK (recompute_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesProxyFunc", G_CALLBACK (refuse_no_proxy) },
   { "GTorchStreamFunc", G_CALLBACK (object_func) },
   { "GTorchLRFunc", G_CALLBACK (refuse_keep_rate) },
   { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
+  { "GTorchUnpackFunc", G_CALLBACK (unpack_func) },
 };
 
 gpointer

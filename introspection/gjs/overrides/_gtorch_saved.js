@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What is saved for backward passes: hooks for it, and checkpoints, which compute it again.
+// What is saved for backward passes: hooks for it, and checkpoints, which compute it again; and derivatives
+// of functions.
 //
 //     const y = GTorch.saved_tensors_hooks(t => t.to(GTorch.float16), t => t.to(GTorch.float32),
 //         () => net.forward(x));
@@ -160,9 +161,49 @@ function overrideCheckpoints(raw) {
         return part(last, all.length)(value);
     }
 
-    Object.assign(GTorch, {checkpoint, checkpoint_sequential: checkpointSequential});
+    // As in C.
+    const begin = (func, ...rest) => raw.checkpoint_begin(inputs => noting(() => {
+        convert.finished('checkpoint_begin', func(inputs));
+        return true;
+    }), ...rest);
+    const make = (func, random) => raw.checkpoint_function_new(inputs =>
+        noting(() => convert.list(convert.finished('checkpoint_function_new', func(inputs)))), random);
+    Object.assign(GTorch, {
+        checkpoint,
+        checkpoint_sequential: checkpointSequential,
+        checkpoint_begin: convert.counted('checkpoint_begin', (func, inputs, random, check, early) =>
+            begin(convert.plainFunction('checkpoint_begin', func), inputs, random, check, early)),
+        checkpoint_function_new: convert.counted('checkpoint_function_new', (func, random) =>
+            make(convert.plainFunction('checkpoint_function_new', func), random)),
+    });
     const members = Object.freeze({checkpoint, checkpoint_sequential: checkpointSequential});
     Object.defineProperty(GTorch, 'utils', {value: Object.freeze({checkpoint: members})});
+}
+
+// --- derivatives of functions ---------------------------------------------------------------------
+
+// A matrix is an array of rows, one for each output; of products there are the outputs and an array of them.
+function overrideFunctionals() {
+    const define = (short, hasVector) => {
+        const name = `autograd_${short}`;
+        const raw = GTorch[name];
+        const defaults = {create_graph: false, strict: false, ...hasVector ? {v: null} : {}};
+        GTorch[name] = function (func, inputs, ...given) {
+            convert.plainFunction(name, func);
+            const {v = null, create_graph: create, strict} = convert.lastOptions(name, given, defaults);
+            const call = tensors => noting(() => convert.list(convert.finished(name, func(...tensors))));
+            const list = convert.list(inputs);
+            convert.flag(name, 'create_graph', create);
+            convert.flag(name, 'strict', strict);
+            if (hasVector)
+                return restoring(() => raw(call, list, v === null ? [] : convert.list(v), create, strict));
+            const found = restoring(() => raw(call, list, create, strict));
+            const n = list.length;
+            return Array.from({length: found.length / n}, (_, i) => found.slice(i * n, (i + 1) * n));
+        };
+    };
+    ['jacobian', 'hessian'].forEach(name => define(name, false));
+    ['vjp', 'jvp', 'vhp', 'hvp'].forEach(name => define(name, true));
 }
 
 function setup(namespace, run) {
@@ -173,4 +214,5 @@ function setup(namespace, run) {
     const raw = Object.fromEntries(names.map(name => [name, GTorch[name]]));
     overrideHooks(raw);
     overrideCheckpoints(raw);
+    overrideFunctionals();
 }

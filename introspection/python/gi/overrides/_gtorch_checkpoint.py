@@ -191,6 +191,10 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     return run(functions[last:])(input)
 
 
+def functions():
+    return {'checkpoint': checkpoint, 'checkpoint_sequential': checkpoint_sequential}
+
+
 def members():
-    found = checkpoint, checkpoint_sequential, noop_context_fn, set_checkpoint_early_stop
-    return {one.__name__: one for one in found}
+    found = noop_context_fn, set_checkpoint_early_stop
+    return {**functions(), **{one.__name__: one for one in found}}

@@ -385,8 +385,14 @@ def install(export, submodule, _ops):
     from gi.overrides import _gtorch_checkpoint as checkpoint
     from gi.overrides import _gtorch_saved as saved
 
-    for name, value in {**saved.members(), **checkpoint.members()}.items():
+    from gi.overrides import _gtorch_functional as functional
+
+    for name, value in {**saved.members(), **checkpoint.functions()}.items():
         export(name, value)
+    own = functional.members()
+    for name, value in own.items():
+        export(f'autograd_{name}', value)
+    members['functional'] = submodule('autograd.functional', 'Derivatives of functions.', own)
     members['graph'] = submodule('autograd.graph', 'What is saved for backward passes.', saved.members())
     submodule('autograd', 'Gradients.', members)
     found = submodule('utils.checkpoint', 'What is computed again in backward passes.', checkpoint.members())

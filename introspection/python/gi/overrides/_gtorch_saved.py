@@ -74,8 +74,9 @@ class saved_tensors_hooks(Decorator):  # noqa: N801, the name is PyTorch's
         for exception, message in reversed(raised):
             if isinstance(error, GLib.Error) and exception is not error and message in error.message:
                 try:
-                    raise exception from None
+                    raise exception
                 finally:
+                    exception.__context__ = None  # the error that it has become
                     del exception, raised, error
         return False
 
