@@ -74,6 +74,10 @@ const BY_NAME = {
         Object.keys(options).length > 0 ? 1 : segments, x(), {use_reentrant: false, ...options}),
     'gradcheck': options => GTorch.gradcheck(one => one.mul(2), x(), options),
     'gradgradcheck': options => GTorch.gradgradcheck(one => one.mul(2), x(), options),
+    'Module.register_full_backward_hook': options =>
+        nn.Identity().register_full_backward_hook(() => null, options),
+    'Module.register_full_backward_pre_hook': options =>
+        nn.Identity().register_full_backward_pre_hook(() => null, options),
     'save_on_cpu': options => GTorch.save_on_cpu(() => x(), options),
 };
 // undefined stands for the default in these.
@@ -215,7 +219,14 @@ const TAKERS = {
     'MemoryPool.run': func => GTorch.MemoryPool.new(cpu).run(func),
     'Module.apply': func => nn.Linear(1, 1).apply(func),
     'Module.register_forward_hook': func => nn.Linear(1, 1).register_forward_hook(func),
+    'Module.register_forward_hook_full': func =>
+        nn.Linear(1, 1).register_forward_hook_full(false, false, func),
     'Module.register_forward_pre_hook': func => nn.Linear(1, 1).register_forward_pre_hook(func),
+    'Module.register_forward_pre_hook_full': func =>
+        nn.Linear(1, 1).register_forward_pre_hook_full(false, func),
+    'Module.register_full_backward_hook': func => nn.Linear(1, 1).register_full_backward_hook(func),
+    'Module.register_full_backward_pre_hook': func =>
+        nn.Linear(1, 1).register_full_backward_pre_hook(func),
     'MultiplicativeLR.new': func => stepped(GTorch.MultiplicativeLR.new(sgd(), func)),
     'MultiplicativeLR.set_lr_lambda': func =>
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
@@ -292,6 +303,20 @@ const CALLS_LATER = {
         net.forward(x());
     },
 };
+for (const [name, flags] of [['forward_hook', 2], ['forward_pre_hook', 1]]) {
+    CALLS_LATER[`Module.register_${name}_full`] = func => {
+        const net = nn.Identity();
+        net[`register_${name}_full`](...Array(flags).fill(false), func);
+        net.forward(x());
+    };
+}
+for (const name of ['register_full_backward_hook', 'register_full_backward_pre_hook']) {
+    CALLS_LATER[`Module.${name}`] = func => {
+        const net = nn.Identity();
+        net[name](func);
+        net.forward(x()).sum().backward();
+    };
+}
 CALLS_LATER['checkpoint_begin'] = func => {
     const guard = GTorch.checkpoint_begin(func, [x()], true, true, true);
     const y = x().exp().sum();

@@ -248,6 +248,13 @@ const bothTimes = isReentrant => func => {
     const again = x => ++n > 1 && func() || x.exp();
     GTorch.checkpoint(again, leaf(), {use_reentrant: isReentrant}).sum().backward();
 };
+for (const [kind, name] of [['BackwardHook', 'hook'], ['BackwardPreHook', 'pre_hook']]) {
+    way(kind, 'backward', func => {
+        const net = nn.Identity();
+        net[`register_full_backward_${name}`](() => func());
+        net.forward(leaf()).sum().backward();
+    });
+}
 way('CheckpointFunc', 'checkpoint', func =>
     GTorch.checkpoint(x => func() ?? x.exp(), leaf(), {use_reentrant: true}));
 way('CheckpointFunc', 'backward', bothTimes(true));

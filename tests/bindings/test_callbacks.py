@@ -423,6 +423,14 @@ for _name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'):
     way('FunctionalFunc')(_way)
 
 
+@way('BackwardHook', 'BackwardPreHook')
+def backward_hooks(func):
+    for name in ('hook', 'pre_hook'):
+        net = GTorch.nn.Identity()
+        getattr(net, f'register_full_backward_{name}')(lambda *_grads: func())
+        net(leaf()).sum().backward()
+
+
 def checkpoint(func, **options):
     calls = []
 

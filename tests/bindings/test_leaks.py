@@ -485,7 +485,9 @@ SEEN = {
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
     'gtorch_checkpoint', 'gtorch_checkpoint_begin', 'gtorch_checkpoint_function_new',
-    'gtorch_saved_tensors_hooks',
+    'gtorch_saved_tensors_hooks', 'gtorch_module_register_forward_hook_full',
+    'gtorch_module_register_forward_pre_hook_full', 'gtorch_module_register_full_backward_hook',
+    'gtorch_module_register_full_backward_pre_hook',
 }  # fmt: skip
 
 
@@ -631,7 +633,7 @@ LOOP = asyncio.new_event_loop()
 CPU, QUEUE, TWO = GTorch.Device('cpu'), GTorch.Stream('cpu'), GTorch.ones(2)
 POOL = GTorch.MemoryPool.new(CPU)
 CHECKED = GTorch.ones(1, dtype=GTorch.float64).requires_grad_()
-RELU, FAILING, MANY = nn.ReLU(), nn.ReLU(), FailsMany()
+RELU, FAILING, BACKWARD, MANY = nn.ReLU(), nn.ReLU(), nn.Identity(), FailsMany()
 
 
 def want():
@@ -702,6 +704,11 @@ LEAVE_NOTHING = {
     'graphed_module_new_for_func': lambda: GTorch.GraphedModule(lambda x: x * 2, [TWO]),
     'module_register_forward_hook': lambda: RELU.register_forward_hook(fails).remove(),
     'module_register_forward_pre_hook': lambda: RELU.register_forward_pre_hook(fails).remove(),
+    'module_register_forward_hook_full': lambda: RELU.register_forward_hook(fails, prepend=True).remove(),
+    'module_register_forward_pre_hook_full': lambda: RELU.register_forward_pre_hook(fails, prepend=True).remove(),
+    'module_register_full_backward_hook': lambda: RELU.register_full_backward_hook(fails).remove(),
+    'module_register_full_backward_pre_hook': lambda: RELU.register_full_backward_pre_hook(fails).remove(),
+    'module_register_full_backward_hook, which raises': raises(lambda: BACKWARD(want()).sum().backward()),
     'module_register_forward_hook, which raises': raises(lambda: FAILING(TWO)),
     'module_apply': lambda: RELU.apply(lambda _module: None),
     'tensor_register_hook': lambda: want().register_hook(PROGRESS),
@@ -737,6 +744,7 @@ LEAVE_SOME = {
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
 }
 FAILING.register_forward_hook(fails)
+BACKWARD.register_full_backward_hook(fails)
 
 
 def leaves_nothing(name, call):

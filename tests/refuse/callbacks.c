@@ -106,6 +106,20 @@ module_pre_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gp
   return NULL;
 }
 
+static GPtrArray *
+backward_pre_hook (GTorchModule *module, GTorchTensor **grads, gsize n, gpointer user_data,
+                   GError **error)
+{
+  return NULL;
+}
+
+static GPtrArray *
+backward_hook (GTorchModule *module, GTorchTensor **grads, gsize n, GTorchTensor **of_outputs,
+               gsize n_outputs, gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
 static GTorchTensor *
 module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
              gpointer user_data, GError **error)
@@ -139,6 +153,8 @@ static const struct
   { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
+  { "GTorchBackwardHook", G_CALLBACK (backward_hook) },
+  { "GTorchBackwardPreHook", G_CALLBACK (backward_pre_hook) },
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
   { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },

@@ -84,8 +84,27 @@ const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
         convert.list(value ?? inputs).map(one => tensorOrNothing(name, one)),
+    register_full_backward_hook: (name, value, [_module, grads]) => gradients(name, value, grads),
+    register_full_backward_pre_hook: (name, value, [_module, grads]) => gradients(name, value, grads),
     register_hook: tensorOrNothing,
     register_post_accumulate_grad_hook: () => true,
+};
+
+// C takes the gradients of those that have one; null is one of zeros.
+function gradients(name, value, grads) {
+    const given = convert.list(value ?? grads).map(one => tensorOrNothing(name, one));
+    if (given.length !== grads.length)
+        return given;
+    return given.map((one, i) => one === null && grads[i] !== null ? GTorch.zeros_like(grads[i]) : one)
+        .filter((_one, i) => grads[i] !== null);
+}
+
+// The options of hooks of modules, in the order of C's arguments before the function.
+const HOOK_OPTIONS = {
+    register_forward_hook: {prepend: false, always_call: false},
+    register_forward_pre_hook: {prepend: false},
+    register_full_backward_hook: {prepend: false},
+    register_full_backward_pre_hook: {prepend: false},
 };
 
 function tensorOrNothing(name, value) {
@@ -112,13 +131,31 @@ function overrideHooks(prototype) {
         if (method === undefined)
             continue;
         const instead = GTorch[FUNCTIONS[name]];
+        const options = HOOK_OPTIONS[name];
+        const full = prototype[`${name}_full`] ?? method;
+        const wrapped = hook => (...values) => noting(() =>
+            result(name, convert.finished(name, convert.plainFunction(name, hook)(...values)), values));
+        if (options !== undefined) {
+            prototype[name] = function (hook, ...given) {
+                convert.plainFunction(name, hook);
+                const found = convert.lastOptions(name, given, options);
+                const flags = Object.keys(options).map(key => convert.flag(name, key, found[key]));
+                return full.call(this, ...flags, wrapped(hook));
+            };
+            if (full !== method) {
+                prototype[`${name}_full`] = convert.counted(`${name}_full`, function (...given) {
+                    const hook = convert.plainFunction(`${name}_full`, given.pop());
+                    return full.call(this, ...given, wrapped(hook));
+                }, Object.keys(options).length + 1);
+            }
+            continue;
+        }
         const register = instead === undefined ? method : function (hook) {
             return instead(this, hook);
         };
         prototype[name] = convert.counted(name, function (hook) {
             convert.plainFunction(name, hook);
-            return register.call(this, (...values) => noting(() =>
-                result(name, convert.finished(name, hook(...values)), values)));
+            return register.call(this, wrapped(hook));
         });
     }
 }

@@ -261,12 +261,29 @@ class Module(Members, RawModule):
         self.load_state_lists(*given, strict)
         return found
 
-    def register_forward_pre_hook(self, hook, *data):
-        number = hooks.register_forward('register_forward_pre_hook', self, hook, data)
+    def register_forward_pre_hook(self, hook, *data, prepend=False, with_kwargs=False):
+        """Calls hook(module, inputs) before each forward(); with_kwargs, hook(module, inputs, options)."""
+        flags = convert_bool(prepend), convert_bool(with_kwargs)
+        number = hooks.register_module('register_forward_pre_hook', self, hook, data, *flags)
         return hooks.HookHandle.of(self, number)
 
-    def register_forward_hook(self, hook, *data):
-        number = hooks.register_forward('register_forward_hook', self, hook, data)
+    def register_forward_hook(self, hook, *data, prepend=False, with_kwargs=False, always_call=False):
+        """Calls hook(module, inputs, output) after each forward(); with_kwargs, hook(module, inputs, options, output).
+        With always_call it is called after an error, too."""
+        flags = convert_bool(prepend), convert_bool(with_kwargs), convert_bool(always_call)
+        number = hooks.register_module('register_forward_hook', self, hook, data, *flags)
+        return hooks.HookHandle.of(self, number)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_outputs) before each backward pass of the module; it may return others."""
+        name = 'register_full_backward_pre_hook'
+        number = hooks.register_module(name, self, hook, (), convert_bool(prepend))
+        return hooks.HookHandle.of(self, number)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_inputs, grad_outputs) after each backward pass of the module; it may return other
+        gradients of the inputs."""
+        number = hooks.register_module('register_full_backward_hook', self, hook, (), convert_bool(prepend))
         return hooks.HookHandle.of(self, number)
 
     def apply(self, function, *data):
