@@ -255,6 +255,20 @@ for (const [kind, name] of [['BackwardHook', 'hook'], ['BackwardPreHook', 'pre_h
         net.forward(leaf()).sum().backward();
     });
 }
+const Counted = GObject.registerClass(class Counted extends GTorch.Module {
+    get_extra_state() {
+        return GTorch.tensor(3);
+    }
+
+    set_extra_state() {
+        this.func();
+    }
+});
+way('Module.set_extra_state', 'load_state_dict', func => {
+    const net = new Counted();
+    net.func = func;
+    net.load_state_dict(net.state_dict());
+});
 way('CheckpointFunc', 'checkpoint', func =>
     GTorch.checkpoint(x => func() ?? x.exp(), leaf(), {use_reentrant: true}));
 way('CheckpointFunc', 'backward', bothTimes(true));
@@ -332,7 +346,7 @@ way('FileProgressCallback', 'load_file', func => {
 });
 
 // Callbacks that a main loop runs or that cannot fail: gjs logs the exception.
-const LOGGED = ['MemorySource.release', 'Module.extra_repr'];
+const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state'];
 
 // --- the cases ---
 

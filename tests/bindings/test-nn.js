@@ -511,6 +511,30 @@ tap.add('hooks_see_and_replace_gradients', () => {
         error.message.includes('first'));
 });
 
+tap.add('extra_states_are_in_the_state', () => {
+    const Counted = GObject.registerClass(class CountedState extends GTorch.Module {
+        n = 3;
+
+        get_extra_state() {
+            if (this.n === 0)
+                throw new RangeError('nothing');
+            return GTorch.tensor(this.n);
+        }
+
+        set_extra_state(state) {
+            this.n = state.item();
+        }
+    });
+    const [net, other] = [nn.Sequential(new Counted()), nn.Sequential(new Counted())];
+    net.get_module('0').n = 7;
+    const state = net.state_dict();
+    tap.equal(Object.keys(state), ['0._extra_state']);
+    other.load_state_dict(state);
+    tap.equal(other.get_module('0').n, 7);
+    other.get_module('0').n = 0;
+    tap.throws(() => other.state_dict(), error => error instanceof RangeError);
+});
+
 tap.add('hooks_have_places', () => {
     const net = nn.Linear(2, 1);
     const seen = [];

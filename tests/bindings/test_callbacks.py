@@ -423,6 +423,24 @@ for _name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'):
     way('FunctionalFunc')(_way)
 
 
+class Counted(GTorch.Module):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def get_extra_state(self):
+        return GTorch.tensor(3)
+
+    def set_extra_state(self, _state):
+        self.func()
+
+
+@way('Module.set_extra_state')
+def load_extra_state(func):
+    net = Counted(func)
+    net.load_state_dict(net.state_dict())
+
+
 @way('BackwardHook', 'BackwardPreHook')
 def backward_hooks(func):
     for name in ('hook', 'pre_hook'):
@@ -570,7 +588,7 @@ def load_file(func):
 
 
 # Callbacks that a main loop runs or that cannot fail: PyGObject prints the exception.
-PRINTED = {'MemorySource.release', 'Module.extra_repr'}
+PRINTED = {'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state'}
 
 
 # --- the cases ---

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Hooks of modules around the backward pass, and the options of hooks."""
+"""Hooks of modules around the backward pass, the options of hooks, and extra states."""
 
 import copy
 import pathlib
@@ -176,6 +176,52 @@ def some_hooks_are_always_called():
         warnings.simplefilter('always')
         raises(TypeError, lambda: module('text'))
     assert len(warned) == 1 and 'division by zero' in str(warned[0].message)
+
+
+
+class Counted(nn.Module):
+    def __init__(self, n=0):
+        super().__init__()
+        self.layer, self.n = nn.Linear(2, 1), n
+
+    def get_extra_state(self):
+        return GTorch.tensor(self.n)
+
+    def set_extra_state(self, state):
+        self.n = int(state.item())
+        if self.n < 0:
+            raise KeyError('below zero')
+
+
+class Wrong(Counted):
+    def get_extra_state(self):
+        return {'n': self.n}
+
+
+@tap.case
+def extra_states_are_in_the_state():
+    net, other = nn.Sequential(Counted(3), nn.Tanh(), Counted(5)), nn.Sequential(Counted(), nn.Tanh(), Counted())
+    state = net.state_dict()
+    names = [f'{i}.{name}' for i in (0, 2) for name in ('_extra_state', 'layer.weight', 'layer.bias')]
+    assert list(state) == names, list(state)
+    assert other.load_state_dict(state) == ([], [])
+    assert (other[0].n, other[2].n) == (3, 5)
+    assert net[0].get_extra_state().item() == 3
+    del state['2._extra_state']
+    raises(GLib.Error, lambda: other.load_state_dict(state), 'missing: 2._extra_state')
+    assert other.load_state_dict(state, strict=False).missing_keys == ['2._extra_state']
+    layer = nn.Linear(2, 1)
+    raises(GLib.Error, lambda: layer.load_state_dict({**layer.state_dict(), '_extra_state': GTorch.ones(1)}), '_extra')
+    raises(GLib.Error, lambda: layer.set_extra_state(GTorch.ones(1)), 'no extra state')
+    assert layer.get_extra_state() is None
+
+
+@tap.case
+def exceptions_of_extra_states_arrive():
+    raises(TypeError, lambda: Wrong().state_dict(), 'a state has tensors only')
+    net = Counted()
+    raises(KeyError, lambda: net.load_state_dict({**net.state_dict(), '_extra_state': GTorch.tensor(-1)}), 'below')
+    raises(TypeError, lambda: net.load_state_dict({**net.state_dict(), '_extra_state': 5}), 'must be a tensor')
 
 
 tap.main()

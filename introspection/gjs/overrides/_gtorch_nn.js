@@ -289,10 +289,20 @@ function overrideModule(Module) {
         load_state_dict(table, ...given) {
             const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
             convert.flag('load_state_dict', 'strict', strict);
-            return this.load_state_lists(...state.lists('load_state_dict', table), strict);
+            return restoring(() =>
+                this.load_state_lists(...state.lists('load_state_dict', table), strict));
         },
         state_dict() {
-            return state.object(...this.state_lists());
+            const before = extraErrors;
+            extraErrors = [];
+            try {
+                const found = state.object(...this.state_lists());
+                if (extraErrors.length > 0)
+                    throw extraErrors[0];
+                return found;
+            } finally {
+                extraErrors = before;
+            }
         },
         // to('cuda:0'), to(GTorch.float64), to(tensor), to('cuda:0', GTorch.float16), to({device: 'cuda'})
         to(...given) {
@@ -302,8 +312,26 @@ function overrideModule(Module) {
         },
     });
     const isTensor = {result: mustBeTensor};
-derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+    const extraState = {
+        get_extra_state: {
+            call(self, func) {
+                try {
+                    return mustBeTensor(`${self.constructor.name}: get_extra_state()`, func.call(self));
+                } catch (error) {
+                    if (extraErrors === null)
+                        throw error;
+                    extraErrors.push(error); // C has no place for it
+                    return null;
+                }
+            },
+        },
+        set_extra_state: {result: () => true},
+    };
+    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor, ...extraState},
+        prepareModule);
 }
+
+let extraErrors = null; // of get_extra_state() while state_dict() runs
 
 const running = []; // the modules whose forward_many() in JavaScript runs
 

@@ -3,6 +3,7 @@
 """Modules: GTorch.Module to derive from, and GTorch.nn."""
 
 import functools
+import threading
 import weakref
 
 from gi.overrides import override
@@ -70,6 +71,35 @@ def _whole(function):
     return call
 
 
+class _Extra(threading.local):
+    raised = None  # the exceptions of get_extra_state() while state_dict() runs
+
+
+_extra = _Extra()
+
+
+def _do_get_extra_state(self):
+    try:
+        found = self.get_extra_state()
+        if not isinstance(found, RawTensor):
+            kind = type(found).__name__
+            raise TypeError(f'{type(self).__name__}.get_extra_state() gave {kind}: a state has tensors only')
+    except Exception as error:
+        if _extra.raised is None:
+            raise
+        _extra.raised.append(error)  # C has no place for it
+        return None
+    return found
+
+
+def _do_set_extra_state(self, value):
+    passing(f'{type(self).__name__}.set_extra_state()', self.set_extra_state, value)
+    return True
+
+
+EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_set_extra_state}
+
+
 class Module(Members, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
@@ -93,6 +123,9 @@ class Module(Members, RawModule):
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
             guard_vfuncs(cls, transformer.vfuncs(cls))
+        for name, own in EXTRA_STATE.items():
+            if name in vars(cls):
+                setattr(cls, f'do_{name}', own)
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = _whole(extra_repr)
@@ -252,13 +285,20 @@ class Module(Members, RawModule):
         return self
 
     def state_dict(self):
-        return state.pairs(self.state_lists())
+        before, _extra.raised = _extra.raised, []
+        try:
+            found = state.pairs(self.state_lists())
+            if _extra.raised:
+                raise _extra.raised[0]
+        finally:
+            _extra.raised = before
+        return found
 
     def load_state_dict(self, table, strict=True):
         """Copies the tensors of the dictionary; returns the names that it lacks, and those that the module lacks."""
         given, strict = state.lists('load_state_dict', 'state', table), convert_bool(strict)
         found = incompatible(self, table)
-        self.load_state_lists(*given, strict)
+        restoring(self.load_state_lists, *given, strict)
         return found
 
     def register_forward_pre_hook(self, hook, *data, prepend=False, with_kwargs=False):
