@@ -84,12 +84,13 @@ struct _GTorchPass
   GArray *at_end; /* of AtEnd; NULL before the first one */
 };
 
-static __thread GTorchPass *current_pass;
+/* No __thread variable: libraries that are loaded late have little room for these. */
+static GPrivate current_pass;
 
 GTorchPass *
 gtorch_engine_get_pass (void)
 {
-  return current_pass;
+  return g_private_get (&current_pass);
 }
 
 gboolean
@@ -750,7 +751,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   gboolean success = FALSE;
   Run run = { .backward = backward, .table_size = 32 };
   GTorchPass pass = { .has_inputs = backward->n_inputs > 0 };
-  GTorchPass *outer = current_pass;
+  GTorchPass *outer = g_private_get (&current_pass);
   GTorchChange mode, off;
   guint i, j;
 
@@ -760,7 +761,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   if (!take_roots (backward, edges, error))
     return FALSE;
 
-  current_pass = &pass;
+  g_private_set (&current_pass, &pass);
   /* Autocast is off: the forward pass has recorded its casts, so the backward pass needs none. */
   gtorch_autocast_change_to_off (&off);
   gtorch_change_to_grad (&mode, backward->create_graph);
@@ -805,7 +806,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
       g_clear_pointer (&edges[i].leaf, gtorch_impl_unref);
     }
   pass_clear (&pass);
-  current_pass = outer;
+  g_private_set (&current_pass, outer);
   return success;
 }
 
@@ -829,10 +830,10 @@ static gboolean
 run_user_call (gpointer data)
 {
   UserCall *call = data;
-  GTorchPass *outer = current_pass;
+  GTorchPass *outer = g_private_get (&current_pass);
   GTorchChange mode, off, streams;
 
-  current_pass = call->pass;
+  g_private_set (&current_pass, call->pass);
   gtorch_change_to_grad (&mode, call->grad_enabled);
   gtorch_autocast_change_to_off (&off);
   gtorch_thread_streams_change_to (&call->streams, &streams);
@@ -840,7 +841,7 @@ run_user_call (gpointer data)
   gtorch_change_end (&streams);
   gtorch_change_end (&off);
   gtorch_change_end (&mode);
-  current_pass = outer;
+  g_private_set (&current_pass, outer);
   g_mutex_lock (&call->lock);
   call->done = TRUE;
   g_cond_signal (&call->cond);
@@ -855,7 +856,7 @@ gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
     .func = func,
     .data = data,
     .grad_enabled = gtorch_is_grad_enabled (),
-    .pass = current_pass,
+    .pass = g_private_get (&current_pass),
   };
   GSource *source;
 

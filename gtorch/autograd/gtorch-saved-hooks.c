@@ -22,14 +22,39 @@ struct _GTorchSavedTensorsGuard
 G_DEFINE_BOXED_TYPE (GTorchSavedTensorsGuard, gtorch_saved_tensors_guard,
                      gtorch_saved_tensors_guard_ref, gtorch_saved_tensors_guard_unref)
 
+/* Stand where hooks would be, and pack nothing. */
+typedef struct
+{
+  GTorchSavedHooks hooks;
+  gchar *message; /* why there may be no hooks */
+} Refusal;
+
+static gboolean
+refusal_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpointer *packed,
+              GError **error)
+{
+  return TRUE;
+}
+
+static void
+refusal_finalize (GTorchSavedHooks *hooks)
+{
+  g_free (((Refusal *) hooks)->message);
+}
+
+static const GTorchSavedHooksClass refusal_class = { refusal_pack, NULL, NULL, refusal_finalize };
+
 gboolean
 gtorch_saved_hooks_are_allowed (const gchar *op, GError **error)
 {
+  const GTorchSavedHooks *hooks;
+
   gtorch_guards_settle ();
-  if (gtorch_thread.hooks_refusal == NULL)
+  hooks = gtorch_thread.saved_hooks;
+  if (hooks == NULL || hooks->klass != &refusal_class)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD, "%s: %s", op,
-               gtorch_thread.hooks_refusal);
+               ((const Refusal *) hooks)->message);
   return FALSE;
 }
 
@@ -317,11 +342,11 @@ gtorch_save_on_cpu (gboolean pin_memory, GError **error)
 GTorchSavedTensorsGuard *
 gtorch_disable_saved_tensors_hooks (const gchar *message, GError **error)
 {
-  GTorchSavedTensorsGuard *self;
+  Refusal *self;
 
   g_return_val_if_fail (message != NULL, NULL);
   gtorch_guards_settle ();
-  if (gtorch_thread.saved_hooks != NULL)
+  if (gtorch_thread.saved_hooks != NULL && gtorch_thread.saved_hooks->klass != &refusal_class)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("disable_saved_tensors_hooks: hooks for saved tensors are in use here, and "
@@ -329,10 +354,10 @@ gtorch_disable_saved_tensors_hooks (const gchar *message, GError **error)
                    message);
       return NULL;
     }
-  self = gtorch_guard_new (sizeof *self, NULL);
-  gtorch_change_pointer (&self->parent.change, &gtorch_thread.hooks_refusal, g_strdup (message),
-                         g_free);
-  return self;
+  self = g_new0 (Refusal, 1);
+  gtorch_saved_hooks_init (&self->hooks, &refusal_class);
+  self->message = g_strdup (message);
+  return gtorch_saved_tensors_guard_new (&self->hooks);
 }
 
 /**

@@ -20,6 +20,7 @@ typedef struct
   guint n_ops; /* operations at the end that ran */
   gboolean drops, changes_length, changes_shape, fails, fails_later, nests, writes_over, forgets;
   gboolean use_reentrant;
+  GThread *thread; /* where the function must run, or NULL */
 } Block;
 
 static void
@@ -60,6 +61,7 @@ run (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error)
   GPtrArray *list;
 
   g_assert_cmpuint (n_inputs, ==, 1);
+  g_assert_true (self->thread == NULL || self->thread == g_thread_self ());
   self->n_calls++;
   if (self->fails || (self->fails_later && self->n_calls > 1))
     {
@@ -375,6 +377,46 @@ less_memory_is_needed (void)
   g_assert_cmpuint (other, <=, (N_BLOCKS + 12) * N * sizeof (gfloat));
 }
 
+/* --- in another thread --- */
+
+static void
+finished (GObject *source, GAsyncResult *result, gpointer loop)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_tensor_backward_finish (GTORCH_TENSOR (source), result, &error));
+  g_assert_no_error (error);
+  g_main_loop_quit (loop);
+}
+
+static void
+functions_run_in_the_callers_context (void)
+{
+  gboolean use_reentrant;
+
+  for (use_reentrant = FALSE; use_reentrant <= TRUE; use_reentrant++)
+    {
+      g_autoptr (GTorchTensor) x = leaf (0.1, 40, TRUE);
+      g_autoptr (GTorchTensor) w = leaf (-1, 40, TRUE);
+      g_autoptr (GMainLoop) loop = g_main_loop_new (NULL, FALSE);
+      Block block = { .weight = w, .use_reentrant = use_reentrant };
+      g_autoptr (GTorchTensor) plain = steps (&block, x, NULL);
+      g_autoptr (GTorchTensor) again = checkpoint (&block, x, NULL);
+      g_autoptr (GTorchTensor) grad = NULL;
+      g_autoptr (GTorchTensor) other = NULL;
+
+      block.thread = g_thread_self ();
+      backward (plain);
+      grad = gtorch_tensor_get_grad (x);
+      gtorch_tensor_set_grad (x, NULL, NULL);
+      gtorch_tensor_backward_async (again, NULL, FALSE, FALSE, NULL, finished, loop);
+      g_main_loop_run (loop);
+      other = gtorch_tensor_get_grad (x);
+      assert_same (grad, other);
+      g_assert_cmpuint (block.n_calls, ==, 2);
+    }
+}
+
 /* --- errors --- */
 
 static void
@@ -593,6 +635,7 @@ main (int argc, char *argv[])
   ADD (derivatives_of_derivatives_are_the_same);
   ADD (checkpoints_are_within_one_another);
   ADD (less_memory_is_needed);
+  ADD (functions_run_in_the_callers_context);
   ADD (what_differs_is_named);
   ADD (a_changed_input_is_found);
   ADD (reentrant_ones_have_limits);
