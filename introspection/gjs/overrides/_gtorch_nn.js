@@ -138,6 +138,8 @@ function overrideHooks(prototype) {
         if (options !== undefined) {
             prototype[name] = function (hook, ...given) {
                 convert.plainFunction(name, hook);
+                if (given.length > 1)
+                    convert.surplus(name, given.length + 1, 2);
                 const found = convert.lastOptions(name, given, options);
                 const flags = Object.keys(options).map(key => convert.flag(name, key, found[key]));
                 return full.call(this, ...flags, wrapped(hook));

@@ -284,6 +284,17 @@ class Module(Members, RawModule):
         RawModule.set_requires_grad(self, convert_bool(requires_grad))
         return self
 
+    def get_extra_state(self):
+        """What belongs to the state beside parameters and buffers, a tensor; None without an override."""
+        is_own = type(self).get_extra_state is not Module.get_extra_state  # which has called super()
+        return None if is_own else RawModule.get_extra_state(self)
+
+    def set_extra_state(self, value):
+        """Takes what get_extra_state() gave."""
+        if type(self).set_extra_state is not Module.set_extra_state:
+            raise NotImplementedError(f'{type(self).__name__}: super() has no extra state')
+        restoring(RawModule.set_extra_state, self, value)
+
     def state_dict(self):
         before, _extra.raised = _extra.raised, []
         try:
