@@ -4,10 +4,13 @@
 #pragma once
 
 #include <gtorch/autograd/gtorch-anomaly.h>
+#include <gtorch/autograd/gtorch-checkpoint.h>
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
+#include <gtorch/autograd/gtorch-functional.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
+#include <gtorch/autograd/gtorch-saved-hooks.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
 #include <gtorch/graph/gtorch-cuda-graph-inputs.h>
 #include <gtorch/graph/gtorch-cuda-graph.h>

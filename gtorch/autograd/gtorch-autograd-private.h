@@ -5,6 +5,7 @@
 
 #include <gio/gio.h>
 
+#include <gtorch/autograd/gtorch-saved-private.h>
 #include <gtorch/base/gtorch-check-private.h>
 #include <gtorch/dispatch/gtorch-op-private.h>
 #include <gtorch/stream/gtorch-stream-private.h>
@@ -122,17 +123,6 @@ GTorchAutograd *gtorch_autograd_ensure (GTorchImpl *impl);
 gboolean gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error);
 
 /* --- saved tensors --- */
-typedef struct
-{
-  GTorchStorage *storage; /* NULL if nothing is saved */
-  gint64 offset;
-  gint64 *strides;
-  guint version;
-  guint8 is_number;
-} GTorchSaved;
-
-/* Saves impl. `strides` must have room for its dimensions. */
-void gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides);
 /* The inputs and outputs whose values are needed: one bit each; bit 31 of inputs stands for a list. */
 typedef struct
 {
@@ -146,9 +136,6 @@ extern const GTorchGradSaves *const gtorch_op_grad_saves[];
 /* Returns the values that the wanted gradients of this call need. */
 GTorchGradSaves gtorch_autograd_get_saves (const GTorchOpCall *call);
 gboolean gtorch_autograd_saves_input (const GTorchOpClass *op, GTorchGradSaves saves, guint i);
-/* Returns the saved value, without autograd. The error message calls it "its <what> <i>". */
-GTorchImpl *gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta,
-                                 const gchar *what, guint i, GError **error);
 /* Connects `unpacked`, which has no autograd, to the target of the edge; returns the leaf itself if it
  * still has that memory. Takes the reference. */
 GTorchImpl *gtorch_edge_attach (const GTorchEdge *edge, GTorchImpl *unpacked);
@@ -283,6 +270,15 @@ typedef struct
 } GTorchBackward;
 
 gboolean gtorch_engine_run (const GTorchBackward *backward, GError **error);
+
+/* The innermost backward pass that this thread runs, or calls a function for. */
+typedef struct _GTorchPass GTorchPass;
+
+GTorchPass *gtorch_engine_get_pass (void);
+/* Returns whether the pass computes gradients of inputs that its caller named. */
+gboolean gtorch_pass_has_inputs (const GTorchPass *pass);
+/* Calls the function at the end of the pass, with its data. */
+void gtorch_pass_at_end (GTorchPass *pass, GDestroyNotify func, gpointer data);
 
 /* Calls a hook or a function of another language: directly, or, if this thread runs a backward pass for
  * another one, in the main context of that thread. */

@@ -70,6 +70,59 @@ typedef struct
   GTorchPassStreams streams; /* only used with has_streams */
 } Run;
 
+/* --- the pass of a thread --- */
+
+typedef struct
+{
+  GDestroyNotify func;
+  gpointer data;
+} AtEnd;
+
+struct _GTorchPass
+{
+  gboolean has_inputs;
+  GArray *at_end; /* of AtEnd; NULL before the first one */
+};
+
+/* No __thread variable: libraries that are loaded late have little room for these. */
+static GPrivate current_pass;
+
+GTorchPass *
+gtorch_engine_get_pass (void)
+{
+  return g_private_get (&current_pass);
+}
+
+gboolean
+gtorch_pass_has_inputs (const GTorchPass *pass)
+{
+  return pass->has_inputs;
+}
+
+void
+gtorch_pass_at_end (GTorchPass *pass, GDestroyNotify func, gpointer data)
+{
+  const AtEnd one = { func, data };
+
+  if (pass->at_end == NULL)
+    pass->at_end = g_array_new (FALSE, FALSE, sizeof (AtEnd));
+  g_array_append_val (pass->at_end, one);
+}
+
+static void
+pass_clear (GTorchPass *pass)
+{
+  guint i;
+
+  for (i = 0; pass->at_end != NULL && i < pass->at_end->len; i++)
+    {
+      const AtEnd one = g_array_index (pass->at_end, AtEnd, i);
+
+      one.func (one.data);
+    }
+  g_clear_pointer (&pass->at_end, g_array_unref);
+}
+
 /* --- tasks --- */
 
 static gpointer
@@ -697,6 +750,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   g_autofree guint *next_wanted = NULL;
   gboolean success = FALSE;
   Run run = { .backward = backward, .table_size = 32 };
+  GTorchPass pass = { .has_inputs = backward->n_inputs > 0 };
+  GTorchPass *outer = g_private_get (&current_pass);
   GTorchChange mode, off;
   guint i, j;
 
@@ -706,6 +761,7 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
   if (!take_roots (backward, edges, error))
     return FALSE;
 
+  g_private_set (&current_pass, &pass);
   /* Autocast is off: the forward pass has recorded its casts, so the backward pass needs none. */
   gtorch_autocast_change_to_off (&off);
   gtorch_change_to_grad (&mode, backward->create_graph);
@@ -749,6 +805,8 @@ gtorch_engine_run (const GTorchBackward *backward, GError **error)
       g_clear_pointer (&edges[i].node, gtorch_node_unref);
       g_clear_pointer (&edges[i].leaf, gtorch_impl_unref);
     }
+  pass_clear (&pass);
+  g_private_set (&current_pass, outer);
   return success;
 }
 
@@ -761,6 +819,7 @@ typedef struct
   void (*func) (gpointer data);
   gpointer data;
   gboolean grad_enabled;
+  GTorchPass *pass;
   GTorchThreadStreams streams;
   GMutex lock;
   GCond cond;
@@ -771,8 +830,10 @@ static gboolean
 run_user_call (gpointer data)
 {
   UserCall *call = data;
+  GTorchPass *outer = g_private_get (&current_pass);
   GTorchChange mode, off, streams;
 
+  g_private_set (&current_pass, call->pass);
   gtorch_change_to_grad (&mode, call->grad_enabled);
   gtorch_autocast_change_to_off (&off);
   gtorch_thread_streams_change_to (&call->streams, &streams);
@@ -780,6 +841,7 @@ run_user_call (gpointer data)
   gtorch_change_end (&streams);
   gtorch_change_end (&off);
   gtorch_change_end (&mode);
+  g_private_set (&current_pass, outer);
   g_mutex_lock (&call->lock);
   call->done = TRUE;
   g_cond_signal (&call->cond);
@@ -790,7 +852,12 @@ run_user_call (gpointer data)
 void
 gtorch_engine_call_user (void (*func) (gpointer data), gpointer data)
 {
-  UserCall call = { .func = func, .data = data, .grad_enabled = gtorch_is_grad_enabled () };
+  UserCall call = {
+    .func = func,
+    .data = data,
+    .grad_enabled = gtorch_is_grad_enabled (),
+    .pass = g_private_get (&current_pass),
+  };
   GSource *source;
 
   gtorch_thread_streams_take (&call.streams);

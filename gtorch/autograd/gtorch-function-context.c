@@ -25,19 +25,30 @@
 
 G_DEFINE_TYPE (GTorchFunctionContext, gtorch_function_context, G_TYPE_OBJECT)
 
-gboolean
-gtorch_function_context_drop (GTorchFunctionContext *self)
+void
+gtorch_function_context_drop (GTorchFunctionContext *self, GTorchNode *node)
 {
-  gboolean dropped = FALSE;
+  g_autoptr (GPtrArray) packed = NULL;
   guint i;
 
+  if (self->n_saved == 0)
+    return;
+  packed = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_packed_unref);
+  if (node != NULL)
+    gtorch_node_lock (node);
   for (i = 0; i < self->n_saved; i++)
     {
-      dropped |= self->saved[i].saved.storage != NULL;
-      g_clear_pointer (&self->saved[i].saved.storage, gtorch_storage_unref);
+      GTorchPacked *one;
+
+      if (node != NULL)
+        node->is_released |= gtorch_saved_is_set (&self->saved[i].saved);
+      one = gtorch_saved_steal (&self->saved[i].saved);
+      if (one != NULL)
+        g_ptr_array_add (packed, one);
       g_clear_pointer (&self->saved[i].grad_fn, gtorch_node_unref);
     }
-  return dropped;
+  if (node != NULL)
+    gtorch_node_unlock (node);
 }
 
 static void
@@ -45,7 +56,7 @@ gtorch_function_context_finalize (GObject *object)
 {
   GTorchFunctionContext *self = GTORCH_FUNCTION_CONTEXT (object);
 
-  gtorch_function_context_drop (self);
+  gtorch_function_context_drop (self, NULL);
   g_clear_pointer (&self->to_save, g_ptr_array_unref);
   g_clear_pointer (&self->dirty, g_ptr_array_unref);
   g_clear_pointer (&self->constant, g_ptr_array_unref);
@@ -77,6 +88,7 @@ gtorch_function_context_new (GTorchImpl *const *inputs, guint n_inputs)
   guint i;
 
   self->n_inputs = n_inputs;
+  self->is_recorded = enabled;
   self->needs = g_new0 (gboolean, MAX (n_inputs, 1));
   for (i = 0; i < n_inputs; i++)
     self->needs[i] = enabled && gtorch_impl_requires_grad (inputs[i]);
@@ -94,10 +106,10 @@ position (GTorchImpl *impl, GTorchImpl *const *impls, guint n)
   return -1;
 }
 
-void
+gboolean
 gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
                               GTorchImpl *const *inputs, guint n_inputs, GTorchImpl *const *outputs,
-                              guint n_outputs)
+                              guint n_outputs, GError **error)
 {
   guint i;
 
@@ -110,8 +122,10 @@ gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
       GTorchFunctionSaved *saved = &self->saved[i];
 
       gtorch_meta_init (&saved->meta, impl, saved->dims);
-      if (impl->storage != NULL)
-        gtorch_saved_init (&saved->saved, impl, saved->dims + GTORCH_MAX_DIMS);
+      if (impl->storage != NULL
+          && !gtorch_saved_init (&saved->saved, impl, node->name, saved->dims + GTORCH_MAX_DIMS,
+                                 error))
+        return FALSE;
       saved->output = position (impl, outputs, n_outputs);
       saved->input = saved->output < 0 ? position (impl, inputs, n_inputs) : -1;
       if (saved->output >= 0
@@ -125,6 +139,7 @@ gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
           saved->index = impl->autograd->index;
         }
     }
+  return TRUE;
 }
 
 void
@@ -215,17 +230,27 @@ gtorch_function_context_get_saved_tensors (GTorchFunctionContext *self, GError *
   for (i = 0; i < self->n_saved; i++)
     {
       GTorchFunctionSaved *saved = &self->saved[i];
+      GTorchPacked *packed = NULL;
       GTorchImpl *impl = NULL;
+      gboolean is_set;
 
       gtorch_node_lock (self->node);
-      if (saved->saved.storage != NULL)
+      is_set = gtorch_saved_is_set (&saved->saved);
+      if (saved->saved.is_packed)
+        packed = gtorch_packed_ref (saved->saved.packed);
+      else if (is_set)
         impl = gtorch_saved_unpack (&saved->saved, &saved->meta, "saved tensor", i, error);
       gtorch_node_unlock (self->node);
+      if (packed != NULL)
+        {
+          impl = gtorch_packed_unpack (packed, &saved->meta, "saved tensor", i, error);
+          gtorch_packed_unref (packed);
+        }
       if (impl == NULL)
         {
-          if (self->node->is_released)
+          if (!is_set && self->node->is_released)
             gtorch_node_error_released (self->node, error);
-          else if (saved->saved.storage == NULL)
+          else if (!is_set)
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
                          _ ("%s: saved tensor %u was released"), self->node->name, i);
           return NULL;

@@ -32,16 +32,17 @@ struct _GTorchFunctionContext
   guint n_inputs;
   gboolean *needs;
   gboolean materialize;
+  gboolean is_recorded; /* forward was called where gradients are recorded */
 };
 
 GTorchFunctionContext *gtorch_function_context_new (GTorchImpl *const *inputs, guint n_inputs);
-/* Converts to_save to saved after forward has run. */
-void gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
-                                   GTorchImpl *const *inputs, guint n_inputs,
-                                   GTorchImpl *const *outputs, guint n_outputs);
+/* Converts to_save to saved after forward has run. Fails if a hook for saved tensors does. */
+gboolean gtorch_function_context_pack (GTorchFunctionContext *self, GTorchNode *node,
+                                       GTorchImpl *const *inputs, guint n_inputs,
+                                       GTorchImpl *const *outputs, guint n_outputs, GError **error);
 /* Releases the tensors of forward, which may own the node. */
 void gtorch_function_context_end_forward (GTorchFunctionContext *self);
-/* Releases what was saved, under the node's lock. Returns TRUE if there was anything. */
-gboolean gtorch_function_context_drop (GTorchFunctionContext *self);
+/* Releases what was saved, with the node's lock if there is a node, which then is released. */
+void gtorch_function_context_drop (GTorchFunctionContext *self, GTorchNode *node);
 
 G_END_DECLS

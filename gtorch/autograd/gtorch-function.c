@@ -295,10 +295,7 @@ function_node_release (GTorchNode *node)
 {
   FunctionNode *self = (FunctionNode *) node;
 
-  gtorch_node_lock (node);
-  if (gtorch_function_context_drop (self->context))
-    node->is_released = TRUE;
-  gtorch_node_unlock (node);
+  gtorch_function_context_drop (self->context, node);
 }
 
 static void
@@ -450,16 +447,21 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
   return TRUE;
 }
 
-static void
+static gboolean
 record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const *inputs,
         guint n_inputs, GTorchImpl *const *outputs, guint n_outputs, GTorchTensor *const *tensors,
-        const GTorchAutocastRegion *autocast)
+        const GTorchAutocastRegion *autocast, GError **error)
 {
   FunctionNode *node = function_node_new (self, context, inputs, n_inputs, outputs, n_outputs);
   guint i;
 
   node->autocast = *autocast;
-  gtorch_function_context_pack (context, &node->node, inputs, n_inputs, outputs, n_outputs);
+  if (!gtorch_function_context_pack (context, &node->node, inputs, n_inputs, outputs, n_outputs,
+                                     error))
+    {
+      gtorch_node_unref (&node->node);
+      return FALSE;
+    }
   for (i = 0; i < n_outputs; i++)
     {
       if (gtorch_dtype_kind (outputs[i]->dtype) < GTORCH_KIND_FLOAT
@@ -471,6 +473,7 @@ record (GTorchFunction *self, GTorchFunctionContext *context, GTorchImpl *const 
         gtorch_node_set_output (&node->node, i, outputs[i]);
     }
   gtorch_node_unref (&node->node);
+  return TRUE;
 }
 
 /* Forward ran with the grad mode off. What it made is nobody's view, but for what shows an input. */
@@ -635,7 +638,7 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   if (success)
     mark_views (context, impls, n_inputs, outputs, n);
   if (success && wanted && n > 0)
-    record (self, context, impls, n_inputs, outputs, n, tensors, &autocast);
+    success = record (self, context, impls, n_inputs, outputs, n, tensors, &autocast, error);
   gtorch_function_context_end_forward (context);
   free_tensors (tensors, n);
   if (!success)

@@ -321,43 +321,6 @@ gtorch_autograd_destroy (GTorchAutograd *autograd)
 
 /* --- saved tensors --- */
 
-void
-gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, gint64 *strides)
-{
-  guint i;
-
-  saved->storage = gtorch_storage_ref (impl->storage);
-  saved->offset = impl->offset;
-  saved->strides = strides;
-  saved->version = g_atomic_int_get (&impl->storage->version);
-  saved->is_number = impl->is_number;
-  for (i = 0; i < impl->n_dims; i++)
-    strides[i] = impl->strides[i];
-}
-
-GTorchImpl *
-gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta, const gchar *what, guint i,
-                     GError **error)
-{
-  GTorchImpl *impl;
-  guint version = g_atomic_int_get (&saved->storage->version);
-
-  if (G_UNLIKELY (version != saved->version))
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("its %s %u, of dtype %s and shape %s, is needed and was changed in place "
-                      "since: it is at version %u, version %u was saved; clone it before changing "
-                      "it"),
-                   what, i, gtorch_dtype_get_name (meta->dtype),
-                   gtorch_shape_str (meta->shape, meta->n_dims), version, saved->version);
-      return NULL;
-    }
-  impl = gtorch_impl_new_strided (saved->storage, meta->dtype, saved->offset, meta->shape,
-                                  saved->strides, meta->n_dims);
-  impl->is_number = saved->is_number;
-  return impl;
-}
-
 /* The node of a saved leaf that is not the same tensor any more: it has other memory, or has become a
  * non-leaf. The node passes the gradient on to the leaf. */
 typedef struct

@@ -23,6 +23,46 @@ typedef struct
   GTorchSaved *outputs;
 } OpNode;
 
+/* The values that a node has saved, one after the other. */
+static guint
+n_saved (const OpNode *self)
+{
+  return (self->inputs != NULL ? self->node.n_edges : 0)
+         + (self->outputs != NULL ? self->node.n_outputs : 0);
+}
+
+static gboolean
+is_of_input (const OpNode *self, guint i)
+{
+  return self->inputs != NULL && i < self->node.n_edges;
+}
+
+/* Returns its number among the inputs or the outputs. */
+static guint
+number_of (const OpNode *self, guint i)
+{
+  return self->inputs == NULL || i < self->node.n_edges ? i : i - self->node.n_edges;
+}
+
+static GTorchSaved *
+nth_saved (const OpNode *self, guint i)
+{
+  return (is_of_input (self, i) ? self->inputs : self->outputs) + number_of (self, i);
+}
+
+static const GTorchMeta *
+nth_meta (const OpNode *self, guint i)
+{
+  return (is_of_input (self, i) ? self->input_metas : self->node.output_metas)
+         + number_of (self, i);
+}
+
+static const gchar *
+nth_what (const OpNode *self, guint i)
+{
+  return is_of_input (self, i) ? "input" : "result";
+}
+
 static gboolean op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
                                GTorchImpl **results, GError **error);
 static void op_node_release (GTorchNode *node);
@@ -70,13 +110,14 @@ is_object (const GTorchArgSpec *spec)
   return spec->kind == GTORCH_ARG_DEVICE || spec->kind == GTORCH_ARG_GENERATOR;
 }
 
-/* Allocates a node and all its arrays in one block. */
+/* Allocates a node and all its arrays in one block. Returns NULL if a value cannot be saved. */
 static OpNode *
-op_node_new (const GTorchOpCall *call)
+op_node_new (const GTorchOpCall *call, GError **error)
 {
   const GTorchOpClass *op = call->op;
   const GTorchGradSaves saves = gtorch_autograd_get_saves (call);
   const GTorchArgSpec *spec;
+  gboolean success = TRUE;
   gsize n_ints = 0, size;
   OpNode *self;
   gint64 *ints;
@@ -139,7 +180,7 @@ op_node_new (const GTorchOpCall *call)
         gtorch_node_add_place (&self->node, self->input_metas[i].device);
       if (gtorch_autograd_saves_input (op, saves, i))
         {
-          gtorch_saved_init (&self->inputs[i], input, ints);
+          success = success && gtorch_saved_init (&self->inputs[i], input, op->name, ints, error);
           ints += input->n_dims;
         }
     }
@@ -151,7 +192,7 @@ op_node_new (const GTorchOpCall *call)
       ints += output->n_dims;
       if (saves.outputs & (1u << i))
         {
-          gtorch_saved_init (&self->outputs[i], output, ints);
+          success = success && gtorch_saved_init (&self->outputs[i], output, op->name, ints, error);
           ints += output->n_dims;
         }
     }
@@ -168,6 +209,11 @@ op_node_new (const GTorchOpCall *call)
       g_object_ref (call->attrs[i].p);
     i++;
   }
+  if (G_UNLIKELY (!success))
+    {
+      gtorch_node_unref (&self->node);
+      return NULL;
+    }
   return self;
 }
 
@@ -175,6 +221,7 @@ gboolean
 gtorch_autograd_record (GTorchOpCall *call, GError **error)
 {
   GTorchNode *node;
+  OpNode *self;
   guint i;
 
   for (i = 0; i < call->n_outputs; i++)
@@ -183,7 +230,10 @@ gtorch_autograd_record (GTorchOpCall *call, GError **error)
   if (i == call->n_outputs)
     return TRUE; /* outputs of integers or bool have no gradient */
 
-  node = &op_node_new (call)->node;
+  self = op_node_new (call, error);
+  if (G_UNLIKELY (self == NULL))
+    return FALSE;
+  node = &self->node;
   for (i = 0; i < call->n_inputs; i++)
     gtorch_node_set_edge (node, i, call->inputs[i]);
   if (call->in_place)
@@ -200,24 +250,28 @@ static void
 op_node_release (GTorchNode *node)
 {
   OpNode *self = (OpNode *) node;
+  const guint n = n_saved (self);
+  g_autoptr (GPtrArray) packed = NULL;
   guint i;
 
-  if (self->inputs == NULL && self->outputs == NULL)
+  if (n == 0)
     return;
   gtorch_node_lock (node);
   /* Numbers are kept, so a node that has saved nothing else can run again. */
-  for (i = 0; self->inputs != NULL && i < node->n_edges; i++)
-    if (self->inputs[i].storage != NULL && !self->inputs[i].is_number)
-      {
-        g_clear_pointer (&self->inputs[i].storage, gtorch_storage_unref);
-        node->is_released = TRUE;
-      }
-  for (i = 0; self->outputs != NULL && i < node->n_outputs; i++)
-    if (self->outputs[i].storage != NULL)
-      {
-        g_clear_pointer (&self->outputs[i].storage, gtorch_storage_unref);
-        node->is_released = TRUE;
-      }
+  for (i = 0; i < n; i++)
+    {
+      GTorchSaved *saved = nth_saved (self, i);
+
+      if (!gtorch_saved_is_set (saved) || (saved->is_number && is_of_input (self, i)))
+        continue;
+      if (G_UNLIKELY (saved->is_packed) && packed == NULL)
+        packed = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_packed_unref);
+      if (G_UNLIKELY (saved->is_packed))
+        g_ptr_array_add (packed, gtorch_saved_steal (saved));
+      else
+        gtorch_saved_steal (saved);
+      node->is_released = TRUE;
+    }
   gtorch_node_unlock (node);
 }
 
@@ -228,8 +282,8 @@ op_node_finalize (GTorchNode *node)
   const GTorchArgSpec *spec;
   guint i;
 
-  for (i = 0; self->inputs != NULL && i < node->n_edges; i++)
-    g_clear_pointer (&self->inputs[i].storage, gtorch_storage_unref);
+  for (i = 0; i < n_saved (self); i++)
+    gtorch_saved_steal (nth_saved (self, i)); /* numbers, which are never packed */
   FOR_EACH_ATTR (self->op, spec, i)
   {
     if (is_object (spec))
@@ -238,15 +292,43 @@ op_node_finalize (GTorchNode *node)
   }
 }
 
+/* Unpacks what hooks have packed, without the lock. Takes the references. */
+static gboolean
+unpack_packed (OpNode *self, GTorchPacked **packed, GTorchImpl **inputs, GTorchImpl **outputs,
+               GError **error)
+{
+  gboolean success = TRUE;
+  guint i;
+
+  for (i = 0; i < n_saved (self); i++)
+    {
+      GTorchImpl **values = is_of_input (self, i) ? inputs : outputs;
+      const guint at = number_of (self, i);
+
+      if (packed[i] == NULL)
+        continue;
+      if (success)
+        {
+          values[at] =
+              gtorch_packed_unpack (packed[i], nth_meta (self, i), nth_what (self, i), at, error);
+          success = values[at] != NULL;
+        }
+      gtorch_packed_unref (packed[i]);
+    }
+  return success;
+}
+
 /* Unpacks the saved values, or fails if they have been released. */
 static gboolean
 unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
 {
   GTorchNode *node = &self->node;
+  g_autofree GTorchPacked **packed = NULL;
+  const guint n = n_saved (self);
   gboolean success = TRUE;
   guint i;
 
-  if (self->inputs == NULL && self->outputs == NULL)
+  if (n == 0)
     return TRUE;
   gtorch_node_lock (node);
   if (node->is_released)
@@ -255,23 +337,35 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
       gtorch_node_error_released (node, error);
       return FALSE;
     }
-  for (i = 0; success && self->inputs != NULL && i < node->n_edges; i++)
-    if (self->inputs[i].storage != NULL)
-      {
-        inputs[i] =
-            gtorch_saved_unpack (&self->inputs[i], &self->input_metas[i], "input", i, error);
-        success = inputs[i] != NULL;
-      }
-  for (i = 0; success && self->outputs != NULL && i < node->n_outputs; i++)
-    if (self->outputs[i].storage != NULL)
-      {
-        outputs[i] =
-            gtorch_saved_unpack (&self->outputs[i], &node->output_metas[i], "result", i, error);
-        success = outputs[i] != NULL;
-      }
+  for (i = 0; success && i < n; i++)
+    {
+      const GTorchSaved *saved = nth_saved (self, i);
+
+      if (!gtorch_saved_is_set (saved))
+        continue;
+      if (G_UNLIKELY (saved->is_packed))
+        {
+          if (packed == NULL)
+            packed = g_new0 (GTorchPacked *, n);
+          packed[i] = gtorch_packed_ref (saved->packed);
+        }
+      else
+        {
+          GTorchImpl **values = is_of_input (self, i) ? inputs : outputs;
+          const guint at = number_of (self, i);
+
+          values[at] =
+              gtorch_saved_unpack (saved, nth_meta (self, i), nth_what (self, i), at, error);
+          success = values[at] != NULL;
+        }
+    }
   gtorch_node_unlock (node);
-  if (!success || !gtorch_is_grad_enabled ())
-    return success;
+  if (G_UNLIKELY (packed != NULL))
+    success = unpack_packed (self, packed, inputs, outputs, success ? error : NULL) && success;
+  if (!success)
+    return FALSE;
+  if (!gtorch_is_grad_enabled ())
+    return TRUE;
   for (i = 0; i < node->n_edges; i++)
     if (inputs[i] != NULL)
       inputs[i] = gtorch_edge_attach (&node->edges[i], inputs[i]);

@@ -12,4 +12,14 @@ G_BEGIN_DECLS
  * advances the counter by one, however many elements it has. */
 void gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter);
 
+/* The states of the default generators of all devices. */
+typedef struct _GTorchRandomStates GTorchRandomStates;
+
+GTorchRandomStates *gtorch_random_states_new (void);
+void gtorch_random_states_free (GTorchRandomStates *self);
+/* Sets the states, and returns those that were there. */
+GTorchRandomStates *gtorch_random_states_exchange (const GTorchRandomStates *self);
+/* Sets the states and frees them. */
+void gtorch_random_states_restore (GTorchRandomStates *self);
+
 G_END_DECLS

@@ -356,3 +356,70 @@ gtorch_generator_reserve (GTorchGenerator *self, guint64 *seed, guint64 *counter
   *counter = self->counter++;
   g_mutex_unlock (&self->lock);
 }
+
+/* --- the states of all default generators --- */
+
+typedef struct
+{
+  GTorchGenerator *generator;
+  guint64 seed, counter;
+} State;
+
+struct _GTorchRandomStates
+{
+  guint n;
+  State states[];
+};
+
+GTorchRandomStates *
+gtorch_random_states_new (void)
+{
+  GListModel *devices = G_LIST_MODEL (gtorch_device_manager_get_default ());
+  const guint n = g_list_model_get_n_items (devices);
+  GTorchRandomStates *self = g_malloc0 (sizeof (GTorchRandomStates) + n * sizeof (State));
+  guint i;
+
+  for (i = 0; i < n; i++)
+    {
+      g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
+      State *state = &self->states[self->n++];
+
+      state->generator = g_object_ref (gtorch_device_get_default_generator (device));
+      g_mutex_lock (&state->generator->lock);
+      state->seed = state->generator->seed;
+      state->counter = state->generator->counter;
+      g_mutex_unlock (&state->generator->lock);
+    }
+  return self;
+}
+
+void
+gtorch_random_states_free (GTorchRandomStates *self)
+{
+  guint i;
+
+  for (i = 0; i < self->n; i++)
+    g_object_unref (self->states[i].generator);
+  g_free (self);
+}
+
+GTorchRandomStates *
+gtorch_random_states_exchange (const GTorchRandomStates *self)
+{
+  GTorchRandomStates *former = gtorch_random_states_new ();
+  guint i;
+
+  for (i = 0; i < self->n; i++)
+    set_state (self->states[i].generator, self->states[i].seed, self->states[i].counter);
+  return former;
+}
+
+void
+gtorch_random_states_restore (GTorchRandomStates *self)
+{
+  guint i;
+
+  for (i = 0; i < self->n; i++)
+    set_state (self->states[i].generator, self->states[i].seed, self->states[i].counter);
+  gtorch_random_states_free (self);
+}

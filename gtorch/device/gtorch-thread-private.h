@@ -38,9 +38,11 @@ typedef struct
   GTorchChange *changes;  /* the youngest change */
   GTorchHolds *holds;     /* tensors in use, NULL before the first one (gtorch-hold-private.h) */
   GTorchTimeline *worker; /* the queue whose work this thread executes, or NULL */
-  gboolean must_finish;   /* the result of a call is read as soon as it returns */
-  gboolean is_apart;      /* calls are internal to the library: checks of captures ignore them */
-  gboolean keeps_errors; /* errors of queues are not consumed but left for a later call to report */
+  guint8 must_finish;     /* the result of a call is read as soon as it returns */
+  guint8 is_apart;        /* calls are internal to the library: checks of captures ignore them */
+  guint8 keeps_errors; /* errors of queues are not consumed but left for a later call to report */
+  guint n_captured;    /* number of random calls that this thread has captured */
+  struct _GTorchSavedHooks *saved_hooks; /* owned; they pack what is saved for backward passes */
   const GTorchOpClass *calling; /* the composite operation that the program called, or NULL */
 } GTorchThread;
 

@@ -223,7 +223,10 @@ gtorch_random_reserve (GTorchOpCall *call)
   GTorchGenerator *generator;
 
   if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL)
-    return;
+    {
+      gtorch_thread.n_captured++;
+      return;
+    }
   generator = find_generator (call);
   if (generator == NULL)
     generator = gtorch_device_get_default_generator (call->device);

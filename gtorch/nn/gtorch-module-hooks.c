@@ -12,8 +12,15 @@
 #include "nn/gtorch-module-private.h"
 #include "base/gtorch-references-private.h"
 
-static void
-hook_unref (gpointer data)
+GTorchModuleHook *
+gtorch_module_hook_ref (GTorchModuleHook *hook)
+{
+  g_atomic_int_inc (&hook->ref_count);
+  return hook;
+}
+
+void
+gtorch_module_hook_unref (gpointer data)
 {
   GTorchModuleHook *hook = data;
 
@@ -24,9 +31,10 @@ hook_unref (gpointer data)
   g_free (hook);
 }
 
-static guint64
-add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_data,
-          GDestroyNotify destroy)
+guint64
+gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean prepend,
+                        gboolean always_call, GCallback func, gpointer user_data,
+                        GDestroyNotify destroy)
 {
   static guint64 last_id;
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
@@ -34,7 +42,8 @@ add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_dat
   guint64 id;
 
   hook->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
-  hook->before = before;
+  hook->kind = kind;
+  hook->always_call = always_call;
   hook->func = func;
   hook->user_data = user_data;
   hook->destroy = destroy;
@@ -42,8 +51,8 @@ add_hook (GTorchModule *self, gboolean before, GCallback func, gpointer user_dat
   id = hook->id;
   gtorch_module_begin_change (self);
   if (priv->hooks == NULL)
-    g_atomic_pointer_set (&priv->hooks, g_ptr_array_new_with_free_func (hook_unref));
-  g_ptr_array_add (priv->hooks, hook);
+    g_atomic_pointer_set (&priv->hooks, g_ptr_array_new_with_free_func (gtorch_module_hook_unref));
+  g_ptr_array_insert (priv->hooks, prepend ? 0 : -1, hook);
   gtorch_module_end_change (self);
   return id;
 }
@@ -57,15 +66,10 @@ gtorch_module_dup_hooks (GTorchModule *self)
 
   if (G_LIKELY (g_atomic_pointer_get (&priv->hooks) == NULL))
     return NULL;
-  hooks = g_ptr_array_new_with_free_func (hook_unref);
+  hooks = g_ptr_array_new_with_free_func (gtorch_module_hook_unref);
   gtorch_module_lock (self);
   for (i = 0; priv->hooks != NULL && i < priv->hooks->len; i++)
-    {
-      GTorchModuleHook *hook = priv->hooks->pdata[i];
-
-      g_atomic_int_inc (&hook->ref_count);
-      g_ptr_array_add (hooks, hook);
-    }
+    g_ptr_array_add (hooks, gtorch_module_hook_ref (priv->hooks->pdata[i]));
   gtorch_module_unlock (self);
   return hooks->len > 0 ? g_steal_pointer (&hooks) : NULL;
 }
@@ -110,7 +114,7 @@ gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GTorchTensor 
       GPtrArray *others;
       GError *local = NULL;
 
-      if (!hook->before)
+      if (hook->kind != GTORCH_MODULE_HOOK_BEFORE)
         continue;
       others = ((GTorchForwardPreHook) hook->func) (self, (GTorchTensor **) seen->pdata, seen->len,
                                                     hook->user_data, &local);
@@ -129,6 +133,28 @@ gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GTorchTensor 
   return g_steal_pointer (&seen);
 }
 
+void
+gtorch_module_run_always (GTorchModule *self, GPtrArray *hooks, guint from, GTorchTensor **inputs,
+                          gsize n_inputs, GTorchTensor *output)
+{
+  guint i;
+
+  for (i = from; i < hooks->len; i++)
+    {
+      GTorchModuleHook *hook = hooks->pdata[i];
+      g_autoptr (GTorchTensor) other = NULL;
+      g_autoptr (GError) local = NULL;
+
+      if (hook->kind != GTORCH_MODULE_HOOK_AFTER || !hook->always_call)
+        continue;
+      other = ((GTorchForwardHook) hook->func) (self, inputs, n_inputs, output, hook->user_data,
+                                                &local);
+      if (local != NULL)
+        g_warning ("%s: a hook failed after another error: %s", gtorch_module_type_name (self),
+                   local->message);
+    }
+}
+
 GTorchTensor *
 gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                          GTorchTensor *output, GError **error)
@@ -141,7 +167,7 @@ gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs
       GTorchTensor *other;
       GError *local = NULL;
 
-      if (hook->before)
+      if (hook->kind != GTORCH_MODULE_HOOK_AFTER)
         continue;
       other = ((GTorchForwardHook) hook->func) (self, (GTorchTensor **) inputs->pdata, inputs->len,
                                                 output, hook->user_data, &local);
@@ -152,6 +178,8 @@ gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs
         }
       if (local != NULL)
         {
+          gtorch_module_run_always (self, hooks, i + 1, (GTorchTensor **) inputs->pdata,
+                                    inputs->len, output);
           g_object_unref (output);
           g_propagate_error (error, local);
           return NULL;
@@ -180,7 +208,33 @@ gtorch_module_register_forward_pre_hook (GTorchModule *self, GTorchForwardPreHoo
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
   g_return_val_if_fail (hook != NULL, 0);
-  return add_hook (self, TRUE, G_CALLBACK (hook), user_data, destroy);
+  return gtorch_module_add_hook (self, GTORCH_MODULE_HOOK_BEFORE, FALSE, FALSE, G_CALLBACK (hook),
+                                 user_data, destroy);
+}
+
+/**
+ * gtorch_module_register_forward_pre_hook_full:
+ * @self: a module
+ * @prepend: call it before the hooks that are there
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called before each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Does what [method@Module.register_forward_pre_hook] does, and chooses the place of the hook.
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_pre_hook_full (GTorchModule *self, gboolean prepend,
+                                              GTorchForwardPreHook hook, gpointer user_data,
+                                              GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return gtorch_module_add_hook (self, GTORCH_MODULE_HOOK_BEFORE, prepend, FALSE, G_CALLBACK (hook),
+                                 user_data, destroy);
 }
 
 /**
@@ -203,7 +257,35 @@ gtorch_module_register_forward_hook (GTorchModule *self, GTorchForwardHook hook,
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
   g_return_val_if_fail (hook != NULL, 0);
-  return add_hook (self, FALSE, G_CALLBACK (hook), user_data, destroy);
+  return gtorch_module_add_hook (self, GTORCH_MODULE_HOOK_AFTER, FALSE, FALSE, G_CALLBACK (hook),
+                                 user_data, destroy);
+}
+
+/**
+ * gtorch_module_register_forward_hook_full:
+ * @self: a module
+ * @prepend: call it before the hooks that are there
+ * @always_call: call it after an error, too: with what there is of the output, which may be %NULL
+ * @hook: (scope notified) (closure user_data) (destroy destroy): called after each forward
+ * @user_data: data for @hook
+ * @destroy: (nullable): frees @user_data
+ *
+ * Does what [method@Module.register_forward_hook] does, and chooses the place of the hook and when it is
+ * called. After an error, an error of the hook is only a warning.
+ *
+ * Returns: an id for [method@Module.remove_hook]
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_module_register_forward_hook_full (GTorchModule *self, gboolean prepend,
+                                          gboolean always_call, GTorchForwardHook hook,
+                                          gpointer user_data, GDestroyNotify destroy)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), 0);
+  g_return_val_if_fail (hook != NULL, 0);
+  return gtorch_module_add_hook (self, GTORCH_MODULE_HOOK_AFTER, prepend, always_call,
+                                 G_CALLBACK (hook), user_data, destroy);
 }
 
 /**
@@ -235,7 +317,7 @@ gtorch_module_remove_hook (GTorchModule *self, guint64 id)
       }
   gtorch_module_end_change (self);
   if (hook != NULL)
-    hook_unref (hook);
+    gtorch_module_hook_unref (hook);
   return hook != NULL;
 }
 

@@ -9,6 +9,7 @@
 #include <gtorch/tensor/gtorch-tensor-private.h>
 #include <gtorch/nn/gtorch-module-members.h>
 #include <gtorch/nn/gtorch-module-state.h>
+#include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS
@@ -23,10 +24,19 @@ typedef struct
   gboolean is_count; /* its value is never negative */
 } GTorchMember;
 
+typedef enum
+{
+  GTORCH_MODULE_HOOK_BEFORE, /* forward */
+  GTORCH_MODULE_HOOK_AFTER,
+  GTORCH_MODULE_HOOK_BACKWARD_BEFORE,
+  GTORCH_MODULE_HOOK_BACKWARD_AFTER,
+} GTorchModuleHookKind;
+
 typedef struct
 {
   guint64 id;
-  gboolean before;
+  GTorchModuleHookKind kind;
+  gboolean always_call; /* after a forward that failed, too */
   GCallback func;
   gpointer user_data;
   GDestroyNotify destroy;
@@ -142,6 +152,20 @@ GPtrArray *gtorch_module_run_pre_hooks (GTorchModule *self, GPtrArray *hooks, GT
 /* Takes ownership of the output. */
 GTorchTensor *gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs,
                                        GTorchTensor *output, GError **error);
+/* Calls the hooks from a position on that are called after errors, too. */
+void gtorch_module_run_always (GTorchModule *self, GPtrArray *hooks, guint from,
+                               GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output);
+guint64 gtorch_module_add_hook (GTorchModule *self, GTorchModuleHookKind kind, gboolean prepend,
+                                gboolean always_call, GCallback func, gpointer user_data,
+                                GDestroyNotify destroy);
+GTorchModuleHook *gtorch_module_hook_ref (GTorchModuleHook *hook);
+void gtorch_module_hook_unref (gpointer hook);
+/* Returns the functions that call those of the hooks that belong to the backward pass; NULL if there is none.
+ * */
+GTorchFunction *gtorch_module_make_backward_hooks (GTorchModule *self, GPtrArray *hooks,
+                                                   GTorchFunction **of_outputs);
+/* Puts tensors, if one of them requires grad, through such a function. */
+gboolean gtorch_module_apply_hooks (GTorchFunction *function, GPtrArray *tensors, GError **error);
 
 /* Returns a module with the same settings and copies of the tensors. Fails for a class that is defined in
  * another language. */

@@ -15,6 +15,7 @@
 #include "device/gtorch-device-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "nn/gtorch-lazy-private.h"
+#include "base/gtorch-callback-private.h"
 #include "nn/gtorch-module-private.h"
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-state-private.h"
@@ -56,7 +57,10 @@ typedef struct
   GTorchImpl
       *target; /* what values are loaded into: the tensor, or what a lazy layer will have there */
   gboolean is_count;
+  GTorchModule *owner; /* of an extra state, which has no target; else NULL */
 } StateItem;
+
+#define EXTRA_STATE "_extra_state"
 
 static void
 clear_item (gpointer data)
@@ -64,14 +68,51 @@ clear_item (gpointer data)
   StateItem *item = data;
 
   g_free (item->path);
-  g_object_unref (item->tensor);
-  gtorch_impl_unref (item->target);
+  g_clear_object (&item->tensor);
+  g_clear_pointer (&item->target, gtorch_impl_unref);
+  g_clear_object (&item->owner);
+}
+
+static gchar *
+path_of (const gchar *path, const gchar *name)
+{
+  return g_strconcat (path, path[0] != '\0' ? "." : "", name, NULL);
+}
+
+typedef struct
+{
+  GArray *items;
+  gboolean is_loading;
+} StateList;
+
+/* Adds the extra state of a module: its value, or, for loading, a place for one. */
+static void
+list_extra_state (GTorchModule *self, const gchar *path, const StateList *list)
+{
+  GTorchModuleClass *klass = GTORCH_MODULE_GET_CLASS (self);
+  StateItem item = { 0 };
+
+  if (list->is_loading ? klass->set_extra_state == NULL : klass->get_extra_state == NULL)
+    return;
+  if (!list->is_loading)
+    {
+      item.tensor = klass->get_extra_state (self);
+      if (!GTORCH_IS_TENSOR (item.tensor))
+        {
+          g_clear_object (&item.tensor);
+          return;
+        }
+    }
+  item.path = path_of (path, EXTRA_STATE);
+  item.owner = g_object_ref (self);
+  g_array_append_val (list->items, item);
 }
 
 /* Shared modules and parameters are listed under each of their names. */
 static gboolean
-list_state (GTorchModule *self, const gchar *path, gpointer items)
+list_state (GTorchModule *self, const gchar *path, gpointer data)
 {
+  const StateList *list = data;
   guint i, j;
 
   for (i = 0; i < 2; i++)
@@ -81,28 +122,29 @@ list_state (GTorchModule *self, const gchar *path, gpointer items)
       for (j = 0; j < members->len; j++)
         {
           GTorchMember *member = &g_array_index (members, GTorchMember, j);
-          StateItem item;
+          StateItem item = { 0 };
 
           if (member->tensor == NULL || !member->persistent)
             continue;
-          item.path = g_strconcat (path, path[0] != '\0' ? "." : "", member->name, NULL);
+          item.path = path_of (path, member->name);
           item.tensor = g_steal_pointer (&member->tensor);
           item.target = gtorch_impl_ref (gtorch_tensor_unwrap (item.tensor));
           item.is_count = member->is_count;
-          g_array_append_val ((GArray *) items, item);
+          g_array_append_val (list->items, item);
         }
     }
+  list_extra_state (self, path, list);
   return TRUE;
 }
 
 static GArray *
-get_state (GTorchModule *self)
+get_state (GTorchModule *self, gboolean is_loading)
 {
-  GArray *items = g_array_new (FALSE, FALSE, sizeof (StateItem));
+  StateList list = { g_array_new (FALSE, FALSE, sizeof (StateItem)), is_loading };
 
-  g_array_set_clear_func (items, clear_item);
-  gtorch_module_walk (self, TRUE, list_state, NULL, items, NULL);
-  return items;
+  g_array_set_clear_func (list.items, clear_item);
+  gtorch_module_walk (self, TRUE, list_state, NULL, &list, NULL);
+  return list.items;
 }
 
 /* Returns a table that borrows its tensors. */
@@ -160,11 +202,72 @@ gtorch_state_to_lists (GHashTable *state, gchar ***names)
 }
 
 /**
+ * gtorch_module_get_extra_state:
+ * @self: a module
+ *
+ * Gets what belongs to the state of the module beside its parameters and buffers, which a class may have: it
+ * is in [method@Module.state_dict] under the name `_extra_state`.
+ *
+ * It is a tensor, so that files can have it, of any dtype and shape. What is no number has to be made one,
+ * such as a text its bytes.
+ *
+ * Returns: (transfer full) (nullable): a tensor, or %NULL if there is none
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_get_extra_state (GTorchModule *self)
+{
+  GTorchModuleClass *klass;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
+  klass = GTORCH_MODULE_GET_CLASS (self);
+  return klass->get_extra_state != NULL ? klass->get_extra_state (self) : NULL;
+}
+
+static gboolean
+set_extra_state (GTorchModule *self, GTorchTensor *state, GError **error)
+{
+  GError *local = NULL;
+  gboolean success = GTORCH_MODULE_GET_CLASS (self)->set_extra_state (self, state, &local);
+
+  return gtorch_callback_ended (gtorch_module_type_name (self), success, local, error);
+}
+
+/**
+ * gtorch_module_set_extra_state:
+ * @self: a module
+ * @state: a tensor that [method@Module.get_extra_state] gave
+ * @error: return location for an error
+ *
+ * Takes what belongs to the state of the module beside its parameters and buffers, which
+ * [method@Module.load_state_dict] does, too.
+ *
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED if the class has no such state, or with the error
+ *   of the class
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_set_extra_state (GTorchModule *self, GTorchTensor *state, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
+  g_return_val_if_fail (GTORCH_IS_TENSOR (state), FALSE);
+  if (GTORCH_MODULE_GET_CLASS (self)->set_extra_state != NULL)
+    return set_extra_state (self, state, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("%s: set_extra_state: the class has no extra state"),
+               gtorch_module_type_name (self));
+  return FALSE;
+}
+
+/**
  * gtorch_module_state_dict:
  * @self: a module
  *
- * Gets all values of the module: its parameters and persistent buffers and those of its descendants, by
- * path. The tensors share memory with the module's, and do not require grad.
+ * Gets all values of the module: its parameters and persistent buffers, its extra state
+ * ([method@Module.get_extra_state]) and those of its descendants, by path. The tensors share memory with the
+ * module's, and do not require grad.
  *
  * ```c
  * g_autoptr (GHashTable) state = gtorch_module_state_dict (net);
@@ -185,7 +288,7 @@ gtorch_module_state_dict (GTorchModule *self)
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  items = get_state (self);
+  items = get_state (self, FALSE);
   state = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
   for (i = 0; i < items->len; i++)
     {
@@ -216,7 +319,7 @@ gtorch_module_get_state_names (GTorchModule *self)
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  items = get_state (self);
+  items = get_state (self, FALSE);
   names = g_new0 (gchar *, items->len + 1);
   for (i = 0; i < items->len; i++)
     names[i] = g_steal_pointer (&g_array_index (items, StateItem, i).path);
@@ -243,7 +346,7 @@ gtorch_module_state_lists (GTorchModule *self, gchar ***names)
   guint i;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), NULL);
-  items = get_state (self);
+  items = get_state (self, FALSE);
   tensors = g_ptr_array_new_with_free_func (g_object_unref);
   if (names != NULL)
     *names = g_new0 (gchar *, items->len + 1);
@@ -306,6 +409,8 @@ find_faults (GArray *items, GHashTable *state, gboolean strict, GTorchError *cod
         g_ptr_array_add (missing, item->path);
       else if (!GTORCH_IS_TENSOR (value))
         append_fault (wrong, item->path, _ ("is no tensor in the table"));
+      else if (have == NULL)
+        continue; /* an extra state, which its owner takes */
       else if (stays_uninitialized (item, value))
         continue;
       else if (gtorch_tensor_unwrap (value)->storage == NULL)
@@ -356,7 +461,8 @@ list_used (GArray *items, GHashTable *state)
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
 
-      g_ptr_array_add (used, item->target);
+      if (item->target != NULL)
+        g_ptr_array_add (used, item->target);
       if (GTORCH_IS_TENSOR (value))
         g_ptr_array_add (used, gtorch_tensor_unwrap (value));
     }
@@ -426,11 +532,30 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
       StateItem *item = &g_array_index (items, StateItem, i);
       GTorchTensor *value = g_hash_table_lookup (state, item->path);
 
-      if (value != NULL && !stays_uninitialized (item, value)
+      if (value != NULL && item->target != NULL && !stays_uninitialized (item, value)
           && !load_item (item, value, who, writes, error))
         return FALSE;
     }
   return gtorch_state_writes_run (writes, error);
+}
+
+static gboolean
+load_extra_states (GTorchModule *self, GArray *items, GHashTable *state, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < items->len; i++)
+    {
+      StateItem *item = &g_array_index (items, StateItem, i);
+      GTorchTensor *value = g_hash_table_lookup (state, item->path);
+
+      if (item->owner == NULL || value == NULL || set_extra_state (item->owner, value, error))
+        continue;
+      g_prefix_error (error, "%s: load_state_dict: %s: ", gtorch_module_type_name (self),
+                      item->path);
+      return FALSE;
+    }
+  return TRUE;
 }
 
 /**
@@ -448,7 +573,8 @@ load_items (GTorchModule *self, GArray *items, GHashTable *state, gboolean stric
  *   missing or unexpected (%GTORCH_ERROR_NOT_FOUND), shapes that differ (%GTORCH_ERROR_SHAPE), complex
  *   values for real tensors (%GTORCH_ERROR_DTYPE), tensors that cannot be written (%GTORCH_ERROR_INVALID)
  *   and counts that are not whole numbers of at least 0 (%GTORCH_ERROR_FORMAT). Only a GPU that fails to
- *   copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded
+ *   copy within its own memory, with %GTORCH_ERROR_CUDA, may leave some tensors loaded, and a class that
+ *   refuses its extra state, which comes last, with the error of the class, all of them
  *
  * Since: 0.1
  */
@@ -463,7 +589,7 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (state != NULL, FALSE);
-  items = get_state (self);
+  items = get_state (self, TRUE);
   plans = gtorch_lazy_prepare_all (self, state, error);
   if (plans == NULL)
     {
@@ -477,7 +603,7 @@ gtorch_module_load_state_dict (GTorchModule *self, GHashTable *state, gboolean s
   for (i = 0; i < plans->len; i++)
     if (!gtorch_lazy_commit (plans->pdata[i], error))
       return FALSE;
-  return TRUE;
+  return load_extra_states (self, items, state, error);
 }
 
 /**

@@ -280,12 +280,46 @@ call_class (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs, gpointer 
   return klass->forward_many (self, inputs, n_inputs, error);
 }
 
+static GTorchTensor *
+call_hooked (GTorchModule *self, GPtrArray *hooks, GTorchTensor **inputs, gsize n_inputs,
+             GTorchModuleCompute compute, gpointer data, GError **error)
+{
+  g_autoptr (GPtrArray) seen = NULL;
+  g_autoptr (GPtrArray) outputs = NULL;
+  g_autoptr (GTorchFunction) of_inputs = NULL;
+  g_autoptr (GTorchFunction) of_outputs = NULL;
+  GTorchTensor *output = NULL;
+  GError *local = NULL;
+
+  seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
+  if (seen != NULL)
+    {
+      of_inputs = gtorch_module_make_backward_hooks (self, hooks, &of_outputs);
+      if (of_inputs == NULL || gtorch_module_apply_hooks (of_inputs, seen, &local))
+        output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
+      output = gtorch_module_check_output (self, output, local, error);
+    }
+  if (output == NULL)
+    {
+      gtorch_module_run_always (self, hooks, 0,
+                                seen != NULL ? (GTorchTensor **) seen->pdata : inputs,
+                                seen != NULL ? seen->len : n_inputs, NULL);
+      return NULL;
+    }
+  output = gtorch_module_run_hooks (self, hooks, seen, output, error);
+  if (output == NULL || of_inputs == NULL)
+    return output;
+  outputs = g_ptr_array_new_with_free_func (g_object_unref);
+  g_ptr_array_add (outputs, output);
+  return gtorch_module_apply_hooks (of_outputs, outputs, error) ? g_object_ref (outputs->pdata[0])
+                                                                : NULL;
+}
+
 GTorchTensor *
 gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                        GTorchModuleCompute compute, gpointer data, GError **error)
 {
   g_autoptr (GPtrArray) hooks = NULL;
-  g_autoptr (GPtrArray) seen = NULL;
   GError *local = NULL;
   GTorchTensor *output;
 
@@ -299,12 +333,7 @@ gtorch_module_call_by (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs
       output = compute (self, inputs, n_inputs, data, &local);
       return gtorch_module_check_output (self, output, local, error);
     }
-  seen = gtorch_module_run_pre_hooks (self, hooks, inputs, n_inputs, error);
-  if (seen == NULL)
-    return NULL;
-  output = compute (self, (GTorchTensor **) seen->pdata, seen->len, data, &local);
-  output = gtorch_module_check_output (self, output, local, error);
-  return output != NULL ? gtorch_module_run_hooks (self, hooks, seen, output, error) : NULL;
+  return call_hooked (self, hooks, inputs, n_inputs, compute, data, error);
 }
 
 GTorchTensor *

@@ -33,11 +33,13 @@ struct _GTorchModuleClass
   GTorchTensor *(*forward_many) (GTorchModule *self, GTorchTensor **inputs, gsize n_inputs,
                                  GError **error);
   gchar *(*extra_repr) (GTorchModule *self);
+  GTorchTensor *(*get_extra_state) (GTorchModule *self);
+  gboolean (*set_extra_state) (GTorchModule *self, GTorchTensor *state, GError **error);
 
   /*< private >*/
   gpointer check;
   gconstpointer lazy;
-  gpointer padding[6];
+  gpointer padding[4];
 };
 
 /**

@@ -13,6 +13,7 @@
 #include <gtorch/nn/gtorch-layer-enums.h>
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
+#include <gtorch/nn/gtorch-module-checkpoint.h>
 #include <gtorch/nn/gtorch-module-dict.h>
 #include <gtorch/nn/gtorch-module-hooks.h>
 #include <gtorch/nn/gtorch-module-list.h>

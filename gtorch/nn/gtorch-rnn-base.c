@@ -128,7 +128,9 @@ gtorch_rnn_base_run (GTorchRNNBase *self, GTorchTensor *input, const gint64 *bat
   g_autoptr (GPtrArray) hooks = NULL;
   g_autoptr (GPtrArray) inputs = NULL;
   g_autoptr (GPtrArray) seen = NULL;
-  GPtrArray *results;
+  g_autoptr (GTorchFunction) of_inputs = NULL;
+  g_autoptr (GTorchFunction) of_outputs = NULL;
+  GPtrArray *results = NULL;
   GTorchTensor *output;
 
   g_return_val_if_fail (GTORCH_IS_RNN_BASE (self), NULL);
@@ -154,10 +156,15 @@ gtorch_rnn_base_run (GTorchRNNBase *self, GTorchTensor *input, const gint64 *bat
                    gtorch_module_type_name (self));
       return NULL;
     }
-  results = run_class (self, seen->pdata[0], batch_sizes, n_batch_sizes,
-                       (GTorchTensor **) seen->pdata + 1, seen->len - 1, error);
+  of_inputs = gtorch_module_make_backward_hooks (module, hooks, &of_outputs);
+  if (of_inputs == NULL || gtorch_module_apply_hooks (of_inputs, seen, error))
+    results = run_class (self, seen->pdata[0], batch_sizes, n_batch_sizes,
+                         (GTorchTensor **) seen->pdata + 1, seen->len - 1, error);
   if (results == NULL)
-    return NULL;
+    {
+      gtorch_module_run_always (module, hooks, 0, (GTorchTensor **) seen->pdata, seen->len, NULL);
+      return NULL;
+    }
   output = gtorch_module_run_hooks (module, hooks, seen, g_object_ref (results->pdata[0]), error);
   if (output == NULL)
     {
@@ -166,6 +173,8 @@ gtorch_rnn_base_run (GTorchRNNBase *self, GTorchTensor *input, const gint64 *bat
     }
   g_object_unref (results->pdata[0]);
   results->pdata[0] = output;
+  if (of_inputs != NULL && !gtorch_module_apply_hooks (of_outputs, results, error))
+    g_clear_pointer (&results, g_ptr_array_unref);
   return results;
 }
 

@@ -96,7 +96,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchTransformer:activation-module:
    *
-   * The activation of the feed-forward parts; %NULL means a [class@ReLU]. Layers share it if it has no parameters, and have copies of it if it has some. Read later, it is %NULL: each layer has its own.
+   * The activation of the feed-forward parts; %NULL means a [class@ReLU]. Layers share it if it has no
+   * parameters, and have copies of it if it has some. Read later, it is %NULL: each layer has its own.
    *
    * Since: 0.1
    */

@@ -354,6 +354,67 @@ gradcheck (PyObject *module, PyObject *args)
   return succeeded (success, &error);
 }
 
+typedef GPtrArray *(*Matrix) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
+                              gsize n, gboolean create_graph, gboolean strict, GError **error);
+typedef GPtrArray *(*Product) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
+                               gsize n, GTorchTensor **v, gsize n_v, gboolean create_graph,
+                               gboolean strict, GPtrArray **products, GError **error);
+
+static const struct
+{
+  const char *name;
+  Matrix matrix;
+  Product product;
+} functionals[] = {
+  { "hessian", gtorch_autograd_hessian, NULL },   { "hvp", NULL, gtorch_autograd_hvp },
+  { "jacobian", gtorch_autograd_jacobian, NULL }, { "jvp", NULL, gtorch_autograd_jvp },
+  { "vhp", NULL, gtorch_autograd_vhp },           { "vjp", NULL, gtorch_autograd_vjp },
+};
+
+/* functional(name, function, inputs, v, create_graph, strict): blocks, or outputs and products */
+static PyObject *
+functional (PyObject *module, PyObject *args)
+{
+  PyObject *function, *list, *vector, *result;
+  GPtrArray *found, *products = NULL;
+  GTorchTensor **inputs, **v;
+  GError *error = NULL;
+  int create, strict;
+  const char *name;
+  gsize i, n, n_v;
+
+  if (!PyArg_ParseTuple (args, "sOOOpp", &name, &function, &list, &vector, &create, &strict))
+    return NULL;
+  for (i = 0; i < G_N_ELEMENTS (functionals); i++)
+    if (g_str_equal (functionals[i].name, name))
+      break;
+  if (i == G_N_ELEMENTS (functionals))
+    return PyErr_Format (PyExc_LookupError, "no function %s", name);
+  inputs = get_tensors (list, &n);
+  v = inputs != NULL ? get_tensors (vector, &n_v) : NULL;
+  if (v == NULL)
+    {
+      g_free (inputs);
+      return NULL;
+    }
+  Py_BEGIN_ALLOW_THREADS found =
+      functionals[i].matrix != NULL
+          ? functionals[i].matrix (run_graphed, function, inputs, n, create, strict, &error)
+          : functionals[i].product (run_graphed, function, inputs, n, v, n_v, create, strict,
+                                    &products, &error);
+  Py_END_ALLOW_THREADS g_free (inputs);
+  g_free (v);
+  if (found == NULL)
+    return succeeded (FALSE, &error);
+  result = tensors_to_list (found->pdata, found->len);
+  g_ptr_array_unref (found);
+  if (products == NULL)
+    return result;
+  result = Py_BuildValue ("(NN)", result, tensors_to_list (products->pdata, products->len));
+  g_ptr_array_unref (products);
+  return result;
+}
+
 /* graphed(function, samples) */
 static PyObject *
 graphed (PyObject *module, PyObject *args)
@@ -375,6 +436,113 @@ graphed (PyObject *module, PyObject *args)
   if (made == NULL)
     return succeeded (FALSE, &error);
   return pygobject_new_full ((GObject *) made, TRUE, NULL);
+}
+
+/* --- saved tensors --- */
+
+/* Its function gives an object of GObject's. */
+static GObject *
+run_pack (GTorchTensor *tensor, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      gt_call (function, Py_BuildValue ("(N)", pygobject_new ((GObject *) tensor)), error);
+  gboolean failed = FALSE;
+  GObject *packed = result != NULL ? get_object (result, G_TYPE_OBJECT, TRUE, &failed) : NULL;
+
+  if (packed != NULL)
+    g_object_ref (packed);
+  else if (failed)
+    gt_call (NULL, NULL, error);
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return packed;
+}
+
+static GTorchTensor *
+run_unpack (GObject *packed, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = gt_call (function, Py_BuildValue ("(N)", pygobject_new (packed)), error);
+  GTorchTensor *tensor = gt_dup_tensor (result);
+
+  if (result != NULL && tensor == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "the function returned no tensor");
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return tensor;
+}
+
+static gboolean
+run_again (GTorchTensor **tensors, gsize n, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result =
+      gt_call (function, Py_BuildValue ("(N)", tensors_to_list ((gpointer *) tensors, n)), error);
+  gboolean success = result != NULL;
+
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return success;
+}
+
+static PyObject *
+wrap_guard (GTorchSavedTensorsGuard *guard, GError **error)
+{
+  if (guard == NULL)
+    return succeeded (FALSE, error);
+  return pyg_boxed_new (GTORCH_TYPE_SAVED_TENSORS_GUARD, guard, FALSE, TRUE);
+}
+
+/* saved_hooks(pack, unpack) */
+static PyObject *
+saved_hooks (PyObject *module, PyObject *args)
+{
+  PyObject *pack, *unpack;
+  GError *error = NULL;
+
+  if (!PyArg_ParseTuple (args, "OO", &pack, &unpack))
+    return NULL;
+  return wrap_guard (gtorch_saved_tensors_hooks (run_pack, Py_NewRef (pack), gt_unref, run_unpack,
+                                                 Py_NewRef (unpack), gt_unref, &error),
+                     &error);
+}
+
+/* checkpoint_begin(function, inputs, preserve_rng_state, determinism_check, early_stop) */
+static PyObject *
+checkpoint_begin (PyObject *module, PyObject *args)
+{
+  GTorchSavedTensorsGuard *guard;
+  PyObject *function, *list;
+  GTorchTensor **inputs;
+  int random, check, early;
+  GError *error = NULL;
+  gsize n;
+
+  if (!PyArg_ParseTuple (args, "OOppp", &function, &list, &random, &check, &early))
+    return NULL;
+  inputs = get_tensors (list, &n);
+  if (inputs == NULL)
+    return NULL;
+  guard = gtorch_checkpoint_begin (run_again, Py_NewRef (function), gt_unref, inputs, n, random,
+                                   check, early, &error);
+  g_free (inputs);
+  return wrap_guard (guard, &error);
+}
+
+/* checkpoint_function(function, preserve_rng_state) */
+static PyObject *
+checkpoint_function (PyObject *module, PyObject *args)
+{
+  PyObject *function;
+  int random;
+
+  if (!PyArg_ParseTuple (args, "Op", &function, &random))
+    return NULL;
+  return pygobject_new_full ((GObject *) gtorch_checkpoint_function_new (run_graphed,
+                                                                         Py_NewRef (function),
+                                                                         gt_unref, random),
+                             TRUE, NULL);
 }
 
 /* --- files --- */
@@ -705,12 +873,16 @@ static PyMethodDef functions[] = {
   { "autocast_run", autocast_run, METH_VARARGS, NULL },
   { "begin", begin, METH_VARARGS, NULL },
   { "capture", capture, METH_VARARGS, NULL },
+  { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },
+  { "checkpoint_function", checkpoint_function, METH_VARARGS, NULL },
+  { "functional", functional, METH_VARARGS, NULL },
   { "gradcheck", gradcheck, METH_VARARGS, NULL },
   { "graphed", graphed, METH_VARARGS, NULL },
   { "load", load, METH_VARARGS, NULL },
   { "post", post, METH_VARARGS, NULL },
   { "run", run, METH_VARARGS, NULL },
   { "save", save, METH_VARARGS, NULL },
+  { "saved_hooks", saved_hooks, METH_VARARGS, NULL },
   { "share", share, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };

@@ -274,17 +274,94 @@ add_module_hook (PyObject *self, PyObject *args)
 {
   PyObject *wrapper, *function;
   GTorchModule *module;
-  int after;
+  int after, prepend, always;
   guint64 id;
 
-  if (!PyArg_ParseTuple (args, "OOp", &wrapper, &function, &after))
+  if (!PyArg_ParseTuple (args, "OOppp", &wrapper, &function, &after, &prepend, &always))
     return NULL;
   module = (GTorchModule *) get_module (wrapper);
   if (module == NULL)
     return NULL;
   Py_INCREF (function);
-  id = after ? gtorch_module_register_forward_hook (module, call_after, function, gt_unref)
-             : gtorch_module_register_forward_pre_hook (module, call_before, function, gt_unref);
+  id = after ? gtorch_module_register_forward_hook_full (module, prepend, always, call_after,
+                                                         function, gt_unref)
+             : gtorch_module_register_forward_pre_hook_full (module, prepend, call_before, function,
+                                                             gt_unref);
+  return PyLong_FromUnsignedLongLong (id);
+}
+
+static void
+unref_if_any (gpointer object)
+{
+  if (object != NULL)
+    g_object_unref (object);
+}
+
+/* Takes what a hook has returned: a list of gradients and None, or None. */
+static GPtrArray *
+take_gradients (PyObject *result)
+{
+  GPtrArray *grads = NULL;
+  Py_ssize_t i;
+
+  if (result != NULL && PyList_Check (result))
+    {
+      grads = g_ptr_array_new_with_free_func (unref_if_any);
+      for (i = 0; i < PyList_GET_SIZE (result); i++)
+        g_ptr_array_add (grads, gt_dup_tensor (PyList_GET_ITEM (result, i)));
+    }
+  Py_XDECREF (result);
+  return grads;
+}
+
+static GPtrArray *
+call_backward_before (GTorchModule *module, GTorchTensor **grads, gsize n, gpointer data,
+                      GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  GPtrArray *others =
+      take_gradients (gt_call (data,
+                               Py_BuildValue ("(NN)", pygobject_new ((GObject *) module),
+                                              inputs_to_tuple (grads, n)),
+                               error));
+
+  PyGILState_Release (state);
+  return others;
+}
+
+static GPtrArray *
+call_backward_after (GTorchModule *module, GTorchTensor **grads, gsize n, GTorchTensor **of_outputs,
+                     gsize n_outputs, gpointer data, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  GPtrArray *others = take_gradients (
+      gt_call (data,
+               Py_BuildValue ("(NNN)", pygobject_new ((GObject *) module),
+                              inputs_to_tuple (grads, n), inputs_to_tuple (of_outputs, n_outputs)),
+               error));
+
+  PyGILState_Release (state);
+  return others;
+}
+
+static PyObject *
+add_backward_hook (PyObject *self, PyObject *args)
+{
+  PyObject *wrapper, *function;
+  GTorchModule *module;
+  int after, prepend;
+  guint64 id;
+
+  if (!PyArg_ParseTuple (args, "OOpp", &wrapper, &function, &after, &prepend))
+    return NULL;
+  module = (GTorchModule *) get_module (wrapper);
+  if (module == NULL)
+    return NULL;
+  Py_INCREF (function);
+  id = after ? gtorch_module_register_full_backward_hook (module, prepend, call_backward_after,
+                                                          function, gt_unref)
+             : gtorch_module_register_full_backward_pre_hook (module, prepend, call_backward_before,
+                                                              function, gt_unref);
   return PyLong_FromUnsignedLongLong (id);
 }
 
@@ -556,8 +633,10 @@ collect_cycles (PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
   { "add_hook", add_hook, METH_VARARGS,
     "add_hook(tensor, function, accumulated): a hook that the collector sees; its number." },
+  { "add_backward_hook", add_backward_hook, METH_VARARGS,
+    "add_backward_hook(module, function, after, prepend): a hook of a module; its number." },
   { "add_module_hook", add_module_hook, METH_VARARGS,
-    "add_module_hook(module, function, after): a hook of a module; its number." },
+    "add_module_hook(module, function, after, prepend, always): a hook of a module; its number." },
   { "apply", apply, METH_VARARGS, "apply(module, function): for each module inside, and it." },
   { "collect_cycles", collect_cycles, METH_VARARGS,
     "collect_cycles(classes, object): lets the collector see what their objects lead to." },

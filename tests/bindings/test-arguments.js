@@ -63,8 +63,22 @@ const BY_NAME = {
     'Tensor.backward': options => x().sum().backward(options),
     'Tensor.to': options => x().to('cpu', options),
     'autograd_grad': options => GTorch.autograd_grad(x().sum(), x(), options),
+    'autograd_hessian': options => GTorch.autograd_hessian(one => one.sum(), x(), options),
+    'autograd_hvp': options => GTorch.autograd_hvp(one => one.sum(), x(), {v: x(), ...options}),
+    'autograd_jacobian': options => GTorch.autograd_jacobian(one => one, x(), options),
+    'autograd_jvp': options => GTorch.autograd_jvp(one => one, x(), {v: x(), ...options}),
+    'autograd_vhp': options => GTorch.autograd_vhp(one => one.sum(), x(), {v: x(), ...options}),
+    'autograd_vjp': options => GTorch.autograd_vjp(one => one, x(), {v: x(), ...options}),
+    'checkpoint': options => GTorch.checkpoint(one => one, x(), {use_reentrant: false, ...options}),
+    'checkpoint_sequential': ({segments, ...options}) => GTorch.checkpoint_sequential([one => one],
+        Object.keys(options).length > 0 ? 1 : segments, x(), {use_reentrant: false, ...options}),
     'gradcheck': options => GTorch.gradcheck(one => one.mul(2), x(), options),
     'gradgradcheck': options => GTorch.gradgradcheck(one => one.mul(2), x(), options),
+    'Module.register_full_backward_hook': options =>
+        nn.Identity().register_full_backward_hook(() => null, options),
+    'Module.register_full_backward_pre_hook': options =>
+        nn.Identity().register_full_backward_pre_hook(() => null, options),
+    'save_on_cpu': options => GTorch.save_on_cpu(() => x(), options),
 };
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
@@ -205,7 +219,14 @@ const TAKERS = {
     'MemoryPool.run': func => GTorch.MemoryPool.new(cpu).run(func),
     'Module.apply': func => nn.Linear(1, 1).apply(func),
     'Module.register_forward_hook': func => nn.Linear(1, 1).register_forward_hook(func),
+    'Module.register_forward_hook_full': func =>
+        nn.Linear(1, 1).register_forward_hook_full(false, false, func),
     'Module.register_forward_pre_hook': func => nn.Linear(1, 1).register_forward_pre_hook(func),
+    'Module.register_forward_pre_hook_full': func =>
+        nn.Linear(1, 1).register_forward_pre_hook_full(false, func),
+    'Module.register_full_backward_hook': func => nn.Linear(1, 1).register_full_backward_hook(func),
+    'Module.register_full_backward_pre_hook': func =>
+        nn.Linear(1, 1).register_full_backward_pre_hook(func),
     'MultiplicativeLR.new': func => stepped(GTorch.MultiplicativeLR.new(sgd(), func)),
     'MultiplicativeLR.set_lr_lambda': func =>
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
@@ -215,8 +236,14 @@ const TAKERS = {
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
     'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),
+    ...Object.fromEntries(['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'].map(name =>
+        [`autograd_${name}`, func => GTorch[`autograd_${name}`](func, GTorch.ones([1]))])),
+    'checkpoint': func => GTorch.checkpoint(func, x(), {use_reentrant: false}),
+    'checkpoint_begin': func => GTorch.checkpoint_begin(func, [x()], true, true, true).end(),
+    'checkpoint_function_new': func => GTorch.checkpoint_function_new(func, true),
     'gradcheck': func => GTorch.gradcheck(func, x()),
     'gradgradcheck': func => GTorch.gradgradcheck(func, x()),
+    'saved_tensors_hooks': func => GTorch.saved_tensors_hooks(one => one, one => one, func),
     'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
     'register_tensor_post_accumulate_grad_hook': func =>
         GTorch.register_tensor_post_accumulate_grad_hook(leaf(), func),
@@ -276,6 +303,27 @@ const CALLS_LATER = {
         net.forward(x());
     },
 };
+for (const [name, flags] of [['forward_hook', 2], ['forward_pre_hook', 1]]) {
+    CALLS_LATER[`Module.register_${name}_full`] = func => {
+        const net = nn.Identity();
+        net[`register_${name}_full`](...Array(flags).fill(false), func);
+        net.forward(x());
+    };
+}
+for (const name of ['register_full_backward_hook', 'register_full_backward_pre_hook']) {
+    CALLS_LATER[`Module.${name}`] = func => {
+        const net = nn.Identity();
+        net[name](func);
+        net.forward(x()).sum().backward();
+    };
+}
+CALLS_LATER['checkpoint_begin'] = func => {
+    const guard = GTorch.checkpoint_begin(func, [x()], true, true, true);
+    const y = x().exp().sum();
+    guard.end();
+    y.backward();
+};
+CALLS_LATER['checkpoint_function_new'] = func => GTorch.checkpoint_function_new(func, true).apply([x()]);
 for (const name of ['register_hook', 'register_post_accumulate_grad_hook']) {
     CALLS_LATER[`Tensor.${name}`] = func => {
         const one = x();

@@ -239,6 +239,45 @@ way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => 
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));
 
+for (const name of ['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp']) {
+    way('FunctionalFunc', name, func =>
+        GTorch[`autograd_${name}`](x => func() ?? x.mul(x), GTorch.ones([1])));
+}
+const bothTimes = isReentrant => func => {
+    let n = 0;
+    const again = x => ++n > 1 && func() || x.exp();
+    GTorch.checkpoint(again, leaf(), {use_reentrant: isReentrant}).sum().backward();
+};
+for (const [kind, name] of [['BackwardHook', 'hook'], ['BackwardPreHook', 'pre_hook']]) {
+    way(kind, 'backward', func => {
+        const net = nn.Identity();
+        net[`register_full_backward_${name}`](() => func());
+        net.forward(leaf()).sum().backward();
+    });
+}
+const Counted = GObject.registerClass(class Counted extends GTorch.Module {
+    get_extra_state() {
+        return GTorch.tensor(3);
+    }
+
+    set_extra_state() {
+        this.func();
+    }
+});
+way('Module.set_extra_state', 'load_state_dict', func => {
+    const net = new Counted();
+    net.func = func;
+    net.load_state_dict(net.state_dict());
+});
+way('CheckpointFunc', 'checkpoint', func =>
+    GTorch.checkpoint(x => func() ?? x.exp(), leaf(), {use_reentrant: true}));
+way('CheckpointFunc', 'backward', bothTimes(true));
+way('RecomputeFunc', 'backward', bothTimes(false));
+way('PackFunc', 'exp', func =>
+    GTorch.saved_tensors_hooks(one => func() ?? one, one => one, () => leaf().exp()));
+way('UnpackFunc', 'backward', func =>
+    GTorch.saved_tensors_hooks(one => one, one => func() ?? one, () => leaf().exp().sum()).backward());
+
 // --- callbacks of synchronous calls ---
 
 const cpu = GTorch.Device.cpu();
@@ -307,7 +346,7 @@ way('FileProgressCallback', 'load_file', func => {
 });
 
 // Callbacks that a main loop runs or that cannot fail: gjs logs the exception.
-const LOGGED = ['MemorySource.release', 'Module.extra_repr'];
+const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state'];
 
 // --- the cases ---
 

@@ -123,22 +123,31 @@ const Double = GObject.registerClass(class Double extends GTorch.Module {
         return x.mul(2);
     }
 });
-for (const name of ['register_forward_hook', 'register_forward_pre_hook']) {
+const ones = () => GTorch.ones([2], {requires_grad: true});
+const HOOKS = {
+    register_forward_hook: (module, func) => module.register_forward_hook(func),
+    register_forward_hook_full: (module, func) => module.register_forward_hook_full(false, false, func),
+    register_forward_pre_hook: (module, func) => module.register_forward_pre_hook(func),
+    register_forward_pre_hook_full: (module, func) => module.register_forward_pre_hook_full(false, func),
+    register_full_backward_hook: (module, func) => module.register_full_backward_hook(func),
+    register_full_backward_pre_hook: (module, func) => module.register_full_backward_pre_hook(func),
+};
+for (const [name, register] of Object.entries(HOOKS)) {
     WAYS[`Module.${name}`] = {
         'of a child': func => {
             const net = nn.Sequential(nn.Identity(), nn.Tanh());
-            net.get_module('1')[name](func);
-            return () => net.forward(GTorch.ones([2]));
+            register(net.get_module('1'), func);
+            return () => net.forward(ones()).sum().backward();
         },
         'of a child that JavaScript made': func => {
             const net = nn.Sequential(new Double());
-            net.get_module('0')[name](func);
-            return () => net.forward(GTorch.ones([2]));
+            register(net.get_module('0'), func);
+            return () => net.forward(ones()).sum().backward();
         },
         'of a grandchild': func => {
             const net = nn.Sequential(nn.Sequential(nn.Tanh()));
-            net.get_module('0').get_module('0')[name](func);
-            return () => net.forward(GTorch.ones([2]));
+            register(net.get_module('0').get_module('0'), func);
+            return () => net.forward(ones()).sum().backward();
         },
     };
 }

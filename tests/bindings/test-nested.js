@@ -87,6 +87,8 @@ function* batches(func) {
 const REFUSED = {
     'Optimizer.step_closure': lbfgs,
     'update_bn': func => GTorch.update_bn(batches(func), GTorch.nn.BatchNorm1d(2)),
+    ...Object.fromEntries(['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'].map(name =>
+        [`autograd_${name}`, func => GTorch[`autograd_${name}`](x => func() ?? x.mul(2), GTorch.ones([1]))])),
     'gradcheck': func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()),
     'gradgradcheck': func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()),
     'safetensors_load': load('safetensors_load', [null]),

@@ -533,6 +533,73 @@ tap.add('layers_have_defaults', () => {
         tap.equal(nn[name]().forward(row, GTorch.tensor([0, 1, 3])).shape, []);
 });
 
+tap.add('hooks_see_and_replace_gradients', () => {
+    const net = nn.Tanh();
+    const x = GTorch.tensor([1, 2], {dtype: GTorch.float64, requires_grad: true});
+    const run = () => {
+        x.grad = null;
+        net.forward(x).sum().backward();
+        return x.grad.clone();
+    };
+    const plain = run();
+    const seen = [];
+    const before = net.register_full_backward_pre_hook((_net, grads) => void seen.push(grads.length));
+    net.register_full_backward_hook((_net, inputs, outputs) => {
+        seen.push([inputs.length, outputs.length]);
+        return inputs[0].mul(3);
+    });
+    tap.assert(run().allclose(plain.mul(3)));
+    tap.equal(seen, [1, [1, 1]]);
+    net.remove_hook(before);
+    net.register_full_backward_pre_hook((_net, [grad]) => [grad.mul(2)]);
+    tap.assert(run().allclose(plain.mul(6)));
+    const layer = nn.Linear(2, 1);
+    let none = null;
+    layer.register_full_backward_hook((_layer, [grad]) => void (none = grad));
+    layer.forward(GTorch.ones([1, 2])).sum().backward();
+    tap.equal(none, null);
+    tap.throws(() => net.register_full_backward_hook(() => null, {first: true}), error =>
+        error.message.includes('first'));
+});
+
+tap.add('extra_states_are_in_the_state', () => {
+    const Counted = GObject.registerClass(class CountedState extends GTorch.Module {
+        n = 3;
+
+        get_extra_state() {
+            if (this.n === 0)
+                throw new RangeError('nothing');
+            return GTorch.tensor(this.n);
+        }
+
+        set_extra_state(state) {
+            this.n = state.item();
+        }
+    });
+    const [net, other] = [nn.Sequential(new Counted()), nn.Sequential(new Counted())];
+    net.get_module('0').n = 7;
+    const state = net.state_dict();
+    tap.equal(Object.keys(state), ['0._extra_state']);
+    other.load_state_dict(state);
+    tap.equal(other.get_module('0').n, 7);
+    other.get_module('0').n = 0;
+    tap.throws(() => other.state_dict(), error => error instanceof RangeError);
+});
+
+tap.add('hooks_have_places', () => {
+    const net = nn.Linear(2, 1);
+    const seen = [];
+    net.register_forward_hook((_net, _inputs, output) => void seen.push(output === null ? '-' : 'b'),
+        {always_call: true});
+    net.register_forward_hook(() => void seen.push('a'), {prepend: true});
+    net.register_forward_pre_hook(() => void seen.push(2));
+    net.register_forward_pre_hook(() => void seen.push(1), {prepend: true});
+    net.forward(GTorch.ones([1, 2]));
+    tap.equal(seen.splice(0), [1, 2, 'a', 'b']);
+    tap.throws(() => net.forward(GTorch.ones([1, 3])), () => true);
+    tap.equal(seen, [1, 2, '-']);
+});
+
 tap.add('a_custom_forward_runs_hooks', () => {
     const Sum = GObject.registerClass(class Sum extends GTorch.Module {
         forward(...inputs) {

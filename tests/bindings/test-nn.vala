@@ -339,9 +339,91 @@ void lists_of_modules_are_models () throws GLib.Error {
     check (table.get_module ("list.1") is ReLU, "a path");
 }
 
+Tensor gradient (Tensor x, Tensor y) throws GLib.Error {
+    x.set_grad (null);
+    y.sum (null, false, DType.NONE).backward (null, false, false);
+    return x.get_grad ();
+}
+
+void saved_tensors_are_packed () throws GLib.Error {
+    var x = random_rows (4);
+    int packed = 0, unpacked = 0;
+    Tensor y;
+
+    x.set_requires_grad (true);
+    var guard = saved_tensors_hooks ((tensor) => {
+        packed++;
+        return tensor.clone ();
+    }, (value) => {
+        unpacked++;
+        return (Tensor) value;
+    });
+    y = x.mul (x).exp ();
+    guard.end ();
+    check (packed == 3 && unpacked == 0, "packed");
+    check (same (gradient (x, y), gradient (x, x.mul (x).exp ())), "the gradient");
+    check (unpacked == 3, "unpacked");
+    guard = disable_saved_tensors_hooks ("not here");
+    try {
+        save_on_cpu (false);
+        check (false, "hooks that are refused");
+    } catch (GTorch.Error error) {
+        check (error is GTorch.Error.AUTOGRAD, error.message);
+    }
+    guard.end ();
+}
+
+void modules_and_functions_are_computed_again () throws GLib.Error {
+    var net = new Net ();
+    var x = random_rows (4);
+    Tensor[] inputs = { x };
+    Tensor expected;
+    int calls = 0;
+
+    x.set_requires_grad (true);
+    expected = gradient (x, net.forward (x));
+    foreach (var is_reentrant in new bool[] { false, true }) {
+        calls = 0;
+        var outputs = checkpoint ((given) => {
+            var list = new GenericArray<Tensor> ();
+
+            calls++;
+            list.add (net.forward (given[0]));
+            return list;
+        }, inputs, is_reentrant, true, true, true);
+        check (same (gradient (x, outputs[0]), expected), "the gradient of a function");
+        check (calls == 2, "two calls");
+        check (same (gradient (x, net.checkpoint (inputs, is_reentrant, true, true, true)), expected),
+            "the gradient of a module");
+        GTorch.Module[] parts = { net.first, net.second };
+        check (same (gradient (x, checkpoint_sequential (parts, 2, x, is_reentrant, true)),
+            gradient (x, net.second.forward (net.first.forward (x)))), "the gradient of a chain");
+    }
+}
+
+GenericArray<Tensor> cube (Tensor[] inputs) throws GLib.Error {
+    var list = new GenericArray<Tensor> ();
+
+    list.add (inputs[0].mul (inputs[0]).mul (inputs[0]));
+    return list;
+}
+
+void functions_have_derivatives () throws GLib.Error {
+    double[] numbers = { 1, 2 };
+    int64[] shape = { 2 };
+    var x = new Tensor.from_doubles (numbers, shape, DType.FLOAT64, null);
+    Tensor[] inputs = { x };
+    GenericArray<weak Tensor> products;
+
+    var blocks = autograd_jacobian (cube, inputs, false, false);
+    check (blocks[0].to_doubles ()[3] == 12, "the Jacobian");
+    var outputs = autograd_jvp (cube, inputs, inputs, false, false, out products);
+    check (outputs[0].to_doubles ()[1] == 8 && products[0].to_doubles ()[1] == 24, "a product");
+}
+
 int main () {
     choose_device ();
-    print ("1..15\n");
+    print ("1..18\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -357,5 +439,8 @@ int main () {
     test ("lazy_layers_get_their_size_from_the_input", lazy_layers_get_their_size_from_the_input);
     test ("lists_of_modules_are_models", lists_of_modules_are_models);
     test ("modules_and_functions_are_replayed_as_graphs", modules_and_functions_are_replayed_as_graphs);
+    test ("saved_tensors_are_packed", saved_tensors_are_packed);
+    test ("modules_and_functions_are_computed_again", modules_and_functions_are_computed_again);
+    test ("functions_have_derivatives", functions_have_derivatives);
     return failed ? 1 : 0;
 }

@@ -59,6 +59,22 @@ const CASES = {
         func: () => 'of its own', isLogged: true,
         call: Class => /of its own/.test(new Class().to_string()), gives: true,
     },
+    'Module.get_extra_state': {
+        func: () => GTorch.tensor(3), isLogged: true,
+        call: Class => new Class().state_dict()._extra_state.item(), gives: 3,
+    },
+    'Module.set_extra_state': {
+        func(state) {
+            this.seen = state.item();
+            return true;
+        },
+        call: Class => {
+            const net = new Class();
+            net.load_state_dict({_extra_state: GTorch.tensor(3)});
+            return net.seen;
+        },
+        gives: 3,
+    },
     'Loss.compute': {
         func: (a, b) => a.mul(b).sum(), parent: GTorch.Loss,
         call: Class => new Class().forward(x, x.mul(2)).item(), gives: 4,

@@ -60,7 +60,7 @@ tap.add('every_function_of_the_overrides_refuses_one_more', () => {
         () => stream.wait_stream(stream, 1), () => x.get_bytes(1), () => GTorch.is_grad_enabled(1),
         () => scaler.step(optimizer, 1), () => new GTorch.CUDAGraph().replay(1),
         () => optimizer.add_param_group({params: [weight]}, 1), () => weight.register_hook(nothing, 1),
-        () => layer.register_forward_hook(nothing, 1), () => GTorch.no_grad(nothing, 2),
+        () => layer.register_forward_hook(nothing, {}, 1), () => GTorch.no_grad(nothing, 2),
         () => GTorch.enable_grad(nothing, 2), () => GTorch.tidy(nothing, 2), () => stream.run(nothing, 2),
         () => scaler.scale(x, 1), () => optimizer.zero_grad(true, 1), () => layer.parameters(true, 1),
         () => x.item(1), () => x.toArray(1), () => layer.children(1), () => layer.apply(nothing, 1),

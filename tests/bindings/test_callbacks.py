@@ -6,6 +6,7 @@
 The kinds of callbacks are read from the GIR: each must be called here, or be listed as one whose
 exceptions no call can propagate."""
 
+import functools
 import io
 import os
 import pathlib
@@ -412,6 +413,82 @@ def gradgradcheck(func):
     GTorch.gradgradcheck(lambda x: func() or x * x, leaf())
 
 
+def functional(name, func):
+    getattr(GTorch.autograd.functional, name)(lambda x: func() or x * x, GTorch.ones(1))
+
+
+for _name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'):
+    _way = functools.partial(functional, _name)
+    _way.__name__ = f'functional_{_name}'
+    way('FunctionalFunc')(_way)
+
+
+class Counted(GTorch.Module):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def get_extra_state(self):
+        return GTorch.tensor(3)
+
+    def set_extra_state(self, _state):
+        self.func()
+
+
+@way('Module.set_extra_state')
+def load_extra_state(func):
+    net = Counted(func)
+    net.load_state_dict(net.state_dict())
+
+
+@way('BackwardHook', 'BackwardPreHook')
+def backward_hooks(func):
+    for name in ('hook', 'pre_hook'):
+        net = GTorch.nn.Identity()
+        getattr(net, f'register_full_backward_{name}')(lambda *_grads: func())
+        net(leaf()).sum().backward()
+
+
+def checkpoint(func, **options):
+    calls = []
+
+    def call(x):
+        calls.append(1)
+        if len(calls) > 1:
+            func()
+        return x.exp()
+
+    GTorch.checkpoint(call, leaf(), **options).sum().backward()
+
+
+@way('CheckpointFunc')
+def checkpoint_first(func):
+    GTorch.checkpoint(lambda x: func() or x.exp(), leaf(), use_reentrant=True)
+
+
+@way('CheckpointFunc')
+def checkpoint_in_backward(func):
+    checkpoint(func, use_reentrant=True)
+
+
+@way('RecomputeFunc')
+def checkpoint_again(func):
+    checkpoint(func, use_reentrant=False)
+
+
+@way('PackFunc')
+def pack_hook(func):
+    with GTorch.saved_tensors_hooks(lambda x: func() or x, lambda x: x):
+        leaf().exp()
+
+
+@way('UnpackFunc')
+def unpack_hook(func):
+    with GTorch.saved_tensors_hooks(lambda x: x, lambda x: func() or x):
+        y = leaf().exp().sum()
+    y.backward()
+
+
 # --- callbacks of synchronous calls ---
 
 
@@ -511,7 +588,7 @@ def load_file(func):
 
 
 # Callbacks that a main loop runs or that cannot fail: PyGObject prints the exception.
-PRINTED = {'MemorySource.release', 'Module.extra_repr'}
+PRINTED = {'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state'}
 
 
 # --- the cases ---

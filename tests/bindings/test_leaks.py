@@ -484,6 +484,10 @@ SEEN = {
     'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn',
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
+    'gtorch_checkpoint', 'gtorch_checkpoint_begin', 'gtorch_checkpoint_function_new',
+    'gtorch_saved_tensors_hooks', 'gtorch_module_register_forward_hook_full',
+    'gtorch_module_register_forward_pre_hook_full', 'gtorch_module_register_full_backward_hook',
+    'gtorch_module_register_full_backward_pre_hook',
 }  # fmt: skip
 
 
@@ -629,7 +633,7 @@ LOOP = asyncio.new_event_loop()
 CPU, QUEUE, TWO = GTorch.Device('cpu'), GTorch.Stream('cpu'), GTorch.ones(2)
 POOL = GTorch.MemoryPool.new(CPU)
 CHECKED = GTorch.ones(1, dtype=GTorch.float64).requires_grad_()
-RELU, FAILING, MANY = nn.ReLU(), nn.ReLU(), FailsMany()
+RELU, FAILING, BACKWARD, MANY = nn.ReLU(), nn.ReLU(), nn.Identity(), FailsMany()
 
 
 def want():
@@ -645,6 +649,12 @@ def started():
 def capture():
     y = GTorch.ones(2)
     GTorch.CUDAGraph().capture(None, None, lambda _stream: y.add_(1))
+
+
+def packed():
+    with GTorch.saved_tensors_hooks(lambda x: [x], lambda packed: packed[0]):
+        y = want().exp().sum()
+    y.backward()
 
 
 def recorded():
@@ -664,6 +674,7 @@ def loaded():
 
 
 AUTOCAST = GTorch.DeviceType.CPU, GTorch.bfloat16, True, True
+ONE = GTorch.ones(1)
 SMALL = GTorch.optim.SGD([nn.Parameter(GTorch.ones(1))], lr=0.1)
 # What calls a function before it returns, or when it is done, by the name in C; each leaves nothing.
 LEAVE_NOTHING = {
@@ -677,6 +688,15 @@ LEAVE_NOTHING = {
     'gradcheck': lambda: GTorch.gradcheck(lambda x: x * 2, CHECKED),
     'gradcheck, which raises': raises(lambda: GTorch.gradcheck(fails, CHECKED)),
     'gradgradcheck': lambda: GTorch.autograd.gradgradcheck(lambda x: x * x, CHECKED),
+    **{
+        f'autograd_{name}': lambda name=name: getattr(GTorch.autograd.functional, name)(lambda x: x * x, ONE)
+        for name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp')
+    },
+    'checkpoint': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False).sum().backward(),
+    'checkpoint_begin': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False),
+    'checkpoint_begin, which raises': raises(lambda: GTorch.checkpoint(fails, want(), use_reentrant=False)),
+    'checkpoint_function_new': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=True),
+    'saved_tensors_hooks': packed,
     'safetensors_load': lambda: load('load', in_stream(), None, None, PROGRESS),
     'safetensors_load_file': loaded,
     'safetensors_save': lambda: GTorch.safetensors_save({'a': TWO}, {'k': 'v'}, stream(), None, PROGRESS),
@@ -684,6 +704,11 @@ LEAVE_NOTHING = {
     'graphed_module_new_for_func': lambda: GTorch.GraphedModule(lambda x: x * 2, [TWO]),
     'module_register_forward_hook': lambda: RELU.register_forward_hook(fails).remove(),
     'module_register_forward_pre_hook': lambda: RELU.register_forward_pre_hook(fails).remove(),
+    'module_register_forward_hook_full': lambda: RELU.register_forward_hook(fails, prepend=True).remove(),
+    'module_register_forward_pre_hook_full': lambda: RELU.register_forward_pre_hook(fails, prepend=True).remove(),
+    'module_register_full_backward_hook': lambda: RELU.register_full_backward_hook(fails).remove(),
+    'module_register_full_backward_pre_hook': lambda: RELU.register_full_backward_pre_hook(fails).remove(),
+    'module_register_full_backward_hook, which raises': raises(lambda: BACKWARD(want()).sum().backward()),
     'module_register_forward_hook, which raises': raises(lambda: FAILING(TWO)),
     'module_apply': lambda: RELU.apply(lambda _module: None),
     'tensor_register_hook': lambda: want().register_hook(PROGRESS),
@@ -719,6 +744,7 @@ LEAVE_SOME = {
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
 }
 FAILING.register_forward_hook(fails)
+BACKWARD.register_full_backward_hook(fails)
 
 
 def leaves_nothing(name, call):

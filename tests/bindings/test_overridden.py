@@ -152,7 +152,7 @@ def scalers_step_later_only_in_c():
 
 TESTED = {
     'allocate', 'attend', 'backward', 'compute', 'decode', 'encode',
-    'extra_repr', 'forward', 'forward_many', 'release', 'step_param',
+    'extra_repr', 'forward', 'forward_many', 'get_extra_state', 'release', 'set_extra_state', 'step_param',
 }
 
 
@@ -224,6 +224,10 @@ def virtual_functions_need_no_prefix():
         assert [one.tolist() for one in coded] == [[1, 1]] * 3
         assert calls[-3:] == ['encode', 'decode', 'attend'], calls
         del calls[-3:]
+        extra = type('L', (nn.Module,), {**called('get_extra_state', x), **called('set_extra_state', True)})()
+        extra.load_state_dict(extra.state_dict())
+        assert set(calls[-2:]) == {'get_extra_state', 'set_extra_state'}, calls
+        calls[:] = [name for name in calls if 'extra_state' not in name]
         loss = type('G', (GTorch.Loss,), called('compute', x))()
         assert loss(x, x).tolist() == [1, 1]
         assert calls[4:7] == ['step_param'] * 3 and 'compute' in calls[7:-1] and calls[-1] == 'compute'
@@ -251,6 +255,16 @@ def overrides_can_call_super():
         def extra_repr(self):
             return super().extra_repr() + ' later'
 
+    class Stateful(nn.Module):
+        def get_extra_state(self):
+            assert super().get_extra_state() is None
+            return GTorch.ones(1)
+
+        def set_extra_state(self, state):
+            raises(NotImplementedError, lambda: super(Stateful, self).set_extra_state(state), 'no extra state')
+
+    stateful = Stateful()
+    stateful.load_state_dict(stateful.state_dict())
     assert repr(Mine(1, 2)) == 'Mine(in_features=1, out_features=2, bias=True, mine)'
     assert repr(Plain()) == 'Plain(plain)' and repr(Later()) == 'Later(plain later)'
     assert nn.ReLU().extra_repr() == nn.Module().extra_repr() == nn.Sequential().extra_repr() == ''

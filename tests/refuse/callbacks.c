@@ -69,6 +69,24 @@ graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError 
   return outputs;
 }
 
+static GObject *
+pack_func (GTorchTensor *tensor, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (G_OBJECT (tensor)) : NULL;
+}
+
+static GTorchTensor *
+unpack_func (GObject *packed, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (GTORCH_TENSOR (packed)) : NULL;
+}
+
+static gboolean
+recompute_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
 static GTorchTensor *
 tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
 {
@@ -84,6 +102,20 @@ quiet_func (gpointer object, gpointer user_data, GError **error)
 static GPtrArray *
 module_pre_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer user_data,
                  GError **error)
+{
+  return NULL;
+}
+
+static GPtrArray *
+backward_pre_hook (GTorchModule *module, GTorchTensor **grads, gsize n, gpointer user_data,
+                   GError **error)
+{
+  return NULL;
+}
+
+static GPtrArray *
+backward_hook (GTorchModule *module, GTorchTensor **grads, gsize n, GTorchTensor **of_outputs,
+               gsize n_outputs, gpointer user_data, GError **error)
 {
   return NULL;
 }
@@ -121,22 +153,29 @@ static const struct
   { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
+  { "GTorchBackwardHook", G_CALLBACK (backward_hook) },
+  { "GTorchBackwardPreHook", G_CALLBACK (backward_pre_hook) },
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
+  { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },
   { "GTorchForwardHook", G_CALLBACK (module_hook) },
   { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
+  { "GTorchFunctionalFunc", G_CALLBACK (graphed_func) },
   { "GTorchGradcheckFunc", G_CALLBACK (gradcheck_func) },
   { "GTorchGraphedFunc", G_CALLBACK (graphed_func) },
   { "GTorchMemoryPoolFunc", G_CALLBACK (object_func) },
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
   { "GTorchMultiAverageFunc", G_CALLBACK (multi_average_func) },
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
+  { "GTorchPackFunc", G_CALLBACK (pack_func) },
+  { "GTorchRecomputeFunc", G_CALLBACK (recompute_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesProxyFunc", G_CALLBACK (refuse_no_proxy) },
   { "GTorchStreamFunc", G_CALLBACK (object_func) },
   { "GTorchLRFunc", G_CALLBACK (refuse_keep_rate) },
   { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
+  { "GTorchUnpackFunc", G_CALLBACK (unpack_func) },
 };
 
 gpointer

@@ -505,6 +505,12 @@ make_references (void)
 }
 
 static gpointer
+make_saved_tensors_guard (void)
+{
+  return gtorch_save_on_cpu (FALSE, NULL);
+}
+
+static gpointer
 make_device_guard (void)
 {
   return gtorch_device_guard_new (test_device (), NULL);
@@ -655,6 +661,7 @@ static const struct
   { "GTorchRNNBase", make_network },
   { "GTorchReferences", make_references },
   { "GTorchSWALR", make_swalr },
+  { "GTorchSavedTensorsGuard", make_saved_tensors_guard },
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
   { "GTorchSequentialLR", make_sequence },

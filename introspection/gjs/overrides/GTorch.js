@@ -21,6 +21,7 @@ const {restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
+const saved = imports.overrides._gtorch_saved;
 
 let GTorch;
 
@@ -671,6 +672,7 @@ function _init() {
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch);
+    saved.setup(GTorch, within);
     overrideText();
     overrideSeeds();
     protectMethods(GTorch.Tensor.prototype);

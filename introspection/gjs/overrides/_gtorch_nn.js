@@ -84,8 +84,27 @@ const HOOKS = {
     register_forward_hook: tensorOrNothing,
     register_forward_pre_hook: (name, value, [_module, inputs]) =>
         convert.list(value ?? inputs).map(one => tensorOrNothing(name, one)),
+    register_full_backward_hook: (name, value, [_module, grads]) => gradients(name, value, grads),
+    register_full_backward_pre_hook: (name, value, [_module, grads]) => gradients(name, value, grads),
     register_hook: tensorOrNothing,
     register_post_accumulate_grad_hook: () => true,
+};
+
+// C takes the gradients of those that have one; null is one of zeros.
+function gradients(name, value, grads) {
+    const given = convert.list(value ?? grads).map(one => tensorOrNothing(name, one));
+    if (given.length !== grads.length)
+        return given;
+    return given.map((one, i) => one === null && grads[i] !== null ? GTorch.zeros_like(grads[i]) : one)
+        .filter((_one, i) => grads[i] !== null);
+}
+
+// The options of hooks of modules, in the order of C's arguments before the function.
+const HOOK_OPTIONS = {
+    register_forward_hook: {prepend: false, always_call: false},
+    register_forward_pre_hook: {prepend: false},
+    register_full_backward_hook: {prepend: false},
+    register_full_backward_pre_hook: {prepend: false},
 };
 
 function tensorOrNothing(name, value) {
@@ -112,13 +131,33 @@ function overrideHooks(prototype) {
         if (method === undefined)
             continue;
         const instead = GTorch[FUNCTIONS[name]];
+        const options = HOOK_OPTIONS[name];
+        const full = prototype[`${name}_full`] ?? method;
+        const wrapped = hook => (...values) => noting(() =>
+            result(name, convert.finished(name, convert.plainFunction(name, hook)(...values)), values));
+        if (options !== undefined) {
+            prototype[name] = function (hook, ...given) {
+                convert.plainFunction(name, hook);
+                if (given.length > 1)
+                    convert.surplus(name, given.length + 1, 2);
+                const found = convert.lastOptions(name, given, options);
+                const flags = Object.keys(options).map(key => convert.flag(name, key, found[key]));
+                return full.call(this, ...flags, wrapped(hook));
+            };
+            if (full !== method) {
+                prototype[`${name}_full`] = convert.counted(`${name}_full`, function (...given) {
+                    const hook = convert.plainFunction(`${name}_full`, given.pop());
+                    return full.call(this, ...given, wrapped(hook));
+                }, Object.keys(options).length + 1);
+            }
+            continue;
+        }
         const register = instead === undefined ? method : function (hook) {
             return instead(this, hook);
         };
         prototype[name] = convert.counted(name, function (hook) {
             convert.plainFunction(name, hook);
-            return register.call(this, (...values) => noting(() =>
-                result(name, convert.finished(name, hook(...values)), values)));
+            return register.call(this, wrapped(hook));
         });
     }
 }
@@ -252,10 +291,20 @@ function overrideModule(Module) {
         load_state_dict(table, ...given) {
             const {strict = true} = convert.bind('load_state_dict', [{name: 'strict'}], given);
             convert.flag('load_state_dict', 'strict', strict);
-            return this.load_state_lists(...state.lists('load_state_dict', table), strict);
+            return restoring(() =>
+                this.load_state_lists(...state.lists('load_state_dict', table), strict));
         },
         state_dict() {
-            return state.object(...this.state_lists());
+            const before = extraErrors;
+            extraErrors = [];
+            try {
+                const found = state.object(...this.state_lists());
+                if (extraErrors.length > 0)
+                    throw extraErrors[0];
+                return found;
+            } finally {
+                extraErrors = before;
+            }
         },
         // to('cuda:0'), to(GTorch.float64), to(tensor), to('cuda:0', GTorch.float16), to({device: 'cuda'})
         to(...given) {
@@ -265,8 +314,26 @@ function overrideModule(Module) {
         },
     });
     const isTensor = {result: mustBeTensor};
-derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+    const extraState = {
+        get_extra_state: {
+            call(self, func) {
+                try {
+                    return mustBeTensor(`${self.constructor.name}: get_extra_state()`, func.call(self));
+                } catch (error) {
+                    if (extraErrors === null)
+                        throw error;
+                    extraErrors.push(error); // C has no place for it
+                    return null;
+                }
+            },
+        },
+        set_extra_state: {result: () => true},
+    };
+    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor, ...extraState},
+        prepareModule);
 }
+
+let extraErrors = null; // of get_extra_state() while state_dict() runs
 
 const running = []; // the modules whose forward_many() in JavaScript runs
 

@@ -41,7 +41,7 @@ CALLERS = {
     'LRScheduler': ('initial_step', 'step'),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
-    'Module': ('forward', 'forward_many'),
+    'Module': ('checkpoint', 'forward', 'forward_many'),
     'Optimizer': ('step',),
 }
 

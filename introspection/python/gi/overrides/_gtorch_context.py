@@ -382,4 +382,18 @@ def install(export, submodule, _ops):
     export('set_detect_anomaly', set_detect_anomaly)
     members.update(grad=grad, backward=backward, set_detect_anomaly=set_detect_anomaly, detect_anomaly=detect_anomaly)
     function.install(export, members)
+    from gi.overrides import _gtorch_checkpoint as checkpoint
+    from gi.overrides import _gtorch_saved as saved
+
+    from gi.overrides import _gtorch_functional as functional
+
+    for name, value in {**saved.members(), **checkpoint.functions()}.items():
+        export(name, value)
+    own = functional.members()
+    for name, value in own.items():
+        export(f'autograd_{name}', value)
+    members['functional'] = submodule('autograd.functional', 'Derivatives of functions.', own)
+    members['graph'] = submodule('autograd.graph', 'What is saved for backward passes.', saved.members())
     submodule('autograd', 'Gradients.', members)
+    found = submodule('utils.checkpoint', 'What is computed again in backward passes.', checkpoint.members())
+    submodule('utils', 'What programs are written with.', {'checkpoint': found})

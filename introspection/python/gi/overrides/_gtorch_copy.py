@@ -133,7 +133,8 @@ def set_module(self, state):
     every = {name: value for kind in KINDS for name, value in found[kind].items()}
     self.__dict__.update(state['attributes'], **{name: every[name] for name in state['shown']})
     for made in state['hooks']:
-        hooks.register_forward(made[0], self, *made[1:])
+        name, function, data, with_kwargs, always_call = made
+        hooks.register_module(name, self, function, data, False, with_kwargs, always_call)
     self.set_training(state['training'])
 
 

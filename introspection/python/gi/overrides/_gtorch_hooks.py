@@ -10,8 +10,10 @@ The hooks of tensors belong to the graph, which is no object. The C accelerator 
 collector sees them; without it, a hook that refers to its tensor keeps it alive until the hook is
 removed."""
 
+import warnings
+
 from gi.overrides._gtorch_convert import GTorch, RawTensor
-from gi.overrides._gtorch_errors import passes, passing
+from gi.overrides._gtorch_errors import passes, passing, restoring
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import refuse_attribute
 
@@ -54,7 +56,7 @@ class Kept:
 
     def __init__(self, owner):
         self.functions = {}
-        self.made = {}  # the arguments of register_forward() except for the owner
+        self.made = {}  # the arguments of register_module() except for the owner and prepend, in their order
         owner.__dict__[Kept.ATTRIBUTE] = self
 
     def call(self, number, *args):
@@ -123,10 +125,30 @@ def inputs_from(name, function, result):
     refuse(name, function, result, 'a tensor, several or None')
 
 
-def register_forward(name, owner, function, data):
+def new_inputs(name, function, result):
+    """Returns the arguments that a hook with_kwargs has returned."""
+    if result is None:
+        return None
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], tuple) and isinstance(result[1], dict):
+        return result
+    refuse(name, function, result, 'None or a tuple of the arguments and those by name')
+
+
+def register_module(name, owner, function, data=(), prepend=False, with_kwargs=False, always_call=False):
     """Registers a hook of a module, which is called with the module, its inputs and, after forward, the
-    output."""
+    output; or with the gradients of a backward pass."""
     check(name, function)
+    made = name, function, data, with_kwargs, always_call
+    add = _add_forward if name in FORWARD else _add_backward
+    number = add(*made, owner, prepend)
+    kept(owner).made = {number: made, **kept(owner).made} if prepend else {**kept(owner).made, number: made}
+    return number
+
+
+FORWARD = 'register_forward_pre_hook', 'register_forward_hook'
+
+
+def _add_forward(name, function, data, with_kwargs, always_call, owner, prepend):
     what, number = describe(name, function), None
     after = name == 'register_forward_hook'
 
@@ -135,8 +157,13 @@ def register_forward(name, owner, function, data):
 
     def run(module, inputs, *rest):
         # the length of the list may be passed with it
-        outputs = [one for one in rest if isinstance(one, RawTensor)][:1] if after else []
-        result = function(module, tuple(inputs), *outputs, *data)
+        outputs = ([one for one in rest if isinstance(one, RawTensor)] or [None])[:1] if after else []
+        options = ({},) if with_kwargs else ()
+        result = function(module, tuple(inputs), *options, *outputs, *data)
+        if not after and with_kwargs and result is not None:
+            result, named = new_inputs(name, function, result)
+            if named:
+                raise TypeError(f'{what}: {type(module).__name__} takes no arguments by name')
         if not after:
             return inputs_from(name, function, result)
         if result is None or isinstance(result, RawTensor):
@@ -144,35 +171,105 @@ def register_forward(name, owner, function, data):
         refuse(name, function, result, 'a tensor or None')
 
     if mixin is not None:
-        number = mixin.add_module_hook(owner, call, after)
+        number = mixin.add_module_hook(owner, call, after, prepend, always_call)
+    elif after:
+        number = GTorch.Module.register_forward_hook_full(owner, prepend, always_call, call)
     else:
-        number = getattr(GTorch.Module, name)(owner, call)
+        number = GTorch.Module.register_forward_pre_hook_full(owner, prepend, call)
     kept(owner).functions[number] = run
-    kept(owner).made[number] = name, function, data
     return number
+
+
+def _add_backward(name, function, data, _with_kwargs, _always_call, owner, prepend):
+    what, number = describe(name, function), None
+    after = name == 'register_full_backward_hook'
+
+    def call(module, *grads):
+        return passing(what, kept(module).call, number, module, *grads)
+
+    def run(module, *grads):
+        # the lengths of the lists may be passed with them
+        lists = [tuple(one) for one in grads if isinstance(one, (list, tuple))][: 2 if after else 1]
+        result = function(module, *lists, *data)
+        if result is None or isinstance(result, RawTensor):
+            return None if result is None else [result]
+        if isinstance(result, (tuple, list)) and all(one is None or isinstance(one, RawTensor) for one in result):
+            return list(result)
+        refuse(name, function, result, 'a tensor, several or None')
+
+    if mixin is not None:
+        number = mixin.add_backward_hook(owner, call, after, prepend)
+    else:
+        number = getattr(GTorch.Module, name)(owner, prepend, call)
+    kept(owner).functions[number] = run
+    return number
+
+
+def _through(function, values, what):
+    """Puts the tensors among @values through a function of C's."""
+    tensors = [one for one in values if isinstance(one, RawTensor)]
+    if what is not None and not tensors:
+        raise TypeError(f'{what}: hooks of the backward pass need tensors among the outputs')
+    if not tensors or not GTorch.is_grad_enabled():
+        return values
+    results = iter(restoring(GTorch.Function.apply, function, tensors))
+    if not any(one.requires_grad for one in tensors):
+        return values  # it only counts them
+    return [next(results) if isinstance(one, RawTensor) else one for one in values]
+
+
+def _before(owner, registered, inputs, options):
+    for number, (name, function, data, with_kwargs, _flag) in registered:
+        if name != 'register_forward_pre_hook' or number not in kept(owner).made:
+            continue
+        if with_kwargs:
+            result = new_inputs(name, function, function(owner, inputs, options, *data))
+            inputs, options = (inputs, options) if result is None else result
+            continue
+        result = function(owner, inputs, *data)
+        if not options and all(isinstance(one, RawTensor) for one in inputs):
+            result = inputs_from(name, function, result)
+            result = None if result is None else tuple(result)
+        if result is not None:
+            inputs = result if isinstance(result, tuple) else (result,)
+    return inputs, options
+
+
+def _always(owner, rest, inputs, options, output):
+    """After an error, hooks that are always called are called as well."""
+    for name, function, data, with_kwargs, always_call in rest:
+        if name == 'register_forward_hook' and always_call:
+            try:
+                function(owner, inputs, *((options,) if with_kwargs else ()), output, *data)
+            except Exception as error:
+                warnings.warn(f'{describe(name, function)} failed after another error: {error}', stacklevel=2)
 
 
 def run_forward(owner, inputs, options):
     """forward() between the hooks that Python has registered. They may replace tensors by tensors, and anything else
     by anything."""
-    made = kept(owner).made
-    registered = list(made.items())
-    for number, (name, function, data) in registered:
-        if name == 'register_forward_pre_hook' and number in made:
-            result = function(owner, inputs, *data)
-            if not options and all(isinstance(one, RawTensor) for one in inputs):
-                result = inputs_from(name, function, result)
-                result = None if result is None else tuple(result)
-            if result is not None:
-                inputs = result if isinstance(result, tuple) else (result,)
-    output = owner.forward(*inputs, **options)
-    for number, (name, function, data) in registered:
-        if name == 'register_forward_hook' and number in made:
-            result = function(owner, inputs, output, *data)
-            if isinstance(output, RawTensor) and not (result is None or isinstance(result, RawTensor)):
-                refuse(name, function, result, 'a tensor or None')
-            output = output if result is None else result
-    return output
+    registered, output, n_called = list(kept(owner).made.items()), None, 0
+    try:
+        inputs, options = _before(owner, registered, inputs, options)
+        of_inputs, of_outputs = owner.new_backward_hooks()
+        if of_inputs is not None:
+            inputs = tuple(_through(of_inputs, inputs, None))
+        output = owner.forward(*inputs, **options)
+        for number, (name, function, data, with_kwargs, _flag) in registered:
+            n_called += 1
+            if name == 'register_forward_hook' and number in kept(owner).made:
+                result = function(owner, inputs, *((options,) if with_kwargs else ()), output, *data)
+                if isinstance(output, RawTensor) and not (result is None or isinstance(result, RawTensor)):
+                    refuse(name, function, result, 'a tensor or None')
+                output = output if result is None else result
+    except Exception:
+        _always(owner, [one for _number, one in registered[n_called:]], inputs, options, output)
+        raise
+    if of_outputs is None:
+        return output
+    is_several = isinstance(output, (tuple, list))
+    results = _through(of_outputs, list(output) if is_several else [output], type(owner).__name__)
+    return type(output)(results) if is_several else results[0]
 
 
 def remove(raw, owner, number):

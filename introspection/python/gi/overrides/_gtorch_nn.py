@@ -3,6 +3,7 @@
 """Modules: GTorch.Module to derive from, and GTorch.nn."""
 
 import functools
+import threading
 import weakref
 
 from gi.overrides import override
@@ -70,6 +71,35 @@ def _whole(function):
     return call
 
 
+class _Extra(threading.local):
+    raised = None  # the exceptions of get_extra_state() while state_dict() runs
+
+
+_extra = _Extra()
+
+
+def _do_get_extra_state(self):
+    try:
+        found = self.get_extra_state()
+        if not isinstance(found, RawTensor):
+            kind = type(found).__name__
+            raise TypeError(f'{type(self).__name__}.get_extra_state() gave {kind}: a state has tensors only')
+    except Exception as error:
+        if _extra.raised is None:
+            raise
+        _extra.raised.append(error)  # C has no place for it
+        return None
+    return found
+
+
+def _do_set_extra_state(self, value):
+    passing(f'{type(self).__name__}.set_extra_state()', self.set_extra_state, value)
+    return True
+
+
+EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_set_extra_state}
+
+
 class Module(Members, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
@@ -93,6 +123,9 @@ class Module(Members, RawModule):
         else:
             guard_vfuncs(cls, ('compute',) if issubclass(cls, GTorch.Loss) else ('forward',))
             guard_vfuncs(cls, transformer.vfuncs(cls))
+        for name, own in EXTRA_STATE.items():
+            if name in vars(cls):
+                setattr(cls, f'do_{name}', own)
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = _whole(extra_repr)
@@ -251,22 +284,57 @@ class Module(Members, RawModule):
         RawModule.set_requires_grad(self, convert_bool(requires_grad))
         return self
 
+    def get_extra_state(self):
+        """What belongs to the state beside parameters and buffers, a tensor; None without an override."""
+        is_own = type(self).get_extra_state is not Module.get_extra_state  # which has called super()
+        return None if is_own else RawModule.get_extra_state(self)
+
+    def set_extra_state(self, value):
+        """Takes what get_extra_state() gave."""
+        if type(self).set_extra_state is not Module.set_extra_state:
+            raise NotImplementedError(f'{type(self).__name__}: super() has no extra state')
+        restoring(RawModule.set_extra_state, self, value)
+
     def state_dict(self):
-        return state.pairs(self.state_lists())
+        before, _extra.raised = _extra.raised, []
+        try:
+            found = state.pairs(self.state_lists())
+            if _extra.raised:
+                raise _extra.raised[0]
+        finally:
+            _extra.raised = before
+        return found
 
     def load_state_dict(self, table, strict=True):
         """Copies the tensors of the dictionary; returns the names that it lacks, and those that the module lacks."""
         given, strict = state.lists('load_state_dict', 'state', table), convert_bool(strict)
         found = incompatible(self, table)
-        self.load_state_lists(*given, strict)
+        restoring(self.load_state_lists, *given, strict)
         return found
 
-    def register_forward_pre_hook(self, hook, *data):
-        number = hooks.register_forward('register_forward_pre_hook', self, hook, data)
+    def register_forward_pre_hook(self, hook, *data, prepend=False, with_kwargs=False):
+        """Calls hook(module, inputs) before each forward(); with_kwargs, hook(module, inputs, options)."""
+        flags = convert_bool(prepend), convert_bool(with_kwargs)
+        number = hooks.register_module('register_forward_pre_hook', self, hook, data, *flags)
         return hooks.HookHandle.of(self, number)
 
-    def register_forward_hook(self, hook, *data):
-        number = hooks.register_forward('register_forward_hook', self, hook, data)
+    def register_forward_hook(self, hook, *data, prepend=False, with_kwargs=False, always_call=False):
+        """Calls hook(module, inputs, output) after each forward(); with_kwargs, hook(module, inputs, options, output).
+        With always_call it is called after an error, too."""
+        flags = convert_bool(prepend), convert_bool(with_kwargs), convert_bool(always_call)
+        number = hooks.register_module('register_forward_hook', self, hook, data, *flags)
+        return hooks.HookHandle.of(self, number)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_outputs) before each backward pass of the module; it may return others."""
+        name = 'register_full_backward_pre_hook'
+        number = hooks.register_module(name, self, hook, (), convert_bool(prepend))
+        return hooks.HookHandle.of(self, number)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Calls hook(module, grad_inputs, grad_outputs) after each backward pass of the module; it may return other
+        gradients of the inputs."""
+        number = hooks.register_module('register_full_backward_hook', self, hook, (), convert_bool(prepend))
         return hooks.HookHandle.of(self, number)
 
     def apply(self, function, *data):
