@@ -83,7 +83,8 @@ def constructed(layer):
 
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
-    """Returns the arguments of the operation, and the names of members among them with calls that reference them."""
+    """Returns the arguments of the operation, and the names of members among them with the lines that reference
+    them."""
     inputs = input_names(layer)
     params = [t.name for t in layer.tensors if not t.is_buffer]
     buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
@@ -95,10 +96,12 @@ def op_arguments(layer):
             found.append(with_self(layer, given[arg.name]))
         elif arg.is_tensor and arg.name in params:
             found.append(arg.name)
-            held.append((arg.name, f'gtorch_module_dup_parameter_impl (module, {params.index(arg.name)})'))
+            call = f'gtorch_module_take_parameter (module, {params.index(arg.name)}, &{arg.name}, error)'
+            held.append((arg.name, f'  if (!{call})\n    return NULL;\n'))
         elif arg.is_tensor and arg.name in buffers:
             found.append(arg.name)
-            held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
+            call = f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'
+            held.append((arg.name, f'  {arg.name} = {call};\n'))
         elif arg.kind == 'Tensor?' and arg.name in layer.inputs:
             found.append(f'gtorch_layer_input (inputs, n_inputs, {list(layer.inputs).index(arg.name)})')
         elif arg.is_tensor and arg.kind == 'Tensor':
@@ -137,8 +140,8 @@ def forward(layer):
         text = f'  return {called(layer, layer.forward, "module", *input_names(layer))[:-1]}, error);\n'
     else:
         arguments, held = op_arguments(layer)
-        text = ''.join(f'  {name} = {call};\n' for name, call in held)
-        members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _call in held)
+        text = ''.join(lines for _name, lines in held)
+        members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _lines in held)
         if layer.prop('inplace') is not None:
             if not layer.op.inplace:
                 layer.fail('props.inplace', f'{layer.op.name} has no form in place')

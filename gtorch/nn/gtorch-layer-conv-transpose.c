@@ -106,14 +106,17 @@ gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
   } forms[] = { { gtorch_op_conv_transpose1d, GTORCH_OP_CONV_TRANSPOSE1D },
                 { gtorch_op_conv_transpose2d, GTORCH_OP_CONV_TRANSPOSE2D },
                 { gtorch_op_conv_transpose3d, GTORCH_OP_CONV_TRANSPOSE3D } };
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   GTorchImpl *impl = gtorch_tensor_unwrap (input), *output;
   const guint n = (guint) gtorch_size_get_length (stride);
   const gint64 *extra = gtorch_layer_numbers (output_padding);
   gint64 size[3], fitted[3];
   const GTorchOpClass *former;
 
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (weight == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no weight"),

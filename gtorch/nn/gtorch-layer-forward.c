@@ -140,8 +140,8 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
   g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   const gboolean training = gtorch_module_get_training (self);
   const GTorchOpClass *former;
   GTorchImpl *output;
@@ -154,6 +154,9 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
                    num_features);
       return NULL;
     }
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (training && mean != NULL && !share_of_batch (self, &momentum, error))
     return NULL;
   /* one of both is a mistake, which the operation refuses */
@@ -179,8 +182,8 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
   const gboolean own = gtorch_module_get_training (self) || !track_running_stats;
   g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
   g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   const GTorchOpClass *former;
   g_autoptr (GTorchImpl) batch = NULL;
   g_autoptr (GTorchImpl) output = NULL;
@@ -194,6 +197,9 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
                    num_features);
       return NULL;
     }
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   batch = is_single ? gtorch_op_unsqueeze (impl, 0, error) : gtorch_impl_ref (impl);
   if (batch == NULL)
     return NULL;
@@ -310,8 +316,8 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   } forms[] = { { gtorch_op_conv1d, GTORCH_OP_CONV1D },
                 { gtorch_op_conv2d, GTORCH_OP_CONV2D },
                 { gtorch_op_conv3d, GTORCH_OP_CONV3D } };
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   g_autoptr (GTorchImpl) impl = gtorch_impl_ref (gtorch_tensor_unwrap (input));
   g_autoptr (GTorchImpl) output = NULL;
   const gint64 zero = 0;
@@ -321,6 +327,9 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   const GTorchOpClass *former;
   gboolean is_explicit = FALSE;
 
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (weight == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no weight"),
@@ -378,11 +387,16 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
 void
 gtorch_layer_clear_row (GTorchModule *self, gint64 row)
 {
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) weight = NULL;
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchImpl) part = NULL;
   GError *error = NULL;
 
+  if (!gtorch_module_take_parameter (self, 0, &weight, &error))
+    {
+      gtorch_module_set_error (self, error);
+      return;
+    }
   if (row == GTORCH_NONE || weight == NULL || gtorch_module_get_private (self)->error != NULL)
     return;
   part = gtorch_op_select (weight, 0, row, &error);

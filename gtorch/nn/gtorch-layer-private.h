@@ -78,11 +78,12 @@ gboolean gtorch_lazy_is_waiting (GTorchModule *self);
 gboolean gtorch_lazy_infer (GTorchModule *self, GTorchTensor *input, GError **error);
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
- * there. A buffer that can be set is registered by init () as NULL. */
-#define GTORCH_LAYER_PARAMETER(name_, n)                                                        \
-  {                                                                                             \
-    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_parameter_get_type, \
-    .get_value = gtorch_layer_get_parameter_value                                               \
+ * there. A parameter may be a tensor that is computed. A buffer that can be set is registered by init () as
+ * NULL. */
+#define GTORCH_LAYER_PARAMETER(name_, n)                                                     \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_parameter_value                                            \
   }
 #define GTORCH_LAYER_BUFFER(name_, n)                                                        \
   {                                                                                          \

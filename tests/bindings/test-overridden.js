@@ -59,6 +59,16 @@ const CASES = {
         func: () => 'of its own', isLogged: true,
         call: Class => /of its own/.test(new Class().to_string()), gives: true,
     },
+    'Module.right_inverse': {
+        func: value => value.mul(3),
+        call: Class => {
+            const layer = nn.Linear(1, 2);
+            layer.bias.requires_grad_(false).fill_(2);
+            layer.register_parametrization('bias', new Class(), true);
+            return layer.parametrizations.get('bias').original.toArray();
+        },
+        gives: [6, 6],
+    },
     'Loss.compute': {
         func: (a, b) => a.mul(b).sum(), parent: GTorch.Loss,
         call: Class => new Class().forward(x, x.mul(2)).item(), gives: 4,
@@ -342,7 +352,7 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, Muon and LBFGS need more than properties, a matrix or a closure.
     const abstract = ['AveragedModel', 'ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss',
         'MemorySource', 'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList',
-        'RNNBase',
+        'RNNBase', 'ParametrizationList', 'Orthogonal', 'SpectralNorm', 'WeightNorm',
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
         'ReduceLROnPlateau', 'SequentialLR',
         'ChainedScheduler', 'LBFGS', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention',

@@ -152,7 +152,7 @@ def scalers_step_later_only_in_c():
 
 TESTED = {
     'allocate', 'attend', 'backward', 'compute', 'decode', 'encode',
-    'extra_repr', 'forward', 'forward_many', 'release', 'step_param',
+    'extra_repr', 'forward', 'forward_many', 'release', 'right_inverse', 'step_param',
 }
 
 
@@ -235,6 +235,9 @@ def virtual_functions_need_no_prefix():
             module.register_forward_hook(lambda *_args: None)
             made = GTorch.Module.forward_many(module, [x, x]) if function == 'forward_many' else module(x)
             assert made.tolist() == [1, 1] and calls[-1] == function
+        layer = nn.Linear(1, 2)
+        layer.register_parametrization('bias', type('L', (nn.Module,), called('right_inverse', [x]))(), True)
+        assert layer.parametrizations.bias.original.tolist() == [1, 1] and calls[-1] == 'right_inverse'
 
 
 @tap.case

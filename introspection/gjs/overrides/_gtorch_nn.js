@@ -24,6 +24,7 @@ const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
 const {adopt, adoptChild, items} = members;
 const optim = imports.overrides._gtorch_optim;
+const parametrize = imports.overrides._gtorch_parametrize;
 const utils = imports.overrides._gtorch_nn_utils;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
@@ -265,7 +266,9 @@ function overrideModule(Module) {
         },
     });
     const isTensor = {result: mustBeTensor};
-derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor}, prepareModule);
+    const areTensors = {result: (what, value) => convert.list(value).map(one => mustBeTensor(what, one))};
+    const calls = {forward: isTensor, forward_many: isTensor, compute: isTensor};
+    derivable(Module, {...calls, right_inverse: areTensors}, prepareModule);
 }
 
 const running = []; // the modules whose forward_many() in JavaScript runs
@@ -768,7 +771,8 @@ function setup(namespace) {
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
     nn.utils = {
-        ...utils.setup(GTorch), rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},
+        ...utils.setup(GTorch), ...parametrize.setup(GTorch),
+        rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},
     };
     // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});
