@@ -81,6 +81,24 @@ def constructed(layer):
     )
 
 
+def reset(layer):
+    """Returns the function that gives the tensors their first values again."""
+    if layer.make:
+        return fill('layer.c.in', 'reset_network', snake=layer.snake, SNAKE=layer.snake.upper())
+    if not layer.tensors:
+        return ''
+    built = ''
+    if 'built' in layer.data:
+        call = called(layer, layer.data['built'], 'module')
+        built = f'\n         && ({call} || gtorch_module_is_usable (module, error))'
+    made = table(layer)
+    needs = 'self->' in made + built
+    return fill(
+        'layer.c.in', 'reset', snake=layer.snake, table=made, built=built,
+        self=f'  GTorch{layer.name} *self = GTORCH_{layer.snake.upper()} (module);\n' if needs else '',
+    )
+
+
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
     """Returns the arguments of the operation, and the names of members among them with the lines that reference
@@ -227,6 +245,8 @@ def class_init(layer, fields, has_constructed, has_finalize):
     if has_finalize:
         lines += f'  G_OBJECT_CLASS (klass)->finalize = gtorch_{layer.snake}_finalize;\n'
     lines += f'  GTORCH_{base}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
+    if layer.make or layer.tensors:
+        lines += f'  GTORCH_MODULE_CLASS (klass)->reset = gtorch_{layer.snake}_reset;\n'
     if has_check:
         lines += f'  GTORCH_MODULE_CLASS (klass)->check = gtorch_{layer.snake}_check;\n'
     if layer.texts:
@@ -261,7 +281,7 @@ def source(layer):
     finalize = ''
     if any(field.kind in ('size', 'device') for field in fields):
         finalize = fill('layer.c.in', 'finalize', snake=layer.snake)
-    functions = built + finalize + forward(layer)
+    functions = built + reset(layer) + finalize + forward(layer)
     if layer.texts:
         functions += fill('layer.c.in', 'extra_repr', snake=layer.snake, SNAKE=layer.snake.upper())
     init = checks.choices(layer) + ''.join(

@@ -384,7 +384,8 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
 }
 
 /* --- others --- */
-void
+/* An error is that of the construction, too. */
+gboolean
 gtorch_layer_clear_row (GTorchModule *self, gint64 row)
 {
   g_autoptr (GTorchImpl) weight = NULL;
@@ -392,16 +393,18 @@ gtorch_layer_clear_row (GTorchModule *self, gint64 row)
   g_autoptr (GTorchImpl) part = NULL;
   GError *error = NULL;
 
-  if (!gtorch_module_take_parameter (self, 0, &weight, &error))
+  if (row == GTORCH_NONE || gtorch_module_get_private (self)->error != NULL)
+    return TRUE;
+  if (gtorch_module_take_parameter (self, 0, &weight, &error))
     {
-      gtorch_module_set_error (self, error);
-      return;
+      if (weight == NULL)
+        return TRUE;
+      part = gtorch_op_select (weight, 0, row, &error);
+      if (part != NULL && gtorch_op_zero_inplace (part, &error))
+        return TRUE;
     }
-  if (row == GTORCH_NONE || weight == NULL || gtorch_module_get_private (self)->error != NULL)
-    return;
-  part = gtorch_op_select (weight, 0, row, &error);
-  if (part == NULL || !gtorch_op_zero_inplace (part, &error))
-    gtorch_module_set_error (self, error);
+  gtorch_module_set_error (self, error);
+  return FALSE;
 }
 
 gint64

@@ -222,7 +222,11 @@ GTorchTensor *gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTens
                                            GTorchSize *padding, GTorchSize *output_padding,
                                            gint64 groups, GTorchSize *dilation, gint padding_mode,
                                            GError **error);
-void gtorch_layer_clear_row (GTorchModule *self, gint64 row);
+gboolean gtorch_layer_clear_row (GTorchModule *self, gint64 row);
+/* Give the tensors of a layer, or all parameters of a recurrent network, their first values again. */
+gboolean gtorch_layer_reset_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n,
+                                     GError **error);
+gboolean gtorch_layer_reset_uniform (GTorchModule *self, gint64 hidden_size, GError **error);
 /* Returns PyTorch's default dimension of softmax: the second, for 0, 1 or 3 dimensions the first. */
 gint64 gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input);
 

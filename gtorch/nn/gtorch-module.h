@@ -52,7 +52,8 @@ struct _GTorchModuleClass
   /*< private >*/
   gpointer check;
   gconstpointer lazy;
-  gpointer padding[5];
+  gpointer reset;
+  gpointer padding[4];
 };
 
 /**

@@ -28,6 +28,7 @@
 #include <gtorch/nn/gtorch-parameter.h>
 #include <gtorch/nn/gtorch-parametrization-list.h>
 #include <gtorch/nn/gtorch-parametrize.h>
+#include <gtorch/nn/gtorch-pretrained.h>
 #include <gtorch/nn/gtorch-prune.h>
 #include <gtorch/nn/gtorch-rnn-base.h>
 #include <gtorch/nn/gtorch-sequential.h>

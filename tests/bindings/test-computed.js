@@ -171,4 +171,23 @@ tap.add('layers_are_fused', () => {
         error => error.message.includes('cannot be fused'));
 });
 
+tap.add('layers_begin_as_they_are_told', () => {
+    const layer = nn.BatchNorm1d(3);
+    layer.running_mean.fill_(4);
+    layer.reset_parameters();
+    tap.equal(layer.running_mean.abs().sum().item(), 0);
+    tap.throws(() => nn.ReLU().reset_parameters(), error => error.message.includes('no parameters'));
+    const rows = GTorch.arange(6, {dtype: GTorch.float32}).reshape([3, 2]);
+    const embedding = nn.Embedding.from_pretrained(rows, {padding_idx: 1});
+    tap.assert(!embedding.weight.requires_grad && embedding.padding_idx === 1);
+    tap.equal(embedding.forward(GTorch.tensor([2], {dtype: GTorch.int64})).sum().item(), 9);
+    tap.assert(nn.EmbeddingBag.from_pretrained(rows, false).weight.requires_grad);
+    tap.throws(() => nn.Embedding.from_pretrained(3), error => error instanceof TypeError);
+    const matrix = GTorch.zeros([4, 4]);
+    GTorch.init_orthogonal(matrix, 1, null);
+    tap.assert(near(matrix.matmul(matrix.t()), GTorch.eye(4)));
+    const drawn = GTorch.gumbel_softmax(GTorch.zeros([5, 3]), {hard: true});
+    tap.assert(near(drawn.sum(-1), GTorch.ones([5])));
+});
+
 await tap.run();

@@ -78,6 +78,33 @@ function makeLayer(name, {args, any}) {
     });
 }
 
+// The arguments of from_pretrained() behind freeze, in PyTorch's order.
+const PRETRAINED = {
+    Embedding: ['padding_idx', 'max_norm', 'norm_type', 'scale_grad_by_freq', 'sparse'],
+    EmbeddingBag: ['max_norm', 'norm_type', 'scale_grad_by_freq', 'mode', 'sparse', 'include_last_offset',
+        'padding_idx'],
+};
+
+// Makes a layer whose weight is a matrix, with which it shares its memory.
+function pretrained(name, Layer) {
+    const args = [{name: 'embeddings', required: true}, {name: 'freeze'},
+        ...PRETRAINED[name].map(one => ({name: one}))];
+    return (...given) => {
+        const {embeddings, freeze = true, ...rest} = convert.bind('from_pretrained', args, given);
+        if (!(embeddings instanceof GTorch.Tensor) || embeddings.shape.length !== 2) {
+            throw new TypeError('from_pretrained: embeddings must be a matrix, not ' +
+                `${convert.describe(embeddings)}`);
+        }
+        const settings = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+        const generator = GTorch.get_default_device().get_default_generator();
+        const before = generator.get_state();
+        const made = Layer(...embeddings.shape, settings);
+        generator.set_state(before);
+        made.weight = GTorch.Parameter.new(embeddings, !convert.flag('from_pretrained', 'freeze', freeze));
+        return made;
+    };
+}
+
 // --- modules --------------------------------------------------------------------------------------
 
 // Converts the value that a hook returns for C. (An array that is null arrives as an empty one.)
@@ -770,6 +797,8 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
+    for (const name of Object.keys(PRETRAINED))
+        nn[name].from_pretrained = pretrained(name, nn[name]);
     nn.utils = {
         ...utils.setup(GTorch), ...parametrize.setup(GTorch),
         rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},

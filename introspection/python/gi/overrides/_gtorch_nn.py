@@ -256,6 +256,8 @@ class Module(Members, parametrize.Computed, RawModule):
     def zero_grad(self, set_to_none=True):
         RawModule.zero_grad(self, convert_bool(set_to_none))
 
+    reset_parameters = layers.Reset()
+
     def requires_grad_(self, requires_grad=True):
         RawModule.set_requires_grad(self, convert_bool(requires_grad))
         return self
