@@ -177,6 +177,8 @@ def forward(layer):
     check = fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs or layer.inputs else ''
     check += number_check(layer)
     waits = fill('layer.c.in', 'waits', input=input_names(layer)[0]) if layer.data.get('lazy') else ''
+    if layer.prop('return_indices') is not None:
+        waits += '  if (self->return_indices)\n    return gtorch_layer_refuse_indices (module, error);\n'
     return fill(
         'layer.c.in', 'forward', snake=layer.snake, vfunc=form.vfunc, Base=form.base, returns=form.returns,
         inputs=form.declared, body=waits + text,

@@ -31,12 +31,11 @@ gtorch_layer_check_padding_mode (GTorchModule *self, gint padding_mode)
     gtorch_module_set_error (self, error);
 }
 
-/* Reads the last n numbers of an output size, which may have those of the batch and the channels, too. */
-static gboolean
-read_size (gpointer self, GTorchTensor *output_size, guint input_dims, guint n, gint64 *size,
-           GError **error)
+gboolean
+gtorch_layer_read_size (gpointer self, GTorchImpl *output_size, guint input_dims, guint n,
+                        gint64 *size, GError **error)
 {
-  const GTorchImpl *impl = gtorch_tensor_unwrap (output_size);
+  const GTorchImpl *impl = output_size;
   GError *local = NULL;
 
   if (gtorch_dtype_kind (impl->dtype) != GTORCH_KIND_INT || impl->n_dims != 1
@@ -50,8 +49,7 @@ read_size (gpointer self, GTorchTensor *output_size, guint input_dims, guint n, 
     }
   for (guint i = 0; i < n; i++)
     {
-      g_autoptr (GTorchImpl) one =
-          gtorch_op_select (gtorch_tensor_unwrap (output_size), 0, impl->shape[0] - n + i, error);
+      g_autoptr (GTorchImpl) one = gtorch_op_select (output_size, 0, impl->shape[0] - n + i, error);
       g_autoptr (GTorchTensor) element = NULL;
 
       if (one == NULL)
@@ -129,7 +127,8 @@ gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
   if (output_size != NULL && weight->n_dims == n + 2
       && (impl->n_dims == n + 1 || impl->n_dims == n + 2))
     {
-      if (!read_size (self, output_size, impl->n_dims, n, size, error)
+      if (!gtorch_layer_read_size (self, gtorch_tensor_unwrap (output_size), impl->n_dims, n, size,
+                                   error)
           || !fit_size (self, impl, weight, size, n, gtorch_layer_numbers (stride),
                         gtorch_layer_numbers (padding), gtorch_layer_numbers (dilation), fitted,
                         error))

@@ -12,6 +12,7 @@
 #include <gtorch/nn/gtorch-graphed-module.h>
 #include <gtorch/nn/gtorch-init.h>
 #include <gtorch/nn/gtorch-layer-enums.h>
+#include <gtorch/nn/gtorch-layer-indices.h>
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
 #include <gtorch/nn/gtorch-module-dict.h>

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Modules whose tensors are computed (parametrizations, norms, pruning) and fused layers, in the same way with PyTorch
-and with GTorch: computed_reference.py writes what PyTorch gives, and test_computed.py compares."""
+"""Modules whose tensors are computed (parametrizations, norms, pruning), fused layers and layers of several forms, in
+the same way with PyTorch and with GTorch: computed_reference.py writes what PyTorch gives, and test_computed.py
+compares."""
 
 import math
 
@@ -315,3 +316,42 @@ def fused_linear_layers(torch):
     weight, bias = fusion.fuse_linear_bn_weights(linear.weight, linear.bias, norm.running_mean, norm.running_var,
                                                  norm.eps, norm.weight, norm.bias)
     return [plain(both(rows(torch))), plain(weight), plain(bias), weight.requires_grad]
+
+
+def waves(torch):
+    return torch.arange(2 * 3 * 6 * 7, dtype=torch.float64).reshape([2, 3, 6, 7]).mul(0.7).sin()
+
+
+@case
+def maxima_and_their_indices(torch):
+    nn, x, found = torch.nn, waves(torch), []
+    for layer, given in (
+        (nn.MaxPool1d(2, return_indices=True), x[0]), (nn.MaxPool2d(3, 2, 1, return_indices=True, ceil_mode=True), x),
+        (nn.MaxPool3d(2, return_indices=True), x), (nn.AdaptiveMaxPool1d(3, return_indices=True), x[0]),
+        (nn.AdaptiveMaxPool2d((None, 3), return_indices=True), x), (nn.AdaptiveMaxPool3d(2, return_indices=True), x),
+    ):
+        y, indices = layer(given)
+        found += [plain(y), plain(indices)]
+    y, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    undo = nn.MaxUnpool2d(2)
+    return [*found, plain(undo(y, indices, output_size=x.shape)), plain(undo(y, indices, output_size=[6, 7]))]
+
+
+@case
+def sizes_that_stay(torch):
+    nn, x = torch.nn, waves(torch)
+    layers = [nn.AdaptiveAvgPool2d((None, 2)), nn.AdaptiveAvgPool2d((2, None)), nn.AdaptiveAvgPool3d((None, 2, None))]
+    return [[plain(layer(x)), list(layer.output_size), repr(layer)] for layer in layers]
+
+
+@case
+def norms_of_other_kinds(torch):
+    nn, x = torch.nn, waves(torch)
+    found = [plain(nn.CrossMapLRN2d(size, alpha=0.5, beta=0.6, k=1.5)(x)) for size in range(1, 6)]
+    sync = nn.SyncBatchNorm(3).to(dtype=torch.float64)
+    found += [plain(sync(x)), state(sync), plain(sync.eval()(x))]
+    for cls, shape in ((nn.LazyInstanceNorm1d, [2, 3, 42]), (nn.LazyInstanceNorm2d, [2, 3, 6, 7]),
+                       (nn.LazyInstanceNorm3d, [2, 3, 2, 3, 7])):
+        layer = cls().to(dtype=torch.float64)
+        found += [plain(layer(x.reshape(shape))), state(layer), layer.num_features, layer.affine]
+    return found

@@ -265,7 +265,7 @@ const MADE = {
     Conv1d: {in_channels: 2, out_channels: 2, kernel_size: 1}, BatchNorm3d: {num_features: 2},
     InstanceNorm1d: {num_features: 2}, InstanceNorm2d: {num_features: 2}, InstanceNorm3d: {num_features: 2},
     GroupNorm: {num_groups: 1, num_channels: 2}, RMSNorm: {normalized_shape: [2]},
-    LocalResponseNorm: {size: 1},
+    LocalResponseNorm: {size: 1}, CrossMapLRN2d: {size: 1}, SyncBatchNorm: {num_features: 2},
     PixelShuffle: {upscale_factor: 1}, PixelUnshuffle: {downscale_factor: 2}, ChannelShuffle: {groups: 2},
     Unflatten: {dim: 1, unflattened_size: [1, 2]},
     Bilinear: {in1_features: 2, in2_features: 2, out_features: 3}, Threshold: {threshold: 0.25, value: 2},
@@ -294,6 +294,8 @@ const SEVERAL = {
 function inputsOf(name) {
     if (name in SEVERAL)
         return SEVERAL[name];
+    if (name === 'LazyInstanceNorm1d')
+        return [picture.flatten(0, 1)];
     if (/2d$|Shuffle|Unshuffle|LocalResponse/.test(name))
         return [picture];
     if (/3d$/.test(name))

@@ -46,6 +46,10 @@ function toProperties(name, args, values) {
         if (kind === 'refused') {
             if (value !== arg.default)
                 throw new TypeError(`${name}: ${key} is not supported: ${arg.why}`);
+        } else if (arg.nones) {
+            const numbers = convert.list(value).map(one => one === null ? GTorch.NONE : one);
+            const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
+            found[property] = properties.checked(`${name}: ${key}`, spec, numbers, arg);
         } else if (kind === 'device') {
             found[property] = convert.device(name, value);
         } else if (kind === 'module') {
@@ -419,6 +423,21 @@ function takeSeveral(prototype, n, lists = [], needed = n) {
     prototype.forward = instead;
 }
 
+const isIndices = ({name, kind}) => name === 'return_indices' && kind === 'bool';
+
+// Lets a layer give the maxima and their indices in an array.
+function giveIndices(name) {
+    const {prototype} = GTorch[name];
+    const {forward} = prototype;
+    prototype.forward = function (...given) {
+        if (!this.return_indices)
+            return forward.apply(this, given);
+        if (given.length !== 1)
+            convert.surplus(`${name}.forward`, given.length, 1);
+        return restoring(() => this.forward_with_indices(mustBeInput(`${name}.forward`, given[0])));
+    };
+}
+
 function mustBeInput(name, value) {
     if (!(value instanceof GTorch.Tensor))
         throw new TypeError(`${name}: an input must be a tensor, not ${convert.describe(value)}`);
@@ -777,6 +796,7 @@ function setup(namespace) {
     for (const [name, {inputs, lists = [], needed}] of several)
         takeSeveral(GTorch[name].prototype, inputs.length, lists.map(one => inputs.indexOf(one)), needed);
     overrideTransposes(GTorch.ConvTranspose.prototype);
+    Object.keys(LAYERS).filter(name => LAYERS[name].args.some(isIndices)).forEach(giveIndices);
     overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;

@@ -69,7 +69,7 @@ function sizes(what, value) {
 // number.
 function shown(value, arg) {
     if (value instanceof GTorch.Size) {
-        const values = value.get_values();
+        const values = value.get_values().map(one => arg?.nones && one === GTorch.NONE ? null : one);
         return values.length === 1 && (arg?.length > 1 || arg?.given) ? values[0] : values;
     }
     if (arg?.optional && (value === GTorch.NONE || value === GTorch.NONE_DOUBLE))

@@ -71,6 +71,10 @@ def _properties(name, args, values, activation):
             found[f'{arg["property"]}_rule'] = _rule(name, key, value)
         elif kind in ('size', 'bool') and value is None and arg.get('default', 0) is None:
             continue
+        elif arg.get('nones'):
+            several = isinstance(value, (list, tuple))
+            numbers = [GTorch.NONE if one is None else one for one in (value if several else [value])]
+            found[arg['property']] = numbers
         elif arg.get('optional') and kind != 'tensor':
             found[arg['property']] = _present(arg, value)
         else:
@@ -120,6 +124,8 @@ def _size(plain):
 
     def get(self):
         values = plain.fget(self)
+        if values is not None and GTorch.NONE in values:
+            values = tuple(None if one == GTorch.NONE else one for one in values)
         return values[0] if values is not None and len(values) == 1 else values
 
     return property(get, plain.fset)
@@ -231,6 +237,32 @@ def call_of_loss():
     return call
 
 
+def hooks_run(self, inputs, options):
+    from gi.overrides._gtorch_hooks import run_forward
+
+    return run_forward(self, inputs, options)
+
+
+def with_indices(raw, plain, run):
+    """forward() of a layer that may give the indices of the maxima as well, and its __call__()."""
+
+    def forward(self, *values, **options):
+        if not self.return_indices:
+            return plain(self, *values, **options)
+        (input,) = bind(f'{type(self).__name__}.forward', {'input': REQUIRED}, values, options).values()
+        return tuple(_with_indices(self, input))
+
+    def call(self, *inputs, **options):
+        if not self.return_indices:
+            return raw.__call__(self, *inputs, **options)
+        return run(self, inputs, options) if self.has_hooks() else self.forward(*inputs, **options)
+
+    return forward, call
+
+
+_with_indices = restores(RawModule.forward_with_indices)
+
+
 class Reset:
     """reset_parameters() of the layers that have parameters: others have no such attribute, for which programs look."""
 
@@ -320,6 +352,8 @@ def layer(name, own, activation):
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss) and 'inputs' not in row:
         members['__call__'] = call_of_loss()
+    if any(arg['name'] == 'return_indices' and arg['kind'] == 'bool' for arg in args):
+        members['forward'], members['__call__'] = with_indices(raw, members['forward'], hooks_run)
     if name in PRETRAINED:
         members['from_pretrained'] = _pretrained(name)
     if rnn.is_network(raw):
