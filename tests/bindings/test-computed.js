@@ -190,4 +190,33 @@ tap.add('layers_begin_as_they_are_told', () => {
     tap.assert(near(drawn.sum(-1), GTorch.ones([5])));
 });
 
+tap.add('pooling_gives_indices_and_keeps_sizes', () => {
+    const x = GTorch.arange(0, 32).to(GTorch.float32).reshape([1, 2, 4, 4]);
+    const [y, indices] = nn.MaxPool2d(2, {return_indices: true}).forward(x);
+    tap.equal(indices.toArray()[0][0], [[5, 7], [13, 15]]);
+    tap.equal(nn.MaxUnpool2d(2).forward(y, indices, [4, 4]).shape, [1, 2, 4, 4]);
+    const pool = nn.AdaptiveAvgPool2d([null, 2]);
+    tap.equal([pool.forward(x).shape, pool.output_size, pool.toString()],
+        [[1, 2, 4, 2], [null, 2], 'AdaptiveAvgPool2d(output_size=(None, 2))']);
+    tap.equal(nn.LazyInstanceNorm2d().forward(x).shape, x.shape);
+    tap.equal(nn.CrossMapLRN2d(3).forward(x).shape, x.shape);
+});
+
+tap.add('operations_have_further_names', () => {
+    const x = GTorch.tensor([[1, -2, 3], [4, 5, -6]]);
+    tap.equal(x.absolute().toArray(), x.abs().toArray());
+    tap.equal(GTorch.multiply(x, x).toArray(), x.multiply(x).toArray());
+    tap.equal(x.clip({min: 0}).toArray(), [[1, 0, 3], [4, 5, 0]]);
+    tap.assert(x.t_() === x);
+    tap.equal(x.toArray(), [[1, 4], [-2, 5], [3, -6]]);
+    tap.equal([x.unsqueeze_(0).shape, x.transpose_(0, 1).shape, x.squeeze_().shape],
+        [[1, 3, 2], [3, 1, 2], [3, 2]]);
+    tap.equal(GTorch.tensor([1, 2, 3]).resize_(2).toArray(), [1, 2]);
+    tap.equal(GTorch.tensor([1, 2]).resize_as_(GTorch.ones([2, 1])).shape, [2, 1]);
+    const leaf = GTorch.ones([2, 2]).requires_grad_();
+    tap.throws(() => leaf.t_(), error => error.message.includes('requires grad'));
+    tap.equal(GTorch.broadcast_shapes([2, 1], [3]), [2, 3]);
+    tap.throws(() => GTorch.broadcast_shapes([2], [3]), error => error instanceof RangeError);
+});
+
 await tap.run();

@@ -211,6 +211,11 @@ const MADE = {
         args: [{name: 'data', required: true}, {name: 'requires_grad'}],
         make: ({data, requires_grad: grad = true}) => GTorch.Parameter.new(data, grad),
     },
+    SpectralNorm: {
+        args: [{name: 'weight', required: true}, {name: 'n_power_iterations'}, {name: 'dim'}, {name: 'eps'}],
+        make: ({weight, n_power_iterations: n = 1, dim = 0, eps = 1e-12}) =>
+            GTorch.SpectralNorm.new(weight, n, dim, eps),
+    },
     Stream: {
         args: [{name: 'device'}, {name: 'priority'}],
         make: ({device = null, priority = 0}) =>
