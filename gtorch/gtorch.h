@@ -50,6 +50,7 @@
 #include <gtorch/elements/gtorch-tensor-bytes.h>
 #include <gtorch/elements/gtorch-tensor-create.h>
 #include <gtorch/elements/gtorch-tensor-dlpack.h>
+#include <gtorch/elements/gtorch-tensor-geometry.h>
 #include <gtorch/elements/gtorch-tensor-index.h>
 #include <gtorch/gtorch-tensor-ops.h>
 #include <gtorch/elements/gtorch-tensor-print.h>

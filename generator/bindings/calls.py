@@ -44,7 +44,7 @@ def names_of_operations(rows):
     found = set()
     for row in rows:
         for form in {'', *row.forms}:
-            found |= {f'{row.name}{form}', f'{row.name}{form}_inplace'}
+            found |= {f'{row.name}{form}', *([f'{row.name}{form}_inplace'] if row.inplace else [])}
     return found
 
 

@@ -26,6 +26,8 @@ def argument(prop):
         found['length'] = prop.length
     if prop.is_given:
         found['given'] = True
+    if prop.has_nones:
+        found['nones'] = True
     if prop.kind == 'refused':
         found['why'] = prop.doc
     return found

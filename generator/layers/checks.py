@@ -42,7 +42,8 @@ def lines(layer):
         rules = layer.check.get(prop.name, [])
         if prop.kind == 'size':
             least = next((rule[3:] for rule in rules if rule.startswith('>= ')), 'G_MININT64')
-            line = f'gtorch_layer_check_size (module, "{prop.name}", self->{prop.field}, {prop.length}, {least}, error)'
+            call = 'gtorch_layer_check_some_sizes' if prop.has_nones else 'gtorch_layer_check_size'
+            line = f'{call} (module, "{prop.name}", self->{prop.field}, {prop.length}, {least}, error)'
             first.append(f'(self->{prop.field} == NULL || {line})' if prop.may_be_absent else line)
             continue
         for rule in rules:

@@ -81,9 +81,28 @@ def constructed(layer):
     )
 
 
+def reset(layer):
+    """Returns the function that gives the tensors their first values again."""
+    if layer.make:
+        return fill('layer.c.in', 'reset_network', snake=layer.snake, SNAKE=layer.snake.upper())
+    if not layer.tensors:
+        return ''
+    built = ''
+    if 'built' in layer.data:
+        call = called(layer, layer.data['built'], 'module')
+        built = f'\n         && ({call} || gtorch_module_is_usable (module, error))'
+    made = table(layer)
+    needs = 'self->' in made + built
+    return fill(
+        'layer.c.in', 'reset', snake=layer.snake, table=made, built=built,
+        self=f'  GTorch{layer.name} *self = GTORCH_{layer.snake.upper()} (module);\n' if needs else '',
+    )
+
+
 # -- forward -----------------------------------------------------------------------------------------
 def op_arguments(layer):
-    """Returns the arguments of the operation, and the names of members among them with calls that reference them."""
+    """Returns the arguments of the operation, and the names of members among them with the lines that reference
+    them."""
     inputs = input_names(layer)
     params = [t.name for t in layer.tensors if not t.is_buffer]
     buffers = [prop.name for prop in layer.buffers] + [t.name for t in layer.tensors if t.is_buffer]
@@ -95,10 +114,12 @@ def op_arguments(layer):
             found.append(with_self(layer, given[arg.name]))
         elif arg.is_tensor and arg.name in params:
             found.append(arg.name)
-            held.append((arg.name, f'gtorch_module_dup_parameter_impl (module, {params.index(arg.name)})'))
+            call = f'gtorch_module_take_parameter (module, {params.index(arg.name)}, &{arg.name}, error)'
+            held.append((arg.name, f'  if (!{call})\n    return NULL;\n'))
         elif arg.is_tensor and arg.name in buffers:
             found.append(arg.name)
-            held.append((arg.name, f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'))
+            call = f'gtorch_module_dup_buffer_impl (module, {buffers.index(arg.name)})'
+            held.append((arg.name, f'  {arg.name} = {call};\n'))
         elif arg.kind == 'Tensor?' and arg.name in layer.inputs:
             found.append(f'gtorch_layer_input (inputs, n_inputs, {list(layer.inputs).index(arg.name)})')
         elif arg.is_tensor and arg.kind == 'Tensor':
@@ -137,8 +158,8 @@ def forward(layer):
         text = f'  return {called(layer, layer.forward, "module", *input_names(layer))[:-1]}, error);\n'
     else:
         arguments, held = op_arguments(layer)
-        text = ''.join(f'  {name} = {call};\n' for name, call in held)
-        members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _call in held)
+        text = ''.join(lines for _name, lines in held)
+        members = ''.join(f'  g_autoptr (GTorchImpl) {name} = NULL;\n' for name, _lines in held)
         if layer.prop('inplace') is not None:
             if not layer.op.inplace:
                 layer.fail('props.inplace', f'{layer.op.name} has no form in place')
@@ -156,6 +177,8 @@ def forward(layer):
     check = fill('layer.c.in', 'self', SNAKE=layer.snake.upper()) if needs or layer.inputs else ''
     check += number_check(layer)
     waits = fill('layer.c.in', 'waits', input=input_names(layer)[0]) if layer.data.get('lazy') else ''
+    if layer.prop('return_indices') is not None:
+        waits += '  if (self->return_indices)\n    return gtorch_layer_refuse_indices (module, error);\n'
     return fill(
         'layer.c.in', 'forward', snake=layer.snake, vfunc=form.vfunc, Base=form.base, returns=form.returns,
         inputs=form.declared, body=waits + text,
@@ -224,6 +247,8 @@ def class_init(layer, fields, has_constructed, has_finalize):
     if has_finalize:
         lines += f'  G_OBJECT_CLASS (klass)->finalize = gtorch_{layer.snake}_finalize;\n'
     lines += f'  GTORCH_{base}_CLASS (klass)->{name} = gtorch_{layer.snake}_{name};\n'
+    if layer.make or layer.tensors:
+        lines += f'  GTORCH_MODULE_CLASS (klass)->reset = gtorch_{layer.snake}_reset;\n'
     if has_check:
         lines += f'  GTORCH_MODULE_CLASS (klass)->check = gtorch_{layer.snake}_check;\n'
     if layer.texts:
@@ -258,7 +283,7 @@ def source(layer):
     finalize = ''
     if any(field.kind in ('size', 'device') for field in fields):
         finalize = fill('layer.c.in', 'finalize', snake=layer.snake)
-    functions = built + finalize + forward(layer)
+    functions = built + reset(layer) + finalize + forward(layer)
     if layer.texts:
         functions += fill('layer.c.in', 'extra_repr', snake=layer.snake, SNAKE=layer.snake.upper())
     init = checks.choices(layer) + ''.join(

@@ -39,7 +39,9 @@ def form_of(layer):
 def input_names(layer):
     """Returns what forward gets, as C expressions."""
     if layer.inputs:
-        return [f'inputs[{i}]' for i in range(len(layer.inputs))]
+        given = [f'inputs[{i}]' for i in range(layer.n_needed)]
+        rest = range(layer.n_needed, len(layer.inputs))
+        return given + [f'gtorch_layer_input (inputs, n_inputs, {i})' for i in rest]
     return list(form_of(layer).names)
 
 

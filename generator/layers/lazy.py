@@ -50,7 +50,15 @@ def maker(layer, lines):
 def source(layer, comment, constructor):
     """Returns the C code of a lazy class."""
     ordinary = layer.ordinary
+    rows = ''.join(field.row(ordinary) for field in layer.overridden)
+    lines = '\n' if rows else ''
+    for field in layer.overridden:
+        lines += fill('layer.c.in', 'property', Name=layer.name, property=c.dashed(field.name),
+                      doc=comment(field.doc, '  '))
+    if rows:
+        lines += f'  GTORCH_FIELDS (klass, gtorch_{layer.snake}_fields);\n'
     return fill(
-        'layer.c.in', 'lazy_class', Name=layer.name, snake=layer.snake, Base=ordinary.name,
+        'layer.c.in', 'lazy_class', table=fill('layer.c.in', 'table', snake=layer.snake, rows=rows) if rows else '',
+        fields=lines, Name=layer.name, snake=layer.snake, Base=ordinary.name,
         BASE=ordinary.snake.upper(), base=ordinary.snake, doc=comment(layer.doc), constructor=constructor(layer),
     )

@@ -2,15 +2,17 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Reads and checks the rows of layers. docs/writing-a-layer.md documents their keys."""
 
+import copy
 import pathlib
 import re
 
 from generator import c, rows
+from generator.layers.fields import fields_of
 from generator.layers.inputs import BASES
 from generator.rows import RowError
 from generator.signatures import parse_args
 
-SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d?\]\?'
+SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d?\]\?|given:int\?\[\d\]'
 TYPES = rf'(?:module|int|int\?|double|double\?|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
@@ -46,6 +48,8 @@ class Prop:
         self.is_given = kind.startswith('given:')
         self.has_rule = kind.startswith('rule:')
         kind = kind.removeprefix('given:').removeprefix('rule:')
+        self.has_nones = kind.startswith('int?[')  # each number may be None
+        kind = kind.replace('int?[', 'int[')
         self.enum = kind.partition(':')[2] or None
         self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]\??', kind) else 0
         self.is_optional = kind in ('int?', 'double?')
@@ -116,7 +120,7 @@ class Layer(rows.Row):
 
     KEYS = {
         'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
-        'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields', 'lazy',
+        'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields', 'lazy', 'lazy_defaults',
     }
     NEEDED = ('doc',)
 
@@ -167,11 +171,12 @@ class Layer(rows.Row):
     def read_inputs(self, texts):
         """Reads the texts of the tensors, which of them bindings make of lists of integers, and how many are needed."""
         kinds = {name: text.partition(': ')[0] for name, text in texts.items()}
-        self.lists = [name for name, kind in kinds.items() if kind == 'int[]']
-        self.n_needed = sum(kind != 'Tensor?' for kind in kinds.values())
-        if any(kind == 'Tensor?' for kind in list(kinds.values())[:self.n_needed]):
+        absent = ('Tensor?', 'int[]?')
+        self.lists = [name for name, kind in kinds.items() if kind in ('int[]', 'int[]?')]
+        self.n_needed = sum(kind not in absent for kind in kinds.values())
+        if any(kind in absent for kind in list(kinds.values())[:self.n_needed]):
             self.fail('inputs', 'tensors that may be left out are the last ones')
-        self.inputs = {name: text.removeprefix('int[]: ').removeprefix('Tensor?: ') for name, text in texts.items()}
+        self.inputs = {name: re.sub(r'^(int\[\]\??|Tensor\?): ', '', text) for name, text in texts.items()}
 
     def read_repr(self):
         """The form of each argument in the text: * value only, ? only if not the default, ' in quotes."""
@@ -230,7 +235,7 @@ class Lazy(Layer):
             layer.fail(f'lazy.{first.name}', 'is a dimension of the input, and its least and most dimensions')
         self.ordinary, self.sized, self.place = layer, first, spec[first.name]
         self.name, self.snake, self.base = f'Lazy{layer.name}', f'lazy_{layer.snake}', layer.name
-        self.props, self.refuse = layer.props[1:], []
+        self.props, self.refuse = [self._default(prop) for prop in layer.props[1:]], []
         self.samples = [{**row, **self._sample(row)} for row in layer.samples]
         self.doc = (
             f'Is a [class@{layer.name}] whose `{c.dashed(first.name)}` is that of its first input.\n\n'
@@ -240,12 +245,30 @@ class Lazy(Layer):
             f'[class@{layer.name}], of which its class is a subclass.'
         )
 
+    def _default(self, prop):
+        """Returns the argument, perhaps with another default than that of the ordinary layer."""
+        given = self.ordinary.data.get('lazy_defaults', {})
+        if prop.name not in given:
+            return prop
+        other = copy.copy(prop)
+        other.default = given[prop.name]
+        return other
+
+    @property
+    def overridden(self):
+        """The fields whose defaults differ."""
+        names = self.ordinary.data.get('lazy_defaults', {})
+        return [field for field in fields_of(self) if field.name in names]
+
     def _sample(self, row):
         """Returns the arguments without the first one, and the text before the layer is used."""
         first, _, rest = row['new'].partition(', ')
         text = re.sub(r'^\w+\(((?:\w+=)?)\d+', rf'{self.name}(\g<1>0', row['text'])
         if not first.isdigit():
             self.ordinary.fail('sample', 'gives the first argument of a layer with a lazy form by its position')
+        for name, default in self.ordinary.data.get('lazy_defaults', {}).items():
+            if f'{name}=' not in rest:
+                text = re.sub(rf'\b{name}=\w+', f'{name}={default.title()}', text)
         return {'new': rest, 'text': text}
 
 

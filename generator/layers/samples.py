@@ -52,7 +52,7 @@ def c_value(layer, prop, found, lines):
     if prop.has_rule and isinstance(found, str):
         return f'"{c.dashed(prop.field)}-rule", {c.constant("PaddingRule", found)}'
     if prop.kind == 'size':
-        numbers = found if isinstance(found, list) else [found]
+        numbers = [NONES['int'] if one is None else one for one in (found if isinstance(found, list) else [found])]
         lines.append(
             f'  const gint64 {prop.name}_numbers[] = {{ {", ".join(map(str, numbers)) or 0} }};\n'
             f'  g_autoptr (GTorchSize) {prop.name} = gtorch_size_new ({prop.name}_numbers, {len(numbers)});\n'

@@ -45,6 +45,16 @@ is_default (const GTorchField *field, gconstpointer place)
     }
 }
 
+/* A number of a size that is none is not there in other languages. */
+static void
+append_number (GString *text, gint64 value)
+{
+  if (value == GTORCH_NONE)
+    g_string_append (text, "None");
+  else
+    g_string_append_printf (text, "%" G_GINT64_FORMAT, value);
+}
+
 static void
 append_value (GString *text, const GTorchField *field, gconstpointer place)
 {
@@ -80,12 +90,16 @@ append_value (GString *text, const GTorchField *field, gconstpointer place)
       size = *(GTorchSize *const *) place;
       values = size != NULL ? gtorch_size_get_values (size, &n) : NULL;
       if (values != NULL && n == 1 && field->length > 0) /* as it was given */
-        g_string_append_printf (text, "%" G_GINT64_FORMAT, values[0]);
+        append_number (text, values[0]);
       else if (values != NULL)
         {
-          g_autofree gchar *tuple = gtorch_tuple_str (values, (guint) n);
-
-          g_string_append (text, tuple);
+          g_string_append_c (text, '(');
+          for (gsize i = 0; i < n; i++)
+            {
+              append_number (text, values[i]);
+              g_string_append (text, i + 1 < n ? ", " : n == 1 ? "," : "");
+            }
+          g_string_append_c (text, ')');
         }
       else
         g_string_append (text, "None");

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/tensor/gtorch-tensor.h>
+#include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS
 
@@ -84,5 +84,23 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_init_kaiming_normal (GTorchTensor *tensor, gdouble negative_slope,
                                      GTorchFanMode mode, GTorchNonlinearity nonlinearity,
                                      GTorchGenerator *generator, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init_orthogonal (GTorchTensor *tensor, gdouble gain, GTorchGenerator *generator,
+                                 GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init_trunc_normal (GTorchTensor *tensor, gdouble mean, gdouble std, gdouble a,
+                                   gdouble b, GTorchGenerator *generator, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init_sparse (GTorchTensor *tensor, gdouble sparsity, gdouble std,
+                             GTorchGenerator *generator, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init_eye (GTorchTensor *tensor, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_init_dirac (GTorchTensor *tensor, gint64 groups, GError **error);
+
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_reset_parameters (GTorchModule *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_can_reset_parameters (GTorchModule *self);
 
 G_END_DECLS

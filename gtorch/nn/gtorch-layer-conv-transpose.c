@@ -31,12 +31,11 @@ gtorch_layer_check_padding_mode (GTorchModule *self, gint padding_mode)
     gtorch_module_set_error (self, error);
 }
 
-/* Reads the last n numbers of an output size, which may have those of the batch and the channels, too. */
-static gboolean
-read_size (gpointer self, GTorchTensor *output_size, guint input_dims, guint n, gint64 *size,
-           GError **error)
+gboolean
+gtorch_layer_read_size (gpointer self, GTorchImpl *output_size, guint input_dims, guint n,
+                        gint64 *size, GError **error)
 {
-  const GTorchImpl *impl = gtorch_tensor_unwrap (output_size);
+  const GTorchImpl *impl = output_size;
   GError *local = NULL;
 
   if (gtorch_dtype_kind (impl->dtype) != GTORCH_KIND_INT || impl->n_dims != 1
@@ -50,8 +49,7 @@ read_size (gpointer self, GTorchTensor *output_size, guint input_dims, guint n, 
     }
   for (guint i = 0; i < n; i++)
     {
-      g_autoptr (GTorchImpl) one =
-          gtorch_op_select (gtorch_tensor_unwrap (output_size), 0, impl->shape[0] - n + i, error);
+      g_autoptr (GTorchImpl) one = gtorch_op_select (output_size, 0, impl->shape[0] - n + i, error);
       g_autoptr (GTorchTensor) element = NULL;
 
       if (one == NULL)
@@ -106,14 +104,17 @@ gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
   } forms[] = { { gtorch_op_conv_transpose1d, GTORCH_OP_CONV_TRANSPOSE1D },
                 { gtorch_op_conv_transpose2d, GTORCH_OP_CONV_TRANSPOSE2D },
                 { gtorch_op_conv_transpose3d, GTORCH_OP_CONV_TRANSPOSE3D } };
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   GTorchImpl *impl = gtorch_tensor_unwrap (input), *output;
   const guint n = (guint) gtorch_size_get_length (stride);
   const gint64 *extra = gtorch_layer_numbers (output_padding);
   gint64 size[3], fitted[3];
   const GTorchOpClass *former;
 
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (weight == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no weight"),
@@ -126,7 +127,8 @@ gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTensor *input,
   if (output_size != NULL && weight->n_dims == n + 2
       && (impl->n_dims == n + 1 || impl->n_dims == n + 2))
     {
-      if (!read_size (self, output_size, impl->n_dims, n, size, error)
+      if (!gtorch_layer_read_size (self, gtorch_tensor_unwrap (output_size), impl->n_dims, n, size,
+                                   error)
           || !fit_size (self, impl, weight, size, n, gtorch_layer_numbers (stride),
                         gtorch_layer_numbers (padding), gtorch_layer_numbers (dilation), fitted,
                         error))

@@ -9,7 +9,7 @@
 
 #include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-layer-private.h"
-#include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 
 /* Ends what gtorch_composite_begin () has begun, so that errors name the operation. */
@@ -140,8 +140,8 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   GTorchImpl *impl = gtorch_tensor_unwrap (input);
   g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
   g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   const gboolean training = gtorch_module_get_training (self);
   const GTorchOpClass *former;
   GTorchImpl *output;
@@ -154,6 +154,9 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
                    num_features);
       return NULL;
     }
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (training && mean != NULL && !share_of_batch (self, &momentum, error))
     return NULL;
   /* one of both is a mistake, which the operation refuses */
@@ -179,8 +182,8 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
   const gboolean own = gtorch_module_get_training (self) || !track_running_stats;
   g_autoptr (GTorchImpl) mean = gtorch_module_dup_buffer_impl (self, 0);
   g_autoptr (GTorchImpl) var = gtorch_module_dup_buffer_impl (self, 1);
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   const GTorchOpClass *former;
   g_autoptr (GTorchImpl) batch = NULL;
   g_autoptr (GTorchImpl) output = NULL;
@@ -194,6 +197,9 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
                    num_features);
       return NULL;
     }
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   batch = is_single ? gtorch_op_unsqueeze (impl, 0, error) : gtorch_impl_ref (impl);
   if (batch == NULL)
     return NULL;
@@ -222,17 +228,72 @@ gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error)
   return gtorch_tensor_wrap (gtorch_op_softmax (impl, -3, GTORCH_DTYPE_NONE, error));
 }
 
+/* Returns the sums of squares of the channels less than `reach` away. As in PyTorch, the first channel stays
+ * in all sums from channel `reach` on. */
+static GTorchImpl *
+sum_squares (GTorchImpl *x, gint64 reach, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  const gint64 shape[] = { x->shape[0], 1, x->shape[1], -1 };
+  const gint64 kernel[] = { 2 * reach - 1, 1 }, stride[] = { 1, 1 }, padding[] = { reach - 1, 0 };
+  GTorchImpl *squares = GTORCH_FORMULA_OP (&f, mul, x, x), *sums, *first, *parts[2];
+
+  sums = GTORCH_FORMULA_OP (&f, reshape, squares, shape, 4);
+  sums = GTORCH_FORMULA_OP (&f, avg_pool2d, sums, kernel, 2, stride, 2, padding, 2, FALSE, TRUE, 1);
+  sums = GTORCH_FORMULA_OP (&f, reshape, sums, x->shape, 4);
+  if (x->shape[1] > reach)
+    {
+      parts[0] = GTORCH_FORMULA_OP (&f, narrow, sums, 1, 0, reach);
+      parts[1] = GTORCH_FORMULA_OP (&f, narrow, sums, 1, reach, x->shape[1] - reach);
+      first = GTORCH_FORMULA_OP (&f, narrow, squares, 1, 0, 1);
+      parts[1] = GTORCH_FORMULA_OP (&f, add, parts[1], first, 1);
+      sums = GTORCH_FORMULA_OP (&f, cat, parts, 2, 1);
+    }
+  return gtorch_formula_take (&f, sums);
+}
+
+GTorchTensor *
+gtorch_layer_cross_map (GTorchModule *self, GTorchTensor *input, gint64 size, gdouble alpha,
+                        gdouble beta, gdouble k, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *impl = gtorch_tensor_unwrap (input), *sums, *number;
+
+  if (impl->n_dims != 4)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE, _ ("%s: shape %s is not [N, C, H, W]"),
+                   gtorch_module_type_name (self), gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  sums = gtorch_formula_keep (&f, sum_squares (impl, MIN ((size + 1) / 2, MAX (impl->shape[1], 1)),
+                                               error));
+  number = gtorch_formula_number (&f, alpha / (gdouble) size);
+  sums = GTORCH_FORMULA_OP (&f, mul, sums, number);
+  number = gtorch_formula_number (&f, k);
+  sums = GTORCH_FORMULA_OP (&f, add, sums, number, 1);
+  number = gtorch_formula_number (&f, -beta);
+  sums = GTORCH_FORMULA_OP (&f, pow, sums, number);
+  return gtorch_tensor_wrap (gtorch_formula_take (&f, GTORCH_FORMULA_OP (&f, mul, impl, sums)));
+}
+
 GTorchTensor *
 gtorch_layer_max_unpool (GTorchModule *self, GTorchTensor *input, GTorchTensor *indices,
-                         GTorchLayerMaxUnpool max_unpool, GTorchSize *kernel_size,
-                         GTorchSize *stride, GTorchSize *padding, GError **error)
+                         GTorchImpl *output_size, GTorchLayerMaxUnpool max_unpool,
+                         GTorchSize *kernel_size, GTorchSize *stride, GTorchSize *padding,
+                         GError **error)
 {
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const guint n = (guint) gtorch_size_get_length (kernel_size);
+  gint64 size[GTORCH_MAX_DIMS];
+
+  if (output_size != NULL
+      && !gtorch_layer_read_size (self, output_size, impl->n_dims, n, size, error))
+    return NULL;
   return gtorch_tensor_wrap (
-      max_unpool (gtorch_tensor_unwrap (input), gtorch_tensor_unwrap (indices),
-                  gtorch_layer_numbers (kernel_size), gtorch_size_get_length (kernel_size),
+      max_unpool (impl, gtorch_tensor_unwrap (indices), gtorch_layer_numbers (kernel_size), n,
                   gtorch_layer_numbers (stride), gtorch_size_get_length (stride),
-                  gtorch_layer_numbers (padding), gtorch_size_get_length (padding), NULL, 0,
-                  error));
+                  gtorch_layer_numbers (padding), gtorch_size_get_length (padding),
+                  output_size != NULL ? size : NULL, output_size != NULL ? n : 0, error));
 }
 
 /* --- convolution --- */
@@ -310,8 +371,8 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   } forms[] = { { gtorch_op_conv1d, GTORCH_OP_CONV1D },
                 { gtorch_op_conv2d, GTORCH_OP_CONV2D },
                 { gtorch_op_conv3d, GTORCH_OP_CONV3D } };
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
-  g_autoptr (GTorchImpl) bias = gtorch_module_dup_parameter_impl (self, 1);
+  g_autoptr (GTorchImpl) weight = NULL;
+  g_autoptr (GTorchImpl) bias = NULL;
   g_autoptr (GTorchImpl) impl = gtorch_impl_ref (gtorch_tensor_unwrap (input));
   g_autoptr (GTorchImpl) output = NULL;
   const gint64 zero = 0;
@@ -321,6 +382,9 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
   const GTorchOpClass *former;
   gboolean is_explicit = FALSE;
 
+  if (!gtorch_module_take_parameter (self, 0, &weight, error)
+      || !gtorch_module_take_parameter (self, 1, &bias, error))
+    return NULL;
   if (weight == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no weight"),
@@ -375,19 +439,27 @@ gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride, 
 }
 
 /* --- others --- */
-void
+/* An error is that of the construction, too. */
+gboolean
 gtorch_layer_clear_row (GTorchModule *self, gint64 row)
 {
-  g_autoptr (GTorchImpl) weight = gtorch_module_dup_parameter_impl (self, 0);
+  g_autoptr (GTorchImpl) weight = NULL;
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchImpl) part = NULL;
   GError *error = NULL;
 
-  if (row == GTORCH_NONE || weight == NULL || gtorch_module_get_private (self)->error != NULL)
-    return;
-  part = gtorch_op_select (weight, 0, row, &error);
-  if (part == NULL || !gtorch_op_zero_inplace (part, &error))
-    gtorch_module_set_error (self, error);
+  if (row == GTORCH_NONE || gtorch_module_get_private (self)->error != NULL)
+    return TRUE;
+  if (gtorch_module_take_parameter (self, 0, &weight, &error))
+    {
+      if (weight == NULL)
+        return TRUE;
+      part = gtorch_op_select (weight, 0, row, &error);
+      if (part != NULL && gtorch_op_zero_inplace (part, &error))
+        return TRUE;
+    }
+  gtorch_module_set_error (self, error);
+  return FALSE;
 }
 
 gint64

@@ -78,11 +78,12 @@ gboolean gtorch_lazy_is_waiting (GTorchModule *self);
 gboolean gtorch_lazy_infer (GTorchModule *self, GTorchTensor *input, GError **error);
 
 /* Rows of properties (gtorch-field-private.h) that a module has in its lists of tensors, by their numbers
- * there. A buffer that can be set is registered by init () as NULL. */
-#define GTORCH_LAYER_PARAMETER(name_, n)                                                        \
-  {                                                                                             \
-    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_parameter_get_type, \
-    .get_value = gtorch_layer_get_parameter_value                                               \
+ * there. A parameter may be a tensor that is computed. A buffer that can be set is registered by init () as
+ * NULL. */
+#define GTORCH_LAYER_PARAMETER(name_, n)                                                     \
+  {                                                                                          \
+    .name = name_, .kind = GTORCH_FIELD_OBJECT, .offset = n, .type = gtorch_tensor_get_type, \
+    .get_value = gtorch_layer_get_parameter_value                                            \
   }
 #define GTORCH_LAYER_BUFFER(name_, n)                                                        \
   {                                                                                          \
@@ -126,6 +127,9 @@ gboolean gtorch_layer_check_greater (GTorchModule *self, const gchar *name, gdou
  * GTORCH_MAX_DIMS. */
 gboolean gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size,
                                   guint length, gint64 least, GError **error);
+/* Does so for a size whose numbers may be GTORCH_NONE. */
+gboolean gtorch_layer_check_some_sizes (GTorchModule *self, const gchar *name, GTorchSize *size,
+                                        guint length, gint64 least, GError **error);
 gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value,
                                       const gchar *other_name, gint64 other, GError **error);
 gboolean gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value,
@@ -204,13 +208,22 @@ typedef GTorchImpl *(*GTorchLayerMaxUnpool) (GTorchImpl *input, GTorchImpl *indi
                                              const gint64 *padding, gsize n_padding,
                                              const gint64 *output_size, gsize n_output_size,
                                              GError **error);
+/* output_size, a tensor of integers, may be NULL. */
 GTorchTensor *gtorch_layer_max_unpool (GTorchModule *self, GTorchTensor *input,
-                                       GTorchTensor *indices, GTorchLayerMaxUnpool max_unpool,
-                                       GTorchSize *kernel_size, GTorchSize *stride,
-                                       GTorchSize *padding, GError **error);
+                                       GTorchTensor *indices, GTorchImpl *output_size,
+                                       GTorchLayerMaxUnpool max_unpool, GTorchSize *kernel_size,
+                                       GTorchSize *stride, GTorchSize *padding, GError **error);
 GTorchTensor *gtorch_layer_conv (GTorchModule *self, GTorchTensor *input, GTorchSize *stride,
                                  GTorchSize *padding, gint padding_rule, GTorchSize *dilation,
                                  gint64 groups, gint padding_mode, GError **error);
+GTorchTensor *gtorch_layer_cross_map (GTorchModule *self, GTorchTensor *input, gint64 size,
+                                      gdouble alpha, gdouble beta, gdouble k, GError **error);
+/* Reads the last n numbers of an output size, a tensor of integers, which may have those of the batch and the
+ * channels, too. */
+gboolean gtorch_layer_read_size (gpointer self, GTorchImpl *output_size, guint input_dims, guint n,
+                                 gint64 *size, GError **error);
+/* Sets the error of a layer that would have two outputs. Returns NULL. */
+GTorchTensor *gtorch_layer_refuse_indices (GTorchModule *self, GError **error);
 void gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint padding_rule,
                                       GTorchSize *stride);
 /* Stores an error in the module if the mode is not zeros. */
@@ -221,7 +234,11 @@ GTorchTensor *gtorch_layer_conv_transpose (GTorchConvTranspose *self, GTorchTens
                                            GTorchSize *padding, GTorchSize *output_padding,
                                            gint64 groups, GTorchSize *dilation, gint padding_mode,
                                            GError **error);
-void gtorch_layer_clear_row (GTorchModule *self, gint64 row);
+gboolean gtorch_layer_clear_row (GTorchModule *self, gint64 row);
+/* Give the tensors of a layer, or all parameters of a recurrent network, their first values again. */
+gboolean gtorch_layer_reset_tensors (GTorchModule *self, const GTorchLayerTensor *tensors, guint n,
+                                     GError **error);
+gboolean gtorch_layer_reset_uniform (GTorchModule *self, gint64 hidden_size, GError **error);
 /* Returns PyTorch's default dimension of softmax: the second, for 0, 1 or 3 dimensions the first. */
 gint64 gtorch_layer_implicit_dim (gint64 dim, GTorchTensor *input);
 

@@ -137,9 +137,9 @@ gtorch_layer_check_greater (GTorchModule *self, const gchar *name, gdouble value
                  value, other);
 }
 
-gboolean
-gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size, guint length,
-                         gint64 least, GError **error)
+static gboolean
+check_sizes (GTorchModule *self, const gchar *name, GTorchSize *size, guint length, gint64 least,
+             gboolean nones, GError **error)
 {
   const gint64 *values;
   gsize n;
@@ -155,9 +155,24 @@ gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size
                    _ ("%s must have 1 to %d dimensions, it has %" G_GSIZE_FORMAT), name,
                    GTORCH_MAX_DIMS, n);
   for (gsize i = 0; i < n; i++)
-    if (!gtorch_layer_check_least (self, name, values[i], least, error))
+    if (!(nones && values[i] == GTORCH_NONE)
+        && !gtorch_layer_check_least (self, name, values[i], least, error))
       return FALSE;
   return TRUE;
+}
+
+gboolean
+gtorch_layer_check_size (GTorchModule *self, const gchar *name, GTorchSize *size, guint length,
+                         gint64 least, GError **error)
+{
+  return check_sizes (self, name, size, length, least, FALSE, error);
+}
+
+gboolean
+gtorch_layer_check_some_sizes (GTorchModule *self, const gchar *name, GTorchSize *size,
+                               guint length, gint64 least, GError **error)
+{
+  return check_sizes (self, name, size, length, least, TRUE, error);
 }
 
 gboolean

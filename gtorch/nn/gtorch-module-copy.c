@@ -12,6 +12,7 @@
 #include "device/gtorch-device.h"
 #include "device/gtorch-generator.h"
 #include "gtorch-tensor-ops.h"
+#include "nn/gtorch-computed-private.h"
 #include "nn/gtorch-module-private.h"
 
 /* Bindings derive types whose objects are more than C knows. */
@@ -78,6 +79,19 @@ new_like (GTorchModule *self, GError **error)
   return copy != NULL ? gtorch_module_checked (copy, error) : NULL;
 }
 
+/* Does the module have a tensor of the name, or a member of another kind? */
+static gboolean
+has_member (GTorchModule *self, const gchar *name)
+{
+  GTorchMemberKind kind = gtorch_module_get_member_kind (self, name);
+  g_autoptr (GTorchTensor) tensor = NULL;
+
+  if (kind != GTORCH_MEMBER_KIND_PARAMETER && kind != GTORCH_MEMBER_KIND_BUFFER)
+    return kind != GTORCH_MEMBER_KIND_NONE;
+  tensor = gtorch_module_get_tensor (self, name, NULL);
+  return tensor != NULL;
+}
+
 /* Copies a tensor that a program has added to a module. */
 static gboolean
 copy_member (GTorchModule *to, const GTorchMember *member, gboolean is_buffer, GError **error)
@@ -86,7 +100,9 @@ copy_member (GTorchModule *to, const GTorchMember *member, gboolean is_buffer, G
   g_autoptr (GTorchTensor) copy = NULL;
   g_autoptr (GTorchParameter) parameter = NULL;
 
-  if (gtorch_module_get_member_kind (to, member->name) != GTORCH_MEMBER_KIND_NONE)
+  if (has_member (to, member->name)
+      || (member->tensor == NULL
+          && gtorch_module_get_member_kind (to, member->name) != GTORCH_MEMBER_KIND_NONE))
     return TRUE;
   if (member->tensor != NULL)
     {
@@ -107,8 +123,27 @@ copy_member (GTorchModule *to, const GTorchMember *member, gboolean is_buffer, G
   return gtorch_module_register_parameter (to, member->name, parameter, error);
 }
 
-/* Adds what the constructor of the copy has not: what a program has put into the module. A module that is
- * there under several names is copied once. */
+/* Lets members be computed as those of the other module are, now that what they are computed from is there.
+ * */
+static void
+copy_computed (GTorchModule *from, GTorchModule *to)
+{
+  for (guint k = 0; k < 2; k++)
+    {
+      g_autoptr (GArray) members = gtorch_module_dup_members (from, k == 1);
+
+      for (guint i = 0; i < members->len; i++)
+        {
+          const GTorchMember *member = &g_array_index (members, GTorchMember, i);
+
+          if (member->computed != NULL)
+            gtorch_module_put_computed (to, member->name, member->computed);
+        }
+    }
+}
+
+/* Adds what the constructor of the copy has not: what a program has put into the module, or into its
+ * children. A module that is there under several names is copied once. */
 static gboolean
 copy_members (GTorchModule *from, GTorchModule *to, GError **error)
 {
@@ -128,11 +163,17 @@ copy_members (GTorchModule *from, GTorchModule *to, GError **error)
       g_autoptr (GTorchModule) child = NULL;
       GTorchModule *copy;
 
-      if (gtorch_module_get_member_kind (to, names[i]) != GTORCH_MEMBER_KIND_NONE)
-        continue;
       child = gtorch_module_get_module (from, names[i], error);
       if (child == NULL)
         return FALSE;
+      if (gtorch_module_get_member_kind (to, names[i]) == GTORCH_MEMBER_KIND_MODULE)
+        {
+          g_autoptr (GTorchModule) made = gtorch_module_get_module (to, names[i], error);
+
+          if (made == NULL || !copy_members (child, made, error))
+            return FALSE;
+          continue;
+        }
       copy = g_hash_table_lookup (copies, child);
       if (copy == NULL)
         {
@@ -144,6 +185,7 @@ copy_members (GTorchModule *from, GTorchModule *to, GError **error)
       if (!gtorch_module_register_module (to, names[i], copy, error))
         return FALSE;
     }
+  copy_computed (from, to);
   return TRUE;
 }
 

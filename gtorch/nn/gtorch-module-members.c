@@ -15,19 +15,30 @@
 #include "base/gtorch-fork-private.h"
 #include "base/gtorch-references-private.h"
 #include "tensor/gtorch-scope-private.h"
+#include "nn/gtorch-computed-private.h"
 #include "nn/gtorch-graphed-module-private.h"
 #include "nn/gtorch-module-private.h"
 
 gint gtorch_module_changes;
 
-static GTorchMember *
-find_member (GArray *array, const gchar *name)
+void
+gtorch_member_clear (gpointer data)
+{
+  GTorchMember *member = data;
+
+  g_free (member->name);
+  g_clear_object (&member->tensor);
+  g_clear_pointer (&member->computed, gtorch_computed_unref);
+}
+
+GTorchMember *
+gtorch_members_find (GArray *members, const gchar *name)
 {
   guint i;
 
-  for (i = 0; i < array->len; i++)
-    if (strcmp (g_array_index (array, GTorchMember, i).name, name) == 0)
-      return &g_array_index (array, GTorchMember, i);
+  for (i = 0; i < members->len; i++)
+    if (strcmp (g_array_index (members, GTorchMember, i).name, name) == 0)
+      return &g_array_index (members, GTorchMember, i);
   return NULL;
 }
 
@@ -111,9 +122,9 @@ find_taker (GTorchModulePrivate *priv, const gchar *name, gpointer own)
 {
   guint position;
 
-  if (own != priv->parameters && find_member (priv->parameters, name) != NULL)
+  if (own != priv->parameters && gtorch_members_find (priv->parameters, name) != NULL)
     return GTORCH_MEMBER_KIND_PARAMETER;
-  if (own != priv->buffers && find_member (priv->buffers, name) != NULL)
+  if (own != priv->buffers && gtorch_members_find (priv->buffers, name) != NULL)
     return GTORCH_MEMBER_KIND_BUFFER;
   if (own != priv->children && find_child (priv, name, &position))
     return GTORCH_MEMBER_KIND_MODULE;
@@ -159,11 +170,33 @@ check_taker (GTorchModule *self, const gchar *name, GTorchMemberKind taker, GErr
   return FALSE;
 }
 
+/* With the lock held. */
+static gboolean
+is_computed (GTorchModulePrivate *priv, const gchar *name)
+{
+  const GTorchMember *member = gtorch_members_find (priv->parameters, name);
+
+  if (member == NULL)
+    member = gtorch_members_find (priv->buffers, name);
+  return member != NULL && member->computed != NULL;
+}
+
+static gboolean
+refuse_computed (GTorchModule *self, const gchar *name, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: '%s' is computed from other tensors, and can be replaced or removed only "
+                  "after "
+                  "that was ended"),
+               gtorch_module_type_name (self), gtorch_name_str (name));
+  return FALSE;
+}
+
 /* With the locks held. Takes the reference of tensor, and returns the former one. */
 static GTorchTensor *
 put_member (GArray *array, const gchar *name, GTorchTensor *tensor, gboolean persistent)
 {
-  GTorchMember *member = find_member (array, name);
+  GTorchMember *member = gtorch_members_find (array, name);
   GTorchMember made = { NULL, NULL, FALSE };
   GTorchTensor *former;
 
@@ -199,15 +232,19 @@ set_member (GTorchModule *self, GArray *array, const gchar *name, GTorchTensor *
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
   g_autoptr (GTorchTensor) dropped = NULL;
   GTorchMemberKind taker;
+  gboolean computed;
 
   if (!check_name (self, name, error))
     return FALSE;
   dropped = ref_for_member (tensor);
   gtorch_module_begin_change (self);
   taker = find_taker (priv, name, array);
-  if (taker == GTORCH_MEMBER_KIND_NONE)
+  computed = is_computed (priv, name);
+  if (taker == GTORCH_MEMBER_KIND_NONE && !computed)
     dropped = put_member (array, name, dropped, persistent);
   gtorch_module_end_change (self);
+  if (taker == GTORCH_MEMBER_KIND_NONE && computed)
+    return refuse_computed (self, name, error);
   return check_taker (self, name, taker, error);
 }
 
@@ -295,6 +332,7 @@ gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *b
   g_autoptr (GTorchTensor) dropped = NULL;
   const GTorchMember *member;
   GArray *buffers;
+  gboolean computed;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
   g_return_val_if_fail (name != NULL, FALSE);
@@ -303,10 +341,13 @@ gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *b
   buffers = gtorch_module_get_private (self)->buffers;
   dropped = ref_for_member (buffer);
   gtorch_module_begin_change (self);
-  member = find_member (buffers, name);
-  if (member != NULL)
+  member = gtorch_members_find (buffers, name);
+  computed = member != NULL && member->computed != NULL;
+  if (member != NULL && !computed)
     dropped = put_member (buffers, name, dropped, member->persistent);
   gtorch_module_end_change (self);
+  if (computed)
+    return refuse_computed (self, name, error);
   if (member != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no buffer '%s'"),
@@ -316,15 +357,6 @@ gtorch_module_set_buffer (GTorchModule *self, const gchar *name, GTorchTensor *b
 
 /* --- traversal --- */
 
-static void
-clear_copy (gpointer data)
-{
-  GTorchMember *member = data;
-
-  g_free (member->name);
-  g_clear_object (&member->tensor);
-}
-
 GArray *
 gtorch_module_dup_members (GTorchModule *self, gboolean buffers)
 {
@@ -333,7 +365,7 @@ gtorch_module_dup_members (GTorchModule *self, gboolean buffers)
   GArray *copy = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
   guint i;
 
-  g_array_set_clear_func (copy, clear_copy);
+  g_array_set_clear_func (copy, gtorch_member_clear);
   gtorch_module_lock (self);
   for (i = 0; i < members->len; i++)
     {
@@ -342,6 +374,8 @@ gtorch_module_dup_members (GTorchModule *self, gboolean buffers)
       member.name = g_strdup (member.name);
       if (member.tensor != NULL)
         g_object_ref (member.tensor);
+      if (member.computed != NULL)
+        gtorch_computed_ref (member.computed);
       g_array_append_val (copy, member);
     }
   gtorch_module_unlock (self);
@@ -435,8 +469,8 @@ free_number (GTorchModulePrivate *priv, guint number)
 {
   gchar *name = g_strdup_printf ("%u", number);
 
-  while (has_child (priv, name) || find_member (priv->parameters, name) != NULL
-         || find_member (priv->buffers, name) != NULL)
+  while (has_child (priv, name) || gtorch_members_find (priv->parameters, name) != NULL
+         || gtorch_members_find (priv->buffers, name) != NULL)
     {
       g_free (name);
       name = g_strdup_printf ("%u", ++number);
@@ -609,9 +643,8 @@ gtorch_module_register_module (GTorchModule *self, const gchar *name, GTorchModu
   return check_name (self, name, error) && add_child (self, name, NULL, module, error);
 }
 
-/* Layers find their parameters and buffers by position. */
-static gboolean
-belongs_to_class (GTorchModule *self, const gchar *name)
+gboolean
+gtorch_module_owns (GTorchModule *self, const gchar *name)
 {
   g_autofree gchar *property = g_strdelimit (g_strdup (name), "_", '-');
   GParamSpec *pspec = g_object_class_find_property (G_OBJECT_GET_CLASS (self), property);
@@ -658,7 +691,7 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
   g_autoptr (GPtrArray) removed = NULL;
   GTorchMemberKind kind;
   GTorchMember *member;
-  gboolean is_part;
+  gboolean is_part, computed;
   guint position = 0;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (self), FALSE);
@@ -666,19 +699,20 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
 
   priv = gtorch_module_get_private (self);
   removed = g_ptr_array_new_with_free_func (unref_nullable);
-  is_part = belongs_to_class (self, name);
+  is_part = gtorch_module_owns (self, name);
   gtorch_module_begin_change (self);
   kind = find_taker (priv, name, NULL);
+  computed = is_computed (priv, name);
   if (kind == GTORCH_MEMBER_KIND_MODULE)
     {
       find_child (priv, name, &position);
       remove_child (self, position, removed);
     }
-  else if (kind != GTORCH_MEMBER_KIND_NONE && !is_part)
+  else if (kind != GTORCH_MEMBER_KIND_NONE && !is_part && !computed)
     {
       GArray *members = kind == GTORCH_MEMBER_KIND_BUFFER ? priv->buffers : priv->parameters;
 
-      member = find_member (members, name);
+      member = gtorch_members_find (members, name);
       g_ptr_array_add (removed, steal_tensor (members, member));
     }
   gtorch_module_end_change (self);
@@ -688,6 +722,8 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: there is no parameter, buffer or module '%s' that could be removed"),
                  gtorch_module_type_name (self), gtorch_name_str (name));
+  else if (computed)
+    refuse_computed (self, name, error);
   else if (removed->len == 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: '%s' is part of the layer and cannot be removed, but it can be set to "
@@ -696,56 +732,92 @@ gtorch_module_unregister (GTorchModule *self, const gchar *name, GError **error)
   return removed->len > 0;
 }
 
-static GTorchTensor *
-dup_nth (GTorchModule *self, GArray *members, guint i)
+/* Returns the tensor, or computes it. Returns FALSE only if that failed. */
+static gboolean
+take_nth (GTorchModule *self, GArray *members, guint i, GTorchTensor **tensor, GError **error)
 {
-  GTorchTensor *tensor = NULL;
+  g_autoptr (GTorchComputed) computed = NULL;
+  g_autofree gchar *name = NULL;
 
+  *tensor = NULL;
   gtorch_module_lock (self);
   if (i < members->len)
-    tensor = g_array_index (members, GTorchMember, i).tensor;
-  if (tensor != NULL)
-    g_object_ref (tensor);
+    {
+      const GTorchMember *member = &g_array_index (members, GTorchMember, i);
+
+      if (member->tensor != NULL)
+        *tensor = g_object_ref (member->tensor);
+      else if (member->computed != NULL)
+        {
+          computed = gtorch_computed_ref (member->computed);
+          name = g_strdup (member->name);
+        }
+    }
   gtorch_module_unlock (self);
-  return tensor;
+  if (computed != NULL)
+    *tensor = gtorch_computed_run (computed, self, name, error);
+  return computed == NULL || *tensor != NULL;
 }
 
 GTorchTensor *
 gtorch_module_dup_parameter (GTorchModule *self, guint i)
 {
-  return dup_nth (self, gtorch_module_get_private (self)->parameters, i);
+  GTorchTensor *tensor;
+
+  take_nth (self, gtorch_module_get_private (self)->parameters, i, &tensor, NULL);
+  return tensor;
 }
 
 GTorchTensor *
 gtorch_module_dup_buffer (GTorchModule *self, guint i)
 {
-  return dup_nth (self, gtorch_module_get_private (self)->buffers, i);
+  GTorchTensor *tensor;
+
+  take_nth (self, gtorch_module_get_private (self)->buffers, i, &tensor, NULL);
+  return tensor;
 }
 
-static GTorchImpl *
-dup_nth_impl (GTorchModule *self, GArray *members, guint i)
+/* Sets *impl unless the member must be computed. */
+static gboolean
+take_nth_impl (GTorchModule *self, GArray *members, guint i, GTorchImpl **impl)
 {
-  GTorchTensor *tensor = NULL;
-  GTorchImpl *impl;
+  const GTorchMember *member = NULL;
+  gboolean is_computed;
 
+  *impl = NULL;
   gtorch_module_lock (self);
   if (i < members->len)
-    tensor = g_array_index (members, GTorchMember, i).tensor;
-  impl = tensor != NULL ? gtorch_impl_ref (gtorch_tensor_unwrap (tensor)) : NULL;
+    member = &g_array_index (members, GTorchMember, i);
+  if (member != NULL && member->tensor != NULL)
+    *impl = gtorch_impl_ref (gtorch_tensor_unwrap (member->tensor));
+  is_computed = member != NULL && member->computed != NULL;
   gtorch_module_unlock (self);
-  return impl;
+  return !is_computed;
 }
 
-GTorchImpl *
-gtorch_module_dup_parameter_impl (gpointer self, guint i)
+gboolean
+gtorch_module_take_parameter (gpointer self, guint i, GTorchImpl **impl, GError **error)
 {
-  return dup_nth_impl (self, gtorch_module_get_private (self)->parameters, i);
+  GArray *parameters = gtorch_module_get_private (self)->parameters;
+  g_autoptr (GTorchTensor) tensor = NULL;
+
+  if (G_LIKELY (take_nth_impl (self, parameters, i, impl)))
+    return TRUE;
+  if (!take_nth (self, parameters, i, &tensor, error))
+    return FALSE;
+  if (tensor != NULL)
+    *impl = gtorch_impl_ref (gtorch_tensor_unwrap (tensor));
+  return TRUE;
 }
 
+/* A buffer that a layer has itself is never computed. */
 GTorchImpl *
 gtorch_module_dup_buffer_impl (gpointer self, guint i)
 {
-  return dup_nth_impl (self, gtorch_module_get_private (self)->buffers, i);
+  GTorchImpl *impl;
+
+  take_nth_impl (self, gtorch_module_get_private (self)->buffers, i, &impl);
+  return impl;
 }
 
 /* --- lookup --- */
@@ -805,7 +877,8 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
     return NULL;
   priv = gtorch_module_get_private (module);
   gtorch_module_lock (module);
-  member = find_member (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
+  member =
+      gtorch_members_find (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
   if (member != NULL && member->tensor != NULL)
     tensor = g_object_ref (member->tensor);
   gtorch_module_unlock (module);

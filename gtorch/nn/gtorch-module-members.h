@@ -81,4 +81,21 @@ GListModel *gtorch_module_get_modules (GTorchModule *self) G_GNUC_WARN_UNUSED_RE
 GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_module_get_module_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
 
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_module_get_tensor (GTorchModule *self, const gchar *name,
+                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_set_tensor (GTorchModule *self, const gchar *name, GTorchTensor *value,
+                                   GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_is_computed (GTorchModule *self, const gchar *name);
+GTORCH_AVAILABLE_IN_0_1
+gchar **gtorch_module_get_computed_names (GTorchModule *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gchar *gtorch_module_describe_computed (GTorchModule *self,
+                                        const gchar *name) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_restore_computed (GTorchModule *self, const gchar *name,
+                                         const gchar *description, GError **error);
+
 G_END_DECLS

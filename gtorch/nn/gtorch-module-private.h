@@ -22,6 +22,8 @@ typedef struct
   GTorchTensor *tensor;
   gboolean persistent;
   gboolean is_count; /* its value is never negative */
+  /* how it is computed, then without a tensor; or NULL */
+  struct _GTorchComputed *computed;
 } GTorchMember;
 
 typedef enum
@@ -97,11 +99,19 @@ void gtorch_module_begin_change (GTorchModule *self);
 void gtorch_module_end_change (GTorchModule *self);
 
 /* Return a new reference to the registered parameter or buffer number i; NULL if it was registered as
- * such. */
+ * such, or if it could not be computed. */
 GTorchTensor *gtorch_module_dup_parameter (GTorchModule *self, guint i);
 GTorchTensor *gtorch_module_dup_buffer (GTorchModule *self, guint i);
-GTorchImpl *gtorch_module_dup_parameter_impl (gpointer self, guint i);
 GTorchImpl *gtorch_module_dup_buffer_impl (gpointer self, guint i);
+/* Gets the parameter number i, a new reference; NULL if it was registered as such. Fails if it is computed,
+ * and that failed. */
+gboolean gtorch_module_take_parameter (gpointer self, guint i, GTorchImpl **impl, GError **error);
+/* Does the class of the module have a tensor of this name? Layers find theirs by position. */
+gboolean gtorch_module_owns (GTorchModule *self, const gchar *name);
+/* Drops what a member refers to. */
+void gtorch_member_clear (gpointer member);
+/* Returns the member of a list of these; NULL if there is none. With the lock held. */
+GTorchMember *gtorch_members_find (GArray *members, const gchar *name);
 /* Returns a copy of the parameters or buffers, of GTorchMember, with references. */
 GArray *gtorch_module_dup_members (GTorchModule *self, gboolean buffers);
 /* Returns a copy of the list of children, and their names, unless that is NULL. */

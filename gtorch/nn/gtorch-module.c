@@ -131,15 +131,6 @@ gtorch_module_real_forward_many (GTorchModule *self, GTorchTensor **inputs, gsiz
   return gtorch_module_refuse_inputs (self, n_inputs, error);
 }
 
-static void
-clear_member (gpointer data)
-{
-  GTorchMember *member = data;
-
-  g_free (member->name);
-  g_clear_object (&member->tensor);
-}
-
 /* A hook may have the module as its data. */
 static void
 gtorch_module_dispose (GObject *object)
@@ -212,9 +203,9 @@ gtorch_module_init (GTorchModule *self)
   GTorchModulePrivate *priv = gtorch_module_get_private (self);
 
   priv->parameters = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
-  g_array_set_clear_func (priv->parameters, clear_member);
+  g_array_set_clear_func (priv->parameters, gtorch_member_clear);
   priv->buffers = g_array_new (FALSE, FALSE, sizeof (GTorchMember));
-  g_array_set_clear_func (priv->buffers, clear_member);
+  g_array_set_clear_func (priv->buffers, gtorch_member_clear);
   priv->children = gtorch_object_list_new (GTORCH_TYPE_MODULE);
   priv->child_names = g_ptr_array_new_with_free_func (g_free);
   priv->training = TRUE;

@@ -20,6 +20,7 @@ G_DECLARE_DERIVABLE_TYPE (GTorchModule, gtorch_module, GTORCH, MODULE, GObject)
  * @forward: computes the output for one input
  * @forward_many: computes the output for several inputs
  * @extra_repr: returns the text between the brackets in [method@Module.to_string], or %NULL
+ * @right_inverse: for parametrizations: returns what forward computes a tensor from; by default there is none
  *
  * The virtual functions of a module.
  *
@@ -35,10 +36,25 @@ struct _GTorchModuleClass
   gchar *(*extra_repr) (GTorchModule *self);
   GTorchTensor *(*get_extra_state) (GTorchModule *self);
   gboolean (*set_extra_state) (GTorchModule *self, GTorchTensor *state, GError **error);
+  /**
+   * GTorchModuleClass::right_inverse:
+   * @self: a parametrization
+   * @value: a tensor
+   * @error: return location for an error
+   *
+   * Returns what forward computes @value from, or a value close to it, for
+   * [method@Module.register_parametrization]. A parametrization that takes several tensors returns as many.
+   *
+   * Returns: (transfer full) (element-type GTorchTensor): the tensors, or %NULL with @error set
+   *
+   * Since: 0.1
+   */
+  GPtrArray *(*right_inverse) (GTorchModule *self, GTorchTensor *value, GError **error);
 
   /*< private >*/
   gpointer check;
   gconstpointer lazy;
+  gpointer reset;
   gpointer padding[4];
 };
 

@@ -314,7 +314,7 @@ attend (GTorchMultiheadAttention *self, GTorchMultiHead *args, GTorchTensor **ou
 {
   GTorchModule *module = GTORCH_MODULE (self);
   g_autoptr (GTorchModule) projection = gtorch_module_get_module (module, "out_proj", error);
-  GTorchImpl *parameters[N_PARAMETERS], *made = NULL, *made_weights = NULL;
+  GTorchImpl *parameters[N_PARAMETERS] = { NULL }, *made = NULL, *made_weights = NULL;
   g_autoptr (GTorchImpl) weight = NULL;
   g_autoptr (GTorchImpl) bias = NULL;
   const GTorchOpClass *former;
@@ -329,10 +329,15 @@ attend (GTorchMultiheadAttention *self, GTorchMultiHead *args, GTorchTensor **ou
                    gtorch_module_type_name (projection), "Linear");
       return FALSE;
     }
-  weight = gtorch_module_dup_parameter_impl (projection, 0);
-  bias = gtorch_module_dup_parameter_impl (projection, 1);
-  for (guint i = 0; i < N_PARAMETERS; i++)
-    parameters[i] = gtorch_module_dup_parameter_impl (module, i);
+  success = gtorch_module_take_parameter (projection, 0, &weight, error)
+            && gtorch_module_take_parameter (projection, 1, &bias, error);
+  for (guint i = 0; success && i < N_PARAMETERS; i++)
+    success = gtorch_module_take_parameter (module, i, &parameters[i], error);
+  if (!success)
+    {
+      gtorch_impl_clear (parameters, N_PARAMETERS);
+      return FALSE;
+    }
   args->in_proj_weight = parameters[IN_PROJ_WEIGHT];
   args->q_proj_weight = parameters[Q_PROJ_WEIGHT];
   args->k_proj_weight = parameters[K_PROJ_WEIGHT];

@@ -241,7 +241,11 @@ gtorch_layer_rnn_cell (GTorchRNNBase *self, GTorchTensor *input, const gint64 *b
   for (guint i = 0; i < 2; i++)
     memcpy (shapes[i], shape + (x->n_dims == 1), 2 * sizeof (gint64));
   for (guint i = 0; i < G_N_ELEMENTS (weights); i++)
-    weights[i] = gtorch_module_dup_parameter_impl (self, i);
+    if (!gtorch_module_take_parameter (self, i, &weights[i], error))
+      {
+        gtorch_impl_clear (weights, G_N_ELEMENTS (weights));
+        return NULL;
+      }
   if (weights[0] == NULL || weights[1] == NULL)
     refuse (self, GTORCH_ERROR_INVALID, g_strdup (_ ("there is no weight")), error);
   else if (take_states (self, mode, x, states, n_states, shapes, x->n_dims, h, error))
@@ -262,22 +266,22 @@ gtorch_layer_rnn_cell (GTorchRNNBase *self, GTorchTensor *input, const gint64 *b
 static GPtrArray *
 dup_weights (GTorchRNNBase *self, guint n, GError **error)
 {
-  g_autoptr (GArray) members = gtorch_module_dup_members (GTORCH_MODULE (self), FALSE);
   g_autoptr (GPtrArray) weights =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
 
   for (guint i = 0; i < n; i++)
     {
-      GTorchTensor *tensor =
-          i < members->len ? g_array_index (members, GTorchMember, i).tensor : NULL;
+      GTorchImpl *weight;
 
-      if (tensor == NULL)
+      if (!gtorch_module_take_parameter (self, i, &weight, error))
+        return NULL;
+      if (weight == NULL)
         {
           refuse (self, GTORCH_ERROR_INVALID,
                   g_strdup_printf (_ ("parameter %u of %u is missing"), i, n), error);
           return NULL;
         }
-      g_ptr_array_add (weights, gtorch_impl_ref (gtorch_tensor_unwrap (tensor)));
+      g_ptr_array_add (weights, weight);
     }
   return g_steal_pointer (&weights);
 }

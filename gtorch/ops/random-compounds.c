@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
-#include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
 
 /* Returns a tensor of the shape of self and of the dtype in which its numbers are computed. */
 static GTorchImpl *
@@ -244,4 +244,48 @@ gtorch_composite_feature_alpha_dropout (GTorchImpl *self, gdouble p, gboolean tr
   return self->n_dims >= 2
              ? drop_alpha ("feature_alpha_dropout", self, 2, p, training, generator, error)
              : (check_dims ("feature_alpha_dropout", self, 2, error), NULL);
+}
+
+/* Replaces what is one-hot for the softmax, whose gradient it keeps. */
+static GTorchImpl *
+harden (GTorchImpl *soft, gint64 dim, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *plain = gtorch_formula_keep (&f, gtorch_impl_alias (soft)), *places, *hard, *one;
+
+  places = GTORCH_FORMULA_OP (&f, argmax, plain, &dim, 1, TRUE);
+  hard = GTORCH_FORMULA_OP (&f, zeros_like, plain, GTORCH_DTYPE_NONE);
+  one = GTORCH_FORMULA_OP (&f, ones_like, plain, GTORCH_DTYPE_NONE);
+  if (f.failed || !gtorch_op_scatter_inplace (hard, dim, places, one, error))
+    return NULL;
+  hard = GTORCH_FORMULA_OP (&f, sub, hard, plain, 1);
+  return gtorch_formula_take (&f, GTORCH_FORMULA_OP (&f, add, hard, soft, 1));
+}
+
+/* -log (e) of exponential numbers e are from the Gumbel distribution. */
+GTorchImpl *
+gtorch_composite_gumbel_softmax (GTorchImpl *logits, gdouble tau, gboolean hard, gdouble eps,
+                                 gint64 dim, GTorchGenerator *generator, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *drawn, *temperature = gtorch_formula_number (&f, tau), *sum;
+
+  if (eps != 1e-10)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("gumbel_softmax: eps is %g, and has no effect: only 1e-10 is accepted"), eps);
+      return NULL;
+    }
+  if (!check_floating ("gumbel_softmax", logits, error))
+    return NULL;
+  drawn = gtorch_formula_keep (&f, positive_uniform (logits, generator, error));
+  if (f.failed || !gtorch_op_log_inplace (drawn, error) || !gtorch_op_neg_inplace (drawn, error)
+      || !gtorch_op_clamp_inplace (drawn, 1e-30, 1e30, error)
+      || !gtorch_op_log_inplace (drawn, error) || !gtorch_op_neg_inplace (drawn, error))
+    return NULL;
+  drawn = GTORCH_FORMULA_OP (&f, to_dtype, drawn, logits->dtype);
+  sum = GTORCH_FORMULA_OP (&f, add, logits, drawn, 1);
+  sum = GTORCH_FORMULA_OP (&f, div, sum, temperature);
+  sum = GTORCH_FORMULA_OP (&f, softmax, sum, dim, GTORCH_DTYPE_NONE);
+  return f.failed || !hard ? gtorch_formula_take (&f, sum) : harden (sum, dim, error);
 }

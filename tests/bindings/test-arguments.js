@@ -47,7 +47,8 @@ function right(arg) {
             : arg.tag === 'enum' ? Object.values(GTorch[arg.type]).find(one => typeof one === 'number') : 0,
         callback: () => null,
         ghash: {},
-        object: arg.type === 'Tensor' ? GTorch.ones([2]) : null,
+        object: arg.type === 'Tensor' ? GTorch.ones([2])
+            : arg.type === 'Module' && arg.isArray ? nn.ReLU() : null,
     }[arg.tag] ?? null;
     return arg.isArray ? [value] : value;
 }

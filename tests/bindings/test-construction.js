@@ -96,6 +96,7 @@ const BY_FUNCTION = {
     PackedSequence: {data: GTorch.ones([3, 2]), batch_sizes: GTorch.tensor([2, 1], {dtype: GTorch.int64})},
     ParamGroup: {params: GTorch.nn.Linear(1, 1).get_parameters(true), learning_rate: 0.5, weight_decay: 0.25},
     Parameter: {data: GTorch.ones([2]), requires_grad: false},
+    SpectralNorm: {weight: GTorch.ones([2, 3]), n_power_iterations: 2, dim: 0, eps: 1e-9},
     Stream: {device: 'cpu', priority: 0},
     TransformerDecoder: {
         decoder_layer: GTorch.nn.TransformerDecoderLayer(4, 2, 3), num_layers: 1, norm: null,

@@ -75,6 +75,16 @@ const CASES = {
         },
         gives: 3,
     },
+    'Module.right_inverse': {
+        func: value => value.mul(3),
+        call: Class => {
+            const layer = nn.Linear(1, 2);
+            layer.bias.requires_grad_(false).fill_(2);
+            layer.register_parametrization('bias', new Class(), true);
+            return layer.parametrizations.get('bias').original.toArray();
+        },
+        gives: [6, 6],
+    },
     'Loss.compute': {
         func: (a, b) => a.mul(b).sum(), parent: GTorch.Loss,
         call: Class => new Class().forward(x, x.mul(2)).item(), gives: 4,
@@ -271,7 +281,7 @@ const MADE = {
     Conv1d: {in_channels: 2, out_channels: 2, kernel_size: 1}, BatchNorm3d: {num_features: 2},
     InstanceNorm1d: {num_features: 2}, InstanceNorm2d: {num_features: 2}, InstanceNorm3d: {num_features: 2},
     GroupNorm: {num_groups: 1, num_channels: 2}, RMSNorm: {normalized_shape: [2]},
-    LocalResponseNorm: {size: 1},
+    LocalResponseNorm: {size: 1}, CrossMapLRN2d: {size: 1}, SyncBatchNorm: {num_features: 2},
     PixelShuffle: {upscale_factor: 1}, PixelUnshuffle: {downscale_factor: 2}, ChannelShuffle: {groups: 2},
     Unflatten: {dim: 1, unflattened_size: [1, 2]},
     Bilinear: {in1_features: 2, in2_features: 2, out_features: 3}, Threshold: {threshold: 0.25, value: 2},
@@ -300,6 +310,8 @@ const SEVERAL = {
 function inputsOf(name) {
     if (name in SEVERAL)
         return SEVERAL[name];
+    if (name === 'LazyInstanceNorm1d')
+        return [picture.flatten(0, 1)];
     if (/2d$|Shuffle|Unshuffle|LocalResponse/.test(name))
         return [picture];
     if (/3d$/.test(name))
@@ -358,7 +370,7 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, Muon and LBFGS need more than properties, a matrix or a closure.
     const abstract = ['AveragedModel', 'ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss',
         'MemorySource', 'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList',
-        'RNNBase',
+        'RNNBase', 'ParametrizationList', 'Orthogonal', 'SpectralNorm', 'WeightNorm',
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
         'ReduceLROnPlateau', 'SequentialLR',
         'ChainedScheduler', 'LBFGS', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention',

@@ -82,6 +82,8 @@ MAKERS = {
     'GroupNorm': lambda cls: cls(1, 3),
     'RMSNorm': lambda cls: cls(3),
     'LocalResponseNorm': lambda cls: cls(2),
+    'CrossMapLRN2d': lambda cls: cls(2),
+    'SyncBatchNorm': lambda cls: cls(3),
     'RNNCell': lambda cls: cls(3, 2),
     'LSTMCell': lambda cls: cls(3, 2),
     'GRUCell': lambda cls: cls(3, 2),

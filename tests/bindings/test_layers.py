@@ -289,7 +289,7 @@ def parameters_are_created_with_the_given_device_and_dtype():
         assert {p.dtype for p in layer.parameters()} == {GTorch.float64}
         assert {p.device.type for p in layer.parameters()} == {'cpu'}
         n += 1
-    assert n == 40, n
+    assert n == 44, n
 
 
 @tap.case

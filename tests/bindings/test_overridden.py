@@ -152,7 +152,8 @@ def scalers_step_later_only_in_c():
 
 TESTED = {
     'allocate', 'attend', 'backward', 'compute', 'decode', 'encode',
-    'extra_repr', 'forward', 'forward_many', 'get_extra_state', 'release', 'set_extra_state', 'step_param',
+    'extra_repr', 'forward', 'forward_many', 'get_extra_state', 'release', 'right_inverse', 'set_extra_state',
+    'step_param',
 }
 
 
@@ -239,6 +240,9 @@ def virtual_functions_need_no_prefix():
             module.register_forward_hook(lambda *_args: None)
             made = GTorch.Module.forward_many(module, [x, x]) if function == 'forward_many' else module(x)
             assert made.tolist() == [1, 1] and calls[-1] == function
+        layer = nn.Linear(1, 2)
+        layer.register_parametrization('bias', type('L', (nn.Module,), called('right_inverse', [x]))(), True)
+        assert layer.parametrizations.bias.original.tolist() == [1, 1] and calls[-1] == 'right_inverse'
 
 
 @tap.case

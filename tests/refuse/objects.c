@@ -318,6 +318,16 @@ make_sequential (void)
 }
 
 static gpointer
+make_parametrization_list (void)
+{
+  g_autoptr (GTorchModule) module = make_module ();
+  g_autoptr (GTorchWeightNorm) norm = gtorch_weight_norm_new (0);
+
+  gtorch_module_register_parametrization (module, "weight", GTORCH_MODULE (norm), TRUE, NULL);
+  return gtorch_module_get_module (module, "parametrizations.weight", NULL);
+}
+
+static gpointer
 make_optimizer (void)
 {
   g_autoptr (GListModel) params = make_parameters ();
@@ -657,6 +667,7 @@ static const struct
   { "GTorchPackedSequence", make_packed_sequence },
   { "GTorchParamGroup", make_group },
   { "GTorchParameter", make_parameter },
+  { "GTorchParametrizationList", make_parametrization_list },
   { "GTorchReduceLROnPlateau", make_plateau },
   { "GTorchRNNBase", make_network },
   { "GTorchReferences", make_references },

@@ -12,6 +12,7 @@
 const {Gio, GObject} = imports.gi;
 const System = imports.system;
 const {operations, spaces} = imports.overrides._gtorch_ops;
+const aliases = imports.overrides._gtorch_aliases;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
 const {classes, owners} = imports.overrides._gtorch_calls_table;
@@ -668,6 +669,7 @@ function _init() {
     overrideTensor(GTorch.Tensor.prototype);
     overrideFunctions();
     forms.setup(GTorch, operations);
+    aliases.setup(GTorch);
     async.setup(GTorch);
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');

@@ -131,6 +131,7 @@ function setup(namespace) {
 
     addList('Sequential', modules);
     addList('ModuleList', modules);
+    addList('ParametrizationList', modules);
     addList('ParameterList', parameters);
     addDictionary('ModuleDict', 'MODULE', asModule);
     addDictionary('ParameterDict', 'PARAMETER', asParameter);

@@ -9,6 +9,7 @@
 /* exported CALLS_OWN_FORWARD adopt adoptChild assign assignMember items read setup */
 
 const convert = imports.overrides._gtorch_convert;
+const {restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
 const raw = {}; // the library's functions
@@ -50,8 +51,9 @@ function valueOf(module, name) {
     if (kind === 'MODULE')
         return raw.get_module.call(module, name);
     const what = kind.toLowerCase();
-    return raw.get_member_names.call(module, GTorch.MemberKind[kind]).includes(name)
-        ? raw[`get_${what}`].call(module, name) : null;
+    if (raw.get_member_names.call(module, GTorch.MemberKind[kind]).includes(name))
+        return raw[`get_${what}`].call(module, name);
+    return raw.is_computed.call(module, name) ? restoring(() => raw.get_tensor.call(module, name)) : null;
 }
 
 function refuseName(module, name) {
@@ -85,6 +87,12 @@ function take(module, what, name, value) {
     const kind = kindFor(value) ?? own;
     if (kind === null)
         return false;
+    if (own !== null && raw.is_computed.call(module, name)) {
+        if (!(value instanceof GTorch.Tensor))
+            throw new TypeError(`${what} is computed: a Tensor is wanted, not ${convert.describe(value)}`);
+        restoring(() => raw.set_tensor.call(module, name, value));
+        return true;
+    }
     if (value !== null && !(value instanceof GTorch[CLASSES[kind]]))
         throw new TypeError(`${what} must be a ${CLASSES[kind]} or null, not ${convert.describe(value)}`);
     if (own !== null && own !== kind || kind === 'MODULE' && value === null)
@@ -153,8 +161,6 @@ function assignMember(what, module, property, value) {
     const kind = kindOf(module, name);
     if (kind === null)
         return false;
-    if (value !== null && !(value instanceof GTorch[CLASSES[kind]]))
-        throw new TypeError(`${what} must be a ${CLASSES[kind]} or null, not ${convert.describe(value)}`);
     return take(module, what, name, value);
 }
 
@@ -210,12 +216,21 @@ function adopt(module) {
 }
 
 const LOOKING = [
-    'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names', 'get_children',
-    'get_member_kind', 'get_member_names', 'get_module', 'get_module_names', 'get_modules', 'get_parameter',
-    'get_parameter_names', 'get_parameters', 'load_state_lists', 'count_parameters', 'set_requires_grad',
-    'state_lists', 'to', 'to_string', 'train', 'zero_grad',
+    'count_parameters', 'eval', 'get_buffer', 'get_buffer_names', 'get_buffers', 'get_child_names',
+    'get_children', 'get_computed_names', 'get_member_kind', 'get_member_names', 'get_module',
+    'get_module_names', 'get_modules', 'get_parameter', 'get_parameter_names', 'get_parameters',
+    'get_tensor', 'is_computed', 'is_parametrized', 'is_pruned', 'load_state_lists', 'set_requires_grad',
+    'set_tensor', 'state_lists', 'to', 'to_string', 'train', 'zero_grad',
 ];
 const CHANGING = ['register_buffer', 'register_module', 'register_parameter', 'set_buffer', 'unregister'];
+// What lets members be computed, or ends that.
+const COMPUTING = [
+    'apply_spectral_norm', 'apply_weight_norm', 'parametrize_orthogonal', 'parametrize_spectral_norm',
+    'parametrize_weight_norm', 'prune_custom_from_mask', 'prune_identity', 'prune_l1_unstructured',
+    'prune_ln_structured', 'prune_random_structured', 'prune_random_unstructured',
+    'register_parametrization', 'remove_parametrizations', 'remove_pruning', 'remove_spectral_norm',
+    'remove_weight_norm', 'restore_computed',
+];
 const KINDS = {
     register_buffer: 'BUFFER', register_module: 'MODULE', register_parameter: 'PARAMETER',
     set_buffer: 'BUFFER',
@@ -264,6 +279,13 @@ function setup(namespace) {
     }
     for (const name of CHANGING)
         prototype[name] = changing(name, raw[name]);
+    for (const name of COMPUTING) {
+        const call = prototype[name];
+        prototype[name] = function (...given) {
+            adopt(this);
+            return restoring(() => call.apply(this, given));
+        };
+    }
     prototype.register_buffer = changing('register_buffer', function (...given) {
         const {name, tensor, persistent = true} = convert.bind('register_buffer', BUFFER, given);
         mustBeMember('register_buffer', name, tensor);

@@ -24,6 +24,7 @@ const {LAYERS} = imports.overrides._gtorch_layer_table;
 const members = imports.overrides._gtorch_members;
 const {adopt, adoptChild, items} = members;
 const optim = imports.overrides._gtorch_optim;
+const parametrize = imports.overrides._gtorch_parametrize;
 const utils = imports.overrides._gtorch_nn_utils;
 const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
@@ -45,6 +46,10 @@ function toProperties(name, args, values) {
         if (kind === 'refused') {
             if (value !== arg.default)
                 throw new TypeError(`${name}: ${key} is not supported: ${arg.why}`);
+        } else if (arg.nones) {
+            const numbers = convert.list(value).map(one => one === null ? GTorch.NONE : one);
+            const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
+            found[property] = properties.checked(`${name}: ${key}`, spec, numbers, arg);
         } else if (kind === 'device') {
             found[property] = convert.device(name, value);
         } else if (kind === 'module') {
@@ -75,6 +80,33 @@ function makeLayer(name, {args, any}) {
         made.check();
         return made;
     });
+}
+
+// The arguments of from_pretrained() behind freeze, in PyTorch's order.
+const PRETRAINED = {
+    Embedding: ['padding_idx', 'max_norm', 'norm_type', 'scale_grad_by_freq', 'sparse'],
+    EmbeddingBag: ['max_norm', 'norm_type', 'scale_grad_by_freq', 'mode', 'sparse', 'include_last_offset',
+        'padding_idx'],
+};
+
+// Makes a layer whose weight is a matrix, with which it shares its memory.
+function pretrained(name, Layer) {
+    const args = [{name: 'embeddings', required: true}, {name: 'freeze'},
+        ...PRETRAINED[name].map(one => ({name: one}))];
+    return (...given) => {
+        const {embeddings, freeze = true, ...rest} = convert.bind('from_pretrained', args, given);
+        if (!(embeddings instanceof GTorch.Tensor) || embeddings.shape.length !== 2) {
+            throw new TypeError('from_pretrained: embeddings must be a matrix, not ' +
+                `${convert.describe(embeddings)}`);
+        }
+        const settings = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+        const generator = GTorch.get_default_device().get_default_generator();
+        const before = generator.get_state();
+        const made = Layer(...embeddings.shape, settings);
+        generator.set_state(before);
+        made.weight = GTorch.Parameter.new(embeddings, !convert.flag('from_pretrained', 'freeze', freeze));
+        return made;
+    };
 }
 
 // --- modules --------------------------------------------------------------------------------------
@@ -329,8 +361,9 @@ function overrideModule(Module) {
         },
         set_extra_state: {result: () => true},
     };
-    derivable(Module, {forward: isTensor, forward_many: isTensor, compute: isTensor, ...extraState},
-        prepareModule);
+    const areTensors = {result: (what, value) => convert.list(value).map(one => mustBeTensor(what, one))};
+    const calls = {forward: isTensor, forward_many: isTensor, compute: isTensor};
+    derivable(Module, {...calls, right_inverse: areTensors, ...extraState}, prepareModule);
 }
 
 let extraErrors = null; // of get_extra_state() while state_dict() runs
@@ -454,6 +487,21 @@ function takeSeveral(prototype, n, lists = [], needed = n) {
             : forward.apply(this, filled(inputs, n)));
     };
     prototype.forward = instead;
+}
+
+const isIndices = ({name, kind}) => name === 'return_indices' && kind === 'bool';
+
+// Lets a layer give the maxima and their indices in an array.
+function giveIndices(name) {
+    const {prototype} = GTorch[name];
+    const {forward} = prototype;
+    prototype.forward = function (...given) {
+        if (!this.return_indices)
+            return forward.apply(this, given);
+        if (given.length !== 1)
+            convert.surplus(`${name}.forward`, given.length, 1);
+        return restoring(() => this.forward_with_indices(mustBeInput(`${name}.forward`, given[0])));
+    };
 }
 
 function mustBeInput(name, value) {
@@ -814,6 +862,7 @@ function setup(namespace) {
     for (const [name, {inputs, lists = [], needed}] of several)
         takeSeveral(GTorch[name].prototype, inputs.length, lists.map(one => inputs.indexOf(one)), needed);
     overrideTransposes(GTorch.ConvTranspose.prototype);
+    Object.keys(LAYERS).filter(name => LAYERS[name].args.some(isIndices)).forEach(giveIndices);
     overrideNetworks(GTorch.RNNBase);
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
@@ -834,8 +883,11 @@ function setup(namespace) {
     };
     for (const [name, spec] of Object.entries(LAYERS))
         nn[name] = makeLayer(name, spec);
+    for (const name of Object.keys(PRETRAINED))
+        nn[name].from_pretrained = pretrained(name, nn[name]);
     nn.utils = {
-        ...utils.setup(GTorch), rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},
+        ...utils.setup(GTorch), ...parametrize.setup(GTorch),
+        rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},
     };
     // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});

@@ -69,7 +69,7 @@ function sizes(what, value) {
 // number.
 function shown(value, arg) {
     if (value instanceof GTorch.Size) {
-        const values = value.get_values();
+        const values = value.get_values().map(one => arg?.nones && one === GTorch.NONE ? null : one);
         return values.length === 1 && (arg?.length > 1 || arg?.given) ? values[0] : values;
     }
     if (arg?.optional && (value === GTorch.NONE || value === GTorch.NONE_DOUBLE))
@@ -215,6 +215,11 @@ const MADE = {
     Parameter: {
         args: [{name: 'data', required: true}, {name: 'requires_grad'}],
         make: ({data, requires_grad: grad = true}) => GTorch.Parameter.new(data, grad),
+    },
+    SpectralNorm: {
+        args: [{name: 'weight', required: true}, {name: 'n_power_iterations'}, {name: 'dim'}, {name: 'eps'}],
+        make: ({weight, n_power_iterations: n = 1, dim = 0, eps = 1e-12}) =>
+            GTorch.SpectralNorm.new(weight, n, dim, eps),
     },
     Stream: {
         args: [{name: 'device'}, {name: 'priority'}],

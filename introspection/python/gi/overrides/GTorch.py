@@ -12,6 +12,7 @@ import types
 
 from gi.overrides import override
 
+from gi.overrides import _gtorch_aliases as aliases
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_create as create
 from gi.overrides import _gtorch_forms as forms
@@ -146,6 +147,8 @@ for _name in ('contiguous_format', 'preserve_format', 'strided'):
     export(_name, getattr(arguments, _name))
 for _name in arguments.BASES:
     arguments.FACTORIES[_name] = globals()[_name]
+
+aliases.install(export, Tensor, globals())
 
 
 def _import_parts():

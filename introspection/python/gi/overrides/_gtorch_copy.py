@@ -102,8 +102,9 @@ def members(module, kind):
 
 
 def get_module(self):
-    lasting = set(self.get_state_names())
-    found = {kind: {name: getattr(self, name, None) for name in members(self, kind)} for kind in KINDS}
+    lasting, computed = set(self.get_state_names()), list(self.get_computed_names())
+    found = {kind: {name: getattr(self, name, None) for name in members(self, kind) if name not in computed}
+             for kind in KINDS}
     every = {name for kind in KINDS for name in found[kind]}
     kept = self.__dict__.get(hooks.Kept.ATTRIBUTE)
     return {
@@ -113,6 +114,7 @@ def get_module(self):
         'attributes': attributes(self, every),
         'hooks': list(kept.made.values()) if kept else [],
         'training': self.get_training(),
+        'computed': [(self._own_kind(name), name, self.describe_computed(name)) for name in computed],
     }
 
 
@@ -135,6 +137,10 @@ def set_module(self, state):
     for made in state['hooks']:
         name, function, data, with_kwargs, always_call = made
         hooks.register_module(name, self, function, data, False, with_kwargs, always_call)
+    for kind, name, description in state.get('computed', ()):
+        if self._own_kind(name) is None:
+            getattr(raw, f'register_{kind}')(self, name, None, *([True] if kind == 'buffer' else []))
+        self.restore_computed(name, description)
     self.set_training(state['training'])
 
 

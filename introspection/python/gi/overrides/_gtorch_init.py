@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.nn.init: functions that fill a tensor with the first values of a parameter, and return it."""
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_whole
 from gi.overrides._gtorch_layers import REQUIRED, bind
 
 CONVOLUTIONS = tuple(f'conv{kind}{n}d' for n in (1, 2, 3) for kind in ('', '_transpose'))
@@ -41,15 +41,27 @@ def _generator(name, value):
     return value
 
 
-CONVERTERS = {'generator': _generator, 'mode': _mode, 'nonlinearity': _nonlinearity}
+def _whole(name, value):
+    try:
+        return convert_whole(value)
+    except TypeError as error:
+        raise TypeError(f'{name}(): {error}') from None
+
+
+CONVERTERS = {'generator': _generator, 'groups': _whole, 'mode': _mode, 'nonlinearity': _nonlinearity}
 KAIMING = {'a': 0.0, 'mode': 'fan_in', 'nonlinearity': 'leaky_relu', 'generator': None}
 # The arguments after the tensor, with PyTorch's defaults, in the order of the function in C.
 FUNCTIONS = {
     'constant': {'val': REQUIRED},
+    'dirac': {'groups': 1},
+    'eye': {},
     'kaiming_normal': KAIMING,
     'kaiming_uniform': KAIMING,
     'normal': {'mean': 0.0, 'std': 1.0, 'generator': None},
     'ones': {},
+    'orthogonal': {'gain': 1.0, 'generator': None},
+    'sparse': {'sparsity': REQUIRED, 'std': 0.01, 'generator': None},
+    'trunc_normal': {'mean': 0.0, 'std': 1.0, 'a': -2.0, 'b': 2.0, 'generator': None},
     'uniform': {'a': 0.0, 'b': 1.0, 'generator': None},
     'xavier_normal': {'gain': 1.0, 'generator': None},
     'xavier_uniform': {'gain': 1.0, 'generator': None},

@@ -9,12 +9,13 @@ from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import override
 from gi.repository import GLib
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_ints, of_integers
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_device, convert_ints, of_integers
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
-from gi.overrides._gtorch_properties import attribute, initialize
+from gi.overrides._gtorch_properties import OWN, attribute, initialize
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
+RawModule = GTorch.Module
 REQUIRED = object()
 ABSENT = object()  # the property has the default
 
@@ -70,6 +71,10 @@ def _properties(name, args, values, activation):
             found[f'{arg["property"]}_rule'] = _rule(name, key, value)
         elif kind in ('size', 'bool') and value is None and arg.get('default', 0) is None:
             continue
+        elif arg.get('nones'):
+            several = isinstance(value, (list, tuple))
+            numbers = [GTorch.NONE if one is None else one for one in (value if several else [value])]
+            found[arg['property']] = numbers
         elif arg.get('optional') and kind != 'tensor':
             found[arg['property']] = _present(arg, value)
         else:
@@ -119,6 +124,8 @@ def _size(plain):
 
     def get(self):
         values = plain.fget(self)
+        if values is not None and GTorch.NONE in values:
+            values = tuple(None if one == GTorch.NONE else one for one in values)
         return values[0] if values is not None and len(values) == 1 else values
 
     return property(get, plain.fset)
@@ -230,6 +237,96 @@ def call_of_loss():
     return call
 
 
+def hooks_run(self, inputs, options):
+    from gi.overrides._gtorch_hooks import run_forward
+
+    return run_forward(self, inputs, options)
+
+
+def with_indices(raw, plain, run):
+    """forward() of a layer that may give the indices of the maxima as well, and its __call__()."""
+
+    def forward(self, *values, **options):
+        if not self.return_indices:
+            return plain(self, *values, **options)
+        (input,) = bind(f'{type(self).__name__}.forward', {'input': REQUIRED}, values, options).values()
+        return tuple(_with_indices(self, input))
+
+    def call(self, *inputs, **options):
+        if not self.return_indices:
+            return raw.__call__(self, *inputs, **options)
+        return run(self, inputs, options) if self.has_hooks() else self.forward(*inputs, **options)
+
+    return forward, call
+
+
+_with_indices = restores(RawModule.forward_with_indices)
+
+
+class Reset:
+    """reset_parameters() of the layers that have parameters: others have no such attribute, for which programs look."""
+
+    raw = staticmethod(RawModule.reset_parameters)
+
+    def __get__(self, owner, cls):
+        if owner is None:
+            return self.raw
+        if not owner.can_reset_parameters():
+            raise AttributeError(f'{cls.__name__} has no parameters of which it knows the first values')
+        return lambda: self.raw(owner) and None
+
+
+def _reset_by_program(self):
+    """As in PyTorch, a layer is made with the reset_parameters() of a class of the program's."""
+    for base in type(self).__mro__:
+        if 'reset_parameters' in vars(base):
+            if base.__module__ not in OWN and self.can_reset_parameters() and not self.has_uninitialized_params():
+                self.reset_parameters()
+            return
+
+
+def _pretrained(name):
+    names = [arg['name'] for arg in LAYERS[name]['args']]
+
+    def from_pretrained(cls, embeddings, freeze=True, **options):
+        """A layer whose weight is a matrix, with which it shares its memory."""
+        from gi.overrides._gtorch_unpickle import same_random_numbers
+
+        if not isinstance(embeddings, RawTensor):
+            raise TypeError(f'from_pretrained(): embeddings must be a tensor, not {type(embeddings).__name__}')
+        if embeddings.dim() != 2:
+            raise ValueError(f'from_pretrained(): embeddings of shape {list(embeddings.shape)} are no matrix')
+        for key in options:
+            if key not in names or key in ('num_embeddings', 'embedding_dim', 'device', 'dtype'):
+                raise TypeError(f'from_pretrained() has no argument {key!r}')
+        with same_random_numbers():
+            made = cls(*embeddings.shape, **options)
+        made.weight = GTorch.Parameter.new(embeddings, not convert_bool(freeze))
+        return made
+
+    def ordered(cls, embeddings, *given, **options):
+        first = ['freeze', *PRETRAINED[name]]
+        if len(given) > len(first):
+            raise TypeError(f'from_pretrained() takes at most {len(first) + 1} arguments')
+        for key, value in zip(first, given):
+            if key in options:
+                raise TypeError(f'from_pretrained() got {key!r} twice')
+            options[key] = value
+        return from_pretrained(cls, embeddings, **options)
+
+    ordered.__name__ = ordered.__qualname__ = 'from_pretrained'
+    ordered.__doc__ = from_pretrained.__doc__
+    return classmethod(ordered)
+
+
+# The arguments of from_pretrained() behind freeze, in PyTorch's order.
+PRETRAINED = {
+    'Embedding': ('padding_idx', 'max_norm', 'norm_type', 'scale_grad_by_freq', 'sparse'),
+    'EmbeddingBag': ('max_norm', 'norm_type', 'scale_grad_by_freq', 'mode', 'sparse', 'include_last_offset',
+                     'padding_idx'),
+}
+
+
 def layer(name, own, activation):
     """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has beside what all
     layers have; @activation makes a module of an activation."""
@@ -243,6 +340,7 @@ def layer(name, own, activation):
         values = {} if row['any'] else bind(kind, spec, given, options)
         construct(self, _properties(kind, args, values, activation), shown)
         self.check()
+        _reset_by_program(self)
 
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
     if 'inputs' in row:
@@ -254,6 +352,10 @@ def layer(name, own, activation):
     members.update(_attributes(raw, args))
     if issubclass(raw, GTorch.Loss) and 'inputs' not in row:
         members['__call__'] = call_of_loss()
+    if any(arg['name'] == 'return_indices' and arg['kind'] == 'bool' for arg in args):
+        members['forward'], members['__call__'] = with_indices(raw, members['forward'], hooks_run)
+    if name in PRETRAINED:
+        members['from_pretrained'] = _pretrained(name)
     if rnn.is_network(raw):
         members.update(rnn.members_of(name, raw))
     made = type(raw)(name, (raw,), members)

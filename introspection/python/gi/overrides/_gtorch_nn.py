@@ -17,6 +17,7 @@ from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_packed as packed
+from gi.overrides import _gtorch_parametrize as parametrize
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
@@ -100,7 +101,7 @@ def _do_set_extra_state(self, value):
 EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_set_extra_state}
 
 
-class Module(Members, RawModule):
+class Module(Members, parametrize.Computed, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
 
@@ -126,6 +127,7 @@ class Module(Members, RawModule):
         for name, own in EXTRA_STATE.items():
             if name in vars(cls):
                 setattr(cls, f'do_{name}', own)
+        parametrize.override_right_inverse(cls)
         extra_repr = own_vfunc(cls, 'extra_repr')
         if extra_repr is not None:
             cls.do_extra_repr = _whole(extra_repr)
@@ -173,8 +175,12 @@ class Module(Members, RawModule):
             raise KeyError(f'{type(self).__name__}.{name} is an attribute already, and no member can have its name')
 
     def _take(self, name, value):
-        """Assigns to a parameter, buffer or module; returns False if the name is none of these."""
+        """Assigns to a parameter, buffer or module; returns False if the name is none of these, and None if a
+        tensor is computed."""
         own = kind = self._own_kind(name)
+        if own is not None and self.is_computed(name):
+            self.set_tensor(name, value)
+            return None
         if isinstance(value, GTorch.Parameter):
             kind = 'parameter'
         elif isinstance(value, RawModule):
@@ -209,10 +215,11 @@ class Module(Members, RawModule):
             GObject.Object.__setattr__(self, name, value)
 
     def __setattr__(self, name, value):
-        if not self._may_be_member(name, value) or not self._take(name, value):
-            set_attribute(self, name, value)
-        else:
+        taken = self._may_be_member(name, value) and self._take(name, value)
+        if taken:
             self._show(name, value)
+        elif taken is False:
+            set_attribute(self, name, value)
 
     def __delattr__(self, name):
         if self._may_be_member(name) and self._own_kind(name) is not None:
@@ -228,7 +235,9 @@ class Module(Members, RawModule):
                 return self.get_module(name)
             if kind is not None:
                 names = self.get_member_names(getattr(GTorch.MemberKind, kind.upper()))
-                return getattr(self, f'get_{kind}')(name) if name in names else None
+                if name in names:
+                    return getattr(self, f'get_{kind}')(name)
+                return self.get_tensor(name) if self.is_computed(name) else None
         raise AttributeError(f'{type(self).__name__} has no attribute {name!r}')
 
     def register_parameter(self, name, parameter):
@@ -279,6 +288,8 @@ class Module(Members, RawModule):
 
     def zero_grad(self, set_to_none=True):
         RawModule.zero_grad(self, convert_bool(set_to_none))
+
+    reset_parameters = layers.Reset()
 
     def requires_grad_(self, requires_grad=True):
         RawModule.set_requires_grad(self, convert_bool(requires_grad))
@@ -498,6 +509,9 @@ def install(export, submodule, functions):
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     sequences = packed.members(export('PackedSequence', override(packed.PackedSequence)))
     sequences = submodule('nn.utils.rnn', 'Sequences of different lengths.', sequences)
-    nn['utils'] = submodule('nn.utils', 'What networks are used with.', {**utils.functions(), 'rnn': sequences})
+    row = export('ParametrizationList', override(parametrize.parametrization_list()))
+    computed = parametrize.install(submodule, row)
+    nn['utils'] = submodule('nn.utils', 'What networks are used with.',
+                            {**utils.functions(), **computed, 'rnn': sequences})
     submodule('nn', 'Modules and layers.', nn)
     optim.install(export, submodule)

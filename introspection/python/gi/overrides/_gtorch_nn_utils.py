@@ -59,6 +59,16 @@ def vector_to_parameters(vec, parameters):
     GTorch.vector_to_parameters(vec, _tensors('vector_to_parameters', 'parameters', parameters))
 
 
+def skip_init(module_cls, *args, **kwargs):
+    """A module whose first values are of no account: no random numbers are drawn for it."""
+    from gi.overrides._gtorch_unpickle import same_random_numbers
+
+    if not (isinstance(module_cls, type) and issubclass(module_cls, GTorch.Module)):
+        raise RuntimeError(f'skip_init(): Expected a Module; got {module_cls!r}')
+    with same_random_numbers():
+        return module_cls(*args, **kwargs)
+
+
 def functions():
     found = (
         get_total_norm,
@@ -67,5 +77,6 @@ def functions():
         clip_grad_value_,
         parameters_to_vector,
         vector_to_parameters,
+        skip_init,
     )
     return {function.__name__: function for function in found}

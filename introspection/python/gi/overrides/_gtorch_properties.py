@@ -82,11 +82,13 @@ def attribute(spec, function=None, check=None):
     """A Python property for one of GObject's; @function sets it, and can report an error. @check is the method of the
     class that tells whether its settings are valid."""
     name = spec.name
-    is_size = spec.value_type.name == 'GTorchSize'
+    is_size, is_tensor = spec.value_type.name == 'GTorchSize', spec.value_type.name == 'GTorchTensor'
     put = function or (lambda self, value: self.set_property(name, value))
 
     def get(self):
         value = self.get_property(name)
+        if value is None and is_tensor and hasattr(self, 'is_computed') and self.is_computed(name.replace('-', '_')):
+            return self.get_tensor(name.replace('-', '_'))  # raises what went wrong
         return tuple(value.get_values()) if is_size and value is not None else value
 
     def set_(self, value):

@@ -1,0 +1,357 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Modules whose tensors are computed (parametrizations, norms, pruning), fused layers and layers of several forms, in
+the same way with PyTorch and with GTorch: computed_reference.py writes what PyTorch gives, and test_computed.py
+compares."""
+
+import math
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def fill(torch, tensor, seed, scale=0.37):
+    n = tensor.numel()
+    values = [math.sin(1.3 * i + seed) * scale + 0.05 * ((i * 7) % 5) for i in range(n)]
+    with torch.no_grad():
+        tensor.copy_(torch.tensor(values, dtype=torch.float64).reshape(list(tensor.shape)))
+
+
+def make(torch, cls, *args, **options):
+    made = cls(*args, **options).to(dtype=torch.float64)
+    for i, parameter in enumerate(made.parameters()):
+        fill(torch, parameter, i)
+    return made
+
+
+def rows(torch):
+    return torch.tensor([[0.3, -0.7, 1.1], [0.2, 0.5, -0.4]], dtype=torch.float64)
+
+
+def image(torch):
+    return torch.arange(2 * 2 * 5 * 5, dtype=torch.float64).reshape([2, 2, 5, 5]).sin()
+
+
+def plain(tensor):
+    return None if tensor is None else tensor.detach().tolist()
+
+
+def state(module):
+    """All that a module has by name, with gradients."""
+    found = [[name, plain(value), plain(value.grad)] for name, value in module.named_parameters()]
+    found += [[name, plain(value)] for name, value in module.named_buffers()]
+    return sorted(found) + [sorted(module.state_dict())]
+
+
+def run(module, x):
+    y = module(x)
+    y.pow(2).sum().backward()
+    return [plain(y), *state(module)]
+
+
+def _weight_norm(torch, way, dim):
+    net = way(make(torch, torch.nn.Linear, 3, 2), dim=dim)
+    return run(net, rows(torch))
+
+
+@case
+def weight_norm_of_rows(torch):
+    return _weight_norm(torch, torch.nn.utils.parametrizations.weight_norm, 0)
+
+
+@case
+def weight_norm_of_columns(torch):
+    return _weight_norm(torch, torch.nn.utils.parametrizations.weight_norm, 1)
+
+
+@case
+def weight_norm_of_all(torch):
+    return _weight_norm(torch, torch.nn.utils.parametrizations.weight_norm, None)
+
+
+@case
+def former_weight_norm(torch):
+    return [_weight_norm(torch, torch.nn.utils.weight_norm, dim) for dim in (0, 1, None)]
+
+
+@case
+def former_weight_norm_is_removed(torch):
+    net = torch.nn.utils.weight_norm(make(torch, torch.nn.Linear, 3, 2))
+    fill(torch, net.weight_g, 3)
+    torch.nn.utils.remove_weight_norm(net)
+    return [plain(net.weight), sorted(net.state_dict())]
+
+
+@case
+def weight_norm_of_convolutions(torch):
+    nn = torch.nn
+    norm = nn.utils.parametrizations.weight_norm
+    return [run(norm(make(torch, nn.Conv2d, 2, 3, 3)), image(torch)),
+            run(norm(make(torch, nn.ConvTranspose2d, 2, 3, 3), dim=1), image(torch))]
+
+
+@case
+def weight_norm_of_other_layers(torch):
+    nn, norm = torch.nn, torch.nn.utils.parametrizations.weight_norm
+    net = norm(make(torch, nn.LSTM, 3, 4), name='weight_hh_l0')
+    y, _states = net(rows(torch).reshape([2, 1, 3]))
+    y.sum().backward()
+    cell = norm(make(torch, nn.GRUCell, 3, 4), name='weight_ih')
+    z = cell(rows(torch))
+    z.sum().backward()
+    attention = make(torch, nn.MultiheadAttention, 3, 1)
+    norm(attention, name='in_proj_weight')
+    norm(attention.out_proj, name='weight')
+    a, _weights = attention(*[rows(torch)] * 3)
+    a.sum().backward()
+    scale = make(torch, nn.BatchNorm1d, 3)
+    fill(torch, scale.weight, 2)
+    norm(scale, name='weight')
+    s = scale(rows(torch))
+    s.pow(3).sum().backward()
+    return [plain(y), state(net), plain(z), state(cell), plain(a), state(attention), plain(s), state(scale)]
+
+
+@case
+def spectral_norm(torch):
+    net = torch.nn.utils.parametrizations.spectral_norm(make(torch, torch.nn.Linear, 3, 2))
+    norm, found = net.parametrizations.weight[0], []
+    fill(torch, norm._u, 1)
+    fill(torch, norm._v, 2)
+    for training in (True, True, False):
+        net.train(training)
+        net.zero_grad()
+        found.append(run(net, rows(torch)))
+    return found
+
+
+@case
+def spectral_norm_of_vectors(torch):
+    net = torch.nn.utils.parametrizations.spectral_norm(make(torch, torch.nn.Linear, 3, 2), name='bias')
+    return run(net, rows(torch))
+
+
+@case
+def former_spectral_norm(torch):
+    net, found = torch.nn.utils.spectral_norm(make(torch, torch.nn.ConvTranspose2d, 2, 3, 3)), []
+    fill(torch, net.weight_u, 1)
+    fill(torch, net.weight_v, 2)
+    for training in (True, False):
+        net.train(training)
+        net.zero_grad()
+        found.append(run(net, image(torch)))
+    torch.nn.utils.remove_spectral_norm(net)
+    return [*found, plain(net.weight), sorted(net.state_dict())]
+
+
+def _orthogonal(torch, kind, shape, trivialization):
+    net = make(torch, torch.nn.Linear, *shape)
+    torch.nn.utils.parametrizations.orthogonal(net, orthogonal_map=kind, use_trivialization=trivialization)
+    original = net.parametrizations.weight.original
+    if trivialization:
+        fill(torch, net.parametrizations.weight[0].base, 0.5)
+    if kind != 'householder' or trivialization:
+        fill(torch, original, 0.1)
+    if kind == 'householder' and trivialization:
+        with torch.no_grad():
+            original.diagonal().fill_(-1.0)
+    return run(net, rows(torch))
+
+
+def _orthogonals(torch, kind):
+    return [_orthogonal(torch, kind, shape, trivialization) for shape in ((3, 3), (3, 2), (3, 5))
+            for trivialization in (True, False)]
+
+
+@case
+def orthogonal_by_exponentials(torch):
+    return _orthogonals(torch, 'matrix_exp')
+
+
+@case
+def orthogonal_by_cayley(torch):
+    return _orthogonals(torch, 'cayley')
+
+
+@case
+def orthogonal_by_reflectors(torch):
+    return _orthogonals(torch, 'householder')
+
+
+def classes(torch):
+    class Symmetric(torch.nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).transpose(-1, -2)
+
+        def right_inverse(self, value):
+            return value.triu()
+
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return a * b
+
+        def right_inverse(self, value):
+            return value.abs().sqrt(), value.sign() * value.abs().sqrt()
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return x * 2
+
+        def right_inverse(self, value):
+            raise NotImplementedError
+
+    return Symmetric, Product, Double
+
+
+@case
+def own_parametrizations(torch):
+    symmetric, _product, double = classes(torch)
+    parametrize, net = torch.nn.utils.parametrize, make(torch, torch.nn.Linear, 3, 3)
+    parametrize.register_parametrization(net, 'weight', symmetric())
+    found = [run(net, rows(torch))]
+    net.weight = torch.ones(3, 3, dtype=torch.float64) * torch.arange(3, dtype=torch.float64)
+    found.append(plain(net.weight))
+    parametrize.register_parametrization(net, 'weight', double())
+    found.append(plain(net.weight))
+    parametrize.remove_parametrizations(net, 'weight')
+    return [*found, plain(net.weight), sorted(net.state_dict()), parametrize.is_parametrized(net)]
+
+
+@case
+def parametrizations_of_several_tensors(torch):
+    _symmetric, product, _double = classes(torch)
+    parametrize, net = torch.nn.utils.parametrize, make(torch, torch.nn.Linear, 3, 3)
+    parametrize.register_parametrization(net, 'weight', product())
+    found = [run(net, rows(torch))]
+    net.weight = net.weight.detach() * 3
+    found.append(run(net, rows(torch)))
+    parametrize.remove_parametrizations(net, 'weight')
+    return [*found, plain(net.weight), sorted(net.state_dict())]
+
+
+@case
+def optimizers_change_what_is_computed_from(torch):
+    net = torch.nn.utils.parametrizations.weight_norm(make(torch, torch.nn.Linear, 3, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.5)
+    for _step in range(3):
+        optimizer.zero_grad()
+        net(rows(torch)).pow(2).sum().backward()
+        optimizer.step()
+    return [plain(net.weight), *state(net)]
+
+
+@case
+def pruning_of_elements(torch):
+    prune, net = torch.nn.utils.prune, make(torch, torch.nn.Linear, 3, 4)
+    scores, found = torch.arange(12, dtype=torch.float64).reshape([4, 3]), []
+    for options in ({'amount': 0.3}, {'amount': 0.3}, {'amount': 2, 'importance_scores': scores}):
+        prune.l1_unstructured(net, 'weight', **options)
+        found.append([plain(net.weight), state(net), prune.is_pruned(net)])
+    found.append(run(net, rows(torch)))
+    prune.random_unstructured(net, 'weight', amount=1.0)
+    prune.random_unstructured(net, 'bias', amount=0)
+    found.append(state(net))
+    prune.remove(net, 'weight')
+    return [*found, plain(net.weight), sorted(net.state_dict()), prune.is_pruned(net)]
+
+
+@case
+def pruning_of_slices(torch):
+    prune, net = torch.nn.utils.prune, make(torch, torch.nn.Conv2d, 2, 4, 3)
+    prune.identity(net, 'bias')
+    found = [state(net)]
+    mask = torch.arange(72).reshape([4, 2, 3, 3]).remainder(3) > 0
+    for change in (lambda: prune.custom_from_mask(net, 'weight', mask),
+                   lambda: prune.ln_structured(net, 'weight', 1, 1, 0),
+                   lambda: prune.ln_structured(net, 'weight', 0.5, float('inf'), -1),
+                   lambda: prune.ln_structured(net, 'weight', amount=1, n=2, dim=1)):
+        change()
+        found.append([plain(net.weight), state(net)])
+    prune.random_structured(net, 'weight', 1, 0)
+    return [*found, int((net.weight_mask.sum(dim=[1, 2, 3]) > 0).sum().item())]
+
+
+@case
+def pruning_of_several_parameters(torch):
+    prune = torch.nn.utils.prune
+    one, other = make(torch, torch.nn.Linear, 3, 4), make(torch, torch.nn.Linear, 4, 2)
+    fill(torch, other.weight, 0.77)
+    pairs, found = [(one, 'weight'), (other, 'weight'), (other, 'bias')], []
+    for amount in (0.4, 3):
+        prune.global_unstructured(pairs, pruning_method=prune.L1Unstructured, amount=amount)
+        found += [state(one), state(other), plain(one.weight)]
+    return found
+
+
+def _norm(torch, cls, n, **options):
+    made = make(torch, cls, n, **options)
+    fill(torch, made.running_mean, 9)
+    made.running_var.copy_(torch.arange(1, n + 1, dtype=torch.float64) * 0.3)
+    return made.eval()
+
+
+@case
+def fused_convolutions(torch):
+    nn, fusion, found = torch.nn, torch.nn.utils.fusion, []
+    for bias in (True, False):
+        for affine in (True, False):
+            norm = _norm(torch, nn.BatchNorm2d, 4, affine=affine)
+            for cls in (nn.Conv2d, nn.ConvTranspose2d):
+                conv = make(torch, cls, 2, 4, 3, bias=bias).eval()
+                both = fusion.fuse_conv_bn_eval(conv, norm, transpose=cls is nn.ConvTranspose2d)
+                error = (both(image(torch)) - norm(conv(image(torch)))).abs().max().item()
+                found += [plain(both.weight), plain(both.bias), plain(both(image(torch))), error < 1e-12]
+    return found
+
+
+@case
+def fused_linear_layers(torch):
+    fusion = torch.nn.utils.fusion
+    linear, norm = make(torch, torch.nn.Linear, 3, 4).eval(), _norm(torch, torch.nn.BatchNorm1d, 4)
+    both = fusion.fuse_linear_bn_eval(linear, norm)
+    weight, bias = fusion.fuse_linear_bn_weights(linear.weight, linear.bias, norm.running_mean, norm.running_var,
+                                                 norm.eps, norm.weight, norm.bias)
+    return [plain(both(rows(torch))), plain(weight), plain(bias), weight.requires_grad]
+
+
+def waves(torch):
+    return torch.arange(2 * 3 * 6 * 7, dtype=torch.float64).reshape([2, 3, 6, 7]).mul(0.7).sin()
+
+
+@case
+def maxima_and_their_indices(torch):
+    nn, x, found = torch.nn, waves(torch), []
+    for layer, given in (
+        (nn.MaxPool1d(2, return_indices=True), x[0]), (nn.MaxPool2d(3, 2, 1, return_indices=True, ceil_mode=True), x),
+        (nn.MaxPool3d(2, return_indices=True), x), (nn.AdaptiveMaxPool1d(3, return_indices=True), x[0]),
+        (nn.AdaptiveMaxPool2d((None, 3), return_indices=True), x), (nn.AdaptiveMaxPool3d(2, return_indices=True), x),
+    ):
+        y, indices = layer(given)
+        found += [plain(y), plain(indices)]
+    y, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    undo = nn.MaxUnpool2d(2)
+    return [*found, plain(undo(y, indices, output_size=x.shape)), plain(undo(y, indices, output_size=[6, 7]))]
+
+
+@case
+def sizes_that_stay(torch):
+    nn, x = torch.nn, waves(torch)
+    layers = [nn.AdaptiveAvgPool2d((None, 2)), nn.AdaptiveAvgPool2d((2, None)), nn.AdaptiveAvgPool3d((None, 2, None))]
+    return [[plain(layer(x)), list(layer.output_size), repr(layer)] for layer in layers]
+
+
+@case
+def norms_of_other_kinds(torch):
+    nn, x = torch.nn, waves(torch)
+    found = [plain(nn.CrossMapLRN2d(size, alpha=0.5, beta=0.6, k=1.5)(x)) for size in range(1, 6)]
+    sync = nn.SyncBatchNorm(3).to(dtype=torch.float64)
+    found += [plain(sync(x)), state(sync), plain(sync.eval()(x))]
+    for cls, shape in ((nn.LazyInstanceNorm1d, [2, 3, 42]), (nn.LazyInstanceNorm2d, [2, 3, 6, 7]),
+                       (nn.LazyInstanceNorm3d, [2, 3, 2, 3, 7])):
+        layer = cls().to(dtype=torch.float64)
+        found += [plain(layer(x.reshape(shape))), state(layer), layer.num_features, layer.affine]
+    return found
