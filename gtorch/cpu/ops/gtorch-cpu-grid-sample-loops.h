@@ -136,9 +136,9 @@ typedef struct
     slopes[0] = -slopes[1];                                                                              \
   }                                                                                                      \
                                                                                                          \
-  /* Finds the taps of `n` samples from `first` on of image `image`. */                                  \
+  /* Finds the taps of `n` samples from `first` on of an image, with slopes or without. */               \
   static void find_taps##_##S (const GTorchGridSampleJob *job, gint64 image, gint64 first,               \
-                               guint n, Taps##_##S *taps)                                                \
+                               guint n, gboolean slopes, Taps##_##S *taps)                               \
   {                                                                                                      \
     const GTorchGridSampling *g = &job->g;                                                               \
     const T *grid = (const T *) job->grid + (image * g->n_out + first) * g->dims;                        \
@@ -166,6 +166,8 @@ typedef struct
                         : -1;                                                                            \
                 taps->inside &= inside;                                                                  \
                 taps->weights[k][i] = w[0][z] * w[1][y] * w[2][x];                                       \
+                if (!slopes)                                                                             \
+                  continue;                                                                              \
                 taps->slopes[0][k][i] = s[0][z] * w[1][y] * w[2][x];                                     \
                 taps->slopes[1][k][i] = w[0][z] * s[1][y] * w[2][x];                                     \
                 taps->slopes[2][k][i] = w[0][z] * w[1][y] * s[2][x];                                     \
@@ -201,7 +203,7 @@ typedef struct
         const gint64 image = begin / job->n_blocks, first = begin % job->n_blocks * BLOCK;               \
         const guint n = (guint) MIN (BLOCK, g->n_out - first);                                           \
                                                                                                          \
-        find_taps##_##S (job, image, first, n, &taps);                                                   \
+        find_taps##_##S (job, image, first, n, FALSE, &taps);                                            \
         for (c = image * g->n_channels; c < (image + 1) * g->n_channels; c++)                            \
           {                                                                                              \
             memset (sums, 0, sizeof sums);                                                               \
@@ -232,7 +234,7 @@ typedef struct
         const guint n = (guint) MIN (BLOCK, g->n_out - first);                                           \
         T *output = (T *) job->output + (image * g->n_out + first) * g->dims;                            \
                                                                                                          \
-        find_taps##_##S (job, image, first, n, &taps);                                                   \
+        find_taps##_##S (job, image, first, n, TRUE, &taps);                                             \
         memset (sums, 0, sizeof sums);                                                                   \
         for (c = image * g->n_channels; c < (image + 1) * g->n_channels; c++)                            \
           {                                                                                              \
@@ -271,7 +273,8 @@ typedef struct
         stop = MIN (end, (image + 1) * g->n_channels);                                                   \
         for (first = 0; first < g->n_out; first += BLOCK)                                                \
           {                                                                                              \
-            find_taps##_##S (job, image, first, (guint) MIN (BLOCK, g->n_out - first), &taps);           \
+            find_taps##_##S (job, image, first, (guint) MIN (BLOCK, g->n_out - first), FALSE,            \
+                             &taps);                                                                     \
             for (c = begin; c < stop; c++)                                                               \
               {                                                                                          \
                 const T *upper = (const T *) job->upper + c * g->n_out + first;                          \
