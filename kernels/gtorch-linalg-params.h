@@ -16,3 +16,12 @@ typedef struct
   void *report; /* GtReport */
 } GtPivots;
 GT_SIZE (GtPivots, 64);
+
+/* The addresses of `count` matrices that are `step` bytes apart. */
+typedef struct
+{
+  char *first;
+  void *addresses;
+  int64_t step, count;
+} GtAddresses;
+GT_SIZE (GtAddresses, 32);

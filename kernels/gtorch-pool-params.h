@@ -19,6 +19,6 @@ typedef struct
   int64_t n;           /* number of elements of y */
   uint32_t dims, adaptive;
   uint32_t include_pad; /* whether zeros of the padding count */
-  uint32_t unused;
+  uint32_t lanes;       /* for large windows: the threads that share one, 32 or 0 for a block */
 } GtPool;
 GT_SIZE (GtPool, 216);

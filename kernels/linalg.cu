@@ -29,3 +29,9 @@ GT_KERNEL (gt_pivot_order_i64, GtPivots, 1024)
         }
     }
 }
+
+GT_KERNEL (gt_addresses_i64, GtAddresses, 1024)
+{
+  for (GT_LOOP (i, p.count))
+    ((char **) p.addresses)[i] = p.first + i * p.step;
+}

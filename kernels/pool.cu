@@ -169,6 +169,182 @@ mean_pool (const GtPool &p)
     }
 }
 
+/* --- large windows, whose elements are divided among threads --- */
+
+/* The elements of a box that a thread visits, in ascending order. */
+struct Walk
+{
+  int64_t at[3], size[3], step[3]; /* within the box */
+  bool ended;
+};
+
+/* Begins with element `lane`; the steps are `lanes` elements long. */
+GT_DEVICE void
+walk_init (Walk *walk, const int64_t *first, const int64_t *end, int64_t lane, int64_t lanes)
+{
+  walk->ended = false;
+  for (int d = 2; d > 0; d--)
+    {
+      walk->size[d] = max (end[d] - first[d], (int64_t) 1);
+      walk->ended |= end[d] <= first[d]; /* the window is in the padding */
+      lane = gt_split (lane, walk->size[d], &walk->at[d]);
+      lanes = gt_split (lanes, walk->size[d], &walk->step[d]);
+    }
+  walk->size[0] = end[0] - first[0];
+  walk->at[0] = lane;
+  walk->step[0] = lanes;
+  walk->ended |= lane >= walk->size[0];
+}
+
+GT_DEVICE void
+walk_on (Walk *walk)
+{
+  for (int d = 2; d > 0; d--)
+    {
+      const bool carry = (walk->at[d] += walk->step[d]) >= walk->size[d];
+
+      walk->at[d] -= carry ? walk->size[d] : 0;
+      walk->at[d - 1] += carry;
+    }
+  walk->at[0] += walk->step[0];
+  walk->ended = walk->at[0] >= walk->size[0];
+}
+
+/* Combines the values of a warp or, if `lanes` is more than 32, of the block, in a fixed order. The
+ * first thread gets the result. */
+template <typename V, typename F>
+GT_DEVICE V
+combine_lanes (V value, F combine, int lanes, V *shared)
+{
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = combine (value, value.from_lane (offset));
+  if (lanes > 32)
+    {
+      __syncthreads ();
+      if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = value;
+      __syncthreads ();
+      value = shared[0];
+      for (int i = 1; i < lanes / 32; i++)
+        value = combine (value, shared[i]);
+    }
+  return value;
+}
+
+template <typename S> struct Sum
+{
+  S sum;
+  __device__ __forceinline__ Sum
+  from_lane (int offset) const
+  {
+    return { __shfl_xor_sync (~0u, sum, offset) };
+  }
+  __device__ __forceinline__ Sum
+  operator() (const Sum &a, const Sum &b) const
+  {
+    return { a.sum + b.sum };
+  }
+};
+
+/* The last NaN, or the first of the largest elements; `at` is -1 if there is none. */
+template <typename C> struct Best
+{
+  C best;
+  int64_t at;
+  __device__ __forceinline__ Best
+  from_lane (int offset) const
+  {
+    return { __shfl_xor_sync (~0u, best, offset), __shfl_xor_sync (~0u, at, offset) };
+  }
+  __device__ __forceinline__ Best
+  operator() (const Best &a, const Best &b) const
+  {
+    const bool a_nan = a.best != a.best, b_nan = b.best != b.best;
+
+    if (a.at < 0 || b.at < 0)
+      return a.at < 0 ? b : a;
+    if (a_nan || b_nan)
+      return a_nan && b_nan ? (a.at > b.at ? a : b) : a_nan ? a : b;
+    if (a.best != b.best)
+      return a.best > b.best ? a : b;
+    return a.at < b.at ? a : b;
+  }
+};
+
+/* for (EACH_LARGE (o)): the results of this warp or, if p.lanes is 0, of this block */
+#define LARGE_LANES (p.lanes != 0 ? (int) p.lanes : (int) blockDim.x)
+#define EACH_LARGE(o)                                                          \
+  int64_t o = ((int64_t) blockIdx.x * blockDim.x + threadIdx.x) / LARGE_LANES; \
+  o < p.n;                                                                     \
+  o += (int64_t) gridDim.x * blockDim.x / LARGE_LANES
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+mean_pool_large (const GtPool &p)
+{
+  typedef typename MeanSum<C>::Sum S;
+  __shared__ Sum<S> shared[32];
+  const int lanes = LARGE_LANES;
+
+  for (EACH_LARGE (o))
+    {
+      int64_t to[3], first[3], end[3], n = 1;
+      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
+      Sum<S> sum = { 0 };
+      Walk walk;
+
+      for (int d = 0; d < 3; d++)
+        n *= find_window (p, d, to[d], &first[d], &end[d]);
+      for (walk_init (&walk, first, end, threadIdx.x % lanes, lanes); !walk.ended; walk_on (&walk))
+        sum.sum +=
+            gt_get<C, T> (p.x, base
+                                   + ((first[0] + walk.at[0]) * p.in[1] + first[1] + walk.at[1])
+                                         * p.in[2]
+                                   + first[2] + walk.at[2]);
+      sum = combine_lanes (sum, sum, lanes, shared);
+      if (threadIdx.x % lanes == 0)
+        gt_put<T> (p.y, o, MeanSum<C>::divide (sum.sum, p.divisor != 0 ? p.divisor : n));
+    }
+}
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+max_pool_large (const GtPool &p)
+{
+  __shared__ Best<C> shared[32];
+  const int lanes = LARGE_LANES;
+
+  for (EACH_LARGE (o))
+    {
+      int64_t to[3], first[3], end[3];
+      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
+      Best<C> best = { 0, -1 };
+      Walk walk;
+
+      for (int d = 0; d < 3; d++)
+        find_window (p, d, to[d], &first[d], &end[d]);
+      for (walk_init (&walk, first, end, threadIdx.x % lanes, lanes); !walk.ended; walk_on (&walk))
+        {
+          const int64_t place =
+              ((first[0] + walk.at[0]) * p.in[1] + first[1] + walk.at[1]) * p.in[2] + first[2]
+              + walk.at[2];
+          const C v = gt_get<C, T> (p.x, base + place);
+
+          if (best.at < 0 || v > best.best || v != v)
+            best = { v, place };
+        }
+      best = combine_lanes (best, best, lanes, shared);
+      if (threadIdx.x % lanes == 0)
+        {
+          gt_put<T> (p.y, o, best.best);
+          p.indices[o] = best.at;
+        }
+    }
+}
+
+/* --- the gradient --- */
+
 /* Computes the gradient of mean pooling. Each element of the images collects the gradients of the windows
  * that contain it. */
 template <typename T, typename C>
@@ -206,14 +382,18 @@ mean_pool_grad (const GtPool &p)
     }
 }
 
-#define EACH(dtype, T, C)                                                         \
-  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }           \
-  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); } \
-  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }         \
+#define EACH(dtype, T, C)                                                             \
+  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }               \
+  GT_KERNEL (gt_max_pool_grad_##dtype, GtPool, 1024) { max_pool_grad<T, C> (p); }     \
+  GT_KERNEL (gt_mean_pool_##dtype, GtPool, 1024) { mean_pool<T, C> (p); }             \
+  GT_KERNEL (gt_max_pool_large_##dtype, GtPool, 1024) { max_pool_large<T, C> (p); }   \
+  GT_KERNEL (gt_mean_pool_large_##dtype, GtPool, 1024) { mean_pool_large<T, C> (p); } \
   GT_KERNEL (gt_mean_pool_grad_##dtype, GtPool, 1024) { mean_pool_grad<T, C> (p); }
 GT_EACH_FLOAT (EACH)
 
-#define EACH_INTEGER(dtype, T, C) \
-  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }
+#define EACH_INTEGER(dtype, T, C)                                       \
+  GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); } \
+  GT_KERNEL (gt_max_pool_large_##dtype, GtPool, 1024) { max_pool_large<T, C> (p); }
 GT_EACH_INTEGER (EACH_INTEGER)
 GT_KERNEL (gt_mean_pool_i64, GtPool, 1024) { mean_pool<gint64, gint64> (p); }
+GT_KERNEL (gt_mean_pool_large_i64, GtPool, 1024) { mean_pool_large<gint64, gint64> (p); }

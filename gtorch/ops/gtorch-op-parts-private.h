@@ -275,4 +275,24 @@ guint gtorch_resample_max_taps (const GTorchResample *self, guint d);
 guint gtorch_resample_taps (const GTorchResample *self, guint d, gboolean is_single, gint64 o,
                             gint64 *first, gdouble *weights);
 
+/* --- grid-sample.c, grid-sample-formula.c --- */
+
+/* Samples of images: each is a weighted sum of n_taps elements, products of n_line along each dimension. */
+typedef struct
+{
+  guint dims, mode, padding; /* GTorchGridMode, GTorchGridPadding */
+  gboolean align_corners;
+  guint n_line, n_taps;
+  gint64 n_images, n_channels;
+  gint64 n_in, n_out; /* the numbers of elements of an image and of samples of it */
+  gint64 size[3];     /* depth, height and width; the first is 1 if there are two */
+} GTorchGridSampling;
+
+/* attrs are the mode, the padding and align_corners; `images` is their shape. */
+void gtorch_grid_sampling_init (GTorchGridSampling *self, const gint64 *images,
+                                const GTorchImpl *grid, const GTorchAttr *attrs);
+/* Computes native_grid_sample by other operations. */
+GTorchImpl *gtorch_grid_sample_composed (GTorchImpl *input, GTorchImpl *grid,
+                                         const GTorchAttr *attrs, GError **error);
+
 G_END_DECLS

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Histograms. The number of each element's interval is computed, elements beside all intervals get the
- * number after the last one, and ones or weights are added up by these numbers. Counts are integers until
- * the end, so that none is rounded on the way. */
+/* Histograms. Intervals of one length are counted at once. Else the number of each element's interval is
+ * computed, elements beside all intervals get the number after the last one, and the numbers are counted or
+ * weights are added up by them. Counts are integers until the end, so that none is rounded on the way. */
 
 #include "config.h"
 
@@ -86,59 +86,43 @@ static GTorchImpl *
 add_up (GTorchImpl *numbers, GTorchImpl *weights, gint64 bins, GError **error)
 {
   const gint64 length = bins + 1;
-  GTorchDType dtype = weights != NULL ? weights->dtype : GTORCH_DTYPE_INT64;
-  g_autoptr (GTorchImpl) zeros = gtorch_op_new_zeros (numbers, &length, 1, dtype, error);
-  g_autoptr (GTorchImpl) added = NULL;
+  g_autoptr (GTorchImpl) zeros = NULL;
   g_autoptr (GTorchImpl) sums = NULL;
 
-  if (zeros == NULL)
-    return NULL;
-  added = weights != NULL ? gtorch_impl_ref (weights)
-                          : gtorch_op_ones_like (numbers, GTORCH_DTYPE_INT64, error);
-  sums = added != NULL ? gtorch_op_scatter_add (zeros, 0, numbers, added, error) : NULL;
+  if (weights == NULL)
+    return gtorch_op_number_counts (numbers, bins, error);
+  zeros = gtorch_op_new_zeros (numbers, &length, 1, weights->dtype, error);
+  sums = zeros != NULL ? gtorch_op_scatter_add (zeros, 0, numbers, weights, error) : NULL;
   return sums != NULL ? gtorch_op_slice (sums, 0, 0, bins, 1, error) : NULL;
 }
 
 /* --- histc --- */
 
-/* Returns floor ((x - min) bins / (max - min)), less 1 for the last end, and bins for what is outside. */
-static GTorchImpl *
-uniform_numbers (GTorchImpl *row, gint64 bins, gdouble min, gdouble max, GError **error)
+gboolean
+gtorch_shape_uniform_counts (GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GTorchImpl) low = gtorch_impl_new_number (min);
-  g_autoptr (GTorchImpl) high = gtorch_impl_new_number (max);
-  g_autoptr (GTorchImpl) width = gtorch_impl_new_number (max - min);
-  g_autoptr (GTorchImpl) count = gtorch_impl_new_number (bins);
-  g_autoptr (GTorchImpl) last = gtorch_impl_new_int (bins);
-  g_autoptr (GTorchImpl) above = gtorch_op_ge (row, low, error);
-  g_autoptr (GTorchImpl) below = above != NULL ? gtorch_op_le (row, high, error) : NULL;
-  g_autoptr (GTorchImpl) inside =
-      below != NULL ? gtorch_op_logical_and (above, below, error) : NULL;
-  g_autoptr (GTorchImpl) distance = inside != NULL ? gtorch_op_sub (row, low, 1, error) : NULL;
-  g_autoptr (GTorchImpl) scaled = distance != NULL ? gtorch_op_mul (distance, count, error) : NULL;
-  g_autoptr (GTorchImpl) place = scaled != NULL ? gtorch_op_div (scaled, width, error) : NULL;
-  g_autoptr (GTorchImpl) kept = place != NULL ? gtorch_op_where (inside, place, low, error) : NULL;
-  g_autoptr (GTorchImpl) number =
-      kept != NULL ? gtorch_op_to_dtype (kept, GTORCH_DTYPE_INT64, error) : NULL;
-  g_autoptr (GTorchImpl) closed =
-      number != NULL ? gtorch_op_clamp (number, 0, bins - 1, error) : NULL;
+  call->compute = call->inputs[0]->dtype;
+  return gtorch_call_check_dtype (call, call->compute, error)
+         && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, &call->attrs[0].i, 1, error);
+}
 
-  return closed != NULL ? gtorch_op_where (inside, closed, last, error) : NULL;
+gboolean
+gtorch_shape_number_counts (GTorchOpCall *call, GError **error)
+{
+  call->compute = GTORCH_DTYPE_INT64;
+  return gtorch_call_check_dtype (call, call->inputs[0]->dtype, error)
+         && gtorch_call_set_output (call, 0, GTORCH_DTYPE_INT64, &call->attrs[0].i, 1, error);
 }
 
 GTorchImpl *
 gtorch_op_histc (GTorchImpl *self, gint64 bins, gdouble min, gdouble max, GError **error)
 {
-  g_autoptr (GTorchImpl) row = NULL;
-  g_autoptr (GTorchImpl) numbers = NULL;
   g_autoptr (GTorchImpl) counts = NULL;
 
   if (!check_self ("histc", self, error) || !check_bins ("histc", bins, error)
       || !find_range ("histc", self, min != max, 1, &min, &max, error))
     return NULL;
-  row = gtorch_op_reshape (self, &all, 1, error);
-  numbers = row != NULL ? uniform_numbers (row, bins, min, max, error) : NULL;
-  counts = numbers != NULL ? add_up (numbers, NULL, bins, error) : NULL;
+  counts = gtorch_op_uniform_counts (self, bins, min, max, error);
   if (counts == NULL)
     gtorch_error_set_op (error, "histc");
   return counts != NULL ? gtorch_op_to_dtype (counts, self->dtype, error) : NULL;

@@ -8,32 +8,7 @@
 
 #include <math.h>
 
-#include "gtorch/base/gtorch-dtype.h"
-#include "gtorch/cpu/ops/gtorch-cpu-lapack.h"
-
 #define ROOM 1000
-
-#define DECLARE(p, T)                                                                           \
-  void p##getrs_ (const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, \
-                  const int *ipiv, T *b, const int *ldb, int *info);
-GTORCH_LAPACK_TYPES (DECLARE)
-
-/* Calls a function of LAPACK for the type of the work. */
-#define CALL(type, name, ...)   \
-  switch (type)                 \
-    {                           \
-    case 0:                     \
-      s##name##_ (__VA_ARGS__); \
-      break;                    \
-    case 1:                     \
-      d##name##_ (__VA_ARGS__); \
-      break;                    \
-    case 4:                     \
-      c##name##_ (__VA_ARGS__); \
-      break;                    \
-    default:                    \
-      z##name##_ (__VA_ARGS__); \
-    }
 
 typedef struct
 {
@@ -132,6 +107,46 @@ cusolverDnXpotrf (void *handle, void *params, int uplo, gint64 n, int type, void
     return INVALID_VALUE;
   return enqueue (((Handle *) handle)->stream, &work);
 }
+
+static void
+potrf_batched (const Work *w)
+{
+  const gint64 n = w->sizes[0], count = w->sizes[2];
+  void **matrices = at (w->out[0], count, sizeof (void *));
+  int *info = at (w->out[1], count, sizeof (int));
+  const char uplo = w->flags[0] ? 'U' : 'L';
+  const int order = n, lda = w->sizes[1];
+  gint64 i, k;
+
+  for (i = 0; i < count; i++)
+    {
+      gpointer a = at (matrices[i], lda * (n - 1) + n, size_of (w->type));
+
+      CALL (w->type, potrf, &uplo, &order, a, &lda, &info[i]);
+      for (k = 0; info[i] == 0 && k < n; k++)
+        if (is_nan (w->type, a, k * ((gint64) lda + 1)))
+          info[i] = k + 1;
+    }
+}
+
+#define POTRF_BATCHED(name, kind)                                                              \
+  EXPORT int cusolverDn##name##potrfBatched (void *handle, int uplo, int n, void **a, int lda, \
+                                             int *info, int count)                             \
+  {                                                                                            \
+    const Work work = { .run = potrf_batched,                                                  \
+                        .type = kind,                                                          \
+                        .flags = { uplo },                                                     \
+                        .sizes = { n, lda, count },                                            \
+                        .out = { a, info } };                                                  \
+                                                                                               \
+    if (n <= 0 || lda < n || count <= 0)                                                       \
+      return INVALID_VALUE;                                                                    \
+    return enqueue (((Handle *) handle)->stream, &work);                                       \
+  }
+POTRF_BATCHED (S, 0)
+POTRF_BATCHED (D, 1)
+POTRF_BATCHED (C, 4)
+POTRF_BATCHED (Z, 5)
 
 /* --- LU --- */
 

@@ -15,6 +15,7 @@
 #include "gtorch-ops-private.h"
 #include "fake-cuda-private.h"
 #include "kernels/gtorch-index-params.h"
+#include "kernels/gtorch-linalg-params.h"
 #include "kernels/gtorch-shape-ops-params.h"
 
 #define BLOCK 256 /* elements that are buffered together */
@@ -622,6 +623,23 @@ run_bounds (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
   return CUDA_SUCCESS;
 }
 
+/* --- addresses of matrices --- */
+
+static CUresult
+run_addresses (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parameter,
+               const FakeDevice *device)
+{
+  const GtAddresses *p = parameter;
+  char **addresses = fake_memory_at ((guintptr) p->addresses, p->count * 8, device);
+  gint64 i;
+
+  if (addresses == NULL)
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  for (i = 0; i < p->count; i++)
+    addresses[i] = p->first + i * p->step;
+  return CUDA_SUCCESS;
+}
+
 /* --- lookup by name --- */
 
 guint
@@ -747,6 +765,7 @@ parse_plain (FakeKernel *kernel, const gchar *text)
     { "count_flags_bool", run_count_flags, sizeof (GtCountFlags) },
     { "sum_before_i64", run_sum_before, sizeof (GtSumBefore) },
     { "bounds_i64", run_bounds, sizeof (GtBounds) },
+    { "addresses_i64", run_addresses, sizeof (GtAddresses) },
   };
   guint i;
 

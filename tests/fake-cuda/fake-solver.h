@@ -13,6 +13,8 @@
 #include <glib.h>
 
 #include "fake-cuda.h"
+#include "gtorch/base/gtorch-dtype.h"
+#include "gtorch/cpu/ops/gtorch-cpu-lapack.h"
 
 /* The functions are declared in NVIDIA's headers. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -75,3 +77,25 @@ at (const void *address, gint64 n, gsize size)
              address);
   return host;
 }
+
+#define DECLARE(p, T)                                                                           \
+  void p##getrs_ (const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, \
+                  const int *ipiv, T *b, const int *ldb, int *info);
+GTORCH_LAPACK_TYPES (DECLARE)
+
+/* Calls a function of LAPACK for the type of the work. */
+#define CALL(type, name, ...)   \
+  switch (type)                 \
+    {                           \
+    case 0:                     \
+      s##name##_ (__VA_ARGS__); \
+      break;                    \
+    case 1:                     \
+      d##name##_ (__VA_ARGS__); \
+      break;                    \
+    case 4:                     \
+      c##name##_ (__VA_ARGS__); \
+      break;                    \
+    default:                    \
+      z##name##_ (__VA_ARGS__); \
+    }

@@ -300,9 +300,10 @@ typedef struct
   enum CBLAS_DIAG diag;
 } Triangle;
 
-/* Solves in place with a triangle of the n x n matrix a; b is rows x columns. */
+/* Solves in place with a triangle of the n x n matrix a; b is rows x columns, and its rows are ldb apart. */
 static void
-solve (guint dtype, const Triangle *t, int rows, int columns, gconstpointer a, int n, gpointer b)
+solve (guint dtype, const Triangle *t, int rows, int columns, gconstpointer a, int n, gpointer b,
+       int ldb)
 {
   static const double one[2] = { 1, 0 };
   static const float one_f[2] = { 1, 0 };
@@ -311,19 +312,19 @@ solve (guint dtype, const Triangle *t, int rows, int columns, gconstpointer a, i
     {
     case GTORCH_DTYPE_FLOAT32:
       cblas_strsm (CblasRowMajor, t->side, t->uplo, t->transpose, t->diag, rows, columns, 1, a, n,
-                   b, columns);
+                   b, ldb);
       break;
     case GTORCH_DTYPE_FLOAT64:
       cblas_dtrsm (CblasRowMajor, t->side, t->uplo, t->transpose, t->diag, rows, columns, 1, a, n,
-                   b, columns);
+                   b, ldb);
       break;
     case GTORCH_DTYPE_COMPLEX64:
       cblas_ctrsm (CblasRowMajor, t->side, t->uplo, t->transpose, t->diag, rows, columns, one_f, a,
-                   n, b, columns);
+                   n, b, ldb);
       break;
     default:
       cblas_ztrsm (CblasRowMajor, t->side, t->uplo, t->transpose, t->diag, rows, columns, one, a, n,
-                   b, columns);
+                   b, ldb);
     }
 }
 
@@ -334,7 +335,11 @@ typedef struct
   GTorchImpl *pivots; /* NULL: none */
   GTorchImpl *output;
   gboolean adjoint;
+  gint64 n_parts; /* of each right side */
 } Solve;
+
+/* Right sides are solved in parts of this many columns or, from the other side, rows, which go to threads. */
+#define PART 128
 
 static void
 solve_triangles (gint64 begin, gint64 end, gpointer user_data)
@@ -345,8 +350,16 @@ solve_triangles (gint64 begin, gint64 end, gpointer user_data)
   const int before = gtorch_cpu_blas_be_alone ();
 
   for (; begin < end; begin++)
-    solve (output->dtype, &self->triangle, rows, columns, gtorch_cpu_line (self->a.impl, 2, begin),
-           self->a.columns, gtorch_cpu_line (output, 2, begin));
+    {
+      const gint64 i = begin / self->n_parts, first = begin % self->n_parts * PART;
+      const gboolean left = self->triangle.side == CblasLeft;
+      char *b = (char *) gtorch_cpu_line (output, 2, i)
+                + first * (left ? 1 : columns) * (gint64) self->a.size;
+
+      solve (output->dtype, &self->triangle, left ? rows : (int) MIN (PART, rows - first),
+             left ? (int) MIN (PART, columns - first) : columns,
+             gtorch_cpu_line (self->a.impl, 2, i), self->a.columns, b, columns);
+    }
   gtorch_cpu_blas_leave_alone (before);
 }
 
@@ -359,7 +372,7 @@ gtorch_cpu_triangle_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
   const gboolean upper = call->attrs[0].i != 0;
   const guint n = a->n_dims;
   Solve self = { .output = output };
-  gint64 strides[GTORCH_MAX_DIMS];
+  gint64 strides[GTORCH_MAX_DIMS], others;
 
   if (output->numel == 0)
     return TRUE;
@@ -380,9 +393,11 @@ gtorch_cpu_triangle_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
     return FALSE;
   self.a = matrices;
   gtorch_cpu_copy (output, call->inputs[1]);
-  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2),
-                       gtorch_cpu_matrix_grain ((gdouble) output->shape[n - 1]
-                                                * output->shape[n - 2] * matrices.columns),
+  others = output->shape[call->attrs[1].i ? n - 1 : n - 2];
+  self.n_parts = (others + PART - 1) / PART;
+  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2) * self.n_parts,
+                       gtorch_cpu_matrix_grain ((gdouble) matrices.columns * matrices.columns
+                                                * MIN (others, PART)),
                        solve_triangles, &self);
   return TRUE;
 }
@@ -419,23 +434,26 @@ solve_factored (gint64 begin, gint64 end, gpointer user_data)
 
   for (; begin < end; begin++)
     {
-      gconstpointer a = gtorch_cpu_line (self->a.impl, 2, begin);
-      const gint32 *pivots = gtorch_cpu_line (self->pivots, 1, begin);
-      char *b = gtorch_cpu_line (output, 2, begin);
+      const gint64 item = begin / self->n_parts, first = begin % self->n_parts * PART;
+      const int width = (int) MIN (PART, columns - first);
+      const gsize n_bytes = (gsize) width * self->a.size;
+      gconstpointer a = gtorch_cpu_line (self->a.impl, 2, item);
+      const gint32 *pivots = gtorch_cpu_line (self->pivots, 1, item);
+      char *b = (char *) gtorch_cpu_line (output, 2, item) + first * (gint64) self->a.size;
 
       if (self->adjoint)
         {
-          solve (output->dtype, &upper_adjoint, n, columns, a, n, b);
-          solve (output->dtype, &lower_adjoint, n, columns, a, n, b);
+          solve (output->dtype, &upper_adjoint, n, width, a, n, b, columns);
+          solve (output->dtype, &lower_adjoint, n, width, a, n, b, columns);
           for (i = n; i-- > 0;)
-            swap_rows (b + i * row, b + (pivots[i * step] - 1) * row, row);
+            swap_rows (b + i * row, b + (pivots[i * step] - 1) * row, n_bytes);
         }
       else
         {
           for (i = 0; i < n; i++)
-            swap_rows (b + i * row, b + (pivots[i * step] - 1) * row, row);
-          solve (output->dtype, &lower, n, columns, a, n, b);
-          solve (output->dtype, &upper, n, columns, a, n, b);
+            swap_rows (b + i * row, b + (pivots[i * step] - 1) * row, n_bytes);
+          solve (output->dtype, &lower, n, width, a, n, b, columns);
+          solve (output->dtype, &upper, n, width, a, n, b, columns);
         }
     }
   gtorch_cpu_blas_leave_alone (before);
@@ -447,6 +465,7 @@ gtorch_cpu_factored_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
   GTorchImpl *output = call->outputs[0];
   g_auto (Matrices) matrices = { 0 };
   Solve self = { .output = output, .pivots = call->inputs[2], .adjoint = call->attrs[0].i != 0 };
+  gint64 columns;
 
   if (output->numel == 0)
     return TRUE;
@@ -454,8 +473,11 @@ gtorch_cpu_factored_solve (GTorchOpCall *call, GTorchQueue *queue, GError **erro
     return FALSE;
   self.a = matrices;
   gtorch_cpu_copy (output, call->inputs[3]);
-  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2),
-                       gtorch_cpu_matrix_grain (2.0 * matrices.columns * (gdouble) output->numel),
+  columns = output->shape[output->n_dims - 1];
+  self.n_parts = (columns + PART - 1) / PART;
+  gtorch_parallel_for (gtorch_cpu_count_lines (output, 2) * self.n_parts,
+                       gtorch_cpu_matrix_grain (2.0 * matrices.columns * matrices.columns
+                                                * (gdouble) MIN (columns, PART)),
                        solve_factored, &self);
   return TRUE;
 }

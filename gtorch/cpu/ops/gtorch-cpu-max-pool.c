@@ -32,8 +32,26 @@ find_elements (const GTorchWindows *windows, guint d, gint64 o, gint64 *first, g
     *first += (windows->dilation[d] - 1 - *first) / windows->dilation[d] * windows->dilation[d];
 }
 
-/* Computes one result: the last NaN, or the first of the largest elements. */
-#define MAX_IN_WINDOW(T)                                                                         \
+/* Tells whether a part of a row has an element that is larger than the best one so far, or NaN. */
+#define ANY_LARGER(T, name)                                                          \
+  static GTORCH_VECTORIZED gboolean any_larger_##name (const T *x, gint64 n, T best) \
+  {                                                                                  \
+    gint32 any = 0;                                                                  \
+                                                                                     \
+    for (gint64 i = 0; i < n; i++)                                                   \
+      any |= !(x[i] <= best);                                                        \
+    return any != 0;                                                                 \
+  }
+ANY_LARGER (gfloat, f32)
+ANY_LARGER (gdouble, f64)
+ANY_LARGER (gint32, i32)
+ANY_LARGER (gint64, i64)
+
+#define PART 32 /* elements that are looked at together */
+
+/* Computes one result: the last NaN, or the first of the largest elements. Most parts of long rows have none
+ * that is larger than the best one so far. */
+#define MAX_IN_WINDOW(T, name)                                                                   \
   G_STMT_START                                                                                   \
   {                                                                                              \
     const T *x = (const T *) pool->x + image * w->n_in;                                          \
@@ -43,7 +61,14 @@ find_elements (const GTorchWindows *windows, guint d, gint64 o, gint64 *first, g
       for (y = first[1]; y < end[1]; y += w->dilation[1])                                        \
         for (i = first[2], row = (z * w->in[1] + y) * w->in[2]; i < end[2]; i += w->dilation[2]) \
           {                                                                                      \
-            T v = x[row + i];                                                                    \
+            T v;                                                                                 \
+                                                                                                 \
+            for (; is_long && (i - first[2]) % PART == 0 && i < end[2]; i += PART)               \
+              if (at < 0 || any_larger_##name (x + row + i, MIN (PART, end[2] - i), best))       \
+                break;                                                                           \
+            if (i >= end[2])                                                                     \
+              break;                                                                             \
+            v = x[row + i];                                                                      \
             if (at < 0 || v > best || v != v)                                                    \
               {                                                                                  \
                 best = v;                                                                        \
@@ -60,23 +85,25 @@ max_in_window (const Pool *pool, gint64 image, gint64 oz, gint64 oy, gint64 ox)
   const GTorchWindows *w = &pool->windows;
   const gint64 result = image * w->n_out + (oz * w->out[1] + oy) * w->out[2] + ox;
   gint64 first[3], end[3], at = -1, z, y, i, row;
+  gboolean is_long;
 
   find_elements (w, 0, oz, &first[0], &end[0]);
   find_elements (w, 1, oy, &first[1], &end[1]);
   find_elements (w, 2, ox, &first[2], &end[2]);
+  is_long = w->dilation[2] == 1 && end[2] - first[2] >= PART / 2;
   switch (pool->dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
-      MAX_IN_WINDOW (gfloat);
+      MAX_IN_WINDOW (gfloat, f32);
       break;
     case GTORCH_DTYPE_FLOAT64:
-      MAX_IN_WINDOW (gdouble);
+      MAX_IN_WINDOW (gdouble, f64);
       break;
     case GTORCH_DTYPE_INT32:
-      MAX_IN_WINDOW (gint32);
+      MAX_IN_WINDOW (gint32, i32);
       break;
     default:
-      MAX_IN_WINDOW (gint64);
+      MAX_IN_WINDOW (gint64, i64);
     }
   pool->indices[result] = at;
 }
@@ -155,13 +182,6 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
       for (k = ox; k < MIN (ox + 4, w->out[2]); k++)
         max_in_window (pool, image, 0, oy, k);
 }
-
-/* GCC vectorises at -O3 only; Clang does at -O2, and lacks the attribute. */
-#ifdef __clang__
-#define GTORCH_VECTORIZED
-#else
-#define GTORCH_VECTORIZED __attribute__ ((optimize ("O3")))
-#endif
 
 /* Computes a row of results, one element of each window after the other. Places are counted in P. */
 #define MAX_IN_ROW(T, P, name)                                                                   \

@@ -57,33 +57,25 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
 
 /* Windows may have millions of elements, so sums of float32 are kept in float64; those of integers are taken
  * modulo 2^64. */
-#define MEAN_OF(T, SUM, DIVIDE, FORWARD)                                                        \
-  for (; begin < end; begin++)                                                                  \
-    {                                                                                           \
-      T *small = (T *) (FORWARD ? pool->y : (char *) pool->x) + begin * w->n_out;               \
-      T *big = (T *) (FORWARD ? (char *) pool->x : pool->y) + begin * w->n_in;                  \
-      for (oz = 0; oz < w->out[0]; oz++)                                                        \
-        for (oy = 0, nz = window (pool, 0, oz, &z0, &z1); oy < w->out[1]; oy++)                 \
-          for (ox = 0, ny = nz * window (pool, 1, oy, &y0, &y1); ox < w->out[2]; ox++, small++) \
-            {                                                                                   \
-              const gint64 n = ny * window (pool, 2, ox, &x0, &x1);                             \
-              const gint64 divisor = w->divisor != 0 ? w->divisor : n;                          \
-              const T share = FORWARD ? 0 : *small * (1 / (T) divisor);                         \
-              SUM sum = 0;                                                                      \
-              for (z = z0; z < z1; z++)                                                         \
-                for (i = y0; i < y1; i++)                                                       \
-                  {                                                                             \
-                    T *row = big + (z * height + i) * width;                                    \
-                    for (j = x0; j < x1; j++)                                                   \
-                      if (FORWARD)                                                              \
-                        sum += (SUM) row[j];                                                    \
-                      else                                                                      \
-                        row[j] += share;                                                        \
-                  }                                                                             \
-              if (FORWARD)                                                                      \
-                *small = (T) DIVIDE (sum, divisor);                                             \
-            }                                                                                   \
-    }
+#define SUM_OF_ROW(T, SUM, name)                                        \
+  static GTORCH_VECTORIZED SUM sum_of_row_##name (const T *x, gint64 n) \
+  {                                                                     \
+    SUM lanes[8] = { 0 }, sum = 0;                                      \
+    gint64 i = 0;                                                       \
+    guint k;                                                            \
+                                                                        \
+    for (; i + 8 <= n; i += 8)                                          \
+      for (k = 0; k < 8; k++)                                           \
+        lanes[k] += (SUM) x[i + k];                                     \
+    for (; i < n; i++)                                                  \
+      sum += (SUM) x[i];                                                \
+    for (k = 0; k < 8; k++)                                             \
+      sum += lanes[k];                                                  \
+    return sum;                                                         \
+  }
+SUM_OF_ROW (gfloat, gdouble, f32)
+SUM_OF_ROW (gdouble, gdouble, f64)
+SUM_OF_ROW (gint64, guint64, i64)
 
 static inline gdouble
 divide (gdouble sum, gint64 divisor)
@@ -98,21 +90,73 @@ divide_integer (guint64 sum, gint64 divisor)
   return divisor == -1 ? (gint64) (0 - sum) : (gint64) sum / divisor;
 }
 
+#define LONG_ROW 16
+
+/* Computes rows of results: `begin` and `end` count those of all images. */
+#define MEANS_OF(T, SUM, DIVIDE, name)                                          \
+  for (; begin < end; begin++)                                                  \
+    {                                                                           \
+      const gint64 plane = begin / w->out[1], image = plane / w->out[0];        \
+      const T *big = (const T *) pool->x + image * w->n_in;                     \
+      T *small = (T *) pool->y + begin * w->out[2];                             \
+      gint64 n = window (pool, 0, plane % w->out[0], &z0, &z1);                 \
+                                                                                \
+      n *= window (pool, 1, begin % w->out[1], &y0, &y1);                       \
+      for (ox = 0; ox < w->out[2]; ox++)                                        \
+        {                                                                       \
+          const gint64 counted = n * window (pool, 2, ox, &x0, &x1);            \
+          SUM sum = 0;                                                          \
+                                                                                \
+          for (z = z0; z < z1; z++)                                             \
+            for (i = y0; i < y1; i++)                                           \
+              {                                                                 \
+                const T *row = big + (z * height + i) * width;                  \
+                                                                                \
+                if (x1 - x0 >= LONG_ROW)                                        \
+                  sum += sum_of_row_##name (row + x0, x1 - x0);                 \
+                else                                                            \
+                  for (j = x0; j < x1; j++)                                     \
+                    sum += (SUM) row[j];                                        \
+              }                                                                 \
+          small[ox] = (T) DIVIDE (sum, w->divisor != 0 ? w->divisor : counted); \
+        }                                                                       \
+    }
+
 static void
-mean_images (gint64 begin, gint64 end, gpointer user_data)
+mean_rows (gint64 begin, gint64 end, gpointer user_data)
 {
   const Pool *pool = user_data;
   const GTorchWindows *w = &pool->windows;
   const gint64 height = w->in[1], width = w->in[2];
-  gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
+  gint64 ox, z, i, j, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MEAN_OF (float, gdouble, divide, TRUE)
+    MEANS_OF (gfloat, gdouble, divide, f32)
   else if (pool->dtype == GTORCH_DTYPE_FLOAT64)
-    MEAN_OF (double, gdouble, divide, TRUE)
+    MEANS_OF (gdouble, gdouble, divide, f64)
   else
-    MEAN_OF (gint64, guint64, divide_integer, TRUE)
+    MEANS_OF (gint64, guint64, divide_integer, i64)
 }
+
+#define MEAN_GRADIENTS(T)                                                              \
+  for (; begin < end; begin++)                                                         \
+    {                                                                                  \
+      const T *small = (const T *) pool->x + begin * w->n_out;                         \
+      T *big = (T *) pool->y + begin * w->n_in;                                        \
+                                                                                       \
+      for (oz = 0; oz < w->out[0]; oz++)                                               \
+        for (oy = 0, nz = window (pool, 0, oz, &z0, &z1); oy < w->out[1]; oy++)        \
+          for (ox = 0, ny = nz * window (pool, 1, oy, &y0, &y1); ox < w->out[2]; ox++) \
+            {                                                                          \
+              const gint64 n = ny * window (pool, 2, ox, &x0, &x1);                    \
+              const T share = *small++ * (1 / (T) (w->divisor != 0 ? w->divisor : n)); \
+                                                                                       \
+              for (z = z0; z < z1; z++)                                                \
+                for (i = y0; i < y1; i++)                                              \
+                  for (j = x0; j < x1; j++)                                            \
+                    big[(z * height + i) * width + j] += share;                        \
+            }                                                                          \
+    }
 
 static void
 mean_gradients (gint64 begin, gint64 end, gpointer user_data)
@@ -123,9 +167,9 @@ mean_gradients (gint64 begin, gint64 end, gpointer user_data)
   gint64 oz, oy, ox, z, i, j, nz, ny, z0, z1, y0, y1, x0, x1;
 
   if (pool->dtype == GTORCH_DTYPE_FLOAT32)
-    MEAN_OF (float, gdouble, divide, FALSE)
+    MEAN_GRADIENTS (gfloat)
   else
-    MEAN_OF (double, gdouble, divide, FALSE)
+    MEAN_GRADIENTS (gdouble)
 }
 
 /* Checks that the indices are within an image: the caller may have changed them since the forward pass. */
@@ -148,11 +192,11 @@ are_in_images (GTorchOpCall *call, const GTorchImpl *indices, gint64 plane, GErr
 }
 
 static gboolean
-run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backward, GError **error)
+run (GTorchOpCall *call, GTorchRangeFunc func, gboolean backward, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   Pool pool = { .dtype = gtorch_dtype_infos[call->compute].compute };
-  gint64 plane;
+  gint64 plane, rows = 1;
   g_autoptr (GTorchImpl) x = NULL;
   g_autoptr (GTorchImpl) y = NULL;
   g_autoptr (GTorchImpl) indices = NULL;
@@ -179,8 +223,10 @@ run (GTorchOpCall *call, void (*func) (gint64, gint64, gpointer), gboolean backw
     }
   if (backward)
     memset (pool.y, 0, gtorch_impl_n_bytes (y));
-  gtorch_parallel_for ((backward ? y : x)->numel / plane, 1 + GTORCH_CPU_GRAIN / 2 / plane, func,
-                       &pool);
+  if (func == mean_rows)
+    rows = pool.windows.out[0] * pool.windows.out[1];
+  gtorch_parallel_for ((backward ? y : x)->numel / plane * rows,
+                       1 + GTORCH_CPU_GRAIN / 2 / (plane / rows + 1), func, &pool);
   if (pool.failed)
     {
       gtorch_scratch_set_error (pool.windows.out[2], sizeof (gint64), error);
@@ -199,7 +245,7 @@ gtorch_cpu_max_pool (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 gboolean
 gtorch_cpu_mean_pool (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, mean_images, FALSE, error);
+  return run (call, mean_rows, FALSE, error);
 }
 
 gboolean

@@ -33,8 +33,11 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
 
   if (factors->numel == 0)
     return gtorch_cuda_clear (info, lane, error);
-  if (!gtorch_cuda_copy_here (factors, call->inputs[0], lane, error)
-      || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
+  if (!gtorch_cuda_copy_here (factors, call->inputs[0], lane, error))
+    return FALSE;
+  if (gtorch_cuda_is_batch (factors))
+    return gtorch_cuda_potrf_batch (factors, uplo, info, lane, error);
+  if ((solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
   count = gtorch_cuda_count_matrices (factors);
   success =
@@ -59,31 +62,23 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
 
 /* --- LU --- */
 
-gboolean
-gtorch_cuda_lu_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+/* Factors the columns, [..., n, m], one matrix after the other; `wide` (int64), unless it is NULL, gets the
+ * pivots. */
+static gboolean
+factor_each (GTorchImpl *columns, GTorchImpl *wide, GTorchImpl *info, GTorchCudaLane *lane,
+             GError **error)
 {
-  GTorchImpl *a = call->inputs[0], *pivots = call->outputs[1], *info = call->outputs[2];
-  const gboolean pivot = call->attrs[0].i != 0;
-  const gint type = gtorch_cuda_solver_type (a->dtype);
-  const gsize size = gtorch_dtype_size (a->dtype);
-  const gint64 m = a->shape[a->n_dims - 2], n = a->shape[a->n_dims - 1], k = MIN (m, n);
-  g_autoptr (GTorchImpl) columns = NULL;
-  g_autoptr (GTorchImpl) wide = NULL;
-  g_autoptr (GTorchImpl) result = NULL;
-  GTorchCudaSolver *solver;
+  const gint type = gtorch_cuda_solver_type (columns->dtype);
+  const gsize size = gtorch_dtype_size (columns->dtype);
+  const gint64 m = columns->shape[columns->n_dims - 1], n = columns->shape[columns->n_dims - 2];
+  const gint64 k = MIN (m, n), count = gtorch_cuda_count_matrices (columns);
+  GTorchCudaSolver *solver = gtorch_cuda_solver_begin (lane, error);
   GTorchCudaRoom room = { 0 };
   gboolean success;
-  gint64 i, count;
+  gint64 i;
 
-  if (a->numel == 0)
-    return gtorch_cuda_clear (info, lane, error);
-  columns = gtorch_cuda_transpose (a, lane, error);
-  wide = columns != NULL ? gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, pivots->shape,
-                                            pivots->n_dims, error)
-                         : NULL;
-  if (wide == NULL || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
+  if (solver == NULL)
     return FALSE;
-  count = gtorch_cuda_count_matrices (a);
   success =
       gtorch_cuda_solver_check (gtorch_cuda_solver.getrf_size (solver->solver, solver->params, m, n,
                                                                type, gtorch_impl_data (columns), m,
@@ -92,32 +87,64 @@ gtorch_cuda_lu_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
       && gtorch_cuda_room_init (&room, lane, error);
   for (i = 0; success && i < count; i++)
     success =
-        gtorch_cuda_solver_check (gtorch_cuda_solver
-                                      .getrf (solver->solver, solver->params, m, n, type,
-                                              (char *) gtorch_impl_data (columns)
-                                                  + i * m * n * size,
-                                              m,
-                                              pivot ? (gint64 *) gtorch_impl_data (wide) + i * k
-                                                    : NULL,
-                                              type, gtorch_cuda_room_data (&room), room.device,
-                                              room.on_host, room.host,
-                                              (gint *) gtorch_impl_data (info) + i),
+        gtorch_cuda_solver_check (gtorch_cuda_solver.getrf (solver->solver, solver->params, m, n,
+                                                            type,
+                                                            (char *) gtorch_impl_data (columns)
+                                                                + i * m * n * size,
+                                                            m,
+                                                            wide != NULL
+                                                                ? (gint64 *) gtorch_impl_data (wide)
+                                                                      + i * k
+                                                                : NULL,
+                                                            type, gtorch_cuda_room_data (&room),
+                                                            room.device, room.on_host, room.host,
+                                                            (gint *) gtorch_impl_data (info) + i),
                                   "cusolverDnXgetrf", error);
   gtorch_cuda_solver_end (solver);
-  if (!gtorch_cuda_room_clear (&room, success, lane, error))
+  return gtorch_cuda_room_clear (&room, success, lane, error);
+}
+
+gboolean
+gtorch_cuda_lu_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *a = call->inputs[0], *pivots = call->outputs[1], *info = call->outputs[2];
+  const gboolean pivot = call->attrs[0].i != 0;
+  const gint64 m = a->shape[a->n_dims - 2], n = a->shape[a->n_dims - 1];
+  const gboolean is_batch = a->numel > 0 && m == n && gtorch_cuda_is_batch (a);
+  g_autoptr (GTorchImpl) columns = NULL;
+  g_autoptr (GTorchImpl) wide = NULL;
+  g_autoptr (GTorchImpl) result = NULL;
+
+  if (a->numel == 0)
+    return gtorch_cuda_clear (info, lane, error);
+  columns = gtorch_cuda_transpose (a, lane, error);
+  if (columns == NULL)
+    return FALSE;
+  if (!pivot || !is_batch)
+    {
+      wide =
+          gtorch_impl_new (call->device, GTORCH_DTYPE_INT64, pivots->shape, pivots->n_dims, error);
+      if (wide == NULL)
+        return FALSE;
+    }
+  if (is_batch ? !gtorch_cuda_getrf_batch (columns, pivot ? pivots : NULL, info, lane, error)
+               : !factor_each (columns, pivot ? wide : NULL, info, lane, error))
     return FALSE;
   result = gtorch_cuda_swap (columns);
   if (!gtorch_cuda_copy_here (call->outputs[0], result, lane, error))
     return FALSE;
   if (!pivot) /* each row is exchanged with itself */
     {
-      GtPivots p = { .order = gtorch_impl_data (wide), .count = count, .n = k, .first = 1 };
+      const gint64 count = gtorch_cuda_count_matrices (a);
+      GtPivots p = {
+        .order = gtorch_impl_data (wide), .count = count, .n = MIN (m, n), .first = 1
+      };
 
       if (!gtorch_cuda_run (&gtorch_kernels_pivot_order, GTORCH_DTYPE_INT64, lane, count, &p,
                             error))
         return FALSE;
     }
-  return gtorch_cuda_copy_here (pivots, wide, lane, error);
+  return wide == NULL || gtorch_cuda_copy_here (pivots, wide, lane, error);
 }
 
 /* --- the order of rows --- */
@@ -167,8 +194,11 @@ gtorch_cuda_triangle_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   if (output->numel == 0)
     return TRUE;
   a = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
-  if (a == NULL || !gtorch_cuda_copy_here (output, call->inputs[1], lane, error)
-      || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
+  if (a == NULL || !gtorch_cuda_copy_here (output, call->inputs[1], lane, error))
+    return FALSE;
+  if (gtorch_cuda_is_batch (a))
+    return gtorch_cuda_trsm_batch (side, uplo, call->attrs[2].i != 0, a, output, lane, error);
+  if ((solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
   rows = output->shape[n_dims - 2];
   columns = output->shape[n_dims - 1];
@@ -207,15 +237,26 @@ gtorch_cuda_factored_solve (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   g_autoptr (GTorchImpl) info = NULL;
   g_autoptr (GTorchImpl) result = NULL;
   GTorchCudaSolver *solver;
-  gboolean success = TRUE;
+  gboolean success = TRUE, is_batch;
   gint64 n, columns, i, count;
 
   if (output->numel == 0)
     return TRUE;
+  is_batch = gtorch_cuda_is_batch (call->inputs[1]);
   if ((lu = gtorch_cuda_transpose (call->inputs[1], lane, error)) == NULL
-      || (pivots = gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_INT64, lane, error)) == NULL
-      || (b = gtorch_cuda_transpose (call->inputs[3], lane, error)) == NULL
-      || (info = gtorch_cuda_scratch (lane, sizeof (gint), error)) == NULL
+      || (pivots =
+              gtorch_cuda_pack (call->inputs[2], is_batch ? GTORCH_DTYPE_INT32 : GTORCH_DTYPE_INT64,
+                                lane, error))
+             == NULL
+      || (b = gtorch_cuda_transpose (call->inputs[3], lane, error)) == NULL)
+    return FALSE;
+  if (is_batch)
+    {
+      result = gtorch_cuda_swap (b);
+      return gtorch_cuda_getrs_batch (operation, lu, pivots, b, lane, error)
+             && gtorch_cuda_copy_here (output, result, lane, error);
+    }
+  if ((info = gtorch_cuda_scratch (lane, sizeof (gint), error)) == NULL
       || (solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
   n = lu->shape[lu->n_dims - 1];

@@ -9,6 +9,9 @@
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
+#define LARGE_WINDOW 32   /* elements that are worth a warp */
+#define BLOCK_WINDOW 2048 /* elements that are worth a block */
+
 static void
 set_windows (GtPool *p, const GTorchWindows *windows)
 {
@@ -32,7 +35,32 @@ set_windows (GtPool *p, const GTorchWindows *windows)
 }
 
 static gboolean
-run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels, GError **error)
+is_dilated (const GtPool *p)
+{
+  return p->dilation[0] > 1 || p->dilation[1] > 1 || p->dilation[2] > 1;
+}
+
+/* Launches the kernel for large windows, whose elements several threads share, or the plain one. */
+static gboolean
+launch (GtPool *p, const GtPoolKernels *kernels, const GtPoolKernels *large, guint dtype,
+        GTorchCudaLane *lane, GError **error)
+{
+  gint64 window = 1;
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    window *= p->adaptive ? p->in[i] / MAX (p->out[i], 1) : p->kernel[i];
+  if (large == NULL || window < LARGE_WINDOW || (!p->adaptive && is_dilated (p)))
+    return gtorch_cuda_run (kernels, dtype, lane, p->n, p, error);
+  if (window >= BLOCK_WINDOW)
+    return gtorch_cuda_run_blocks (large, dtype, lane, p->n, p, error);
+  p->lanes = 32;
+  return gtorch_cuda_run (large, dtype, lane, p->n * 32, p, error);
+}
+
+static gboolean
+run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels,
+     const GtPoolKernels *large, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   g_autoptr (GTorchImpl) x = NULL;
@@ -59,30 +87,30 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels, GEr
     }
   if (call->n_outputs > 1)
     p.indices = gtorch_impl_data (call->outputs[1]);
-  return gtorch_cuda_run (kernels, call->compute, lane, output->numel, &p, error)
+  return launch (&p, kernels, large, call->compute, lane, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
 gboolean
 gtorch_cuda_max_pool (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, &gtorch_kernels_max_pool, error);
+  return run (call, lane, &gtorch_kernels_max_pool, &gtorch_kernels_max_pool_large, error);
 }
 
 gboolean
 gtorch_cuda_mean_pool (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, &gtorch_kernels_mean_pool, error);
+  return run (call, lane, &gtorch_kernels_mean_pool, &gtorch_kernels_mean_pool_large, error);
 }
 
 gboolean
 gtorch_cuda_max_pool_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, &gtorch_kernels_max_pool_grad, error);
+  return run (call, lane, &gtorch_kernels_max_pool_grad, NULL, error);
 }
 
 gboolean
 gtorch_cuda_mean_pool_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return run (call, lane, &gtorch_kernels_mean_pool_grad, error);
+  return run (call, lane, &gtorch_kernels_mean_pool_grad, NULL, error);
 }

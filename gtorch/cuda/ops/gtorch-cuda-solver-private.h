@@ -78,6 +78,17 @@ typedef struct
   gint (*trsm[4]) (gpointer handle, gint side, gint uplo, gint operation, gint diag, gint64 m,
                    gint64 n, gconstpointer alpha, gconstpointer a, gint64 lda, gpointer b,
                    gint64 ldb);
+  /* For `count` matrices, whose addresses are on the device. getrs writes its info to the host. */
+  gint (*potrf_batched[4]) (gpointer handle, gint uplo, gint n, gpointer *a, gint lda, gint *info,
+                            gint count);
+  gint (*getrf_batched[4]) (gpointer handle, gint n, gpointer *a, gint lda, gint *pivots,
+                            gint *info, gint count);
+  gint (*getrs_batched[4]) (gpointer handle, gint operation, gint n, gint n_columns, gpointer *a,
+                            gint lda, const gint *pivots, gpointer *b, gint ldb, gint *info,
+                            gint count);
+  gint (*trsm_batched[4]) (gpointer handle, gint side, gint uplo, gint operation, gint diag, gint m,
+                           gint n, gconstpointer alpha, gpointer *a, gint lda, gpointer *b,
+                           gint ldb, gint count);
 } GTorchCudaSolverFunctions;
 
 extern GTorchCudaSolverFunctions gtorch_cuda_solver;
@@ -105,6 +116,22 @@ gint64 gtorch_cuda_count_matrices (const GTorchImpl *impl);
 GTorchImpl *gtorch_cuda_swap (GTorchImpl *impl);
 /* Returns a contiguous copy of the transposed matrices: these, column by column. */
 GTorchImpl *gtorch_cuda_transpose (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);
+
+/* --- gtorch-cuda-batched.c --- */
+
+/* Returns whether there are several matrices so small that they are computed all at once. */
+gboolean gtorch_cuda_is_batch (const GTorchImpl *matrices);
+/* These are the functions of LAPACK and BLAS for contiguous matrices, which are seen column by column. */
+gboolean gtorch_cuda_potrf_batch (GTorchImpl *a, gint uplo, GTorchImpl *info, GTorchCudaLane *lane,
+                                  GError **error);
+/* The matrices are square; pivots (int32) may be NULL. */
+gboolean gtorch_cuda_getrf_batch (GTorchImpl *columns, GTorchImpl *pivots, GTorchImpl *info,
+                                  GTorchCudaLane *lane, GError **error);
+gboolean gtorch_cuda_getrs_batch (gint operation, GTorchImpl *lu, GTorchImpl *pivots, GTorchImpl *b,
+                                  GTorchCudaLane *lane, GError **error);
+/* Solves for `b`, whose rows are seen as columns. */
+gboolean gtorch_cuda_trsm_batch (gint side, gint uplo, gboolean is_unit, GTorchImpl *a,
+                                 GTorchImpl *b, GTorchCudaLane *lane, GError **error);
 
 /* Room for one call of cuSOLVER after the other. The host's part stays until the lane has done its work. */
 typedef struct

@@ -67,6 +67,22 @@ static const struct
   { BLAS, "cublasDtrsm_v2_64", (gpointer *) &gtorch_cuda_solver.trsm[1] },
   { BLAS, "cublasCtrsm_v2_64", (gpointer *) &gtorch_cuda_solver.trsm[2] },
   { BLAS, "cublasZtrsm_v2_64", (gpointer *) &gtorch_cuda_solver.trsm[3] },
+  { SOLVER, "cusolverDnSpotrfBatched", (gpointer *) &gtorch_cuda_solver.potrf_batched[0] },
+  { SOLVER, "cusolverDnDpotrfBatched", (gpointer *) &gtorch_cuda_solver.potrf_batched[1] },
+  { SOLVER, "cusolverDnCpotrfBatched", (gpointer *) &gtorch_cuda_solver.potrf_batched[2] },
+  { SOLVER, "cusolverDnZpotrfBatched", (gpointer *) &gtorch_cuda_solver.potrf_batched[3] },
+  { BLAS, "cublasSgetrfBatched", (gpointer *) &gtorch_cuda_solver.getrf_batched[0] },
+  { BLAS, "cublasDgetrfBatched", (gpointer *) &gtorch_cuda_solver.getrf_batched[1] },
+  { BLAS, "cublasCgetrfBatched", (gpointer *) &gtorch_cuda_solver.getrf_batched[2] },
+  { BLAS, "cublasZgetrfBatched", (gpointer *) &gtorch_cuda_solver.getrf_batched[3] },
+  { BLAS, "cublasSgetrsBatched", (gpointer *) &gtorch_cuda_solver.getrs_batched[0] },
+  { BLAS, "cublasDgetrsBatched", (gpointer *) &gtorch_cuda_solver.getrs_batched[1] },
+  { BLAS, "cublasCgetrsBatched", (gpointer *) &gtorch_cuda_solver.getrs_batched[2] },
+  { BLAS, "cublasZgetrsBatched", (gpointer *) &gtorch_cuda_solver.getrs_batched[3] },
+  { BLAS, "cublasStrsmBatched", (gpointer *) &gtorch_cuda_solver.trsm_batched[0] },
+  { BLAS, "cublasDtrsmBatched", (gpointer *) &gtorch_cuda_solver.trsm_batched[1] },
+  { BLAS, "cublasCtrsmBatched", (gpointer *) &gtorch_cuda_solver.trsm_batched[2] },
+  { BLAS, "cublasZtrsmBatched", (gpointer *) &gtorch_cuda_solver.trsm_batched[3] },
 };
 
 static GMutex lock; /* protects all below, and is held while handles are used */
