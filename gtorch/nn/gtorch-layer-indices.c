@@ -31,6 +31,12 @@ typedef gboolean (*Pool) (GTorchImpl *self, const gint64 *kernel_size, gsize n_k
 typedef gboolean (*Adaptive) (GTorchImpl *self, const gint64 *output_size, gsize n_output_size,
                               GTorchImpl **values, GTorchImpl **indices, GError **error);
 
+typedef gboolean (*Fractional) (GTorchImpl *self, const gint64 *kernel_size, gsize n_kernel_size,
+                                const gint64 *output_size, gsize n_output_size,
+                                gdouble output_ratio, GTorchImpl *random_samples,
+                                GTorchGenerator *generator, GTorchImpl **values,
+                                GTorchImpl **indices, GError **error);
+
 static GTorchSize *
 dup_size (GTorchModule *self, const gchar *name)
 {
@@ -68,11 +74,27 @@ run_adaptive (GTorchModule *self, Adaptive pool, GTorchImpl *input, GTorchImpl *
                error);
 }
 
+static gboolean
+run_fractional (GTorchModule *self, Fractional pool, GTorchImpl *input, GTorchImpl **values,
+                GTorchImpl **indices, GError **error)
+{
+  g_autoptr (GTorchSize) kernel = dup_size (self, "kernel-size");
+  g_autoptr (GTorchSize) size = dup_size (self, "output-size");
+  gdouble ratio;
+
+  g_object_get (self, "output-ratio", &ratio, NULL);
+  return pool (input, gtorch_layer_numbers (kernel), gtorch_size_get_length (kernel),
+               size != NULL ? gtorch_layer_numbers (size) : NULL,
+               size != NULL ? gtorch_size_get_length (size) : 0, ratio, NULL, NULL, values, indices,
+               error);
+}
+
 static const struct
 {
   GType (*type) (void);
   Pool pool;
   Adaptive adaptive;
+  Fractional fractional;
 } forms[] = {
   { gtorch_max_pool1d_get_type, gtorch_op_max_pool1d_with_indices, NULL },
   { gtorch_max_pool2d_get_type, gtorch_op_max_pool2d_with_indices, NULL },
@@ -80,7 +102,22 @@ static const struct
   { gtorch_adaptive_max_pool1d_get_type, NULL, gtorch_op_adaptive_max_pool1d_with_indices },
   { gtorch_adaptive_max_pool2d_get_type, NULL, gtorch_op_adaptive_max_pool2d_with_indices },
   { gtorch_adaptive_max_pool3d_get_type, NULL, gtorch_op_adaptive_max_pool3d_with_indices },
+  { gtorch_fractional_max_pool2d_layer_get_type,
+    .fractional = gtorch_op_fractional_max_pool2d_with_indices },
+  { gtorch_fractional_max_pool3d_layer_get_type,
+    .fractional = gtorch_op_fractional_max_pool3d_with_indices },
 };
+
+static gboolean
+run_form (GTorchModule *self, guint i, GTorchImpl *input, GTorchImpl **values, GTorchImpl **indices,
+          GError **error)
+{
+  if (forms[i].pool != NULL)
+    return run_pool (self, forms[i].pool, input, values, indices, error);
+  if (forms[i].adaptive != NULL)
+    return run_adaptive (self, forms[i].adaptive, input, values, indices, error);
+  return run_fractional (self, forms[i].fractional, input, values, indices, error);
+}
 
 /**
  * gtorch_module_forward_with_indices:
@@ -115,11 +152,7 @@ gtorch_module_forward_with_indices (GTorchModule *self, GTorchTensor *input, GEr
     {
       if (!g_type_is_a (G_OBJECT_TYPE (self), forms[i].type ()))
         continue;
-      if (!(forms[i].pool != NULL
-                ? run_pool (self, forms[i].pool, gtorch_tensor_unwrap (input), &values, &indices,
-                            error)
-                : run_adaptive (self, forms[i].adaptive, gtorch_tensor_unwrap (input), &values,
-                                &indices, error)))
+      if (!run_form (self, i, gtorch_tensor_unwrap (input), &values, &indices, error))
         return NULL;
       both = g_ptr_array_new_with_free_func (g_object_unref);
       g_ptr_array_add (both, gtorch_tensor_wrap (values));

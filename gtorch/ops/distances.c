@@ -7,7 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
-#include "gtorch-formula-private.h"
+#include "ops/gtorch-formula-private.h"
 #include "gtorch-ops-private.h"
 
 #define MOST_ROWS_COMPARED 25 /* as in PyTorch: with more rows, the distances come from products */

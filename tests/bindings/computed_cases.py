@@ -355,3 +355,21 @@ def norms_of_other_kinds(torch):
         layer = cls().to(dtype=torch.float64)
         found += [plain(layer(x.reshape(shape))), state(layer), layer.num_features, layer.affine]
     return found
+
+
+@case
+def fractional_pooling(torch):
+    x, pool, found = waves(torch), torch.nn.functional.fractional_max_pool2d, []
+    drawn = [[[0.1 * i + 0.03 * j + 0.05, 0.9 - 0.1 * i - 0.2 * j] for i in range(3)] for j in range(2)]
+    drawn = torch.tensor(drawn, dtype=torch.float64)
+    for kernel, size in ((2, (3, 4)), ((3, 2), (2, 5)), (2, (5, 6)), (1, (6, 7)), (2, (1, 1))):
+        leaf = x.clone().requires_grad_()
+        y, indices = pool(leaf, kernel, output_size=size, return_indices=True, _random_samples=drawn)
+        y.pow(2).sum().backward()
+        found += [plain(y), plain(indices), plain(leaf.grad)]
+    found.append(plain(pool(x, 2, output_ratio=(0.5, 0.6), _random_samples=drawn)))
+    three = torch.tensor([[[0.1, 0.5, 0.9], [0.3, 0.7, 0.2], [0.95, 0.05, 0.5]]], dtype=torch.float64)
+    volume = torch.nn.functional.fractional_max_pool3d(
+        x.reshape([1, 3, 4, 7, 3]), (2, 2, 1), output_size=(2, 4, 2), _random_samples=three)
+    layer = torch.nn.FractionalMaxPool2d(2, output_ratio=0.5)
+    return [*found, plain(volume), list(layer(x).shape), repr(layer)]

@@ -83,6 +83,8 @@ MAKERS = {
     'RMSNorm': lambda cls: cls(3),
     'LocalResponseNorm': lambda cls: cls(2),
     'CrossMapLRN2d': lambda cls: cls(2),
+    'FractionalMaxPool2d': lambda cls: cls(2, 3),
+    'FractionalMaxPool3d': lambda cls: cls(2, 3),
     'SyncBatchNorm': lambda cls: cls(3),
     'RNNCell': lambda cls: cls(3, 2),
     'LSTMCell': lambda cls: cls(3, 2),

@@ -109,6 +109,8 @@ LAYERS = {
     'ConvTranspose3d': (lambda: nn.ConvTranspose3d(1, 2, (1, 2, 2)), (1, 2, 2, 2)),
     'BatchNorm3d': (lambda: nn.BatchNorm3d(2), (2, 2, 1, 3, 2)),
     'SyncBatchNorm': (lambda: nn.SyncBatchNorm(2), (2, 2, 3)),
+    'FractionalMaxPool2d': (lambda: nn.FractionalMaxPool2d(2, (3, 4)), (1, 2, 4, 5)),
+    'FractionalMaxPool3d': (lambda: nn.FractionalMaxPool3d(2, (2, 3, 2)), (2, 3, 4, 3)),
     'CrossMapLRN2d': (lambda: nn.CrossMapLRN2d(3, 0.5), (1, 4, 3, 2)),
     'LazyInstanceNorm1d': (lambda: used(nn.LazyInstanceNorm1d(), (2, 3, 4)), (2, 3, 4)),
     'LazyInstanceNorm2d': (lambda: used(nn.LazyInstanceNorm2d(affine=False), (2, 3, 4, 2)), (2, 3, 4, 2)),

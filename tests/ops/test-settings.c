@@ -665,9 +665,9 @@ numbers_that_are_left_out_are_all_known (void)
         const GTorchArgSpec *arg = &gtorch_ops[i].args[k];
         gboolean is_known = FALSE;
 
-        /* see test-embedding.c, test-signal.c, and interpolate, which calls the internal resample */
+        /* see test-embedding.c, test-signal.c, computed_cases.py, and interpolate, which calls resample */
         if (arg->kind != GTORCH_ARG_DOUBLE || g_strcmp0 (arg->default_value, "none") != 0
-            || g_regex_match_simple ("^(embedding|signal_|resample)", gtorch_ops[i].name, 0, 0))
+            || g_regex_match_simple ("^(embedding|signal_|res|frac)", gtorch_ops[i].name, 0, 0))
           continue;
         for (guint j = 0; j < G_N_ELEMENTS (numbers_left_out); j++)
           is_known |= g_str_equal (numbers_left_out[j].op, gtorch_ops[i].name)

@@ -443,6 +443,25 @@ def _adaptive_max_pooling(name, n):
     return _form(METHODS, name)(pool)
 
 
+def _fractional_max_pooling(name, n):
+    def pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        """The greatest elements in windows at places that are drawn, and with return_indices their places too."""
+        if isinstance(output_ratio, (list, tuple)):
+            if output_size is not None or len(output_ratio) != n:
+                raise ValueError(f'{name}(): either output_size or {n} numbers as output_ratio must be given')
+            output_size = [int(size * ratio) for size, ratio in zip(input.shape[-n:], output_ratio)]
+            output_ratio = None
+        called = f'{name}_with_indices' if convert_bool(return_indices) else name
+        options = {} if output_size is None else {'output_size': output_size}
+        made = ops.FUNCTIONS[called](input, kernel_size, output_ratio=output_ratio, random_samples=_random_samples,
+                                     **options)
+        return tuple(made) if return_indices else made
+
+    return _form(FUNCTIONS, name)(pool)
+
+
+for _n in (2, 3):
+    _fractional_max_pooling(f'fractional_max_pool{_n}d', _n)
 for _n in (1, 2, 3):
     _max_pooling(f'max_pool{_n}d')
     _adaptive_mean_pooling(f'adaptive_avg_pool{_n}d', _n)
