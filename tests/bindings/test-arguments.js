@@ -81,6 +81,8 @@ const BY_NAME = {
         nn.Identity().register_full_backward_pre_hook(() => null, options),
     'save_on_cpu': options => GTorch.save_on_cpu(() => x(), options),
 };
+// These take a value of the kind of the setting; settings_refuse_values_of_other_kinds tests them.
+const OF_SETTINGS = ['Optimizer.set_setting', 'ParamGroup.set_setting'];
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
 
@@ -105,6 +107,16 @@ function isOption(func, object, before) {
     return false;
 }
 
+tap.add('settings_refuse_values_of_other_kinds', () => {
+    const optimizer = optim.SGD([weight()], {lr: 0.5});
+    for (const owner of [optimizer, optimizer.get_param_groups().get_item(0)]) {
+        for (const value of WRONG.gdouble.map(one => [one]).concat([['lr'], [1, 2]].map(one => [one]))) {
+            tap.throws(() => owner.set_setting('lr', ...value), error => error.message.includes('lr'));
+        }
+    }
+    tap.equal(optimizer.lr, 0.5);
+});
+
 tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
     const failed = [];
     let [nArguments, nValues] = [0, 0];
@@ -124,8 +136,8 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
         const holder = owner === null ? GTorch : isMethod ? GTorch[owner].prototype : GTorch[owner];
         const what = owner === null ? name : `${owner}.${name}`;
         const func = holder?.[name];
-        if (typeof func !== 'function')
-            continue; // has another name
+        if (typeof func !== 'function' || OF_SETTINGS.includes(what))
+            continue; // has another name, or is tested below
         const end = args.findIndex(arg => arg.type === 'Gio.AsyncReadyCallback');
         const given = end < 0 ? args : args.slice(0, end);
         for (const [i, arg] of given.entries()) {

@@ -269,6 +269,20 @@ way('Module.set_extra_state', 'load_state_dict', func => {
     net.func = func;
     net.load_state_dict(net.state_dict());
 });
+const Inverted = GObject.registerClass(class Inverted extends GTorch.Module {
+    forward(x) {
+        return x;
+    }
+
+    right_inverse(value) {
+        return this.func() ?? value;
+    }
+});
+way('Module.right_inverse', 'register_parametrization', func => {
+    const inverted = new Inverted();
+    inverted.func = func;
+    nn.Linear(1, 2).register_parametrization('bias', inverted, true);
+});
 way('CheckpointFunc', 'checkpoint', func =>
     GTorch.checkpoint(x => func() ?? x.exp(), leaf(), {use_reentrant: true}));
 way('CheckpointFunc', 'backward', bothTimes(true));

@@ -342,6 +342,9 @@ function deriveIdle(Parent, name, member) {
     return [GObject.registerClass({GTypeName: `TestOverridden${count++}`}, klass), name];
 }
 
+// The forward pass does not call these.
+const UNCALLED = ['get_extra_state', 'set_extra_state', 'right_inverse'];
+
 // What an object of the class computes.
 function resultOf(Class, name) {
     GTorch.manual_seed(1);
@@ -399,6 +402,8 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
                     for (const Class of [Idle, Twice]) {
                         const [got, nIdle] = resultOf(Class, name);
                         tap.equal([what, got], [what, expected]);
+                        if (UNCALLED.includes(vfunc))
+                            continue;
                         nCalled += nIdle > 0 ? 1 : 0;
                         n++;
                     }

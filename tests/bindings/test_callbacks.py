@@ -441,6 +441,23 @@ def load_extra_state(func):
     net.load_state_dict(net.state_dict())
 
 
+class Inverted(GTorch.Module):
+    def __init__(self, func):
+        super().__init__()
+        self.func = func
+
+    def forward(self, x):
+        return x
+
+    def right_inverse(self, value):
+        return self.func() or value
+
+
+@way('Module.right_inverse')
+def register_parametrization(func):
+    GTorch.nn.utils.parametrize.register_parametrization(GTorch.nn.Linear(1, 2), 'bias', Inverted(func))
+
+
 @way('BackwardHook', 'BackwardPreHook')
 def backward_hooks(func):
     for name in ('hook', 'pre_hook'):

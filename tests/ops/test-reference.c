@@ -76,11 +76,14 @@ find (const GTorchSample *sample, guint dtype, const gchar *kind, guint index)
   return g_hash_table_lookup (reference, name);
 }
 
-/* Functions of which PyTorch has six or nine digits in float64, or whose factor it rounds to float32. */
+/* Functions of which PyTorch has six or nine digits in float64, or whose factor it rounds to float32; and
+ * exponentials of matrices, whose small elements have the rounding of the large ones. */
 static gdouble
 tolerance_of (const GTorchSample *sample)
 {
-  static const gchar *const names[] = { "celu", "digamma", "igamma", "igammac", "polygamma", NULL };
+  static const gchar *const names[] = {
+    "celu", "digamma", "igamma", "igammac", "linalg_matrix_exp", "matrix_exp", "polygamma", NULL
+  };
   const gchar *name = gtorch_ops[sample->op].name;
 
   if (g_str_has_prefix (name, "special_bessel_"))

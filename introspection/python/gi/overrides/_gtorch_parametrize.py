@@ -36,7 +36,9 @@ def _changing(name):
         finally:
             _forget(self, tensor_name)
 
-    return functools.wraps(getattr(RawModule, name))(call)
+    call = functools.wraps(getattr(RawModule, name))(call)
+    call.__name__, call.__qualname__ = name, f'Module.{name}'
+    return call
 
 
 class Computed:
