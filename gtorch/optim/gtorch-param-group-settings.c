@@ -9,6 +9,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-property-private.h"
 #include "base/gtorch-range-private.h"
 #include "optim/gtorch-optimizer-private.h"
@@ -214,6 +215,12 @@ set_member (GTorchParamGroup *self, const gchar *name, const gdouble *values, gs
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("param_group: %s is one number, not %" G_GSIZE_FORMAT), name, n_values);
+      return FALSE;
+    }
+  if (gtorch_is_none_double (values[0]))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("param_group: %s must be a number"), name);
       return FALSE;
     }
   if (!gtorch_check_range ("param_group", name, values[0], 0, G_MAXDOUBLE, FALSE, error))

@@ -775,7 +775,7 @@ const Program programs[] = {
   { "load_module", prepare_load, load_module, .is_parted = TRUE },
   { "keep_scaler", prepare_scaler, keep_scaler },
   { "scale", prepare_sgd, scale },
-  { "scaled_step", prepare_scaler, scaled_step, "gradients" },
+  { "scaled_step", prepare_scaler, scaled_step, "gradients", .is_parted = TRUE },
   { "update", prepare_update, update },
   { "safetensors", prepare_matrix, save_and_load },
   { "file", prepare_matrix, save_and_load_file },
