@@ -132,6 +132,14 @@ samples_for (const Windows *windows, GTorchImpl *input, GTorchImpl *given,
 
   if (given == NULL)
     return gtorch_op_rand (shape, 3, input->dtype, gtorch_impl_device (input), generator, error);
+  if (generator != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: random_samples and a generator are given: nothing is drawn beside "
+                      "random_samples, only one of both may be given"),
+                   windows->op);
+      return NULL;
+    }
   if (given->n_dims == 3 && memcmp (given->shape, shape, sizeof shape) == 0
       && given->dtype == input->dtype)
     return gtorch_impl_ref (given);
