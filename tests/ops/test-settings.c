@@ -948,10 +948,10 @@ generators_of_other_devices_are_refused (void)
       inputs_move (&inputs);
       results = invoke (&sample, &inputs, &error);
       g_test_message ("%s: %s", op->name, error != NULL ? error->message : "no error");
-      if (error != NULL && error->code == GTORCH_ERROR_NOT_SUPPORTED)
-        continue;
       g_assert_null (results);
-      if (error != NULL && strstr (error->message, "nothing is drawn beside") != NULL)
+      if (error != NULL
+          && (error->code == GTORCH_ERROR_NOT_SUPPORTED
+              || strstr (error->message, "nothing is drawn beside")))
         continue;
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
       g_assert_nonnull (strstr (error->message, "the generator is one of cpu"));
