@@ -295,6 +295,43 @@ many_equal_indices_are_added_in_order (void)
   assert_values (table, "[3, 2]", GTORCH_SHAPE (n / 4, n / 4, n / 4, n / 4, n / 2, n / 2));
 }
 
+/* Threads take more ranges of the lines than there are threads. */
+static void
+many_lines_are_scattered_by_threads (void)
+{
+  const gint64 lines = 600, length = 3000, places = 1000;
+  const gint n_threads = gtorch_get_num_threads ();
+  g_autofree gint64 *data = g_new (gint64, length);
+  gint dim, k;
+
+  for (k = 0; k < length; k++)
+    data[k] = k % places;
+  g_assert_true (gtorch_set_num_threads (3, NULL));
+  for (dim = 0; dim < 2; dim++)
+    {
+      const gint64 shape[] = { dim == 0 ? length : lines, dim == 0 ? lines : length };
+      const gint64 sums_shape[] = { dim == 0 ? places : lines, dim == 0 ? lines : places };
+      const gint64 line_shape[] = { dim == 0 ? length : 1, dim == 0 ? 1 : length };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchTensor) table =
+          gtorch_zeros (sums_shape, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      g_autoptr (GTorchTensor) source = gtorch_ones (shape, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+      g_autoptr (GTorchTensor) folded = numbers (GTORCH_DTYPE_INT64, data, length);
+      g_autoptr (GTorchTensor) line = gtorch_tensor_reshape (folded, line_shape, 2, NULL);
+      g_autoptr (GTorchTensor) index = gtorch_tensor_expand (line, shape, 2, NULL);
+      g_autoptr (GTorchTensor) sums = gtorch_tensor_scatter_add (table, dim, index, source, &error);
+      g_autofree gdouble *values = NULL;
+      gsize n, i;
+
+      g_assert_no_error (error);
+      values = gtorch_tensor_to_doubles (sums, &n, NULL);
+      g_assert_cmpuint (n, ==, lines * places);
+      for (i = 0; i < n; i++)
+        g_assert_cmpfloat (values[i], ==, length / places);
+    }
+  g_assert_true (gtorch_set_num_threads (n_threads, NULL));
+}
+
 /* A write through a pointer does not change the version counter. */
 static void
 indices_of_maxima_are_checked (void)
@@ -342,6 +379,8 @@ main (int argc, char *argv[])
   g_test_add_func ("/GTorch/index/errors_leave_the_tensor_alone", errors_leave_the_tensor_alone);
   g_test_add_func ("/GTorch/index/errors_of_parts_name_the_whole_operation",
                    errors_of_parts_name_the_whole_operation);
+  g_test_add_func ("/GTorch/index/many_lines_are_scattered_by_threads",
+                   many_lines_are_scattered_by_threads);
   g_test_add_func ("/GTorch/index/indices_of_maxima_are_checked", indices_of_maxima_are_checked);
   g_test_add_func ("/GTorch/index/text_form_is_checked", text_form_is_checked);
   g_test_add_func ("/GTorch/index/text_form_survives_noise", text_form_survives_noise);

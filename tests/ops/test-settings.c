@@ -947,11 +947,9 @@ generators_of_other_devices_are_refused (void)
       inputs_make (&inputs, &sample, GTORCH_DTYPE_FLOAT32, LAYOUT_CONTIGUOUS);
       inputs_move (&inputs);
       results = invoke (&sample, &inputs, &error);
-      g_test_message ("%s: %s", op->name, error != NULL ? error->message : "no error");
       g_assert_null (results);
-      if (error != NULL
-          && (error->code == GTORCH_ERROR_NOT_SUPPORTED
-              || strstr (error->message, "nothing is drawn beside")))
+      g_assert_nonnull (error);
+      if (error->code == GTORCH_ERROR_NOT_SUPPORTED || strstr (error->message, "nothing is drawn"))
         continue;
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH);
       g_assert_nonnull (strstr (error->message, "the generator is one of cpu"));

@@ -330,19 +330,18 @@ typedef struct
 {
   const gint64 *index;
   gint64 length, inner, n_tiles, size;
+  gint64 n, n_parts; /* tiles of all lines, and the parts that they are counted in */
   guint bits;
-  guint16 *counts; /* 2^bits counts for each thread */
-  gint n_taken, found;
+  guint16 *counts; /* 2^bits counts for each part */
+  gint found;
 } Lines;
 
 static void
-count_tiles (gint64 begin, gint64 end, gpointer user_data)
+count_part (Lines *l, gint64 begin, gint64 end, guint16 *counts)
 {
-  Lines *l = user_data;
   const gint64 width = l->inner == 1 ? 1 : WIDTH;
   const gsize n = (gsize) 1 << l->bits;
   const gboolean direct = l->size * width <= (gint64) n;
-  guint16 *counts = l->counts + (gsize) g_atomic_int_add (&l->n_taken, 1) * n;
 
   for (; begin < end && !g_atomic_int_get (&l->found); begin++)
     {
@@ -356,13 +355,24 @@ count_tiles (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
+/* Threads may take any number of ranges, so the counts belong to parts of the tiles, not to threads. */
+static void
+count_parts (gint64 begin, gint64 end, gpointer user_data)
+{
+  Lines *l = user_data;
+
+  for (; begin < end; begin++)
+    count_part (l, begin * l->n / l->n_parts, (begin + 1) * l->n / l->n_parts,
+                l->counts + (begin << l->bits));
+}
+
 gboolean
 gtorch_crowds_find (const GTorchImpl *index, guint dim, gint64 size, guint dtype, gboolean *found,
                     GError **error)
 {
   const guint limit = gtorch_crowds_limit (dtype);
   Lines l = { .inner = 1, .size = size };
-  gint64 outer;
+  gint64 grain;
   guint i;
 
   *found = FALSE;
@@ -376,16 +386,16 @@ gtorch_crowds_find (const GTorchImpl *index, guint dim, gint64 size, guint dtype
     }
   for (i = dim + 1; i < index->n_dims; i++)
     l.inner *= index->shape[i];
-  outer = index->numel / (l.length * l.inner);
   l.index = gtorch_impl_data (index);
   l.n_tiles = l.inner == 1 ? 1 : (l.inner + WIDTH - 1) / WIDTH;
+  l.n = index->numel / (l.length * l.inner) * l.n_tiles;
+  grain = 1 + GTORCH_CPU_GRAIN / (l.length * MIN (l.inner, WIDTH));
+  l.n_parts = CLAMP (l.n / grain, 1, (gint64) gtorch_get_num_threads ());
   l.bits = bits_for (l.length / 64, 6) + (l.inner == 1 ? 0 : 5);
-  l.counts =
-      gtorch_scratch_new ((gint64) gtorch_get_num_threads () << l.bits, sizeof (guint16), error);
+  l.counts = gtorch_scratch_new (l.n_parts << l.bits, sizeof (guint16), error);
   if (l.counts == NULL)
     return FALSE;
-  gtorch_parallel_for (outer * l.n_tiles, 1 + GTORCH_CPU_GRAIN / (l.length * MIN (l.inner, WIDTH)),
-                       count_tiles, &l);
+  gtorch_parallel_for (l.n_parts, 1, count_parts, &l);
   g_free (l.counts);
   *found = l.found;
   return TRUE;
