@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Writes what follows from the rows of operations, layers, optimizers and schedules, and from CUDA kernels.
 
-    generator ops|kernels|layers|steps|bindings …    see generator/NAME/__main__.py
+    generator ops|kernels|layers|steps|bindings|stubs …    see generator/NAME/__main__.py
     generator files                          the modules and templates, one a line
 """
 
@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-PARTS = ('ops', 'kernels', 'layers', 'steps', 'bindings')
+PARTS = ('ops', 'kernels', 'layers', 'steps', 'bindings', 'stubs')
 
 sys.path[0] = str(FOLDER.parent)  # also if this file is run by its path
 sys.dont_write_bytecode = True

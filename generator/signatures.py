@@ -97,6 +97,9 @@ class Arg:
         self.c_kind = f'GTORCH_ARG_{constant}'
         self.is_tensor = self.kind.startswith('Tensor')
         self.c_type = internal.rstrip() if internal else None
+        self.is_any_int = False  # set by the row's key any_int
+        # a list that is not empty by default: C takes an empty one for the default
+        self.has_items = self.kind == 'int[]' and self.default not in (None, 'none', '[]')
         # a bound that may be left out: infinite, or none in C, or an end of the range of int64
         self.is_bound = self.kind == 'number' and self.default in ('inf', '-inf')
         self.c_length = None
@@ -149,6 +152,12 @@ class Arg:
             return ['G_MAXINT64']
         return [text]
 
+    def on_none(self):
+        """Returns what C does with the constant for no number: REFUSED, DEFAULT, or NUMBER, of which it is one."""
+        if self.is_optional or self.is_bound:
+            return 'DEFAULT'
+        return 'NUMBER' if self.is_any_int or self.kind not in (*NONE, 'number') else 'REFUSED'
+
     def doc(self):
         """Returns annotation and text for the documentation."""
         if self.kind == 'Tensor':
@@ -160,8 +169,11 @@ class Arg:
         if self.kind == 'int[]':
             text = 'sizes of the dimensions' if self.name in ('shape', 'size') else 'integers'
             if self.name in ('dim', 'dims'):
-                text = 'dimensions; negative ones count from the end, none means all'
-            return f'(array length={self.c_length}) (nullable)', text
+                text = 'dimensions; negative ones count from the end'
+                text += '' if self.has_items else ', none means all'
+            # what is never empty
+            nullable = '' if self.name in ('kernel_size', 'output_size') and self.default is None else ' (nullable)'
+            return f'(array length={self.c_length}){nullable}', text
         if self.kind in ('Device?', 'Generator?'):
             what = 'device' if self.kind == 'Device?' else 'generator'
             return '(nullable)', f'a {what}, or %NULL for the default'
@@ -225,3 +237,13 @@ def parse_range(text):
         raise RowError(f'{text}: a range begins with a number')
     bound = {'inf)': 'G_MAXDOUBLE', 'inf]': 'INFINITY'}.get(high + closing, high)
     return low, bound, c.boolean(opening == '(')
+
+
+def constructor(args, positional=None):
+    """The signature of the constructor of a class, as a text: of its arguments (name, whether it is required, default),
+    of which the first @positional are not only given by name."""
+    parts = ['$self']
+    for i, (name, is_required, value) in enumerate(args):
+        parts += ['*'] if i == positional else []
+        parts.append(name if is_required else f'{name}={value!r}'.replace('=inf', '=1e999').replace('=-inf', '=-1e999'))
+    return f'({", ".join(parts)})'

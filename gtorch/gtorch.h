@@ -5,10 +5,12 @@
 
 #include <gtorch/autograd/gtorch-anomaly.h>
 #include <gtorch/autograd/gtorch-checkpoint.h>
+#include <gtorch/autograd/gtorch-forward-ad.h>
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/autograd/gtorch-functional.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>
+#include <gtorch/autograd/gtorch-grad-node.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>
 #include <gtorch/autograd/gtorch-saved-hooks.h>
 #include <gtorch/autograd/gtorch-tensor-autograd.h>
@@ -38,6 +40,8 @@
 #include <gtorch/memory/gtorch-memory-pool.h>
 #include <gtorch/memory/gtorch-memory-source.h>
 #include <gtorch/device/gtorch-options.h>
+#include <gtorch/base/gtorch-factors.h>
+#include <gtorch/base/gtorch-nvtx.h>
 #include <gtorch/base/gtorch-references.h>
 #include <gtorch/base/gtorch-sampling.h>
 #include <gtorch/tensor/gtorch-scope.h>
@@ -52,6 +56,7 @@
 #include <gtorch/elements/gtorch-tensor-dlpack.h>
 #include <gtorch/elements/gtorch-tensor-geometry.h>
 #include <gtorch/elements/gtorch-tensor-index.h>
+#include <gtorch/elements/gtorch-tensor-rows.h>
 #include <gtorch/gtorch-tensor-ops.h>
 #include <gtorch/elements/gtorch-tensor-print.h>
 #include <gtorch/tensor/gtorch-tensor.h>

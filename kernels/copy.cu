@@ -98,11 +98,46 @@ each (const GtStrided &p, F f)
     }
 }
 
-#define MOVE(size, T)                                                             \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)                       \
-      gt_move_##size (const __grid_constant__ GtStrided p)                        \
-  {                                                                               \
-    each (p, [] (char *to, const char *from) { *(T *) to = *(const T *) from; }); \
+/* Copies elements, all loads of a thread before its first store, so that they are under way together. */
+template <typename T>
+static __device__ __forceinline__ void
+move (const GtStrided &p)
+{
+  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
+  int64_t to[GT_STEPS] = {}, from[GT_STEPS] = {};
+  T x[GT_STEPS];
+
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    {
+      uint32_t rest = first + u * GT_THREADS;
+
+      if (rest >= (uint32_t) p.base.n)
+        rest = 0;
+      for (uint32_t d = 0; d < p.n_dims; d++)
+        {
+          const uint32_t next = gt_divide (rest, p.shape[d]);
+          const uint32_t at = rest - next * p.shape[d].divisor;
+
+          to[u] += at * p.strides[d][0];
+          from[u] += at * p.strides[d][1];
+          rest = next;
+        }
+    }
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    x[u] = *(const T *) ((const char *) p.base.data[1] + from[u]);
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    if (first + u * GT_THREADS < (uint32_t) p.base.n)
+      *(T *) ((char *) p.base.data[0] + to[u]) = x[u];
+}
+
+#define MOVE(size, T)                                       \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS) \
+      gt_move_##size (const __grid_constant__ GtStrided p)  \
+  {                                                         \
+    move<T> (p);                                            \
   }
 MOVE (1, uint8_t)
 MOVE (2, uint16_t)

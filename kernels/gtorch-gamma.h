@@ -4,7 +4,7 @@
 #pragma once
 
 /* The zeta function of Hurwitz and the incomplete gamma functions, for both CPU loops and kernels, computed
- * in double. */
+ * in double; the latter with the precision of float if is_single. */
 
 /* Computes the sum of (q + k)^(-s) over k from 0, for s > 1. For q > 0 by the Euler-Maclaurin formula, unless
  * the terms become small before. For q < 0, where s must be an integer, the terms of negative numbers are
@@ -94,10 +94,12 @@ gt_less_log (double a, double x)
 /* Computes x^a exp (-x) / gamma (a + 1). Where that would overflow, it is computed by Stirling's series, in
  * which the powers are combined before their digits are lost. */
 GT_LARGE double
-gt_gamma_density (double a, double x)
+gt_gamma_density (double a, double x, int is_single)
 {
   const double square = 1 / (a * a);
 
+  if (is_single && a <= 140)
+    return exp (a * log (x) - x - gt_lgamma_f32 (a + 1));
   if (a <= 140 && a * log (x) < 690)
     return pow (x, a) * exp (-x / 2) / tgamma (a + 1) * exp (-x / 2);
   return exp (-a * gt_less_log (a, x)) * 0.39894228040143267794 / sqrt (a)
@@ -106,24 +108,32 @@ gt_gamma_density (double a, double x)
 
 /* Computes P (a, x) by its power series (DLMF 8.11.4), for x up to about a. */
 GT_LARGE double
-gt_igamma_series (double a, double x)
+gt_igamma_series (double a, double x, int is_single)
 {
   double sum = 1, term = 1;
   int k;
 
-  for (k = 1; k < 2000 && term > sum * 0x1p-55; k++)
-    {
-      term *= x / (a + k);
-      sum += term;
-    }
-  return sum * gt_gamma_density (a, x);
+  if (is_single)
+    for (k = 1; k < 2000 && term > sum * 0x1p-32; k++)
+      {
+        term *= x * gt_reciprocal (a + k);
+        sum += term;
+      }
+  else
+    for (k = 1; k < 2000 && term > sum * 0x1p-55; k++)
+      {
+        term *= x / (a + k);
+        sum += term;
+      }
+  return sum * gt_gamma_density (a, x, is_single);
 }
 
 /* Computes Q (a, x) by its continued fraction (DLMF 8.9.2), whose convergents are found by Lentz's method,
  * for x from about a on. */
 GT_LARGE double
-gt_igammac_fraction (double a, double x)
+gt_igammac_fraction (double a, double x, int is_single)
 {
+  const double close = is_single ? 0x1p-32 : 0x1p-53;
   double b = x + 1 - a, c = 1e300, d = 1 / b, product = d;
   int k;
 
@@ -133,14 +143,22 @@ gt_igammac_fraction (double a, double x)
       double factor;
 
       b += 2;
-      d = 1 / (numerator * d + b);
-      c = b + numerator / c;
+      if (is_single)
+        {
+          d = gt_reciprocal (numerator * d + b);
+          c = b + numerator * gt_reciprocal (c);
+        }
+      else
+        {
+          d = 1 / (numerator * d + b);
+          c = b + numerator / c;
+        }
       factor = c * d;
       product *= factor;
-      if (fabs (factor - 1) < 0x1p-53)
+      if (fabs (factor - 1) < close)
         break;
     }
-  return product * a * gt_gamma_density (a, x);
+  return product * a * gt_gamma_density (a, x, is_single);
 }
 
 /* Computes Q (a, x) for small x and a, where it is 1 less a number near 1: Q = 1 - x^a / gamma (1 + a)
@@ -223,8 +241,8 @@ gt_igamma_uniform (double a, double x, int is_upper)
 }
 
 /* Computes the regularized incomplete gamma functions: P (a, x), or with is_upper Q (a, x) = 1 - P (a, x). */
-GT_LARGE double
-gt_igamma (double a, double x, int is_upper)
+GT_CALLED double
+gt_igamma (double a, double x, int is_upper, int is_single)
 {
   double lower;
 
@@ -238,12 +256,12 @@ gt_igamma (double a, double x, int is_upper)
     return gt_igamma_uniform (a, x, is_upper);
   if (x > 1.5 && x >= a)
     {
-      const double upper = gt_igammac_fraction (a, x);
+      const double upper = gt_igammac_fraction (a, x, is_single);
 
       return is_upper ? upper : 1 - upper;
     }
   if (is_upper && x <= 1.5 && a <= (x > 0.5 ? fmin (1.1 * x, 1.25) : fmin (-0.4 / log (x), 1.25)))
     return gt_igammac_series (a, x);
-  lower = gt_igamma_series (a, x);
+  lower = gt_igamma_series (a, x, is_single);
   return is_upper ? 1 - lower : lower;
 }

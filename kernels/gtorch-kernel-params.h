@@ -136,13 +136,13 @@ GT_SIZE (GtMultiply, 192);
 
 #define GT_STEP_KINDS 5
 
-/* One parameter of an optimizer, or one gradient to unscale; all tensors are contiguous. */
+/* One parameter of an optimizer, or one tensor of another operation of many; all tensors are contiguous. */
 typedef struct
 {
   /* the parameter, its states in the order of the optimizer's row (NULL if absent), the gradient, the numbers
    * that the row keeps for each parameter (float64) */
   void *data[GT_STEP_KINDS];
-  double *count; /* the step count, or NULL */
+  double *count; /* the step count, or NULL; where a norm is written */
   uint64_t n;
   uint32_t block;      /* index of its first block */
   uint32_t is_aligned; /* whether all tensors of data are aligned to 16 bytes */
@@ -156,9 +156,11 @@ GT_SIZE (GtStep, 64);
 #define GT_STEP_NUMBERS      12
 
 /* The steps of as many parameters as one launch takes. GtSteps is the beginning of GtManySteps.
- * cell: the learning rate (float64), which replaces d[0], or NULL; for unscaling, the scale (float32)
+ * cell: the learning rate (float64), which replaces d[0], or NULL; for unscaling, the scale (float32); the
+ *   factor; the partial results of norms (float64)
+ * d[0]: also the limit, or the degree of norms
  * found: set by unscaling; unless it is 0 or NULL, a step changes nothing
- * first: whether this is the first step, for parameters without a count
+ * first: whether this is the first step, for parameters without a count; whether the factor is float64
  * row: the position of the optimizer among the rows */
 #define GT_STEP_STRUCT(Name, n_tensors) \
   typedef struct                        \

@@ -15,6 +15,17 @@ typedef struct
 } GtLayerNorm;
 GT_SIZE (GtLayerNorm, 72);
 
+/* Layer norm of a few long rows by the moments of their parts, [rows, parts, 3] of accumulators; `stats` gets
+ * the mean and the factor of each row, [rows, 2]. */
+typedef struct
+{
+  GtLayerNorm norm;
+  const void *moments;
+  void *stats;
+  int64_t parts;
+} GtLongNorm;
+GT_SIZE (GtLongNorm, 96);
+
 /* The gradient of x; mean and rstd are those of the forward pass. */
 typedef struct
 {

@@ -166,22 +166,48 @@ gt_rows (const GtRows &p)
     }
 }
 
+/* The value of GTorchDType for elements of this type, as they are stored. */
+template <typename T> struct gt_stored
+{
+  static constexpr int dtype = GT_NONE;
+};
+#define GT_STORED(T, value)             \
+  template <> struct gt_stored<T>       \
+  {                                     \
+    static constexpr int dtype = value; \
+  };
+GT_STORED (guint8, GT_BOOL)
+GT_STORED (float, GT_FLOAT32)
+GT_STORED (double, GT_FLOAT64)
+GT_STORED (gint32, GT_INT32)
+GT_STORED (gint64, GT_INT64)
+GT_STORED (GTorchComplex64, GT_COMPLEX64)
+GT_STORED (GTorchComplex128, GT_COMPLEX128)
+
+/* Processes operands of any layouts, all loads of a thread before its first result, so that they are under
+ * way together. If no operand is converted, the accesses are those of the type itself. Threads beyond the
+ * end read the first element. */
 template <typename Op>
 static __device__ __forceinline__ void
 gt_strided (const GtStrided &p)
 {
   typedef typename Op::C C;
+  typedef typename Op::O O;
+  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
+  bool plain = p.dtypes[0] == gt_stored<O>::dtype;
+  int64_t offsets[GT_STEPS][Op::N + 1] = {};
+  C in[GT_STEPS][Op::N];
 
-#pragma unroll 1
-  for (uint32_t u = 0; u < GT_STEPS; u++)
+#pragma unroll
+  for (int k = 0; k < Op::N; k++)
+    plain = plain && (p.base.numbers & (2u << k) || p.dtypes[k + 1] == gt_stored<C>::dtype);
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
     {
-      const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x;
-      int64_t offsets[Op::N + 1] = {};
-      uint32_t rest = i;
-      C in[Op::N];
+      uint32_t rest = first + u * GT_THREADS;
 
-      if (i >= (uint32_t) p.base.n)
-        return;
+      if (rest >= (uint32_t) p.base.n)
+        rest = 0;
       for (uint32_t d = 0; d < p.n_dims; d++)
         {
           const uint32_t next = gt_divide (rest, p.shape[d]);
@@ -189,17 +215,44 @@ gt_strided (const GtStrided &p)
 
 #pragma unroll
           for (int k = 0; k <= Op::N; k++)
-            offsets[k] += at * p.strides[d][k];
+            offsets[u][k] += at * p.strides[d][k];
           rest = next;
         }
+    }
 #pragma unroll
-      for (int k = 0; k < Op::N; k++)
-        in[k] =
-            p.base.numbers & (2u << k)
-                ? gt_number<C> (p.base.number[k])
-                : gt_load<C> ((const char *) p.base.data[k + 1] + offsets[k + 1], p.dtypes[k + 1]);
-      gt_store<typename Op::O> ((char *) p.base.data[0] + offsets[0], p.dtypes[0],
-                                gt_apply<Op>::run (in, p.base.attrs));
+  for (int k = 0; k < Op::N; k++)
+    {
+      const char *const from = (const char *) p.base.data[k + 1];
+
+      if (p.base.numbers & (2u << k))
+#pragma unroll
+        for (int u = 0; u < GT_STEPS; u++)
+          in[u][k] = gt_number<C> (p.base.number[k]);
+      else if (plain)
+#pragma unroll
+        for (int u = 0; u < GT_STEPS; u++)
+          in[u][k] = *(const C *) (from + offsets[u][k + 1]);
+      else
+#pragma unroll
+        for (int u = 0; u < GT_STEPS; u++)
+          in[u][k] = gt_load<C> (from + offsets[u][k + 1], p.dtypes[k + 1]);
+    }
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    {
+      void *const at = (char *) p.base.data[0] + offsets[u][0];
+
+      if (first + u * GT_THREADS >= (uint32_t) p.base.n)
+        break;
+
+      const O y = gt_apply<Op>::run (in[u], p.base.attrs);
+
+      if (!plain)
+        gt_store<O> (at, p.dtypes[0], y);
+      else if (gt_stored<O>::dtype == GT_BOOL)
+        *(gt_bool *) at = gt_convert<gt_bool>::from (y);
+      else
+        *(O *) at = y;
     }
 }
 

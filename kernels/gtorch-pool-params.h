@@ -12,7 +12,7 @@ typedef struct
 {
   const void *x; /* the images; for gradients, the gradient of the results */
   void *y;
-  int64_t *indices; /* positions of the maxima: written, or read for the gradient */
+  int64_t *indices; /* positions of the maxima: written unless NULL, or read for the gradient */
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
   int64_t n_in, n_out; /* elements of an image and of its result */
   int64_t divisor;     /* divisor of the mean, or 0 */
@@ -20,5 +20,8 @@ typedef struct
   uint32_t dims, adaptive;
   uint32_t include_pad; /* whether zeros of the padding count */
   uint32_t lanes;       /* for large windows: the threads that share one, 32 or 0 for a block */
+  uint32_t
+      is_narrow; /* whether all numbers of elements, and positions in the padding, fit in 31 bits */
+  uint32_t unused;
 } GtPool;
-GT_SIZE (GtPool, 216);
+GT_SIZE (GtPool, 224);

@@ -91,3 +91,21 @@ typedef struct
   int64_t n;
 } GtConj;
 GT_SIZE (GtConj, 24);
+
+/* The n complex numbers of contiguous, aligned parts. */
+typedef struct
+{
+  const void *re, *im;
+  void *y;
+  int64_t n;
+} GtUnite;
+GT_SIZE (GtUnite, 32);
+
+/* The cross products of n vectors, whose elements are `inner` apart: [n / inner, 3, inner]. */
+typedef struct
+{
+  const void *a, *b;
+  void *y;
+  int64_t n, inner;
+} GtCross;
+GT_SIZE (GtCross, 40);

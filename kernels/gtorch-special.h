@@ -4,8 +4,11 @@
 #pragma once
 
 /* Functions of one number that <math.h> lacks, for both CPU loops and kernels, computed in double. The
- * including file defines GT_SPECIAL, the qualifiers of a function, and GT_LARGE, those of one that kernels
- * call rather than contain: a compiler for GPUs would take minutes for its copies. */
+ * including file defines GT_SPECIAL, the qualifiers of a function, GT_LARGE, those of one that kernels call
+ * rather than contain: a compiler for GPUs would take minutes for its copies; and GT_CALLED, those of one
+ * that loops call, too: a compiler may round the results of copies differently. */
+
+#include "gtorch-single.h"
 
 #include "gtorch-bessel.h"
 #include "gtorch-gamma.h"
@@ -68,7 +71,7 @@ gt_polygamma (double x, long long order)
         return copysign (1.0, x) > 0 ? -1 / fabs (x) : 1 / fabs (x);
       if (x < 0)
         {
-          const double part = x - floor (x);
+          const double part = x - nearbyint (x);
 
           if (part == 0)
             return (x - x) / (x - x);
@@ -93,25 +96,98 @@ gt_polygamma (double x, long long order)
   return x == x ? sign * factorial * gt_zeta (order + 1.0, x) : x;
 }
 
+/* Returns the bits of a number, multiplied by 2^54 if its absolute value is less than the least normal
+ * one. */
+GT_SPECIAL long long
+gt_normal_bits (double x)
+{
+  const double scaled = fabs (x) < 2.2250738585072014e-308 ? x * 18014398509481984.0 : x;
+  long long bits;
+
+  memcpy (&bits, &scaled, sizeof bits);
+  return bits;
+}
+
 /* Computes the mantissa of x, whose absolute value is in [0.5, 1), or x if it is 0, infinite or NaN. */
 GT_SPECIAL double
 gt_frexp_mantissa (double x)
 {
-  int exponent;
+  const long long half = (gt_normal_bits (x) & ~(0x7ffLL << 52)) | 0x3feLL << 52;
+  double mantissa;
 
-  return frexp (x, &exponent);
+  memcpy (&mantissa, &half, sizeof mantissa);
+  return x == 0 || !(fabs (x) < INFINITY) ? x : mantissa;
 }
 
 /* Computes the exponent that belongs to the mantissa, 0 for infinities and NaN. */
 GT_SPECIAL double
 gt_frexp_exponent (double x)
 {
-  int exponent = 0;
+  const int exponent = (int) (gt_normal_bits (x) >> 52 & 0x7ff) - 1022;
+  const int shift = fabs (x) < 2.2250738585072014e-308 ? 54 : 0;
 
-  if (!(fabs (x) < INFINITY))
-    return 0;
-  frexp (x, &exponent);
-  return exponent;
+  return x == 0 || !(fabs (x) < INFINITY) ? 0 : exponent - shift;
+}
+
+/* Compute the same of a float, which is multiplied by 2^25 if it is not normal. */
+GT_SPECIAL int
+gt_normal_bits_f32 (float x)
+{
+  const float scaled = x < 1.17549435e-38f && x > -1.17549435e-38f ? x * 33554432.0f : x;
+  int bits;
+
+  memcpy (&bits, &scaled, sizeof bits);
+  return bits;
+}
+
+GT_SPECIAL float
+gt_frexp_mantissa_f32 (float x)
+{
+  const int half = (gt_normal_bits_f32 (x) & ~(0xff << 23)) | 0x7e << 23;
+  float mantissa;
+
+  memcpy (&mantissa, &half, sizeof mantissa);
+  return x == 0 || !(x < INFINITY && x > -INFINITY) ? x : mantissa;
+}
+
+GT_SPECIAL float
+gt_frexp_exponent_f32 (float x)
+{
+  const int exponent = (gt_normal_bits_f32 (x) >> 23 & 0xff) - 126;
+  const int shift = x < 1.17549435e-38f && x > -1.17549435e-38f ? 25 : 0;
+
+  return x == 0 || !(x < INFINITY && x > -INFINITY) ? 0 : exponent - shift;
+}
+
+/* Compute the number next to x in the direction of y. */
+GT_SPECIAL float
+gt_nextafter_f32 (float x, float y)
+{
+  const float from_zero = copysign (1.40129846432481707e-45f, y);
+  int bits;
+  float next;
+
+  memcpy (&bits, &x, sizeof bits);
+  bits += (x < y) == (x > 0) ? 1 : -1;
+  memcpy (&next, &bits, sizeof next);
+  next = x == 0 ? from_zero : next;
+  next = x == y ? y : next;
+  return x != x || y != y ? x + y : next;
+}
+
+GT_SPECIAL double
+gt_nextafter_f64 (double x, double y)
+{
+  const double from_zero = copysign (4.94065645841246544e-324, y);
+  long long bits;
+  double next;
+
+  memcpy (&bits, &x, sizeof bits);
+  bits += (x < y) == (x > 0) ? 1 : -1;
+  memcpy (&next, &bits, sizeof next);
+  next = x == 0 ? from_zero : next;
+  next = x == y ? y : next;
+  return x != x || y != y ? x + y : next;
 }
 
 /* Computes exp (x^2) erfc (x). Up to 25, where erfc (x) is a normal number, the product is computed with

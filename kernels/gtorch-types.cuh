@@ -304,6 +304,7 @@ cimag (cuda::std::complex<R> x)
 /* --- the functions of gtorch/cpu/gtorch-cpu-loops.h, for GPUs --- */
 #define GT_SPECIAL static __device__
 #define GT_LARGE   static __device__ __noinline__
+#define GT_CALLED  GT_LARGE
 #include "gtorch-division.h"
 #include "gtorch-special.h"
 

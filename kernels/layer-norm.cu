@@ -4,6 +4,7 @@
 /* Layer norm. */
 
 #include "gtorch-layer-norm-params.h"
+#include "gtorch-moments.cuh"
 #include "gtorch-rows.cuh"
 
 template <typename T, typename C, int V, int K>
@@ -88,6 +89,45 @@ layer_norm_long (const GtLayerNorm &p)
     }
 }
 
+/* Computes the mean of each row and the factor that makes its variance 1. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+long_norm_stats (const GtLongNorm &p)
+{
+  for (GT_LOOP (row, p.norm.rows))
+    {
+      const C *from = (const C *) p.moments + row * p.parts * 3;
+      C mean = from[0], square = from[1], count = from[2], rstd;
+
+      for (int64_t i = 1; i < p.parts; i++)
+        gt_merge_moments (mean, square, count, from[3 * i], from[3 * i + 1], from[3 * i + 2]);
+      rstd = 1 / sqrt (square / p.norm.n + (C) p.norm.eps);
+      ((C *) p.stats)[2 * row] = mean;
+      ((C *) p.stats)[2 * row + 1] = rstd;
+      gt_put<T> (p.norm.mean, row, mean);
+      gt_put<T> (p.norm.rstd, row, rstd);
+    }
+}
+
+template <typename T, typename C>
+static __device__ __forceinline__ void
+long_norm (const GtLongNorm &p)
+{
+  for (GT_LOOP (i, p.norm.rows * p.norm.n))
+    {
+      int64_t at;
+      const int64_t row = gt_split (i, p.norm.n, &at);
+      C y = (gt_get<C, T> (p.norm.x, i) - ((const C *) p.stats)[2 * row])
+            * ((const C *) p.stats)[2 * row + 1];
+
+      if (p.norm.weight != NULL)
+        y *= gt_get<C, T> (p.norm.weight, at);
+      if (p.norm.bias != NULL)
+        y += gt_get<C, T> (p.norm.bias, at);
+      gt_put<T> (p.norm.y, i, y);
+    }
+}
+
 #define LAYER_NORM(dtype, T, C, form, V, K) \
   GT_KERNEL (gt_layer_norm_##dtype##_##form, GtLayerNorm, 1024) { layer_norm<T, C, V, K> (p); }
 GT_EACH_ROW (LAYER_NORM)
@@ -169,6 +209,8 @@ add_parts (const GtAddParts &p)
 
 #define OTHERS(dtype, T, C)                                                                    \
   GT_KERNEL (gt_layer_norm_##dtype##_long, GtLayerNorm, 1024) { layer_norm_long<T, C> (p); }   \
+  GT_KERNEL (gt_long_norm_stats_##dtype, GtLongNorm, 1024) { long_norm_stats<T, C> (p); }      \
+  GT_KERNEL (gt_long_norm_##dtype, GtLongNorm, 1024) { long_norm<T, C> (p); }                  \
   GT_KERNEL (gt_layer_norm_grad_##dtype, GtLayerNormGrad, 1024) { layer_norm_grad<T, C> (p); } \
   GT_KERNEL (gt_layer_norm_sums_##dtype, GtLayerNormSums, 1024) { layer_norm_sums<T, C> (p); } \
   GT_KERNEL (gt_add_parts_##dtype, GtAddParts, 1024) { add_parts<T, C> (p); }

@@ -6,25 +6,47 @@
 #include "gtorch-plain.cuh"
 #include "gtorch-pool-params.h"
 
+/* Numbers of elements are of type I: int32_t if they all fit, whose arithmetic is several times as fast, or
+ * int64_t. */
+
+GT_DEVICE int64_t
+split (int64_t i, int64_t n, int64_t *rest)
+{
+  return gt_split (i, n, rest);
+}
+
+GT_DEVICE int32_t
+split (int32_t i, int32_t n, int32_t *rest)
+{
+  const uint32_t q = (uint32_t) i / (uint32_t) n;
+
+  *rest = i - (int32_t) q * n;
+  return (int32_t) q;
+}
+
 /* Finds the position of element i of images of a size, and returns the number of its image. There is no
  * division for dimensions that the images lack. */
-GT_DEVICE int64_t
-find_position (const GtPool &p, const int64_t *size, int64_t i, int64_t *at)
+template <typename I>
+GT_DEVICE I
+find_position (const GtPool &p, const int64_t *size, I i, I *at)
 {
   at[0] = at[1] = 0;
-  i = gt_split (i, size[2], &at[2]);
+  i = split (i, (I) size[2], &at[2]);
   if (p.dims > 1)
-    i = gt_split (i, size[1], &at[1]);
+    i = split (i, (I) size[1], &at[1]);
   if (p.dims > 2)
-    i = gt_split (i, size[0], &at[0]);
+    i = split (i, (I) size[0], &at[0]);
   return i;
 }
 
 /* Finds the window of result o along a dimension, and returns how many elements count for the mean. */
-GT_DEVICE int64_t
-find_window (const GtPool &p, int d, int64_t o, int64_t *first, int64_t *end)
+template <typename I>
+GT_DEVICE I
+find_window (const GtPool &p, int d, I o, I *first, I *end)
 {
-  int64_t counted;
+  const I in = (I) p.in[d], stride = (I) p.stride[d], padding = (I) p.padding[d];
+  const I dilation = (I) p.dilation[d];
+  I counted;
 
   *first = 0;
   *end = 1;
@@ -32,27 +54,27 @@ find_window (const GtPool &p, int d, int64_t o, int64_t *first, int64_t *end)
     return 1;
   if (p.adaptive)
     {
-      *first = o * p.in[d] / p.out[d];
-      *end = ((o + 1) * p.in[d] + p.out[d] - 1) / p.out[d];
+      *first = (I) ((int64_t) o * p.in[d] / p.out[d]);
+      *end = (I) (((int64_t) (o + 1) * p.in[d] + p.out[d] - 1) / p.out[d]);
       return *end - *first;
     }
-  *first = o * p.stride[d] - p.padding[d];
-  *end = min (*first + (p.kernel[d] - 1) * p.dilation[d] + 1, p.in[d] + p.padding[d]);
+  *first = o * stride - padding;
+  *end = min (*first + ((I) p.kernel[d] - 1) * dilation + 1, in + padding);
   counted = *end - *first;
   if (*first < 0)
-    *first = p.dilation[d] == 1
-                 ? 0
-                 : *first + (p.dilation[d] - 1 - *first) / p.dilation[d] * p.dilation[d];
-  *end = min (*end, p.in[d]);
+    *first = dilation == 1 ? 0 : *first + (dilation - 1 - *first) / dilation * dilation;
+  *end = min (*end, in);
   return p.include_pad ? counted : *end - *first;
 }
 
 /* Finds the results whose windows may have the element at a position. Adaptive windows o have
  * o n / m <= at < ceil ((o + 1) n / m); the range has a margin, and each window is to be checked. */
+template <typename I>
 GT_DEVICE void
-find_results (const GtPool &p, int d, int64_t at, int64_t *first, int64_t *end)
+find_results (const GtPool &p, int d, I at, I *first, I *end)
 {
-  const int64_t reach = at + p.padding[d] - (p.kernel[d] - 1) * p.dilation[d];
+  const I stride = (I) p.stride[d], padding = (I) p.padding[d], out = (I) p.out[d];
+  const I reach = at + padding - ((I) p.kernel[d] - 1) * (I) p.dilation[d];
 
   *first = 0;
   *end = 1;
@@ -60,31 +82,31 @@ find_results (const GtPool &p, int d, int64_t at, int64_t *first, int64_t *end)
     return;
   if (p.adaptive)
     {
-      *first = max (at * p.out[d] / p.in[d] - 1, (int64_t) 0);
-      *end = min ((at + 1) * p.out[d] / p.in[d] + 2, p.out[d]);
+      *first = max ((I) ((int64_t) at * p.out[d] / p.in[d]) - 1, (I) 0);
+      *end = min ((I) ((int64_t) (at + 1) * p.out[d] / p.in[d]) + 2, out);
       return;
     }
-  *first = reach > 0 ? (reach + p.stride[d] - 1) / p.stride[d] : 0;
-  *end = min ((at + p.padding[d]) / p.stride[d] + 1, p.out[d]);
+  *first = reach > 0 ? (reach + stride - 1) / stride : 0;
+  *end = min ((at + padding) / stride + 1, out);
 }
 
-template <typename T, typename C>
+template <typename T, typename C, typename I>
 static __device__ __forceinline__ void
 max_pool (const GtPool &p)
 {
   for (GT_LOOP (o, p.n))
     {
-      int64_t to[3], first[3], end[3], at = -1;
-      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
+      I to[3], first[3], end[3], at = -1;
+      const I base = find_position (p, p.out, (I) o, to) * (I) p.n_in;
       C best = 0;
 
       for (int d = 0; d < 3; d++)
         find_window (p, d, to[d], &first[d], &end[d]);
-      for (int64_t z = first[0]; z < end[0]; z += p.dilation[0])
-        for (int64_t y = first[1]; y < end[1]; y += p.dilation[1])
-          for (int64_t x = first[2]; x < end[2]; x += p.dilation[2])
+      for (I z = first[0]; z < end[0]; z += (I) p.dilation[0])
+        for (I y = first[1]; y < end[1]; y += (I) p.dilation[1])
+          for (I x = first[2]; x < end[2]; x += (I) p.dilation[2])
             {
-              const int64_t place = (z * p.in[1] + y) * p.in[2] + x;
+              const I place = (z * (I) p.in[1] + y) * (I) p.in[2] + x;
               const C v = gt_get<C, T> (p.x, base + place);
 
               if (at < 0 || v > best || v != v)
@@ -94,13 +116,14 @@ max_pool (const GtPool &p)
                 }
             }
       gt_put<T> (p.y, o, best);
-      p.indices[o] = at;
+      if (p.indices != NULL)
+        p.indices[o] = at;
     }
 }
 
 /* Computes the gradient of max pooling. For each element of the images, the windows that contain it are
  * searched in order for the element's index. */
-template <typename T, typename C>
+template <typename T, typename C, typename I>
 static __device__ __forceinline__ void
 max_pool_grad (const GtPool &p)
 {
@@ -108,18 +131,18 @@ max_pool_grad (const GtPool &p)
 
   for (GT_LOOP (e, p.n))
     {
-      int64_t at[3], first[3], end[3];
-      const int64_t base = find_position (p, p.in, e, at) * p.n_out;
-      const int64_t place = (at[0] * p.in[1] + at[1]) * p.in[2] + at[2];
+      I at[3], first[3], end[3];
+      const I base = find_position (p, p.in, (I) e, at) * (I) p.n_out;
+      const I place = (at[0] * (I) p.in[1] + at[1]) * (I) p.in[2] + at[2];
       C sum = 0;
 
       for (int d = 0; d < 3; d++)
         find_results (p, d, at[d], &first[d], &end[d]);
-      for (int64_t z = first[0]; z < end[0]; z++)
-        for (int64_t y = first[1]; y < end[1]; y++)
-          for (int64_t x = first[2]; x < end[2]; x++)
+      for (I z = first[0]; z < end[0]; z++)
+        for (I y = first[1]; y < end[1]; y++)
+          for (I x = first[2]; x < end[2]; x++)
             {
-              const int64_t o = base + (z * p.out[1] + y) * p.out[2] + x;
+              const I o = base + (z * (I) p.out[1] + y) * (I) p.out[2] + x;
 
               if (indices[o] == place)
                 sum += gt_get<C, T> (p.x, o);
@@ -149,22 +172,22 @@ template <> struct MeanSum<gint64>
   }
 };
 
-template <typename T, typename C>
+template <typename T, typename C, typename I>
 static __device__ __forceinline__ void
 mean_pool (const GtPool &p)
 {
   for (GT_LOOP (o, p.n))
     {
-      int64_t to[3], first[3], end[3], n = 1;
-      const int64_t base = find_position (p, p.out, o, to) * p.n_in;
+      I to[3], first[3], end[3], n = 1;
+      const I base = find_position (p, p.out, (I) o, to) * (I) p.n_in;
       typename MeanSum<C>::Sum sum = 0;
 
       for (int d = 0; d < 3; d++)
         n *= find_window (p, d, to[d], &first[d], &end[d]);
-      for (int64_t z = first[0]; z < end[0]; z++)
-        for (int64_t y = first[1]; y < end[1]; y++)
-          for (int64_t x = first[2]; x < end[2]; x++)
-            sum += gt_get<C, T> (p.x, base + (z * p.in[1] + y) * p.in[2] + x);
+      for (I z = first[0]; z < end[0]; z++)
+        for (I y = first[1]; y < end[1]; y++)
+          for (I x = first[2]; x < end[2]; x++)
+            sum += gt_get<C, T> (p.x, base + (z * (I) p.in[1] + y) * (I) p.in[2] + x);
       gt_put<T> (p.y, o, MeanSum<C>::divide (sum, p.divisor != 0 ? p.divisor : n));
     }
 }
@@ -338,7 +361,8 @@ max_pool_large (const GtPool &p)
       if (threadIdx.x % lanes == 0)
         {
           gt_put<T> (p.y, o, best.best);
-          p.indices[o] = best.at;
+          if (p.indices != NULL)
+            p.indices[o] = best.at;
         }
     }
 }
@@ -347,14 +371,14 @@ max_pool_large (const GtPool &p)
 
 /* Computes the gradient of mean pooling. Each element of the images collects the gradients of the windows
  * that contain it. */
-template <typename T, typename C>
+template <typename T, typename C, typename I>
 static __device__ __forceinline__ void
 mean_pool_grad (const GtPool &p)
 {
   for (GT_LOOP (e, p.n))
     {
-      int64_t at[3], first[3], end[3], to[3], n[3], start, stop;
-      const int64_t base = find_position (p, p.in, e, at) * p.n_out;
+      I at[3], first[3], end[3], to[3], n[3], start, stop;
+      const I base = find_position (p, p.in, (I) e, at) * (I) p.n_out;
       C sum = 0;
 
       for (int d = 0; d < 3; d++)
@@ -373,7 +397,8 @@ mean_pool_grad (const GtPool &p)
                 {
                   n[2] = n[1] * find_window (p, 2, to[2], &start, &stop);
                   if (at[2] >= start && at[2] < stop)
-                    sum += gt_get<C, T> (p.x, base + (to[0] * p.out[1] + to[1]) * p.out[2] + to[2])
+                    sum += gt_get<C, T> (p.x, base + (to[0] * (I) p.out[1] + to[1]) * (I) p.out[2]
+                                                  + to[2])
                            / (C) (p.divisor != 0 ? p.divisor : n[2]);
                 }
             }
@@ -381,6 +406,20 @@ mean_pool_grad (const GtPool &p)
       gt_put<T> (p.y, e, sum);
     }
 }
+
+/* Defines a function that runs the one of this name with the type of numbers that suffices. */
+#define WITH_NUMBERS(name)                                                                        \
+  template <typename T, typename C> static __device__ __forceinline__ void name (const GtPool &p) \
+  {                                                                                               \
+    if (p.is_narrow)                                                                              \
+      name<T, C, int32_t> (p);                                                                    \
+    else                                                                                          \
+      name<T, C, int64_t> (p);                                                                    \
+  }
+WITH_NUMBERS (max_pool)
+WITH_NUMBERS (max_pool_grad)
+WITH_NUMBERS (mean_pool)
+WITH_NUMBERS (mean_pool_grad)
 
 #define EACH(dtype, T, C)                                                             \
   GT_KERNEL (gt_max_pool_##dtype, GtPool, 1024) { max_pool<T, C> (p); }               \

@@ -15,30 +15,48 @@
 /* clang-format on */
 
 /* --- where, whose operands are the output, the condition, a and b; first with any strides --- */
-#define WHERE(size, T)                                                             \
-  GT_KERNEL (gt_where_##size, GtStrided, GT_THREADS)                               \
-  {                                                                                \
-    for (uint32_t u = 0; u < GT_STEPS; u++)                                        \
-      {                                                                            \
-        const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x; \
-        int64_t at[4] = { 0, 0, 0, 0 };                                            \
-        uint32_t rest = i;                                                         \
-        if (i >= (uint32_t) p.base.n)                                              \
-          return;                                                                  \
-        for (uint32_t d = 0; d < p.n_dims; d++)                                    \
-          {                                                                        \
-            const uint32_t next = gt_divide (rest, p.shape[d]);                    \
-            const uint32_t k = rest - next * p.shape[d].divisor;                   \
-            for (int j = 0; j < 4; j++)                                            \
-              at[j] += k * p.strides[d][j];                                        \
-            rest = next;                                                           \
-          }                                                                        \
-        *(T *) ((char *) p.base.data[0] + at[0]) =                                 \
-            *((const guint8 *) p.base.data[1] + at[1])                             \
-                ? *(const T *) ((const char *) p.base.data[2] + at[2])             \
-                : *(const T *) ((const char *) p.base.data[3] + at[3]);            \
-      }                                                                            \
-  }
+template <typename T>
+static __device__ __forceinline__ void
+where_strided (const GtStrided &p)
+{
+  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
+  int64_t at[GT_STEPS][4] = {};
+  bool chosen[GT_STEPS];
+  T x[GT_STEPS];
+
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    {
+      uint32_t rest = first + u * GT_THREADS;
+
+      if (rest >= (uint32_t) p.base.n)
+        rest = 0;
+      for (uint32_t d = 0; d < p.n_dims; d++)
+        {
+          const uint32_t next = gt_divide (rest, p.shape[d]);
+          const uint32_t k = rest - next * p.shape[d].divisor;
+
+#pragma unroll
+          for (int j = 0; j < 4; j++)
+            at[u][j] += k * p.strides[d][j];
+          rest = next;
+        }
+    }
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    chosen[u] = *((const guint8 *) p.base.data[1] + at[u][1]) != 0;
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    x[u] = *(const T *) (chosen[u] ? (const char *) p.base.data[2] + at[u][2]
+                                   : (const char *) p.base.data[3] + at[u][3]);
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    if (first + u * GT_THREADS < (uint32_t) p.base.n)
+      *(T *) ((char *) p.base.data[0] + at[u][0]) = x[u];
+}
+
+#define WHERE(size, T) \
+  GT_KERNEL (gt_where_##size, GtStrided, GT_THREADS) { where_strided<T> (p); }
 GT_EACH_SIZE (WHERE)
 
 /* Computes where for contiguous operands; a and b may also have one element (bits 2 and 3 of p.numbers). As
@@ -372,3 +390,67 @@ GT_KERNEL (gt_find_flags_bool, GtFindFlags, 1024)
   }
 CONJ (c64, GTorchComplex64)
 CONJ (c128, GTorchComplex128)
+
+/* --- complex numbers from their parts, as many at a time as the widest load holds --- */
+#define UNITE(name, T, C)                                                              \
+  GT_KERNEL (gt_unite_##name, GtUnite, 1024)                                           \
+  {                                                                                    \
+    constexpr int V = 16 / sizeof (T);                                                 \
+    typedef gt_vector<T, V> Vector;                                                    \
+    for (GT_LOOP (i, p.n / V))                                                         \
+      {                                                                                \
+        const Vector re = ((const Vector *) p.re)[i], im = ((const Vector *) p.im)[i]; \
+        Vector low, high;                                                              \
+        _Pragma ("unroll") for (int k = 0; k < V / 2; k++)                             \
+        {                                                                              \
+          low.at[2 * k] = re.at[k];                                                    \
+          low.at[2 * k + 1] = im.at[k];                                                \
+          high.at[2 * k] = re.at[V / 2 + k];                                           \
+          high.at[2 * k + 1] = im.at[V / 2 + k];                                       \
+        }                                                                              \
+        ((Vector *) p.y)[2 * i] = low;                                                 \
+        ((Vector *) p.y)[2 * i + 1] = high;                                            \
+      }                                                                                \
+    if (blockIdx.x == 0 && threadIdx.x < p.n % V)                                      \
+      {                                                                                \
+        const int64_t i = p.n / V * V + threadIdx.x;                                   \
+        ((C *) p.y)[i] = C (((const T *) p.re)[i], ((const T *) p.im)[i]);             \
+      }                                                                                \
+  }
+UNITE (f32, float, GTorchComplex64)
+UNITE (f64, double, GTorchComplex128)
+
+/* --- cross products --- */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+cross (const GtCross &p)
+{
+  for (GT_LOOP (i, p.n))
+    {
+      int64_t column = 0, row = i;
+      C a[3], b[3];
+
+      if (p.inner > 1)
+        row = gt_split (i, p.inner, &column);
+
+      const int64_t at = 3 * row * p.inner + column;
+
+#pragma unroll
+      for (int k = 0; k < 3; k++)
+        {
+          a[k] = gt_get<C, T> (p.a, at + k * p.inner);
+          b[k] = gt_get<C, T> (p.b, at + k * p.inner);
+        }
+#pragma unroll
+      for (int k = 0; k < 3; k++)
+        gt_put<T> (p.y, at + k * p.inner,
+                   a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3]);
+    }
+}
+
+#define CROSS(name, T, C) \
+  GT_KERNEL (gt_cross_##name, GtCross, 1024) { cross<T, C> (p); }
+GT_EACH_FLOAT (CROSS)
+GT_EACH_INTEGER (CROSS)
+CROSS (c64, GTorchComplex64, GTorchComplex64)
+CROSS (c128, GTorchComplex128, GTorchComplex128)

@@ -3,21 +3,9 @@
 
 /* Variance, computed from the moments of parts: (mean, sum of squared deviations, count). */
 
+#include "gtorch-moments.cuh"
 #include "gtorch-plain.cuh"
 #include "gtorch-var-params.h"
-
-template <typename C>
-GT_DEVICE void
-merge (C &mean, C &square, C &count, C other_mean, C other_square, C other_count)
-{
-  const C total = count + other_count, d = other_mean - mean;
-
-  if (other_count == 0)
-    return;
-  mean += d * (other_count / total);
-  square += other_square + d * d * (count * (other_count / total));
-  count = total;
-}
 
 /* Computes the moments of each part of the rows. */
 template <typename T, typename C>
@@ -65,7 +53,7 @@ variance (const GtVariance &p)
       C mean = from[0], square = from[1], count = from[2], v;
 
       for (int64_t i = 1; i < p.parts; i++)
-        merge (mean, square, count, from[3 * i], from[3 * i + 1], from[3 * i + 2]);
+        gt_merge_moments (mean, square, count, from[3 * i], from[3 * i + 1], from[3 * i + 2]);
       /* a NaN stays NaN */
       v = square / (p.n <= p.correction ? (C) 0 : (C) (p.n - p.correction));
       gt_put<T> (p.y, row, p.root ? sqrt (v) : v);

@@ -12,7 +12,6 @@ import System from 'system';
 
 const N = 1797;
 const BATCH = 64;
-const INT64 = GTorch.DType.INT64;
 const {nn, optim} = GTorch;
 
 const options = {data: null, seed: '1', epochs: '20', output: 'digits.png', device: null};
@@ -40,8 +39,7 @@ function loadDigits(path) {
             pixels.push(value / 16);
         digits.push(values[64]);
     }
-    return [GTorch.Tensor.new_from_floats(pixels, [N, 1, 8, 8], GTorch.DType.FLOAT32, null),
-        GTorch.Tensor.new_from_ints(digits, [N], INT64, null)];
+    return [GTorch.tensor(pixels, {dtype: GTorch.float32}).view([N, 1, 8, 8]), GTorch.tensor(digits)];
 }
 
 function makeModel() {
@@ -58,23 +56,19 @@ function makeModel() {
 
 // Returns the digits that the model reads, without recording gradients.
 function readDigits(model, images) {
-    return GTorch.no_grad(() => model.forward(images).argmax({dim: [1]}).toArray());
+    return GTorch.no_grad(() => model.forward(images).argmax({dim: 1}).toArray());
 }
 
 function train(model, images, labels, epochs) {
-    const adam = optim.Adam(model.parameters(), 2e-3);
+    const adam = optim.Adam(model.parameters(), {lr: 2e-3});
     const lossOf = nn.CrossEntropyLoss();
-    const n = labels.get_numel();
+    const [n] = labels.shape;
     const losses = [];
     for (let epoch = 0; epoch < epochs; epoch++) {
-        const order = GTorch.randperm(n, INT64, null, null);
         let total = 0;
-        for (let start = 0; start < n; start += BATCH) {
-            const count = Math.min(BATCH, n - start);
-            total += count * GTorch.tidy(() => {
-                const index = order.narrow(0, start, count);
-                const scores = model.forward(images.index_select(0, index));
-                const loss = lossOf.forward(scores, labels.index_select(0, index));
+        for (const index of GTorch.randperm(n).split(BATCH)) {
+            total += index.shape[0] * GTorch.tidy(() => {
+                const loss = lossOf.forward(model.forward(images.at(index)), labels.at(index));
                 adam.zero_grad();
                 loss.backward();
                 adam.step();
@@ -92,7 +86,7 @@ function train(model, images, labels, epochs) {
 function draw(path, losses, images, labels, read) {
     const surface = new Cairo.ImageSurface(Cairo.Format.RGB24, 640, 320);
     const cr = new Cairo.Context(surface);
-    const pixels = images.to_doubles();
+    const pixels = images.flatten().toArray();
     cr.setSourceRGB(1, 1, 1);
     cr.paint();
     cr.setSourceRGB(0.1, 0.3, 0.7);
@@ -117,33 +111,27 @@ function draw(path, losses, images, labels, read) {
     surface.writeToPNG(path);
 }
 
-const device = options.device
-    ? GTorch.Device.new_from_string(options.device)
-    : GTorch.Device.get_default();
+const device = options.device ? new GTorch.Device(options.device) : GTorch.Device.get_default();
 const reason = GTorch.DeviceManager.get_default().dup_reason();
 print(`digits: on ${device.to_string()}, ${device.get_name()}${reason ? `; no GPU: ${reason}` : ''}`);
 GTorch.set_default_device(device);
 GTorch.manual_seed(Number(options.seed));
 const [images, labels] = loadDigits(data);
 const model = makeModel();
-const all = [...Array(N).keys()];
-const held = all.filter(i => i % 5 === 0);
-const rest = all.filter(i => i % 5 !== 0);
-const heldIndex = GTorch.Tensor.new_from_ints(held, [held.length], INT64, null);
-const restIndex = GTorch.Tensor.new_from_ints(rest, [rest.length], INT64, null);
-const losses = train(model, images.index_select(0, restIndex), labels.index_select(0, restIndex),
-    Number(options.epochs));
-const testImages = images.index_select(0, heldIndex);
-const right = Array.from(labels.index_select(0, heldIndex).to_ints());
+const held = GTorch.arange(N).remainder(5).eq(0);
+const rest = held.logical_not();
+const losses = train(model, images.at(rest), labels.at(rest), Number(options.epochs));
+const testImages = images.at(held);
+const right = labels.at(held).toArray();
 model.eval();
 const read = readDigits(model, testImages);
 
 // The parameters go through a file into a new model, which must read the same digits.
 const file = Gio.File.new_for_path('digits.safetensors');
 GTorch.safetensors_save_file(model.state_dict(), null, file, null, null);
-const [loaded] = [GTorch.safetensors_load_file(file, false, null, null, null)].flat();
+const [loaded] = GTorch.safetensors_load_file(file, false, null, null, null);
 const again = makeModel();
-again.load_state_dict(loaded, true);
+again.load_state_dict(loaded);
 again.eval();
 if (readDigits(again, testImages).some((digit, i) => digit !== read[i]))
     throw new Error('the reloaded model reads otherwise');

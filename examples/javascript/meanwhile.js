@@ -43,7 +43,7 @@ class Run {
         [this.x, this.y] = makeSpirals(options.points);
         this.model = nn.Sequential(nn.Linear(2, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh(),
             nn.Linear(WIDTH, 1));
-        this.adam = optim.Adam(this.model.parameters(), 0.01);
+        this.adam = optim.Adam(this.model.parameters(), {lr: 0.01});
         this.error = null; // the first error
         this.nSent = this.nDone = this.nDrawn = this.nAwaited = this.nTicks = 0;
         this.loss = this.longest = 0;
@@ -60,7 +60,7 @@ class Run {
             loss.backward();
             this.adam.step();
 
-            const done = GTorch.Event.new(GTorch.EventFlags.NONE);
+            const done = new GTorch.Event();
             done.connect('completed', () => this.onStepDone());
             done.record(this.stream);
             this.nAwaited++;
@@ -173,7 +173,7 @@ async function main() {
     const device = GTorch.get_default_device();
     const reason = GTorch.DeviceManager.get_default().dup_reason();
     print(`meanwhile: on ${device.to_string()}, ${device.get_name()}${reason ? `; no GPU: ${reason}` : ''}`);
-    const stream = GTorch.Stream.new(device, 0);
+    const stream = new GTorch.Stream({device});
     stream.set_current();
     GTorch.manual_seed(options.seed);
     const run = new Run(options, stream);

@@ -10,60 +10,54 @@ import pathlib
 import sys
 
 import cairo
-import gi
-
-gi.require_version('GTorch', '1')
-from gi.repository import Gio, GTorch  # noqa: E402
+import gtorch as torch
+from gtorch import nn
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / 'data' / 'digits.csv.gz'
-N, BATCH = 1797, 64
+BATCH = 64
 
 
 def load_digits(path):
     """Returns images as [1797, 1, 8, 8] from 0 to 1, labels as [1797]."""
     with gzip.open(path, 'rt', encoding='ascii') as file:
-        rows = [[int(v) for v in line.split(',')] for line in file]
-    pixels = [v / 16 for row in rows for v in row[:64]]
-    images = GTorch.Tensor.new_from_floats(pixels, [N, 1, 8, 8], GTorch.DType.FLOAT32, None)
-    return images, GTorch.Tensor.new_from_ints([row[64] for row in rows], [N], GTorch.DType.INT64, None)
+        rows = torch.tensor([[int(v) for v in line.split(',')] for line in file])
+    return rows[:, :64].view(-1, 1, 8, 8) / 16, rows[:, 64].clone()
 
 
 def make_model():
-    return GTorch.Sequential.new_from_modules([
-        GTorch.Conv2d(1, 16, 3, padding=1),
-        GTorch.ReLU(),
-        GTorch.Conv2d(16, 32, 3, padding=1),
-        GTorch.ReLU(),
-        GTorch.MaxPool2d(2),
-        GTorch.Flatten(),
-        GTorch.Dropout(0.25),
-        GTorch.Linear(512, 10),
-    ])
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.25),
+        nn.Linear(512, 10),
+    )
 
 
 def read_digits(model, images):
     """Returns the digits that the model reads, without recording gradients."""
-    with GTorch.no_grad():
-        return list(model.forward(images).argmax([1], False).to_ints())
+    with torch.no_grad():
+        return model(images).argmax(dim=1).tolist()
 
 
 def train(model, images, labels, epochs):
-    adam = GTorch.Adam.new(model.get_parameters(True), 2e-3)
-    n, losses = labels.get_numel(), []
+    adam = torch.optim.Adam(model.parameters(), lr=2e-3)
+    loss_of = nn.CrossEntropyLoss()
+    losses = []
     in_place = sys.stdout.isatty()
     begin, end = ('\r', '') if in_place else ('', '\n')
     for epoch in range(epochs):
-        order = GTorch.randperm(n, GTorch.DType.INT64, None, None)
         total = 0.0
-        for start in range(0, n, BATCH):
-            index = order.slice(0, start, min(start + BATCH, n), 1)
-            scores = model.forward(images.index_select(0, index))
-            loss = scores.cross_entropy(labels.index_select(0, index), None, GTorch.Reduction.MEAN, -100, 0.0)
-            adam.zero_grad(True)
-            loss.backward(None, False, False)
+        for index in torch.randperm(len(labels)).split(BATCH):
+            loss = loss_of(model(images[index]), labels[index])
+            adam.zero_grad()
+            loss.backward()
             adam.step()
-            total += loss.item_double() * min(BATCH, n - start)
-        losses.append(total / n)
+            total += loss.item() * len(index)
+        losses.append(total / len(labels))
         print(f'{begin}epoch {epoch + 1:2d} of {epochs}: loss {losses[-1]:.4f}', end=end, flush=True)
     if in_place:
         print()
@@ -75,7 +69,7 @@ def draw(path, losses, images, labels, read):
     that was read."""
     surface = cairo.ImageSurface(cairo.FORMAT_RGB24, 640, 320)
     cr = cairo.Context(surface)
-    pixels = list(images.to_doubles())
+    pixels = images.flatten().tolist()
     cr.set_source_rgb(1, 1, 1)
     cr.paint()
     cr.set_source_rgb(0.1, 0.3, 0.7)
@@ -105,35 +99,29 @@ def main():
     parser.add_argument('--device', help='where to compute, on a GPU if there is one')
     args = parser.parse_args()
 
-    named = args.device and GTorch.Device.new_from_string(args.device)
-    device = named or GTorch.Device.get_default()
-    GTorch.set_default_device(device)
-    reason = GTorch.DeviceManager.get_default().dup_reason()
+    device = torch.device(args.device) if args.device else torch.Device.get_default()
+    torch.set_default_device(device)
+    reason = torch.DeviceManager.get_default().dup_reason()
     print(f'digits: on {device}, {device.get_name()}' + (f'; no GPU: {reason}' if reason else ''), flush=True)
-    GTorch.manual_seed(args.seed)
+    torch.manual_seed(args.seed)
     images, labels = load_digits(args.data)
     model = make_model()
-    held = [i for i in range(N) if i % 5 == 0]
-    rest = [i for i in range(N) if i % 5 != 0]
-    held_index = GTorch.Tensor.new_from_ints(held, [len(held)], GTorch.DType.INT64, None)
-    rest_index = GTorch.Tensor.new_from_ints(rest, [len(rest)], GTorch.DType.INT64, None)
-    losses = train(model, images.index_select(0, rest_index), labels.index_select(0, rest_index), args.epochs)
-    test_images = images.index_select(0, held_index)
-    right = list(labels.index_select(0, held_index).to_ints())
+    held = torch.arange(len(labels)) % 5 == 0
+    losses = train(model, images[~held], labels[~held], args.epochs)
+    test_images, right = images[held], labels[held].tolist()
     model.eval()
     read = read_digits(model, test_images)
 
     # The parameters go through a file into a new model, which must read the same digits.
-    file = Gio.File.new_for_path('digits.safetensors')
-    GTorch.safetensors_save_file(model.state_dict(), None, file, None, None)
-    loaded = GTorch.safetensors_load_file(file, False, None, None, None)
+    file = pathlib.Path('digits.safetensors')
+    torch.save(model.state_dict(), file)
     again = make_model()
-    again.load_state_dict(loaded[0] if isinstance(loaded, tuple) else loaded, True)
+    again.load_state_dict(torch.load(file))
     again.eval()
     if read_digits(again, test_images) != read:
         raise SystemExit('digits: the reloaded model reads otherwise')
     draw(args.output, losses, test_images, right, read)
-    checksum = hashlib.sha256(pathlib.Path('digits.safetensors').read_bytes()).hexdigest()
+    checksum = hashlib.sha256(file.read_bytes()).hexdigest()
     accuracy = 100 * sum(a == b for a, b in zip(read, right)) / len(right)
     print(f'digits: accuracy {accuracy:.2f} %, loss {losses[-1]:.6f}, weights {checksum[:16]}')
 

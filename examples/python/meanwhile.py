@@ -14,20 +14,19 @@ import signal
 import sys
 import time
 
-import gi
-
-gi.require_version('GTorch', '1')
-from gi.repository import Gio, GLib, GTorch  # noqa: E402
+import gtorch as torch
+from gi.repository import Gio, GLib
+from gtorch import nn
 
 WIDTH, AHEAD, LOSS_EVERY, TICK_MS, INTERRUPTED = 128, 2, 10, 10, 130
 
 
 def make_spirals(n):
     """Returns points as [2 n, 2], and the spiral of each as [2 n, 1]."""
-    radius = GTorch.linspace(0.1, 1, n)
+    radius = torch.linspace(0.1, 1, n)
     angle = radius * 9.5
-    one = GTorch.stack([radius * angle.cos(), radius * angle.sin()], 1)
-    return GTorch.cat([one, -one]), GTorch.cat([GTorch.zeros(n, 1), GTorch.ones(n, 1)])
+    one = torch.stack([radius * angle.cos(), radius * angle.sin()], 1)
+    return torch.cat([one, -one]), torch.cat([torch.zeros(n, 1), torch.ones(n, 1)])
 
 
 class Run:
@@ -35,14 +34,14 @@ class Run:
         self.n_steps, self.stream = args.steps, stream
         self.loop, self.cancellable = GLib.MainLoop(), Gio.Cancellable()
         self.x, self.y = make_spirals(args.points)
-        self.model = GTorch.nn.Sequential(
-            GTorch.nn.Linear(2, WIDTH),
-            GTorch.nn.Tanh(),
-            GTorch.nn.Linear(WIDTH, WIDTH),
-            GTorch.nn.Tanh(),
-            GTorch.nn.Linear(WIDTH, 1),
+        self.model = nn.Sequential(
+            nn.Linear(2, WIDTH),
+            nn.Tanh(),
+            nn.Linear(WIDTH, WIDTH),
+            nn.Tanh(),
+            nn.Linear(WIDTH, 1),
         )
-        self.adam = GTorch.optim.Adam(self.model.parameters(), 0.01)
+        self.adam = torch.optim.Adam(self.model.parameters(), 0.01)
         self.error = None  # the first error
         self.in_place = sys.stdout.isatty()  # otherwise each longer bar gets a line
         self.bar_length = -1
@@ -58,7 +57,7 @@ class Run:
         loss.backward()
         self.adam.step()
 
-        done = GTorch.Event()
+        done = torch.Event()
         done.connect('completed', self.on_step_done)
         done.record(self.stream)
         self.n_awaited += 1
@@ -149,15 +148,15 @@ def main():
     parser.add_argument('--steps', type=int, default=300, help='how often all points are seen')
     parser.add_argument('--points', type=int, default=5000, help='how many points each spiral has')
     try:
-        args = parser.parse_args(GTorch.parse_options(sys.argv[1:]))
+        args = parser.parse_args(torch.parse_options(sys.argv[1:]))
         if args.steps < 1 or args.points < 1:
             parser.error('--steps and --points begin at 1')
-        device = GTorch.get_default_device()
-        reason = GTorch.DeviceManager.get_default().dup_reason()
+        device = torch.get_default_device()
+        reason = torch.DeviceManager.get_default().dup_reason()
         print(f'meanwhile: on {device}, {device.get_name()}' + (f'; no GPU: {reason}' if reason else ''), flush=True)
-        stream = GTorch.Stream(device)
+        stream = torch.Stream(device)
         stream.set_current()
-        GTorch.manual_seed(args.seed)
+        torch.manual_seed(args.seed)
         run = Run(args, stream)
         run.train()
     except GLib.Error as error:

@@ -3,9 +3,14 @@
 """Writes what the overrides need to know about the operations, from gtorch-ops.json.
 
     bindings python OPS.json OUTPUT.py    wrappers with defaults, scalar forms and operators
+    bindings signatures OPS.json KNOWN.json OUTPUT.py    the arguments of operations, for inspect
     bindings gjs OPS.json OUTPUT.js       a table for introspection/gjs/overrides/GTorch.js
     bindings calls GIR OPS.json OUTPUT.js    a table for introspection/gjs/overrides/_gtorch_calls.js
-    bindings mixin OPS.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
+    bindings mixin OPS.json KNOWN.json OUTPUT.inc    the same wrappers in C for introspection/python/_gtorch.c
+    bindings typescript GIR OPS.json LAYERS.json STEPS.json OUTPUT.d.ts
+    bindings vapi VAPIGEN GIR METADATA TABLE.toml OPS.json LAYERS.json STEPS.json OUTPUT.vapi
+
+KNOWN.json is docs/data/pytorch-signatures.json.
 
 Introspection exposes every function with all its arguments. The rows have the rest: which arguments
 have a default, where a number may replace a tensor, which names are operators.
@@ -14,7 +19,7 @@ have a default, where a number may replace a tensor, which names are operators.
 import functools
 
 from generator import rows as shared
-from generator.bindings import calls, gjs, mixin, python
+from generator.bindings import calls, gjs, mixin, python, signatures, typescript, vapi
 from generator.bindings.rows import load
 from generator.text import write
 
@@ -23,10 +28,23 @@ def convert(emit, table, file):
     write(file, emit(load(table)))
 
 
+def convert_known(emit, table, known, file):
+    write(file, emit(load(table), signatures.Known(known)))
+
+
 COMMANDS = {
-    name: (2, 2, functools.partial(convert, module.emit))
-    for name, module in (('python', python), ('gjs', gjs), ('mixin', mixin))
-} | {'calls': (3, 3, calls.emit)}
+    **{
+        name: (2, 2, functools.partial(convert, module.emit))
+        for name, module in (('python', python), ('gjs', gjs))
+    },
+    **{
+        name: (3, 3, functools.partial(convert_known, module.emit))
+        for name, module in (('mixin', mixin), ('signatures', signatures))
+    },
+    'calls': (3, 3, calls.emit),
+    'typescript': (5, 5, typescript.emit),
+    'vapi': (8, 8, vapi.emit),
+}
 
 
 def main(argv):

@@ -62,6 +62,8 @@ def kind_of(element, types, in_array):
     if in_array:
         if name in OBJECTS:
             return f'object:{name}'
+    elif name == 'utf8':
+        return 'text'
     elif name == 'Device':
         return 'device'
     elif name in types.classes or name in INTERFACES:
@@ -72,7 +74,7 @@ def kind_of(element, types, in_array):
 
 
 def arguments(function, types):
-    """Returns position, name and kind of the arguments to check, and the positions of callbacks."""
+    """Returns position, name and kind of the arguments to check, the positions of callbacks, and all names."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
     hidden = set()
@@ -80,7 +82,7 @@ def arguments(function, types):
         array = part.find(CORE + 'array')
         places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
         hidden |= {int(place) for place in places if place is not None}
-    found, callbacks = [], []
+    found, callbacks, names = [], [], []
     position = 0
     for i, parameter in enumerate(given):
         if i in hidden or parameter.get('direction', 'in') == 'out':
@@ -92,14 +94,17 @@ def arguments(function, types):
             found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
         if parameter.get('scope') is not None:
             callbacks.append(position)
+        names.append(parameter.get('name'))
         position += 1
-    return found, callbacks
+    return found, callbacks, names
 
 
 def entry(function, types):
     result = function.find(f'{CORE}return-value/{CORE}type')
     found = {}
-    checked, callbacks = arguments(function, types)
+    checked, callbacks, names = arguments(function, types)
+    if names and not function.get('name').endswith('_async'):
+        found['names'] = names
     if checked:
         found['args'] = checked
     if callbacks:

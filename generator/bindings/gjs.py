@@ -13,6 +13,8 @@ SHORT = ('a', 'x', 'x1', 'x2')  # numpy's names, which are Python's
 
 def argument(arg):
     found = description(arg)
+    if arg.has_items:
+        return [*found, 'items']
     return [*found, True] if arg.is_optional else found  # null stands for the default, too
 
 

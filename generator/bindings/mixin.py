@@ -8,6 +8,7 @@ import json
 from generator import c
 from generator.bindings import fill
 from generator.bindings.rows import BINARY, COMPARE, INT_MAX, UNARY
+from generator.bindings.signatures import of_method
 
 
 def given(arg, test):
@@ -44,6 +45,7 @@ def variable(arg):
         values = arg.list
         text = f'{{ {len(values)}, {{ {", ".join(map(str, values)) or "0"} }} }}'
         test = 'gt_sizes' if arg.required else 'gt_some_ints' if arg.is_optional else 'gt_ints'
+        test = 'gt_items' if arg.has_items else test
         return f'Ints {name} = {text}', f'{test} ({{}}, &{name})', f'{name}.data, {name}.n'
     if arg.kind == 'DType':
         return f'gint {name} = GTORCH_DTYPE_NONE', f'gt_dtype ({{}}, &{name})', name
@@ -113,7 +115,7 @@ class Function:
             exact = ' && '.join(f'gt_is_exact (&{name})' for name in names)
             return [fill(
                 'ops.inc.in', 'integers', run=self.run, call=self.call('_int'),
-                every=' && '.join(f'{name}.kind != GT_REAL' for name in names),
+                every=' && '.join(f'gt_is_whole (&{a.c_name}, {int(a.is_bound)})' for a in row.numbers),
                 some=' || '.join(f'{name}.kind == GT_INTEGER' for name in names),
                 exact=[fill('ops.inc.in', 'exact', exact=exact, name=self.name)] if len(names) > 1 else [],
             )]
@@ -128,15 +130,10 @@ class Function:
         return fill('ops.inc.in', 'function', name=self.name, locals=self.locals(), tests=self.tests(),
                     forms=self.forms(), run=self.run, call=self.call(''))
 
-    def method(self):
-        doc = json.dumps(self.row.doc.replace('@', ''), ensure_ascii=False)
+    def method(self, known):
+        text = f"{self.name}({of_method(self.row, known)})\n--\n\n{self.row.doc.replace('@', '')}"
+        doc = json.dumps(text, ensure_ascii=False)
         return f'GT_METHOD ("{self.name}", op_{self.name}, {doc}),'
-
-
-def supported(row):
-    if not row.method or row.returns_more:
-        return False
-    return all(a.kind != 'Tensor[]' and (a.kind != 'enum' or not a.required) for a in row.args)
 
 
 def binary(row):
@@ -173,14 +170,14 @@ def operator(row):
     return binary(row), slots + ([f'.nb_inplace_{slot} = nb_i{special},'] if row.inplace else [])
 
 
-def emit(rows):
+def emit(rows, known):
     """Returns the text of _gtorch_ops.inc."""
     text, methods, slots, cases = '', [], [], []
     for row in filter(supported, rows):
         functions = [Function(row, in_place) for in_place in ((False, True) if row.inplace else (False,))]
         more, own = operator(row)
         text += ''.join(function.emit() for function in functions) + more
-        methods += [function.method() for function in functions]
+        methods += [function.method(known) for function in functions]
         slots += own
         if row.operator in COMPARE:
             kind = COMPARE[row.operator].upper()

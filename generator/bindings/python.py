@@ -33,6 +33,8 @@ def value(arg, function, bare=False):
     name = arg.name
     if arg.is_optional and arg.kind == 'int[]':
         return f"_some_ints({name}, '{name}')"
+    if arg.has_items:
+        return f"_items({name}, '{name}')"
     if arg.is_optional:
         convert = '_index' if arg.kind == 'int' else '_double'
         return f'{literal(arg)} if {name} is None else {convert}({name})'
@@ -113,7 +115,8 @@ class Wrapper:
         row = self.row
         if row.numbers:
             numbers = ', '.join(a.name for a in row.numbers)
-            return [fill('ops.py.in', 'integers', numbers=numbers, call=self.call('_int'))]
+            convert = '_bounds' if any(a.is_bound for a in row.numbers) else '_integers'
+            return [fill('ops.py.in', 'integers', convert=convert, numbers=numbers, call=self.call('_int'))]
         if len(row.forms) == 1:
             return []
         has_int = '_int' in row.forms

@@ -91,10 +91,16 @@ class Arg:
         self.enum = data['enum']
         self.default = data['default']
         self.is_optional = data['optional']
+        self.has_items = data['items']  # C takes an empty list for the default, which the bindings refuse
 
     @property
     def required(self):
         return self.default is None
+
+    @property
+    def is_bound(self):
+        """Is it a bound, for which C takes an integer of the value of NONE for none?"""
+        return self.kind == 'number' and self.default in ('inf', '-inf')
 
     @property
     def none(self):

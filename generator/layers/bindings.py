@@ -5,11 +5,15 @@
 import ast
 import json
 import pprint
+import re
 
+from generator import signatures
 from generator.layers import fill, samples
 
-# Only the manual and the tests read these.
-OF_TESTS = ('doc', 'samples', 'refuse')
+# Only the tests read these.
+OF_TESTS = ('samples', 'refuse')
+# Only Python reads these.
+OF_PYTHON = ('doc', 'signature')
 
 
 def argument(prop):
@@ -41,6 +45,13 @@ def arguments(layer):
     return found
 
 
+def signature(layer):
+    if layer.any:
+        return '($self, *args, **kwargs)'
+    args = arguments(layer)
+    return signatures.constructor([(arg['name'], arg['required'], arg.get('default')) for arg in args])
+
+
 def sample(layer, row):
     positional, named = samples.parse(layer, row.get('new', ''))
     inputs = samples.inputs(layer, row) if 'shape' in row or 'shapes' in row else []
@@ -52,6 +63,7 @@ def table(layers):
         layer.name: {
             'doc': layer.doc,
             'any': layer.any,
+            'signature': signature(layer),
             **({'inputs': list(layer.inputs)} if layer.inputs else {}),
             **({'lists': layer.lists} if layer.lists else {}),
             **({'needed': layer.n_needed} if layer.n_needed < len(layer.inputs) else {}),
@@ -63,16 +75,23 @@ def table(layers):
     }
 
 
-def without_tests(rows):
-    return {name: {k: v for k, v in row.items() if k not in OF_TESTS} for name, row in rows.items()}
+def without(rows, *left_out):
+    return {name: {k: v for k, v in row.items() if k not in left_out} for name, row in rows.items()}
+
+
+def plain(doc):
+    """The documentation for help(): without examples in C and links of the manual."""
+    doc = re.sub(r'\n*```c\n.*?```', '', doc, flags=re.DOTALL)
+    return re.sub(r'\[\w+@([\w.]+)\]', r'\1', doc).replace('@', '').replace('%', '').strip()
 
 
 def python(rows):
-    return fill('table.py.in', table=pprint.pformat(without_tests(rows), width=110, sort_dicts=False))
+    rows = {name: {**row, 'doc': plain(row['doc'])} for name, row in rows.items()}
+    return fill('table.py.in', table=pprint.pformat(without(rows, *OF_TESTS), width=110, sort_dicts=False))
 
 
 def gjs(rows):
-    return fill('table.js.in', table=json.dumps(without_tests(rows), indent=4))
+    return fill('table.js.in', table=json.dumps(without(rows, *OF_TESTS, *OF_PYTHON), indent=4))
 
 
 def shown(arg):

@@ -46,6 +46,13 @@ def lines(layer):
             line = f'{call} (module, "{prop.name}", self->{prop.field}, {prop.length}, {least}, error)'
             first.append(f'(self->{prop.field} == NULL || {line})' if prop.may_be_absent else line)
             continue
+        if prop.kind == 'factors':
+            bounds = ', '.join(parse_range(rules[0]))
+            call = f'gtorch_layer_check_factors (module, "{prop.name}", {{0}}, {prop.length}, {bounds}, error)'
+            place = f'self->{prop.field}'
+            first.append(f'({place} == NULL || {call.format(place)})')
+            later.append(first[-1])
+            continue
         for rule in rules:
             is_second, line = _rule(layer, prop, rule)
             (second if is_second else first).append(line)

@@ -281,7 +281,7 @@ def source(layer):
         counts[tensor.is_buffer] += 1
     built = constructed(layer)
     finalize = ''
-    if any(field.kind in ('size', 'device') for field in fields):
+    if any(field.kind in ('size', 'factors', 'device') for field in fields):
         finalize = fill('layer.c.in', 'finalize', snake=layer.snake)
     functions = built + reset(layer) + finalize + forward(layer)
     if layer.texts:

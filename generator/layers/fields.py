@@ -14,10 +14,11 @@ C_TYPES = {
     'bool': 'gboolean ',
     'enum': 'gint ',
     'size': 'GTorchSize *',
+    'factors': 'GTorchFactors *',
     'device': 'GTorchDevice *',
     'dtype': 'gint ',
 }
-KINDS = {'int': 'INT64', 'double': 'DOUBLE', 'bool': 'BOOL', 'enum': 'ENUM', 'size': 'SIZE'}
+KINDS = {'int': 'INT64', 'double': 'DOUBLE', 'bool': 'BOOL', 'enum': 'ENUM', 'size': 'SIZE', 'factors': 'BOXED'}
 RULE = 'PaddingRule'
 
 
@@ -35,6 +36,7 @@ class Field:
         if self.kind in ('device', 'dtype'):
             return f'  GTORCH_LAYER_{self.kind.upper()} (GTorch{layer.name}),\n'
         type_ = f'gtorch_{c.snake(self.enum)}_get_type' if self.enum else 'NULL'
+        type_ = 'gtorch_factors_get_type' if self.kind == 'factors' else type_
         flags = 'SETTING' if self.is_mutable else 'FIXED'
         return (
             f'  {{ "{c.dashed(self.name)}", GTORCH_FIELD_{KINDS[self.kind]}, '
@@ -45,7 +47,8 @@ class Field:
 
 def default_value(prop):
     """Returns the default as a C expression that fits into a double."""
-    if prop.default is None or prop.is_unsaid or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
+    is_none = prop.is_unsaid or prop.may_be_absent
+    if prop.default is None or is_none or (prop.kind == 'size' and not re.fullmatch(r'-?\d+', prop.default)):
         return '0'
     if prop.kind == 'enum':
         return c.constant(prop.enum, prop.default)

@@ -12,8 +12,9 @@ from generator.layers.inputs import BASES
 from generator.rows import RowError
 from generator.signatures import parse_args
 
+FACTORS = r'given:double\[\d?\]\?'
 SIZES = r'int\[\]|(?:given:|rule:)?int\[\d\]|given:int\[\d?\]\?|given:int\?\[\d\]'
-TYPES = rf'(?:module|int|int\?|double|double\?|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
+TYPES = rf'(?:module|int|int\?|double|double\?|{FACTORS}|bool|bool\?|Tensor\?|{SIZES}|enum:\w+|reduction|refused)'
 SPEC = re.compile(rf'({TYPES})(?:\s*=\s*([^:]+?))?:\s+(.*)', re.DOTALL)
 INITS = ('kaiming', 'fan_in', 'normal', 'ones', 'zeros', 'count')
 
@@ -51,13 +52,15 @@ class Prop:
         self.has_nones = kind.startswith('int?[')  # each number may be None
         kind = kind.replace('int?[', 'int[')
         self.enum = kind.partition(':')[2] or None
-        self.length = int(kind[4]) if re.fullmatch(r'int\[\d\]\??', kind) else 0
+        digit = re.fullmatch(r'(?:int|double)\[(\d)\]\??', kind)
+        self.length = int(digit[1]) if digit else 0
         self.is_optional = kind in ('int?', 'double?')
-        self.may_be_absent = kind.startswith('int[') and kind.endswith('?')
+        self.may_be_absent = '[' in kind and kind.endswith('?')
         self.is_unsaid = kind == 'bool?'  # None of PyTorch's is false
         if (self.may_be_absent or self.is_unsaid) and self.default != 'None':
             layer.fail(f'props.{name}', f'{kind} is absent by default: None')
-        self.kind = 'size' if kind.startswith('int[') else kind.partition(':')[0].rstrip('?').lower()
+        lists = {'int': 'size', 'double': 'factors'}
+        self.kind = lists[kind.partition('[')[0]] if '[' in kind else kind.partition(':')[0].rstrip('?').lower()
         if self.kind == 'tensor':
             self.is_optional = True
         self.is_required = self.default is None
@@ -201,7 +204,7 @@ class Layer(rows.Row):
     @property
     def moves(self):
         """True if the constructor has the arguments device and dtype."""
-        return bool(self.tensors or self.make or self.by_hand)
+        return bool(self.tensors or self.make or (self.by_hand and self.base != 'Loss'))
 
     @property
     def required(self):

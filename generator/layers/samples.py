@@ -58,6 +58,13 @@ def c_value(layer, prop, found, lines):
             f'  g_autoptr (GTorchSize) {prop.name} = gtorch_size_new ({prop.name}_numbers, {len(numbers)});\n'
         )
         return f'{name}, {prop.name}'
+    if prop.kind == 'factors':
+        numbers = [float(one) for one in (found if isinstance(found, list) else [found])]
+        lines.append(
+            f'  const gdouble {prop.name}_numbers[] = {{ {", ".join(map(repr, numbers)) or 0} }};\n'
+            f'  g_autoptr (GTorchFactors) {prop.name} = gtorch_factors_new ({prop.name}_numbers, {len(numbers)});\n'
+        )
+        return f'{name}, {prop.name}'
     if prop.kind in ('enum', 'reduction'):
         return f'{name}, {c.constant(prop.enum or "Reduction", found)}'
     if found is None:

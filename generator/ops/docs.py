@@ -3,6 +3,7 @@
 """The documentation of operations."""
 
 from generator.ops import autocast, checks
+from generator.signatures import NONE
 from generator.text import starred, wrap
 
 DTYPES = {
@@ -26,8 +27,9 @@ PROMOTIONS = {
     'bool': 'Inputs are promoted to their common dtype; the result is of dtype bool.',
     'sum': 'Integers and bool give int64.',
     'real': 'A complex input gives its real dtype.',
-    'bounds': 'Integers stay integers if the bounds are whole numbers; other bounds give the default '
-    'floating-point dtype.',
+    'int': 'Bool gives int64.',
+    'bounds': 'Bool is taken as int64. Integers stay integers if the bounds are whole numbers; other bounds give the '
+    'default floating-point dtype.',
     'none': '',
 }
 
@@ -43,10 +45,15 @@ def arguments(form):
         text = texts.get(a.name, text)
         if a.name == form.scalar:
             annotation, text = '', 'a number'
+        is_element = a.kind == 'number' or a.name == form.scalar
+        if a.is_any_int or is_element and form.number == 'gint64' and not a.is_bound:
+            text += '; %GTORCH_NONE is one, too'
         if a.default is not None and a.default not in ('None', '[]'):
             text += f'; {a.default} by default in the bindings'
-            if a.is_bound and not form.whole:
-                text += ', as with %GTORCH_NONE_DOUBLE'
+            if a.has_items:
+                text += ', as with %NULL'
+            elif (a.is_bound or a.is_optional and a.kind in NONE) and 'GTORCH_NONE' not in text:
+                text += f', as with %{NONE["int" if form.whole else "double" if a.is_bound else a.kind]}'
         yield from paragraph(f'@{a.name}: {annotation}{": " if annotation else ""}{text}')
         if a.c_length:
             yield f'@{a.c_length}: the length of @{a.name}'
@@ -65,6 +72,8 @@ def description(form):
         text += f' Here @{form.scalar} is a number, which takes part in type promotion by its kind only.'
     if form.whole:
         text += ' Here numbers are integers of 64 bits, which a double may not represent exactly.'
+        if any(a.is_bound for a in form.row.args):
+            text += f' A bound of -2147483648 is one for {form.name.replace("_int", "")} (), since it is %GTORCH_NONE.'
     return text
 
 

@@ -11,7 +11,7 @@ from generator.signatures import KINDS, LOOP_TYPES
 # Functions for which libmvec has vector versions, directly or in a macro.
 VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
-    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2|erfcx|erfinv|log_ndtr|ndtri)) \('
+    r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2|erfcx|erfinv(?:_f32)?|i[01]e?_f32|log_ndtr|ndtri)) \('
 )
 # Functions that expressions may call: those with one name for all types, through macros, and those
 # that C libraries have for doubles only and rows use as such.
@@ -60,13 +60,16 @@ def emit_loop(row, dtype, texts):
         return fill('loops.c.in', 'reduce', name=row.name, suffix=suffix, type=ctype,
                     has_quick=str(int(bool(texts['quick']))), quick=texts['quick'] or texts['step'],
                     **reduction(texts))
+    common = {
+        'name': f'{row.name}_{suffix}', 'type': ctype, 'n': str(len(row.tensors)), 'forward': texts['forward'],
+        'attrs': [f'const {value_of(a, dtype, i)};' for i, a in enumerate(row.attrs) if is_used(a, texts)],
+        'result': result_type(row, dtype), 'inputs': ', '.join(t.name for t in row.tensors),
+    }
+    if texts['quick']:
+        return fill('loops.c.in', 'quick', quick=texts['quick'], rare=texts['rare'], **common)
     vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])
-    return fill(
-        'loops.c.in', 'pointwise', name=f'{row.name}_{suffix}', type=ctype,
-        attrs=[f'const {value_of(a, dtype, i)};' for i, a in enumerate(row.attrs) if is_used(a, texts)],
-        loop='GTORCH_VECTOR_LOOP' if vector and row.tensors else 'GTORCH_LOOP', n=str(len(row.tensors)),
-        result=result_type(row, dtype), inputs=', '.join(t.name for t in row.tensors), forward=texts['forward'],
-    )
+    loop = 'GTORCH_VECTOR_LOOP' if vector and row.tensors else 'GTORCH_LOOP'
+    return fill('loops.c.in', 'pointwise', loop=loop, **common)
 
 
 def emit(rows):

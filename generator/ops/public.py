@@ -8,6 +8,11 @@ from generator.ops.rows import ERROR
 from generator.signatures import CLASSES
 
 
+# What tells that a number of the type is not given.
+NONES = {'gint64': '{} == GTORCH_NONE', 'gdouble': 'gtorch_is_none_double ({})'}
+BOUNDS = {'inf': 'G_MAXINT64', '-inf': 'G_MININT64'}  # what says to clamp_int () that there is no bound
+
+
 class Form:
     """One public function of an operation; scalar: the tensor that a number replaces."""
 
@@ -55,6 +60,30 @@ class Form:
             for a in self.row.args
             if a.name != self.scalar and a.kind in tests
         ]
+
+    def nones(self):
+        """Returns what is done with numbers that are not given: they get their default, or are refused."""
+        found = []
+        for a in self.row.args:
+            if a.has_items:
+                items, n = a.c_default()
+                found += [fill('public.c.in', 'list', name=a.name, length=a.c_length, n=n,
+                               items=items.removeprefix('(const gint64[]) '))]
+            is_element = a.name == self.scalar or a.kind == 'number'
+            ctype = self.number if is_element else a.public.strip()
+            on_none = 'REFUSED' if a.name == self.scalar else a.on_none()
+            is_any = on_none == 'NUMBER' or is_element and ctype == 'gint64' and not a.is_bound
+            if ctype not in NONES or is_any:
+                continue
+            test = NONES[ctype].format(a.name)
+            if on_none == 'REFUSED':
+                found.append(fill('public.c.in', 'refused', test=test, op=self.row.constant, name=a.name,
+                                  failure=self.failure))
+            elif a.is_bound and self.whole:
+                found += [f'if ({test})', f'  {a.name} = {BOUNDS[a.default]};']
+            elif a.is_optional and a.default != 'none':
+                found += [f'if ({test})', f'  {a.name} = {a.c_default()[0]};']
+        return found
 
     def prepare(self):
         found = []
@@ -108,7 +137,8 @@ class Form:
         head = c.declaration(self.returns, self.name, self.params)
         return fill(
             'public.c.in', 'function', doc=docs.emit(self), declaration=head, held=self.held(), locals=self.locals(),
-            checks=self.checks(), devices=devices, prepare=self.prepare(), begin=self.begin(), result=[self.result()],
+            checks=self.checks(), devices=devices, nones=self.nones(), prepare=self.prepare(), begin=self.begin(),
+            result=[self.result()],
         )
 
     def prototype(self):

@@ -11,9 +11,9 @@ from generator.signatures import CLASSES, COMPUTE, KINDS, parse_args, parse_null
 
 FAMILIES = {'pointwise', 'reduce', 'view', 'structured', 'composite'}
 FLAGS = ('random', 'sync', 'devices', 'numbers', 'factors', 'divides', 'powers', 'probability', 'overwrites',
-         'unread', 'unset', 'chooses')
-PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'bounds', 'none')
-PARTS = ('forward', 'init', 'step', 'quick', 'combine', 'finish')  # the expressions of loops
+         'unread', 'unset', 'chooses', 'linear')
+PROMOTIONS = ('common', 'float', 'bool', 'sum', 'real', 'int', 'bounds', 'none')
+PARTS = ('forward', 'init', 'step', 'quick', 'rare', 'combine', 'finish')  # the expressions of loops
 ERROR = [('GError **', 'error')]
 MAX_INPUTS, MAX_ATTRS = 3, 4  # GT_MAX_OPERANDS less the output, GT_MAX_ATTRS
 
@@ -24,7 +24,7 @@ class Row(rows.Row):
     KEYS = {
         'args', 'returns', 'family', 'dtypes', 'promote', *PARTS, 'composite', 'shape', 'run', 'query', 'autocast',
         'check', 'grad', 'saves', 'writes', 'inplace', 'scalar', 'flags', 'operator', 'method', 'doc', 'formula',
-        'source', 'params', 'sample', 'torch', 'since', 'keywords',
+        'source', 'params', 'sample', 'torch', 'since', 'keywords', 'any_int', 'empty',
     }
     NEEDED = ('args', 'family', 'doc')
 
@@ -72,6 +72,16 @@ class Row(rows.Row):
         self.list = next((a for a in self.args if a.kind == 'Tensor[]'), None)
         self.attrs = [a for a in self.args if not a.is_tensor]
         self.has_numbers = any(a.kind == 'number' for a in self.args)
+        for name in self.data.get('any_int', []):
+            arg = next((a for a in self.args if a.name == name and a.kind == 'int' and not a.is_optional), None)
+            if arg is None:
+                self.fail('any_int', f'{name} is not an argument of kind int')
+            arg.is_any_int = True
+        for name in self.data.get('empty', []):
+            arg = next((a for a in self.args if a.name == name and a.has_items), None)
+            if arg is None:
+                self.fail('empty', f'{name} is not a list with a default that has items')
+            arg.has_items = False
         self.is_method = self.data.get('method', True) and self.args and self.args[0].kind == 'Tensor'
 
     def read_rules(self):
@@ -132,6 +142,8 @@ class Row(rows.Row):
                     self.fail(key, f'no such function of all types: {name}')
             if texts[main] is None:
                 self.fail(main, f'has no form for {dtype}')
+            if self.family == 'pointwise' and bool(texts['quick']) != bool(texts['rare']):
+                self.fail('quick', 'must have a form of rare for each of its own')
             found[dtype] = texts
         return found
 

@@ -156,7 +156,7 @@ def as_data(row, forms):
     """Returns the data for bindings and other tests."""
     args = [
         {'name': a.name, 'keyword': row.keywords.get(a.name, a.name), 'kind': a.kind, 'enum': a.enum,
-         'default': a.default, 'optional': a.is_optional}
+         'default': a.default, 'optional': a.is_optional, 'items': a.has_items}
         for a in row.args
     ]
     returns = 'Tensor[]' if row.returns_list else 'Tensor' if len(row.outputs) == 1 else row.outputs

@@ -19,7 +19,7 @@ def flags_of(row):
     flags = [flag for flag in row.flags if flag != 'internal']
     flags += ['view'] if row.family == 'view' else []
     flags += ['inplace_ok'] if row.inplace and not row.composite else []
-    flags += ['numbers'] if row.family == 'pointwise' else []
+    flags += ['numbers', 'elementwise'] if row.family == 'pointwise' else []
     return ' | '.join(c.constant('OP_FLAG', flag) for flag in flags) or '0'
 
 

@@ -5,7 +5,7 @@
 import json
 import math
 
-from generator import c
+from generator import c, signatures
 from generator.steps import fill, own
 
 
@@ -32,13 +32,22 @@ def tables(steps, schedules):
     return [step_table(step) for step in steps] + own.OPTIMIZERS, [schedule_table(row) for row in schedules]
 
 
-def python_row(row):
+def signature(row, more):
+    first, *last = more
+    args = [(arg['name'], arg['required'], arg['default']) for arg in row['args']]
+    return signatures.constructor([first, *args, *last], row['positional'] + len(more))
+
+
+def python_row(row, *more):
     args = [f'{arg!r},' for arg in row['args']]
-    return fill('table.py.in', 'row', name=repr(row['name']), positional=repr(row['positional']), args=args)
+    return fill('table.py.in', 'row', name=repr(row['name']), positional=repr(row['positional']), args=args,
+                signature=repr(signature(row, more)))
 
 
 def emit_python(steps, schedules):
-    optimizers, schedulers = ([python_row(row) for row in table] for table in tables(steps, schedules))
+    steps, schedules = tables(steps, schedules)
+    optimizers = [python_row(row, ('params', True, None)) for row in steps]
+    schedulers = [python_row(row, ('optimizer', True, None), ('last_epoch', False, -1)) for row in schedules]
     return fill('table.py.in', 'table', optimizers=optimizers, schedules=schedulers)
 
 

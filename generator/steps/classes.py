@@ -150,6 +150,7 @@ def emit_class(step, index):
         properties=emit_fields(step, step.own, step.root.type_name, 'GTORCH_SETTING_FIELD'),
         numbers='\n'.join(number_row(step, number) for number in step.numbers), rules=rules, rule_table=rule_table,
         n_rules=n_rules, who=c.string(step.name.lower()), step=str(index),
+        becomes_capturable=c.boolean('capturable' not in [arg.name for arg in step.args]),
         install=f'  GTORCH_FIELDS (klass, {step.c_name}_fields);\n' if step.own else '',
         new_doc=emit_new_doc(step), params=new_params(step), values=values,
         learning_rate='learning_rate' if 'lr' in step.new else step.numbers[0].c_default,

@@ -49,6 +49,7 @@ typedef struct
   GPtrArray *hooks;      /* GTorchHook, on gradients of outputs */
   GTorchImpl **retained; /* for each output, the impl that retains its grad, unowned; or NULL */
   GTorchSite *site;      /* where the operation was called from, while anomalies are searched for */
+  gchar *place;          /* the same in the words of the program's language, or NULL */
 } GTorchNodeExtra;
 
 /* A node of the backward graph. It is created when a recorded operation runs and is owned by the outputs
@@ -85,6 +86,8 @@ void gtorch_node_set_edge (GTorchNode *node, guint i, GTorchImpl *input);
 void gtorch_node_copy_edge (GTorchNode *node, guint i, const GTorchEdge *edge);
 /* Makes node the grad_fn of output. */
 void gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output);
+/* Takes its grad_fn from a tensor that had none before. */
+void gtorch_node_unset_output (GTorchImpl *output);
 GTorchNodeExtra *gtorch_node_ensure_extra (GTorchNode *node);
 /* Adds the current stream of a further device that has an operand of the operation. */
 void gtorch_node_add_place (GTorchNode *node, GTorchDevice *device);
@@ -93,7 +96,10 @@ GTorchImpl *gtorch_node_get_retained (GTorchNode *node, guint index);
 void gtorch_node_set_retained (GTorchNode *node, guint index, GTorchImpl *impl);
 /* Sets the error for a second backward pass through a released node. */
 void gtorch_node_error_released (GTorchNode *node, GError **error);
+/* Copies the shape to the given memory. */
 void gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape);
+/* Leaves the shape where it is: meta may live no longer than impl. */
+void gtorch_meta_borrow (GTorchMeta *meta, const GTorchImpl *impl);
 
 static inline void
 gtorch_node_lock (GTorchNode *node)
@@ -148,6 +154,11 @@ gboolean gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboo
 /* Records an in-place call after it ran: output `index` of `node` becomes the history of the output, and
  * of the tensor it is a view of. Edge `index` of the node leads to the former history. */
 void gtorch_autograd_rebase (GTorchImpl *output, GTorchNode *node, guint index);
+/* Finds the node that a call in place would replace, a new reference or NULL. */
+void gtorch_autograd_note_history (GTorchImpl *output, GTorchEdge *edge);
+/* Gives the output of a call in place the values that it had before and, unless edge is NULL, that
+ * history. */
+gboolean gtorch_autograd_undo_in_place (const GTorchOpCall *call, const GTorchEdge *edge);
 
 /* --- hooks --- */
 /* Is called with a gradient. Returns a replacement in `changed`, or leaves that NULL. */
@@ -168,6 +179,38 @@ void gtorch_tensor_hook_add_references (gpointer data, GTorchReferences *referen
 void gtorch_function_node_add_references (GTorchNode *node, GTorchReferences *references);
 gboolean gtorch_hooks_run_accumulated (GPtrArray **hooks, GTorchImpl *leaf, GError **error);
 void gtorch_hooks_free (GPtrArray *hooks);
+
+/* --- tangents: gtorch-tangent.c and gtorch-forward.c --- */
+GTorchTangent *gtorch_tangent_ref (GTorchTangent *self);
+/* Does nothing for NULL. */
+void gtorch_tangent_unref (GTorchTangent *self);
+/* Lets impl share the tangent; NULL for none. */
+void gtorch_tangent_attach (GTorchImpl *impl, GTorchTangent *tangent);
+/* Gives impl a tangent of this value, which has its dtype, shape and device. */
+void gtorch_tangent_set (GTorchImpl *impl, GTorchImpl *value);
+/* Returns a new reference to the tangent of impl, NULL without one. That of a view may be a view of its
+ * base's, which fails for some views. */
+gboolean gtorch_tangent_of (GTorchImpl *impl, GTorchTangent **tangent, GError **error);
+/* Lets impl have no tangent although it depends on one: what asks for it gets the error. */
+void gtorch_tangent_refuse (GTorchImpl *impl, const gchar *message);
+/* The same for the value of the tangent. Fails for a tensor whose tangent is refused. */
+gboolean gtorch_tangent_get (GTorchImpl *impl, GTorchImpl **value, GError **error);
+/* Gives impl a copy of the tangent that other has, if any. */
+gboolean gtorch_tangent_copy (GTorchImpl *impl, GTorchImpl *other, GError **error);
+/* Takes the values of all tangents away. */
+void gtorch_tangents_end (void);
+/* Returns a tensor like value with the strides of impl, so that a view of one is like that of the other. */
+GTorchImpl *gtorch_tangent_lay_out (GTorchImpl *value, const GTorchImpl *impl, GError **error);
+/* Replaces the elements of the tangent of impl; NULL for zeros. */
+gboolean gtorch_tangent_write (GTorchImpl *impl, GTorchImpl *value, GError **error);
+gboolean gtorch_tangents_exist (GTorchImpl *const *inputs, guint n_inputs);
+/* Tells whether any input requires a gradient while recording is on, as gtorch_autograd_wanted () does
+ * without tangents. */
+gboolean gtorch_autograd_requires (GTorchImpl *const *inputs, guint n_inputs);
+/* Gives the outputs of the call, which has run and is recorded, their tangents. */
+gboolean gtorch_tangents_compute (GTorchOpCall *call, GError **error);
+/* Refuses a call in place that changes a tensor with a tangent beside its first one. */
+gboolean gtorch_tangents_begin_in_place (const GTorchOpCall *call, GError **error);
 
 /* --- gradients --- */
 /* Converts a gradient to the shape and dtype of meta, summing over broadcast dimensions. Takes grad. */

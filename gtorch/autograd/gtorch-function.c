@@ -615,6 +615,14 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
                      i);
         return NULL;
       }
+  if (gtorch_forward_is_on () && gtorch_tangents_exist (impls, n_inputs))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: a function of a program has no forward-mode derivative, and an input "
+                      "has a tangent"),
+                   G_OBJECT_TYPE_NAME (self));
+      return NULL;
+    }
   wanted = gtorch_autograd_wanted (impls, n_inputs);
   context = gtorch_function_context_new (impls, n_inputs);
   gtorch_change_to_grad (&mode, FALSE);

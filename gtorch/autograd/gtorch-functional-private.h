@@ -47,5 +47,9 @@ GPtrArray *gtorch_functional_finish (const GTorchFunctional *self, GPtrArray *te
                                      GError **error);
 /* Returns zeros like the tensors, which require grad. */
 GPtrArray *gtorch_functional_zeros (GPtrArray *tensors, GError **error);
+/* The function whose Jacobian is the Hessian: the derivatives of the only output of another GTorchFunctional,
+ * its data. */
+GPtrArray *gtorch_functional_call_gradient (GTorchTensor **inputs, gsize n_inputs, gpointer data,
+                                            GError **error);
 
 G_END_DECLS

@@ -449,9 +449,9 @@ gtorch_autograd_jacobian (GTorchFunctionalFunc func, gpointer user_data, GTorchT
   return results;
 }
 
-/* The function whose Jacobian is the Hessian: the derivatives of the only output. */
-static GPtrArray *
-call_gradient (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **error)
+GPtrArray *
+gtorch_functional_call_gradient (GTorchTensor **inputs, gsize n_inputs, gpointer data,
+                                 GError **error)
 {
   const GTorchFunctional *outer = data;
   GTorchFunctional self = { "hessian", outer->func, outer->user_data, TRUE, outer->strict };
@@ -495,8 +495,8 @@ gtorch_autograd_hessian (GTorchFunctionalFunc func, gpointer user_data, GTorchTe
                          gsize n_inputs, gboolean create_graph, gboolean strict, GError **error)
 {
   const GTorchFunctional inner = { "hessian", func, user_data, create_graph, strict };
-  const GTorchFunctional self = { "hessian", call_gradient, (gpointer) &inner, create_graph,
-                                  strict };
+  const GTorchFunctional self = { "hessian", gtorch_functional_call_gradient, (gpointer) &inner,
+                                  create_graph, strict };
   GTorchChange mode;
   GPtrArray *results;
 

@@ -32,6 +32,16 @@ GPtrArray *gtorch_autograd_hessian (GTorchFunctionalFunc func, gpointer user_dat
                                     GTorchTensor **inputs, gsize n_inputs, gboolean create_graph,
                                     gboolean strict, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_autograd_jacobian_forward (GTorchFunctionalFunc func, gpointer user_data,
+                                             GTorchTensor **inputs, gsize n_inputs,
+                                             gboolean create_graph, gboolean strict,
+                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GPtrArray *gtorch_autograd_hessian_forward (GTorchFunctionalFunc func, gpointer user_data,
+                                            GTorchTensor **inputs, gsize n_inputs,
+                                            gboolean create_graph, gboolean strict,
+                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 GPtrArray *gtorch_autograd_vjp (GTorchFunctionalFunc func, gpointer user_data,
                                 GTorchTensor **inputs, gsize n_inputs, GTorchTensor **v, gsize n_v,
                                 gboolean create_graph, gboolean strict, GPtrArray **products,

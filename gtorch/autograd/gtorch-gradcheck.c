@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "autograd/gtorch-autograd-private.h"
+#include "base/gtorch-callback-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "device/gtorch-device.h"
@@ -374,7 +375,8 @@ call_target (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **erro
   if (self->function != NULL)
     return gtorch_function_apply (self->function, inputs, n_inputs, error);
   output = self->func (inputs, n_inputs, self->user_data, &inner);
-  if (output == NULL || inner != NULL)
+  if (output == NULL || inner != NULL
+      || !gtorch_callback_check ("gradcheck", "the function", &output, GTORCH_TYPE_TENSOR, &inner))
     {
       g_clear_object (&output);
       if (inner == NULL)

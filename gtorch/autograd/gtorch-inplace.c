@@ -319,7 +319,7 @@ slices_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
   ViewNode *self = (ViewNode *) node;
   g_autofree GTorchImpl **inner_grads = g_new0 (GTorchImpl *, self->inner->n_outputs);
   gboolean success =
-      (gtorch_is_grad_enabled () || self->base_overlaps
+      (gtorch_autograd_is_differentiated () || self->base_overlaps
            ? slices_apply_recorded
            : slices_apply_quickly) (self, inner_grads, grads[0], needs, results, error);
 
@@ -355,11 +355,13 @@ gtorch_autograd_record_view (GTorchOpCall *call)
   if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT || output->storage != self->storage)
     return;
   output->is_silent_view = silent || self->is_silent_view;
-  if (silent && (self->autograd == NULL || !gtorch_impl_requires_grad (self)))
+  if (silent && !gtorch_forward_is_on ()
+      && (self->autograd == NULL || !gtorch_impl_requires_grad (self)))
     return;
   parent = self->autograd != NULL && self->autograd->base != NULL ? self->autograd : NULL;
   autograd = gtorch_autograd_ensure (output);
   autograd->base = gtorch_impl_ref (parent != NULL ? parent->base : self);
+  autograd->is_primal = parent != NULL && parent->is_primal;
   /* A view of a view inherits that view's history count, which may be outdated. */
   autograd->base_history = parent != NULL           ? parent->base_history
                            : self->autograd != NULL ? self->autograd->history
@@ -467,13 +469,17 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
 {
   GTorchImpl *self = call->inputs[0];
   g_autoptr (GTorchImpl) values = NULL;
-  gboolean is_needed = FALSE;
+  const gboolean has_tangents =
+      gtorch_forward_is_on () && gtorch_tangents_exist (call->inputs, call->n_inputs);
+  gboolean is_needed = FALSE, may_fail;
   GTorchChange mode;
   GTorchGradSaves saves;
   guint i;
 
   *records = FALSE;
   *formers = NULL;
+  if (has_tangents && !gtorch_tangents_begin_in_place (call, error))
+    return FALSE;
   for (i = 1; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
     if (gtorch_call_writes (call, i))
       {
@@ -489,16 +495,20 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
           }
       }
   if (self == NULL || self->storage == NULL
-      || (call->op->grad == NULL && !gtorch_impl_requires_grad (self)))
+      || (!has_tangents && call->op->grad == NULL && !gtorch_impl_requires_grad (self)))
     return TRUE;
-  if (!gtorch_autograd_check_in_place (call->op->name, self, TRUE, error))
+  if ((!has_tangents || gtorch_autograd_requires (call->inputs, call->n_inputs))
+      && !gtorch_autograd_check_in_place (call->op->name, self, TRUE, error))
     return FALSE;
   *records = TRUE;
 
-  saves = gtorch_autograd_get_saves (call);
+  saves = has_tangents ? (GTorchGradSaves){ call->op->saved_inputs, call->op->saved_outputs }
+                       : gtorch_autograd_get_saves (call);
+  may_fail =
+      has_tangents || (gtorch_thread.saved_hooks != NULL && (saves.inputs | saves.outputs) != 0);
   for (i = 0; i < call->n_inputs && !is_needed; i++)
     is_needed = is_overwritten (call, saves, i);
-  if (!is_needed)
+  if (!is_needed && !may_fail)
     return TRUE;
   gtorch_change_to_grad (&mode, FALSE);
   values = gtorch_op_clone (self, error);
@@ -508,9 +518,64 @@ gtorch_autograd_begin_in_place (const GTorchOpCall *call, gboolean *records, GTo
   *formers = g_new0 (GTorchImpl *, call->n_inputs);
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)
-      (*formers)[i] = is_overwritten (call, saves, i) ? former_new (call->inputs[i], values)
-                                                      : gtorch_impl_ref (call->inputs[i]);
+      (*formers)[i] = (i == 0 && may_fail) || is_overwritten (call, saves, i)
+                          ? former_new (call->inputs[i], values)
+                          : gtorch_impl_ref (call->inputs[i]);
+  for (i = 0; i < call->n_inputs && has_tangents; i++)
+    if ((*formers)[i] != call->inputs[i] && call->inputs[i] != NULL
+        && !gtorch_tangent_copy ((*formers)[i], call->inputs[i], error))
+      {
+        gtorch_impl_clear (*formers, call->n_inputs);
+        g_clear_pointer (formers, g_free);
+        return FALSE;
+      }
   return TRUE;
+}
+
+/* Returns the tensor that a change of the output is recorded in. */
+static GTorchImpl *
+recorded_in (GTorchImpl *output)
+{
+  return output->is_silent_view ? output : base_of (output);
+}
+
+void
+gtorch_autograd_note_history (GTorchImpl *output, GTorchEdge *edge)
+{
+  const GTorchAutograd *autograd = recorded_in (output)->autograd;
+
+  *edge = (GTorchEdge){ NULL };
+  if (autograd != NULL && autograd->grad_fn != NULL)
+    {
+      edge->node = gtorch_node_ref (autograd->grad_fn);
+      edge->index = autograd->index;
+    }
+}
+
+gboolean
+gtorch_autograd_undo_in_place (const GTorchOpCall *call, const GTorchEdge *edge)
+{
+  GTorchImpl *output = call->outputs[0];
+  GTorchChange mode;
+  gboolean success;
+
+  if (edge != NULL)
+    {
+      GTorchImpl *impl = recorded_in (output);
+
+      if (edge->node != NULL)
+        gtorch_node_set_output (edge->node, edge->index, impl);
+      else
+        gtorch_node_unset_output (impl);
+      __atomic_add_fetch (&impl->autograd->history, 1, __ATOMIC_RELEASE);
+    }
+  if (call->inputs[0] == output)
+    return TRUE;
+  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_byte (&mode, &gtorch_thread.no_forward, TRUE);
+  success = gtorch_op_copy_inplace (output, call->inputs[0], FALSE, NULL);
+  gtorch_change_end (&mode);
+  return success;
 }
 
 /* Replaces the history of a base. Its views regenerate theirs. */

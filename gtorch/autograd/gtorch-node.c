@@ -82,6 +82,7 @@ gtorch_node_unref (GTorchNode *node)
           g_clear_pointer (&node->extra->hooks, gtorch_hooks_free);
           g_free (node->extra->retained);
           g_free (node->extra->site);
+          g_free (node->extra->place);
           g_free (node->extra);
         }
       g_free (node);
@@ -99,14 +100,21 @@ gtorch_node_error_released (GTorchNode *node, GError **error)
 }
 
 void
-gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape)
+gtorch_meta_borrow (GTorchMeta *meta, const GTorchImpl *impl)
 {
-  guint i;
-
   meta->device = gtorch_impl_device (impl);
   meta->dtype = impl->dtype;
   meta->n_dims = impl->n_dims;
   meta->numel = impl->numel;
+  meta->shape = impl->shape;
+}
+
+void
+gtorch_meta_init (GTorchMeta *meta, const GTorchImpl *impl, gint64 *shape)
+{
+  guint i;
+
+  gtorch_meta_borrow (meta, impl);
   meta->shape = shape;
   for (i = 0; i < impl->n_dims; i++)
     shape[i] = impl->shape[i];
@@ -245,6 +253,22 @@ gtorch_node_set_output (GTorchNode *node, guint index, GTorchImpl *output)
     gtorch_node_unref (former);
 }
 
+void
+gtorch_node_unset_output (GTorchImpl *output)
+{
+  GTorchAutograd *autograd = output->autograd;
+  GTorchNode *former = autograd->grad_fn;
+
+  if (former == NULL)
+    return;
+  gtorch_references_lock ();
+  autograd->grad_fn = NULL;
+  gtorch_references_unlock ();
+  if (autograd->retains_grad)
+    gtorch_node_set_retained (former, autograd->index, NULL);
+  gtorch_node_unref (former);
+}
+
 /* --- impls --- */
 
 /* A pool of autograd states. Every recorded result and every view has one, so each thread keeps some freed
@@ -299,6 +323,7 @@ gtorch_autograd_destroy (GTorchAutograd *autograd)
   g_clear_pointer (&autograd->grad, gtorch_impl_unref);
   g_clear_object (&autograd->grad_stream);
   g_clear_pointer (&autograd->base, gtorch_impl_unref);
+  g_clear_pointer (&autograd->tangent, gtorch_tangent_unref);
   g_clear_pointer (&autograd->hooks, gtorch_hooks_free);
   g_clear_pointer (&autograd->grad_fn, gtorch_node_unref);
   g_mutex_clear (&autograd->lock);

@@ -217,18 +217,12 @@ op_node_new (const GTorchOpCall *call, GError **error)
   return self;
 }
 
-gboolean
-gtorch_autograd_record (GTorchOpCall *call, GError **error)
+static gboolean
+record (GTorchOpCall *call, OpNode **result, GError **error)
 {
   GTorchNode *node;
   OpNode *self;
   guint i;
-
-  for (i = 0; i < call->n_outputs; i++)
-    if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
-      break;
-  if (i == call->n_outputs)
-    return TRUE; /* outputs of integers or bool have no gradient */
 
   self = op_node_new (call, error);
   if (G_UNLIKELY (self == NULL))
@@ -242,7 +236,68 @@ gtorch_autograd_record (GTorchOpCall *call, GError **error)
     for (i = 0; i < call->n_outputs; i++)
       if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
         gtorch_node_set_output (node, i, call->outputs[i]);
-  gtorch_node_unref (node);
+  *result = self;
+  return TRUE;
+}
+
+/* Records the call if a gradient is wanted, and computes the tangents of its outputs. Their formulas may
+ * contain the outputs, which therefore have their history first; and what the node has saved of the outputs
+ * gets the tangents in the end. */
+static G_GNUC_NO_INLINE gboolean
+record_with_tangents (GTorchOpCall *call, GError **error)
+{
+  const gboolean is_wanted = gtorch_tangents_exist (call->inputs, call->n_inputs)
+                             || (call->in_place && gtorch_impl_has_tangent (call->outputs[0]));
+  OpNode *self = NULL;
+  GTorchEdge former = { NULL };
+  gboolean success;
+  guint i;
+
+  if (call->in_place)
+    gtorch_autograd_note_history (call->outputs[0], &former);
+  if (gtorch_autograd_requires (call->inputs, call->n_inputs) && !record (call, &self, error))
+    {
+      if (call->in_place)
+        gtorch_autograd_undo_in_place (call, NULL);
+      g_clear_pointer (&former.node, gtorch_node_unref);
+      return FALSE;
+    }
+  success = !is_wanted || gtorch_tangents_compute (call, error);
+  for (i = 0; success && is_wanted && self != NULL && self->outputs != NULL && i < call->n_outputs;
+       i++)
+    if (gtorch_saved_is_set (&self->outputs[i]))
+      {
+        g_clear_pointer (&self->outputs[i].tangent, gtorch_tangent_unref);
+        success = gtorch_tangent_of (call->outputs[i], &self->outputs[i].tangent, error);
+      }
+  if (!success && call->in_place)
+    gtorch_autograd_undo_in_place (call, self != NULL ? &former : NULL);
+  g_clear_pointer (&former.node, gtorch_node_unref);
+  if (self != NULL)
+    gtorch_node_unref (&self->node);
+  return success;
+}
+
+gboolean
+gtorch_autograd_record (GTorchOpCall *call, GError **error)
+{
+  OpNode *self = NULL;
+  guint i;
+
+  for (i = 0; i < call->n_outputs; i++)
+    if (gtorch_dtype_kind (call->outputs[i]->dtype) >= GTORCH_KIND_FLOAT)
+      break;
+  if (i == call->n_outputs)
+    return TRUE; /* outputs of integers or bool have no gradient */
+  if (gtorch_forward_is_on ())
+    return record_with_tangents (call, error);
+  if (!record (call, &self, error))
+    {
+      if (call->in_place)
+        gtorch_autograd_undo_in_place (call, NULL);
+      return FALSE;
+    }
+  gtorch_node_unref (&self->node);
   return TRUE;
 }
 
@@ -252,6 +307,7 @@ op_node_release (GTorchNode *node)
   OpNode *self = (OpNode *) node;
   const guint n = n_saved (self);
   g_autoptr (GPtrArray) packed = NULL;
+  g_autoptr (GPtrArray) tangents = NULL; /* their histories may end here: not under the lock */
   guint i;
 
   if (n == 0)
@@ -266,6 +322,12 @@ op_node_release (GTorchNode *node)
         continue;
       if (G_UNLIKELY (saved->is_packed) && packed == NULL)
         packed = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_packed_unref);
+      if (G_UNLIKELY (saved->tangent != NULL))
+        {
+          if (tangents == NULL)
+            tangents = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_tangent_unref);
+          g_ptr_array_add (tangents, g_steal_pointer (&saved->tangent));
+        }
       if (G_UNLIKELY (saved->is_packed))
         g_ptr_array_add (packed, gtorch_saved_steal (saved));
       else
@@ -318,12 +380,28 @@ unpack_packed (OpNode *self, GTorchPacked **packed, GTorchImpl **inputs, GTorchI
   return success;
 }
 
+/* Gives the values the tangents that were saved with them. */
+static void
+attach_tangents (OpNode *self, GPtrArray *tangents, GTorchImpl **inputs, GTorchImpl **outputs)
+{
+  guint i;
+
+  for (i = 0; i < tangents->len; i++)
+    {
+      GTorchImpl *value = (is_of_input (self, i) ? inputs : outputs)[number_of (self, i)];
+
+      if (value != NULL)
+        gtorch_tangent_attach (value, tangents->pdata[i]);
+    }
+}
+
 /* Unpacks the saved values, or fails if they have been released. */
 static gboolean
 unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
 {
   GTorchNode *node = &self->node;
   g_autofree GTorchPacked **packed = NULL;
+  g_autoptr (GPtrArray) tangents = NULL;
   const guint n = n_saved (self);
   gboolean success = TRUE;
   guint i;
@@ -337,10 +415,15 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
       gtorch_node_error_released (node, error);
       return FALSE;
     }
+  if (gtorch_forward_is_on ())
+    tangents = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_tangent_unref);
   for (i = 0; success && i < n; i++)
     {
       const GTorchSaved *saved = nth_saved (self, i);
 
+      if (G_UNLIKELY (tangents != NULL))
+        g_ptr_array_add (tangents,
+                         saved->tangent != NULL ? gtorch_tangent_ref (saved->tangent) : NULL);
       if (!gtorch_saved_is_set (saved))
         continue;
       if (G_UNLIKELY (saved->is_packed))
@@ -364,6 +447,8 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
     success = unpack_packed (self, packed, inputs, outputs, success ? error : NULL) && success;
   if (!success)
     return FALSE;
+  if (G_UNLIKELY (tangents != NULL))
+    attach_tangents (self, tangents, inputs, outputs);
   if (!gtorch_is_grad_enabled ())
     return TRUE;
   for (i = 0; i < node->n_edges; i++)
@@ -376,8 +461,8 @@ unpack (OpNode *self, GTorchImpl **inputs, GTorchImpl **outputs, GError **error)
 }
 
 static gboolean
-op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
-               GTorchImpl **results, GError **error)
+apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs, GTorchImpl **results,
+       GError **error)
 {
   OpNode *self = (OpNode *) node;
   GTorchImpl *few[8] = { NULL };
@@ -414,4 +499,46 @@ op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs
         success = results[i] != NULL;
       }
   return success;
+}
+
+/* Takes the history of a result away, but not its tangent. */
+static gboolean
+drop_history (GTorchImpl **result, GError **error)
+{
+  g_autoptr (GTorchImpl) former = g_steal_pointer (result);
+  GTorchTangent *tangent;
+
+  if (!gtorch_tangent_of (former, &tangent, error))
+    return FALSE;
+  *result = gtorch_impl_alias (former);
+  gtorch_tangent_attach (*result, tangent);
+  gtorch_tangent_unref (tangent);
+  return TRUE;
+}
+
+/* In a pass that is not recorded, a gradient function may take forms that have no derivatives, so it
+ * runs as if the pass were while tangents are followed. */
+static G_GNUC_NO_INLINE gboolean
+apply_with_tangents (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+                     GTorchImpl **results, GError **error)
+{
+  GTorchChange mode;
+  gboolean success;
+  guint i;
+
+  gtorch_change_to_grad (&mode, TRUE);
+  success = apply (node, grads, needs, results, error);
+  gtorch_change_end (&mode);
+  for (i = 0; success && i < node->n_edges; i++)
+    success = results[i] == NULL || drop_history (&results[i], error);
+  return success;
+}
+
+static gboolean
+op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,
+               GTorchImpl **results, GError **error)
+{
+  return (gtorch_forward_is_on () && !gtorch_is_grad_enabled ()
+              ? apply_with_tangents
+              : apply) (node, grads, needs, results, error);
 }

@@ -6,6 +6,7 @@
 #include <gtorch/autograd/gtorch-saved-hooks.h>
 #include <gtorch/device/gtorch-choice-private.h>
 #include <gtorch/dispatch/gtorch-op-private.h>
+#include <gtorch/tensor/gtorch-recorder-private.h>
 
 G_BEGIN_DECLS
 
@@ -70,6 +71,7 @@ typedef struct
     GTorchStorage *storage; /* NULL if nothing is saved */
     GTorchPacked *packed;   /* with is_packed */
   };
+  GTorchTangent *tangent; /* or NULL */
   gint64 offset;
   gint64 *strides;
   guint version;

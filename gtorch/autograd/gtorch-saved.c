@@ -112,6 +112,8 @@ gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, const gchar *op, gint64
   guint i;
 
   saved->is_number = impl->is_number;
+  if (G_UNLIKELY (gtorch_forward_is_on ()) && !gtorch_tangent_of (impl, &saved->tangent, error))
+    return FALSE;
   if (G_UNLIKELY (gtorch_thread.saved_hooks != NULL) && !impl->is_number
       && !pack (saved, impl, op, error))
     return FALSE;
@@ -133,6 +135,7 @@ gtorch_saved_steal (GTorchSaved *saved)
 
   if (packed == NULL && saved->storage != NULL)
     gtorch_storage_unref (saved->storage);
+  g_clear_pointer (&saved->tangent, gtorch_tangent_unref);
   saved->storage = NULL;
   saved->is_packed = FALSE;
   return packed;

@@ -79,6 +79,14 @@ gtorch_tensor_get_requires_grad (GTorchTensor *self)
   return gtorch_impl_requires_grad (gtorch_tensor_unwrap (self));
 }
 
+/* Fails if the memory was released. A parameter of a lazy layer has none yet, and may be set up all the
+ * same. */
+static gboolean
+check_kept (const GTorchImpl *impl, const gchar *op, GError **error)
+{
+  return gtorch_impl_is_uninitialized (impl) || gtorch_impl_check_memory (impl, op, error);
+}
+
 gboolean
 gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GError **error)
 {
@@ -125,7 +133,8 @@ gtorch_tensor_set_requires_grad (GTorchTensor *self, gboolean requires_grad, GEr
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
-  if (!gtorch_impl_check_requires_grad (impl, requires_grad, error))
+  if (!check_kept (impl, "requires_grad", error)
+      || !gtorch_impl_check_requires_grad (impl, requires_grad, error))
     return FALSE;
   if (!gtorch_impl_is_leaf (impl))
     return TRUE;
@@ -316,6 +325,8 @@ gtorch_tensor_retain_grad (GTorchTensor *self, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
+  if (!check_kept (impl, "retain_grad", error))
+    return FALSE;
   if (!gtorch_impl_requires_grad (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
@@ -540,7 +551,10 @@ call_tensor_hook (gpointer data)
       return;
     }
   changed = call->hook->hook (tensor, call->hook->user_data, &call->error);
-  call->success = call->error == NULL;
+  call->success = call->error == NULL
+                  && (changed == NULL
+                      || gtorch_callback_check ("register_hook", "the function", &changed,
+                                                GTORCH_TYPE_TENSOR, &call->error));
   if (call->success && changed != NULL && changed != tensor)
     call->changed = gtorch_impl_ref (gtorch_tensor_unwrap (changed));
 }

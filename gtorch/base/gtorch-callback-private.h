@@ -3,12 +3,17 @@
 
 #pragma once
 
-#include <glib.h>
+#include <glib-object.h>
 
 G_BEGIN_DECLS
 
 /* What a program's function gave back: takes local, its error, which is one whatever else there is, and makes
  * one up if it failed without. */
 gboolean gtorch_callback_ended (const gchar *op, gboolean success, GError *local, GError **error);
+
+/* Fails if what a program's function gave back is not of the type, which C does not see to: drops the object
+ * that `place` refers to then. */
+gboolean gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, GType type,
+                                GError **error);
 
 G_END_DECLS

@@ -265,6 +265,12 @@ gtorch_get_default_dtype (void)
 gboolean
 gtorch_set_default_dtype (GTorchDType dtype, GError **error)
 {
+  if ((guint) dtype >= GTORCH_N_DTYPES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("set_default_dtype: %d is not a dtype"), (gint) dtype);
+      return FALSE;
+    }
   if (!gtorch_dtype_is_floating_point (dtype))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,

@@ -3,17 +3,18 @@
 
 #pragma once
 
-#include <glib.h>
+#include <gtorch/base/gtorch-none-private.h>
 #include <math.h>
 
 G_BEGIN_DECLS
 
 /* Is a number of a setting within its range? NaN is in none. A high bound of G_MAXDOUBLE asks for what is
- * finite, INFINITY for nothing; an open range has not its low bound. */
+ * finite, INFINITY for nothing; an open range has not its low bound. The constant for no number is in
+ * none. */
 static inline gboolean
 gtorch_is_in_range (gdouble value, gdouble low, gdouble high, gboolean is_open)
 {
-  return (is_open ? value > low : value >= low) && value <= high;
+  return (is_open ? value > low : value >= low) && value <= high && !gtorch_is_none_double (value);
 }
 
 /* The rule: “finite and at least 0”. */

@@ -48,6 +48,13 @@ gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble 
 
   if (gtorch_is_in_range (value, low, high, is_open))
     return TRUE;
+  if (gtorch_is_none_double (value))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: %s is %g, which is NONE_DOUBLE, and it has no default"), who, name,
+                   value);
+      return FALSE;
+    }
   rule = gtorch_range_describe (low, high, is_open);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be %s"), who,
                name, value, rule);

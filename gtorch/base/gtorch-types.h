@@ -32,6 +32,7 @@ typedef struct _GTorchGenerator GTorchGenerator;
 typedef struct _GTorchHostAllocator GTorchHostAllocator;
 typedef struct _GTorchReferences GTorchReferences;
 typedef struct _GTorchScope GTorchScope;
+typedef struct _GTorchTensorIter GTorchTensorIter;
 typedef struct _GTorchTensor GTorchTensor;
 typedef struct _GTorchTimer GTorchTimer;
 typedef struct _GTorchCUDAGraph GTorchCUDAGraph;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu/gtorch-cpu-isa.h"
 #include "cpu/gtorch-cpu-threads.h"
 #include "device/gtorch-device-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -122,6 +123,14 @@ dup_levels (void)
 }
 
 static gchar *
+dup_level (void)
+{
+  static const gchar *const names[] = { "baseline", "v3", "v4" };
+
+  return g_strdup (names[gtorch_cpu_isa ()]);
+}
+
+static gchar *
 dup_blas (void)
 {
   return g_strstrip (g_strdup (openblas_get_config ()));
@@ -129,6 +138,7 @@ dup_blas (void)
 
 static const GTorchFact cpu_facts[] = {
   { "cpu-levels", NULL, dup_levels },
+  { "cpu-level", NULL, dup_level },
   { "blas", NULL, dup_blas },
   { NULL },
 };

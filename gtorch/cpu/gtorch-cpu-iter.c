@@ -29,6 +29,7 @@ gtorch_iter_init_raw (GTorchIter *iter, char *const *data, const gint64 *const *
   guint i, j, k, n = 0;
 
   iter->n_operands = n_operands;
+  iter->any_order = FALSE;
   iter->numel = 1;
   for (k = 0; k < n_operands; k++)
     iter->data[k] = data[k];
@@ -99,12 +100,37 @@ gtorch_iter_init (GTorchIter *iter, GTorchImpl *const *operands, guint n_operand
   gtorch_iter_init_raw (iter, data, rows, sizes, n_operands, shape, n_dims);
 }
 
+#define SHORT 16  /* elements of an innermost dimension that calls are too expensive for */
+#define BLOCK 256 /* of its lines are processed together, column by column */
+
+/* Processes complete innermost lines column by column and returns how many. There are at most n elements. */
+static gint64
+run_columns (const GTorchIter *iter, char *const *data, gint64 n_lines, gint64 n,
+             GTorchIterFunc func, gpointer user_data)
+{
+  char *column[GTORCH_ITER_MAX_OPERANDS];
+  gint64 j;
+  guint k;
+
+  n_lines = MIN (MIN (n_lines, BLOCK), n / iter->shape[0]);
+  if (n_lines <= iter->shape[0])
+    return 0;
+  for (j = 0; j < iter->shape[0]; j++)
+    {
+      for (k = 0; k < iter->n_operands; k++)
+        column[k] = data[k] + j * iter->strides[0][k];
+      func (column, iter->strides[1], n_lines, user_data);
+    }
+  return n_lines;
+}
+
 void
 gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterFunc func,
                    gpointer user_data)
 {
   gint64 index[GTORCH_MAX_DIMS];
   char *data[GTORCH_ITER_MAX_OPERANDS];
+  const gboolean in_columns = iter->any_order && iter->n_dims > 1 && iter->shape[0] < SHORT;
   gint64 rest = begin;
   guint i, k;
 
@@ -127,20 +153,30 @@ gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterF
 
   for (;;)
     {
-      gint64 n = MIN (iter->shape[0] - index[0], end - begin);
+      gint64 lines = 0;
 
-      func (data, iter->strides[0], n, user_data);
-      begin += n;
+      if (in_columns && index[0] == 0)
+        lines = run_columns (iter, data, iter->shape[1] - index[1], end - begin, func, user_data);
+      if (lines > 0)
+        begin += lines * iter->shape[0];
+      else
+        {
+          gint64 n = MIN (iter->shape[0] - index[0], end - begin);
+
+          func (data, iter->strides[0], n, user_data);
+          begin += n;
+          for (k = 0; k < iter->n_operands; k++)
+            data[k] -= index[0] * iter->strides[0][k];
+          index[0] = 0;
+          lines = 1;
+        }
       if (begin >= end)
         return;
-      for (k = 0; k < iter->n_operands; k++)
-        data[k] -= index[0] * iter->strides[0][k];
-      index[0] = 0;
-      for (i = 1; i < iter->n_dims; i++)
+      for (i = 1; i < iter->n_dims; i++, lines = 1)
         {
           for (k = 0; k < iter->n_operands; k++)
-            data[k] += iter->strides[i][k];
-          if (++index[i] < iter->shape[i])
+            data[k] += lines * iter->strides[i][k];
+          if ((index[i] += lines) < iter->shape[i])
             break;
           for (k = 0; k < iter->n_operands; k++)
             data[k] -= iter->shape[i] * iter->strides[i][k];

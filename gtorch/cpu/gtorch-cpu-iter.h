@@ -23,6 +23,7 @@ typedef struct _GTorchIter
   gint64 shape[GTORCH_MAX_DIMS];
   gint64 strides[GTORCH_MAX_DIMS][GTORCH_ITER_MAX_OPERANDS]; /* in bytes */
   char *data[GTORCH_ITER_MAX_OPERANDS];
+  gboolean any_order; /* set by a caller that does not need the order: see gtorch_iter_range () */
 } GTorchIter;
 
 /* Processes n elements. data and strides (in bytes) have one item per operand. */
@@ -39,7 +40,8 @@ void gtorch_iter_init_raw (GTorchIter *iter, char *const *data, const gint64 *co
 /* Calls func for all elements, from several threads if there are at least 2 grain of them. */
 void gtorch_iter_run (const GTorchIter *iter, gint64 grain, GTorchIterFunc func,
                       gpointer user_data);
-/* Calls func over the elements [begin, end) in the iterator's order, in this thread. */
+/* Calls func over the elements [begin, end) in the iterator's order, in this thread. If any order will do and
+ * the innermost dimension is short, func gets parts of the next one instead. */
 void gtorch_iter_range (const GTorchIter *iter, gint64 begin, gint64 end, GTorchIterFunc func,
                         gpointer user_data);
 

@@ -8,6 +8,7 @@
 
 #include <gtorch/cpu/gtorch-cpu-isa.h>
 #include <gtorch/cpu/gtorch-cpu-math.h>
+#include <string.h>
 
 typedef float _Complex GTorchComplex64;
 typedef double _Complex GTorchComplex128;
@@ -146,6 +147,19 @@ GTORCH_SIMD_2 (pow)
         }                                                                                        \
         return;                                                                                  \
       }                                                                                          \
+    if (strides[0] == sizeof (O) && strides[1] == sizeof (C) && strides[2] == 0                  \
+        && strides[3] == sizeof (C))                                                             \
+      {                                                                                          \
+        O *o_ = (O *) data[0];                                                                   \
+        const C *a_ = (const C *) data[1], *d_ = (const C *) data[3];                            \
+        const C B = *(const C *) data[2];                                                        \
+        _Pragma ("omp simd") for (gint64 i_ = 0; i_ < n; i_++)                                   \
+        {                                                                                        \
+          const C A = a_[i_], D = d_[i_];                                                        \
+          o_[i_] = (O) (EXPR);                                                                   \
+        }                                                                                        \
+        return;                                                                                  \
+      }                                                                                          \
     for (gint64 i_ = 0; i_ < n; i_++)                                                            \
       {                                                                                          \
         const C A = GTORCH_LOAD (C, data[1], i_, strides[1]);                                    \
@@ -269,8 +283,71 @@ enum
       }                                                                                          \
   }
 
+/* --- loops with a quick form --- */
+
+/* QUICK is what EXPR is, except for the rare elements for which RARE is true: those of a block that has some
+ * are computed once more. Results go through a buffer, since an operand may be the output. */
+#define GTORCH_QUICK_INPUT(C, copy, k)                                               \
+  ({                                                                                 \
+    const char *p_ = data[k] + k_ * strides[k];                                      \
+    const gboolean is_direct_ = m_ == GTORCH_LOOP_BLOCK && strides[k] == sizeof (C); \
+    if (!is_direct_)                                                                 \
+      {                                                                              \
+        GTORCH_GATHER (C, copy, p_, strides[k], m_)                                  \
+      }                                                                              \
+    is_direct_ ? (const C *) p_ : (const C *) copy;                                  \
+  })
+
+#define GTORCH_QUICK_LOOP_1(O, C, A, EXPR, QUICK, RARE)                                          \
+  for (gint64 k_ = 0; k_ < n; k_ += GTORCH_LOOP_BLOCK)                                           \
+    {                                                                                            \
+      const gint64 m_ = n - k_ < GTORCH_LOOP_BLOCK ? n - k_ : GTORCH_LOOP_BLOCK;                 \
+      C a_copy_[GTORCH_LOOP_BLOCK];                                                              \
+      const C *a_ = GTORCH_QUICK_INPUT (C, a_copy_, 1);                                          \
+      O o_[GTORCH_LOOP_BLOCK];                                                                   \
+      int any_ = 0;                                                                              \
+      _Pragma ("omp simd reduction(| : any_)") for (gint64 i_ = 0; i_ < GTORCH_WHOLE (m_); i_++) \
+      {                                                                                          \
+        const C A = a_[i_];                                                                      \
+        o_[i_] = (O) (QUICK);                                                                    \
+        any_ |= (RARE);                                                                          \
+      }                                                                                          \
+      for (gint64 i_ = 0; any_ && i_ < m_; i_++)                                                 \
+        {                                                                                        \
+          const C A = a_[i_];                                                                    \
+          if (RARE)                                                                              \
+            o_[i_] = (O) (EXPR);                                                                 \
+        }                                                                                        \
+      GTORCH_SCATTER (O, o_, data[0] + k_ * strides[0], strides[0], m_)                          \
+    }
+
+#define GTORCH_QUICK_LOOP_2(O, C, A, B, EXPR, QUICK, RARE)                                       \
+  for (gint64 k_ = 0; k_ < n; k_ += GTORCH_LOOP_BLOCK)                                           \
+    {                                                                                            \
+      const gint64 m_ = n - k_ < GTORCH_LOOP_BLOCK ? n - k_ : GTORCH_LOOP_BLOCK;                 \
+      C a_copy_[GTORCH_LOOP_BLOCK], b_copy_[GTORCH_LOOP_BLOCK];                                  \
+      const C *a_ = GTORCH_QUICK_INPUT (C, a_copy_, 1);                                          \
+      const C *b_ = GTORCH_QUICK_INPUT (C, b_copy_, 2);                                          \
+      O o_[GTORCH_LOOP_BLOCK];                                                                   \
+      int any_ = 0;                                                                              \
+      _Pragma ("omp simd reduction(| : any_)") for (gint64 i_ = 0; i_ < GTORCH_WHOLE (m_); i_++) \
+      {                                                                                          \
+        const C A = a_[i_], B = b_[i_];                                                          \
+        o_[i_] = (O) (QUICK);                                                                    \
+        any_ |= (RARE);                                                                          \
+      }                                                                                          \
+      for (gint64 i_ = 0; any_ && i_ < m_; i_++)                                                 \
+        {                                                                                        \
+          const C A = a_[i_], B = b_[i_];                                                        \
+          if (RARE)                                                                              \
+            o_[i_] = (O) (EXPR);                                                                 \
+        }                                                                                        \
+      GTORCH_SCATTER (O, o_, data[0] + k_ * strides[0], strides[0], m_)                          \
+    }
+
 #define GT_SPECIAL static inline
 #define GT_LARGE   static inline
+#define GT_CALLED  static G_GNUC_UNUSED G_GNUC_NO_INLINE
 #include "kernels/gtorch-division.h"
 #include "kernels/gtorch-special.h"
 

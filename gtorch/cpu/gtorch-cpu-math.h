@@ -67,12 +67,6 @@
 #undef tanh
 #undef trunc
 
-#define acos(x)      GTORCH_MATH (x, GTORCH_MATH_REAL (acos))
-#define acosh(x)     GTORCH_MATH (x, GTORCH_MATH_REAL (acosh))
-#define asin(x)      GTORCH_MATH (x, GTORCH_MATH_REAL (asin))
-#define asinh(x)     GTORCH_MATH (x, GTORCH_MATH_REAL (asinh))
-#define atan(x)      GTORCH_MATH (x, GTORCH_MATH_REAL (atan))
-#define atanh(x)     GTORCH_MATH (x, GTORCH_MATH_REAL (atanh))
 #define cbrt(x)      GTORCH_MATH (x, GTORCH_MATH_REAL (cbrt))
 #define ceil(x)      GTORCH_MATH (x, GTORCH_MATH_REAL (ceil))
 #define erf(x)       GTORCH_MATH (x, GTORCH_MATH_REAL (erf))
@@ -96,6 +90,12 @@
 #define hypot(x, y)     GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (hypot))
 #define nextafter(x, y) GTORCH_MATH_2 (x, y, GTORCH_MATH_REAL (nextafter))
 
+#define acos(x)   GTORCH_MATH (x, GTORCH_MATH_BOTH (acos))
+#define acosh(x)  GTORCH_MATH (x, GTORCH_MATH_BOTH (acosh))
+#define asin(x)   GTORCH_MATH (x, GTORCH_MATH_BOTH (asin))
+#define asinh(x)  GTORCH_MATH (x, GTORCH_MATH_BOTH (asinh))
+#define atan(x)   GTORCH_MATH (x, GTORCH_MATH_BOTH (atan))
+#define atanh(x)  GTORCH_MATH (x, GTORCH_MATH_BOTH (atanh))
 #define cos(x)    GTORCH_MATH (x, GTORCH_MATH_BOTH (cos))
 #define cosh(x)   GTORCH_MATH (x, GTORCH_MATH_BOTH (cosh))
 #define exp(x)    GTORCH_MATH (x, GTORCH_MATH_BOTH (exp))

@@ -27,6 +27,7 @@ gtorch_cpu_assign (GTorchImpl *to, GTorchImpl *from)
   if (to->numel == 0)
     return;
   gtorch_iter_init (&iter, operands, 2, to->shape, to->n_dims);
+  iter.any_order = TRUE;
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, cast_part, &cast);
 }
 

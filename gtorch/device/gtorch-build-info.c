@@ -62,6 +62,7 @@ gtorch_get_build_keys (void)
  * | `build-type` | of Meson: `debugoptimized`, `release` |
  * | `compiler` | of C, with its version |
  * | `cpu-levels` | for which levels of x86-64 there are loops: `baseline v3 v4` |
+ * | `cpu-level` | which of them this process uses |
  * | `blas` | the library for products of matrices on the CPU, with its version |
  * | `cuda-compiler` | the compiler of the kernels, empty if there are none |
  * | `cuda-archs` | [func@get_arch_list], separated by blanks |

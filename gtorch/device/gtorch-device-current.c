@@ -112,7 +112,7 @@ gtorch_device_cuda (gint index, GError **error)
  * ```
  *
  * Returns: (transfer none): the device, or %NULL with %GTORCH_ERROR_DEVICE if there is none of this
- *   type; the message says why
+ *   type, for which the message says why, or %GTORCH_ERROR_INVALID if @type is no type of device
  *
  * Since: 0.1
  */
@@ -121,7 +121,12 @@ gtorch_device_get_current (GTorchDeviceType type, GError **error)
 {
   GTorchDevice *device;
 
-  g_return_val_if_fail ((guint) type < GTORCH_N_DEVICE_TYPES, NULL);
+  if ((guint) type >= GTORCH_N_DEVICE_TYPES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("get_current: %d is no GTorchDeviceType"), (gint) type);
+      return NULL;
+    }
   gtorch_guards_settle ();
   device = gtorch_thread.current[type];
   return device != NULL ? device : gtorch_device_find_first (type, error);

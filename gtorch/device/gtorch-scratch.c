@@ -33,7 +33,7 @@ gtorch_scratch_set_error (gint64 n, gsize size, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                _ ("working memory of %" G_GINT64_FORMAT " times %" G_GSIZE_FORMAT
-                  " bytes cannot be allocated on cpu"),
+                  " bytes cannot be allocated on cpu: out of memory"),
                n, size);
 }
 

@@ -34,6 +34,7 @@ typedef struct
   GTorchAutocastDTypes autocast;
   guint8 autocast_is_lean; /* casts of parameters are not cached */
   guint8 no_grad;
+  guint8 no_forward;      /* tangents are not looked at, and results get none */
   guint n_regions;        /* number of autocast regions that the program has begun */
   GTorchChange *changes;  /* the youngest change */
   GTorchHolds *holds;     /* tensors in use, NULL before the first one (gtorch-hold-private.h) */

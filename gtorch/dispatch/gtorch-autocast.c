@@ -334,7 +334,8 @@ default_dtype (GTorchDeviceType device_type)
  * parameter (a float32 leaf that requires grad) is cached until the outermost region ends, except while a
  * graph is captured.
  *
- * Returns: (transfer full): a guard, or %NULL with %GTORCH_ERROR_DTYPE if @dtype is none of these
+ * Returns: (transfer full): a guard, or %NULL with %GTORCH_ERROR_DTYPE if @dtype is none of these,
+ *   or %GTORCH_ERROR_INVALID if @device_type is no type of device
  *
  * Since: 0.1
  */
@@ -344,7 +345,12 @@ gtorch_autocast_guard_new (GTorchDeviceType device_type, GTorchDType dtype, gboo
 {
   GTorchAutocastGuard *guard;
 
-  g_return_val_if_fail ((guint) device_type < GTORCH_N_DEVICE_TYPES, NULL);
+  if ((guint) device_type >= GTORCH_N_DEVICE_TYPES)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("autocast: %d is no GTorchDeviceType"), (gint) device_type);
+      return NULL;
+    }
   if (dtype == GTORCH_DTYPE_NONE)
     dtype = default_dtype (device_type);
   if ((guint) dtype >= GTORCH_N_DTYPES)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-op-none-private.h"
 #include "gtorch-ops-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -42,6 +43,24 @@ gtorch_op_refuse_number (guint op, const gchar *name, gdouble value, gdouble low
                          gboolean is_open, GError **error)
 {
   gtorch_check_range (gtorch_ops[op].name, name, value, low, high, is_open, error);
+}
+
+void
+gtorch_op_refuse_none (guint op, const gchar *name, GError **error)
+{
+  const GTorchOpClass *klass = &gtorch_ops[op];
+  guint i = 0;
+
+  while (!g_str_equal (klass->args[i].name, name))
+    i++;
+  if (klass->args[i].kind == GTORCH_ARG_INT)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s is %" G_GINT64_FORMAT ", which is NONE, and it has no default"),
+                 klass->name, name, (gint64) GTORCH_NONE);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: %s is %g, which is NONE_DOUBLE, and it has no default"), klass->name, name,
+                 GTORCH_NONE_DOUBLE);
 }
 
 /* --- outputs and dtypes --- */
@@ -299,8 +318,12 @@ gtorch_call_promote (GTorchOpCall *call, guint first, guint n, guint *dtype, GEr
            && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT)
     common = GTORCH_DTYPE_INT64;
   else if (call->op->promote == GTORCH_PROMOTE_BOUNDS
-           && gtorch_dtype_kind (common) == GTORCH_KIND_INT && has_fraction (call))
+           && gtorch_dtype_kind (common) < GTORCH_KIND_FLOAT && has_fraction (call))
     common = gtorch_get_default_dtype ();
+  else if (common == GTORCH_DTYPE_BOOL
+           && (call->op->promote == GTORCH_PROMOTE_INT
+               || call->op->promote == GTORCH_PROMOTE_BOUNDS))
+    common = GTORCH_DTYPE_INT64;
 
   if (G_UNLIKELY (call->op->promote == GTORCH_PROMOTE_BOUNDS)
       && !check_bounds (call, common, error))

@@ -146,12 +146,24 @@ gtorch_grad_guard_unref (GTorchGradGuard *guard)
 gboolean
 gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs)
 {
+  const gboolean records = gtorch_is_grad_enabled ();
+  const gboolean forward = gtorch_forward_is_on ();
   guint i;
 
-  if (!gtorch_is_grad_enabled ())
+  if (!records && !forward)
     return FALSE;
   for (i = 0; i < n_inputs; i++)
-    if (inputs[i] != NULL && inputs[i]->autograd != NULL && gtorch_impl_requires_grad (inputs[i]))
+    if (inputs[i] != NULL && inputs[i]->autograd != NULL
+        && ((records && gtorch_impl_requires_grad (inputs[i]))
+            || (forward && gtorch_impl_has_tangent (inputs[i]))))
       return TRUE;
   return FALSE;
+}
+
+gint gtorch_forward_levels;
+
+gboolean
+gtorch_autograd_is_differentiated (void)
+{
+  return gtorch_is_grad_enabled () || gtorch_forward_is_on ();
 }

@@ -7,6 +7,7 @@
 
 #include <gtorch/base/gtorch-none-private.h>
 #include <gtorch/base/gtorch-range-private.h>
+#include <gtorch/device/gtorch-thread-private.h>
 #include <gtorch/tensor/gtorch-impl-private.h>
 
 G_BEGIN_DECLS
@@ -112,7 +113,8 @@ typedef enum
   GTORCH_PROMOTE_BOOL,   /* the common dtype for computation, bool for the result */
   GTORCH_PROMOTE_SUM,    /* as COMMON, but integers and bool become int64 */
   GTORCH_PROMOTE_REAL,   /* as COMMON; the result of complex inputs is real (abs) */
-  GTORCH_PROMOTE_BOUNDS, /* as COMMON; as FLOAT if an attribute has a fraction (clamp) */
+  GTORCH_PROMOTE_INT,    /* as COMMON, but bool becomes int64 */
+  GTORCH_PROMOTE_BOUNDS, /* as INT; as FLOAT if an attribute has a fraction (clamp) */
 } GTorchPromote;
 
 typedef enum
@@ -132,6 +134,8 @@ typedef enum
   GTORCH_OP_FLAG_UNSET = 1 << 11,      /* only allocates, and writes nothing */
   GTORCH_OP_FLAG_OVERWRITES = 1 << 12, /* in place, every element is written and none is read */
   GTORCH_OP_FLAG_CHOOSES = 1 << 13, /* returns one of its operands: numbers must be representable */
+  GTORCH_OP_FLAG_ELEMENTWISE = 1 << 14, /* an element depends on one element of each input */
+  GTORCH_OP_FLAG_LINEAR = 1 << 15,      /* is its own derivative, in all floating-point inputs */
 } GTorchOpFlags;
 
 /* The effect of a region of mixed precision (gtorch-autocast-private.h) on floating-point inputs other than
@@ -342,8 +346,21 @@ GTorchImpl *gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gin
                                       guint n_dims, GError **error);
 
 /* --- whether a call is recorded --- */
+/* 1 while a level of forward-mode derivatives is open in the process; accessed atomically. */
+extern gint gtorch_forward_levels;
+
+/* Returns whether tensors may have tangents which operations of this thread have to follow. */
+static inline gboolean
+gtorch_forward_is_on (void)
+{
+  return G_UNLIKELY (__atomic_load_n (&gtorch_forward_levels, __ATOMIC_ACQUIRE) != 0)
+         && !gtorch_thread.no_forward;
+}
+
+/* Returns whether the operations of a gradient function must have derivatives themselves. */
+gboolean gtorch_autograd_is_differentiated (void);
 gboolean gtorch_autograd_look_for_wanted (GTorchImpl *const *inputs, guint n_inputs);
-/* Returns whether any input requires a gradient while recording is on. */
+/* Returns whether any input requires a gradient while recording is on, or has a tangent. */
 static inline gboolean
 gtorch_autograd_wanted (GTorchImpl *const *inputs, guint n_inputs)
 {

@@ -16,6 +16,13 @@ gtorch_device_get_run (GTorchDevice *device, const GTorchOpClass *op)
   return device->runs[op->id];
 }
 
+/* Tells whether devices of the tensor's type compute an operation that composites can do without. */
+static inline gboolean
+gtorch_impl_has_op (GTorchImpl *impl, guint op)
+{
+  return gtorch_device_get_run (gtorch_impl_device (impl), &gtorch_ops[op]) != NULL;
+}
+
 /* Computes a call whose outputs are allocated, without checking its operands: on the CPU immediately,
  * elsewhere on the queue. An operation that consists of others calls their device functions through
  * this. */

@@ -70,6 +70,124 @@ gtorch_tensor_get_bytes (GTorchTensor *self, GError **error)
                                      gtorch_storage_ref (flat->storage));
 }
 
+/* Changes the units of the layout from elements of @from bytes to those of @to. */
+static gboolean
+measure_anew (const GTorchImpl *self, gsize from, gsize to, gint64 *shape, gint64 *strides,
+              gint64 *offset, GError **error)
+{
+  const gint64 grow = from / to, shrink = to / from;
+  guint i, last = self->n_dims - 1;
+  gboolean fits = shrink <= 1 || self->offset % shrink == 0;
+
+  *offset = shrink > 1 ? self->offset / shrink : self->offset * MAX (grow, 1);
+  for (i = 0; i < self->n_dims; i++)
+    {
+      shape[i] = self->shape[i];
+      strides[i] = shrink > 1 ? self->strides[i] / shrink : self->strides[i] * MAX (grow, 1);
+      fits = fits && (shrink <= 1 || i == last || self->strides[i] % shrink == 0);
+    }
+  if (from != to)
+    {
+      fits = fits && self->n_dims > 0 && (self->strides[last] == 1 || self->shape[last] == 1);
+      if (fits && shrink > 1)
+        fits = self->shape[last] % shrink == 0;
+    }
+  if (fits && from != to)
+    {
+      shape[last] = shrink > 1 ? shape[last] / shrink : shape[last] * grow;
+      strides[last] = 1;
+    }
+  if (!fits)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                 _ ("view_dtype: shape %s of %s in memory cannot be divided into elements of %u "
+                    "bytes: those of the last dimension must lie side by side, and fill them"),
+                 gtorch_impl_shape_str (self), gtorch_dtype_get_name (self->dtype), (guint) to);
+  return fits;
+}
+
+/**
+ * gtorch_tensor_view_dtype:
+ * @self: a tensor
+ * @dtype: a dtype
+ * @error: return location for an error
+ *
+ * Shows the memory of @self as elements of @dtype: the bits stay, and the numbers are others.
+ *
+ * Where elements are larger or smaller, the last dimension has fewer or more of them, which must lie side by
+ * side in
+ * memory. No gradient flows to the result. The memory is shared.
+ *
+ * ```c
+ * g_autoptr (GTorchTensor) bits = gtorch_tensor_view_dtype (x, GTORCH_DTYPE_INT32, &error);
+ * ```
+ *
+ * Returns: (transfer full): the tensor; %NULL with %GTORCH_ERROR_SHAPE if the elements do not fit, with
+ *   %GTORCH_ERROR_INVALID if the result would be of bools and @self is not, %GTORCH_ERROR_DTYPE for
+ *   %GTORCH_DTYPE_NONE, or %GTORCH_ERROR_RELEASED
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
+{
+  GTORCH_HOLD_TENSOR (self);
+  gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS], offset;
+  GTorchImpl *impl;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  impl = gtorch_tensor_unwrap (self);
+  if (impl->storage == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
+                   _ ("view_dtype: the tensor of shape %s was released"),
+                   gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  if (gtorch_dtype_get_size (dtype) == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("view_dtype: %d is no dtype"),
+                   (gint) dtype);
+      return NULL;
+    }
+  if (dtype == GTORCH_DTYPE_BOOL && impl->dtype != GTORCH_DTYPE_BOOL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("view_dtype: memory of %s may hold what is neither true nor false: compare "
+                      "with 0"),
+                   gtorch_dtype_get_name (impl->dtype));
+      return NULL;
+    }
+  if (!measure_anew (impl, gtorch_dtype_get_size (impl->dtype), gtorch_dtype_get_size (dtype),
+                     shape, strides, &offset, error))
+    return NULL;
+  return gtorch_tensor_wrap (
+      gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims));
+}
+
+/* Returns the integers that numbers are, in their own memory, which it takes. */
+static gint64 *
+as_integers (gdouble *numbers, gsize n, GError **error)
+{
+  G_STATIC_ASSERT (sizeof (gint64) == sizeof (gdouble));
+
+  for (gsize i = 0; i < n; i++)
+    {
+      const gdouble number = numbers[i];
+      const gint64 whole = number >= -0x1p63 && number < 0x1p63 ? (gint64) number : 0;
+
+      if (!(number >= -0x1p63 && number < 0x1p63))
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                       _ ("to_ints: element %" G_GSIZE_FORMAT " is %g, which is not an integer"), i,
+                       number);
+          g_free (numbers);
+          return NULL;
+        }
+      memcpy (&numbers[i], &whole, sizeof (whole));
+    }
+  return (gint64 *) (gpointer) numbers;
+}
+
 static gpointer
 read_all (const gchar *op, GTorchTensor *self, guint dtype, gsize *n_values, GError **error)
 {
@@ -122,19 +240,40 @@ gtorch_tensor_to_doubles (GTorchTensor *self, gsize *n_values, GError **error)
  * @n_values: (out): the number of values
  * @error: return location for an error
  *
- * Gets the elements in C order, converted to integers as by [method@Tensor.to_dtype]. bool gives 0 and 1.
+ * Gets the elements in C order as integers; fractions are truncated, as by [method@Tensor.item_int]. bool
+ * gives 0 and 1.
  *
  * Returns: (array length=n_values) (transfer full): the values, or %NULL with %GTORCH_ERROR_RELEASED,
- *   %GTORCH_ERROR_CAPTURE or %GTORCH_ERROR_OUT_OF_MEMORY; free with g_free()
+ *   %GTORCH_ERROR_CAPTURE, %GTORCH_ERROR_OUT_OF_MEMORY, %GTORCH_ERROR_DTYPE if the elements are complex, or
+ *   %GTORCH_ERROR_INVALID if one is NaN or exceeds 64 bits; free with g_free()
  *
  * Since: 0.1
  */
 gint64 *
 gtorch_tensor_to_ints (GTorchTensor *self, gsize *n_values, GError **error)
 {
+  const GTorchImpl *impl;
+  gdouble *numbers;
+  gint64 *values;
+  gsize n;
+
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (n_values != NULL, NULL);
-  return read_all ("to_ints", self, GTORCH_DTYPE_INT64, n_values, error);
+  impl = gtorch_tensor_unwrap (self);
+  if (gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                   _ ("to_ints: elements of %s are not one number but two: use to_doubles"),
+                   gtorch_dtype_get_name (impl->dtype));
+      return NULL;
+    }
+  if (gtorch_dtype_kind (impl->dtype) != GTORCH_KIND_FLOAT)
+    return read_all ("to_ints", self, GTORCH_DTYPE_INT64, n_values, error);
+  numbers = read_all ("to_ints", self, GTORCH_DTYPE_FLOAT64, &n, error);
+  values = numbers != NULL ? as_integers (numbers, n, error) : NULL;
+  if (values != NULL)
+    *n_values = n;
+  return values;
 }
 
 /* --- one element --- */

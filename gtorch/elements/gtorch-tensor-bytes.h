@@ -10,6 +10,9 @@ G_BEGIN_DECLS
 GTORCH_AVAILABLE_IN_0_1
 GBytes *gtorch_tensor_get_bytes (GTorchTensor *self, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype,
+                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 gdouble *gtorch_tensor_to_doubles (GTorchTensor *self, gsize *n_values,
                                    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1

@@ -26,8 +26,8 @@ check_target (const gchar *op, gint64 dtype, const gint64 *shape, gsize n_dims, 
 
   if (dtype <= GTORCH_DTYPE_NONE || dtype >= GTORCH_N_DTYPES)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-                   _ ("%s: %" G_GINT64_FORMAT " is not a dtype"), op, dtype);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("%s: %d is not a dtype"), op,
+                   (gint) dtype);
       return FALSE;
     }
   if (n_dims > 0 && shape == NULL)

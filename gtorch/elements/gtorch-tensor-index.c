@@ -10,13 +10,17 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-error-private.h"
+#include "base/gtorch-none-private.h"
+#include "base/gtorch-range-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "gtorch-ops-private.h"
+#include "elements/gtorch-tensor-index-private.h"
 #include "elements/gtorch-tensor-index.h"
 #include "tensor/gtorch-tensor-private.h"
 
-#define ITEM  4                         /* integers per item */
-#define LIMIT (2 * GTORCH_MAX_DIMS + 1) /* maximum number of items */
+#define ITEM  GTORCH_INDEX_ITEM
+#define LIMIT GTORCH_INDEX_LIMIT
 
 GType
 gtorch_index_kind_get_type (void)
@@ -546,6 +550,20 @@ parse (Parser *self, const gchar *spec, GError **error)
   return TRUE;
 }
 
+gboolean
+gtorch_index_parse (const gchar *spec, gint64 *items, gsize *n, GError **error)
+{
+  Parser parser;
+
+  if (!parse (&parser, spec, error))
+    return FALSE;
+  if (parser.n + *n > G_N_ELEMENTS (parser.items))
+    return parser_fail (&parser, error, _ ("there are too many items"));
+  memcpy (items + *n, parser.items, parser.n * sizeof (gint64));
+  *n += parser.n;
+  return TRUE;
+}
+
 /**
  * gtorch_tensor_get:
  * @self: a tensor
@@ -568,14 +586,32 @@ GTorchTensor *
 gtorch_tensor_get (GTorchTensor *self, const gchar *spec, GError **error)
 {
   GTORCH_HOLD_TENSOR (self);
+  GTorchTensor *part;
   Parser parser;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (spec != NULL, NULL);
 
-  return parse (&parser, spec, error)
+  part = parse (&parser, spec, error)
              ? gtorch_tensor_index (self, parser.items, parser.n, NULL, 0, error)
              : NULL;
+  if (part == NULL)
+    gtorch_error_set_op (error, "get");
+  return part;
+}
+
+/* Writes to the part that a text names. */
+static GTorchTensor *
+write_part (const gchar *op, GTorchTensor *self, const gchar *spec, GTorchImpl *value,
+            GError **error)
+{
+  Parser parser;
+
+  if (parse (&parser, spec, error)
+      && put (gtorch_tensor_unwrap (self), parser.items, parser.n, NULL, 0, value, FALSE, error))
+    return self;
+  gtorch_error_set_op (error, op);
+  return NULL;
 }
 
 /**
@@ -596,17 +632,12 @@ gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value, G
 {
   GTORCH_HOLD_TENSOR (self);
   GTORCH_HOLD_TENSOR (value);
-  Parser parser;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (spec != NULL, NULL);
   g_return_val_if_fail (GTORCH_IS_TENSOR (value), NULL);
 
-  return parse (&parser, spec, error)
-                 && put (gtorch_tensor_unwrap (self), parser.items, parser.n, NULL, 0,
-                         gtorch_tensor_unwrap (value), FALSE, error)
-             ? self
-             : NULL;
+  return write_part ("set", self, spec, gtorch_tensor_unwrap (value), error);
 }
 
 /**
@@ -616,9 +647,11 @@ gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTensor *value, G
  * @value: a number, which is converted to the dtype of @self
  * @error: return location for an error
  *
- * Writes a number to all elements of a part of a tensor.
+ * Writes a number to all elements of a part of a tensor. [method@Tensor.set_int] writes integers that a
+ * double may not represent exactly.
  *
- * Returns: (transfer none): @self, or %NULL with @error set
+ * Returns: (transfer none): @self, or %NULL with @error set; to %GTORCH_ERROR_INVALID if the dtype cannot
+ *   represent @value
  *
  * Since: 0.1
  */
@@ -627,15 +660,59 @@ gtorch_tensor_set_scalar (GTorchTensor *self, const gchar *spec, gdouble value, 
 {
   GTORCH_HOLD_TENSOR (self);
   g_autoptr (GTorchImpl) number = NULL;
-  Parser parser;
+  guint dtype;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (spec != NULL, NULL);
 
+  dtype = gtorch_tensor_unwrap (self)->dtype;
+  if (!gtorch_dtype_has (dtype, value) || gtorch_is_none_double (value))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_scalar: value is %.17g, which is no %s"), value,
+                   gtorch_dtype_get_name (dtype));
+      return NULL;
+    }
   number = gtorch_impl_new_number (value);
-  return parse (&parser, spec, error)
-                 && put (gtorch_tensor_unwrap (self), parser.items, parser.n, NULL, 0, number,
-                         FALSE, error)
-             ? self
-             : NULL;
+  return write_part ("set_scalar", self, spec, number, error);
+}
+
+/**
+ * gtorch_tensor_set_int:
+ * @self: a tensor
+ * @spec: the part, as for [method@Tensor.get]
+ * @value: an integer, which is converted to the dtype of @self
+ * @error: return location for an error
+ *
+ * Writes an integer to all elements of a part of a tensor, exactly if the dtype is one of integers.
+ *
+ * ```c
+ * gtorch_tensor_set_int (ids, "0", 9007199254740993, &error);
+ * ```
+ *
+ * Returns: (transfer none): @self, or %NULL with @error set; to %GTORCH_ERROR_INVALID if the dtype cannot
+ *   represent @value
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_tensor_set_int (GTorchTensor *self, const gchar *spec, gint64 value, GError **error)
+{
+  GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTorchImpl) number = NULL;
+  guint dtype;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (spec != NULL, NULL);
+
+  dtype = gtorch_tensor_unwrap (self)->dtype;
+  if (gtorch_dtype_size (dtype) < 8 && !gtorch_dtype_has (dtype, (gdouble) value))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("set_int: value is %" G_GINT64_FORMAT ", which is no %s"), value,
+                   gtorch_dtype_get_name (dtype));
+      return NULL;
+    }
+  number = gtorch_impl_new_int (value);
+  return write_part ("set_int", self, spec, number, error);
 }

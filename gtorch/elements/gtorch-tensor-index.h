@@ -51,5 +51,8 @@ GTorchTensor *gtorch_tensor_set (GTorchTensor *self, const gchar *spec, GTorchTe
 GTORCH_AVAILABLE_IN_0_1
 GTorchTensor *gtorch_tensor_set_scalar (GTorchTensor *self, const gchar *spec, gdouble value,
                                         GError **error);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_tensor_set_int (GTorchTensor *self, const gchar *spec, gint64 value,
+                                     GError **error);
 
 G_END_DECLS

@@ -556,16 +556,20 @@ gboolean
 gtorch_set_print_options (gint precision, gint64 threshold, gint edge_items, gint line_width,
                           GTorchSciMode sci_mode, GError **error)
 {
-  if (precision < 0 || precision > 60 || threshold < 0 || edge_items < 0 || line_width < 1
-      || (guint) sci_mode > GTORCH_SCI_MODE_ALWAYS)
-    {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("set_print_options: precision %d must be within [0, 60], threshold "
-                      "%" G_GINT64_FORMAT " and edge_items %d at least 0, line_width %d at least "
-                      "1, sci_mode %d one of GTorchSciMode"),
-                   precision, threshold, edge_items, line_width, (gint) sci_mode);
-      return FALSE;
-    }
+  const gchar *const names[] = { "precision", "threshold", "edge_items", "line_width", "sci_mode" };
+  const gint64 values[] = { precision, threshold, edge_items, line_width, (gint) sci_mode };
+  const gint64 low[] = { 0, 0, 0, 1, GTORCH_SCI_MODE_AUTO };
+  const gint64 high[] = { 60, G_MAXINT64, G_MAXINT, G_MAXINT, GTORCH_SCI_MODE_ALWAYS };
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    if (values[i] < low[i] || values[i] > high[i])
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                     _ ("set_print_options: %s is %" G_GINT64_FORMAT
+                        ", it must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT),
+                     names[i], values[i], low[i], high[i]);
+        return FALSE;
+      }
   g_mutex_lock (&options_lock);
   options = (Options){ precision, threshold, edge_items, line_width, sci_mode };
   g_mutex_unlock (&options_lock);

@@ -250,7 +250,8 @@ gtorch_allocator_set_oom (GTorchAllocator *self, gsize n_bytes, gsize available,
                      _ ("; smaller batches, gradient accumulation or 16-bit floats need less, "
                         "and so does code without gradients if the grad mode is off"));
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s cannot be allocated on %s: of its %s, %s are free; tensors of this process "
+               _ ("%s cannot be allocated on %s, out of memory: of its %s, %s are free; tensors of "
+                  "this process "
                   "hold %s, and %s are reserved but unallocated, the largest piece of them being "
                   "%s%s%s"),
                wanted, gtorch_device_name (self->device), whole, left, allocated, kept, best,

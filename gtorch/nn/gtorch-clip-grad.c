@@ -12,10 +12,12 @@
 #include <math.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-dtype-private.h"
 #include "base/gtorch-range-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "gtorch-ops-private.h"
+#include "tensor/gtorch-impl-overlap-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
 static gboolean
@@ -36,11 +38,7 @@ are_tensors (const gchar *who, GTorchTensor **tensors, gsize n, GError **error)
 static gboolean
 check_limit (const gchar *who, const gchar *name, gdouble value, GError **error)
 {
-  if (value >= 0)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be at least 0"),
-               who, name, value);
-  return FALSE;
+  return gtorch_check_range (who, name, value, 0, (gdouble) INFINITY, FALSE, error);
 }
 
 /* Returns the gradients of those parameters that have one; new references. */
@@ -61,7 +59,7 @@ find_grads (GTorchTensor **parameters, gsize n)
 }
 
 static gboolean
-check_finite (GTorchImpl *norm, gdouble norm_type, GError **error)
+check_finite (const gchar *op, GTorchImpl *norm, gdouble norm_type, GError **error)
 {
   g_autoptr (GTorchTensor) tensor = gtorch_tensor_wrap (gtorch_impl_ref (norm));
   GError *failure = NULL;
@@ -75,39 +73,141 @@ check_finite (GTorchImpl *norm, gdouble norm_type, GError **error)
   if (isfinite (value))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("get_total_norm: the norm of degree %g is %g, it must be finite"), norm_type,
-               value);
+               _ ("%s: the norm of degree %g is %g, it must be finite"), op, norm_type, value);
   return FALSE;
 }
 
-/* The norm of the tensors' norms, on the device of the first one. */
+/* Whether the norms of many tensors are computed together: an empty tensor has no norm of some degrees, which
+ * is said by name. */
+static gboolean
+is_plain (const GTorchImpl *impl)
+{
+  return gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_FLOAT && impl->numel > 0;
+}
+
+/* The tensors of one device, and the others. */
+static GPtrArray *
+take_device (GPtrArray *left)
+{
+  GPtrArray *taken = g_ptr_array_new ();
+  GTorchDevice *device = ((GTorchImpl *) left->pdata[0])->device;
+  guint kept = 0;
+
+  for (guint i = 0; i < left->len; i++)
+    if (((GTorchImpl *) left->pdata[i])->device == device)
+      g_ptr_array_add (taken, left->pdata[i]);
+    else
+      left->pdata[kept++] = left->pdata[i];
+  g_ptr_array_set_size (left, kept);
+  return taken;
+}
+
+/* Adds the norms of tensors of one device, float64 on `device`, to the list. */
+static gboolean
+add_norms (GPtrArray *impls, gdouble norm_type, GTorchDevice *device, GPtrArray *norms,
+           GError **error)
+{
+  g_autoptr (GPtrArray) plain = g_ptr_array_new ();
+
+  for (guint i = 0; i < impls->len; i++)
+    {
+      g_autoptr (GTorchImpl) norm = NULL;
+      const gint64 one = 1;
+      GTorchImpl *line;
+
+      if (is_plain (impls->pdata[i]))
+        {
+          g_ptr_array_add (plain, impls->pdata[i]);
+          continue;
+        }
+      norm = gtorch_op_linalg_vector_norm (impls->pdata[i], norm_type, NULL, 0, FALSE,
+                                           GTORCH_DTYPE_NONE, error);
+      line = norm != NULL ? gtorch_op_reshape (norm, &one, 1, error) : NULL;
+      if (line == NULL)
+        return FALSE;
+      g_ptr_array_add (norms, line);
+    }
+  if (plain->len > 0)
+    {
+      GTorchImpl *line =
+          gtorch_op_foreach_norm ((GTorchImpl **) plain->pdata, plain->len, norm_type, error);
+
+      if (line == NULL)
+        return FALSE;
+      g_ptr_array_add (norms, line);
+    }
+  for (guint i = 0; i < norms->len; i++)
+    {
+      GTorchImpl *near =
+          gtorch_op_to (norms->pdata[i], GTORCH_DTYPE_FLOAT64, device, FALSE, FALSE, error);
+
+      if (near == NULL)
+        return FALSE;
+      gtorch_impl_unref (norms->pdata[i]);
+      norms->pdata[i] = near;
+    }
+  return TRUE;
+}
+
+/* Checks the degree of a norm. */
+static gboolean
+check_degree (const gchar *op, gdouble norm_type, GError **error)
+{
+  if (!isnan (norm_type) && !gtorch_is_none_double (norm_type))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: norm_type is %g, it must be a number or infinite"), op, norm_type);
+  return FALSE;
+}
+
+/* The norm of the tensors' norms, on the device of the first one, in the dtype that they have together. */
 static GTorchImpl *
-total_norm (GTorchTensor **tensors, gsize n, gdouble norm_type, GError **error)
+measure (GTorchTensor **tensors, gsize n, gdouble norm_type, GError **error)
 {
   g_autoptr (GPtrArray) norms = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GPtrArray) left = g_ptr_array_new ();
   g_autoptr (GTorchImpl) all = NULL;
-  gsize i;
+  g_autoptr (GTorchImpl) norm = NULL;
+  guint dtype;
 
   if (n == 0)
     return gtorch_op_full (NULL, 0, 0, GTORCH_DTYPE_FLOAT32, NULL, error);
-  for (i = 0; i < n; i++)
+  dtype = gtorch_dtype_infos[gtorch_tensor_unwrap (tensors[0])->dtype].real;
+  for (gsize i = 0; i < n; i++)
     {
-      g_autoptr (GTorchImpl) norm =
-          gtorch_op_linalg_vector_norm (gtorch_tensor_unwrap (tensors[i]), norm_type, NULL, 0,
-                                        FALSE, GTORCH_DTYPE_NONE, error);
-      GTorchImpl *near =
-          norm != NULL
-              ? gtorch_op_to_device (norm, gtorch_tensor_get_device (tensors[0]), FALSE, error)
-              : NULL;
+      GTorchImpl *impl = gtorch_tensor_unwrap (tensors[i]);
 
-      if (near == NULL)
-        return NULL;
-      g_ptr_array_add (norms, near);
+      dtype = gtorch_dtype_promote (dtype, gtorch_dtype_infos[impl->dtype].real);
+      g_ptr_array_add (left, impl);
     }
-  all = gtorch_op_stack ((GTorchImpl **) norms->pdata, norms->len, 0, error);
-  return all != NULL ? gtorch_op_linalg_vector_norm (all, norm_type, NULL, 0, FALSE,
-                                                     GTORCH_DTYPE_NONE, error)
-                     : NULL;
+  while (left->len > 0)
+    {
+      g_autoptr (GPtrArray) taken = take_device (left);
+
+      if (!add_norms (taken, norm_type, gtorch_tensor_get_device (tensors[0]), norms, error))
+        return NULL;
+    }
+  all = norms->len == 1 ? gtorch_impl_ref (norms->pdata[0])
+                        : gtorch_op_cat ((GTorchImpl **) norms->pdata, norms->len, 0, error);
+  if (all != NULL)
+    norm = gtorch_op_linalg_vector_norm (all, norm_type, NULL, 0, FALSE, GTORCH_DTYPE_NONE, error);
+  return norm != NULL ? gtorch_op_to_dtype (norm, dtype, error) : NULL;
+}
+
+static GTorchImpl *
+total_norm (const gchar *op, GTorchTensor **tensors, gsize n, gdouble norm_type, gboolean is_finite,
+            GError **error)
+{
+  GTorchImpl *norm;
+
+  if (!check_degree (op, norm_type, error))
+    return NULL;
+  norm = measure (tensors, n, norm_type, error);
+  if (norm == NULL)
+    gtorch_error_set_op (error, op);
+  else if (is_finite && !check_finite (op, norm, norm_type, error))
+    g_clear_pointer (&norm, gtorch_impl_unref);
+  return norm;
 }
 
 /**
@@ -130,16 +230,65 @@ gtorch_get_total_norm (GTorchTensor **tensors, gsize n_tensors, gdouble norm_typ
                        gboolean error_if_nonfinite, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
-  g_autoptr (GTorchImpl) norm = NULL;
 
   g_return_val_if_fail (tensors != NULL || n_tensors == 0, NULL);
   if (!are_tensors ("get_total_norm", tensors, n_tensors, error))
     return NULL;
   guard = gtorch_no_grad ();
-  norm = total_norm (tensors, n_tensors, norm_type, error);
-  if (norm == NULL || (error_if_nonfinite && !check_finite (norm, norm_type, error)))
-    return NULL;
-  return gtorch_tensor_wrap (g_steal_pointer (&norm));
+  return gtorch_tensor_wrap (
+      total_norm ("get_total_norm", tensors, n_tensors, norm_type, error_if_nonfinite, error));
+}
+
+typedef gboolean (*ChangeFunc) (GTorchImpl *const *impls, guint n, gconstpointer data,
+                                GError **error);
+
+/* Calls func with the gradients of each device, complex ones as their parts; one by one if they share
+ * memory. */
+static gboolean
+change_grads (GPtrArray *grads, ChangeFunc func, gconstpointer data, GError **error)
+{
+  g_autoptr (GPtrArray) real = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GPtrArray) left = g_ptr_array_new ();
+
+  for (guint i = 0; i < grads->len; i++)
+    {
+      GTorchImpl *grad = gtorch_tensor_unwrap (grads->pdata[i]);
+      GTorchImpl *parts = gtorch_dtype_kind (grad->dtype) == GTORCH_KIND_COMPLEX
+                              ? gtorch_op_view_as_real (grad, error)
+                              : gtorch_impl_ref (grad);
+
+      if (parts == NULL)
+        return FALSE;
+      g_ptr_array_add (real, parts);
+      g_ptr_array_add (left, parts);
+    }
+  while (left->len > 0)
+    {
+      g_autoptr (GPtrArray) taken = take_device (left);
+      GTorchImpl *const *impls = (GTorchImpl *const *) taken->pdata;
+      const guint step = gtorch_impl_are_apart (impls, taken->len) ? taken->len : 1;
+
+      for (guint i = 0; i < taken->len; i += step)
+        if (!func (impls + i, step, data, error))
+          return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+multiply (GTorchImpl *const *impls, guint n, gconstpointer factor, GError **error)
+{
+  g_autoptr (GTorchImpl) near = gtorch_op_to ((GTorchImpl *) factor, GTORCH_DTYPE_NONE,
+                                              impls[0]->device, FALSE, FALSE, error);
+
+  return near != NULL && gtorch_op_foreach_mul_inplace (impls[0], near, impls + 1, n - 1, error);
+}
+
+static gboolean
+limit (GTorchImpl *const *impls, guint n, gconstpointer data, GError **error)
+{
+  return gtorch_op_foreach_clamp_inplace (impls[0], impls + 1, n - 1, *(const gdouble *) data,
+                                          error);
 }
 
 /* Multiplies the gradients by max_norm / norm if that is below 1, on each of their devices. */
@@ -147,23 +296,22 @@ static gboolean
 scale (GPtrArray *grads, gdouble max_norm, GTorchImpl *norm, GError **error)
 {
   g_autoptr (GTorchImpl) margin = gtorch_impl_new_number (1e-6);
-  g_autoptr (GTorchImpl) limit = gtorch_impl_new_number (max_norm);
+  g_autoptr (GTorchImpl) most = gtorch_impl_new_number (max_norm);
   g_autoptr (GTorchImpl) sum = gtorch_op_add (norm, margin, 1, error);
-  g_autoptr (GTorchImpl) factor = sum != NULL ? gtorch_op_div (limit, sum, error) : NULL;
-  guint i;
+  g_autoptr (GTorchImpl) factor = sum != NULL ? gtorch_op_div (most, sum, error) : NULL;
 
   if (factor == NULL || !gtorch_op_clamp_inplace (factor, -INFINITY, 1, error))
     return FALSE;
-  for (i = 0; i < grads->len; i++)
+  if (factor->dtype != GTORCH_DTYPE_FLOAT64)
     {
-      g_autoptr (GTorchImpl) near =
-          gtorch_op_to_device (factor, gtorch_tensor_get_device (grads->pdata[i]), FALSE, error);
+      GTorchImpl *wide = gtorch_op_to_dtype (factor, GTORCH_DTYPE_FLOAT32, error);
 
-      if (near == NULL
-          || !gtorch_op_mul_inplace (gtorch_tensor_unwrap (grads->pdata[i]), near, error))
+      if (wide == NULL)
         return FALSE;
+      gtorch_impl_unref (factor);
+      factor = wide;
     }
-  return TRUE;
+  return change_grads (grads, multiply, factor, error);
 }
 
 /**
@@ -186,15 +334,28 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) grads = NULL;
+  GTorchImpl *norm;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (total_norm), FALSE);
   if (!are_tensors ("clip_grads_with_norm", parameters, n_parameters, error)
       || !check_limit ("clip_grads_with_norm", "max_norm", max_norm, error))
     return FALSE;
+  norm = gtorch_tensor_unwrap (total_norm);
+  if (norm->numel != 1 || gtorch_dtype_kind (norm->dtype) == GTORCH_KIND_COMPLEX)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("clip_grads_with_norm: total_norm must be one real number, it is a %s of "
+                      "shape %s"),
+                   gtorch_dtype_get_name (norm->dtype), gtorch_impl_shape_str (norm));
+      return FALSE;
+    }
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
-  return scale (grads, max_norm, gtorch_tensor_unwrap (total_norm), error);
+  if (scale (grads, max_norm, norm, error))
+    return TRUE;
+  gtorch_error_set_op (error, "clip_grads_with_norm");
+  return FALSE;
 }
 
 /**
@@ -214,7 +375,8 @@ gtorch_clip_grads_with_norm (GTorchTensor **parameters, gsize n_parameters, gdou
  * ```
  *
  * Returns: (transfer full): the norm before; %NULL with @error set: %GTORCH_ERROR_INVALID if @max_norm is
- *   negative, or the norm is not finite and @error_if_nonfinite is %TRUE, and then no gradient has changed
+ *   negative, @norm_type is NaN, or the norm is not finite and @error_if_nonfinite is %TRUE, and then no
+ *   gradient has changed
  *
  * Since: 0.1
  */
@@ -224,7 +386,7 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) grads = NULL;
-  g_autoptr (GTorchTensor) norm = NULL;
+  g_autoptr (GTorchImpl) norm = NULL;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, NULL);
   if (!are_tensors ("clip_grad_norm", parameters, n_parameters, error)
@@ -232,11 +394,14 @@ gtorch_clip_grad_norm (GTorchTensor **parameters, gsize n_parameters, gdouble ma
     return NULL;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
-  norm = gtorch_get_total_norm ((GTorchTensor **) grads->pdata, grads->len, norm_type,
-                                error_if_nonfinite, error);
-  if (norm == NULL || !scale (grads, max_norm, gtorch_tensor_unwrap (norm), error))
+  norm = total_norm ("clip_grad_norm", (GTorchTensor **) grads->pdata, grads->len, norm_type,
+                     error_if_nonfinite, error);
+  if (norm == NULL)
     return NULL;
-  return g_steal_pointer (&norm);
+  if (scale (grads, max_norm, norm, error))
+    return gtorch_tensor_wrap (g_steal_pointer (&norm));
+  gtorch_error_set_op (error, "clip_grad_norm");
+  return NULL;
 }
 
 /**
@@ -258,7 +423,6 @@ gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble c
 {
   g_autoptr (GTorchGradGuard) guard = NULL;
   g_autoptr (GPtrArray) grads = NULL;
-  guint i;
 
   g_return_val_if_fail (parameters != NULL || n_parameters == 0, FALSE);
   if (!are_tensors ("clip_grad_value", parameters, n_parameters, error)
@@ -266,11 +430,20 @@ gtorch_clip_grad_value (GTorchTensor **parameters, gsize n_parameters, gdouble c
     return FALSE;
   guard = gtorch_no_grad ();
   grads = find_grads (parameters, n_parameters);
-  for (i = 0; i < grads->len; i++)
-    if (!gtorch_op_clamp_inplace (gtorch_tensor_unwrap (grads->pdata[i]), -clip_value, clip_value,
-                                  error))
-      return FALSE;
-  return TRUE;
+  for (guint i = 0; i < grads->len; i++)
+    {
+      const GTorchImpl *grad = gtorch_tensor_unwrap (grads->pdata[i]);
+
+      if (gtorch_dtype_kind (grad->dtype) != GTORCH_KIND_FLOAT)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                       _ ("clip_grad_value: a gradient of dtype %s has no order: it must be of a "
+                          "floating-point dtype"),
+                       gtorch_dtype_get_name (grad->dtype));
+          return FALSE;
+        }
+    }
+  return change_grads (grads, limit, &clip_value, error);
 }
 
 /* --- vectors --- */

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/gtorch-factors.h"
 #include "base/gtorch-none-private.h"
 #include "base/gtorch-size.h"
 #include "nn/gtorch-layer-enums.h"
@@ -31,6 +32,8 @@ is_default (const GTorchField *field, gconstpointer place)
       return (*(const gboolean *) place != FALSE) == (field->value != 0);
     case GTORCH_FIELD_ENUM:
       return *(const gint *) place == (gint) field->value;
+    case GTORCH_FIELD_BOXED:
+      return *(GTorchFactors *const *) place == NULL;
     case GTORCH_FIELD_SIZE:
       size = *(GTorchSize *const *) place;
       if (size == NULL)
@@ -53,6 +56,24 @@ append_number (GString *text, gint64 value)
     g_string_append (text, "None");
   else
     g_string_append_printf (text, "%" G_GINT64_FORMAT, value);
+}
+
+static void
+append_factors (GString *text, GTorchFactors *factors)
+{
+  const gdouble *values;
+  gsize n;
+
+  if (factors == NULL)
+    {
+      g_string_append (text, "None");
+      return;
+    }
+  values = gtorch_factors_get_values (factors, &n);
+  g_string_append (text, n == 1 ? "" : "(");
+  for (gsize i = 0; i < n; i++)
+    g_string_append_printf (text, "%s%s", i > 0 ? ", " : "", gtorch_double_str (values[i]));
+  g_string_append (text, n == 1 ? "" : ")");
 }
 
 static void
@@ -85,6 +106,9 @@ append_value (GString *text, const GTorchField *field, gconstpointer place)
                                  ? g_enum_get_value (G_ENUM_CLASS (klass), *(const gint *) place)
                                        ->value_nick
                                  : "?");
+      break;
+    case GTORCH_FIELD_BOXED: /* a layer has no others */
+      append_factors (text, *(GTorchFactors *const *) place);
       break;
     case GTORCH_FIELD_SIZE:
       size = *(GTorchSize *const *) place;

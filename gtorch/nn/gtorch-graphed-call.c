@@ -177,6 +177,10 @@ check_input (GTorchGraphed *self, guint i, GTorchImpl *input, GError **error)
                  _ ("%s: input %u has strides %s, in the capture it had %s"), self->name, i,
                  gtorch_shape_str (input->strides, input->n_dims),
                  gtorch_shape_str (self->strides[i], input->n_dims));
+  else if (gtorch_forward_is_on () && gtorch_impl_has_tangent (input))
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                 _ ("%s: input %u has a tangent, which a captured graph does not compute"),
+                 self->name, i);
   else if (gtorch_is_grad_enabled () && !self->is_inference
            && gtorch_impl_requires_grad (input) != self->wants[i])
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
@@ -341,7 +345,7 @@ record (GTorchGraphed *self, GTorchImpl *const *inputs, GTorchImpl **outputs, GT
     }
   for (i = 0; i < self->n_outputs; i++)
     {
-      gtorch_meta_init (&node->node.output_metas[i], self->outputs[i], self->outputs[i]->shape);
+      gtorch_meta_borrow (&node->node.output_metas[i], self->outputs[i]);
       if (self->grad_outputs[i] != NULL)
         gtorch_node_set_output (&node->node, i, outputs[i]);
     }

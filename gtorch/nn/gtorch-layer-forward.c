@@ -101,6 +101,45 @@ gtorch_layer_rrelu (GTorchModule *self, GTorchTensor *input, gdouble lower, gdou
   return g_object_ref (input);
 }
 
+/* --- images of other sizes --- */
+
+/* One factor is for all dimensions; of several, the operation takes the last two by names of their own. */
+GTorchTensor *
+gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
+                          GTorchFactors *factors, gint mode, gboolean align_corners,
+                          gboolean recompute_scale_factor, GError **error)
+{
+  GTorchImpl *impl = gtorch_tensor_unwrap (input);
+  const GTorchOpClass *former;
+  gdouble all = GTORCH_NONE_DOUBLE, height = GTORCH_NONE_DOUBLE, width = GTORCH_NONE_DOUBLE;
+  gsize n = 0, n_size = 0;
+  const gint64 *numbers = size != NULL ? gtorch_size_get_values (size, &n_size) : NULL;
+  const gdouble *values = factors != NULL ? gtorch_factors_get_values (factors, &n) : NULL;
+
+  if (n > 1 && n + 2 != impl->n_dims)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("%s: scale_factor has %" G_GSIZE_FORMAT
+                      " numbers, so the input must have %" G_GSIZE_FORMAT
+                      " dimensions, its shape is %s"),
+                   gtorch_module_type_name (self), n, n + 2, gtorch_impl_shape_str (impl));
+      return NULL;
+    }
+  if (n == 1 || n == 3)
+    all = values[0];
+  if (n > 1)
+    {
+      height = values[n - 2];
+      width = values[n - 1];
+    }
+  former = gtorch_composite_begin (GTORCH_OP_INTERPOLATE);
+  return gtorch_tensor_wrap (
+      composite_end (former,
+                     gtorch_op_interpolate (impl, numbers, n_size, all, mode, align_corners,
+                                            recompute_scale_factor, FALSE, height, width, error),
+                     error));
+}
+
 /* --- batch normalisation --- */
 static gboolean
 count_batch (GTorchModule *self, GError **error)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <gtorch/base/gtorch-none-private.h>
+#include <gtorch/base/gtorch-factors.h>
 #include <gtorch/base/gtorch-size.h>
 #include <gtorch/device/gtorch-device.h>
 #include <gtorch/nn/gtorch-conv-transpose.h>
@@ -134,6 +135,11 @@ gboolean gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gin
                                       const gchar *other_name, gint64 other, GError **error);
 gboolean gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value,
                                    gdouble low, gdouble high, gboolean is_open, GError **error);
+/* Checks each of the factors; there must be one or `length`, or if that is 0, one for each of 1 to 3
+ * dimensions. */
+gboolean gtorch_layer_check_factors (GTorchModule *self, const gchar *name, GTorchFactors *factors,
+                                     guint length, gdouble low, gdouble high, gboolean is_open,
+                                     GError **error);
 gboolean gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value,
                                      GError **error);
 /* A negative index counts from the end, and is normalised; GTORCH_NONE is kept. */
@@ -202,6 +208,9 @@ GTorchTensor *gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *inpu
                                           gboolean track_running_stats, guint example_dims,
                                           const gchar *layout, GError **error);
 GTorchTensor *gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, GError **error);
+GTorchTensor *gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
+                                        GTorchFactors *factors, gint mode, gboolean align_corners,
+                                        gboolean recompute_scale_factor, GError **error);
 typedef GTorchImpl *(*GTorchLayerMaxUnpool) (GTorchImpl *input, GTorchImpl *indices,
                                              const gint64 *kernel_size, gsize n_kernel_size,
                                              const gint64 *stride, gsize n_stride,

@@ -195,6 +195,27 @@ gtorch_layer_check_range (GTorchModule *self, const gchar *name, gdouble value, 
 }
 
 gboolean
+gtorch_layer_check_factors (GTorchModule *self, const gchar *name, GTorchFactors *factors,
+                            guint length, gdouble low, gdouble high, gboolean is_open,
+                            GError **error)
+{
+  const guint most = length > 0 ? length : 3;
+  const gdouble *values;
+  gsize n;
+
+  values = gtorch_factors_get_values (factors, &n);
+  if (n != 1 && (length > 0 ? n != length : n == 0 || n > most))
+    return refuse (self, GTORCH_ERROR_INVALID, error,
+                   length > 0 ? _ ("%s must have 1 or %u numbers, it has %" G_GSIZE_FORMAT)
+                              : _ ("%s must have 1 to %u numbers, it has %" G_GSIZE_FORMAT),
+                   name, most, n);
+  for (gsize i = 0; i < n; i++)
+    if (!gtorch_layer_check_range (self, name, values[i], low, high, is_open, error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
 gtorch_layer_check_nonzero (GTorchModule *self, const gchar *name, gint64 value, GError **error)
 {
   return value != 0 || refuse (self, GTORCH_ERROR_INVALID, error, _ ("%s must not be 0"), name);

@@ -9,6 +9,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-callback-private.h"
 #include "nn/gtorch-module-private.h"
 #include "base/gtorch-references-private.h"
 
@@ -171,6 +172,9 @@ gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs
         continue;
       other = ((GTorchForwardHook) hook->func) (self, (GTorchTensor **) inputs->pdata, inputs->len,
                                                 output, hook->user_data, &local);
+      if (other != NULL && local == NULL)
+        gtorch_callback_check (gtorch_module_type_name (self), "a forward hook", &other,
+                               GTORCH_TYPE_TENSOR, &local);
       if (other != NULL)
         {
           g_object_unref (output);

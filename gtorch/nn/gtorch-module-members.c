@@ -108,6 +108,13 @@ check_name (GTorchModule *self, const gchar *name, GError **error)
 {
   if (!gtorch_name_check (gtorch_module_type_name (self), name, error))
     return FALSE;
+  if (g_object_class_find_property (g_type_class_peek (GTORCH_TYPE_MODULE), name) != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: '%s' is a property of all modules, and no member can have its name"),
+                   gtorch_module_type_name (self), name);
+      return FALSE;
+    }
   if (name[0] != '\0' && strchr (name, '.') == NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -872,6 +879,7 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
   GTorchModulePrivate *priv;
   GTorchTensor *tensor = NULL;
   GTorchMember *member;
+  gboolean is_known;
 
   if (module == NULL)
     return NULL;
@@ -879,14 +887,21 @@ find_tensor (GTorchModule *self, const gchar *path, gboolean buffer, GError **er
   gtorch_module_lock (module);
   member =
       gtorch_members_find (buffer ? priv->buffers : priv->parameters, dot != NULL ? dot + 1 : path);
+  is_known = member != NULL;
   if (member != NULL && member->tensor != NULL)
     tensor = g_object_ref (member->tensor);
   gtorch_module_unlock (module);
   if (tensor != NULL)
     return tensor;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-               buffer ? _ ("%s: no buffer '%s'") : _ ("%s: no parameter '%s'"),
-               gtorch_module_type_name (module), gtorch_name_str (path));
+  if (is_known)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+                 buffer ? _ ("%s: the buffer '%s' is absent: it was registered as none")
+                        : _ ("%s: the parameter '%s' is absent: it was registered as none"),
+                 gtorch_module_type_name (module), gtorch_name_str (path));
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+                 buffer ? _ ("%s: no buffer '%s'") : _ ("%s: no parameter '%s'"),
+                 gtorch_module_type_name (module), gtorch_name_str (path));
   return NULL;
 }
 

@@ -249,7 +249,9 @@ gtorch_module_check (GTorchModule *self, GError **error)
 GTorchTensor *
 gtorch_module_check_output (GTorchModule *self, GTorchTensor *output, GError *local, GError **error)
 {
-  if (G_LIKELY (output != NULL && local == NULL))
+  if (G_LIKELY (output != NULL && local == NULL)
+      && gtorch_callback_check (gtorch_module_type_name (self), "forward", &output,
+                                GTORCH_TYPE_TENSOR, &local))
     return output;
   g_clear_object (&output);
   if (local != NULL)

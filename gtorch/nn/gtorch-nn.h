@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <gtorch/nn/gtorch-adaptive-log-softmax.h>
 #include <gtorch/nn/gtorch-attention.h>
 #include <gtorch/nn/gtorch-clip-grad.h>
 #include <gtorch/nn/gtorch-conv-transpose.h>
@@ -15,6 +16,7 @@
 #include <gtorch/nn/gtorch-layer-indices.h>
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
+#include <gtorch/nn/gtorch-memory-format.h>
 #include <gtorch/nn/gtorch-module-checkpoint.h>
 #include <gtorch/nn/gtorch-module-dict.h>
 #include <gtorch/nn/gtorch-module-hooks.h>
@@ -40,4 +42,5 @@
 #include <gtorch/nn/gtorch-transformer-encoder-layer.h>
 #include <gtorch/nn/gtorch-transformer-encoder.h>
 #include <gtorch/nn/gtorch-transformer.h>
+#include <gtorch/nn/gtorch-triplet-margin.h>
 #include <gtorch/nn/gtorch-weight-norm.h>

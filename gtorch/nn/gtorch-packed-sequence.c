@@ -193,6 +193,81 @@ check_indices (GTorchTensor *indices, gint64 batch, const gchar *name, GError **
   return FALSE;
 }
 
+/* Checks that the indices are those of a permutation; of two, that one is the inverse of the other. */
+static gboolean
+check_permutation (GTorchTensor *indices, GTorchTensor *inverse, const gchar *name, GError **error)
+{
+  g_autofree gint64 *places = NULL;
+  g_autofree gint64 *back = NULL;
+  g_autofree guint8 *is_taken = NULL;
+  gsize n;
+
+  places = indices != NULL ? gtorch_tensor_to_ints (indices, &n, error) : NULL;
+  if (places == NULL)
+    return indices == NULL;
+  back = inverse != NULL ? gtorch_tensor_to_ints (inverse, &n, error) : NULL;
+  if (inverse != NULL && back == NULL)
+    return FALSE;
+  is_taken = g_new0 (guint8, n);
+  for (gsize i = 0; i < n; i++)
+    {
+      const gboolean is_in = places[i] >= 0 && places[i] < (gint64) n;
+
+      if (!is_in || is_taken[places[i]])
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("PackedSequence: %s has %" G_GINT64_FORMAT " at %" G_GSIZE_FORMAT
+                          ": each of the numbers from 0 to %" G_GSIZE_FORMAT " must be there once"),
+                       name, places[i], i, n - 1);
+          return FALSE;
+        }
+      if (back != NULL && back[places[i]] != (gint64) i)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                       _ ("PackedSequence: unsorted_indices has %" G_GINT64_FORMAT
+                          " at %" G_GINT64_FORMAT ", where the inverse of sorted_indices has "
+                          "%" G_GSIZE_FORMAT),
+                       back[places[i]], places[i], i);
+          return FALSE;
+        }
+      is_taken[places[i]] = TRUE;
+    }
+  return TRUE;
+}
+
+/* Creates packed sequences; the values of indices that this file made need no check, for which the host would
+ * wait. */
+static GTorchPackedSequence *
+sequence_new (GTorchTensor *data, GTorchTensor *batch_sizes, GTorchTensor *sorted_indices,
+              GTorchTensor *unsorted_indices, gboolean is_checked, GError **error)
+{
+  g_autoptr (GTorchPackedSequence) self = g_object_new (GTORCH_TYPE_PACKED_SEQUENCE, NULL);
+  gsize n_dims;
+  const gint64 *shape;
+
+  self->sizes = gtorch_tensor_to_ints (batch_sizes, &self->n_sizes, error);
+  if (self->sizes == NULL)
+    return NULL;
+  shape = gtorch_tensor_get_shape (data, &n_dims);
+  if (!check_sizes (self->sizes, self->n_sizes, n_dims > 0 ? shape[0] : 0, error)
+      || !check_indices (sorted_indices, self->sizes[0], "sorted_indices", error)
+      || !check_indices (unsorted_indices, self->sizes[0], "unsorted_indices", error))
+    return NULL;
+  if (!is_checked
+      && (!check_permutation (sorted_indices, unsorted_indices, "sorted_indices", error)
+          || (sorted_indices == NULL
+              && !check_permutation (unsorted_indices, NULL, "unsorted_indices", error))))
+    return NULL;
+  self->unsorted_indices =
+      unsorted_indices != NULL ? g_object_ref (unsorted_indices) : invert (sorted_indices, error);
+  if (sorted_indices != NULL && self->unsorted_indices == NULL)
+    return NULL;
+  self->data = g_object_ref (data);
+  self->batch_sizes = g_object_ref (batch_sizes);
+  self->sorted_indices = sorted_indices != NULL ? g_object_ref (sorted_indices) : NULL;
+  return g_steal_pointer (&self);
+}
+
 /**
  * gtorch_packed_sequence_new:
  * @data: the elements of all steps, [rows, …]
@@ -202,7 +277,7 @@ check_indices (GTorchTensor *indices, gint64 batch, const gchar *name, GError **
  * @error: return location for an error
  *
  * Creates packed sequences from their parts. [func@pack_padded_sequence] and [func@pack_sequence] are for
- * sequences that are not packed yet.
+ * sequences that are not packed yet. The indices are read by the host, which waits for them.
  *
  * Returns: (transfer full): packed sequences, or %NULL with %GTORCH_ERROR_SHAPE if the parts do not fit
  *
@@ -213,31 +288,11 @@ gtorch_packed_sequence_new (GTorchTensor *data, GTorchTensor *batch_sizes,
                             GTorchTensor *sorted_indices, GTorchTensor *unsorted_indices,
                             GError **error)
 {
-  g_autoptr (GTorchPackedSequence) self = NULL;
-  gsize n_dims;
-  const gint64 *shape;
-
   g_return_val_if_fail (GTORCH_IS_TENSOR (data), NULL);
   g_return_val_if_fail (GTORCH_IS_TENSOR (batch_sizes), NULL);
   g_return_val_if_fail (sorted_indices == NULL || GTORCH_IS_TENSOR (sorted_indices), NULL);
   g_return_val_if_fail (unsorted_indices == NULL || GTORCH_IS_TENSOR (unsorted_indices), NULL);
-  self = g_object_new (GTORCH_TYPE_PACKED_SEQUENCE, NULL);
-  self->sizes = gtorch_tensor_to_ints (batch_sizes, &self->n_sizes, error);
-  if (self->sizes == NULL)
-    return NULL;
-  shape = gtorch_tensor_get_shape (data, &n_dims);
-  if (!check_sizes (self->sizes, self->n_sizes, n_dims > 0 ? shape[0] : 0, error)
-      || !check_indices (sorted_indices, self->sizes[0], "sorted_indices", error)
-      || !check_indices (unsorted_indices, self->sizes[0], "unsorted_indices", error))
-    return NULL;
-  self->unsorted_indices =
-      unsorted_indices != NULL ? g_object_ref (unsorted_indices) : invert (sorted_indices, error);
-  if (sorted_indices != NULL && self->unsorted_indices == NULL)
-    return NULL;
-  self->data = g_object_ref (data);
-  self->batch_sizes = g_object_ref (batch_sizes);
-  self->sorted_indices = sorted_indices != NULL ? g_object_ref (sorted_indices) : NULL;
-  return g_steal_pointer (&self);
+  return sequence_new (data, batch_sizes, sorted_indices, unsorted_indices, FALSE, error);
 }
 
 /**
@@ -315,8 +370,7 @@ with_data (GTorchPackedSequence *self, GTorchTensor *data, GTorchTensor *sorted,
            GTorchTensor *unsorted, GError **error)
 {
   GTorchPackedSequence *other =
-      data != NULL ? gtorch_packed_sequence_new (data, self->batch_sizes, sorted, unsorted, error)
-                   : NULL;
+      data != NULL ? sequence_new (data, self->batch_sizes, sorted, unsorted, TRUE, error) : NULL;
 
   g_clear_object (&data);
   return other;
@@ -573,8 +627,11 @@ gtorch_pack_padded_sequence (GTorchTensor *input, const gint64 *lengths, gsize n
       || (index = indices_new (rows, n_rows, device, error)) == NULL
       || (joined = join_dims (input, error)) == NULL
       || (data = gtorch_tensor_index_select (joined, 0, index, error)) == NULL)
-    return NULL;
-  return gtorch_packed_sequence_new (data, batch_sizes, sorted, NULL, error);
+    {
+      gtorch_error_set_op (error, "pack_padded_sequence");
+      return NULL;
+    }
+  return sequence_new (data, batch_sizes, sorted, NULL, TRUE, error);
 }
 
 /* Returns the lengths of the sequences, in the order in which they are packed. */
@@ -604,28 +661,10 @@ given_lengths (GTorchPackedSequence *self, GError **error)
   return here != NULL ? gtorch_tensor_index_select (tensor, 0, here, error) : NULL;
 }
 
-/**
- * gtorch_pad_packed_sequence:
- * @sequence: packed sequences
- * @batch_first: whether the batch is to be the first dimension
- * @padding_value: the value of the elements behind the end of a sequence
- * @total_length: the number of steps of the result, or %GTORCH_NONE for that of the longest sequence
- * @lengths: (out) (optional): the length of each sequence, int64 on the CPU
- * @error: return location for an error
- *
- * Pads packed sequences: the inverse of [func@pack_padded_sequence].
- *
- * Returns: (transfer full): the sequences, [L, N, …] or [N, L, …], in the order in which they were given, or
- *   %NULL with %GTORCH_ERROR_INVALID if @total_length is less than a length
- *
- * Since: 0.1
- */
-GTorchTensor *
-gtorch_pad_packed_sequence (GTorchPackedSequence *sequence, gboolean batch_first,
-                            gdouble padding_value, gint64 total_length, GTorchTensor **lengths,
-                            GError **error)
+static GTorchTensor *
+pad_packed (GTorchPackedSequence *self, gboolean batch_first, gdouble padding_value,
+            gint64 total_length, GTorchTensor **lengths, GError **error)
 {
-  GTorchPackedSequence *self = sequence;
   g_autofree gint64 *rows = NULL;
   g_autoptr (GTorchTensor) index = NULL;
   g_autoptr (GTorchTensor) padding = NULL;
@@ -637,9 +676,6 @@ gtorch_pad_packed_sequence (GTorchPackedSequence *sequence, gboolean batch_first
   GTorchTensor *result;
   gsize n_dims;
 
-  g_return_val_if_fail (GTORCH_IS_PACKED_SEQUENCE (self), NULL);
-  if (!is_whole (self, "pad_packed_sequence", error))
-    return NULL;
   steps = total_length == GTORCH_NONE ? (gint64) self->n_sizes : total_length;
   batch = self->sizes[0];
   if (steps < (gint64) self->n_sizes)
@@ -675,6 +711,38 @@ gtorch_pad_packed_sequence (GTorchPackedSequence *sequence, gboolean batch_first
   if (result != NULL && lengths != NULL)
     *lengths = g_steal_pointer (&their_lengths);
   return result;
+}
+
+/**
+ * gtorch_pad_packed_sequence:
+ * @sequence: packed sequences
+ * @batch_first: whether the batch is to be the first dimension
+ * @padding_value: the value of the elements behind the end of a sequence
+ * @total_length: the number of steps of the result, or %GTORCH_NONE for that of the longest sequence
+ * @lengths: (out) (optional): the length of each sequence, int64 on the CPU
+ * @error: return location for an error
+ *
+ * Pads packed sequences: the inverse of [func@pack_padded_sequence].
+ *
+ * Returns: (transfer full): the sequences, [L, N, …] or [N, L, …], in the order in which they were given, or
+ *   %NULL with %GTORCH_ERROR_INVALID if @total_length is less than a length
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_pad_packed_sequence (GTorchPackedSequence *sequence, gboolean batch_first,
+                            gdouble padding_value, gint64 total_length, GTorchTensor **lengths,
+                            GError **error)
+{
+  GTorchTensor *padded;
+
+  g_return_val_if_fail (GTORCH_IS_PACKED_SEQUENCE (sequence), NULL);
+  if (!is_whole (sequence, "pad_packed_sequence", error))
+    return NULL;
+  padded = pad_packed (sequence, batch_first, padding_value, total_length, lengths, error);
+  if (padded == NULL)
+    gtorch_error_set_op (error, "pad_packed_sequence");
+  return padded;
 }
 
 /* --- lists of sequences --- */
@@ -721,6 +789,7 @@ pad (const gchar *op, GTorchTensor **sequences, gsize n, gboolean batch_first, g
      gboolean pad_left, GError **error)
 {
   g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_object_unref);
+  GTorchTensor *stacked;
   gint64 most = 0;
 
   if (!check_sequences (op, sequences, n, error))
@@ -740,10 +809,16 @@ pad (const gchar *op, GTorchTensor **sequences, gsize n, gboolean batch_first, g
                  ? g_object_ref (sequences[i])
                  : gtorch_tensor_constant_pad_nd (sequences[i], sides, 2 * n_dims, value, error);
       if (part == NULL)
-        return NULL;
+        {
+          gtorch_error_set_op (error, op);
+          return NULL;
+        }
       g_ptr_array_add (parts, part);
     }
-  return gtorch_stack ((GTorchTensor **) parts->pdata, parts->len, batch_first ? 0 : 1, error);
+  stacked = gtorch_stack ((GTorchTensor **) parts->pdata, parts->len, batch_first ? 0 : 1, error);
+  if (stacked == NULL)
+    gtorch_error_set_op (error, op);
+  return stacked;
 }
 
 /**

@@ -44,7 +44,8 @@ count_of (const Choice *choice, gint64 total, GError **error)
                  amount);
   else if (choice->is_count && amount > (gdouble) total)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("prune: amount is %g, and there are %" G_GINT64_FORMAT), amount, total);
+                 _ ("prune: amount is %g, and only %" G_GINT64_FORMAT " can be pruned"), amount,
+                 total);
   else
     return (gint64) (choice->is_count ? amount : rint (amount * (gdouble) total));
   return -1;
@@ -223,7 +224,7 @@ check_shape (const gchar *what, const GTorchImpl *given, const GTorchImpl *weigh
   if (gtorch_impl_same_shape (given, weight))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("prune: %s have shape %s, and the parameter has %s"), what,
+               _ ("prune: the shape of %s is %s, it must be that of the parameter, %s"), what,
                gtorch_impl_shape_str (given), gtorch_impl_shape_str (weight));
   return FALSE;
 }

@@ -9,7 +9,10 @@
 #include <glib/gi18n-lib.h>
 
 #include "gtorch-ops-private.h"
+#include "ops/gtorch-formula-private.h"
 #include "ops/gtorch-op-parts-private.h"
+
+#define OP(name, ...) GTORCH_FORMULA_OP (&f, name, __VA_ARGS__)
 
 GTorchImpl *
 gtorch_complex_part (GTorchImpl *impl, guint part)
@@ -258,5 +261,63 @@ gtorch_grad_angle_of (GTorchGradContext *context, GError **error)
       || (y = gtorch_op_mul (re, factor, error)) == NULL)
     return FALSE;
   context->result[0] = gtorch_op_complex (x, y, error);
+  return context->result[0] != NULL;
+}
+
+/* The derivative of sinc (z) is (cos (pi z) - sinc (z)) / z, and 0 at 0. */
+gboolean
+gtorch_grad_sinc (GTorchGradContext *context, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *grad = context->grads[0], *z = context->inputs[0];
+  GTorchImpl *derivative, *zero, *pi, *is_zero, *divisor, *sinc;
+
+  if (gtorch_dtype_kind (context->input_metas[0].dtype) != GTORCH_KIND_COMPLEX)
+    derivative = OP (sinc_derivative, z, 1);
+  else
+    {
+      zero = gtorch_formula_number (&f, 0);
+      pi = gtorch_formula_number (&f, G_PI);
+      is_zero = OP (eq, z, zero);
+      divisor = OP (add, z, is_zero, 1);
+      sinc = OP (sinc, z);
+      derivative = OP (mul, z, pi);
+      derivative = OP (cos, derivative);
+      derivative = OP (sub, derivative, sinc, 1);
+      derivative = OP (div, derivative, divisor);
+      derivative = OP (conj, derivative);
+    }
+  derivative = OP (mul, grad, derivative);
+  context->result[0] = gtorch_formula_take (&f, derivative);
+  return context->result[0] != NULL;
+}
+
+/* With u = 1 / (1 + |z|), z u changes by u for z, and by -u^2 for |z|: the gradient is
+ * u (grad - u Re (conj (grad) z) z / |z|). */
+gboolean
+gtorch_grad_softsign (GTorchGradContext *context, GError **error)
+{
+  g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
+  GTorchImpl *grad = context->grads[0], *z = context->inputs[0];
+  GTorchImpl *one, *u, *along, *direction, *part, *result;
+
+  if (gtorch_dtype_kind (context->input_metas[0].dtype) != GTORCH_KIND_COMPLEX)
+    result = OP (softsign_backward, grad, z);
+  else
+    {
+      one = gtorch_formula_number (&f, 1);
+      u = OP (abs, z);
+      u = OP (add, u, one, 1);
+      u = OP (reciprocal, u);
+      along = OP (conj, grad);
+      along = OP (mul, along, z);
+      along = OP (real, along);
+      direction = OP (sgn, z);
+      part = OP (mul, along, u);
+      part = OP (mul, direction, part);
+      result = OP (sub, grad, part, 1);
+      result = OP (mul, result, u);
+    }
+  context->result[0] = gtorch_formula_take (&f, result);
   return context->result[0] != NULL;
 }

@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "dispatch/gtorch-constants-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "tensor/gtorch-uninitialized-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -15,8 +16,8 @@
 #include "device/gtorch-scratch-private.h"
 #include "ops/gtorch-host-private.h"
 
-/* The median is the lower one of two elements in the middle. NaN counts as the largest value, so if
- * there is one it is the last element, and the median is NaN. */
+/* The median is the lower one of two elements in the middle. If there is a NaN, it is the maximum, and so the
+ * median. */
 gboolean
 gtorch_op_median_dim (GTorchImpl *self, gint64 wanted, gboolean keepdim, GTorchImpl **values,
                       GTorchImpl **indices, GError **error)
@@ -50,7 +51,7 @@ gtorch_op_median_dim (GTorchImpl *self, gint64 wanted, gboolean keepdim, GTorchI
     }
   else
     {
-      if (!gtorch_op_kthvalue (self, n, dim, keepdim, &last, &last_index, error))
+      if (!gtorch_op_max_dim (self, dim, keepdim, &last, &last_index, error))
         return FALSE;
       is_nan = gtorch_op_isnan (last, error);
       chosen = is_nan != NULL ? gtorch_op_where (is_nan, last, middle, error) : NULL;
@@ -75,7 +76,7 @@ gtorch_op_median (GTorchImpl *self, GError **error)
   GTorchChange mode;
   gboolean success;
 
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   row = gtorch_op_reshape (self, &all, 1, error);
   success = row != NULL && gtorch_op_median_dim (row, 0, FALSE, &value, NULL, error);
   gtorch_change_end (&mode);

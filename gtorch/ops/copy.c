@@ -22,8 +22,7 @@ gtorch_shape_to_dtype (GTorchOpCall *call, GError **error)
 
   if (dtype <= GTORCH_DTYPE_NONE || dtype >= GTORCH_N_DTYPES)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
-                         dtype);
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
       return FALSE;
     }
   return gtorch_shape_check ("to_dtype", self->shape, self->n_dims, dtype, error)

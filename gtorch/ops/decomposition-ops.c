@@ -34,7 +34,7 @@ identities (GTorchFormula *formula, const GTorchImpl *like, gint64 n)
 static gboolean
 is_recorded (GTorchImpl *a)
 {
-  return gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a);
+  return gtorch_autograd_wanted (&a, 1);
 }
 
 static gboolean

@@ -27,6 +27,7 @@
 
 #include "base/gtorch-error-private.h"
 #include "device/gtorch-choice-private.h"
+#include "dispatch/gtorch-constants-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "ops/gtorch-linalg-private.h"
 #include "tensor/gtorch-recorder-private.h"
@@ -90,7 +91,7 @@ gtorch_op_linalg_det (GTorchImpl *a, GError **error)
   GTorchImpl *lu = NULL, *pivots = NULL, *value = NULL, *sign;
   GTorchChange mode;
 
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   if (factor (&f, "linalg_det", a, &lu, &pivots))
     {
       sign = signs_of (&f, pivots, a->dtype);
@@ -99,7 +100,7 @@ gtorch_op_linalg_det (GTorchImpl *a, GError **error)
       value = OP (mul, value, sign);
     }
   gtorch_change_end (&mode);
-  if (!f.failed && gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a))
+  if (!f.failed && gtorch_autograd_wanted (&a, 1))
     value = OP (det_of_factors, value, a, lu, pivots);
   return gtorch_matrices_take (&f, "linalg_det", value);
 }
@@ -344,7 +345,7 @@ gtorch_grad_det_of_factors (GTorchGradContext *context, GError **error)
       context->result[1] = gtorch_op_zeros_like (a, GTORCH_DTYPE_NONE, error);
       return context->result[1] != NULL;
     }
-  if (gtorch_is_grad_enabled () && gtorch_impl_requires_grad (a))
+  if (gtorch_autograd_wanted (&a, 1))
     {
       if (!factor (&f, "linalg_det", a, &own_lu, &own_pivots))
         return FALSE;

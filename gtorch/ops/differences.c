@@ -151,44 +151,74 @@ widths (const gchar *op, GTorchImpl *y, GTorchImpl *x, guint dim, GError **error
   return aligned != NULL ? difference (aligned, dim, error) : NULL;
 }
 
-/* Returns the areas of the trapezoids along the dimension. */
-static GTorchImpl *
-areas (const gchar *op, GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted, guint *dim,
-       GError **error)
+static gboolean
+check_trapezoids (const gchar *op, GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted,
+                  guint *dim, GError **error)
 {
-  GTorchImpl *width, *result;
-
   if (x != NULL && !gtorch_is_none_double (dx))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: x and a dx of %g are given: only one of them may be"), op, dx);
-      return NULL;
+      return FALSE;
     }
   if (y->n_dims == 0 || y->dtype == GTORCH_DTYPE_BOOL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: y of shape %s and dtype %s must have a dimension, and not be bool"), op,
                    gtorch_impl_shape_str (y), gtorch_dtype_get_name (y->dtype));
-      return NULL;
+      return FALSE;
     }
-  if (!gtorch_normalize_dim (op, wanted, y->n_dims, dim, error))
-    return NULL;
-  width = x != NULL ? widths (op, y, x, *dim, error) : NUMBER (gtorch_is_none_double (dx) ? 1 : dx);
+  return gtorch_normalize_dim (op, wanted, y->n_dims, dim, error);
+}
+
+/* Returns the areas of the trapezoids along the dimension. */
+static GTorchImpl *
+areas (const gchar *op, GTorchImpl *y, GTorchImpl *x, gdouble dx, guint dim, GError **error)
+{
+  GTorchImpl *width, *result;
+
+  width = x != NULL ? widths (op, y, x, dim, error) : NUMBER (gtorch_is_none_double (dx) ? 1 : dx);
   result =
-      MUL (MUL (width, ADD (inner_part (y, *dim, 1, 0, error), inner_part (y, *dim, 0, 1, error))),
+      MUL (MUL (width, ADD (inner_part (y, dim, 1, 0, error), inner_part (y, dim, 0, 1, error))),
            NUMBER (0.5));
   if (result == NULL)
     gtorch_error_set_op (error, op);
   return result;
 }
 
+/* Between places that are equally far apart, each element counts twice except for the first and the last
+ * one. */
+static GTorchImpl *
+even_trapezoids (GTorchImpl *y, gdouble dx, guint dim, GError **error)
+{
+  const gint64 along = dim;
+  g_autoptr (GTorchImpl) inside = gtorch_op_slice (y, dim, 1, y->shape[dim] - 1, 1, error);
+  GTorchImpl *sum =
+      inside != NULL ? gtorch_op_sum (inside, &along, 1, FALSE, GTORCH_DTYPE_NONE, error) : NULL;
+
+  sum = ADD (sum,
+             MUL (ADD (gtorch_op_select (y, dim, 0, error), gtorch_op_select (y, dim, -1, error)),
+                  NUMBER (0.5)));
+  if (!gtorch_is_none_double (dx) && dx != 1)
+    sum = MUL (sum, NUMBER (dx));
+  if (sum == NULL)
+    gtorch_error_set_op (error, "trapezoid");
+  return sum;
+}
+
 GTorchImpl *
 gtorch_op_trapezoid (GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted, GError **error)
 {
+  g_autoptr (GTorchImpl) parts = NULL;
+  gint64 along;
   guint dim;
-  g_autoptr (GTorchImpl) parts = areas ("trapezoid", y, x, dx, wanted, &dim, error);
-  const gint64 along = parts != NULL ? dim : 0;
 
+  if (!check_trapezoids ("trapezoid", y, x, dx, wanted, &dim, error))
+    return NULL;
+  if (x == NULL && y->shape[dim] > 2 && gtorch_dtype_kind (y->dtype) != GTORCH_KIND_INT)
+    return even_trapezoids (y, dx, dim, error);
+  along = dim;
+  parts = areas ("trapezoid", y, x, dx, dim, error);
   return parts != NULL ? gtorch_op_sum (parts, &along, 1, FALSE, GTORCH_DTYPE_NONE, error) : NULL;
 }
 
@@ -196,9 +226,12 @@ GTorchImpl *
 gtorch_op_cumulative_trapezoid (GTorchImpl *y, GTorchImpl *x, gdouble dx, gint64 wanted,
                                 GError **error)
 {
+  g_autoptr (GTorchImpl) parts = NULL;
   guint dim;
-  g_autoptr (GTorchImpl) parts = areas ("cumulative_trapezoid", y, x, dx, wanted, &dim, error);
 
+  if (!check_trapezoids ("cumulative_trapezoid", y, x, dx, wanted, &dim, error))
+    return NULL;
+  parts = areas ("cumulative_trapezoid", y, x, dx, dim, error);
   return parts != NULL ? gtorch_op_cumsum (parts, dim, GTORCH_DTYPE_NONE, error) : NULL;
 }
 

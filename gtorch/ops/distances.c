@@ -7,10 +7,39 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "dispatch/gtorch-run-private.h"
 #include "ops/gtorch-formula-private.h"
 #include "gtorch-ops-private.h"
 
 #define MOST_ROWS_COMPARED 25 /* as in PyTorch: with more rows, the distances come from products */
+
+#define FEW_OTHERS 16 /* fewer do not fill vectors */
+
+/* Tells whether the device computes the distances from all of the others at once, without a gradient. */
+static gboolean
+is_direct (GTorchImpl *x1, GTorchImpl *x2, gint64 n_others)
+{
+  GTorchImpl *inputs[] = { x1, x2 };
+
+  return x1->n_dims == 2 && x2->n_dims == 2 && x1->dtype == x2->dtype
+         && (x1->dtype == GTORCH_DTYPE_FLOAT32 || x1->dtype == GTORCH_DTYPE_FLOAT64)
+         && gtorch_impl_device (x1) == gtorch_impl_device (x2) && n_others >= FEW_OTHERS
+         && gtorch_impl_has_op (x1, GTORCH_OP_PAIR_DISTANCES)
+         && !gtorch_autograd_wanted (inputs, 2);
+}
+
+gboolean
+gtorch_shape_pair_distances (GTorchOpCall *call, GError **error)
+{
+  const gint64 n = call->inputs[0]->shape[0], pairs = n / 2 * (n - 1 + n % 2);
+  const gint64 shape[2] = { call->inputs[1] != NULL ? n : pairs,
+                            call->inputs[1] != NULL ? call->inputs[1]->shape[0] : 1 };
+
+  call->compute = call->inputs[0]->dtype;
+  return gtorch_shape_check (call->op->name, shape, 2, call->compute, error)
+         && gtorch_call_set_output (call, 0, call->compute, shape, call->inputs[1] != NULL ? 2 : 1,
+                                    error);
+}
 
 static gboolean
 uses_products (gint64 n_rows, gint64 n_others, gdouble p, GTorchCdistMode mode)
@@ -84,6 +113,8 @@ gtorch_composite_cdist (GTorchImpl *x1, GTorchImpl *x2, gdouble p, GTorchCdistMo
     }
   if (uses_products (x1->shape[x1->n_dims - 2], x2->shape[x2->n_dims - 2], p, compute_mode))
     return distances_by_products (x1, x2, error);
+  if (is_direct (x1, x2, x2->shape[x2->n_dims - 2]))
+    return gtorch_op_pair_distances (x1, x2, p, error);
   return distances_by_differences (x1, x2, p, error);
 }
 
@@ -100,6 +131,8 @@ gtorch_composite_pdist (GTorchImpl *self, gdouble p, GError **error)
                    _ ("pdist: shape %s must have 2 dimensions"), gtorch_impl_shape_str (self));
       return NULL;
     }
+  if (is_direct (self, self, self->shape[0]))
+    return gtorch_op_pair_distances (self, NULL, p, error);
   pairs = GTORCH_FORMULA_OP (&f, triu_indices, self->shape[0], self->shape[0], 1,
                              gtorch_impl_device (self));
   first = GTORCH_FORMULA_OP (&f, select, pairs, 0, 0);

@@ -43,6 +43,18 @@ gtorch_shape_dropout_backward (GTorchOpCall *call, GError **error)
   return gtorch_shape_same (call, error);
 }
 
+/* Complex numbers are dropped as a whole: by real factors. */
+static GTorchImpl *
+drop_complex (GTorchImpl *self, gdouble p, GTorchGenerator *generator, GError **error)
+{
+  g_autoptr (GTorchImpl) ones =
+      gtorch_op_ones_like (self, gtorch_dtype_infos[self->dtype].real, error);
+  g_autoptr (GTorchImpl) factors =
+      ones != NULL ? gtorch_op_dropout (ones, p, TRUE, generator, error) : NULL;
+
+  return factors != NULL ? gtorch_op_mul (self, factors, error) : NULL;
+}
+
 GTorchImpl *
 gtorch_composite_dropout (GTorchImpl *self, gdouble p, gboolean training,
                           GTorchGenerator *generator, GError **error)
@@ -51,6 +63,8 @@ gtorch_composite_dropout (GTorchImpl *self, gdouble p, gboolean training,
 
   if (!training || p == 0)
     return gtorch_impl_ref (self);
+  if (gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX)
+    return drop_complex (self, p, generator, error);
   if (!gtorch_op_native_dropout (self, p, p < 1 ? 1 / (1 - p) : 0, generator, &result, &mask,
                                  error))
     {

@@ -283,8 +283,8 @@ sum_own (const Sum *sum, Operand *operand, const Operand *other, GError **error)
       dims[n++] = i;
   operand->n = left;
   return n == 0
-         || operand_take (operand, gtorch_op_sum (operand->impl, dims, n, FALSE,
-                                                  operand->impl->dtype, error));
+         || operand_take (operand,
+                          gtorch_op_sum (operand->impl, dims, n, FALSE, GTORCH_DTYPE_NONE, error));
 }
 
 /* --- two operands --- */
@@ -350,6 +350,24 @@ as_matrices (const Sum *sum, const Operand *operand, const Pair *pair, const gui
   return turned != NULL ? gtorch_op_reshape (turned, shape + skipped, 3 - skipped, error) : NULL;
 }
 
+/* Converts to the dtype that both have together: sums of integers are of int64. */
+static gboolean
+convert_to_common (GTorchImpl **left, GTorchImpl **right, GError **error)
+{
+  const GTorchDType dtype = gtorch_dtype_promote ((*left)->dtype, (*right)->dtype);
+  GTorchImpl **impls[] = { left, right };
+
+  for (guint i = 0; i < 2 && (*left)->dtype != (*right)->dtype; i++)
+    {
+      g_autoptr (GTorchImpl) before = *impls[i];
+
+      *impls[i] = gtorch_op_to_dtype (before, dtype, error);
+      if (*impls[i] == NULL)
+        return FALSE;
+    }
+  return TRUE;
+}
+
 static GTorchImpl *
 multiply_matrices (const Sum *sum, const Operand *a, const Operand *b, const Pair *pair,
                    GError **error)
@@ -361,7 +379,9 @@ multiply_matrices (const Sum *sum, const Operand *a, const Operand *b, const Pai
                                                     pair->columns, pair->n_columns, error)
                                      : NULL;
 
-  if (right == NULL)
+  if (right == NULL
+      || (gtorch_dtype_kind (left->dtype) < GTORCH_KIND_FLOAT
+          && !convert_to_common (&left, &right, error)))
     return NULL;
   return pair->n_batch == 0 ? gtorch_op_mm (left, right, error)
                             : gtorch_op_bmm (left, right, error);

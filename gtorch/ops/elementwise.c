@@ -11,6 +11,7 @@
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error-private.h"
 #include "base/gtorch-none-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 
 gboolean
@@ -57,13 +58,32 @@ gtorch_op_float_power (GTorchImpl *self, GTorchImpl *exponent, GError **error)
 }
 
 gboolean
+gtorch_shape_frexp_parts (GTorchOpCall *call, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  guint dtype;
+
+  return gtorch_call_promote (call, 0, 1, &dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error)
+         && gtorch_call_set_output (call, 1, GTORCH_DTYPE_INT32, self->shape, self->n_dims, error);
+}
+
+gboolean
 gtorch_op_frexp (GTorchImpl *self, GTorchImpl **mantissa, GTorchImpl **exponent, GError **error)
 {
-  g_autoptr (GTorchImpl) first = gtorch_op_frexp_mantissa (self, error);
-  g_autoptr (GTorchImpl) power = first != NULL ? gtorch_op_frexp_exponent (self, error) : NULL;
-  g_autoptr (GTorchImpl) second =
-      power != NULL ? gtorch_op_to_dtype (power, GTORCH_DTYPE_INT32, error) : NULL;
+  g_autoptr (GTorchImpl) first = NULL;
+  g_autoptr (GTorchImpl) power = NULL;
+  g_autoptr (GTorchImpl) second = NULL;
 
+  if (gtorch_dtype_kind (self->dtype) == GTORCH_KIND_FLOAT && !gtorch_autograd_wanted (&self, 1)
+      && gtorch_impl_has_op (self, GTORCH_OP_FREXP_PARTS))
+    {
+      if (!gtorch_op_frexp_parts (self, &first, &second, error))
+        gtorch_error_set_op (error, "frexp");
+    }
+  else if ((first = gtorch_op_frexp_mantissa (self, error)) != NULL
+           && (power = gtorch_op_frexp_exponent (self, error)) != NULL)
+    second = gtorch_op_to_dtype (power, GTORCH_DTYPE_INT32, error);
   if (second == NULL)
     return FALSE;
   if (mantissa != NULL)
@@ -88,6 +108,14 @@ gtorch_op_nan_to_num (GTorchImpl *self, gdouble nan, gdouble posinf, gdouble neg
 
   if (info->kind < GTORCH_KIND_FLOAT)
     return gtorch_op_clone (self, error);
+  if (info->kind == GTORCH_KIND_COMPLEX)
+    {
+      g_autoptr (GTorchImpl) parts = gtorch_op_view_as_real (self, error);
+      g_autoptr (GTorchImpl) finite =
+          parts != NULL ? gtorch_op_nan_to_num (parts, nan, posinf, neginf, error) : NULL;
+
+      return finite != NULL ? gtorch_op_view_as_complex (finite, error) : NULL;
+    }
   return gtorch_op_replace_nonfinite (self, number_or (nan, 0), number_or (posinf, info->max),
                                       number_or (neginf, info->min), error);
 }
@@ -100,6 +128,12 @@ gtorch_op_nan_to_num_inplace (GTorchImpl *self, gdouble nan, gdouble posinf, gdo
 
   if (info->kind < GTORCH_KIND_FLOAT)
     return TRUE;
+  if (info->kind == GTORCH_KIND_COMPLEX)
+    {
+      g_autoptr (GTorchImpl) parts = gtorch_op_view_as_real (self, error);
+
+      return parts != NULL && gtorch_op_nan_to_num_inplace (parts, nan, posinf, neginf, error);
+    }
   return gtorch_op_replace_nonfinite_inplace (self, number_or (nan, 0),
                                               number_or (posinf, info->max),
                                               number_or (neginf, info->min), error);
@@ -210,7 +244,6 @@ gtorch_op_glu (GTorchImpl *self, gint64 dim, GError **error)
 {
   g_autoptr (GTorchImpl) value = NULL;
   g_autoptr (GTorchImpl) gate = NULL;
-  g_autoptr (GTorchImpl) factor = NULL;
   guint along;
   gint64 half;
 
@@ -226,8 +259,7 @@ gtorch_op_glu (GTorchImpl *self, gint64 dim, GError **error)
   half = self->shape[along] / 2;
   value = gtorch_op_narrow (self, along, 0, half, error);
   gate = value != NULL ? gtorch_op_narrow (self, along, half, half, error) : NULL;
-  factor = gate != NULL ? gtorch_op_sigmoid (gate, error) : NULL;
-  return factor != NULL ? gtorch_op_mul (value, factor, error) : NULL;
+  return gate != NULL ? gtorch_op_gated (value, gate, error) : NULL;
 }
 
 GTorchImpl *
@@ -316,5 +348,10 @@ gtorch_op_mvlgamma_inplace (GTorchImpl *self, gint64 p, GError **error)
 {
   g_autoptr (GTorchImpl) result = gtorch_op_mvlgamma (self, p, error);
 
-  return result != NULL && gtorch_op_copy_inplace (self, result, FALSE, error);
+  if (result == NULL || result->dtype == self->dtype)
+    return result != NULL && gtorch_op_copy_inplace (self, result, FALSE, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+               _ ("mvlgamma: a result of dtype %s cannot be written to a tensor of dtype %s"),
+               gtorch_dtype_get_name (result->dtype), gtorch_dtype_get_name (self->dtype));
+  return FALSE;
 }

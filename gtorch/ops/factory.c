@@ -17,8 +17,7 @@ new_output (GTorchOpCall *call, gint64 dtype, const gint64 *shape, gsize n_dims,
     dtype = gtorch_get_default_dtype ();
   if (dtype < 0 || dtype >= GTORCH_N_DTYPES)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
-                         dtype);
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
       return FALSE;
     }
   return gtorch_call_check_dtype (call, dtype, error)
@@ -121,8 +120,7 @@ count_integers (gint64 start, gint64 end, gint64 step)
                        G_MAXINT64);
 }
 
-/* Checks that the dtype can represent both ends, and so all numbers in between. Dtypes of 8 bytes need
- * no check: for int64, count_integers () has found the range valid. */
+/* Checks that the dtype can represent both ends, and so all numbers in between. */
 static gboolean
 check_ends (GTorchOpCall *call, gdouble first, gdouble last, GError **error)
 {
@@ -131,12 +129,20 @@ check_ends (GTorchOpCall *call, gdouble first, gdouble last, GError **error)
                        : !gtorch_dtype_has (dtype, last) ? &last
                                                          : NULL;
 
-  if (bad == NULL || gtorch_dtype_size (dtype) == 8)
+  if (bad == NULL)
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
                      _ ("the numbers include %.17g, which is no %s"), *bad,
                      gtorch_dtype_get_name (dtype));
   return FALSE;
+}
+
+gdouble
+gtorch_progression_number (const GTorchOpCall *call, guint i)
+{
+  gboolean is_whole = gtorch_dtype_kind (call->outputs[0]->dtype) < GTORCH_KIND_FLOAT;
+
+  return is_whole ? trunc (call->attrs[i].d) : call->attrs[i].d;
 }
 
 gboolean
@@ -165,10 +171,16 @@ gtorch_shape_arange (GTorchOpCall *call, GError **error)
     }
   if (!is_whole)
     n = (gint64) count;
-  return new_output (call,
-                     is_whole ? dtype_for (call->attrs[3].i, &call->attrs[0]) : call->attrs[3].i,
-                     &n, 1, error)
-         && (n == 0 || check_ends (call, start, start + (gdouble) (n - 1) * step, error));
+  if (!new_output (call,
+                   is_whole ? dtype_for (call->attrs[3].i, &call->attrs[0]) : call->attrs[3].i, &n,
+                   1, error))
+    return FALSE;
+  /* integers need no check in 8 bytes: count_integers () has found the range valid */
+  return n == 0 || (is_whole && gtorch_dtype_size (call->outputs[0]->dtype) == 8)
+         || check_ends (call, gtorch_progression_number (call, 0),
+                        gtorch_progression_number (call, 0)
+                            + (gdouble) (n - 1) * gtorch_progression_number (call, 2),
+                        error);
 }
 
 gboolean
@@ -191,7 +203,37 @@ gtorch_shape_eye (GTorchOpCall *call, GError **error)
 gboolean
 gtorch_shape_logspace (GTorchOpCall *call, GError **error)
 {
-  return new_output (call, call->attrs[4].i, &call->attrs[2].i, 1, error);
+  gdouble start, end, base = call->attrs[3].d, first, last;
+  gint64 n;
+
+  if (!new_output (call, call->attrs[4].i, &call->attrs[2].i, 1, error))
+    return FALSE;
+  n = call->outputs[0]->numel;
+  if (n == 0)
+    return TRUE;
+  start = gtorch_progression_number (call, 0);
+  end = n > 1 ? gtorch_progression_number (call, 1) : start;
+  first = pow (base, start);
+  last = pow (base, end);
+  if (isfinite (start) && isfinite (end) && isfinite (base) && base != 0
+      && (isinf (first) || isinf (last)))
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("the numbers include %g to the power of %g, which is no %s"), base,
+                         isinf (first) ? start : end,
+                         gtorch_dtype_get_name (call->outputs[0]->dtype));
+      return FALSE;
+    }
+  if (base < 0 && n > 1 && gtorch_dtype_kind (call->outputs[0]->dtype) < GTORCH_KIND_FLOAT
+      && fmod (end - start, (gdouble) (n - 1)) != 0)
+    {
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
+                         _ ("%g has no real powers of the fractions from %g to %g"), base, start,
+                         end);
+      return FALSE;
+    }
+  /* all are between these two, and their negatives */
+  return check_ends (call, first, last, error);
 }
 
 void

@@ -405,23 +405,17 @@ SEVERAL (fft_irfftn, complex_to_real, TRUE)
 SEVERAL (fft_hfftn, complex_to_real, FALSE)
 SEVERAL (fft_ihfftn, real_to_complex, TRUE)
 
-/* The dimensions have a default in the bindings, so that none is no way to leave them out. */
-#define TWO(name, function)                                                                   \
-  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, const gint64 *s, gsize n_s,         \
-                                       const gint64 *dim, gsize n_dim, GTorchFFTNorm norm,    \
-                                       GError **error)                                        \
-  {                                                                                           \
-    GTorchImpl *result;                                                                       \
-                                                                                              \
-    if (n_dim == 0)                                                                           \
-      {                                                                                       \
-        fail (error, #name, GTORCH_ERROR_INVALID, _ ("dim names no dimension to transform")); \
-        return NULL;                                                                          \
-      }                                                                                       \
-    result = gtorch_op_##function (input, s, n_s, dim, n_dim, norm, error);                   \
-    if (result == NULL)                                                                       \
-      gtorch_error_set_op (error, #name);                                                     \
-    return result;                                                                            \
+/* The public functions have two dimensions by default. */
+#define TWO(name, function)                                                                \
+  GTorchImpl *gtorch_composite_##name (GTorchImpl *input, const gint64 *s, gsize n_s,      \
+                                       const gint64 *dim, gsize n_dim, GTorchFFTNorm norm, \
+                                       GError **error)                                     \
+  {                                                                                        \
+    GTorchImpl *result = gtorch_op_##function (input, s, n_s, dim, n_dim, norm, error);    \
+                                                                                           \
+    if (result == NULL)                                                                    \
+      gtorch_error_set_op (error, #name);                                                  \
+    return result;                                                                         \
   }
 
 TWO (fft_fft2, fft_fftn)
@@ -466,10 +460,15 @@ gtorch_op_fft_ifftshift (GTorchImpl *input, const gint64 *dim, gsize n_dim, GErr
 static gboolean
 check_frequencies (const gchar *op, gint64 n, gdouble d, guint dtype, GError **error)
 {
-  if (n < 1 || n > G_GINT64_CONSTANT (1) << 53 || d == 0)
+  if (n < 1 || n > G_GINT64_CONSTANT (1) << 53)
     {
       fail (error, op, GTORCH_ERROR_INVALID,
-            _ ("n %" G_GINT64_FORMAT " must be from 1 to 2^53 and d %g not 0"), n, d);
+            _ ("n is %" G_GINT64_FORMAT ", it must be from 1 to 2^53"), n);
+      return FALSE;
+    }
+  if (d == 0)
+    {
+      fail (error, op, GTORCH_ERROR_INVALID, _ ("d is 0, it must be another number"));
       return FALSE;
     }
   if (dtype == GTORCH_DTYPE_NONE

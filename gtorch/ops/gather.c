@@ -100,11 +100,25 @@ gtorch_op_scatter_src_backward (GTorchImpl *grad, GTorchImpl *index, const gint6
   return g_steal_pointer (&result);
 }
 
+/* Counts negative indices from the end of a dimension of some size. */
+static GTorchImpl *
+count_from_end (GTorchImpl *indices, gint64 size, GError **error)
+{
+  g_autoptr (GTorchImpl) zero = gtorch_impl_new_int (0);
+  g_autoptr (GTorchImpl) length = gtorch_impl_new_int (size);
+  g_autoptr (GTorchImpl) is_negative = gtorch_op_lt (indices, zero, error);
+  g_autoptr (GTorchImpl) shifted =
+      is_negative != NULL ? gtorch_op_add (indices, length, 1, error) : NULL;
+
+  return shifted != NULL ? gtorch_op_where (is_negative, shifted, indices, error) : NULL;
+}
+
 GTorchImpl *
 gtorch_op_take_along_dim (GTorchImpl *self, GTorchImpl *indices, gint64 wanted, GError **error)
 {
   gint64 a[GTORCH_MAX_DIMS], b[GTORCH_MAX_DIMS], both[GTORCH_MAX_DIMS];
   g_autoptr (GTorchImpl) source = NULL;
+  g_autoptr (GTorchImpl) counted = NULL;
   g_autoptr (GTorchImpl) index = NULL;
   guint dim, n;
 
@@ -129,6 +143,8 @@ gtorch_op_take_along_dim (GTorchImpl *self, GTorchImpl *indices, gint64 wanted, 
   if (source == NULL)
     return NULL;
   both[dim] = indices->shape[dim];
-  index = gtorch_op_expand (indices, both, n, error);
+  counted = indices->dtype == GTORCH_DTYPE_INT64 ? count_from_end (indices, self->shape[dim], error)
+                                                 : gtorch_impl_ref (indices);
+  index = counted != NULL ? gtorch_op_expand (counted, both, n, error) : NULL;
   return index != NULL ? gtorch_op_gather (source, dim, index, error) : NULL;
 }

@@ -8,9 +8,11 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "dispatch/gtorch-constants-private.h"
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-none-private.h"
 #include "dispatch/gtorch-grad-mode.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 
 /* Checks a tensor that has a number for each channel, or is NULL. */
@@ -73,6 +75,34 @@ affine (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias, GError **error)
                         : gtorch_op_add (owned, summand, 1, error);
 }
 
+gboolean
+gtorch_shape_native_group_norm (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *input = call->inputs[0];
+
+  call->compute = input->dtype;
+  return gtorch_call_set_output (call, 0, input->dtype, input->shape, input->n_dims, error);
+}
+
+/* Tells whether the device normalises groups at once, without a gradient. */
+static gboolean
+is_native (GTorchImpl *input, GTorchImpl *weight, GTorchImpl *bias)
+{
+  GTorchImpl *inputs[3] = { input };
+  guint n = 1;
+
+  if (weight != NULL)
+    inputs[n++] = weight;
+  if (bias != NULL)
+    inputs[n++] = bias;
+  for (guint i = 1; i < n; i++)
+    if (inputs[i]->dtype != input->dtype || inputs[i]->device != input->device)
+      return FALSE;
+  return n > 1 && gtorch_dtype_kind (input->dtype) == GTORCH_KIND_FLOAT
+         && gtorch_impl_has_op (input, GTORCH_OP_NATIVE_GROUP_NORM)
+         && !gtorch_autograd_wanted (inputs, n);
+}
+
 GTorchImpl *
 gtorch_composite_group_norm (GTorchImpl *input, gint64 num_groups, GTorchImpl *weight,
                              GTorchImpl *bias, gdouble eps, GError **error)
@@ -96,6 +126,8 @@ gtorch_composite_group_norm (GTorchImpl *input, gint64 num_groups, GTorchImpl *w
     n *= input->shape[i];
   if (n == 0)
     return affine (gtorch_op_clone (input, error), weight, bias, error);
+  if (is_native (input, weight, bias))
+    return gtorch_op_native_group_norm (input, weight, bias, num_groups, eps, error);
   shape[0] = input->shape[0] * num_groups;
   shape[1] = n;
   rows = gtorch_op_reshape (input, shape, 2, error);
@@ -110,10 +142,11 @@ static gboolean
 keep_mean (GTorchImpl *running, GTorchImpl *each, const gint64 *shape, GError **error)
 {
   const gint64 first = 0;
-  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_auto (GTorchChange) mode;
   g_autoptr (GTorchImpl) shaped = NULL;
   g_autoptr (GTorchImpl) mean = NULL;
 
+  gtorch_change_to_constants (&mode);
   if (running == NULL)
     return TRUE;
   shaped = gtorch_op_reshape (each, shape, 2, error);

@@ -53,6 +53,8 @@ gboolean gtorch_unfold_add_windows (GTorchOpCall *call, GTorchQueue *queue, GTor
 
 /* Finds the columns [begin, end) of a row that belong to the triangle. */
 void gtorch_triangle_row (const GTorchOpCall *call, gint64 row, gint64 *begin, gint64 *end);
+/* Returns the attribute i, a number of a progression, without its fraction if the result has integers. */
+gdouble gtorch_progression_number (const GTorchOpCall *call, guint i);
 
 /* --- lists.c --- */
 

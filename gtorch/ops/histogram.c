@@ -32,7 +32,8 @@ read_number (GTorchImpl *impl, gdouble *value, GError **error)
   return TRUE;
 }
 
-/* Finds the range of the elements if it is not given, and widens it by margin if it is a point. */
+/* Finds the range of the elements if it is not given, from 0 to 1 without elements, and widens it by
+ * margin if it is a point. */
 static gboolean
 find_range (const gchar *op, GTorchImpl *self, gboolean is_given, gdouble margin, gdouble *low,
             gdouble *high, GError **error)
@@ -45,6 +46,11 @@ find_range (const gchar *op, GTorchImpl *self, gboolean is_given, gdouble margin
       if (greatest == NULL || !read_number (least, low, error)
           || !read_number (greatest, high, error))
         return FALSE;
+    }
+  else if (!is_given)
+    {
+      *low = 0;
+      *high = 1;
     }
   if (*low == *high)
     {

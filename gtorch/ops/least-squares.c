@@ -13,6 +13,7 @@
 #include "base/gtorch-none-private.h"
 #include "device/gtorch-choice-private.h"
 #include "device/gtorch-scratch-private.h"
+#include "dispatch/gtorch-constants-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "ops/gtorch-host-private.h"
 #include "ops/gtorch-linalg-private.h"
@@ -127,7 +128,7 @@ invert_matrix (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gdouble a
   GTorchImpl *adjoint = gtorch_formula_adjoint (formula, a), *result;
   GTorchChange mode;
 
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   result = by_singular_values (formula, op, a, atol, rtol, hermitian, values, which);
   gtorch_change_end (&mode);
   return GTORCH_FORMULA_OP (formula, pinv_of, result, adjoint);
@@ -188,7 +189,7 @@ gtorch_op_linalg_matrix_rank (GTorchImpl *a, gdouble atol, gdouble rtol, gboolea
   if (!tolerance_init (&tolerance, op, a, atol, rtol, error)
       || (hermitian && !gtorch_matrices_check_square (op, a, error)))
     return NULL;
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   if (a->numel == 0)
     result = zeros_of_batch (&f, a, GTORCH_DTYPE_INT64);
   else
@@ -364,6 +365,13 @@ gtorch_op_linalg_lstsq (GTorchImpl *a, GTorchImpl *b, gdouble rcond, GTorchLstsq
       is_full = n == 0;
       if (driver == GTORCH_LSTSQ_DRIVER_GELS)
         its_rank = NULL;
+      else if (!f.failed && MIN (m, n) == 0)
+        {
+          gint64 shape[GTORCH_MAX_DIMS] = { 0 };
+
+          memcpy (shape, a->shape, (a->n_dims - 2) * sizeof (gint64));
+          s = OP (new_zeros, a, shape, a->n_dims - 1, gtorch_dtype_infos[a->dtype].real);
+        }
     }
   if (m > n && driver != GTORCH_LSTSQ_DRIVER_GELSY && driver != GTORCH_LSTSQ_DRIVER_AUTOMATIC
       && (its_rank == NULL || are_full (&f, op, its_rank, n)) && is_full)
@@ -403,7 +411,9 @@ approximate_basis (GTorchFormula *formula, const gchar *op, GTorchImpl *a, gint6
   gint64 shape[2] = { a->shape[a->n_dims - 1], q }, i;
   GTorchImpl *adjoint = gtorch_formula_adjoint (formula, a), *x, *r = NULL;
 
-  x = GTORCH_FORMULA_OP (formula, randn, shape, 2, a->dtype, gtorch_impl_device (a), NULL);
+  x = GTORCH_FORMULA_OP (formula, randn, shape, 2, gtorch_dtype_infos[a->dtype].real,
+                         gtorch_impl_device (a), NULL);
+  x = GTORCH_FORMULA_OP (formula, to_dtype, x, a->dtype);
   x = GTORCH_FORMULA_OP (formula, matmul, a, x);
   x = gtorch_matrices_qr (formula, op, x, FALSE, &r);
   for (i = 0; i < niter && !formula->failed; i++)

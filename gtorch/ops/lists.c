@@ -187,6 +187,7 @@ GPtrArray *
 gtorch_op_unravel_index (GTorchImpl *indices, const gint64 *shape, gsize n, GError **error)
 {
   gint64 strides[GTORCH_MAX_DIMS];
+  g_autoptr (GTorchImpl) positions = NULL;
   GPtrArray *list;
   gboolean valid = n <= GTORCH_MAX_DIMS;
   gint64 numel = 1;
@@ -208,9 +209,12 @@ gtorch_op_unravel_index (GTorchImpl *indices, const gint64 *shape, gsize n, GErr
                    gtorch_shape_str (shape, MIN (n, GTORCH_MAX_DIMS)), GTORCH_MAX_DIMS);
       return NULL;
     }
+  positions = gtorch_op_to_dtype (indices, GTORCH_DTYPE_INT64, error);
+  if (positions == NULL)
+    return NULL;
   list = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   for (i = 0; i < n; i++)
-    if (!list_add (&list, coordinate (indices, strides[i], shape[i], error)))
+    if (!list_add (&list, coordinate (positions, strides[i], shape[i], error)))
       break;
   return list;
 }

@@ -28,14 +28,20 @@ lp_pool (const gchar *op, guint dims, GTorchImpl *self, gdouble norm_type, const
       return NULL;
     }
   exponent = gtorch_formula_number (&f, norm_type);
-  powers = GTORCH_FORMULA_OP (&f, pow, self, exponent);
+  powers = norm_type == 2 ? GTORCH_FORMULA_OP (&f, square, self)
+                          : GTORCH_FORMULA_OP (&f, pow, self, exponent);
+  /* with ceil_mode, the mean of a window that is cut off stands for all of it */
   mean = GTORCH_FORMULA_OP (&f, mean_pool, powers, dims, kernel, n_kernel, stride, n_stride, &none,
-                            1, ceil_mode, TRUE, GTORCH_NONE);
+                            1, ceil_mode, TRUE, ceil_mode ? GTORCH_NONE : 1);
   for (i = 0; i < dims && !f.failed; i++)
     n *= (gdouble) kernel[n_kernel == 1 ? 0 : i];
   size = gtorch_formula_number (&f, n);
-  mean = GTORCH_FORMULA_OP (&f, mul, mean, size);
-  mean = GTORCH_FORMULA_OP (&f, power, mean, 1 / norm_type);
+  if (ceil_mode)
+    mean = GTORCH_FORMULA_OP (&f, mul, mean, size);
+  if (norm_type == 2 && !gtorch_autograd_wanted (&self, 1))
+    mean = GTORCH_FORMULA_OP (&f, sqrt, mean);
+  else
+    mean = GTORCH_FORMULA_OP (&f, power, mean, 1 / norm_type);
   return gtorch_formula_take (&f, mean);
 }
 

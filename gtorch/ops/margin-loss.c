@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "dispatch/gtorch-constants-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-host-private.h"
@@ -20,9 +21,11 @@ at_least (GTorchImpl *x, gdouble eps, GError **error)
   g_autoptr (GTorchImpl) least = gtorch_impl_new_number (eps);
   g_autoptr (GTorchImpl) missing = NULL;
   {
-    g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-    g_autoptr (GTorchImpl) difference = gtorch_op_sub (least, x, 1, error);
+    g_auto (GTorchChange) mode;
+    g_autoptr (GTorchImpl) difference = NULL;
 
+    gtorch_change_to_constants (&mode);
+    difference = gtorch_op_sub (least, x, 1, error);
     missing = difference != NULL ? gtorch_op_relu (difference, error) : NULL;
   }
   return missing != NULL ? gtorch_op_add (x, missing, 1, error) : NULL;

@@ -107,7 +107,6 @@ void
 gtorch_product_init (GTorchProduct *self, const GTorchOpCall *call)
 {
   GTorchImpl *const *inputs = call->inputs;
-  gboolean is_outer = call->op->id == GTORCH_OP_OUTER;
 
   self->alpha = 1;
   self->beta = 0;
@@ -117,11 +116,9 @@ gtorch_product_init (GTorchProduct *self, const GTorchOpCall *call)
       self->beta = call->attrs[0].d;
       self->alpha = call->attrs[1].d;
     }
-  self->a = as_matrix (inputs[0], is_outer);
-  self->b = as_matrix (inputs[1], !is_outer);
-  self->c = is_outer ? gtorch_impl_ref (call->outputs[0])
-                     : result_as_matrix (call->outputs[0], inputs[0]->n_dims == 1,
-                                         inputs[1]->n_dims == 1);
+  self->a = as_matrix (inputs[0], FALSE);
+  self->b = as_matrix (inputs[1], TRUE);
+  self->c = result_as_matrix (call->outputs[0], inputs[0]->n_dims == 1, inputs[1]->n_dims == 1);
   if (self->a->shape[self->a->n_dims - 1] == 0)
     self->alpha = 0; /* the sums are empty, so even a NaN must not be multiplied with them */
 }
@@ -134,7 +131,7 @@ gtorch_product_clear (GTorchProduct *self)
   g_clear_pointer (&self->c, gtorch_impl_unref);
 }
 
-/* --- mm, bmm, mv, dot, outer, matmul --- */
+/* --- mm, bmm, mv, dot, matmul --- */
 
 static gboolean
 shape_matrices (GTorchOpCall *call, guint first, guint n_dims, GError **error)
@@ -197,19 +194,6 @@ gtorch_shape_dot (GTorchOpCall *call, GError **error)
   if (a->shape[0] != b->shape[0])
     return fail_inner (call, a, b, a->shape[0], b->shape[0], error);
   return set_output (call, NULL, 0, error);
-}
-
-gboolean
-gtorch_shape_outer (GTorchOpCall *call, GError **error)
-{
-  gint64 shape[2];
-
-  if (!gtorch_matmul_check_dims (call, 0, 1, error) || !gtorch_matmul_check_dims (call, 1, 1, error)
-      || !gtorch_matmul_check_dtypes (call, error))
-    return FALSE;
-  shape[0] = call->inputs[0]->shape[0];
-  shape[1] = call->inputs[1]->shape[0];
-  return set_output (call, shape, 2, error);
 }
 
 gboolean

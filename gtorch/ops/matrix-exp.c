@@ -11,6 +11,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "dispatch/gtorch-constants-private.h"
 #include "base/gtorch-error-private.h"
 #include "device/gtorch-choice-private.h"
 #include "device/gtorch-scratch-private.h"
@@ -165,17 +166,24 @@ gtorch_op_linalg_matrix_exp (GTorchImpl *self, GError **error)
 
   if (!gtorch_matrices_check_square (op, self, error))
     return NULL;
-  if (gtorch_dtype_size (gtorch_dtype_infos[self->dtype].real) < 4
-      || gtorch_dtype_kind (self->dtype) < GTORCH_KIND_FLOAT)
+  if (gtorch_dtype_kind (self->dtype) < GTORCH_KIND_FLOAT)
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_DTYPE,
-                            _ ("dtype %s: the elements must be float32, float64 or complex"),
+                            _ ("dtype %s: the elements must be floating-point or complex numbers"),
                             gtorch_dtype_get_name (self->dtype));
       return NULL;
     }
+  if (gtorch_dtype_infos[self->dtype].compute != self->dtype) /* of 16 bits */
+    {
+      g_autoptr (GTorchImpl) wide =
+          gtorch_op_to_dtype (self, gtorch_dtype_infos[self->dtype].compute, error);
+      g_autoptr (GTorchImpl) made = wide != NULL ? gtorch_op_linalg_matrix_exp (wide, error) : NULL;
+
+      return made != NULL ? gtorch_op_to_dtype (made, self->dtype, error) : NULL;
+    }
   if (self->numel == 0)
     return gtorch_op_clone (self, error);
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   most = count_halvings (self, &halvings, error);
   gtorch_change_end (&mode);
   if (most == 0)

@@ -110,6 +110,15 @@ check_shape (const gchar *name, GTorchImpl *impl, const gint64 *shape, guint n, 
   return FALSE;
 }
 
+/* A bias of a key or a value has the shape [1, 1, E], or is a row. */
+static gboolean
+check_bias (const gchar *name, GTorchImpl *impl, const gint64 *shape, GError **error)
+{
+  const gboolean is_row = impl != NULL && impl->n_dims == 1;
+
+  return check_shape (name, impl, is_row ? shape + 2 : shape, is_row ? 1 : 3, error);
+}
+
 static gboolean
 check_given (const gchar *name, GTorchImpl *impl, GError **error)
 {
@@ -174,8 +183,8 @@ check_weights (const Heads *self, GError **error)
          && check_shape ("q_proj_weight", args->q_proj_weight, square, 2, error)
          && check_shape ("k_proj_weight", args->k_proj_weight, k_shape, 2, error)
          && check_shape ("v_proj_weight", args->v_proj_weight, v_shape, 2, error)
-         && check_shape ("bias_k", args->bias_k, one, 3, error)
-         && check_shape ("bias_v", args->bias_v, one, 3, error)
+         && check_bias ("bias_k", args->bias_k, one, error)
+         && check_bias ("bias_v", args->bias_v, one, error)
          && check_shape ("out_proj_weight", args->out_proj_weight, square, 2, error)
          && check_shape ("out_proj_bias", args->out_proj_bias, &e, 1, error);
 }

@@ -100,7 +100,13 @@ matrix_norm (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims,
   gint64 summed, compared;
   guint row, column;
 
-  if (gtorch_is_none_double (ord))
+  if (!gtorch_normalize_dim (op, dims[0], self->n_dims, &row, error)
+      || !gtorch_normalize_dim (op, dims[1], self->n_dims, &column, error))
+    return NULL;
+  /* norms without elements are 0, but for those that are a least number */
+  if (gtorch_is_none_double (ord)
+      || ((ord == 1 || ord == 2 || ord == INFINITY)
+          && (self->shape[row] == 0 || self->shape[column] == 0)))
     return gtorch_op_norm (self, 2, dims, 2, keepdim, error);
   if (fabs (ord) == 2)
     return by_singular_values (op, self, ord, dims, keepdim, error);
@@ -112,9 +118,6 @@ matrix_norm (const gchar *op, GTorchImpl *self, gdouble ord, const gint64 *dims,
                    op, ord);
       return NULL;
     }
-  if (!gtorch_normalize_dim (op, dims[0], self->n_dims, &row, error)
-      || !gtorch_normalize_dim (op, dims[1], self->n_dims, &column, error))
-    return NULL;
   summed = isinf (ord) ? column : row;
   compared = isinf (ord) ? row : column;
   if (!keepdim && compared > summed)

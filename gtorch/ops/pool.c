@@ -69,7 +69,8 @@ is_adaptive (const GTorchOpCall *call)
 static gboolean
 is_max (const GTorchOpCall *call)
 {
-  return call->op->id == GTORCH_OP_MAX_POOL || call->op->id == GTORCH_OP_MAX_POOL_BACKWARD;
+  return call->op->id == GTORCH_OP_MAX_POOL || call->op->id == GTORCH_OP_MAX_POOL_VALUES
+         || call->op->id == GTORCH_OP_MAX_POOL_BACKWARD;
 }
 
 /* Computes how many windows a dimension of n elements has. */
@@ -263,6 +264,57 @@ gtorch_shape_pool_backward (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, upper->dtype, shape, n_dims, error);
 }
 
+/* The gradient follows from the places of the elements; without one they need not be found. */
+static GTorchImpl *
+max_pool (GTorchImpl *self, gint64 dims, const gint64 *kernel_size, gsize n_kernel_size,
+          const gint64 *stride, gsize n_stride, const gint64 *padding, gsize n_padding,
+          const gint64 *dilation, gsize n_dilation, gboolean ceil_mode, GError **error)
+{
+  g_autoptr (GTorchImpl) values = NULL;
+  g_autoptr (GTorchImpl) indices = NULL;
+
+  if (!gtorch_autograd_wanted (&self, 1))
+    {
+      values =
+          gtorch_op_max_pool_values (self, dims, kernel_size, n_kernel_size, stride, n_stride,
+                                     padding, n_padding, dilation, n_dilation, ceil_mode, error);
+      if (values == NULL)
+        gtorch_error_set_op (error, "max_pool");
+      return g_steal_pointer (&values);
+    }
+  gtorch_op_max_pool (self, dims, kernel_size, n_kernel_size, stride, n_stride, padding, n_padding,
+                      dilation, n_dilation, ceil_mode, &values, &indices, error);
+  return g_steal_pointer (&values);
+}
+
+GTorchImpl *
+gtorch_op_max_pool1d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kernel_size,
+                      const gint64 *stride, gsize n_stride, const gint64 *padding, gsize n_padding,
+                      const gint64 *dilation, gsize n_dilation, gboolean ceil_mode, GError **error)
+{
+  return max_pool (self, 1, kernel_size, n_kernel_size, stride, n_stride, padding, n_padding,
+                   dilation, n_dilation, ceil_mode, error);
+}
+
+GTorchImpl *
+gtorch_op_max_pool2d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kernel_size,
+                      const gint64 *stride, gsize n_stride, const gint64 *padding, gsize n_padding,
+                      const gint64 *dilation, gsize n_dilation, gboolean ceil_mode, GError **error)
+{
+  return max_pool (self, 2, kernel_size, n_kernel_size, stride, n_stride, padding, n_padding,
+                   dilation, n_dilation, ceil_mode, error);
+}
+
+GTorchImpl *
+gtorch_composite_max_pool3d (GTorchImpl *self, const gint64 *kernel_size, gsize n_kernel_size,
+                             const gint64 *stride, gsize n_stride, const gint64 *padding,
+                             gsize n_padding, const gint64 *dilation, gsize n_dilation,
+                             gboolean ceil_mode, GError **error)
+{
+  return max_pool (self, 3, kernel_size, n_kernel_size, stride, n_stride, padding, n_padding,
+                   dilation, n_dilation, ceil_mode, error);
+}
+
 gboolean
 gtorch_op_max_pool1d_with_indices (GTorchImpl *self, const gint64 *kernel_size, gsize n_kernel_size,
                                    const gint64 *stride, gsize n_stride, const gint64 *padding,
@@ -318,4 +370,30 @@ gtorch_composite_adaptive_max_pool3d_with_indices (GTorchImpl *self, const gint6
                                                    GTorchImpl **indices, GError **error)
 {
   return gtorch_op_adaptive_max_pool (self, 3, output_size, n_output_size, values, indices, error);
+}
+
+/* One window that covers everything is an ordinary mean, which reads whole lines. */
+static gboolean
+is_one_window (const GTorchImpl *self, guint n_dims, const gint64 *output_size, gsize n)
+{
+  guint i;
+
+  if ((n != 1 && n != n_dims) || (self->n_dims != n_dims + 1 && self->n_dims != n_dims + 2)
+      || self->numel == 0)
+    return FALSE;
+  for (i = 0; i < n; i++)
+    if (output_size[i] != 1)
+      return FALSE;
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_adaptive_mean (GTorchImpl *self, gint64 dims, const gint64 *output_size,
+                         gsize n_output_size, GError **error)
+{
+  const gint64 last[] = { -3, -2, -1 };
+
+  if (is_one_window (self, dims, output_size, n_output_size))
+    return gtorch_op_mean (self, last + 3 - dims, dims, TRUE, GTORCH_DTYPE_NONE, error);
+  return gtorch_op_adaptive_mean_pool (self, dims, output_size, n_output_size, error);
 }

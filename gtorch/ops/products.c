@@ -13,6 +13,7 @@
 #include "base/gtorch-none.h"
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-scratch-private.h"
+#include "dispatch/gtorch-autocast-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
@@ -47,6 +48,65 @@ gtorch_op_addmv (GTorchImpl *self, GTorchImpl *mat, GTorchImpl *vec, gdouble bet
   return sum != NULL ? gtorch_op_select (sum, 1, 0, error) : NULL;
 }
 
+/* Tells whether the sum with an outer product is one of elements, which takes one pass: regions of mixed
+ * precision treat products of matrices in another way, and a factor of 0 leaves out what it multiplies. */
+static gboolean
+is_elementwise (GTorchImpl *self, GTorchImpl *vec1, GTorchImpl *vec2, gdouble beta, gdouble alpha)
+{
+  const gint64 shape[2] = { vec1->shape[0], vec2->shape[0] };
+  guint i;
+
+  if (self->n_dims > 2 || self->dtype != vec1->dtype || self->dtype != vec2->dtype || beta != 1
+      || alpha == 0 || gtorch_dtype_kind (self->dtype) == GTORCH_KIND_INT
+      || self->dtype == GTORCH_DTYPE_BOOL || gtorch_autocast_is_on ())
+    return FALSE;
+  for (i = 0; i < self->n_dims; i++)
+    if (self->shape[i] != 1 && self->shape[i] != shape[2 - self->n_dims + i])
+      return FALSE;
+  return TRUE;
+}
+
+GTorchImpl *
+gtorch_op_outer (GTorchImpl *self, GTorchImpl *vec2, GError **error)
+{
+  g_autoptr (GTorchImpl) column = NULL;
+  g_autoptr (GTorchImpl) row = NULL;
+  GTorchImpl *product;
+
+  if (!is_vector ("outer", "self", self, 1, error) || !is_vector ("outer", "vec2", vec2, 1, error))
+    return NULL;
+  column = gtorch_op_unsqueeze (self, 1, error);
+  row = column != NULL ? gtorch_op_unsqueeze (vec2, 0, error) : NULL;
+  if (row == NULL)
+    return NULL;
+  /* the loops of complex products may round the elements at the ends of threads' parts in another way */
+  if (self->dtype == vec2->dtype && gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX)
+    product = gtorch_op_mm (column, row, error);
+  else
+    product = gtorch_op_mul (column, row, error);
+  if (product == NULL)
+    gtorch_error_set_op (error, "outer");
+  return product;
+}
+
+/* Returns (beta and self) or (alpha and outer (vec1, vec2)), of bools. */
+static GTorchImpl *
+add_outer_of_bools (GTorchImpl *self, GTorchImpl *column, GTorchImpl *row, gdouble beta,
+                    gdouble alpha, GError **error)
+{
+  g_autoptr (GTorchImpl) with_alpha = gtorch_impl_new_bool (alpha != 0);
+  g_autoptr (GTorchImpl) with_beta = gtorch_impl_new_bool (beta != 0);
+  g_autoptr (GTorchImpl) product = gtorch_op_logical_and (column, row, error);
+  g_autoptr (GTorchImpl) right =
+      product != NULL ? gtorch_op_logical_and (product, with_alpha, error) : NULL;
+  g_autoptr (GTorchImpl) wide =
+      right != NULL ? gtorch_op_expand (self, right->shape, right->n_dims, error) : NULL;
+  g_autoptr (GTorchImpl) left =
+      wide != NULL ? gtorch_op_logical_and (wide, with_beta, error) : NULL;
+
+  return left != NULL ? gtorch_op_logical_or (left, right, error) : NULL;
+}
+
 GTorchImpl *
 gtorch_op_addr (GTorchImpl *self, GTorchImpl *vec1, GTorchImpl *vec2, gdouble beta, gdouble alpha,
                 GError **error)
@@ -59,7 +119,13 @@ gtorch_op_addr (GTorchImpl *self, GTorchImpl *vec1, GTorchImpl *vec2, gdouble be
     return NULL;
   column = gtorch_op_unsqueeze (vec1, 1, error);
   row = column != NULL ? gtorch_op_unsqueeze (vec2, 0, error) : NULL;
-  sum = row != NULL ? gtorch_op_addmm (self, column, row, beta, alpha, error) : NULL;
+  if (row != NULL && is_elementwise (self, vec1, vec2, beta, alpha))
+    sum = gtorch_op_addcmul (self, column, row, alpha, error);
+  else if (row != NULL && self->dtype == GTORCH_DTYPE_BOOL && vec1->dtype == GTORCH_DTYPE_BOOL
+           && vec2->dtype == GTORCH_DTYPE_BOOL)
+    sum = add_outer_of_bools (self, column, row, beta, alpha, error);
+  else
+    sum = row != NULL ? gtorch_op_addmm (self, column, row, beta, alpha, error) : NULL;
   if (sum == NULL)
     gtorch_error_set_op (error, "addr");
   return sum;
@@ -160,22 +226,31 @@ gtorch_op_kron (GTorchImpl *self, GTorchImpl *other, GError **error)
 
 /* --- cross products --- */
 
-static GTorchImpl *
-cross_part (GTorchImpl *const *a, GTorchImpl *const *b, guint i, guint j, GError **error)
+gboolean
+gtorch_shape_cross_product (GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GTorchImpl) one = gtorch_op_mul (a[i], b[j], error);
-  g_autoptr (GTorchImpl) other = one != NULL ? gtorch_op_mul (a[j], b[i], error) : NULL;
+  const GTorchImpl *self = call->inputs[0], *other = call->inputs[1];
+  guint dtype, dim;
 
-  return other != NULL ? gtorch_op_sub (one, other, 1, error) : NULL;
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error)
+      || !gtorch_call_promote (call, 0, 2, &dtype, error))
+    return FALSE;
+  if (self->n_dims > 0 && self->shape[dim] == 3 && gtorch_impl_same_shape (self, other))
+    return gtorch_call_set_output (call, 0, dtype, self->shape, self->n_dims, error);
+  gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
+                     _ ("shapes %s and %s must be equal, and of size 3 in dim %u"),
+                     gtorch_impl_shape_str (self), gtorch_impl_shape_str (other), dim);
+  return FALSE;
 }
 
 static GTorchImpl *
 cross_along (const gchar *op, GTorchImpl *self, GTorchImpl *other, gint64 wanted, GError **error)
 {
-  g_autoptr (GPtrArray) a = NULL;
-  g_autoptr (GPtrArray) b = NULL;
-  GTorchImpl *parts[3] = { NULL }, *result = NULL;
-  guint dim, i;
+  g_autoptr (GTorchImpl) a = NULL;
+  g_autoptr (GTorchImpl) b = NULL;
+  GTorchImpl *result = NULL;
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint dim, n_dims;
 
   if (!gtorch_normalize_dim (op, wanted, self->n_dims, &dim, error))
     return NULL;
@@ -187,18 +262,12 @@ cross_along (const gchar *op, GTorchImpl *self, GTorchImpl *other, gint64 wanted
                    op, gtorch_impl_shape_str (self), gtorch_impl_shape_str (other), dim);
       return NULL;
     }
-  a = gtorch_op_unbind (self, dim, error);
-  b = a != NULL ? gtorch_op_unbind (other, dim, error) : NULL;
-  if (b == NULL)
+  if (!gtorch_broadcast_shapes (op, self->shape, self->n_dims, other->shape, other->n_dims, shape,
+                                &n_dims, error))
     return NULL;
-  for (i = 0; i < 3; i++)
-    if ((parts[i] = cross_part ((GTorchImpl **) a->pdata, (GTorchImpl **) b->pdata, (i + 1) % 3,
-                                (i + 2) % 3, error))
-        == NULL)
-      break;
-  if (i == 3)
-    result = gtorch_op_stack (parts, 3, dim, error);
-  gtorch_impl_clear (parts, 3);
+  if ((a = gtorch_op_expand (self, shape, n_dims, error)) != NULL
+      && (b = gtorch_op_expand (other, shape, n_dims, error)) != NULL)
+    result = gtorch_op_cross_product (a, b, dim, error);
   if (result == NULL)
     gtorch_error_set_op (error, op);
   return result;
@@ -462,9 +531,11 @@ powers (const gchar *op, GTorchImpl *x, gint64 n, GError **error)
 GTorchImpl *
 gtorch_op_linalg_vander (GTorchImpl *x, gint64 n, GError **error)
 {
-  gint64 count = x->n_dims > 0 && n == GTORCH_NONE ? x->shape[x->n_dims - 1] : n;
+  gint64 count = n != GTORCH_NONE ? n : x->n_dims > 0 ? x->shape[x->n_dims - 1] : 1;
 
-  if (x->n_dims == 0 || x->n_dims == GTORCH_MAX_DIMS || (n != GTORCH_NONE && n <= 1))
+  g_autoptr (GTorchImpl) vector = NULL;
+
+  if (x->n_dims == GTORCH_MAX_DIMS || (n != GTORCH_NONE ? n <= 1 : x->n_dims == 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("linalg_vander: %" G_GINT64_FORMAT " powers for shape %s: there must be more "
@@ -472,7 +543,8 @@ gtorch_op_linalg_vander (GTorchImpl *x, gint64 n, GError **error)
                    count, gtorch_impl_shape_str (x), GTORCH_MAX_DIMS - 1);
       return NULL;
     }
-  return powers ("linalg_vander", x, count, error);
+  vector = x->n_dims == 0 ? gtorch_op_unsqueeze (x, 0, error) : gtorch_impl_ref (x);
+  return vector != NULL ? powers ("linalg_vander", vector, count, error) : NULL;
 }
 
 GTorchImpl *

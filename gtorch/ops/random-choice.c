@@ -28,8 +28,7 @@ gtorch_shape_randperm (GTorchOpCall *call, GError **error)
     }
   if (dtype < 0 || dtype >= GTORCH_N_DTYPES)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
-                         dtype);
+      gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
       return FALSE;
     }
   if (!gtorch_call_check_dtype (call, dtype, error)

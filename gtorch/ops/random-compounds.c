@@ -10,12 +10,18 @@
 
 #include "base/gtorch-dtype-private.h"
 #include "ops/gtorch-formula-private.h"
+#include "ops/gtorch-op-parts-private.h"
 
 /* Returns a tensor of the shape of self and of the dtype in which its numbers are computed. */
 static GTorchImpl *
 working_copy (GTorchImpl *self, GError **error)
 {
-  return gtorch_op_empty_like (self, gtorch_dtype_infos[self->dtype].compute, error);
+  gboolean is_real = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_FLOAT;
+
+  return gtorch_op_empty_like (self,
+                               is_real ? gtorch_dtype_infos[self->dtype].compute
+                                       : GTORCH_DTYPE_FLOAT64,
+                               error);
 }
 
 /* Fails if the result could not hold the numbers; a check for all distributions here. */
@@ -30,15 +36,26 @@ check_floating (const gchar *op, GTorchImpl *self, GError **error)
   return FALSE;
 }
 
+/* Returns numbers from [0, 1). */
+static GTorchImpl *
+uniform_for (GTorchImpl *self, GTorchGenerator *generator, GError **error)
+{
+  g_autoptr (GTorchImpl) made = working_copy (self, error);
+
+  if (made == NULL || !gtorch_op_uniform_inplace (made, 0, 1, generator, error))
+    return NULL;
+  return g_steal_pointer (&made);
+}
+
 /* Returns numbers from (0, 1]. */
 static GTorchImpl *
 positive_uniform (GTorchImpl *self, GTorchGenerator *generator, GError **error)
 {
-  g_autoptr (GTorchImpl) made = working_copy (self, error);
+  g_autoptr (GTorchImpl) made = uniform_for (self, generator, error);
   g_autoptr (GTorchImpl) one = gtorch_impl_new_number (1);
 
-  if (made == NULL || !gtorch_op_uniform_inplace (made, 0, 1, generator, error)
-      || !gtorch_op_neg_inplace (made, error) || !gtorch_op_add_inplace (made, one, 1, error))
+  if (made == NULL || !gtorch_op_neg_inplace (made, error)
+      || !gtorch_op_add_inplace (made, one, 1, error))
     return NULL;
   return g_steal_pointer (&made);
 }
@@ -47,8 +64,6 @@ GTorchImpl *
 gtorch_composite_geometric (GTorchImpl *self, gdouble p, GTorchGenerator *generator, GError **error)
 {
   g_autoptr (GTorchImpl) made = NULL;
-  g_autoptr (GTorchImpl) scale = gtorch_impl_new_number (1 / log1p (-p));
-  g_autoptr (GTorchImpl) one = gtorch_impl_new_number (1);
 
   if (p == 1)
     {
@@ -56,10 +71,10 @@ gtorch_composite_geometric (GTorchImpl *self, gdouble p, GTorchGenerator *genera
                    _ ("geometric: p is 1, and must be less"));
       return NULL;
     }
-  if (!check_floating ("geometric", self, error)
-      || (made = positive_uniform (self, generator, error)) == NULL
-      || !gtorch_op_log_inplace (made, error) || !gtorch_op_mul_inplace (made, scale, error)
-      || !gtorch_op_floor_inplace (made, error) || !gtorch_op_add_inplace (made, one, 1, error))
+  if ((gtorch_dtype_kind (self->dtype) != GTORCH_KIND_INT
+       && !check_floating ("geometric", self, error))
+      || (made = uniform_for (self, generator, error)) == NULL
+      || !gtorch_op_geometric_of_inplace (made, 1 / log1p (-p), error))
     return NULL;
   return gtorch_op_to_dtype (made, self->dtype, error);
 }
@@ -70,16 +85,10 @@ gtorch_composite_cauchy (GTorchImpl *self, gdouble median, gdouble sigma,
                          GTorchGenerator *generator, GError **error)
 {
   g_autoptr (GTorchImpl) made = NULL;
-  g_autoptr (GTorchImpl) half = gtorch_impl_new_number (-0.5);
-  g_autoptr (GTorchImpl) turn = gtorch_impl_new_number (G_PI);
-  g_autoptr (GTorchImpl) scale = gtorch_impl_new_number (sigma);
-  g_autoptr (GTorchImpl) centre = gtorch_impl_new_number (median);
 
   if (!check_floating ("cauchy", self, error)
-      || (made = positive_uniform (self, generator, error)) == NULL
-      || !gtorch_op_add_inplace (made, half, 1, error) || !gtorch_op_mul_inplace (made, turn, error)
-      || !gtorch_op_tan_inplace (made, error) || !gtorch_op_mul_inplace (made, scale, error)
-      || !gtorch_op_add_inplace (made, centre, 1, error))
+      || (made = uniform_for (self, generator, error)) == NULL
+      || !gtorch_op_cauchy_of_inplace (made, median, sigma, error))
     return NULL;
   return gtorch_op_to_dtype (made, self->dtype, error);
 }
@@ -129,7 +138,14 @@ gtorch_op_log_normal_inplace (GTorchImpl *self, gdouble mean, gdouble std,
 
 /* --- dropout --- */
 
-/* Draws 1 with probability 1 - p, else 0: for each element, or for each index of the first n dimensions. */
+static gboolean
+check_droppable (const gchar *op, GTorchImpl *self, GError **error)
+{
+  return gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX || check_floating (op, self, error);
+}
+
+/* Draws 1 with probability 1 - p, else 0: for each element, or for each index of the first n dimensions.
+ * Complex numbers have real masks. */
 static GTorchImpl *
 draw_mask (GTorchImpl *self, guint n, gdouble p, GTorchGenerator *generator, GError **error)
 {
@@ -139,7 +155,8 @@ draw_mask (GTorchImpl *self, guint n, gdouble p, GTorchGenerator *generator, GEr
 
   for (i = 0; i < self->n_dims; i++)
     shape[i] = i < n ? self->shape[i] : 1;
-  mask = gtorch_op_empty (shape, self->n_dims, self->dtype, gtorch_impl_device (self), error);
+  mask = gtorch_op_empty (shape, self->n_dims, gtorch_dtype_infos[self->dtype].real,
+                          gtorch_impl_device (self), error);
   if (mask == NULL || !gtorch_op_bernoulli_p_inplace (mask, 1 - p, generator, error))
     return NULL;
   return g_steal_pointer (&mask);
@@ -153,10 +170,10 @@ drop_channels (const gchar *op, GTorchImpl *self, guint n_batch, gdouble p, gboo
   g_autoptr (GTorchImpl) mask = NULL;
   g_autoptr (GTorchImpl) scale = gtorch_impl_new_number (p < 1 ? 1 / (1 - p) : 0);
 
-  if (!check_floating (op, self, error))
-    return NULL;
   if (!training || p == 0)
-    return gtorch_impl_ref (self);
+    return gtorch_impl_itself (self, error);
+  if (!check_droppable (op, self, error))
+    return NULL;
   if ((mask = draw_mask (self, n_batch + 1, p, generator, error)) == NULL
       || !gtorch_op_mul_inplace (mask, scale, error))
     return NULL;
@@ -217,10 +234,10 @@ drop_alpha (const gchar *op, GTorchImpl *self, guint n, gdouble p, gboolean trai
   g_autoptr (GTorchImpl) offset = gtorch_impl_new_number (limit * a * (1 - p));
   g_autoptr (GTorchImpl) kept = NULL;
 
-  if (!check_floating (op, self, error))
-    return NULL;
   if (!training || p == 0)
-    return gtorch_impl_ref (self);
+    return gtorch_impl_itself (self, error);
+  if (!check_droppable (op, self, error))
+    return NULL;
   if ((mask = draw_mask (self, n, p, generator, error)) == NULL
       || (shift = gtorch_op_mul (mask, slope, error)) == NULL
       || !gtorch_op_add_inplace (shift, offset, 1, error)
@@ -241,6 +258,8 @@ GTorchImpl *
 gtorch_composite_feature_alpha_dropout (GTorchImpl *self, gdouble p, gboolean training,
                                         GTorchGenerator *generator, GError **error)
 {
+  if (!training || p == 0)
+    return gtorch_impl_itself (self, error);
   return self->n_dims >= 2
              ? drop_alpha ("feature_alpha_dropout", self, 2, p, training, generator, error)
              : (check_dims ("feature_alpha_dropout", self, 2, error), NULL);

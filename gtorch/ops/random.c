@@ -15,8 +15,7 @@ check_dtype (GTorchOpCall *call, gint64 dtype, GError **error)
 {
   if (dtype > 0 && dtype < GTORCH_N_DTYPES)
     return gtorch_call_check_dtype (call, dtype, error);
-  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%" G_GINT64_FORMAT " is not a dtype"),
-                     dtype);
+  gtorch_call_error (call, error, GTORCH_ERROR_DTYPE, _ ("%d is not a dtype"), (gint) dtype);
   return FALSE;
 }
 
@@ -73,6 +72,7 @@ check_range (GTorchOpCall *call, gint64 dtype, GError **error)
   info = &gtorch_dtype_infos[dtype];
   exact = info->kind == GTORCH_KIND_FLOAT ? (gint64) (2 / info->eps) : 0;
   if ((exact != 0 && (low < -exact || high - 1 > exact))
+      || (info->kind == GTORCH_KIND_BOOL && (low < 0 || high > 2))
       || (info->kind == GTORCH_KIND_INT && info->size < 8
           && ((gdouble) low < info->min || (gdouble) (high - 1) > info->max)))
     {

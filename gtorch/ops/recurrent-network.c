@@ -287,8 +287,8 @@ differentiate (GTorchGradContext *context, GTorchImpl **own, GTorchImpl **wanted
                GTorchImpl **results, GError **error)
 {
   GTorchImpl *outputs[N_UPPER] = { NULL }, *roots[N_UPPER], *grads[N_UPPER];
-  const gboolean is_recorded = gtorch_is_grad_enabled ();
-  g_autoptr (GTorchGradGuard) guard = is_recorded ? NULL : gtorch_enable_grad ();
+  const gboolean is_recorded = gtorch_autograd_is_differentiated ();
+  g_autoptr (GTorchGradGuard) guard = gtorch_is_grad_enabled () ? NULL : gtorch_enable_grad ();
   guint n_wanted = 0, n_roots = 0, i;
   GTorchRecurrentNetwork network;
   gboolean ok;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The shape functions of reductions, and the view that restores the input's shape for their gradients. */
+/* The shape functions of reductions, the view that restores the input's shape for their gradients, and a
+ * composite of two reductions. */
 
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-error-private.h"
+#include "base/gtorch-none.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 
@@ -154,5 +158,42 @@ gtorch_shape_swap_matrix (GTorchOpCall *call, GError **error)
   strides[n - 2] = self->strides[n - 1];
   strides[n - 1] = self->strides[n - 2];
   call->outputs[0] = gtorch_impl_new_view (self, self->offset, shape, strides, n);
+  return TRUE;
+}
+
+/* --- both extremes --- */
+
+gboolean
+gtorch_shape_extremes (GTorchOpCall *call, GError **error)
+{
+  guint dtype;
+
+  return gtorch_call_promote (call, 0, 1, &dtype, error)
+         && gtorch_call_set_output (call, 0, dtype, NULL, 0, error)
+         && gtorch_call_set_output (call, 1, dtype, NULL, 0, error);
+}
+
+gboolean
+gtorch_op_aminmax (GTorchImpl *self, gint64 dim, gboolean keepdim, GTorchImpl **min,
+                   GTorchImpl **max, GError **error)
+{
+  guint n = dim != GTORCH_NONE ? 1 : 0;
+  g_autoptr (GTorchImpl) least = NULL;
+  g_autoptr (GTorchImpl) greatest = NULL;
+
+  if (n == 0 && !keepdim && self->numel > 0 && !gtorch_autograd_wanted (&self, 1)
+      && gtorch_impl_has_op (self, GTORCH_OP_EXTREMES))
+    gtorch_op_extremes (self, &least, &greatest, error);
+  else if ((least = gtorch_op_amin (self, &dim, n, keepdim, error)) != NULL)
+    greatest = gtorch_op_amax (self, &dim, n, keepdim, error);
+  if (greatest == NULL)
+    {
+      gtorch_error_set_op (error, "aminmax");
+      return FALSE;
+    }
+  if (min != NULL)
+    *min = g_steal_pointer (&least);
+  if (max != NULL)
+    *max = g_steal_pointer (&greatest);
   return TRUE;
 }

@@ -278,6 +278,25 @@ check (const gchar *name, GTorchImpl *self, GTorchIndexReduction reduce, GError 
   return FALSE;
 }
 
+/* Reduces bools as numbers, whose sum is the greatest here and whose product the least. */
+static GTorchImpl *
+reduce_bools (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *src,
+              GTorchIndexReduction reduce, gboolean include_self, GError **error)
+{
+  g_autoptr (GTorchImpl) numbers = gtorch_op_to_dtype (self, GTORCH_DTYPE_UINT8, error);
+  g_autoptr (GTorchImpl) others =
+      numbers != NULL ? gtorch_op_to_dtype (src, GTORCH_DTYPE_UINT8, error) : NULL;
+  g_autoptr (GTorchImpl) made = NULL;
+
+  if (reduce == GTORCH_INDEX_REDUCTION_SUM)
+    reduce = GTORCH_INDEX_REDUCTION_AMAX;
+  else if (reduce == GTORCH_INDEX_REDUCTION_PROD)
+    reduce = GTORCH_INDEX_REDUCTION_AMIN;
+  if (others != NULL)
+    made = gtorch_op_scatter_reduce (numbers, dim, index, others, reduce, include_self, error);
+  return made != NULL ? gtorch_op_to_dtype (made, GTORCH_DTYPE_BOOL, error) : NULL;
+}
+
 GTorchImpl *
 gtorch_op_scatter_reduce (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorchImpl *src,
                           GTorchIndexReduction reduce, gboolean include_self, GError **error)
@@ -287,6 +306,9 @@ gtorch_op_scatter_reduce (GTorchImpl *self, gint64 dim, GTorchImpl *index, GTorc
   g_autoptr (GTorchImpl) sums = NULL;
   guint i;
 
+  if (self->dtype == GTORCH_DTYPE_BOOL && src->dtype == GTORCH_DTYPE_BOOL
+      && (guint) reduce <= GTORCH_INDEX_REDUCTION_AMIN && reduce != GTORCH_INDEX_REDUCTION_MEAN)
+    return reduce_bools (self, dim, index, src, reduce, include_self, error);
   if (!check ("scatter_reduce", self, reduce, error))
     return NULL;
   if (include_self)

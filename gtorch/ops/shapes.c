@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/gtorch-text-private.h"
+#include "dispatch/gtorch-grad-mode.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
+#include "tensor/gtorch-recorder-private.h"
 
 static gboolean
 has_dims (const gchar *op, const GTorchImpl *self, guint least, GError **error)
@@ -60,13 +62,7 @@ gtorch_op_rot90 (GTorchImpl *self, gint64 k, const gint64 *dims, gsize n, GError
   if (k == 2)
     return gtorch_op_flip (self, dims, 2, error);
   flipped = gtorch_op_flip (self, dims + (k == 1 ? 1 : 0), 1, error);
-  if (flipped != NULL)
-    {
-      g_autoptr (GTorchImpl) turned = gtorch_op_transpose (flipped, dims[0], dims[1], error);
-
-      return turned != NULL ? gtorch_op_contiguous (turned, error) : NULL;
-    }
-  return NULL;
+  return flipped != NULL ? gtorch_op_transpose (flipped, dims[0], dims[1], error) : NULL;
 }
 
 GTorchImpl *
@@ -91,7 +87,8 @@ gtorch_op_sum_to_size (GTorchImpl *self, const gint64 *size, gsize n, GError **e
                    gtorch_shape_str (size, MIN (n, GTORCH_MAX_DIMS)), gtorch_impl_shape_str (self));
       return NULL;
     }
-  if (n_sum == 0)
+  /* the sum of a single integer or bool is one of int64, too */
+  if (n_sum == 0 && (n > 0 || gtorch_dtype_kind (self->dtype) >= GTORCH_KIND_FLOAT))
     return gtorch_impl_itself (self, error);
   sum = gtorch_op_sum (self, dims, n_sum, TRUE, GTORCH_DTYPE_NONE, error);
   return sum != NULL ? gtorch_op_reshape (sum, size, n, error) : NULL;
@@ -184,17 +181,45 @@ widened (GTorchImpl *matrix, gint64 left, gint64 width, GError **error)
                        : NULL;
 }
 
+/* Writes the matrices, which are of one dtype and on one device, to zeros. */
+static GTorchImpl *
+place_blocks (GPtrArray *matrices, gint64 height, gint64 width, GError **error)
+{
+  const gint64 shape[] = { height, width };
+  g_autoptr (GTorchImpl) all =
+      gtorch_op_new_zeros (matrices->pdata[0], shape, 2, GTORCH_DTYPE_NONE, error);
+  gint64 top = 0, left = 0;
+  guint i;
+
+  for (i = 0; all != NULL && i < matrices->len; i++)
+    {
+      GTorchImpl *matrix = matrices->pdata[i];
+      g_autoptr (GTorchImpl) strip = gtorch_op_narrow (all, 0, top, matrix->shape[0], error);
+      g_autoptr (GTorchImpl) block =
+          strip != NULL ? gtorch_op_narrow (strip, 1, left, matrix->shape[1], error) : NULL;
+
+      if (block == NULL || !gtorch_op_copy_inplace (block, matrix, FALSE, error))
+        return NULL;
+      top += matrix->shape[0];
+      left += matrix->shape[1];
+    }
+  return g_steal_pointer (&all);
+}
+
 GTorchImpl *
 gtorch_op_block_diag (GTorchImpl *const *tensors, gsize n, GError **error)
 {
   g_autoptr (GPtrArray) strips =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
-  gint64 width = 0, left = 0;
+  g_autoptr (GPtrArray) matrices =
+      g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  gint64 width = 0, height = 0, left = 0;
+  gboolean alike = TRUE;
   gsize i;
 
   for (i = 0; i < n; i++)
     {
-      const GTorchImpl *tensor = tensors[i];
+      GTorchImpl *tensor = tensors[i];
       gint64 columns = tensor->n_dims == 2 ? tensor->shape[1] : tensor->numel;
 
       if (tensor->n_dims > 2 || __builtin_add_overflow (width, columns, &width))
@@ -209,16 +234,31 @@ gtorch_op_block_diag (GTorchImpl *const *tensors, gsize n, GError **error)
     }
   for (i = 0; i < n; i++)
     {
-      g_autoptr (GTorchImpl) matrix = gtorch_op_atleast_2d (tensors[i], error);
-      GTorchImpl *strip = matrix != NULL ? widened (matrix, left, width, error) : NULL;
+      GTorchImpl *matrix = gtorch_op_atleast_2d (tensors[i], error);
+
+      if (matrix == NULL)
+        return NULL;
+      g_ptr_array_add (matrices, matrix);
+      alike = alike && matrix->dtype == tensors[0]->dtype
+              && gtorch_impl_device (matrix) == gtorch_impl_device (tensors[0])
+              && !(gtorch_is_grad_enabled () && gtorch_impl_requires_grad (matrix))
+              && !__builtin_add_overflow (height, matrix->shape[0], &height);
+    }
+  if (n == 0)
+    return gtorch_op_zeros ((const gint64[]){ 1, 0 }, 2, GTORCH_DTYPE_NONE, NULL, error);
+  if (alike)
+    return place_blocks (matrices, height, width, error);
+  /* joined, since each write would take a gradient of the whole result apart */
+  for (i = 0; i < n; i++)
+    {
+      GTorchImpl *matrix = matrices->pdata[i];
+      GTorchImpl *strip = widened (matrix, left, width, error);
 
       if (strip == NULL)
         return NULL;
       g_ptr_array_add (strips, strip);
       left += matrix->shape[1];
     }
-  if (n == 0)
-    return gtorch_op_zeros ((const gint64[]){ 1, 0 }, 2, GTORCH_DTYPE_NONE, NULL, error);
   return gtorch_op_cat ((GTorchImpl **) strips->pdata, n, 0, error);
 }
 

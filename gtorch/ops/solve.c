@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dispatch/gtorch-constants-private.h"
 #include "base/gtorch-error-private.h"
 #include "device/gtorch-choice-private.h"
 #include "ops/gtorch-linalg-private.h"
@@ -28,7 +29,7 @@ gtorch_matrices_solve (GTorchFormula *formula, const gchar *op, GTorchImpl *a, G
 
   if (formula->failed)
     return NULL;
-  gtorch_change_to_grad (&mode, FALSE);
+  gtorch_change_to_constants (&mode);
   success = gtorch_op_lu_parts (a, TRUE, &lu, &pivots, &its_info, formula->error);
   gtorch_change_end (&mode);
   if (!success)

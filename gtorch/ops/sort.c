@@ -82,6 +82,23 @@ gtorch_shape_kthvalue (GTorchOpCall *call, GError **error)
 }
 
 gboolean
+gtorch_shape_nan_middle (GTorchOpCall *call, GError **error)
+{
+  GTorchImpl *self = call->inputs[0];
+  gint64 shape[GTORCH_MAX_DIMS];
+  guint dim, i, n = 0;
+
+  if (!gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, error))
+    return FALSE;
+  for (i = 0; i < self->n_dims; i++)
+    if (i != dim)
+      shape[n++] = self->shape[i];
+    else if (call->attrs[1].i)
+      shape[n++] = 1;
+  return two_outputs (call, shape, n, error);
+}
+
+gboolean
 gtorch_grad_kthvalue (GTorchGradContext *context, GError **error)
 {
   const GTorchMeta *self = &context->input_metas[0];

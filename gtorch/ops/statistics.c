@@ -14,6 +14,7 @@
 #include "base/gtorch-none.h"
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-host-private.h"
 
@@ -174,27 +175,6 @@ gtorch_op_corrcoef (GTorchImpl *self, GError **error)
 /* --- results of several operations --- */
 
 gboolean
-gtorch_op_aminmax (GTorchImpl *self, gint64 dim, gboolean keepdim, GTorchImpl **min,
-                   GTorchImpl **max, GError **error)
-{
-  guint n = dim != GTORCH_NONE ? 1 : 0;
-  g_autoptr (GTorchImpl) least = gtorch_op_amin (self, &dim, n, keepdim, error);
-  g_autoptr (GTorchImpl) greatest =
-      least != NULL ? gtorch_op_amax (self, &dim, n, keepdim, error) : NULL;
-
-  if (greatest == NULL)
-    {
-      gtorch_error_set_op (error, "aminmax");
-      return FALSE;
-    }
-  if (min != NULL)
-    *min = g_steal_pointer (&least);
-  if (max != NULL)
-    *max = g_steal_pointer (&greatest);
-  return TRUE;
-}
-
-gboolean
 gtorch_op_std_mean (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble correction,
                     gboolean keepdim, GTorchImpl **std, GTorchImpl **mean, GError **error)
 {
@@ -273,6 +253,40 @@ check_row (const gchar *op, GTorchImpl *self, gint64 *dim, GError **error)
   return FALSE;
 }
 
+/* Selects the middle without sorting; the gradient is that of the element where it was found. */
+static gboolean
+middle (GTorchImpl *self, gint64 dim, gboolean keepdim, GTorchImpl **values_out,
+        GTorchImpl **indices_out, GError **error)
+{
+  const gboolean recorded = gtorch_autograd_wanted (&self, 1);
+  g_autoptr (GTorchImpl) value = NULL;
+  g_autoptr (GTorchImpl) index = NULL;
+
+  if (!gtorch_op_nan_middle (self, dim, keepdim || recorded, &value, &index, error))
+    return FALSE;
+  if (recorded)
+    {
+      gtorch_impl_unref (value);
+      value = pick (gtorch_impl_ref (self), dim, index, keepdim, error);
+      if (value == NULL)
+        return FALSE;
+      if (!keepdim && self->n_dims > 0)
+        {
+          GTorchImpl *squeezed = gtorch_op_squeeze (index, &dim, 1, error);
+
+          gtorch_impl_unref (index);
+          index = squeezed;
+          if (index == NULL)
+            return FALSE;
+        }
+    }
+  if (values_out != NULL)
+    *values_out = g_steal_pointer (&value);
+  if (indices_out != NULL)
+    *indices_out = g_steal_pointer (&index);
+  return TRUE;
+}
+
 /* NaN comes last in order, so that the middle of the others is (their number - 1) / 2. */
 gboolean
 gtorch_op_nanmedian_dim (GTorchImpl *self, gint64 dim, gboolean keepdim, GTorchImpl **values,
@@ -288,8 +302,11 @@ gtorch_op_nanmedian_dim (GTorchImpl *self, gint64 dim, gboolean keepdim, GTorchI
   g_autoptr (GTorchImpl) one = gtorch_impl_new_int (1);
   g_autoptr (GTorchImpl) two = gtorch_impl_new_int (2);
 
-  if (!check_row ("nanmedian_dim", self, &dim, error)
-      || !gtorch_op_sort (self, dim, FALSE, TRUE, &sorted, &order, error))
+  if (!check_row ("nanmedian_dim", self, &dim, error))
+    return FALSE;
+  if (gtorch_impl_has_op (self, GTORCH_OP_NAN_MIDDLE))
+    return middle (self, dim, keepdim, values, indices, error);
+  if (!gtorch_op_sort (self, dim, FALSE, TRUE, &sorted, &order, error))
     return FALSE;
   is_number = gtorch_op_eq (self, self, error);
   count = is_number != NULL ? gtorch_op_sum (is_number, &dim, 1, TRUE, GTORCH_DTYPE_INT64, error)

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "base/gtorch-error-private.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-formula-private.h"
 
@@ -21,6 +22,50 @@ gboolean
 gtorch_shape_std (GTorchOpCall *call, GError **error)
 {
   return gtorch_shape_reduce (call, error);
+}
+
+/* Adds the variances of the parts of complex numbers. */
+static GTorchImpl *
+variance_of_parts (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble correction,
+                   gboolean keepdim, GError **error)
+{
+  g_autoptr (GTorchImpl) real = gtorch_op_real (self, error);
+  g_autoptr (GTorchImpl) imag = real != NULL ? gtorch_op_imag (self, error) : NULL;
+  g_autoptr (GTorchImpl) first =
+      imag != NULL ? gtorch_op_real_var (real, dim, n_dim, correction, keepdim, error) : NULL;
+  g_autoptr (GTorchImpl) second =
+      first != NULL ? gtorch_op_real_var (imag, dim, n_dim, correction, keepdim, error) : NULL;
+
+  return second != NULL ? gtorch_op_add (first, second, 1, error) : NULL;
+}
+
+GTorchImpl *
+gtorch_op_var (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble correction,
+               gboolean keepdim, GError **error)
+{
+  GTorchImpl *result = gtorch_dtype_kind (self->dtype) == GTORCH_KIND_COMPLEX
+                           ? variance_of_parts (self, dim, n_dim, correction, keepdim, error)
+                           : gtorch_op_real_var (self, dim, n_dim, correction, keepdim, error);
+
+  if (result == NULL)
+    gtorch_error_set_op (error, "var");
+  return result;
+}
+
+GTorchImpl *
+gtorch_op_std (GTorchImpl *self, const gint64 *dim, gsize n_dim, gdouble correction,
+               gboolean keepdim, GError **error)
+{
+  g_autoptr (GTorchImpl) variance = NULL;
+  GTorchImpl *result = NULL;
+
+  if (gtorch_dtype_kind (self->dtype) != GTORCH_KIND_COMPLEX)
+    result = gtorch_op_real_std (self, dim, n_dim, correction, keepdim, error);
+  else if ((variance = variance_of_parts (self, dim, n_dim, correction, keepdim, error)) != NULL)
+    result = gtorch_op_sqrt (variance, error);
+  if (result == NULL)
+    gtorch_error_set_op (error, "std");
+  return result;
 }
 
 gboolean
@@ -72,6 +117,8 @@ gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_d
   g_autoptr (GTorchImpl) size = NULL;
   g_autoptr (GTorchImpl) powers = NULL;
   g_autoptr (GTorchImpl) sum = NULL;
+  g_autoptr (GTorchImpl) wide = NULL;
+  g_autoptr (GTorchImpl) root = NULL;
 
   if (!check_elements (self, p, dim, n_dim, error))
     return NULL;
@@ -96,8 +143,11 @@ gtorch_composite_norm (GTorchImpl *self, gdouble p, const gint64 *dim, gsize n_d
   if (isinf (p))
     return p > 0 ? gtorch_op_amax (size, dim, n_dim, keepdim, error)
                  : gtorch_op_amin (size, dim, n_dim, keepdim, error);
-  powers = gtorch_op_power (size, p, error);
+  /* powers of 16-bit numbers are soon greater than these can be */
+  wide = gtorch_op_to_dtype (size, gtorch_dtype_infos[size->dtype].compute, error);
+  powers = wide != NULL ? gtorch_op_power (wide, p, error) : NULL;
   sum =
       powers != NULL ? gtorch_op_sum (powers, dim, n_dim, keepdim, GTORCH_DTYPE_NONE, error) : NULL;
-  return sum != NULL ? gtorch_op_power (sum, 1 / p, error) : NULL;
+  root = sum != NULL ? gtorch_op_power (sum, 1 / p, error) : NULL;
+  return root != NULL ? gtorch_op_to_dtype (root, size->dtype, error) : NULL;
 }

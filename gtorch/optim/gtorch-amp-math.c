@@ -11,6 +11,7 @@
 
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "tensor/gtorch-impl-overlap-private.h"
 
 GTorchImpl *
 gtorch_amp_unscale (GTorchImpl *const *grads, guint n_grads, GTorchImpl *scale, GError **error)
@@ -30,7 +31,7 @@ gtorch_amp_unscale (GTorchImpl *const *grads, guint n_grads, GTorchImpl *scale, 
   found = gtorch_op_full (NULL, 0, 0, GTORCH_DTYPE_FLOAT32, scale->storage->device, error);
   if (found == NULL)
     return NULL;
-  step = gtorch_optim_are_apart (grads, n_grads) ? n_grads : 1;
+  step = gtorch_impl_are_apart (grads, n_grads) ? n_grads : 1;
   for (i = 0; i < n_grads; i += step)
     if (!gtorch_op_amp_unscale_inplace (found, scale, grads + i, step, error))
       return NULL;

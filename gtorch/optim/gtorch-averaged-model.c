@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-none-private.h"
 #include "base/gtorch-range-private.h"
@@ -380,6 +381,8 @@ update_one (GTorchAveragedModel *self, GTorchTensor *average, GTorchTensor *curr
                 error);
   result = self->avg_fn (self, average, current, count, self->user_data, &failure);
   return check_function (self, result != NULL, failure, error)
+         && gtorch_callback_check ("update_parameters", "the function", &result, GTORCH_TYPE_TENSOR,
+                                   error)
          && gtorch_op_copy_inplace (gtorch_tensor_unwrap (average), gtorch_tensor_unwrap (result),
                                     FALSE, error);
 }

@@ -9,55 +9,8 @@
 
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-optimizer-private.h"
+#include "tensor/gtorch-impl-overlap-private.h"
 #include "tensor/gtorch-tensor-private.h"
-
-typedef struct
-{
-  const char *begin, *end;
-} Range;
-
-static Range
-range_of (const GTorchImpl *impl)
-{
-  gint64 size = gtorch_dtype_size (impl->dtype), low = 0, high = 0;
-  const char *data = gtorch_impl_data (impl);
-  guint i;
-
-  for (i = 0; i < impl->n_dims; i++)
-    {
-      gint64 reach = (impl->shape[i] - 1) * impl->strides[i];
-
-      *(reach < 0 ? &low : &high) += reach;
-    }
-  return (Range){ data + low * size, data + (high + (impl->numel > 0)) * size };
-}
-
-static gint
-by_address (gconstpointer a, gconstpointer b)
-{
-  const Range *x = a, *y = b;
-
-  return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-gboolean
-gtorch_optim_are_apart (GTorchImpl *const *impls, guint n)
-{
-  g_autofree Range *ranges = g_new (Range, n);
-  guint i, n_ranges = 0;
-
-  for (i = 0; i < n; i++)
-    if (impls[i]->storage == NULL)
-      return FALSE; /* the operation reports the fault */
-    else if (impls[i]->numel > 0)
-      ranges[n_ranges++] = range_of (impls[i]);
-  if (n_ranges > 1)
-    qsort (ranges, n_ranges, sizeof (Range), by_address);
-  for (i = 1; i < n_ranges; i++)
-    if (ranges[i].begin < ranges[i - 1].end)
-      return FALSE;
-  return TRUE;
-}
 
 gboolean
 gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guint kinds,
@@ -66,7 +19,7 @@ gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guin
   g_autofree GTorchImpl **one = NULL;
   guint i, kind;
 
-  if (gtorch_optim_are_apart (operands, step->n))
+  if (gtorch_impl_are_apart (operands, step->n))
     return func (step, operands, step->n, kinds, data, error);
   one = g_new (GTorchImpl *, kinds);
   for (i = 0; i < step->n; i++)

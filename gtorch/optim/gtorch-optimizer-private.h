@@ -66,8 +66,6 @@ gboolean gtorch_optimizer_is_fused (GTorchOptimizer *self);
  * wait for it. */
 gboolean gtorch_optimizer_step_unless (GTorchOptimizer *self, GTorchImpl *skip, GError **error);
 
-/* Returns TRUE if no two of them overlap. */
-gboolean gtorch_optim_are_apart (GTorchImpl *const *impls, guint n);
 /* Returns the state of the parameter, creating it filled with the value: like the parameter or, for a
  * number, one float64. Borrowed. */
 GTorchTensor *gtorch_optim_ensure_state (GTorchOptimizer *self, GTorchTensor *param,

@@ -3,9 +3,11 @@
 
 #include "config.h"
 
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-field-private.h"
 #include "optim/gtorch-optimizer-private.h"
 #include "optim/gtorch-setting-private.h"
+#include "optim/gtorch-step-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -206,6 +208,8 @@ check_capture (GTorchOptimizer *self, GTorchParamGroup *group, GTorchTensor *par
 
   if (G_LIKELY (stream == NULL || !gtorch_stream_is_capturing (stream)))
     return TRUE;
+  if (!PRIVATE (self)->capturable && gtorch_step_becomes_capturable (self))
+    gtorch_optimizer_set_capturable (self, TRUE);
   if (PRIVATE (self)->capturable)
     {
       PRIVATE (self)->was_captured = TRUE;
@@ -524,7 +528,8 @@ gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure clo
   GError *failure = NULL;
   GTorchTensor *loss = closure (user_data, &failure);
 
-  if (loss != NULL && failure == NULL)
+  if (loss != NULL && failure == NULL
+      && gtorch_callback_check ("step", "the closure", &loss, GTORCH_TYPE_TENSOR, &failure))
     return loss;
   g_clear_object (&loss);
   if (failure != NULL)
@@ -830,7 +835,7 @@ gtorch_optimizer_get_capturable (GTorchOptimizer *self)
  * warning.
  *
  * ```c
- * gtorch_optimizer_set_capturable (optimizer, TRUE);
+ * gtorch_optimizer_set_capturable (optimizer, TRUE); // Adam; SGD becomes capturable in the capture
  * capture = gtorch_graph_capture_new (graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, &error);
  * loss = train (model, input, target, optimizer); // forward, backward, gtorch_optimizer_step ()
  * gtorch_graph_capture_end (capture, &error);
@@ -841,6 +846,9 @@ gtorch_optimizer_get_capturable (GTorchOptimizer *self)
  *     gtorch_optimizer_set_learning_rate (optimizer, rates[i]);
  *   }
  * ```
+ *
+ * [class@SGD] and [class@Adagrad], whose steps PyTorch captures without a setting, become capturable by their
+ * first step in a capture, unless a subclass has a `step_param` of its own.
  *
  * A subclass that sets this promises that its `step_param` uses tensors for all values that change from
  * step to step.

@@ -40,6 +40,7 @@ typedef struct
 {
   GTorchSettings settings;
   guint step;
+  gboolean becomes_capturable; /* by the first step that is captured */
 } GTorchStepClass;
 
 void gtorch_step_class_init (GTorchOptimizerClass *klass, const GTorchStepClass *row);
@@ -49,6 +50,8 @@ gpointer gtorch_step_new (GType type, GListModel *params, gdouble learning_rate,
                           gdouble weight_decay, GError **error, ...) G_GNUC_NULL_TERMINATED;
 /* Returns the formula of an optimizer whose steps are those of a row, or NULL. */
 const GTorchStep *gtorch_step_find (GTorchOptimizer *self);
+/* Returns TRUE if a capture makes the optimizer capturable, as its like in PyTorch needs no setting. */
+gboolean gtorch_step_becomes_capturable (GTorchOptimizer *self);
 /* Returns the initial value of a state in a group; 0 if the optimizer is no row, or has no such state. */
 gdouble gtorch_step_get_begin (GTorchOptimizer *self, GTorchParamGroup *group, const gchar *name);
 

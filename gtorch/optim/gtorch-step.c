@@ -28,6 +28,14 @@ gtorch_step_find (GTorchOptimizer *self)
   return row != NULL ? &gtorch_steps[row->step] : NULL;
 }
 
+gboolean
+gtorch_step_becomes_capturable (GTorchOptimizer *self)
+{
+  const GTorchStepClass *row = gtorch_optimizer_is_fused (self) ? class_of (self) : NULL;
+
+  return row != NULL && row->becomes_capturable;
+}
+
 gdouble
 gtorch_step_get_begin (GTorchOptimizer *self, GTorchParamGroup *group, const gchar *name)
 {

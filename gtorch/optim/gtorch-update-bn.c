@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include "base/gtorch-callback-private.h"
 #include "base/gtorch-none.h"
 #include "device/gtorch-device-private.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -56,6 +57,8 @@ run_batches (GTorchModule *model, GTorchDevice *device, GTorchBatchFunc next, gp
         }
       if (batch == NULL)
         return TRUE;
+      if (!gtorch_callback_check ("update_bn", "the function", &batch, GTORCH_TYPE_TENSOR, error))
+        return FALSE;
       if (device != NULL)
         {
           GTorchImpl *moved = gtorch_op_to_device (gtorch_tensor_unwrap (batch),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tests whether two views of one storage share elements. */
+/* Tests whether views of one storage, or any tensors, share elements. */
 
 #include "config.h"
 
 #include <string.h>
 
 #include "base/gtorch-dtype-private.h"
-#include "tensor/gtorch-impl-private.h"
+#include "tensor/gtorch-impl-overlap-private.h"
 
 typedef struct
 {
@@ -159,4 +159,54 @@ gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b)
       high[i] = (impls[i]->offset + high[i] + 1) * (gint64) gtorch_dtype_size (impls[i]->dtype);
     }
   return low[0] < high[1] && low[1] < high[0] && elements_meet (a, b);
+}
+
+/* --- many tensors --- */
+
+typedef struct
+{
+  const char *begin, *end;
+} Range;
+
+static Range
+range_of (const GTorchImpl *impl)
+{
+  gint64 size = gtorch_dtype_size (impl->dtype), low = 0, high = 0;
+  const char *data = gtorch_impl_data (impl);
+  guint i;
+
+  for (i = 0; i < impl->n_dims; i++)
+    {
+      gint64 reach = (impl->shape[i] - 1) * impl->strides[i];
+
+      *(reach < 0 ? &low : &high) += reach;
+    }
+  return (Range){ data + low * size, data + (high + (impl->numel > 0)) * size };
+}
+
+static gint
+by_address (gconstpointer a, gconstpointer b)
+{
+  const Range *x = a, *y = b;
+
+  return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+gboolean
+gtorch_impl_are_apart (GTorchImpl *const *impls, guint n)
+{
+  g_autofree Range *ranges = g_new (Range, n);
+  guint i, n_ranges = 0;
+
+  for (i = 0; i < n; i++)
+    if (impls[i]->storage == NULL)
+      return FALSE; /* the operation reports the fault */
+    else if (impls[i]->numel > 0)
+      ranges[n_ranges++] = range_of (impls[i]);
+  if (n_ranges > 1)
+    qsort (ranges, n_ranges, sizeof (Range), by_address);
+  for (i = 1; i < n_ranges; i++)
+    if (ranges[i].begin < ranges[i - 1].end)
+      return FALSE;
+  return TRUE;
 }

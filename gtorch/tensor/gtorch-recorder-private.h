@@ -12,12 +12,24 @@ G_BEGIN_DECLS
 
 typedef struct _GTorchNode GTorchNode;
 
+/* The tangent of a tensor, shared by the tensor and by what saved it. The end of the level takes the value
+ * away, also from tangents that have become parts of circles. */
+typedef struct _GTorchTangent GTorchTangent;
+
+struct _GTorchTangent
+{
+  gint ref_count;
+  GTorchImpl *value; /* NULL after the end of the level; protected by a lock of gtorch-tangent.c */
+  GTorchTangent *next, *former; /* all tangents of the level */
+};
+
 struct _GTorchAutograd
 {
   GTorchNode *grad_fn;
   guint index;          /* the output of grad_fn */
   guint8 requires_grad; /* set by the user on a leaf */
   guint8 retains_grad;  /* set by the user on a non-leaf */
+  guint8 is_primal;     /* of a view: has no part of its base's tangent */
   GMutex lock;          /* protects grad, and replacing the grad_fn of a view */
   GTorchImpl *grad;
   GTorchStream
@@ -26,6 +38,7 @@ struct _GTorchAutograd
   GTorchImpl *base;   /* of a view: the tensor whose memory it shares */
   guint history;      /* of a base: how often in-place writes have replaced its history; atomic */
   guint base_history; /* of a view: the base's history count when grad_fn was made; atomic */
+  GTorchTangent *tangent; /* of a forward-mode derivative, or NULL */
 };
 
 /* The folder autograd/ fills this in when the library is loaded. */
@@ -71,6 +84,8 @@ gtorch_autograd_is_outdated (const GTorchAutograd *view)
                 != __atomic_load_n (&base->history, __ATOMIC_ACQUIRE);
 }
 
+/* Tells whether impl, or the tensor that it is a view of, has a tangent. */
+gboolean gtorch_impl_has_tangent (const GTorchImpl *impl);
 /* Tells whether a gradient flows to impl; updates an outdated grad_fn of a view. */
 gboolean gtorch_impl_requires_grad (GTorchImpl *impl);
 gboolean gtorch_impl_is_leaf (GTorchImpl *impl);

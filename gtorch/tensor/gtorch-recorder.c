@@ -23,6 +23,23 @@ gtorch_impl_requires_grad (GTorchImpl *impl)
   return autograd->grad_fn != NULL || autograd->requires_grad;
 }
 
+static gboolean
+has_own_tangent (const GTorchImpl *impl)
+{
+  const GTorchAutograd *autograd = impl->autograd;
+
+  return autograd != NULL && autograd->tangent != NULL
+         && __atomic_load_n (&autograd->tangent->value, __ATOMIC_ACQUIRE) != NULL;
+}
+
+gboolean
+gtorch_impl_has_tangent (const GTorchImpl *impl)
+{
+  return has_own_tangent (impl)
+         || (impl->autograd != NULL && impl->autograd->base != NULL && !impl->autograd->is_primal
+             && has_own_tangent (impl->autograd->base));
+}
+
 gboolean
 gtorch_impl_is_leaf (GTorchImpl *impl)
 {

@@ -801,7 +801,8 @@ gtorch_tensor_is_released (GTorchTensor *self)
  * @self: a tensor
  * @other: another tensor
  *
- * Tells whether the two are views of one storage, so that a write to one may change the other.
+ * Tells whether the two are views of one storage, so that a write to one may change the other. What DLPack
+ * has brought back is of the storage that it came from.
  *
  * Returns: %TRUE if so
  *
@@ -812,11 +813,17 @@ gtorch_tensor_shares_storage (GTorchTensor *self, GTorchTensor *other)
 {
   GTORCH_HOLD_TENSOR (self);
   GTORCH_HOLD_TENSOR (other);
+  const GTorchStorage *a, *b;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   g_return_val_if_fail (GTORCH_IS_TENSOR (other), FALSE);
-  return gtorch_tensor_unwrap (self)->storage != NULL
-         && self->impl->storage == gtorch_tensor_unwrap (other)->storage;
+  a = gtorch_tensor_unwrap (self)->storage;
+  b = gtorch_tensor_unwrap (other)->storage;
+  return a != NULL && b != NULL
+         && (a == b
+             || (a->device == b->device && a->data != NULL && b->data != NULL
+                 && (const gchar *) a->data < (const gchar *) b->data + b->n_bytes
+                 && (const gchar *) b->data < (const gchar *) a->data + a->n_bytes));
 }
 
 /**

@@ -15,16 +15,8 @@
 #include <math.h>
 #include <structmember.h>
 
-#define MAX_INTS 32
-
 /* Operations on at least so many elements take long enough to let other threads run. */
 #define LARGE (1 << 16)
-
-typedef struct
-{
-  gsize n;
-  gint64 data[MAX_INTS];
-} Ints;
 
 enum
 {
@@ -90,7 +82,7 @@ gt_optional (PyObject *object, GTorchTensor **tensor)
   return object == Py_None || gt_tensor (object, tensor);
 }
 
-static gboolean
+gboolean
 gt_int (PyObject *object, gint64 *value)
 {
   int overflow;
@@ -148,6 +140,14 @@ gt_element (PyObject *object, Number *number)
   return TRUE;
 }
 
+/* Returns FALSE for what C must be given as a double, such as a bound of the value of the constant for
+ * none. */
+static inline gboolean
+gt_is_whole (const Number *number, gboolean is_bound)
+{
+  return number->kind != GT_REAL && !(is_bound && number->whole == GTORCH_NONE);
+}
+
 /* Returns FALSE for numbers that a double cannot represent: Python reports these. */
 static inline gboolean
 gt_is_exact (const Number *number)
@@ -165,7 +165,7 @@ gt_bool (PyObject *object, gboolean *value)
   return TRUE;
 }
 
-static gboolean
+gboolean
 gt_ints (PyObject *object, Ints *ints)
 {
   gsize i, n;
@@ -180,7 +180,7 @@ gt_ints (PyObject *object, Ints *ints)
       ints->n = 1;
       return TRUE;
     }
-  if (!PyList_CheckExact (object) && !PyTuple_CheckExact (object))
+  if (!PyList_CheckExact (object) && !PyTuple_CheckExact (object) && !gt_is_size (object))
     return FALSE;
   n = PySequence_Fast_GET_SIZE (object);
   if (n > MAX_INTS)
@@ -206,7 +206,14 @@ gt_some_ints (PyObject *object, Ints *ints)
   return gt_ints (object, ints) && (object == Py_None || ints->n > 0);
 }
 
+/* At least one. */
 static gboolean
+gt_items (PyObject *object, Ints *ints)
+{
+  return gt_sizes (object, ints) && ints->n > 0;
+}
+
+gboolean
 gt_dtype (PyObject *object, gint *value)
 {
   Py_ssize_t i;
@@ -295,10 +302,28 @@ gt_collect_sizes (const char *const *known, Py_ssize_t n_known, Py_ssize_t n_req
 
 /* --- results --- */
 
+/* Returns the function in Python, which is made when it is first asked for, or NULL without an exception. */
+static PyObject *
+gt_find (const char *name)
+{
+  PyObject *key, *function = fallbacks != NULL ? PyDict_GetItemString (fallbacks, name) : NULL;
+
+  if (function != NULL || fallbacks == NULL)
+    return function;
+  key = PyUnicode_FromString (name);
+  function = key != NULL ? PyObject_GetItem (fallbacks, key) : NULL;
+  Py_XDECREF (key);
+  if (function == NULL)
+    PyErr_Clear ();
+  else
+    Py_DECREF (function); /* the table keeps it */
+  return function;
+}
+
 static PyObject *
 gt_fallback (const char *name, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-  PyObject *function = fallbacks != NULL ? PyDict_GetItemString (fallbacks, name) : NULL;
+  PyObject *function = gt_find (name);
   Py_ssize_t i, total = n + (names != NULL ? PyTuple_GET_SIZE (names) : 0);
   PyObject **all, *result;
 
@@ -318,7 +343,7 @@ gt_reflect (const char *name, const char *reflected, PyObject *a, PyObject *b)
 {
   if (gt_is (a))
     return gt_fallback (name, a, &b, 1, NULL);
-  if (reflected != NULL && PyDict_GetItemString (fallbacks, reflected) != NULL)
+  if (reflected != NULL && gt_find (reflected) != NULL)
     return gt_fallback (reflected, b, &a, 1, NULL);
   Py_RETURN_NOTIMPLEMENTED;
 }
@@ -346,7 +371,7 @@ gt_compare_otherwise (PyObject *a, PyObject *b, int op)
   return gt_reflect (names[op], NULL, a, b);
 }
 
-static PyObject *
+PyObject *
 gt_result (GTorchTensor *tensor, GError **error)
 {
   if (G_UNLIKELY (tensor == NULL))
@@ -557,16 +582,12 @@ static PyObject *
 gt_shape (PyObject *self, void *closure)
 {
   const gint64 *shape;
-  PyObject *tuple;
-  gsize i, n_dims;
+  gsize n_dims;
 
   if (!gt_alive (self))
     return NULL;
   shape = gtorch_tensor_get_shape (gt_get (self), &n_dims);
-  tuple = PyTuple_New (n_dims);
-  for (i = 0; tuple != NULL && i < n_dims; i++)
-    PyTuple_SET_ITEM (tuple, i, PyLong_FromLongLong (shape[i]));
-  return tuple;
+  return gt_size_new (shape, n_dims);
 }
 
 static PyObject *
@@ -629,6 +650,14 @@ gt_item (PyObject *self, PyObject *unused)
   if (gtorch_dtype_is_complex (dtype))
     return PyComplex_FromDoubles (real, imaginary);
   return dtype == GTORCH_DTYPE_BOOL ? PyBool_FromLong (truth) : PyLong_FromLongLong (whole);
+}
+
+static PyObject *
+gt_detach (PyObject *self, PyObject *unused)
+{
+  GError *error = NULL;
+
+  return gt_alive (self) ? gt_result (gtorch_tensor_detach (gt_get (self), &error), &error) : NULL;
 }
 
 /* --- the buffer protocol --- */
@@ -747,10 +776,13 @@ gt_releasebuffer (PyObject *self, Py_buffer *view)
   {                                                                                    \
     NAME, (PyCFunction) (void (*) (void)) FUNCTION, METH_FASTCALL | METH_KEYWORDS, DOC \
   }
-#define GT_OWN_METHODS                                             \
-  { "numel", gt_numel, METH_NOARGS, "The number of elements." },   \
-      { "dim", gt_dim, METH_NOARGS, "The number of dimensions." }, \
-      { "item", gt_item, METH_NOARGS, "The one element as a number of Python's." },
+#define GT_OWN_METHODS                                                                  \
+  { "numel", gt_numel, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements." }, \
+      { "dim", gt_dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dimensions." }, \
+      { "item", gt_item, METH_NOARGS,                                                   \
+        "item($self, /)\n--\n\nThe one element as a number of Python's." },             \
+      { "detach", gt_detach, METH_NOARGS,                                               \
+        "detach($self, /)\n--\n\nThe same elements, without what is recorded for gradients." },
 #define GT_OWN_NUMBER
 
 #include "_gtorch_ops.inc"
@@ -791,7 +823,7 @@ gt_finalize (PyObject *self)
 }
 
 static PyTypeObject gt_type = {
-  PyVarObject_HEAD_INIT (NULL, 0).tp_name = "gi.overrides._gtorch.TensorMixin",
+  PyVarObject_HEAD_INIT (NULL, 0).tp_name = "gi.overrides._gtorch.Tensor",
   .tp_basicsize = sizeof (PyObject),
   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
   .tp_as_mapping = &gt_mapping,
@@ -859,7 +891,9 @@ PyInit__gtorch (void)
   self = PyModule_Create (&module);
   if (self != NULL && PyModule_AddObjectRef (self, "TensorMixin", (PyObject *) &gt_type) < 0)
     Py_CLEAR (self);
-  if (self != NULL && !(gt_collect_init (self) && gt_calls_init (self) && gt_functions_init (self)))
+  if (self != NULL
+      && !(gt_collect_init (self) && gt_calls_init (self) && gt_functions_init (self)
+           && gt_size_init (self) && gt_blocks_init (self)))
     Py_CLEAR (self);
   return self;
 }

@@ -9,6 +9,18 @@
 
 #include <gtorch/gtorch.h>
 
+#define MAX_INTS 32
+
+/* Whole numbers that Python has given. */
+typedef struct
+{
+  gsize n;
+  gint64 data[MAX_INTS];
+} Ints;
+
+/* Makes a tensor of the usual arguments; for others, NULL without an exception. */
+typedef PyObject *(*GtCreator) (PyObject *const *args, Py_ssize_t n_args, PyObject *names);
+
 /* The name under which PyGObject stores the wrapper of an object; 0 if it differs from the expected one. */
 extern GQuark gt_wrapper_quark;
 
@@ -20,6 +32,29 @@ gboolean gt_calls_init (PyObject *module);
 
 /* Adds the class of _gtorch_functions.c to the module. */
 gboolean gt_functions_init (PyObject *module);
+
+/* Adds the class of _gtorch_size.c to the module. */
+gboolean gt_size_init (PyObject *module);
+
+/* Makes a shape. */
+PyObject *gt_size_new (const gint64 *sizes, gsize n);
+
+/* Tells whether it is a shape. */
+gboolean gt_is_size (PyObject *object);
+
+/* Adds the functions of _gtorch_blocks.c to the module. */
+gboolean gt_blocks_init (PyObject *module);
+
+/* Returns the function of the name in _gtorch_create.c, or NULL. */
+GtCreator gt_creator (const char *name);
+
+/* Each of these reads a value of Python's, or returns FALSE for what is left to the function in Python. */
+gboolean gt_int (PyObject *object, gint64 *value);
+gboolean gt_ints (PyObject *object, Ints *ints);
+gboolean gt_dtype (PyObject *object, gint *value);
+
+/* Returns the object of a new tensor, or NULL with the exception. */
+PyObject *gt_result (GTorchTensor *tensor, GError **error);
 
 /* Tells whether it is an object of the class Tensor. */
 gboolean gt_is_tensor (PyObject *object);

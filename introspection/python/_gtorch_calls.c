@@ -207,6 +207,23 @@ run_with_tensors (GTorchTensor **tensors, gsize n, gpointer function, GError **e
   return output;
 }
 
+static GTorchTensor *
+run_with_pair (GTorchTensor *x1, GTorchTensor *x2, gpointer function, GError **error)
+{
+  PyGILState_STATE state = PyGILState_Ensure ();
+  PyObject *result = gt_call (function,
+                              Py_BuildValue ("(NN)", pygobject_new ((GObject *) x1),
+                                             pygobject_new ((GObject *) x2)),
+                              error);
+  GTorchTensor *output = gt_dup_tensor (result);
+
+  if (result != NULL && output == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "the function returned no tensor");
+  Py_XDECREF (result);
+  PyGILState_Release (state);
+  return output;
+}
+
 static GPtrArray *
 run_graphed (GTorchTensor **tensors, gsize n, gpointer function, GError **error)
 {
@@ -354,6 +371,36 @@ gradcheck (PyObject *module, PyObject *args)
   return succeeded (success, &error);
 }
 
+/* distance(function, [anchor, positive, negative], margin, swap, reduction) */
+static PyObject *
+distance (PyObject *module, PyObject *args)
+{
+  PyObject *function, *list, *result;
+  GTorchTensor **inputs, *loss;
+  int swap, reduction;
+  GError *error = NULL;
+  double margin;
+  gsize n;
+
+  if (!PyArg_ParseTuple (args, "OOdpi", &function, &list, &margin, &swap, &reduction))
+    return NULL;
+  inputs = get_tensors (list, &n);
+  if (inputs == NULL || n != 3)
+    {
+      g_free (inputs);
+      return PyErr_Occurred () != NULL ? NULL : PyErr_Format (PyExc_TypeError, "three tensors");
+    }
+  Py_BEGIN_ALLOW_THREADS loss =
+      gtorch_triplet_margin_with_distance_loss (inputs[0], inputs[1], inputs[2], run_with_pair,
+                                                function, margin, swap, reduction, &error);
+  Py_END_ALLOW_THREADS g_free (inputs);
+  if (loss == NULL)
+    return succeeded (FALSE, &error);
+  result = pygobject_new ((GObject *) loss);
+  g_object_unref (loss);
+  return result;
+}
+
 typedef GPtrArray *(*Matrix) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
                               gsize n, gboolean create_graph, gboolean strict, GError **error);
 typedef GPtrArray *(*Product) (GTorchFunctionalFunc func, gpointer data, GTorchTensor **inputs,
@@ -366,9 +413,14 @@ static const struct
   Matrix matrix;
   Product product;
 } functionals[] = {
-  { "hessian", gtorch_autograd_hessian, NULL },   { "hvp", NULL, gtorch_autograd_hvp },
-  { "jacobian", gtorch_autograd_jacobian, NULL }, { "jvp", NULL, gtorch_autograd_jvp },
-  { "vhp", NULL, gtorch_autograd_vhp },           { "vjp", NULL, gtorch_autograd_vjp },
+  { "hessian", gtorch_autograd_hessian, NULL },
+  { "hessian_forward", gtorch_autograd_hessian_forward, NULL },
+  { "hvp", NULL, gtorch_autograd_hvp },
+  { "jacobian", gtorch_autograd_jacobian, NULL },
+  { "jacobian_forward", gtorch_autograd_jacobian_forward, NULL },
+  { "jvp", NULL, gtorch_autograd_jvp },
+  { "vhp", NULL, gtorch_autograd_vhp },
+  { "vjp", NULL, gtorch_autograd_vjp },
 };
 
 /* functional(name, function, inputs, v, create_graph, strict): blocks, or outputs and products */
@@ -875,6 +927,7 @@ static PyMethodDef functions[] = {
   { "capture", capture, METH_VARARGS, NULL },
   { "checkpoint_begin", checkpoint_begin, METH_VARARGS, NULL },
   { "checkpoint_function", checkpoint_function, METH_VARARGS, NULL },
+  { "distance", distance, METH_VARARGS, NULL },
   { "functional", functional, METH_VARARGS, NULL },
   { "gradcheck", gradcheck, METH_VARARGS, NULL },
   { "graphed", graphed, METH_VARARGS, NULL },

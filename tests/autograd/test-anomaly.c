@@ -48,6 +48,67 @@ test_nan_names_the_operation_and_its_place (void)
   g_assert_nonnull (strstr (error->message, "(test-anomaly+0x"));
 }
 
+static gchar *
+tell (gpointer user_data, GError **error)
+{
+  const gchar *text = user_data;
+
+  if (text == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "it is not known");
+  return g_strdup (text);
+}
+
+static void
+count (gpointer data)
+{
+  *(guint *) data += 1;
+}
+
+static gchar *
+say_nothing (gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
+static gchar *
+find_place (void)
+{
+  g_autoptr (GTorchTensor) product = NULL;
+  g_autoptr (GError) error = NULL;
+  const gchar *place;
+
+  gtorch_set_detect_anomaly (TRUE, TRUE);
+  product = compute_root_of_zero ();
+  g_assert_false (gtorch_tensor_backward (product, NULL, FALSE, FALSE, &error));
+  gtorch_set_detect_anomaly (FALSE, TRUE);
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
+  place = strstr (error->message, "was called by ");
+  g_assert_nonnull (place);
+  return g_strdup (place + strlen ("was called by "));
+}
+
+static void
+test_a_function_tells_the_place (void)
+{
+  g_autofree gchar *place = NULL;
+  guint n_ended = 0;
+
+  gtorch_set_anomaly_func (tell, "line 5", NULL);
+  place = find_place ();
+  g_assert_cmpstr (place, ==, "line 5");
+  gtorch_set_anomaly_func (tell, NULL, NULL);
+  g_free (place);
+  place = find_place ();
+  g_assert_cmpstr (place, ==, "? (it is not known)");
+  gtorch_set_anomaly_func (say_nothing, &n_ended, count);
+  g_free (place);
+  place = find_place ();
+  g_assert_nonnull (strstr (place, "test-anomaly"));
+  g_assert_cmpuint (n_ended, ==, 0);
+  gtorch_set_anomaly_func (NULL, NULL, NULL);
+  g_assert_cmpuint (n_ended, ==, 1);
+}
+
 static void
 test_without_a_site_only_the_operation_is_named (void)
 {
@@ -126,6 +187,7 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/anomaly/off_at_first", test_off_at_first);
   g_test_add_func ("/GTorch/anomaly/nan_names_the_operation_and_its_place",
                    test_nan_names_the_operation_and_its_place);
+  g_test_add_func ("/GTorch/anomaly/a_function_tells_the_place", test_a_function_tells_the_place);
   g_test_add_func ("/GTorch/anomaly/without_a_site_only_the_operation_is_named",
                    test_without_a_site_only_the_operation_is_named);
   g_test_add_func ("/GTorch/anomaly/nan_is_allowed_without_the_check",

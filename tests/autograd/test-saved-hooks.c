@@ -245,6 +245,28 @@ a_change_of_shared_memory_is_found (void)
 }
 
 static void
+a_change_that_is_not_packed_is_undone (void)
+{
+  g_autoptr (GTorchTensor) x = leaf (2, 2, TRUE);
+  g_autoptr (GTorchTensor) y = gtorch_tensor_neg (x, NULL);
+  g_autoptr (GTorchTensor) grad = NULL;
+  g_autoptr (GError) error = NULL;
+  Seen seen = { .fails_to_pack = TRUE };
+
+  {
+    g_autoptr (GTorchSavedTensorsGuard) guard = begin (&seen);
+
+    g_assert_null (gtorch_tensor_exp_inplace (y, &error));
+  }
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE);
+  g_assert_cmpuint (seen.n_packed, ==, 1);
+  g_assert_cmpfloat (value (y, 1), ==, -3);
+  backward_sum (y);
+  grad = gtorch_tensor_get_grad (x);
+  g_assert_cmpfloat (value (grad, 1), ==, -1);
+}
+
+static void
 derivatives_of_derivatives_use_the_hooks (void)
 {
   g_autoptr (GTorchTensor) x = leaf (2, 1, TRUE);
@@ -397,6 +419,7 @@ main (int argc, char *argv[])
   ADD (an_error_of_pack_is_that_of_the_operation);
   ADD (an_error_of_unpack_is_that_of_backward);
   ADD (another_tensor_is_refused);
+  ADD (a_change_that_is_not_packed_is_undone);
   ADD (a_change_of_shared_memory_is_found);
   ADD (derivatives_of_derivatives_use_the_hooks);
   ADD (a_second_pass_fails_as_without_hooks);

@@ -373,3 +373,135 @@ def fractional_pooling(torch):
         x.reshape([1, 3, 4, 7, 3]), (2, 2, 1), output_size=(2, 4, 2), _random_samples=three)
     layer = torch.nn.FractionalMaxPool2d(2, output_ratio=0.5)
     return [*found, plain(volume), list(layer(x).shape), repr(layer)]
+
+
+def _resampled(torch, x, how):
+    leaf = x.clone().requires_grad_()
+    y = how(leaf)
+    (y * torch.arange(y.numel(), dtype=torch.float64).cos().reshape(list(y.shape))).sum().backward()
+    return [plain(y), plain(leaf.grad)]
+
+
+@case
+def factors_of_each_dimension(torch):
+    nn, functional, found = torch.nn, torch.nn.functional, []
+    x = waves(torch).reshape(-1)
+    inputs = {1: x[:10].reshape([1, 2, 5]), 2: x[:24].reshape([1, 2, 4, 3]), 3: x[:48].reshape([1, 2, 2, 3, 4])}
+    modes = {1: ('nearest', 'nearest-exact', 'linear', 'area'),
+             2: ('nearest', 'nearest-exact', 'bilinear', 'bicubic', 'area'),
+             3: ('nearest', 'nearest-exact', 'trilinear', 'area')}
+    for n, given in inputs.items():
+        for mode in modes[n]:
+            # PyTorch's gradient of the nearest elements of volumes is that of other elements for most factors
+            for factors in ((1.7, 0.6, 2.3)[:n], (2.0, 1.5, 0.75) if n == 3 else (0.8, 1.3, 1.9)[-n:]):
+                for recompute in (None, True):
+                    options = {'scale_factor': factors, 'mode': mode, 'recompute_scale_factor': recompute}
+                    functions = [lambda a, o=options: functional.interpolate(a, **o), nn.Upsample(**options)]
+                    if mode.endswith('linear') or mode == 'bicubic':
+                        functions.append(nn.Upsample(align_corners=True, **options))
+                    found += [_resampled(torch, given, one) for one in functions]
+    found += [_resampled(torch, inputs[2], cls(scale_factor=(1.5, 2.4)))
+              for cls in (nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)]
+    layer = nn.Upsample(scale_factor=(2, 1.5), mode='bilinear')
+    return [*found, repr(layer), list(layer.scale_factor), nn.Upsample(scale_factor=3).scale_factor]
+
+
+def _methods(torch):
+    prune = torch.nn.utils.prune
+
+    class Alternate(prune.BasePruningMethod):
+        PRUNING_TYPE = 'unstructured'
+
+        def __init__(self, start=0):
+            self.start = start
+
+        def compute_mask(self, t, default_mask):
+            mask = default_mask.clone().reshape(-1)
+            mask[self.start :: 2] = 0
+            return mask.reshape(default_mask.shape)
+
+    class First(prune.BasePruningMethod):
+        PRUNING_TYPE = 'structured'
+        dim = -1
+
+        def compute_mask(self, t, default_mask):
+            mask = default_mask.clone()
+            mask[:, 0] = 0
+            return mask
+
+    class Large(prune.BasePruningMethod):
+        PRUNING_TYPE = 'global'
+
+        def compute_mask(self, t, default_mask):
+            return (t.abs() >= 0.3).to(t.dtype)
+
+    return prune, Alternate, First, Large
+
+
+@case
+def pruning_by_methods_of_programs(torch):
+    prune, Alternate, First, Large = _methods(torch)
+    layer, found = make(torch, torch.nn.Linear, 4, 3), []
+    x = torch.tensor([[0.3, -0.7, 1.1, 0.4]], dtype=torch.float64)
+    for step in (lambda: Alternate.apply(layer, 'weight'),
+                 lambda: prune.L1Unstructured.apply(layer, 'weight', amount=2),
+                 lambda: Alternate.apply(layer, 'weight', 1), lambda: First.apply(layer, 'weight'),
+                 lambda: prune.LnStructured.apply(layer, 'weight', 1, n=2, dim=0),
+                 lambda: Large.apply(layer, 'weight', importance_scores=layer.weight_orig * 2),
+                 lambda: prune.CustomFromMask.apply(layer, 'weight', torch.tensor([[1.0, 0.0, 1.0, 1.0]] * 3))):
+        method = step()
+        layer.weight_orig.grad = None
+        found.append([type(method).__name__, method._tensor_name, getattr(method, 'PRUNING_TYPE', None),
+                      [type(one).__name__ for one in method] if isinstance(method, prune.PruningContainer) else None,
+                      run(layer, x), plain(method.apply_mask(layer))])
+    prune.remove(layer, 'weight')
+    return [*found, plain(layer.weight), sorted(layer.state_dict()), prune.is_pruned(layer)]
+
+
+@case
+def masks_of_pruning_methods(torch):
+    prune, Alternate, First, Large = _methods(torch)
+    t = image(torch)[0]
+    ones, few = torch.ones_like(t), (t > 0).to(t.dtype)
+    methods = [prune.Identity(), prune.L1Unstructured(7), prune.L1Unstructured(0.4), prune.LnStructured(2, n=1, dim=1),
+               prune.LnStructured(0.5, n=2), prune.CustomFromMask(few), Alternate(3), First(), Large()]
+    found = [[plain(one.compute_mask(t, mask)) for mask in (ones, few)] for one in methods]
+    found += [plain(one.prune(t)) for one in methods]
+    found += [plain(one.prune(t, default_mask=few, importance_scores=-t)) for one in methods]
+    container = prune.PruningContainer()
+    for one in methods[1:]:
+        one._tensor_name = container._tensor_name = 'weight'
+        container.add_pruning_method(one)
+        found.append(plain(container.compute_mask(t, few.clone())))
+    return [*found, len(container), type(container[0]).__name__]
+
+
+@case
+def pruning_of_several_by_methods(torch):
+    prune, Alternate, _First, _Large = _methods(torch)
+    layers = [make(torch, torch.nn.Linear, 3, 2), make(torch, torch.nn.Linear, 2, 3)]
+    fill(torch, layers[1].weight, 7)
+    prune.l1_unstructured(layers[0], 'weight', 1)
+    pairs = [(layers[0], 'weight'), (layers[1], 'weight'), (layers[1], 'bias')]
+    prune.global_unstructured(pairs, pruning_method=Alternate, start=1)
+    found = [state(layer) for layer in layers]
+    prune.global_unstructured(pairs, pruning_method=prune.L1Unstructured, amount=3)
+    return [*found, *[state(layer) for layer in layers]]
+
+
+@case
+def weights_with_their_channels_last(torch):
+    nn, utils, x = torch.nn, torch.nn.utils, waves(torch)
+    nets = [make(torch, nn.Sequential, nn.Conv2d(3, 2, 3), nn.Sequential(nn.ConvTranspose2d(2, 3, 2))),
+            make(torch, nn.Sequential, nn.Conv3d(2, 3, 2), nn.ConvTranspose3d(3, 2, 2))]
+    inputs, found = [x, x.reshape([1, 2, 3, 6, 7])], []
+    for net, given, change, last in zip(
+        nets, inputs, (utils.convert_conv2d_weight_memory_format, utils.convert_conv3d_weight_memory_format),
+        (torch.channels_last, torch.channels_last_3d),
+    ):
+        weights = [one for name, one in net.named_parameters() if name.endswith('weight')]
+        for form in (last, torch.contiguous_format):
+            assert change(net, form) is net
+            found += [[list(one.stride()) for one in weights], run(net, given)]
+    other = utils.convert_conv2d_weight_memory_format(nn.Conv1d(2, 3, 2), torch.channels_last)
+    return [*found, list(other.weight.stride())]

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Five models as programs for PyTorch define them, for GTorch and for PyTorch.
+"""Models as programs for PyTorch define them, for GTorch and for PyTorch.
 
     python3 tests/bindings/model_cases.py       with a Python that has torch and safetensors: rewrites models/
 
 NAME.safetensors is the state dict of a model, as PyTorch saves it; NAME-step.safetensors has the output, the loss and
-the state dict after one step of training."""
+the state dict after one step of training. steps.json has two sums of each tensor after steps of other optimizers."""
 
+import json
 import math
 import pathlib
 
@@ -163,7 +164,37 @@ def table(T):
             nn.HuberLoss(delta=0.5), lambda p: T.optim.NAdam(p, lr=0.03, weight_decay=0.01))
 
 
-MODELS = {'residual': residual, 'characters': characters, 'sentences': sentences, 'segments': segments, 'table': table}
+def digits(T):
+    nn = T.nn
+    net = nn.Sequential(nn.Flatten(), nn.Linear(20, 16), nn.ReLU(), nn.Dropout(0.0), nn.Linear(16, 10), nn.GELU(),
+                        nn.Linear(10, 4), nn.LogSoftmax(dim=1))
+    return (net, [waves(T, [6, 4, 5])], numbers(T, [6], 4), nn.NLLLoss(), lambda p: T.optim.SGD(p, lr=0.2))
+
+
+def photos(T):
+    nn = T.nn
+
+    class Photos(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features = nn.Sequential(
+                nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+                nn.Conv2d(4, 6, 3, stride=2, groups=2, bias=False), nn.BatchNorm2d(6, momentum=None), nn.ReLU(),
+                nn.AvgPool2d(2))
+            self.classifier = nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.classifier(self.features(x).flatten(1))
+
+    return (Photos(), [waves(T, [4, 3, 11, 10])], numbers(T, [4], 3), nn.CrossEntropyLoss(),
+            lambda p: T.optim.Adam(p, lr=0.01, weight_decay=0.1))
+
+
+MODELS = {'residual': residual, 'characters': characters, 'sentences': sentences, 'segments': segments, 'table': table,
+          'digits': digits, 'photos': photos}
+
+# The steps that all models make beside their own.
+STEPS = {'SGD': lambda T, p: T.optim.SGD(p, lr=0.1), 'Adam': lambda T, p: T.optim.Adam(p, lr=0.01)}
 
 
 def train(model, inputs, target, loss_of, make_optimizer):
@@ -177,18 +208,37 @@ def train(model, inputs, target, loss_of, make_optimizer):
     return output.detach(), loss.detach()
 
 
+def sums(T, state):
+    """Two sums of each tensor."""
+    found = {}
+    for key, value in state.items():
+        flat = value.detach().double().reshape(-1)
+        weights = T.arange(flat.numel(), dtype=T.float64).cos()
+        found[key] = [(flat * weights).sum().item(), flat.abs().sum().item()]
+    return found
+
+
 def main():
     import torch
     from safetensors.torch import save_file
 
     torch.manual_seed(20)
+    steps = {}
     for name, make in MODELS.items():
         model, *rest = make(torch)
         model.double().train()
         save_file(model.state_dict(), FOLDER / f'{name}.safetensors')
+        before = {key: value.clone() for key, value in model.state_dict().items()}
+        steps[name] = {}
+        for step, make_optimizer in STEPS.items():
+            train(model, *rest[:-1], lambda p, make_it=make_optimizer: make_it(torch, p))
+            steps[name][step] = sums(torch, model.state_dict())
+            model.load_state_dict(before)
         output, loss = train(model, *rest)
         after = {f'after.{key}': value for key, value in model.state_dict().items()}
         save_file({'output': output.contiguous(), 'loss': loss, **after}, FOLDER / f'{name}-step.safetensors')
+    rows = [f'"{name}": {json.dumps(row)}' for name, row in steps.items()]
+    (FOLDER / 'steps.json').write_text('{\n' + ',\n'.join(rows) + '\n}\n', 'utf-8')
 
 
 if __name__ == '__main__':

@@ -183,11 +183,159 @@ tap.add('layers_begin_as_they_are_told', () => {
     tap.equal(embedding.forward(GTorch.tensor([2], {dtype: GTorch.int64})).sum().item(), 9);
     tap.assert(nn.EmbeddingBag.from_pretrained(rows, false).weight.requires_grad);
     tap.throws(() => nn.Embedding.from_pretrained(3), error => error instanceof TypeError);
-    const matrix = GTorch.zeros([4, 4]);
-    GTorch.init_orthogonal(matrix, 1, null);
-    tap.assert(near(matrix.matmul(matrix.t()), GTorch.eye(4)));
     const drawn = GTorch.gumbel_softmax(GTorch.zeros([5, 3]), {hard: true});
     tap.assert(near(drawn.sum(-1), GTorch.ones([5])));
+});
+
+tap.add('tensors_are_filled', () => {
+    const {init} = nn;
+    const matrix = GTorch.zeros([4, 4]);
+    tap.assert(init.orthogonal_(matrix, {gain: 2}) === matrix);
+    tap.assert(near(matrix.matmul(matrix.t()), GTorch.eye(4).mul(4)));
+    tap.equal(init.constant_(GTorch.empty([2]), 3).toArray(), [3, 3]);
+    tap.equal(init.eye_(GTorch.empty([2, 3])).toArray(), [[1, 0, 0], [0, 1, 0]]);
+    tap.equal(init.dirac_(GTorch.empty([4, 2, 3]), {groups: 2}).sum().item(), 4);
+    tap.equal(init.sparse_(GTorch.empty([10, 5]), 0.35).eq(0).sum().item(), 20);
+    tap.equal([init.zeros_(matrix).sum().item(), init.ones_(matrix).sum().item()], [0, 16]);
+    const bound = Math.sqrt(6 / 4) + 1e-6;
+    init.kaiming_uniform_(matrix, {nonlinearity: 'relu', mode: 'fan_out'});
+    tap.assert(matrix.abs().max().item() < bound);
+    tap.assert(init.xavier_uniform_(matrix, 0.1).abs().max().item() < 0.1);
+    const generator = GTorch.get_default_device().get_default_generator();
+    const drawing = [init.normal_, init.trunc_normal_, init.uniform_, init.kaiming_normal_,
+        init.xavier_normal_];
+    for (const fill of drawing) {
+        const before = generator.get_state();
+        const drawn = fill(GTorch.zeros([3, 3])).toArray();
+        generator.set_state(before);
+        tap.equal(fill(GTorch.zeros([3, 3]), {generator}).toArray(), drawn);
+    }
+    tap.equal(init.calculate_gain('conv2d'), 1);
+    tap.assert(Math.abs(init.calculate_gain('leaky_relu', 0.2) - Math.sqrt(2 / 1.04)) < 1e-12);
+    tap.throws(() => init.kaiming_normal_(matrix, {mode: 'fan'}),
+        error => error.message.includes("'fan_in'"));
+    tap.throws(() => init.calculate_gain('gelu'), error => error instanceof TypeError);
+    tap.throws(() => init.constant_(matrix), error => error.message.includes('val is missing'));
+    tap.throws(() => init.zeros_(3), error => error.message.includes('must be a tensor'));
+    tap.throws(() => init.eye_(GTorch.empty([2])), error => error.message.includes('2 dimensions'));
+});
+
+tap.add('classes_of_a_program_begin_as_they_say', () => {
+    let seen = 0;
+    const Ones = GObject.registerClass(class Ones extends nn.Linear {
+        reset_parameters() {
+            super.reset_parameters();
+            nn.init.ones_(this.weight);
+            seen++;
+        }
+    });
+    const Above = GObject.registerClass(class Above extends GTorch.Linear {
+        reset_parameters() {
+            nn.init.zeros_(this.weight);
+        }
+    });
+    const Below = GObject.registerClass(class Below extends Above {});
+    const Own = GObject.registerClass(class Own extends GTorch.Module {
+        reset_parameters() {
+            seen += 10;
+        }
+    });
+    const Later = GObject.registerClass(class Later extends nn.LazyLinear {
+        reset_parameters() {
+            seen += 100;
+        }
+    });
+    tap.equal(new Ones(2, 3).weight.toArray(), [[1, 1], [1, 1], [1, 1]]);
+    tap.equal(seen, 1);
+    tap.equal(new Below({in_features: 2, out_features: 1}).weight.toArray(), [[0, 0]]);
+    tap.throws(() => new Ones(0, 3), error => error.message.includes('in_features'));
+    tap.equal([new Own(), new Later(2), nn.Linear(2, 3)].length + seen, 4);
+});
+
+tap.add('programs_derive_methods_of_pruning', () => {
+    class Alternate extends prune.BasePruningMethod {
+        static PRUNING_TYPE = 'unstructured';
+
+        constructor(start = 0) {
+            super();
+            this.start = start;
+        }
+
+        compute_mask(t, mask) {
+            const odd = GTorch.arange(0, t.get_numel()).remainder(2).eq(this.start % 2).reshape(t.shape);
+            return mask.masked_fill(odd, 0);
+        }
+    }
+    class First extends prune.BasePruningMethod {
+        static PRUNING_TYPE = 'structured';
+        dim = -1;
+
+        compute_mask(t, mask) {
+            return mask.index_fill(1, GTorch.tensor([0], {dtype: GTorch.int64}), 0);
+        }
+    }
+    class Broken extends prune.BasePruningMethod {
+        static PRUNING_TYPE = 'other';
+
+        compute_mask() {
+            return GTorch.ones([7]);
+        }
+    }
+    const layer = nn.Linear(4, 3);
+    const weight = layer.weight.detach().clone();
+    tap.throws(() => Broken.apply(layer, 'weight'), error => error.message.includes('[3, 4], it has [7]'));
+    tap.assert(!prune.is_pruned(layer));
+    const one = Alternate.apply(layer, 'weight', 1);
+    tap.assert(one instanceof Alternate && layer.weight_mask.sum().item() === 6);
+    tap.assert(near(layer.weight, weight.mul(layer.weight_mask)));
+    tap.assert(near(one.apply_mask(layer), layer.weight));
+    prune.l1_unstructured(layer, 'weight', 2, {is_count: true});
+    tap.equal(layer.weight_mask.sum().item(), 4);
+    const all = First.apply(layer, 'weight');
+    tap.equal([...all].map(x => x.constructor.name), ['Alternate', 'L1Unstructured', 'First']);
+    tap.equal(all.length, 3);
+    tap.equal(layer.weight_mask.select(1, 0).sum().item(), 0);
+    tap.throws(() => Broken.apply(layer, 'weight'), error => error.message.includes('PRUNING_TYPE'));
+    tap.throws(() => Alternate.apply(layer, 'weight', {importance_scores: GTorch.ones([2])}),
+        error => error.message.includes('importance_scores'));
+    all.remove(layer);
+    tap.assert(!prune.is_pruned(layer));
+    const pairs = [[layer, 'weight'], [nn.Linear(2, 2), 'weight']];
+    prune.global_unstructured(pairs, Alternate, 0);
+    tap.equal(pairs.map(([module]) => module.weight_mask.sum().item()), [6, 2]);
+    tap.throws(() => prune.global_unstructured(pairs, First), error => error instanceof TypeError);
+    const masks = [new prune.L1Unstructured(3, {is_count: true}), new prune.LnStructured(0.5, 1, 0)]
+        .map(x => x.compute_mask(weight, GTorch.ones_like(weight)).sum().item());
+    tap.equal(masks, [9, 4]);
+    const container = new prune.PruningContainer();
+    tap.throws(() => container.add_pruning_method(3), error => error instanceof TypeError);
+    tap.throws(() => container.add_pruning_method(one), error => error instanceof RangeError);
+    tap.throws(() => container.compute_mask(weight, weight), error => error.message.includes('no methods'));
+});
+
+tap.add('weights_change_their_order_in_memory', () => {
+    const net = nn.Sequential(nn.Conv2d(3, 2, 3), nn.ConvTranspose2d(2, 3, 2));
+    const [weight] = net.parameters();
+    const x = GTorch.rand([1, 3, 5, 5]);
+    const before = net.forward(x);
+    tap.assert(nn.utils.convert_conv2d_weight_memory_format(net, 'channels_last') === net);
+    tap.equal([weight.shape, weight.get_strides()], [[2, 3, 3, 3], [27, 1, 9, 3]]);
+    const after = net.forward(x);
+    tap.assert(near(after, before) && after.get_strides()[1] === 1);
+    nn.utils.convert_conv2d_weight_memory_format(net, 'contiguous_format');
+    tap.assert(weight.is_contiguous());
+    const volume = nn.Conv3d(2, 3, 2);
+    nn.utils.convert_conv3d_weight_memory_format(volume, 'channels_last_3d');
+    tap.equal(volume.weight.get_strides(), [16, 1, 8, 4, 2]);
+    tap.throws(() => nn.utils.convert_conv2d_weight_memory_format(net, 'channels_last_3d'),
+        error => error.message.includes('convert_conv2d_weight_memory_format: memory_format 2'));
+    tap.throws(() => nn.utils.convert_conv2d_weight_memory_format(net, 'rows'),
+        error => error instanceof TypeError);
+    tap.throws(() => nn.utils.convert_conv2d_weight_memory_format(nn.LazyConv2d(2, 2), 'channels_last'),
+        error => error.message.includes('no elements'));
+    prune.identity(net.get_module('0'), 'weight');
+    tap.throws(() => nn.utils.convert_conv2d_weight_memory_format(net, 'channels_last'),
+        error => error.message.includes('computed'));
 });
 
 tap.add('pooling_gives_indices_and_keeps_sizes', () => {

@@ -103,6 +103,8 @@ tap.add('layers_created_from_properties_print_like_the_original', () => {
                 .map(arg => {
                     const rule = arg.rule ? layer[`${arg.property}_rule`] : GTorch.PaddingRule.NUMBERS;
                     const isNumbers = rule === GTorch.PaddingRule.NUMBERS;
+                    if (arg.name === 'cutoffs') // it is shown with the number of classes
+                        return [arg.name, layer.cutoffs.slice(0, -1)];
                     return [arg.name, isNumbers ? layer[arg.property] : sample.named[arg.name]];
                 });
             tap.equal(nn[name](Object.fromEntries(given)).toString(), sample.text);

@@ -312,7 +312,7 @@ void layers_take_several_tensors () throws GLib.Error {
 void lazy_layers_get_their_size_from_the_input () throws GLib.Error {
     int64[] shape = { 2, 3 };
     var layer = new LazyLinear (4);
-    Linear ordinary = layer;
+    LinearBase ordinary = layer;
 
     check (layer.has_uninitialized_params () && is_lazy (layer.weight), "it waits");
     try {
@@ -421,9 +421,66 @@ void functions_have_derivatives () throws GLib.Error {
     check (outputs[0].to_doubles ()[1] == 8 && products[0].to_doubles ()[1] == 24, "a product");
 }
 
+void dual_tensors_have_tangents () throws GLib.Error {
+    double[] numbers = { 1, 2 };
+    double[] directions = { 3, -1 };
+    int64[] shape = { 2 };
+    var x = new Tensor.from_doubles (numbers, shape, DType.FLOAT64, null);
+    var direction = new Tensor.from_doubles (directions, shape, DType.FLOAT64, null);
+    Tensor? tangent;
+    bool is_refused = false;
+
+    check (forward_ad_enter_dual_level () == 0 && forward_ad_has_dual_level (), "a level");
+    var dual = forward_ad_make_dual (x, direction);
+    var cube = dual.mul (dual).mul (dual);
+    var primal = forward_ad_unpack_dual (cube, out tangent);
+    check (primal.to_doubles ()[1] == 8, "the value");
+    check (tangent != null && tangent.to_doubles ()[0] == 9, "the tangent");
+    check (tangent.to_doubles ()[1] == -12, "the second element of the tangent");
+    forward_ad_unpack_dual (x, out tangent);
+    check (tangent == null, "no tangent");
+    try {
+        forward_ad_make_dual (x, direction.sum (null, false, DType.NONE));
+    } catch (GLib.Error error) {
+        is_refused = true;
+    }
+    check (is_refused, "a tangent of another shape");
+    is_refused = false;
+    try {
+        dual.heaviside (x);
+    } catch (GLib.Error error) {
+        is_refused = error.message.has_prefix ("heaviside: the tangent cannot be computed");
+    }
+    check (is_refused, "an operation without a derivative");
+    forward_ad_exit_dual_level ();
+    forward_ad_unpack_dual (cube, out tangent);
+    check (tangent == null && !forward_ad_has_dual_level (), "the end of the level");
+}
+
+void layers_enlarge_by_several_factors () throws GLib.Error {
+    double[] numbers = { 0, 1, 2, 3 };
+    int64[] shape = { 1, 1, 2, 2 };
+    double[] both = { 1, 2 };
+    double[] wrong = { 1, 0 };
+    var x = new Tensor.from_doubles (numbers, shape, DType.FLOAT64, null);
+    var layer = (Upsample) Object.new (typeof (Upsample), "scale-factor", new Factors (both));
+    bool is_refused = false;
+
+    layer.check ();
+    var y = layer.forward (x).to_doubles ();
+    check (y.length == 8 && y[1] == 0 && y[2] == 1 && y[7] == 3, "the values");
+    check (layer.scale_factor.get_values ()[1] == 2, "the factors");
+    try {
+        ((Upsample) Object.new (typeof (Upsample), "scale-factor", new Factors (wrong))).check ();
+    } catch (GLib.Error error) {
+        is_refused = error.message.contains ("scale_factor");
+    }
+    check (is_refused, "a factor of 0");
+}
+
 int main () {
     choose_device ();
-    print ("1..18\n");
+    print ("1..20\n");
     test ("members_belong_to_the_module", members_belong_to_the_module);
     test ("forward_in_vala_is_called_from_c", forward_in_vala_is_called_from_c);
     test ("an_error_arrives_where_the_module_was_called", an_error_arrives_where_the_module_was_called);
@@ -442,5 +499,7 @@ int main () {
     test ("saved_tensors_are_packed", saved_tensors_are_packed);
     test ("modules_and_functions_are_computed_again", modules_and_functions_are_computed_again);
     test ("functions_have_derivatives", functions_have_derivatives);
+    test ("dual_tensors_have_tangents", dual_tensors_have_tangents);
+    test ("layers_enlarge_by_several_factors", layers_enlarge_by_several_factors);
     return failed ? 1 : 0;
 }

@@ -90,7 +90,7 @@ tap.add('an_empty_array_is_given', () => {
     }
     refuses(() => GTorch.fft_fftn(x, [2], []), 'fft_fftn: dim is an empty array');
     refuses(() => GTorch.fft_rfftn(x, {dim: []}), 'dim is an empty array');
-    refuses(() => GTorch.fft_fft2(x, {dim: []}), 'dim names no dimension');
+    refuses(() => GTorch.fft_fft2(x, {dim: []}), 'dim must not be an empty array');
     for (const name of ['all', 'any', 'prod', 'argmax', 'argmin', 'squeeze'])
         refuses(() => x[name]({dim: []}), `${name}: dim is an empty array`);
     tap.equal(x.sum({dim: []}).item(), 21);

@@ -17,6 +17,16 @@ function whole(values) {
     return GTorch.tensor(values, {dtype: 'int64'});
 }
 
+tap.add('the_least_number_of_int32_is_a_bound_of_int64', () => {
+    const least = -(2n ** 31n);
+    const x = whole([-(2n ** 40n), 5n]);
+    tap.equal(x.clamp({min: least}).toArray(), [-(2 ** 31), 5]);
+    tap.equal(x.clamp(least, 4n).toArray(), [-(2 ** 31), 4]);
+    tap.equal(x.clamp({max: least}).toArray(), [-(2 ** 40), -(2 ** 31)]);
+    tap.equal(x.clone().clamp_(-(2 ** 31), 4).toArray(), [-(2 ** 31), 4]);
+    tap.equal(x.clamp({min: least}).dtype, GTorch.int64);
+});
+
 tap.add('integers_arrive_exactly', () => {
     const zero = whole([0, 0]);
     const mask = GTorch.tensor([true, true]);
@@ -152,7 +162,7 @@ tap.add('indexed_assignment_takes_the_numbers_that_fill_takes', () => {
             seen.add(expected === 'an error');
             for (const put of [
                 x => x.put_at(0, value),
-                x => x.put_at([GTorch.tensor([true, false])], value),
+                x => x.put_at(GTorch.tensor([true, false]), value),
                 x => x.set('0', value),
             ]) {
                 tap.equal(outcome(() => {

@@ -302,6 +302,7 @@ const signs = GTorch.tensor([1, -1]);
 const SEVERAL = {
     Bilinear: [flat, flat.abs()], CosineSimilarity: [flat, flat.abs()], PairwiseDistance: [flat, flat.abs()],
     CosineEmbeddingLoss: [flat, flat.abs(), signs], MarginRankingLoss: [flat, flat.abs(), flat.sign()],
+    TripletMarginWithDistanceLoss: [flat, flat.abs(), flat.exp()],
     GaussianNLLLoss: [flat, flat.abs(), flat.exp()], TripletMarginLoss: [flat, flat.abs(), flat.exp()],
     MultiLabelMarginLoss: [flat, GTorch.tensor([[0, -1], [1, 0]])],
     MaxUnpool1d: [flat, GTorch.tensor([[0, 3], [2, 1]])], Unfold: [picture], Upsample: [picture],
@@ -380,6 +381,7 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
         'ReduceLROnPlateau', 'SequentialLR',
         'ChainedScheduler', 'LBFGS', 'Muon', 'Attention', 'Decoder', 'Encoder', 'MultiheadAttention',
+        'AdaptiveLogSoftmaxWithLoss',
         'Transformer',
         'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer'];
     // networks give several results: test-networks.js

@@ -70,8 +70,9 @@ tap.add('every_device_may_be_given_by_its_name', () => {
         const holder = owner === null ? GTorch : isMethod ? GTorch[owner].prototype : GTorch[owner];
         const i = args.findIndex(arg => arg.type === 'Device');
         const func = holder?.[name];
-        // operations take the device in their options, too
-        if (typeof func !== 'function' || i < 0 || imports.overrides._gtorch_ops.operations[name])
+        // operations take the device in their options, too, and promises are rejected
+        const isAsync = name.endsWith('_async');
+        if (typeof func !== 'function' || i < 0 || isAsync || imports.overrides._gtorch_ops.operations[name])
             continue;
         const object = isMethod && owner === 'Tensor' ? x : holder;
         const given = args.slice(0, i).map(arg => arg.isArray ? [] : arg.type === 'Tensor' ? x : 1);

@@ -169,4 +169,27 @@ tap.add('derivatives_have_their_values', () => {
     fails(() => GTorch.autograd_jacobian(() => x, x, {strict: true}), 'strict');
 });
 
+tap.add('tangents_have_their_values', () => {
+    const {dual_level: level, make_dual: makeDual, unpack_dual: unpackDual} = GTorch.forward_ad;
+    const x = GTorch.tensor([1, 2], {dtype: GTorch.float64});
+    const v = GTorch.tensor([3, 4], {dtype: GTorch.float64});
+    const product = level(() => {
+        const dual = makeDual(x, v);
+        const [primal, tangent] = unpackDual(dual.pow(3));
+        tap.equal(primal.toArray(), [1, 8]);
+        tap.equal(unpackDual(x)[1], null);
+        fails(() => level(() => null), 'no nested ones');
+        return tangent;
+    });
+    tap.equal(product.toArray(), [9, 48]);
+    fails(() => makeDual(x, v), 'no level of dual tensors is open');
+    fails(() => level(() => {
+        throw new Error('ours');
+    }), 'ours');
+    tap.assert(!GTorch.forward_ad_has_dual_level());
+    const cube = a => a.pow(3);
+    tap.equal(GTorch.autograd_jacobian_forward(cube, x)[0][0].toArray(), [[3, 0], [0, 12]]);
+    tap.equal(GTorch.autograd_hessian_forward(a => cube(a).sum(), x)[0][0].toArray(), [[6, 0], [0, 12]]);
+});
+
 await tap.run();

@@ -30,11 +30,6 @@ def is_derivable(node):
     return node.get(f'{GLIB}type-struct') is not None and node.find(f'{CORE}field') is not None
 
 
-def parents():
-    """Returns the classes that have a subclass in the namespace itself, which keeps valac from sealing them."""
-    return {node.get('parent') for node in ET.parse(GIR).iter(f'{CORE}class')}
-
-
 def translate(names, folder):
     source = pathlib.Path(folder) / 'own.vala'
     source.write_text(''.join(f'public abstract class Own{name} : GTorch.{name} {{}}\n' for name in names))
@@ -44,8 +39,9 @@ def translate(names, folder):
 
 @tap.case
 def others_are_sealed():
-    names = [name for name, derivable in classes().items() if not derivable and name not in parents()]
-    assert len(names) > 50, names
+    # Parameter is a Tensor to Vala, so that one cannot be sealed
+    names = [name for name, derivable in classes().items() if not derivable and name != 'Tensor']
+    assert len(names) > 150, names
     with tempfile.TemporaryDirectory() as folder:
         done = translate(names, folder)
     assert done.returncode != 0

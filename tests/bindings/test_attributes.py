@@ -17,19 +17,10 @@ from gi.repository import GLib, GObject, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn, optim = GTorch.nn, GTorch.optim
 FLAGS = GObject.ParamFlags
-
-
-def raises(kind, function, *says):
-    try:
-        function()
-    except kind as error:
-        for part in says:
-            assert part in str(error), f'{error} does not say {part!r}'
-        return
-    raise AssertionError(f'{kind} was expected')
 
 
 def ones(*shape):
@@ -104,6 +95,7 @@ MAKERS = {
         for kind in ('Circular', 'Reflection', 'Replication', 'Zero') for n in (1, 2, 3)
     },
     'MultiheadAttention': lambda cls: cls(4, 2),
+    'AdaptiveLogSoftmaxWithLoss': lambda cls: cls(4, 3, [1]),
     'TransformerEncoderLayer': lambda cls: cls(4, 2, 3),
     'TransformerDecoderLayer': lambda cls: cls(4, 2, 3),
     'TransformerEncoder': lambda cls: cls(nn.TransformerEncoderLayer(4, 2, 3), 1),
@@ -114,7 +106,8 @@ MAKERS = {
     'AdamW': lambda cls: cls([param(2)]),
 }
 LAYERS = [name for name in dir(nn) if inspect.isclass(getattr(nn, name))]
-LAYERS = [name for name in LAYERS if name not in ('Module', 'Sequential', 'Parameter')]
+# DataParallel is written in Python, and takes any attribute as classes of programs do.
+LAYERS = [name for name in LAYERS if name not in ('DataParallel', 'Module', 'Sequential', 'Parameter')]
 
 
 def make(name, cls=None):
@@ -174,6 +167,8 @@ def every_property_is_an_attribute():
                 wanted = other(spec, before)
                 setattr(thing, name, wanted)
                 got = thing.get_property(spec.name)
+                if isinstance(got, GTorch.Factors):
+                    (got,) = got.get_values()
                 assert got is wanted or got == wanted, (thing, name, got, wanted)
                 setattr(thing, name, None if before != before else before)  # NaN stands for None
     assert n > 120, n
@@ -249,8 +244,8 @@ def groups_are_dictionaries_too():
     assert sgd.param_groups[1]['params'] == (second,)
     sgd.add_param_group({'params': [param(3)], 'lr': 3})
     assert sgd.param_groups[2].learning_rate == 3
-    raises(KeyError, lambda: sgd.param_groups[0].__setitem__('momentun', 1), 'momentun')
-    raises(TypeError, lambda: optim.SGD([{'params': [first], 'momentun': 1}]), 'momentun')
+    raises(KeyError, lambda: sgd.param_groups[0].__setitem__('betas', 1), 'betas')
+    raises(TypeError, lambda: optim.SGD([{'params': [first], 'betas': 1}]), 'betas')
     raises(TypeError, lambda: optim.SGD([{'lr': 1}]), 'params')
     raises(TypeError, lambda: optim.SGD(first), 'one tensor')
     raises(TypeError, lambda: optim.SGD([first], rl=0.1), 'rl')
@@ -423,7 +418,6 @@ def dtypes_are_no_numbers():
         lambda: GTorch.full(kind, 1.0),
         lambda: GTorch.arange(kind),
         lambda: GTorch.tensor([kind]),
-        lambda: x.view(kind),
         lambda: x.view(kind, 3),
         lambda: x.reshape(kind),
         lambda: x.sum(kind),

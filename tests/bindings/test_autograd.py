@@ -16,6 +16,7 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 
 class Cube(GTorch.Function):
@@ -77,15 +78,6 @@ class NoTensor(GTorch.Function):
 
 def leaf(*values):
     return GTorch.tensor(list(values), dtype=GTorch.float64).requires_grad_()
-
-
-def raises(kind, call, says):
-    try:
-        call()
-    except kind as error:
-        assert says in str(error), error
-        return
-    raise AssertionError(f'no {kind.__name__}')
 
 
 @tap.case

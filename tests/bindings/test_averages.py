@@ -19,19 +19,10 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import averages_cases  # noqa: E402
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn, swa = GTorch.nn, GTorch.optim.swa_utils
 REFERENCE = json.loads((HERE / 'averages.json').read_text('utf-8'))
-
-
-def raises(kind, function, *texts):
-    try:
-        function()
-    except kind as error:
-        for text in texts:
-            assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def compare(index):

@@ -15,19 +15,10 @@ gi.require_version('GTorch', '1')
 from gi.repository import GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 init = nn.init
-
-
-def raises(kind, call, *parts):
-    try:
-        call()
-    except kind as error:
-        for part in parts:
-            assert part in str(error), error
-        return
-    raise AssertionError(f'no {kind.__name__}')
 
 
 def distance(one, other):

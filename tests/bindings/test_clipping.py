@@ -15,19 +15,10 @@ gi.require_version('GTorch', '1')
 from gi.repository import GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 utils = GTorch.nn.utils
 GRADS = [[3.0, -4.0], [[0.0, 12.0], [0.0, 0.0]]]
-
-
-def raises(kind, function, *texts):
-    try:
-        function()
-    except kind as error:
-        for text in texts:
-            assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def params(dtypes=(GTorch.float64, GTorch.float64)):

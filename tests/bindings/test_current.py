@@ -797,7 +797,8 @@ def the_cpu_is_no_gpu():
     for function in (cuda.set_device, lambda d: cuda.device(d).__enter__()):
         raises(ValueError, 'not cpu', function, 'cpu')
     # Whatever takes a device.
-    needed = {'set_per_process_memory_fraction': (0.5,), 'caching_allocator_alloc': (512,), 'set_rng_state': (None,)}
+    needed = {'set_per_process_memory_fraction': (0.5,), 'caching_allocator_alloc': (512,), 'set_rng_state': (None,),
+              'get_stream_from_external': (1,), 'ExternalStream': (1,)}
     tried = 0
     for names in (vars(cuda), vars(cuda.memory)):
         for name, function in names.items():
@@ -839,15 +840,34 @@ with cuda.device(None), cuda.device(-1), cuda.stream(None):
     pass
 NO_OPS = {'is_available', 'device_count', 'empty_cache', 'memory_stats', 'memory_allocated', 'max_memory_allocated',
           'memory_reserved', 'max_memory_reserved', 'memory_cached', 'max_memory_cached', 'manual_seed',
-          'manual_seed_all', 'get_arch_list', 'make_graphed_callables'}
+          'manual_seed_all', 'get_arch_list', 'make_graphed_callables', 'is_initialized', 'is_bf16_supported',
+          'is_tf32_supported', 'is_current_stream_capturing', 'get_allocator_backend', 'ipc_collect', 'seed',
+          'seed_all', 'get_rng_state_all', 'set_rng_state_all', 'memory_stats_as_nested_dict', 'device_of',
+          'caching_allocator_enable', 'host_memory_stats', 'host_memory_stats_as_nested_dict', 'get_gencode_flags',
+          'get_sync_debug_mode'}
 ARGUMENTS = {'device': (0,), 'set_device': (0,), 'can_device_access_peer': (0, 1), 'graph': (cuda.CUDAGraph(),),
              'set_per_process_memory_fraction': (0.5,), 'caching_allocator_alloc': (512,),
-             'set_rng_state': (None,)}
-APART = {'CUDAGraph', 'CUDAPluggableAllocator', 'caching_allocator_delete', 'use_mem_pool', 'stream', 'set_stream',
-         'change_current_allocator', 'memory', 'MemorySource'}
+             'set_rng_state': (None,), 'get_stream_from_external': (1,), 'ExternalStream': (1,)}
+assert cuda.get_rng_state_all() == [] and cuda.memory_stats_as_nested_dict() == {}
+assert not cuda.is_initialized() and not cuda.is_bf16_supported() and not cuda.is_current_stream_capturing()
+cuda.seed(), cuda.seed_all(), cuda.set_rng_state_all([]), cuda.ipc_collect()
+with cuda.device_of(GTorch.ones(1)):
+    pass
+APART = {'OutOfMemoryError', 'CudaError', 'StreamContext',
+         'CUDAGraph', 'CUDAPluggableAllocator', 'caching_allocator_delete', 'use_mem_pool', 'stream', 'set_stream',
+         'change_current_allocator', 'memory', 'MemorySource', 'DeferredCudaCallError', 'cudaStatus', 'check_error',
+         'set_sync_debug_mode'}
+ABSENT = {'GreenContext', 'cudart', 'current_blas_handle', 'reset_accumulated_host_memory_stats',
+          'reset_peak_host_memory_stats', *(name for name in dir(cuda) if name.endswith('Storage'))}
+for name in ABSENT:
+    try:
+        getattr(cuda, name)()
+    except NotImplementedError:
+        continue
+    raise AssertionError(name)
 said = []
 for name, value in vars(cuda).items():
-    if name.startswith('_') or name in NO_OPS | APART or not callable(value):
+    if name.startswith('_') or name in NO_OPS | APART | ABSENT or not callable(value):
         continue
     try:
         made = value(*ARGUMENTS.get(name, ()))

@@ -20,22 +20,13 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 from gi.overrides._gtorch_groups import list_model  # noqa: E402
 from gi.overrides._gtorch_steps import OPTIMIZERS  # noqa: E402
 
 optim, nn = GTorch.optim, GTorch.nn
 lr_scheduler = optim.lr_scheduler
 ROWS = json.loads(pathlib.Path(sys.argv[1]).read_text('utf-8'))['optimizers']
-
-
-def raises(kind, function, *texts):
-    try:
-        function()
-    except kind as error:
-        for text in texts:
-            assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def params(seed, n=2, shape=(3, 2)):
@@ -170,7 +161,7 @@ def groups_take_what_pytorchs_do_and_refuse_the_rest():
         ('momentum', 0, GLib.Error, 'nesterov needs momentum > 0'),
         ('momentum', -1, GLib.Error, 'momentum is -1'),
         ('momentum', float('inf'), GLib.Error, 'momentum is inf'),
-        ('momentum', None, GLib.Error, 'must be a number'),
+        ('momentum', None, TypeError, 'must be a number, not None'),
         ('momentum', (0.5, 0.5), GLib.Error, 'momentum is 1 number, not 2'),
         ('momentum', 'x', TypeError, 'momentum'),
         ('nesterov', 'yes', TypeError, 'nesterov'),
@@ -183,7 +174,6 @@ def groups_take_what_pytorchs_do_and_refuse_the_rest():
     assert group['momentum'] == 0.5 and group['nesterov'] is True
     p = params(2)
     for given, kind, says in (
-        ({'momentun': 1}, TypeError, "'momentun' is no setting"),
         ({'betas': (0.5, 0.5)}, TypeError, "'betas' is no setting"),
         ({'nesterov': True, 'momentum': 0}, GLib.Error, 'nesterov needs'),
         ({'momentum': -1}, GLib.Error, 'momentum is -1'),
@@ -243,11 +233,10 @@ def classes_of_a_program_have_settings_of_their_own():
     grads = [param.grad.tolist() for param in first + second]
     for was, now, grad, factor in zip(before, values(first + second), grads, (0.25, 0.25, 0.5, 0.5)):
         assert all(abs(a - b * factor - c) < 1e-12 for r, g, n in zip(was, grad, now) for a, b, c in zip(r, g, n))
-    assert push.state[first[0]]['step'].item() == 1 and len(push.state) == 4
-    raises(TypeError, lambda: push.add_param_group({'params': params(3), 'farce': 1}), "'farce' is no setting")
+    assert push.state[first[0]]['step'] == 1 and len(push.state) == 4
     push.add_param_group({'params': params(3)})
     assert push.param_groups[2]['force'] == 1.0
-    saved = push.state_dict()
+    saved = push.state_dict(nested=False)
     assert saved['group.0.force'].item() == 0.5 and saved['group.0.pair'].tolist() == [1, 2]
     push.param_groups[0]['force'] = 3
     push.load_state_dict(saved)
@@ -338,6 +327,10 @@ def optimizers():
     return found
 
 
+def flat(owner):
+    return {name: tensor.clone() for name, tensor in owner.state_dict(nested=False).items()}
+
+
 def resumed(make, schedule):
     """Whether five steps, state dicts and five further ones are ten steps."""
     whole = params(7)
@@ -348,8 +341,8 @@ def resumed(make, schedule):
     optimizer = make(begun)
     made = None if schedule is None else schedule(optimizer)
     advance(optimizer, begun, 0, 5, made)
-    saved = {name: tensor.clone() for name, tensor in optimizer.state_dict().items()}
-    saved_schedule = None if made is None else {name: t.clone() for name, t in made.state_dict().items()}
+    saved = flat(optimizer)
+    saved_schedule = None if made is None else flat(made)
 
     with GTorch.no_grad():
         gone_on = [nn.Parameter(param.detach().clone()) for param in begun]
@@ -360,7 +353,7 @@ def resumed(make, schedule):
         made.load_state_dict(saved_schedule)
     advance(optimizer, gone_on, 5, 10, made)
     assert values(gone_on) == values(whole)
-    found = {name: tensor.tolist() for name, tensor in optimizer.state_dict().items()}
+    found = {name: tensor.tolist() for name, tensor in flat(optimizer).items()}
     return found
 
 
@@ -389,7 +382,7 @@ def settings_that_a_program_changes_are_resumed():
     advance(adam, first, 0, 2)
     adam.param_groups[0]['betas'], adam.param_groups[0]['eps'] = (0.5, 0.25), 0.5
     adam.param_groups[0]['maximize'] = True
-    saved = {name: tensor.clone() for name, tensor in adam.state_dict().items()}
+    saved = flat(adam)
     second = [nn.Parameter(param.detach().clone()) for param in first]
     other = make({}, second)
     other.load_state_dict(saved)
@@ -407,7 +400,7 @@ def settings_that_a_program_changes_are_resumed():
     spoilt = {**saved, 'group.0.maximize': GTorch.tensor(0.5, dtype=GTorch.float64)}
     raises(GLib.Error, lambda: other.load_state_dict(spoilt), 'group.0.maximize')
     sgd = optim.SGD(params(3), lr=1, momentum=0.5, nesterov=True)
-    wrong = {**sgd.state_dict(), 'group.0.momentum': GTorch.tensor(0, dtype=GTorch.float64)}
+    wrong = {**flat(sgd), 'group.0.momentum': GTorch.tensor(0, dtype=GTorch.float64)}
     raises(GLib.Error, lambda: sgd.load_state_dict(wrong), 'group.0', 'nesterov needs momentum > 0')
     assert sgd.param_groups[0]['momentum'] == 0.5
 

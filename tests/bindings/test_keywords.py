@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GTorch  # noqa: E402
+from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
@@ -459,6 +459,17 @@ def images_are_resampled_in_the_forms_of_pytorch():
     assert F.interpolate(x, scale_factor=1.6, recompute_scale_factor=True, mode='bicubic').shape == (1, 1, 3, 3)
     raises(ValueError, 'align_corners', F.interpolate, x, 3, align_corners=False)
     raises(ValueError, 'one number or 2', F.interpolate, x, scale_factor=(1, 2, 3))
+    up = GTorch.nn.Upsample(scale_factor=(1, 2))
+    same(up(x), wide)
+    assert up.scale_factor == (1, 2) and repr(up) == "Upsample(scale_factor=(1.0, 2.0), mode='nearest')"
+    up.scale_factor = 2
+    same(up(x), F.interpolate(x, scale_factor=2))
+    assert up.scale_factor == 2 and GTorch.nn.Upsample(3).scale_factor is None
+    raises(GLib.Error, 'scale_factor', setattr, up, 'scale_factor', (2, -1))
+    raises(TypeError, 'scale_factor', setattr, up, 'scale_factor', 'much')
+    raises(GLib.Error, 'scale_factor has 3 numbers', GTorch.nn.Upsample(scale_factor=(1, 2, 3)), x)
+    raises(GLib.Error, '1 or 2 numbers', GTorch.nn.UpsamplingNearest2d, scale_factor=(1, 2, 3))
+    raises(GLib.Error, 'only one of both', GTorch.nn.Upsample(3, scale_factor=2), x)
     grid = F.affine_grid(GTorch.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 2, 2))
     near(F.grid_sample(x, grid, 'nearest', padding_mode='border', align_corners=None), x)
     near(F.grid_sample(x, grid), x)
@@ -469,7 +480,7 @@ def norms_have_names():
     near(X.norm('fro'), X.norm())
     near(GTorch.norm(X, p='fro', dim=1), X.norm(2, 1))
     assert GTorch.norm(X, 1, dtype=GTorch.float64).dtype == GTorch.float64
-    raises(NotImplementedError, 'nuc', X.norm, 'nuc')
+    near(X.norm('nuc'), GTorch.linalg.svdvals(X).sum())
     raises(ValueError, "'l2' is no norm", X.norm, 'l2')
 
 

@@ -481,7 +481,7 @@ SEEN = {
     'gtorch_module_register_forward_pre_hook', 'gtorch_tensor_register_hook',
     'gtorch_tensor_register_post_accumulate_grad_hook', 'gtorch_graphed_module_new_for_func',
     'gtorch_register_tensor_hook', 'gtorch_register_tensor_post_accumulate_grad_hook',
-    'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn',
+    'gtorch_averaged_model_set_avg_fn', 'gtorch_averaged_model_set_multi_avg_fn', 'gtorch_set_anomaly_func',
     'gtorch_cyclic_lr_set_scale_fn', 'gtorch_lambda_lr_new', 'gtorch_lambda_lr_set_lr_lambda',
     'gtorch_multiplicative_lr_new', 'gtorch_multiplicative_lr_set_lr_lambda',
     'gtorch_checkpoint', 'gtorch_checkpoint_begin', 'gtorch_checkpoint_function_new',
@@ -692,6 +692,15 @@ LEAVE_NOTHING = {
         f'autograd_{name}': lambda name=name: getattr(GTorch.autograd.functional, name)(lambda x: x * x, ONE)
         for name in ('hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp')
     },
+    'autograd_jacobian_forward': lambda: GTorch.autograd.functional.jacobian(
+        lambda x: x * x, ONE, strategy='forward-mode'
+    ),
+    'autograd_hessian_forward': lambda: GTorch.autograd.functional.hessian(
+        lambda x: x * x, ONE, outer_jacobian_strategy='forward-mode'
+    ),
+    'triplet_margin_with_distance_loss': lambda: nn.functional.triplet_margin_with_distance_loss(
+        TWO, TWO, TWO, distance_function=lambda x, y: (x - y).abs()
+    ),
     'checkpoint': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False).sum().backward(),
     'checkpoint_begin': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False),
     'checkpoint_begin, which raises': raises(lambda: GTorch.checkpoint(fails, want(), use_reentrant=False)),
@@ -742,6 +751,7 @@ LEAVE_SOME = {
     'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',
     'multiplicative_lr_new', 'multiplicative_lr_set_lr_lambda',
     'averaged_model_set_avg_fn', 'averaged_model_set_multi_avg_fn', 'optimizer_step_closure', 'update_bn',
+    'set_anomaly_func',
 }
 FAILING.register_forward_hook(fails)
 BACKWARD.register_full_backward_hook(fails)

@@ -82,7 +82,7 @@ def pools_serve_allocations_in_their_block():
     assert total == 2**30 and available < total
     segments = pool.snapshot()
     assert {segment['segment_pool_id'] for segment in segments} == {pool.id}
-    everything = cuda.memory_snapshot(0)
+    everything = cuda.memory_snapshot(device=0)
     assert {segment['segment_pool_id'] for segment in everything} == {(0, 0), pool.id}
     assert x.sum().item() + y.sum().item() + z.sum().item() == 0
     raises(ValueError, 'the pool is of cuda:0', cuda.use_mem_pool(pool, 'cuda:1').__enter__)
@@ -217,7 +217,7 @@ def former_names_still_work():
 
 @tap.case
 def snapshots_are_files():
-    cuda.memory._record_memory_history('alloc', 100, device=0)
+    cuda.memory._record_memory_history('alloc', max_entries=100, device=0)
     x = GTorch.zeros(1000, device='cuda')
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / 'snapshot.pickle'

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Models whose state PyTorch has saved compute, and learn, what they do there."""
 
+import json
 import pathlib
 import sys
 
@@ -47,8 +48,23 @@ def check(name, make):
         compare(key, value, expected[f'after.{key}'])
 
 
+def check_step(name, make, step):
+    model, *rest = make(GTorch)
+    model.double().train()
+    model.load_state_dict(load(name))
+    model_cases.train(model, *rest[:-1], lambda p: model_cases.STEPS[step](GTorch, p))
+    expected = json.loads((model_cases.FOLDER / 'steps.json').read_text('utf-8'))[name][step]
+    found = model_cases.sums(GTorch, model.state_dict())
+    assert found.keys() == expected.keys()
+    for key, values in found.items():
+        for one, wanted in zip(values, expected[key]):
+            assert abs(one - wanted) <= 1e-9 * (1 + expected[key][1]), (key, one, wanted)
+
+
 for name, make in model_cases.MODELS.items():
     tap.add(name, check, name, make)
+    for step in model_cases.STEPS:
+        tap.add(f'{name}_with_{step}', check_step, name, make, step)
 
 if __name__ == '__main__':
     tap.main()

@@ -18,19 +18,10 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 NETWORKS = {'RNN': nn.RNNCell, 'LSTM': nn.LSTMCell, 'GRU': nn.GRUCell}
-
-
-def raises(kind, call, *parts):
-    try:
-        call()
-    except kind as error:
-        for part in parts:
-            assert part in str(error), error
-        return
-    raise AssertionError(f'no {kind.__name__}')
 
 
 def close(a, b, tolerance=1e-5):

@@ -18,6 +18,7 @@ from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 
@@ -50,16 +51,6 @@ class Outer(GTorch.Module):
 
     def forward(self, x):
         return self.inner(x)
-
-
-def raises(kind, function, *says):
-    try:
-        function()
-    except kind as error:
-        for part in says:
-            assert part in str(error), f'{error} does not say {part!r}'
-        return error
-    raise AssertionError(f'no {kind.__name__}')
 
 
 @tap.case
@@ -201,19 +192,20 @@ def a_load_that_fails_changes_nothing():
     ]
     n_failed = 0
     for subject, source in subjects:
-        good = source.state_dict()
+        flat = {'nested': False} if isinstance(source, GTorch.Optimizer) else {}
+        good = source.state_dict(**flat)
         for name in good:
             for value in wrong:
-                before = values(subject.state_dict())
+                before = values(subject.state_dict(**flat))
                 try:
                     subject.load_state_dict({**good, name: value})
                 except (GLib.Error, TypeError, ValueError):
                     n_failed += 1
-                    assert values(subject.state_dict()) == before, (subject, name, value)
+                    assert values(subject.state_dict(**flat)) == before, (subject, name, value)
                 else:
                     raise AssertionError(f'{subject} has loaded {value!r} as {name}')
         subject.load_state_dict(good)
-        assert values(subject.state_dict()) == values(good)
+        assert values(subject.state_dict(**flat)) == values(good)
     assert n_failed > 100, n_failed
 
 
@@ -301,7 +293,7 @@ def numbers_of_scalers_and_states_are_checked():
     optimizer = GTorch.optim.Adam([weight])
     (weight * 2).sum().backward()
     optimizer.step()
-    state = optimizer.state_dict()
+    state = optimizer.state_dict(nested=False)
     for value in (nan, inf, -1.0, 0.5):
         wrong = {**state, 'state.0.step': GTorch.tensor(value)}
         raises(GLib.Error, lambda: optimizer.load_state_dict(wrong), 'load_state_dict', 'state.0.step', f'{value:g}')

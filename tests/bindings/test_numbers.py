@@ -152,7 +152,6 @@ def takers():
         'memory_allocated': GTorch.cuda.memory_allocated,
         'set_num_threads': GTorch.set_num_threads,
         'Stream priority': lambda value: GTorch.Stream('cpu', priority=value),
-        'manual_seed': GTorch.manual_seed,
         'shape': GTorch.ones,
         'dim': lambda value: GTorch.ones(2, 2).sum(value),
     }
@@ -247,6 +246,19 @@ def nothing_is_computed_with_dtypes():
 
 def rows():
     return GTorch.arange(1, 7, dtype='float64').reshape(2, 3)
+
+
+@tap.case
+def the_least_number_of_int32_is_a_bound_of_int64():
+    x = GTorch.tensor([-(2**40), 5, 2**40])
+    least, most = -(2**31), 2**31 - 1
+    for bounds in ((least, most), (least, None), (GTorch.tensor(least).item(), most)):
+        found = x.clamp(*bounds).tolist()
+        assert found == [least, 5, 2**40 if bounds[1] is None else most], found
+    assert x.clamp(max=least).tolist() == [-(2**40), least, least]
+    assert x.clone().clamp_(least, most).dtype == GTorch.int64
+    assert GTorch.clamp(x, min=least, max=most).tolist() == [least, 5, most]
+    assert GTorch.randint(least, least + 1, (2,)).tolist() == [least, least]
 
 
 @tap.case

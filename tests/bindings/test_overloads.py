@@ -139,8 +139,11 @@ def norms_have_names():
     square = GTorch.tensor([[3.0, 0.0], [0.0, 4.0]])
     assert GTorch.linalg_norm(square, 'fro').item() == GTorch.linalg_matrix_norm(square).item() == 5.0
     assert GTorch.linalg_norm(GTorch.ones(2, 2, 3), 'fro', (0, 1)).tolist() == [2.0, 2.0, 2.0]
+    assert GTorch.linalg_norm(square, 'nuc').item() == GTorch.linalg_matrix_norm(square, 'nuc').item() == 7.0
+    assert GTorch.linalg_norm(square.unsqueeze(1), 'nuc', (0, 2), keepdim=True).tolist() == [[[7.0]]]
     for refused, error in (
-        (lambda: GTorch.linalg_matrix_norm(square, 'nuc'), NotImplementedError),
+        (lambda: GTorch.linalg_norm(square, 'nuc', 0), ValueError),
+        (lambda: GTorch.linalg_matrix_norm(square, 'nucleus'), ValueError),
         (lambda: GTorch.linalg_norm(square[0], 'fro'), ValueError),
         (lambda: GTorch.linalg_norm(square, 'fro', 0), ValueError),
         (lambda: GTorch.linalg_norm(square, 'fro', (0,)), ValueError),

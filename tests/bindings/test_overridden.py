@@ -15,18 +15,9 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn, optim = GTorch.nn, GTorch.optim
-
-
-def raises(kind, call, *parts):
-    try:
-        call()
-    except kind as error:
-        for part in parts:
-            assert part in str(error), error
-        return
-    raise AssertionError(f'no {kind.__name__}')
 
 
 class Frozen(nn.BatchNorm1d):

@@ -581,7 +581,7 @@ def sizes_accept_any_integer():
     for several in (numpy.array([3, 2]), GTorch.tensor([3, 2]), range(3, 1, -1)):
         assert x.view(several).shape == (3, 2) and GTorch.zeros(several).shape == (3, 2)
     for wrong in (2.0, numpy.float32(2), True, '2', GTorch.float32, numpy.array([2.0])):
-        for call in (GTorch.zeros, x.view, lambda size: GTorch.zeros([size])):
+        for call in (GTorch.zeros, x.reshape, lambda size: GTorch.zeros([size])):
             try:
                 call(wrong)
                 raise AssertionError(f'{wrong!r} was taken for a size')

@@ -409,8 +409,8 @@ def errors_name_what_was_called():
         ('capture() needs', lambda: GTorch.CUDAGraph().capture()),
         ('must be a dictionary', lambda: layer.load_state_dict([1])),
         ('must be a dictionary', lambda: optimizer.load_state_dict([1])),
-        ("'lrr' is no setting", lambda: optimizer.add_param_group({'params': [x], 'lrr': 3})),
-        ("'momentun' is no setting", lambda: optim.SGD([{'params': [x], 'momentun': 3}], lr=0.1)),
+        ("'betas' is no setting", lambda: optimizer.add_param_group({'params': [x], 'betas': 3})),
+        ("'betas' is no setting", lambda: optim.SGD([{'params': [x], 'betas': 3}], lr=0.1)),
         ('', lambda: GTorch.cuda.caching_allocator_delete(None)),
     ):
         text = str(raises(TypeError, part, call))
@@ -433,7 +433,7 @@ def functions_have_the_names_that_they_are_called_by():
                 continue
             ours = str(getattr(function, '__module__', '')).startswith(OWN)
             if ours and not name.startswith('_') and isinstance(function, type(raises)):
-                wrong = '<' in function.__qualname__ or '_' == function.__name__[0] or 'op_' in function.__name__
+                wrong = '<' in function.__qualname__ or function.__name__.startswith(('_', 'op_'))
                 assert not wrong, f'{space}: {name} is {function.__qualname__}'
                 tried += 1
     assert tried > 300, tried

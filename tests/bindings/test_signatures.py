@@ -4,6 +4,7 @@
 """Operations take the arguments of PyTorch's by their names (docs/data/pytorch-arguments.json). Each is called with an
 object that is no value of any argument: what is wrong must be the value, and not the name."""
 
+import inspect
 import json
 import pathlib
 import re
@@ -28,6 +29,7 @@ UNKNOWN = re.compile(r'unexpected keyword|has no argument|takes no keyword|takes
 INTERNAL = {'L', 'M', 'X', 'info', 'inverse', 'max_values', 'min_indices', 'indices', 'values'}
 PARTS = ('kthvalue', 'linalg_cholesky_ex', 'linalg_inv_ex', 'max', 'median', 'min', 'mode', 'nanmedian', 'sort', 'topk',
          'triangular_solve')
+MODULES = {'random'}  # of the name of an operation
 MISSING = {
     'atleast_1d': {'tensors'},
     'atleast_2d': {'tensors'},
@@ -51,7 +53,6 @@ MISSING = {
     'split': {'split_sizes'},
     'tensor_split': {'tensor_indices_or_sections'},
     'to': {'other'},
-    'view': {'dtype'},
     'view_copy': {'dtype'},
 }
 
@@ -116,6 +117,22 @@ def a_name_that_there_is_not_is_told():
     functional = GTorch.nn.functional
     for function in (GTorch.relu, GTorch.zeros_like, GTorch.softmax, GTorch.var, GTorch.where, functional.relu):
         assert not takes(function, 'no_such_name', (GTorch.ones(2, 2),)), function
+
+
+@tap.case
+def every_argument_of_a_signature_is_taken():
+    x, wrong, n = GTorch.ones(2, 2), [], 0
+    for name in ops.FUNCTIONS:
+        function = getattr(GTorch, name)
+        if name in MODULES:
+            continue
+        for parameter in inspect.signature(function).parameters.values():
+            by_name = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            given = (x,) if name in ops.METHODS and parameter.name != 'input' else ()
+            n += by_name
+            if by_name and not takes(function, parameter.name, given):
+                wrong.append((name, parameter.name))
+    assert n > 1000 and not wrong, wrong
 
 
 if __name__ == '__main__':

@@ -215,7 +215,8 @@ out_of_memory_messages_show_the_usage (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_test_message ("%s", error->message);
   g_assert_true (
-      g_pattern_match_simple ("empty: 1.0*PiB cannot be allocated on cpu: of its * are free; "
+      g_pattern_match_simple ("empty: 1.0*PiB cannot be allocated on cpu, out of memory: of its * "
+                              "are free; "
                               "tensors of this process hold *, and "
                               "* are reserved but unallocated, the largest piece of them being *",
                               error->message));

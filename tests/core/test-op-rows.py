@@ -56,6 +56,8 @@ MISTAKES = [
      'wrong.toml:a.args: arguments of kind number are for'),
     ('[a]\nargs = "int n"\nfamily = "structured"\nflags = ["unread"]\ndoc = "x"\n',
      'wrong.toml:a.flags: there is no tensor to leave unread (line 4)'),
+    ('[a]\nargs = "Tensor self, double n"\nfamily = "structured"\nany_int = ["n"]\ndoc = "x"\n',
+     'wrong.toml:a.any_int: n is not an argument of kind int (line 4)'),
     ('[a]\nargs = "Tensor self, int n"\nfamily = "view"\ncheck.n = "[0, 1]"\ndoc = "x"\n',
      'wrong.toml:a.check.n: is not an argument of kind double (line 4)'),
     ('[a]\nargs = "Tensor self, double p"\nfamily = "view"\ncheck.p = "0 .. 1"\ndoc = "x"\n',

@@ -338,6 +338,60 @@ reading_in_a_capture_is_an_error (void)
   gtorch_cuda_graph_capture_end (graph, &error);
 }
 
+static void
+dtypes_of_memory_are_shown (void)
+{
+  g_autoptr (GTorchTensor) x =
+      gtorch_ones ((const gint64[]){ 2, 4 }, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) bits = gtorch_tensor_view_dtype (x, GTORCH_DTYPE_INT32, NULL);
+  g_autoptr (GTorchTensor) wide = gtorch_tensor_view_dtype (x, GTORCH_DTYPE_FLOAT64, NULL);
+  g_autoptr (GTorchTensor) narrow = gtorch_tensor_view_dtype (x, GTORCH_DTYPE_INT16, NULL);
+  g_autoptr (GTorchTensor) back = gtorch_tensor_view_dtype (narrow, GTORCH_DTYPE_FLOAT32, NULL);
+  g_autofree gint64 *values = NULL;
+  const gint64 *shape;
+  gsize n;
+
+  values = gtorch_tensor_to_ints (bits, &n, NULL);
+  g_assert_cmpuint (n, ==, 8);
+  g_assert_cmpint (values[5], ==, 0x3f800000);
+  shape = gtorch_tensor_get_shape (wide, &n);
+  g_assert_true (n == 2 && shape[0] == 2 && shape[1] == 2);
+  shape = gtorch_tensor_get_shape (narrow, &n);
+  g_assert_true (n == 2 && shape[0] == 2 && shape[1] == 8);
+  g_assert_cmpuint (gtorch_tensor_get_data_ptr (narrow), ==, gtorch_tensor_get_data_ptr (x));
+  g_assert_true (gtorch_tensor_fill_inplace (back, 2, NULL) != NULL);
+  g_assert_cmpuint (gtorch_tensor_get_version (x), ==, 1);
+}
+
+static void
+check_refused (GTorchTensor *self, GTorchDType dtype, gint code, const gchar *text)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (gtorch_tensor_view_dtype (self, dtype, &error));
+  g_assert_error (error, GTORCH_ERROR, code);
+  g_assert_true (g_str_has_prefix (error->message, text));
+}
+
+static void
+dtypes_that_do_not_fit_are_refused (void)
+{
+  g_autoptr (GTorchTensor) x =
+      gtorch_ones ((const gint64[]){ 2, 3 }, 2, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  g_autoptr (GTorchTensor) turned = gtorch_tensor_transpose (x, 0, 1, NULL);
+  g_autoptr (GTorchTensor) number = gtorch_ones (NULL, 0, GTORCH_DTYPE_FLOAT32, NULL, NULL);
+  const gchar *const shape = "view_dtype: shape ";
+
+  check_refused (x, GTORCH_DTYPE_FLOAT64, GTORCH_ERROR_SHAPE, shape);
+  check_refused (turned, GTORCH_DTYPE_INT16, GTORCH_ERROR_SHAPE, shape);
+  check_refused (number, GTORCH_DTYPE_INT16, GTORCH_ERROR_SHAPE, shape);
+  check_refused (x, GTORCH_DTYPE_BOOL, GTORCH_ERROR_INVALID, "view_dtype: memory of float32");
+  check_refused (x, GTORCH_DTYPE_NONE, GTORCH_ERROR_DTYPE, "view_dtype: 0 is no dtype");
+  gtorch_tensor_release (x);
+  check_refused (x, GTORCH_DTYPE_INT32, GTORCH_ERROR_RELEASED,
+                 "view_dtype: the tensor of shape [2, 3]");
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -358,5 +412,7 @@ main (int argc, char *argv[])
   ADD (backward_keeps_what_it_needs);
   ADD (reading_waits_for_the_stream);
   ADD (reading_in_a_capture_is_an_error);
+  ADD (dtypes_of_memory_are_shown);
+  ADD (dtypes_that_do_not_fit_are_refused);
   return g_test_run ();
 }

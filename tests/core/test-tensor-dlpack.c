@@ -412,6 +412,26 @@ capsules_have_names (void)
   g_assert_cmpint (id, ==, 0);
 }
 
+static void
+what_comes_back_shares_the_storage (void)
+{
+  g_autoptr (GTorchTensor) x = gtorch_ones (GTORCH_SHAPE (2), 0, test_device (), NULL);
+  g_autoptr (GTorchTensor) other = gtorch_ones (GTORCH_SHAPE (2), 0, test_device (), NULL);
+  g_autoptr (GTorchTensor) back = NULL;
+  g_autoptr (GTorchTensor) copy = NULL;
+
+  if (test_is_elsewhere ("exported"))
+    return;
+  back = gtorch_tensor_new_from_dlpack (gtorch_tensor_to_dlpack (x, TRUE, FALSE, NULL, NULL), TRUE,
+                                        NULL);
+  copy = gtorch_tensor_new_from_dlpack (gtorch_tensor_to_dlpack (x, TRUE, TRUE, NULL, NULL), TRUE,
+                                        NULL);
+  g_assert_true (gtorch_tensor_shares_storage (x, back));
+  g_assert_true (gtorch_tensor_shares_storage (back, x));
+  g_assert_false (gtorch_tensor_shares_storage (x, copy));
+  g_assert_false (gtorch_tensor_shares_storage (x, other));
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -420,6 +440,7 @@ main (int argc, char *argv[])
   ADD (import_shares_memory);
   ADD (import_takes_the_old_form);
   ADD (import_takes_strides);
+  ADD (what_comes_back_shares_the_storage);
   ADD (import_keeps_read_only);
   ADD (import_of_overlapping_elements_is_not_written_to);
   ADD (import_takes_empty_and_single);

@@ -221,7 +221,8 @@ bad_options_are_errors (void)
 
   g_assert_false (gtorch_set_print_options (-1, 1000, 3, 80, GTORCH_SCI_MODE_AUTO, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_nonnull (strstr (error->message, "set_print_options: precision -1"));
+  g_assert_cmpstr (error->message, ==,
+                   "set_print_options: precision is -1, it must be from 0 to 60");
   g_clear_error (&error);
   g_assert_false (gtorch_set_print_options (4, 1000, 3, 80, 9, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);

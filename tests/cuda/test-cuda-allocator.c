@@ -151,7 +151,8 @@ running_out_of_memory_says_how_much (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_test_message ("%s", error->message);
   g_assert_true (
-      g_pattern_match_simple ("100.0?MiB cannot be allocated on cuda:0: of its 256.0?MiB, "
+      g_pattern_match_simple ("100.0?MiB cannot be allocated on cuda:0, out of memory: of its "
+                              "256.0?MiB, "
                               "74.0?MiB are free; * hold 180.0?MiB, and 2.0?MiB are reserved but "
                               "unallocated, the "
                               "largest piece of them being 2.0?MiB*",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How many launches a step of many parameters takes, and that it does what the CPU's does.
+/* How many launches a step of many parameters takes, and the clipping of their gradients, and that both do
+ * what the CPU's do.
  * GTORCH_TEST_TENSORS says how many parameters one launch of this driver takes. */
 
 #include "config.h"
@@ -151,6 +152,49 @@ many_parameters_are_captured (gconstpointer data)
     }
 }
 
+/* The gradients of as many parameters; all numbers are in few launches. */
+static void
+many_gradients_take_few_launches (void)
+{
+  const gchar *text = g_getenv ("GTORCH_TEST_TENSORS");
+  const guint most = text != NULL ? (guint) atoi (text) : 500;
+  const guint sizes[] = { 1, 60, 61, 200, 500, 501, 1100 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
+    {
+      const guint n = sizes[i], parts = (n + most - 1) / most;
+      g_autoptr (GTorchOptimizer) there = optimizer_new (&kinds[0], n, gpu (0));
+      g_autoptr (GTorchOptimizer) here = optimizer_new (&kinds[0], n, gtorch_device_cpu ());
+      g_autoptr (GPtrArray) params = gtorch_optimizer_dup_params (there);
+      g_autoptr (GPtrArray) others = gtorch_optimizer_dup_params (here);
+      g_autoptr (GTorchTensor) norm = NULL;
+      g_autoptr (GTorchTensor) expected = NULL;
+      g_autoptr (GError) error = NULL;
+      gdouble wanted;
+
+      fake_cuda_reset_calls ();
+      norm = gtorch_clip_grad_norm ((GTorchTensor **) params->pdata, n, 0.5, 2, FALSE, &error);
+      g_assert_no_error (error);
+      /* two for the norms and one for the products, and five for one number */
+      g_assert_cmpuint (fake_cuda_get_calls ("cuLaunchKernel"), ==, 3 * parts + 5);
+      expected = gtorch_clip_grad_norm ((GTorchTensor **) others->pdata, n, 0.5, 2, FALSE, &error);
+      g_assert_no_error (error);
+      wanted = gtorch_tensor_item_double (expected, NULL);
+      g_assert_cmpfloat_with_epsilon (gtorch_tensor_item_double (norm, NULL), wanted,
+                                      1e-6 * wanted);
+      fake_cuda_reset_calls ();
+      g_assert_true (gtorch_clip_grad_value ((GTorchTensor **) params->pdata, n, 0.001, &error));
+      g_assert_cmpuint (fake_cuda_get_calls ("cuLaunchKernel"), ==, parts);
+      g_assert_true (gtorch_clip_grad_value ((GTorchTensor **) others->pdata, n, 0.001, &error));
+      for (guint k = 0; k < 2; k++)
+        {
+          step (there);
+          step (here);
+        }
+      assert_same (here, there);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -166,5 +210,6 @@ main (int argc, char **argv)
       path = g_strdup_printf ("/GTorch/cuda/steps/%s/captured", kinds[i].name);
       g_test_add_data_func (path, &kinds[i], many_parameters_are_captured);
     }
+  g_test_add_func ("/GTorch/cuda/steps/gradients/launches", many_gradients_take_few_launches);
   return g_test_run ();
 }

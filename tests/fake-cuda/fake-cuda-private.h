@@ -125,6 +125,7 @@ gboolean fake_multiply_parse (FakeKernel *kernel, const gchar *text);
 gboolean fake_recurrent_parse (FakeKernel *kernel, const gchar *text);
 /* Returns TRUE if the kernel is one of those of optimizers. */
 gboolean fake_step_parse (FakeKernel *kernel, const gchar *text);
+gboolean fake_foreach_parse (FakeKernel *kernel, const gchar *text);
 
 /* --- work --- */
 typedef enum

@@ -238,7 +238,8 @@ cusolverDnXgetrs (void *handle, void *params, int operation, gint64 n, gint64 n_
                                                                                      \
     GTORCH_LAPACK_CALL (lapack_dtype (type), s, d, c, z, __VA_ARGS__);               \
     lwork = (int) (type == 0 || type == 4 ? *(float *) work : *(double *) work) + 1; \
-    work = g_malloc ((gsize) lwork * sizeof (double _Complex));                      \
+    /* OpenBLAS 0.3.21 with AVX-512 reads behind the work of some functions */       \
+    work = g_malloc ((gsize) lwork * sizeof (double _Complex) + 65536);              \
     GTORCH_LAPACK_CALL (lapack_dtype (type), s, d, c, z, __VA_ARGS__);               \
     g_free (work);                                                                   \
   }
@@ -364,6 +365,46 @@ REFLECT (Sor, 0)
 REFLECT (Dor, 1)
 REFLECT (Cun, 4)
 REFLECT (Zun, 5)
+
+/* --- symmetric matrices --- */
+
+static void
+sytrf (const Work *w)
+{
+  const int n = w->sizes[0], lda = w->sizes[1];
+  const char uplo = w->flags[0] ? 'U' : 'L';
+  gpointer a = at (w->out[0], (gint64) lda * (n - 1) + n, size_of (w->type));
+  int *pivots = at (w->in[0], n, sizeof (int)), *info = at (w->out[1], 1, sizeof (int));
+
+  at (w->out[2], ROOM, size_of (w->type));
+  CALL_WITH_WORK (w->type, ssytrf_, dsytrf_, csytrf_, zsytrf_, &uplo, &n, a, &lda, pivots, work,
+                  &lwork, info, 1);
+}
+
+#define SYMMETRIC(name, kind)                                                                     \
+  EXPORT int cusolverDn##name##_bufferSize (void *handle, int n, void *a, int lda, int *elements) \
+  {                                                                                               \
+    *elements = ROOM;                                                                             \
+    return 0;                                                                                     \
+  }                                                                                               \
+  EXPORT int cusolverDn##name (void *handle, int uplo, int n, void *a, int lda, int *pivots,      \
+                               void *room, int elements, int *info)                               \
+  {                                                                                               \
+    const Work work = { .run = sytrf,                                                             \
+                        .type = kind,                                                             \
+                        .flags = { uplo },                                                        \
+                        .sizes = { n, lda },                                                      \
+                        .in = { pivots },                                                         \
+                        .out = { a, info, room } };                                               \
+                                                                                                  \
+    if (n <= 0 || lda < n || elements < ROOM)                                                     \
+      return INVALID_VALUE;                                                                       \
+    return enqueue (((Handle *) handle)->stream, &work);                                          \
+  }
+SYMMETRIC (Ssytrf, 0)
+SYMMETRIC (Dsytrf, 1)
+SYMMETRIC (Csytrf, 4)
+SYMMETRIC (Zsytrf, 5)
 
 /* --- eigenvalues and singular values --- */
 

@@ -848,7 +848,8 @@ fake_kernel_get (const gchar *name)
     is_known = parse_random (kernel, text) || fake_report_parse (kernel, text)
                || fake_branch_parse (kernel, text) || fake_multiply_parse (kernel, text)
                || fake_recurrent_parse (kernel, text) || fake_step_parse (kernel, text)
-               || parse_plain (kernel, text) || parse_op (kernel, text);
+               || fake_foreach_parse (kernel, text) || parse_plain (kernel, text)
+               || parse_op (kernel, text);
   g_free (text);
   if (!is_known)
     {

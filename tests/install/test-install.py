@@ -109,8 +109,12 @@ def plan():
         "lib/girepository-1.0": "GTorch-1.typelib",
         "lib/pkgconfig": "gtorch-1.pc",
         f"{modules[0]}/gi/overrides": "GTorch.py",
+        f"{modules[0]}/gtorch": "__init__.py",
+        "share/bash-completion/completions": "gtorch-info",
         "share/gir-1.0": "GTorch-1.gir",
         "share/gjs-1.0/overrides": "GTorch.js",
+        "share/gtorch-1": "gtorch.d.ts",
+        "share/man/man1": "gtorch-info.1",
     }
     options = installation.user_options(BUILD)
     if options["vapi"] == "true" and shutil.which("vapigen"):
@@ -130,7 +134,8 @@ def everything_is_in_its_folder():
     missing = [f"{folder}/{name}" for folder, name in expected.items() if f"{folder}/{name}" not in files]
     assert not missing, f"missing: {missing}\n" + "\n".join(files)
     stray = [name for name in files if os.path.dirname(name) not in expected
-             and not name.startswith("include/gtorch-1/gtorch/")]
+             and not name.startswith("include/gtorch-1/gtorch/")
+             and not re.search(r"/gtorch/(\w+/)+\w+\.pyi$", name)]
     assert not stray, stray
     files = [os.path.join(OWN, name) for name in files]
     wrong = [name for name in files if not os.path.islink(name) and os.stat(name).st_mode & 0o7777
@@ -293,6 +298,30 @@ def existing_variables_are_kept():
     lines = shell(f"{before}\n{OWN_VARIABLES}\n{after}").splitlines()
     wrong = [line for name, line in zip(names, lines, strict=True) if not line.endswith(f":/before/{name}")]
     assert not wrong, wrong
+
+
+@tap.case
+def symbols_have_versions():
+    has("readelf")
+    symbols = installation.run("readelf", "--wide", "--dyn-syms", own() / "lib/libgtorch-1.so.0")
+    names = re.findall(r" (?:FUNC|OBJECT) +GLOBAL +DEFAULT +\d+ (\S+)", symbols)
+    assert len(names) > 2000, len(names)
+    wrong = [name for name in names if not re.fullmatch(r"gtorch_\w+@@GTORCH_0_1|GTORCH_0_1", name)]
+    assert not wrong, wrong[:20]
+
+
+@tap.case
+def the_manual_page_lists_all_options():
+    page = (own() / "share/man/man1/gtorch-info.1").read_text("utf-8").replace("\\-", "-")
+    completed = (own() / "share/bash-completion/completions/gtorch-info").read_text("utf-8")
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shell("gtorch-info --help"), re.MULTILINE)
+    assert len(options) > 3, options
+    missing = [option for option in options if option not in page or option not in completed]
+    assert not missing, missing
+    if shutil.which("man"):
+        text = subprocess.run(["man", "--warnings", "-l", own() / "share/man/man1/gtorch-info.1"], capture_output=True,
+                              text=True, check=True, env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
+        assert not text.stderr, text.stderr
 
 
 @tap.case

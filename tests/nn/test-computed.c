@@ -282,7 +282,7 @@ pruning_multiplies_by_a_mask (void)
   g_assert_true (gtorch_module_is_pruned (module));
   g_assert_false (gtorch_module_prune_l1_unstructured (module, "weight", 2, TRUE, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_cmpstr (error->message, ==, "prune: amount is 2, and there are 1");
+  g_assert_cmpstr (error->message, ==, "prune: amount is 2, and only 1 can be pruned");
   g_clear_error (&error);
   g_assert_true (gtorch_module_remove_pruning (module, "weight", &error));
   g_assert_false (gtorch_module_is_pruned (module));

@@ -18,6 +18,8 @@
 
 #include "gtorch-ops-private.h"
 #include "gtorch/autograd/gtorch-autograd-private.h"
+#include "gtorch/autograd/gtorch-forward-ad.h"
+#include "gtorch/dispatch/gtorch-grad-mode.h"
 
 #define STEP          1e-5
 #define MAX_VARIABLES 24
@@ -30,6 +32,7 @@ typedef struct
   gint64 shape[GTORCH_MAX_DIMS];
   guint n_dims;
   gboolean is_wanted, is_expanded;
+  gboolean is_dual; /* the direction is its tangent */
   Number *values, *direction;
 } Variable;
 
@@ -128,11 +131,41 @@ variable_init (Variable *self, GTorchImpl *host, const gint64 *shape, guint n_di
     }
 }
 
+/* Returns a view of the leaf with the direction as its tangent. */
+static GTorchImpl *
+dual_new (const Variable *self, GError **error)
+{
+  g_autoptr (GTorchImpl) host = gtorch_impl_new (gtorch_device_cpu (), self->host->dtype,
+                                                 self->host->shape, self->host->n_dims, error);
+  g_autoptr (GTorchImpl) tangent = NULL;
+  g_autoptr (GTorchImpl) placed = NULL;
+  g_autoptr (GTorchImpl) dual = NULL;
+  gint64 i;
+
+  for (i = 0; i < host->numel; i++)
+    element_set (host, i, self->direction[i]);
+  tangent = impl_to_test_device (host);
+  placed = gtorch_tangent_lay_out (tangent, self->leaf, error);
+  dual = gtorch_op_view_as (self->leaf, self->leaf, error);
+  if (dual != NULL && placed != NULL)
+    gtorch_tangent_set (dual, placed);
+  return g_steal_pointer (&dual);
+}
+
 static GTorchImpl *
 variable_get (const Variable *self, GError **error)
 {
+  g_autoptr (GTorchImpl) dual = NULL;
+
   if (self->leaf == NULL)
     return NULL;
+  if (self->is_dual)
+    {
+      dual = dual_new (self, error);
+      if (dual == NULL || !self->is_expanded)
+        return g_steal_pointer (&dual);
+      return gtorch_op_expand (dual, self->shape, self->n_dims, error);
+    }
   return self->is_expanded ? gtorch_op_expand (self->leaf, self->shape, self->n_dims, error)
                            : gtorch_impl_ref (self->leaf);
 }
@@ -148,14 +181,14 @@ derivative_is_undefined (const GTorchSample *sample, guint input)
     "gelu_second",
     "geqrf",
     "layer_norm_backward",
-    "linalg_householder_product",
+    "linalg_ldl_factor",
+    "linalg_ldl_factor_ex",
+    "linalg_ldl_solve",
     "heaviside",
     "igamma.self",
     "igammac.self",
     "linear_grads",
-    "nextafter",
     "nll_loss.weight",
-    "ormqr",
     "nll_loss_backward.weight",
     "nll_loss_smooth.weight",
     "prod_others",
@@ -646,6 +679,137 @@ derivative_check (const Derivative *form, gchar **message, GError **error)
       next++;
     }
   return DERIVATIVE_AGREES;
+}
+
+/* --- tangents --- */
+
+/* Makes the wanted inputs dual, or plain ones. */
+static void
+set_dual (Case *self, gboolean is_dual)
+{
+  guint i;
+
+  for (i = 0; i < self->n; i++)
+    self->inputs[i].is_dual = is_dual && self->inputs[i].is_wanted && self->inputs[i].leaf != NULL;
+}
+
+/* Moves all inputs along their directions, and computes the function. */
+static gboolean
+number_at (Case *self, gdouble distance, gdouble *sum, gdouble *size, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < self->n; i++)
+    if (self->inputs[i].is_wanted && self->inputs[i].leaf != NULL)
+      variable_move (&self->inputs[i], distance);
+  return number (self, sum, size, error);
+}
+
+/* Sums the products of the tangents with the weights. The results are those of the operation, or its
+ * gradients for the second order. */
+static gboolean
+sum_tangents (Case *self, gdouble *sum, gdouble *size, GError **error)
+{
+  const gboolean is_first = self->form->order == 1;
+  g_autoptr (GTorchGradGuard) guard =
+      is_first && self->form->round % 2 == 1 ? gtorch_no_grad () : NULL;
+  g_autoptr (GPtrArray) results = is_first ? evaluate (self, error) : NULL;
+  g_autoptr (GradArray) grads = is_first ? NULL : first_gradients (self, FALSE, error);
+  GPtrArray *values = is_first ? results : grads;
+  guint k;
+  gint64 i;
+
+  *sum = *size = 0;
+  for (k = 0; values != NULL && k < values->len; k++)
+    {
+      const Variable *upper = is_first ? &self->uppers[k] : NULL;
+      g_autoptr (GTorchImpl) tangent = NULL;
+
+      if (values->pdata[k] == NULL || (upper != NULL && upper->host == NULL))
+        continue;
+      if (!gtorch_tangent_get (values->pdata[k], &tangent, error))
+        return FALSE;
+      for (i = 0; tangent != NULL && i < tangent->numel; i++)
+        {
+          const Number w =
+              is_first ? upper->values[i % upper->host->numel] : weight (k, i, tangent->dtype);
+          const Number term = conj (w) * element_get (tangent, i);
+
+          *sum += creal (term);
+          *size += cabs (term);
+        }
+    }
+  return values != NULL;
+}
+
+DerivativeResult
+derivative_check_forward (const Derivative *form, gchar **message, GError **error)
+{
+  g_auto (Case) self = { NULL };
+  g_autoptr (GPtrArray) results = NULL;
+  g_autoptr (GError) inner = NULL;
+  gdouble analytic, terms, above, below, size, other, numeric, margin;
+  guint i, n_uppers = 0;
+  gint64 n_elements = 0;
+  gboolean success;
+
+  case_init (&self, form);
+  if (form->in_place && !can_be_in_place (&self))
+    return DERIVATIVE_NO_FORM;
+  results = evaluate (&self, &inner);
+  if (results == NULL)
+    {
+      if (is_no_form (form, inner))
+        return DERIVATIVE_NO_FORM;
+      g_propagate_error (error, g_steal_pointer (&inner));
+      return DERIVATIVE_FAILS;
+    }
+  for (i = 0; i < results->len; i++)
+    {
+      const guint dtype = ((GTorchImpl *) results->pdata[i])->dtype;
+
+      if (is_floating (dtype) && gtorch_dtype_infos[dtype].eps > 1e-10)
+        return DERIVATIVE_NO_FORM;
+    }
+  case_add_uppers (&self, results);
+  g_clear_pointer (&results, g_ptr_array_unref);
+  for (i = 0; i < self.n_uppers; i++)
+    n_uppers += self.uppers[i].host != NULL && self.uppers[i].host->numel > 0;
+  for (i = 0; i < self.n; i++)
+    n_elements +=
+        self.inputs[i].is_wanted && self.inputs[i].leaf != NULL ? self.inputs[i].leaf->numel : 0;
+  if (n_uppers == 0 || n_elements == 0)
+    return DERIVATIVE_NO_FORM;
+  g_assert_cmpint (gtorch_forward_ad_enter_dual_level (NULL), ==, 0);
+  set_dual (&self, TRUE);
+  success = sum_tangents (&self, &analytic, &terms, error);
+  set_dual (&self, FALSE);
+  g_assert_true (gtorch_forward_ad_exit_dual_level (NULL));
+  if (!success || !number_at (&self, STEP, &above, &size, error)
+      || !number_at (&self, -STEP, &below, &other, error))
+    return DERIVATIVE_FAILS;
+  numeric = (above - below) / (2 * STEP);
+  margin = 64 * DBL_EPSILON * MAX (size, other) / STEP;
+  if (fabs (numeric - analytic) <= margin + 1e-6 * (1 + terms))
+    return DERIVATIVE_AGREES;
+  *message = g_strdup_printf ("the tangent is %.10g, differences give %.10g", analytic, numeric);
+  return DERIVATIVE_DIFFERS;
+}
+
+gboolean
+derivative_run_dual (const GTorchSample *sample, guint input, GError **error)
+{
+  const Derivative form = { .sample = sample, .order = 1 };
+  g_auto (Case) self = { NULL };
+  g_autoptr (GPtrArray) results = NULL;
+
+  case_init (&self, &form);
+  g_assert_cmpint (gtorch_forward_ad_enter_dual_level (NULL), ==, 0);
+  self.inputs[input].is_dual = TRUE;
+  results = evaluate (&self, error);
+  self.inputs[input].is_dual = FALSE;
+  g_assert_true (gtorch_forward_ad_exit_dual_level (NULL));
+  return results != NULL;
 }
 
 gchar *

@@ -37,6 +37,11 @@ typedef enum
 } DerivativeResult;
 
 DerivativeResult derivative_check (const Derivative *self, gchar **message, GError **error);
+/* Compares the tangents of the results, or for the second order those of their gradients, with
+ * differences along the directions of all inputs at once. */
+DerivativeResult derivative_check_forward (const Derivative *self, gchar **message, GError **error);
+/* Runs the operation with a tangent of one input, though it may have no derivative by it. */
+gboolean derivative_run_dual (const GTorchSample *sample, guint input, GError **error);
 /* Returns TRUE if the operation has no derivative, or none with respect to this input: computing it is an
  * error. */
 gboolean derivative_is_undefined (const GTorchSample *sample, guint input);

@@ -14,6 +14,7 @@
 #include "op-derivatives.h"
 
 static const gchar *const needs_result[] = {
+  "acosh_slope.self",
   "adaptive_max_pool1d_with_indices.self",
   "adaptive_max_pool2d_with_indices.self",
   "adaptive_max_pool3d_with_indices.self",
@@ -23,6 +24,7 @@ static const gchar *const needs_result[] = {
   "attention.key",
   "attention.query",
   "attention.value",
+  "cauchy_of.self",
   "cdist.x1",
   "cdist.x2",
   "cholesky_inverse.self",
@@ -121,6 +123,8 @@ static const gchar *const needs_result[] = {
   "pdist.self",
   "pow.exponent",
   "qr.self",
+  "real_logsumexp.self",
+  "real_std.self",
   "reciprocal.self",
   "recurrence.factor",
   "relu.self",
@@ -356,7 +360,7 @@ linear_inputs_may_be_changed (void)
   static const guint linear[] = {
     GTORCH_OP_ADDMM,  GTORCH_OP_BADDBMM, GTORCH_OP_BMM,    GTORCH_OP_CONV1D,
     GTORCH_OP_CONV2D, GTORCH_OP_DOT,     GTORCH_OP_LINEAR, GTORCH_OP_MATMUL,
-    GTORCH_OP_MM,     GTORCH_OP_MUL,     GTORCH_OP_MV,     GTORCH_OP_OUTER,
+    GTORCH_OP_MM,     GTORCH_OP_MUL,     GTORCH_OP_MV,
   };
   guint i, k, n = 0;
 

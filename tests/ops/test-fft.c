@@ -481,7 +481,7 @@ wrong_arguments_are_errors (void)
   refuse (gtorch_fft_rfftn (real, GTORCH_SHAPE (1, 2, 3), NULL, 0, 0, &error), &error,
           GTORCH_ERROR_SHAPE, "fft_rfftn: 3 lengths are more than the dimensions of shape [2, 1]");
   refuse (gtorch_fft_fftfreq (0, 1, GTORCH_DTYPE_NONE, NULL, &error), &error, GTORCH_ERROR_INVALID,
-          "fft_fftfreq: n 0 must be from 1 to 2^53 and d 1 not 0");
+          "fft_fftfreq: n is 0, it must be from 1 to 2^53");
   refuse (gtorch_fft_rfftfreq (4, 1, GTORCH_DTYPE_INT64, NULL, &error), &error, GTORCH_ERROR_DTYPE,
           "fft_rfftfreq: the dtype must be a floating-point one");
   refuse (gtorch_complex (real, wide, &error), &error, GTORCH_ERROR_DTYPE,

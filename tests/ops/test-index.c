@@ -166,11 +166,11 @@ errors_leave_the_tensor_alone (void)
   assert_error (gtorch_tensor_index (x, unknown, 4, NULL, 0, &error), &error, GTORCH_ERROR_INVALID,
                 "index: item 0 is of the unknown kind 9");
   assert_error (gtorch_tensor_get (x, "0, 0, 0", &error), &error, GTORCH_ERROR_INDEX,
-                "index: 3 dimensions are indexed, but shape [2, 3] has only 2");
+                "get: 3 dimensions are indexed, but shape [2, 3] has only 2");
   assert_error (gtorch_tensor_get (x, "2", &error), &error, GTORCH_ERROR_INDEX,
-                "index: index 2 is out of range for dimension 0 of shape [2, 3]");
+                "get: index 2 is out of range for dimension 0 of shape [2, 3]");
   assert_error (gtorch_tensor_get (x, "..., ...", &error), &error, GTORCH_ERROR_INVALID,
-                "index: there is more than one ellipsis");
+                "get: there is more than one ellipsis");
 }
 
 /* Errors of a stream have the same text as synchronous ones. */
@@ -229,15 +229,15 @@ text_form_is_checked (void)
   {
     const gchar *spec, *message;
   } cases[] = {
-    { "0 1", "index: “0 1” cannot be read at character 3: a comma is wanted" },
-    { "a", "index: “a” cannot be read at character 1: a number, a range a:b:c, “...” or “None” is "
+    { "0 1", "get: “0 1” cannot be read at character 3: a comma is wanted" },
+    { "a", "get: “a” cannot be read at character 1: a number, a range a:b:c, “...” or “None” is "
            "wanted" },
-    { "…, ::-1", "index: “…, ::-1” cannot be read at character 8: the step is not positive" },
-    { "99999999999999999999", "index: “99999999999999999999” cannot be read at character 1: the "
+    { "…, ::-1", "get: “…, ::-1” cannot be read at character 8: the step is not positive" },
+    { "99999999999999999999", "get: “99999999999999999999” cannot be read at character 1: the "
                               "number does not fit 64 bits" },
-    { "Nonesuch", "index: “Nonesuch” cannot be read at character 1: a number, a range a:b:c, “...” "
+    { "Nonesuch", "get: “Nonesuch” cannot be read at character 1: a number, a range a:b:c, “...” "
                   "or “None” is wanted" },
-    { ",", "index: “,” cannot be read at character 1: a number, a range a:b:c, “...” or “None” is "
+    { ",", "get: “,” cannot be read at character 1: a number, a range a:b:c, “...” or “None” is "
            "wanted" },
   };
   g_autoptr (GTorchTensor) x = gtorch_zeros (GTORCH_SHAPE (2, 3), 0, NULL, NULL);

@@ -760,6 +760,7 @@ doubles_do_not_become_integer_elements (void)
     "embedding.norm_type",
     "fft_fftfreq.d",
     "fft_rfftfreq.d",
+    "geometric.p",
     "hamming_window.alpha",
     "hamming_window.beta",
     "isclose.atol",

@@ -731,17 +731,6 @@ a_range_of_one_point_is_given (void)
                    "histogram: low is 0 and high is not given: there must be both or none");
 }
 
-static void
-two_dimensions_must_be_named (void)
-{
-  g_autoptr (GTorchTensor) x = ramp (2, 3);
-  g_autoptr (GError) error = NULL;
-
-  g_assert_null (gtorch_fft_fft2 (x, NULL, 0, NULL, 0, GTORCH_FFT_NORM_BACKWARD, &error));
-  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
-  g_assert_cmpstr (error->message, ==, "fft_fft2: dim names no dimension to transform");
-}
-
 /* What is out of a range is told both of its ends. */
 static void
 ranges_are_told_whole (void)
@@ -990,7 +979,6 @@ main (int argc, char *argv[])
   ADD (a_scale_of_0_is_given);
   ADD (pad_fills_nan);
   ADD (a_range_of_one_point_is_given);
-  ADD (two_dimensions_must_be_named);
   ADD (ranges_are_told_whole);
   ADD (negative_weights_and_variances_are_refused);
   ADD (norms_of_nothing_are_refused);

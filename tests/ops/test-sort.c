@@ -325,6 +325,57 @@ impossible_repeats_and_products_are_errors (void)
   g_assert_nonnull (strstr (error->message, "given twice"));
 }
 
+/* Long rows are counted before some of their elements are selected. */
+static void
+middles_of_long_rows_are_those_of_sorted_rows (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_INT64, GTORCH_DTYPE_INT32 };
+  const gint64 n = 5001;
+  guint d, few;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    for (few = 0; few < 2; few++)
+      {
+        g_autoptr (GTorchTensor) drawn = gtorch_randint (few ? 0 : -1000000, few ? 3 : 1000000, &n,
+                                                         1, GTORCH_DTYPE_INT64, NULL, NULL, NULL);
+        g_autoptr (GTorchTensor) x = gtorch_tensor_to_dtype (drawn, dtypes[d], NULL);
+        const gboolean has_nan = gtorch_dtype_is_floating_point (dtypes[d]);
+        g_autoptr (GTorchTensor) sorted = NULL;
+        g_autoptr (GTorchTensor) order = NULL;
+        const gint64 ks[] = { 1, 2, 2500, 5000, 5001 };
+        guint i;
+
+        if (has_nan)
+          for (i = 0; i < 1000; i++)
+            {
+              g_autoptr (GTorchTensor) part = gtorch_tensor_slice (x, 0, 5 * i, 5 * i + 1, 1, NULL);
+
+              g_assert_true (gtorch_tensor_fill_inplace (part, NAN, NULL));
+            }
+        g_assert_true (gtorch_tensor_sort (x, 0, FALSE, TRUE, &sorted, &order, NULL));
+        for (i = 0; i < G_N_ELEMENTS (ks); i++)
+          {
+            g_autoptr (GTorchTensor) value = NULL;
+            g_autoptr (GTorchTensor) index = NULL;
+
+            g_assert_true (gtorch_tensor_kthvalue (x, ks[i], 0, FALSE, &value, &index, NULL));
+            g_assert_cmpfloat (at (index, 0), ==, at (order, ks[i] - 1));
+          }
+        {
+          const gint64 middle = ((has_nan ? n - 1000 : n) - 1) / 2;
+          g_autoptr (GTorchTensor) value = NULL;
+          g_autoptr (GTorchTensor) index = NULL;
+          g_autoptr (GTorchTensor) of_all = gtorch_tensor_nanmedian (x, NULL);
+
+          g_assert_true (gtorch_tensor_nanmedian_dim (x, 0, FALSE, &value, &index, NULL));
+          g_assert_cmpfloat (at (index, 0), ==, at (order, middle));
+          g_assert_cmpfloat (at (value, 0), ==, at (sorted, middle));
+          g_assert_cmpfloat (at (of_all, 0), ==, at (sorted, middle));
+        }
+      }
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -338,6 +389,8 @@ main (int argc, char *argv[])
                    sorters_are_the_order_of_a_sequence);
   g_test_add_func ("/GTorch/sort/impossible_requests_are_errors", impossible_requests_are_errors);
   g_test_add_func ("/GTorch/sort/medians_see_nan", medians_see_nan);
+  g_test_add_func ("/GTorch/sort/middles_of_long_rows_are_those_of_sorted_rows",
+                   middles_of_long_rows_are_those_of_sorted_rows);
   g_test_add_func ("/GTorch/sort/running_extremes_see_nan_and_the_last_of_equals",
                    running_extremes_see_nan_and_the_last_of_equals);
   g_test_add_func ("/GTorch/sort/running_sums_of_exponentials_stay_in_range",

@@ -145,6 +145,15 @@ change_rate (Trainer *self, guint step)
     g_object_set (self->optimizer, "learning-rate", 0.05, NULL);
 }
 
+/* Those that PyTorch captures without a setting need none here. */
+static gboolean
+becomes_capturable (guint kind)
+{
+  const gchar *name = gtorch_step_samples[kind].name;
+
+  return g_str_has_prefix (name, "SGD/") || g_str_has_prefix (name, "Adagrad/");
+}
+
 /* `warm`: the number of steps before the capture. */
 static void
 replays_train_as_calls_do (guint kind, guint warm)
@@ -155,7 +164,7 @@ replays_train_as_calls_do (guint kind, guint warm)
 
   trainer_init (&eager, kind);
   trainer_init (&captured, kind);
-  gtorch_optimizer_set_capturable (captured.optimizer, TRUE);
+  gtorch_optimizer_set_capturable (captured.optimizer, !becomes_capturable (kind));
   assert_same_params (&eager, &captured);
   for (i = 0; i < N_STEPS; i++)
     {
@@ -164,6 +173,7 @@ replays_train_as_calls_do (guint kind, guint warm)
       if (i == warm)
         {
           graph = capture_training (&captured);
+          g_assert_true (gtorch_optimizer_get_capturable (captured.optimizer));
           assert_same_params (&eager, &captured); /* a capture computes nothing */
         }
       set_batch (&eager, i);
@@ -264,8 +274,8 @@ a_loaded_state_counts_in_replays (gconstpointer data)
 static void
 a_step_that_is_not_capturable_is_refused (void)
 {
-  static const gchar *const names[] = { "GTorchSGD", "GTorchAdam", "GTorchAdamW" };
-  static const gchar *const samples[] = { "SGD/1", "Adam/0", "AdamW/0" };
+  static const gchar *const names[] = { "GTorchRMSprop", "GTorchAdam", "GTorchAdamW" };
+  static const gchar *const samples[] = { "RMSprop/0", "Adam/0", "AdamW/0" };
   guint k;
 
   for (k = 0; k < G_N_ELEMENTS (samples); k++)

@@ -183,6 +183,13 @@ a_setting_that_is_no_good_is_refused (void)
       g_clear_error (&error);
       if (g_str_equal (wrong[i].name, "lr"))
         continue;
+      if (wrong[i].values[0] == GTORCH_NONE_DOUBLE)
+        {
+          g_assert_false (gtorch_param_group_set_setting (group, wrong[i].name, wrong[i].values,
+                                                          wrong[i].n, &error));
+          g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+          continue;
+        }
       g_assert_true (gtorch_param_group_set_setting (group, wrong[i].name, wrong[i].values,
                                                      wrong[i].n, &error));
       g_assert_false (gtorch_optimizer_add_param_group (adam, group, &error));

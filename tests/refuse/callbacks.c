@@ -28,6 +28,12 @@ gradcheck_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GErro
 }
 
 static GTorchTensor *
+distance_func (GTorchTensor *x1, GTorchTensor *x2, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? gtorch_tensor_sub (x1, x2, 1, error) : NULL;
+}
+
+static GTorchTensor *
 closure_func (gpointer user_data, GError **error)
 {
   return refuse_called_back (error) ? gtorch_ones (GTORCH_SHAPE (1), GTORCH_DTYPE_NONE, NULL, error)
@@ -93,6 +99,12 @@ tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
+static gchar *
+anomaly_func (gpointer user_data, GError **error)
+{
+  return NULL;
+}
+
 static gboolean
 quiet_func (gpointer object, gpointer user_data, GError **error)
 {
@@ -151,6 +163,7 @@ static const struct
   { "GDestroyNotify", G_CALLBACK (destroy_func) },
   { "GFileProgressCallback", G_CALLBACK (progress_func) },
   { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
+  { "GTorchAnomalyFunc", G_CALLBACK (anomaly_func) },
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
   { "GTorchBackwardHook", G_CALLBACK (backward_hook) },
@@ -158,6 +171,7 @@ static const struct
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
   { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },
+  { "GTorchDistanceFunc", G_CALLBACK (distance_func) },
   { "GTorchForwardHook", G_CALLBACK (module_hook) },
   { "GTorchForwardPreHook", G_CALLBACK (module_pre_hook) },
   { "GTorchFunctionalFunc", G_CALLBACK (graphed_func) },

@@ -56,6 +56,7 @@ class Interface:
         self.enums = set()
         self.callbacks = set(FUNCTIONS)
         self.docs = {}  # maps a function to {parameter or '': annotations}
+        self.nones = {}  # maps a function to the parameters whose documentation names the constants for none
 
     def read_header(self, path):
         text = re.sub(r'/\*.*?\*/', '', path.read_text(encoding='utf-8'), flags=re.S)
@@ -71,7 +72,7 @@ class Interface:
                 stem = declaration.split(',')[1].strip()
                 self.prototypes.append((path.name, 'GType', f'{stem}_get_type', []))
                 continue
-            declaration = re.sub(r' G_GNUC_\w+$', '', declaration)
+            declaration = re.sub(r'( G_GNUC_\w+)+$', '', declaration)
             if declaration.endswith(', ...)'):
                 continue  # macros for C; their types are unknown
             match = re.fullmatch(r'(.+?[ *])(\w+) \((.*)\)', declaration)
@@ -93,6 +94,11 @@ class Interface:
                 continue
             doc = self.docs.setdefault(match[1], {})
             text = '\n'.join(lines[1:])
+            self.nones[match[1]] = {
+                arg[1]
+                for arg in re.finditer(r'^@(\w+):((?:.|\n(?!@|\n))*)', text, flags=re.M)
+                if 'NONE' in arg[2]
+            }
             for name, notes in re.findall(
                 r'^@(\w+):((?:\s*\([^()]*(?:\([^()]*\)[^()]*)*\))*)', text, flags=re.M
             ):
@@ -116,8 +122,8 @@ class Interface:
 
 
 def parameters(interface, name, params):
-    """Returns (kind, name, C type, nullable, get_type, low, high, drop) of each parameter except
-    the GError."""
+    """Returns (kind, name, C type, nullable, get_type, low, high, drop, takes_none) of each parameter
+    except the GError."""
     notes = interface.docs.get(name, {})
     out = []
     lengths = set(re.findall(r'array[^)]*length=(\w+)', ' '.join(notes.values())))
@@ -169,7 +175,9 @@ def parameters(interface, name, params):
             sys.exit(f'{name}: no kind of argument for “{ctype} {arg}”')
         if kind in ('OBJECT', 'OBJECTS') and get_type == 'NULL' and base not in OPAQUE:
             sys.exit(f'{name}: no GType for “{ctype} {arg}”')
-        out.append((kind, arg, base, nullable, get_type, low, high, drop))
+        takes_none = base not in ('gint', 'gint64', 'gdouble')
+        takes_none |= arg in interface.nones.get(name, ())
+        out.append((kind, arg, base, nullable, get_type, low, high, drop, takes_none))
     for row, following in zip(out, out[1:] + [('', '')]):
         if row[0] in ('OBJECTS', *LISTS.values()) and following[0] != 'LENGTH':
             sys.exit(f'{name}: {row[1]} is a list without a length')
@@ -239,10 +247,10 @@ def emit(interface):
         ]
         if rows:
             out.append(f'static const Param params_{name}[] = {{')
-            for k, arg, ctype, nullable, gtype, low, high, pdrop in rows:
+            for k, arg, ctype, nullable, gtype, low, high, pdrop, takes_none in rows:
                 out.append(
                     f'  {{ PARAM_{k}, "{arg}", "{ctype}", {"TRUE" if nullable else "FALSE"}, {gtype}, '
-                    f'{low}, {high}, (GDestroyNotify) {pdrop} }},'
+                    f'{low}, {high}, (GDestroyNotify) {pdrop}, {"TRUE" if takes_none else "FALSE"} }},'
                 )
             out += ['};', '']
         table.append(

@@ -112,9 +112,34 @@ make_tensor (void)
 }
 
 static gpointer
+make_grad_node (void)
+{
+  g_autoptr (GTorchTensor) x = make_tensor ();
+  g_autoptr (GTorchTensor) y = NULL;
+
+  gtorch_tensor_set_requires_grad (x, TRUE, NULL);
+  y = gtorch_tensor_neg (x, NULL);
+  return gtorch_tensor_dup_grad_node (y);
+}
+
+static gpointer
+make_tensor_iter (void)
+{
+  g_autoptr (GTorchTensor) tensor = make_tensor ();
+
+  return gtorch_tensor_iter_new (tensor);
+}
+
+static gpointer
 make_size (void)
 {
   return gtorch_size_new (SHAPE);
+}
+
+static gpointer
+make_factors (void)
+{
+  return gtorch_factors_new ((const gdouble[]){ 2, 1.5 }, 2);
 }
 
 static gpointer
@@ -269,6 +294,20 @@ static gpointer
 make_attention (void)
 {
   return gtorch_multihead_attention_new (4, 2, NULL);
+}
+
+static gpointer
+make_adaptive (void)
+{
+  g_autoptr (GTorchSize) cutoffs = gtorch_size_new ((const gint64[]){ 1 }, 1);
+
+  return gtorch_adaptive_log_softmax_with_loss_new (4, 2, cutoffs, NULL);
+}
+
+static gpointer
+make_triplet (void)
+{
+  return gtorch_triplet_margin_with_distance_loss_new (NULL, NULL);
 }
 
 static gpointer
@@ -624,6 +663,7 @@ static const struct
   { "GOutputStream", make_output },
   { "GTorchAdafactor", make_adafactor },
   { "GTorchAllocator", make_allocator },
+  { "GTorchAdaptiveLogSoftmaxWithLoss", make_adaptive },
   { "GTorchAttention", make_attention },
   { "GTorchAutocastGuard", make_autocast_guard },
   { "GTorchAveragedModel", make_averaged_model },
@@ -676,13 +716,17 @@ static const struct
   { "GTorchScope", (gpointer (*) (void)) gtorch_scope_new },
   { "GTorchSequential", make_sequential },
   { "GTorchSequentialLR", make_sequence },
+  { "GTorchGradNode", make_grad_node },
   { "GTorchSize", make_size },
+  { "GTorchFactors", make_factors },
   { "GTorchStream", make_stream },
   { "GTorchStreamGuard", make_stream_guard },
   { "GTorchTensor", make_tensor },
+  { "GTorchTensorIter", make_tensor_iter },
   { "GTorchTimer", make_timer },
   { "GTorchTransformer", make_transformer },
   { "GTorchTransformerDecoder", make_decoder },
+  { "GTorchTripletMarginWithDistanceLoss", make_triplet },
   { "GTorchTransformerDecoderLayer", make_decoder_layer },
   { "GTorchTransformerEncoder", make_encoder },
   { "GTorchTransformerEncoderLayer", make_encoder_layer },

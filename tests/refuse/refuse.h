@@ -57,6 +57,8 @@ typedef struct
   GType (*get_type) (void);
   gint64 low, high;    /* for INT */
   GDestroyNotify drop; /* for OUT_FULL; NULL: by get_type */
+  gboolean
+      takes_none; /* by its documentation, the constant for no number has a meaning; or it is no number */
 } Param;
 
 typedef struct

@@ -135,13 +135,14 @@ static const gint64 whole[] = {
   0,
   1,
   7,
+  GTORCH_NONE,
   (G_GINT64_CONSTANT (1) << 46) + 1,
   G_MAXINT64 - 1,
   G_MAXINT64,
 };
 
-static const gdouble real[] = { NAN,    INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,
-                                4e-320, 0.0,      -1.0,      0.5,         1e19 };
+static const gdouble real[] = { NAN, INFINITY, -INFINITY, G_MAXDOUBLE, -G_MAXDOUBLE,      4e-320,
+                                0.0, -1.0,     0.5,       1e19,        GTORCH_NONE_DOUBLE };
 
 /* Shapes that are seldom valid. */
 static const GTorchSampleTensor shapes[] = {
@@ -366,9 +367,19 @@ spoil (Call *call, guint arg, guint m, Refusal *refusal)
   switch (call->function->params[place].kind)
     {
     case PARAM_DOUBLE:
-      return spoil_double (value, m, refusal);
+      if (!spoil_double (value, m, refusal))
+        return FALSE;
+      if (value->d == GTORCH_NONE_DOUBLE && !call->function->params[place].takes_none)
+        refusal->expect = MUST_FAIL;
+      return TRUE;
     case PARAM_INT:
-      return spoil_int (value, m, refusal);
+      if (!spoil_int (value, m, refusal))
+        return FALSE;
+      if (value->i == GTORCH_NONE && !call->function->params[place].takes_none)
+        refusal->expect = MUST_FAIL;
+      else if (value->i == GTORCH_NONE)
+        g_clear_pointer (&refusal->mention, g_free); /* its default is told, if anything is */
+      return TRUE;
     default:
       break;
     }

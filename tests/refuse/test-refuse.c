@@ -58,6 +58,7 @@ static const struct
   { "gtorch_set_float32_matmul_precision", "precision", 0, "highest" },
   { "gtorch_tensor_get", "spec", 0, "0" },
   { "gtorch_tensor_set", "spec", 0, "0" },
+  { "gtorch_tensor_set_int", "spec", 0, "0" },
   { "gtorch_tensor_set_scalar", "spec", 0, "0" },
   { "gtorch_sequential_insert", "position", 0, NULL },
   { "gtorch_sequential_remove", "position", 0, NULL },
@@ -322,7 +323,7 @@ spoil_choice (Call *call, guint i, guint m, Refusal *refusal)
   call->args[i].i = choices[m];
   refusal->what = g_strdup_printf ("is %" G_GINT64_FORMAT, choices[m]);
   if (!is_choice (&call->function->params[i], choices[m]))
-    refusal->expect = call->function->throws ? MUST_NOT_WORK : MAY_COMPLAIN;
+    refusal->expect = call->function->throws ? MUST_FAIL : MAY_COMPLAIN;
   return TRUE;
 }
 

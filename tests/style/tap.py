@@ -26,6 +26,17 @@ def add(name, function, *args):
     _cases.append((name, function, args))
 
 
+def raises(kind, function, *texts):
+    """Calls @function, which must raise an exception of @kind with all the texts in its message, and returns it."""
+    try:
+        function()
+    except kind as error:
+        for text in texts:
+            assert text in str(error), f"{text!r} is not in {error}"
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
 def _diagnose(text):
     for line in text.splitlines():
         print(f"# {line}")

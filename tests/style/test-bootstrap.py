@@ -267,6 +267,22 @@ def users_get_a_release():
 
 
 @tap.case
+def the_manual_is_built_and_opened():
+    for display in None, "DISPLAY", "WAYLAND_DISPLAY":
+        with machine(**{**GPU, "nvidia_smi": "exit 9\n"}, meson=MESON, xdg_open=LOG_CALL,
+                     tr=None, sort=None, paste=None) as folder:
+            done, calls = deps(folder, command="docs", GTORCH_DEPS="skip", PYTHON="python3",
+                               CUDA_HOME="/nonexistent", GTORCH_BUILDDIR=os.path.join(folder, "b"),
+                               **({display: "x"} if display else {}))
+            path = os.path.join(folder, "b/docs/GTorch-1/index.html")
+        setup = [call for call in calls if call.startswith("meson setup")]
+        assert done.returncode == 0 and len(setup) == 1, (done, calls)
+        assert "-Ddocs=true" in setup[0].split("-Ddocs=false")[1], setup       # the last one counts
+        assert path in done.stdout, done.stdout
+        assert any(call.startswith("xdg-open") for call in calls) == bool(display), calls
+
+
+@tap.case
 def an_unknown_command_prints_the_usage():
     done = subprocess.run([BOOTSTRAP, "frobnicate"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "Usage:" in done.stderr, done

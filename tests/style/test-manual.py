@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The manual is complete: gi-docgen prints no warnings, and its links work.
 
-Arguments: gi-docgen, its configuration, the GIR, the folder of the finished manual.
+Arguments: gi-docgen, its configuration, the GIR, the folder of the finished manual, that of the pictures.
 """
 
 import collections
@@ -16,7 +16,7 @@ import tempfile
 
 import tap
 
-GI_DOCGEN, CONFIG, GIR, MANUAL = sys.argv[1:]
+GI_DOCGEN, CONFIG, GIR, MANUAL, PICTURES = sys.argv[1:]
 
 
 @tap.case
@@ -34,7 +34,8 @@ def the_manual_is_made_without_warnings():
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [GI_DOCGEN, "generate", "--quiet", "--no-namespace-dir", "--config", CONFIG,
-             "--content-dir", os.path.join(tap.SOURCE_ROOT, "docs"), "--output-dir", folder,
+             "--content-dir", os.path.join(tap.SOURCE_ROOT, "docs"), "--content-dir", PICTURES,
+             "--output-dir", folder,
              "--add-include-path", os.path.dirname(GIR), GIR],
             capture_output=True, text=True, check=False,
         )
@@ -57,6 +58,33 @@ def links_inside_the_manual_lead_somewhere():
             if not os.path.exists(os.path.join(MANUAL, html.unescape(target))):
                 missing[target].add(name)
     assert not missing, "\n".join(f"{key}: linked from {sorted(missing[key])}" for key in missing)
+
+
+@tap.case
+def links_to_sections_lead_to_one():
+    """Those of the pages of prose; gi-docgen makes the others itself."""
+    names = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in pages()}
+    missing = []
+    for name, text in pages():
+        if "." in name[:-len(".html")]:
+            continue
+        for target, section in re.findall(r'href="([^"#:]*)#([^"]+)"', text):
+            if section not in names.get(target or name, {section}):
+                missing.append(f"{name}: {target}#{section}")
+    assert not missing, "\n".join(missing)
+
+
+@tap.case
+def pictures_are_there():
+    missing = {target for _name, text in pages() for target in re.findall(r'<img[^>]* src="([^":]+)"', text)
+               if not os.path.exists(os.path.join(MANUAL, target))}
+    assert not missing, "\n".join(sorted(missing))
+
+
+@tap.case
+def unfinished_work_is_no_page():
+    found = [name for name, text in pages() if name == "plan.html" or re.search(r'href="[^"]*plan\.(?:md|html)', text)]
+    assert not found, "\n".join(found)
 
 
 @tap.case

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The examples of the manual's pages run.
+"""Every block of code of the manual's pages and of README.md runs, or says why not.
 
-Examples in Python and JavaScript run one after the other, as a reader would type them; each in C or
-Vala is a separate function, or is placed outside of functions if it defines a type or a function.
-The output of programs in JavaScript and Vala must be that in the comments behind it.
+The head of pages.py says how blocks are written. Examples in Python and JavaScript run one after the other, as a
+reader would type them; each in C or Vala is a separate function, or is placed outside of functions if it defines a
+type or a function. What examples in Python, JavaScript and Vala print must be that in the comments behind it, and what
+programs print the block below them.
 
 Arguments: the build folder, the Python that has gi, and pages to run only those. GTORCH_TEST_DEVICE
 names the default device of programs that compute on it.
@@ -17,26 +18,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
+import pages
 import tap
 import tree
 
 BUILD, PYTHON = os.path.realpath(sys.argv[1]), sys.argv[2]
-LANGUAGES = {
-    "bindings": ["python", "js", "vala"],
-    "tensors": ["python", "c"],
-    "autograd": ["python", "c"],
-    "streams-and-backward": ["python", "c", "js", "vala"],
-    "modules": ["python", "c"],
-    "optimizers": ["python", "c", "js"],
-    "mixed-precision": ["python", "c", "js", "vala"],
-    "cuda-graphs": ["python", "c", "js", "vala"],
-    "devices-and-streams": ["python", "c", "js", "vala"],
-    "errors": ["python", "c", "js", "vala"],
-}
-PAGES = sys.argv[3:] or list(LANGUAGES)
+ALL = not sys.argv[3:]
+PAGES = sys.argv[3:] or [os.path.basename(path)[:-len(".md")] for path in pages.paths()]
 DEVICE = os.environ.get("GTORCH_TEST_DEVICE", "")
 ON_DEVICE = ["cuda-graphs"]
+DATA = {"digits.csv.gz": "examples/data/digits.csv.gz"}    # what programs find in their folder
 C_COMMON = "/* at the beginning of each: */\n"
 ENVIRONMENT = {
     "streams-and-backward": "GTORCH_CHECK=streams=fatal",
@@ -74,15 +67,10 @@ give (void)
 }
 # Functions that fail without a GPU: the CPU has no sensors and no pinned memory.
 FAILS = ["gtorch_device_monitor_new", "gtorch_tensor_pin_memory"]
-PYTHON_START = """import gi
-gi.require_version('GTorch', '1')
-from gi.repository import Gio, GLib, GTorch
+PYTHON_START = """import gtorch as torch
+from gi.repository import Gio, GLib
 """
-
-
-def blocks(page, language):
-    text = tree.read(f"docs/{page}.md")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+NEEDS = {"c": "cc", "js": "gjs", "vala": "valac"}
 
 
 def choose_device(page, how):
@@ -99,18 +87,31 @@ def run_in(folder, command):
     return done.stdout
 
 
+def marked(line, number):
+    """Lets a line that prints, and says in a comment what, print its number, too."""
+    match = re.match(r"( *)print\((.*)\) +# (.*)$", line)
+    return f"{match[1]}print('@{number}@', {match[2]}, end='@\\n')" if match else line
+
+
 def check_python(page):
-    device = "GTorch.set_default_device(GTorch.Device.new_from_string('{}'))\n"
-    program = PYTHON_START + choose_device(page, device) + "\n".join(blocks(page, "python"))
+    device = "torch.set_default_device('{}')\n"
+    program = PYTHON_START + choose_device(page, device) + "\n".join(pages.examples(page, "python"))
+    lines = program.splitlines()
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.py"), "w", encoding="utf-8") as file:
-            file.write(program)
-        run_in(folder, f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals {PYTHON} page.py")
+            file.write("\n".join(marked(line, number) for number, line in enumerate(lines)) + "\n")
+        output = run_in(folder, f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals {PYTHON} page.py")
+    for number, found in re.findall(r"^@(\d+)@ (.*?)@$", output, re.DOTALL | re.MULTILINE):
+        line = lines[int(number)]
+        # a dtype may have the name of the namespace or of the package, and a page may run on any device
+        found, expected = (re.sub(r"\bG?[Tt]orch\.|, device='cuda:\d'", "", re.sub(r"\n *", " ", text))
+                           for text in (found, line.rpartition("  # ")[2]))
+        assert pages.is_like(found, expected), f"{line}\n{found}"
 
 
 def c_program(page):
     outside, functions, start = [], [], ""
-    for block in blocks(page, "c"):
+    for block in pages.examples(page, "c"):
         if block.startswith(C_COMMON):
             start = block
         elif block.startswith("static "):
@@ -146,24 +147,16 @@ def check_c(page):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "page.c"), "w", encoding="utf-8") as file:
             file.write(c_program(page))
-        run_in(folder, "cc -Wall -Werror -Wno-unused-variable page.c -o page "
+        run_in(folder, "cc -Wall -Werror -Wno-unused-variable -Wno-misleading-indentation page.c -o page "
                        "$(pkg-config --cflags --libs gtorch-1) && "
                        f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals ./page")
 
 
 def printed(page, language):
     """Returns the comments behind print(), and behind other statements that print."""
-    lines = "\n".join(blocks(page, language)).splitlines()
+    lines = "\n".join(pages.examples(page, language)).splitlines()
     said = [re.search(r";\s*// (true|false|overflow|[-\d., ]+|add: .*)$", line) for line in lines]
     return [match.group(1) for match in said if match]
-
-
-def says(lines, expected):
-    """Compares lines with the expected ones, where … matches any rest of a line."""
-    return len(lines) == len(expected) and all(
-        line.startswith(text[:-1]) if text.endswith("…") else line == text
-        for line, text in zip(lines, expected)
-    )
 
 
 def check_output(page, language, name, program, command):
@@ -172,7 +165,7 @@ def check_output(page, language, name, program, command):
             file.write(program)
         output = run_in(folder, command)
     expected = printed(page, language)
-    assert expected and says(output.splitlines(), expected), f"{expected}\n{output}"
+    assert expected and pages.says(output.splitlines(), expected), f"{expected}\n{output}"
 
 
 def check_js(page):
@@ -180,7 +173,7 @@ def check_js(page):
         raise tap.Skip("gjs is not installed")
     device = "GTorch.set_default_device(GTorch.Device.new_from_string('{}'));\n"
     start = "import GTorch from 'gi://GTorch?version=1';\n"
-    program = start + choose_device(page, device) + "\n".join(blocks(page, "js")).replace(start, "")
+    program = start + choose_device(page, device) + "\n".join(pages.examples(page, "js")).replace(start, "")
     command = f"{ENVIRONMENT.get(page, '')} G_DEBUG=fatal-criticals gjs -m page.js"
     check_output(page, "js", "page.js", program, command)
 
@@ -188,7 +181,7 @@ def check_js(page):
 def check_vala(page):
     if not shutil.which("valac"):
         raise tap.Skip("valac is not installed")
-    functions = blocks(page, "vala")
+    functions = pages.examples(page, "vala")
     program = "using GTorch;\n" + "".join(
         f"void example_{i} () throws GLib.Error {{\n{block}}}\n" for i, block in enumerate(functions)
     )
@@ -210,21 +203,100 @@ if DEVICE:
     except AssertionError as error:
         print(f"1..0 # SKIP {str(error).splitlines()[-1]}")
         sys.exit()
+def command_for(block):
+    """Returns what builds and runs a program, or None for a file that is no program."""
+    stem = block.name and block.name.rsplit(".", 1)[0]
+    return {
+        "python": f"{PYTHON} {block.name}",
+        "c": f"cc -Wall -Werror {block.name} -o {stem} $(pkg-config --cflags --libs gtorch-1) && ./{stem}",
+        "js": f"gjs -m {block.name}",
+        "vala": f"valac -X -w --vapidir={BUILD}/introspection --pkg gio-2.0 --pkg gtorch-1 {block.name} && ./{stem}",
+        "sh": f"sh -eu commands-{block.line}",
+    }.get(block.language)
+
+
+def missing(language):
+    if language == "c" and not has_headers():
+        return "GLib's headers"
+    return NEEDS.get(language) if not shutil.which(NEEDS.get(language, "sh")) else None
+
+
+def check_programs(page):
+    skipped = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in DATA.items():
+            os.symlink(tree.full(path), os.path.join(folder, name))
+        for block in pages.programs(page):
+            where = f"{pages.path_of(page)}:{block.line}"
+            with open(os.path.join(folder, block.name or f"commands-{block.line}"), "w", encoding="utf-8") as file:
+                file.write(block.text)
+            command = command_for(block)
+            if command is None or missing(block.language):
+                skipped.update([missing(block.language)] if command else [])
+                continue
+            assert block.language == "sh" or block.output is not None, f"{where}: the program has no output"
+            output = run_in(folder, f"export {ENVIRONMENT.get(page, 'G_DEBUG=fatal-criticals')}; {command}")
+            expected = (block.output or "").splitlines()
+            assert block.output is None or pages.says(output.splitlines(), expected), f"{where}: {output}"
+    if skipped:
+        raise tap.Skip(f"not installed: {', '.join(sorted(skipped))}")
+
+
 CHECKS = {"python": check_python, "c": check_c, "js": check_js, "vala": check_vala}
 for name in PAGES:
-    for language in LANGUAGES[name]:
-        assert blocks(name, language), f"docs/{name}.md has no examples in {language}"
-        tap.add(f"the_{language}_of_{name}_runs", CHECKS[language], name)
+    for language, check in CHECKS.items():
+        if pages.examples(name, language):
+            tap.add(f"the_{language}_of_{name}_runs", check, name)
+    if pages.programs(name):
+        tap.add(f"the_programs_of_{name}_run", check_programs, name)
+
+
+def pictures_are_drawn():
+    """By the programs of docs/gallery, as the build of the manual runs them."""
+    arguments = {"digits.py": [tree.full("examples/data/digits.csv.gz"), "curve.svg", "digits.svg"],
+                 "spirals.py": ["spirals.svg"], "memory.py": ["memory.svg"], "streams.py": ["streams.svg"]}
+    programs = {os.path.basename(path) for path in tree.files() if re.fullmatch(r"docs/gallery/(?!svg)\w+\.py", path)}
+    assert programs == set(arguments), programs ^ set(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, names in arguments.items():
+            run_in(folder, f"PYTHONDONTWRITEBYTECODE=1 {PYTHON} {tree.full('docs/gallery/' + name)} {' '.join(names)}")
+        for name in os.listdir(folder):
+            picture = xml.etree.ElementTree.parse(os.path.join(folder, name)).getroot()
+            assert picture.tag.endswith("svg") and len(picture) > 10, f"{name}: {len(picture)} parts"
+
+
+if ALL:
+    tap.case(pictures_are_drawn)
 
 
 @tap.case
-def every_page_is_run():
-    """Except for pages about the internals of the library."""
-    for path in tree.files():
-        match = re.fullmatch(r"docs/([-\w]+)\.md", path)
-        if match and match[1] not in ("writing-an-op", "writing-a-layer", "writing-an-optimizer", "writing-a-backend"):
-            found = [name for name in CHECKS if blocks(match[1], name)]
-            assert sorted(found) == sorted(LANGUAGES.get(match[1], [])), f"{path}: {found}"
+def every_block_is_run_or_says_why():
+    """Blocks in other languages need a name or a reason."""
+    found = [f"{pages.path_of(name)}:{block.line}: {block.language or 'no language'}"
+             for name in PAGES for block in pages.unknown(name)]
+    assert not found, "\n".join(found)
+
+
+@tap.case
+def every_page_is_in_the_manual():
+    """The list of unfinished work is not: the manual says what there is."""
+    listed = set(re.findall(r"^  '([-\w]+\.md)',$", tree.read("docs/meson.build"), re.MULTILINE))
+    there = {os.path.basename(path) for path in pages.paths()} - {"README.md"}
+    assert listed == there, f"{sorted(listed ^ there)}"
+    linked = [path for path in pages.paths() if re.search(r"\]\([^)]*\bplan\.(md|html)", tree.read(path))]
+    assert not linked, f"{linked} link docs/plan.md"
+
+
+@tap.case
+def every_block_names_its_language():
+    """An indented line is no code: messages of errors, and commands that README.md names."""
+    code = re.compile(r"^(import |from \w+ import|const |let |var |g_auto|#include|def |return )")
+    for name in PAGES:
+        inside = False
+        for number, line in enumerate(tree.lines(pages.path_of(name)), 1):
+            inside ^= line.startswith("```")
+            bad = not inside and line.startswith("    ") and code.match(line.strip())
+            assert not bad, f"{pages.path_of(name)}:{number}: {line}"
 
 
 tap.main()

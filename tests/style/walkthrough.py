@@ -17,7 +17,7 @@ def section(heading, folder):
 
 
 def find_row(text, folder):
-    match = re.search(rf"`({folder}/\w+\.toml)`:\s*```toml\n(.*?)```", text, re.DOTALL)
+    match = re.search(rf"`({folder}/\w+\.toml)`:\s*(?:<!--[^>]*-->\s*)?```toml\n(.*?)```", text, re.DOTALL)
     assert match, "there is no row in a ```toml block after the name of its file"
     names = re.findall(r"^\[(\w+)\]$", match[2], re.MULTILINE)
     assert len(names) == 1, f"one row was expected, there are {names}"

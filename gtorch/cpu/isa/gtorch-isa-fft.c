@@ -130,12 +130,12 @@ NAME (butterfly_odd) (const int p, T *x, gint64 m, const T *w, const T *roots)
         {
           V er = ar + sr[0] * roots[2 * k], ei = ai + si[0] * roots[2 * k];
           V fr = dr[0] * roots[2 * k + 1], fi = di[0] * roots[2 * k + 1];
+          int at = k;
 
 #pragma GCC unroll 8
           for (j = 1; j < h; j++)
             {
-              const int at = (j + 1) * k % p;
-
+              at = at + k < p ? at + k : at + k - p;
               er += sr[j] * roots[2 * at];
               ei += si[j] * roots[2 * at];
               fr += dr[j] * roots[2 * at + 1];

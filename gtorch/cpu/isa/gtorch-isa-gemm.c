@@ -30,6 +30,7 @@
 #define KC    256
 #define NC    (GTORCH_GEMM_PANEL / (gint64) sizeof (T))
 #define AHEAD 8 /* rows of B to prefetch ahead */
+#define TAPS  9 /* elements of a filter whose sums are in registers */
 
 #define T       float
 #define NAME(n) n##_f32
@@ -199,6 +200,67 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_conv_span)) (const GTorchConvSpan *s)
         }
     }
 }
+
+/* Computes one vector of lanes for a constant number of elements, whose sums stay in registers. */
+static inline __attribute__ ((always_inline)) void
+NAME (taps) (const int taps, const T *upper, const T *image, const gint64 *table, gint64 n,
+             gint64 step, T *sums)
+{
+  NAME (Vec) acc[TAPS];
+  gint64 i;
+  int p;
+
+#pragma GCC unroll 9
+  for (p = 0; p < taps; p++)
+    acc[p] = (NAME (Vec)){ 0 };
+  for (i = 0; i < n; i++)
+    {
+      const NAME (Vec) v = *(const NAME (Vec) *) (upper + i * GTORCH_CONV_LANES);
+
+#pragma GCC unroll 9
+      for (p = 0; p < taps; p++)
+        acc[p] += v * *(const NAME (Vec) *) (image + table[p] + i * step);
+    }
+#pragma GCC unroll 9
+  for (p = 0; p < taps; p++)
+    *(NAME (Vec) *) (sums + p * GTORCH_CONV_LANES) += acc[p];
+}
+
+#define CASE(n_of_part)                                                      \
+  case n_of_part:                                                            \
+    NAME (taps) (n_of_part, upper + l, image + l, table, n, step, sums + l); \
+    break;
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_conv_taps)) (const T *upper, const T *image, const gint64 *table,
+                                             gint64 n_taps, gint64 n, gint64 step, T *sums)
+{
+  gint64 n_parts = (n_taps + TAPS - 1) / TAPS;
+
+  for (; n_parts > 0; n_parts--)
+    {
+      const gint64 taps = (n_taps + n_parts - 1) / n_parts;
+
+      for (gint64 l = 0; l < GTORCH_CONV_LANES; l += VL)
+        switch (taps)
+          {
+            CASE (1)
+            CASE (2)
+            CASE (3)
+            CASE (4)
+            CASE (5)
+            CASE (6)
+            CASE (7)
+            CASE (8)
+            CASE (9)
+          }
+      table += taps;
+      sums += taps * GTORCH_CONV_LANES;
+      n_taps -= taps;
+    }
+}
+
+#undef CASE
 
 /* Packs B into panels of NR columns and k rows each; the last panel is padded with zeros. */
 static void

@@ -399,4 +399,45 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_channel_grad)) (const T *g, const T *x, T *out, 
       out[i] = g[i] * ga + (x[i] - m) * xb + k;
 }
 
+/* Adds float32 in float64, too. */
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_row_total)) (const T *x, gint64 n, double *total)
+{
+  double lane[32] __attribute__ ((aligned (64))) = { 0 };
+  double sum = 0;
+  gint64 i;
+
+  for (i = 0; i + 32 <= n; i += 32)
+#pragma omp simd
+    for (int l = 0; l < 32; l++)
+      lane[l] += (double) x[i + l];
+  for (int w = 16; w > 0; w /= 2)
+    for (int l = 0; l < w; l++)
+      lane[l] += lane[l + w];
+  for (; i < n; i++)
+    sum += (double) x[i];
+  *total += lane[0] + sum;
+}
+
+/* Finds the first element that is greater than best, or NaN; n if there is none. */
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_row_beyond)) (const T *x, gint64 n, T best, gint64 *first)
+{
+  gint64 i;
+
+  for (i = 0; i + 64 <= n; i += 64)
+    {
+      gint32 any = 0;
+
+#pragma omp simd reduction(| : any)
+      for (int l = 0; l < 64; l++)
+        any |= !(x[i + l] <= best);
+      if (any != 0)
+        break;
+    }
+  for (; i < n && x[i] <= best; i++)
+    ;
+  *first = i;
+}
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
+#include "cpu/ops/gtorch-cpu-pool.h"
 #include "device/gtorch-device-private.h"
 #include "gtorch-ops-private.h"
 #include "stream/gtorch-stream-private.h"
@@ -48,6 +49,55 @@ run_reverse (char *const *data, const gint64 *strides, gint64 n, gpointer user_d
       break;
     default:
       REVERSE (guint64)
+    }
+}
+
+#define INTERLEAVE(T)                    \
+  {                                      \
+    T *to = (T *) data[0];               \
+    const T *from = (const T *) data[1]; \
+                                         \
+    if (lines->n == 2)                   \
+      INTERLEAVE_LINES (2)               \
+    else if (lines->n == 3)              \
+      INTERLEAVE_LINES (3)               \
+    else if (lines->n == 4)              \
+      INTERLEAVE_LINES (4)               \
+    else                                 \
+      INTERLEAVE_LINES (lines->n)        \
+  }
+#define INTERLEAVE_LINES(N)   \
+  for (i = 0; i < n; i++)     \
+    for (k = 0; k < (N); k++) \
+      to[i * (N) + k] = from[i + k * distance];
+
+typedef struct
+{
+  gint64 n, distance; /* the number of lines, and of bytes from one to the next */
+  gsize size;
+} Interleaved;
+
+/* Copies the elements of a few lines in turns. */
+static GTORCH_VECTORIZED void
+run_interleave (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Interleaved *lines = user_data;
+  const gint64 distance = lines->distance / (gint64) lines->size;
+  gint64 i, k;
+
+  switch (lines->size)
+    {
+    case 1:
+      INTERLEAVE (guint8)
+      break;
+    case 2:
+      INTERLEAVE (guint16)
+      break;
+    case 4:
+      INTERLEAVE (guint32)
+      break;
+    default:
+      INTERLEAVE (guint64)
     }
 }
 
@@ -157,8 +207,8 @@ run_tiles (gint64 begin, gint64 end, gpointer user_data)
     }
 }
 
-/* Returns the dimension along which the source is contiguous if the destination is so along the inner
- * one, else 0. */
+/* Returns the dimension along which the source is contiguous, or is so backwards, if the destination is so
+ * along the inner one, else 0. */
 static guint
 transposed_dim (const GTorchIter *iter, gsize size)
 {
@@ -168,7 +218,7 @@ transposed_dim (const GTorchIter *iter, gsize size)
       || iter->strides[0][1] == 0)
     return 0;
   for (i = 1; i < iter->n_dims; i++)
-    if (iter->strides[i][1] == (gint64) size)
+    if (ABS (iter->strides[i][1]) == (gint64) size)
       return i;
   return 0;
 }
@@ -190,6 +240,12 @@ copy_tiled (const GTorchIter *iter, guint row_dim, gsize size)
   };
   guint i;
 
+  if (iter->strides[row_dim][1] < 0) /* takes the rows from the last to the first */
+    {
+      tiled.src += (tiled.rows - 1) * iter->strides[row_dim][1];
+      tiled.dst += (tiled.rows - 1) * tiled.dst_row;
+      tiled.dst_row = -tiled.dst_row;
+    }
   tiled.tiles = tiled.row_tiles * ((tiled.columns + tile - 1) / tile);
   for (i = 1; i < iter->n_dims; i++)
     if (i != row_dim)
@@ -203,6 +259,29 @@ copy_tiled (const GTorchIter *iter, guint row_dim, gsize size)
                        &tiled);
 }
 
+/* Returns whether few lines of the source, whose dimension is the inner one, are copied in turns to a line of
+ * the destination; that dimension is then removed. */
+static gboolean
+is_interleaved (GTorchIter *iter, gsize size, Interleaved *lines)
+{
+  const gint64 n = iter->shape[0], distance = iter->strides[0][1];
+  guint i;
+
+  if (size > 8 || iter->n_dims < 2 || n > 8 || iter->strides[0][0] != (gint64) size
+      || iter->strides[1][0] != n * (gint64) size || iter->strides[1][1] != (gint64) size
+      || distance % (gint64) size != 0)
+    return FALSE;
+  *lines = (Interleaved){ n, distance, size };
+  for (i = 1; i < iter->n_dims; i++)
+    {
+      iter->shape[i - 1] = iter->shape[i];
+      memcpy (iter->strides[i - 1], iter->strides[i], sizeof iter->strides[0]);
+    }
+  iter->n_dims--;
+  iter->numel /= n;
+  return TRUE;
+}
+
 void
 gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
 {
@@ -210,6 +289,7 @@ gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
   GTorchCast cast = gtorch_cpu_cast (dst->dtype, src->dtype);
   gsize size = gtorch_dtype_size (dst->dtype);
   GTorchIter iter;
+  Interleaved lines;
   guint row_dim;
 
   if (dst->numel == 0)
@@ -221,8 +301,13 @@ gtorch_cpu_copy (GTorchImpl *dst, GTorchImpl *src)
   else if (dst->dtype == src->dtype && size <= 8 && iter.strides[0][0] == (gint64) size
            && iter.strides[0][1] == -(gint64) size)
     gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_reverse, NULL);
+  else if (dst->dtype == src->dtype && is_interleaved (&iter, size, &lines))
+    gtorch_iter_run (&iter, GTORCH_CPU_GRAIN / 4, run_interleave, &lines);
   else
-    gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);
+    {
+      iter.any_order = TRUE;
+      gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, run_cast, &cast);
+    }
 }
 
 gboolean

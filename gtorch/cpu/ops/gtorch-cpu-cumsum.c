@@ -175,17 +175,37 @@ long_columns (const float *x, float *y, gint64 n, gint64 hop, gint64 width)
         }                                                                              \
   }
 
+/* Groups of four factors shorten the chain of products, where they cannot overflow. */
+#define PRODUCTS_OF_ROW(T, A)                                   \
+  {                                                             \
+    A acc = 1;                                                  \
+    i = 0;                                                      \
+    if (s->dtype == GTORCH_DTYPE_FLOAT32)                       \
+      for (; i + 4 <= s->n; i += 4)                             \
+        {                                                       \
+          const A a = x[i], b = a * x[i + 1], c = b * x[i + 2]; \
+          const A d = b * ((A) x[i + 2] * (A) x[i + 3]);        \
+          y[i] = acc * a;                                       \
+          y[i + 1] = acc * b;                                   \
+          y[i + 2] = acc * c;                                   \
+          acc *= d;                                             \
+          y[i + 3] = acc;                                       \
+        }                                                       \
+    for (; i < s->n; i++)                                       \
+      y[i] = acc *= x[i];                                       \
+  }
+
 #define PRODUCTS(T, A)                                       \
   {                                                          \
     A acc[TILE];                                             \
     for (j = 0; j < width; j++)                              \
       acc[j] = 1;                                            \
     for (i = 0; i < s->n; i++, x += s->inner, y += s->inner) \
-      for (j = 0; j < width; j++)                            \
-        {                                                    \
-          acc[j] *= x[j];                                    \
-          y[j] = acc[j];                                     \
-        }                                                    \
+      _Pragma ("omp simd") for (j = 0; j < width; j++)       \
+      {                                                      \
+        acc[j] *= x[j];                                      \
+        y[j] = acc[j];                                       \
+      }                                                      \
   }
 
 #define SCAN_OF(T, A)                                                                 \
@@ -201,7 +221,9 @@ long_columns (const float *x, float *y, gint64 n, gint64 hop, gint64 width)
           x += (s->n - 1) * s->inner;                                                 \
           y += (s->n - 1) * s->inner;                                                 \
         }                                                                             \
-      if (s->kind == PRODUCT)                                                         \
+      if (s->kind == PRODUCT && s->inner == 1)                                        \
+        PRODUCTS_OF_ROW (T, A)                                                        \
+      else if (s->kind == PRODUCT)                                                    \
         PRODUCTS (T, A)                                                               \
       else if (s->inner == 1)                                                         \
         SUM_ROW (T, A)                                                                \

@@ -23,53 +23,52 @@ typedef struct
   gint64 *numbers, *sizes, *places;
 } Bags;
 
-#define BAGS_OF(T, name)                                                 \
-  static void name (gint64 begin, gint64 end, gpointer user_data)        \
-  {                                                                      \
-    const Bags *bags = user_data;                                        \
-    const gint64 columns = bags->columns;                                \
-                                                                         \
-    for (gint64 b = begin; b < end; b++)                                 \
-      {                                                                  \
-        T *out = (T *) bags->output + b * columns;                       \
-        gint64 n = 0;                                                    \
-                                                                         \
-        for (gint64 j = 0; j < columns; j++)                             \
-          out[j] = 0;                                                    \
-        for (gint64 i = bags->offsets[b]; i < bags->offsets[b + 1]; i++) \
-          {                                                              \
-            const gint64 index = bags->indices[i];                       \
-            const T *row = (const T *) bags->weight + index * columns;   \
-                                                                         \
-            if (index == bags->padding)                                  \
-              continue;                                                  \
-            bags->numbers[i] = b;                                        \
-            n++;                                                         \
-            if (bags->mode == GTORCH_BAG_MODE_MAX)                       \
-              {                                                          \
-                for (gint64 j = 0; j < columns; j++)                     \
-                  if (n == 1 || row[j] > out[j])                         \
-                    {                                                    \
-                      out[j] = row[j];                                   \
-                      bags->places[b * columns + j] = index;             \
-                    }                                                    \
-              }                                                          \
-            else if (bags->factors != NULL)                              \
-              {                                                          \
-                const T factor = ((const T *) bags->factors)[i];         \
-                                                                         \
-                for (gint64 j = 0; j < columns; j++)                     \
-                  out[j] += factor * row[j];                             \
-              }                                                          \
-            else                                                         \
-              for (gint64 j = 0; j < columns; j++)                       \
-                out[j] += row[j];                                        \
-          }                                                              \
-        bags->sizes[b] = n;                                              \
-        if (bags->mode == GTORCH_BAG_MODE_MEAN && n > 1)                 \
-          for (gint64 j = 0; j < columns; j++)                           \
-            out[j] /= (T) n;                                             \
-      }                                                                  \
+#define BAGS_OF(T, name)                                                                  \
+  static void name (gint64 begin, gint64 end, gpointer user_data)                         \
+  {                                                                                       \
+    const Bags *bags = user_data;                                                         \
+    const gint64 columns = bags->columns;                                                 \
+                                                                                          \
+    for (gint64 b = begin; b < end; b++)                                                  \
+      {                                                                                   \
+        T *out = (T *) bags->output + b * columns;                                        \
+        gint64 n = 0;                                                                     \
+                                                                                          \
+        for (gint64 j = 0; j < columns; j++)                                              \
+          out[j] = 0;                                                                     \
+        for (gint64 i = bags->offsets[b]; i < bags->offsets[b + 1]; i++)                  \
+          {                                                                               \
+            const gint64 index = bags->indices[i];                                        \
+            const T *row = (const T *) bags->weight + index * columns;                    \
+                                                                                          \
+            if (index == bags->padding)                                                   \
+              continue;                                                                   \
+            bags->numbers[i] = b;                                                         \
+            n++;                                                                          \
+            if (bags->mode == GTORCH_BAG_MODE_MAX)                                        \
+              {                                                                           \
+                for (gint64 j = 0; j < columns; j++)                                      \
+                  if (n == 1 || row[j] > out[j])                                          \
+                    {                                                                     \
+                      out[j] = row[j];                                                    \
+                      bags->places[b * columns + j] = index;                              \
+                    }                                                                     \
+              }                                                                           \
+            else if (bags->factors != NULL)                                               \
+              {                                                                           \
+                const T factor = ((const T *) bags->factors)[i];                          \
+                                                                                          \
+                _Pragma ("omp simd") for (gint64 j = 0; j < columns; j++) out[j] +=       \
+                    factor * row[j];                                                      \
+              }                                                                           \
+            else                                                                          \
+              _Pragma ("omp simd") for (gint64 j = 0; j < columns; j++) out[j] += row[j]; \
+          }                                                                               \
+        bags->sizes[b] = n;                                                               \
+        if (bags->mode == GTORCH_BAG_MODE_MEAN && n > 1)                                  \
+          for (gint64 j = 0; j < columns; j++)                                            \
+            out[j] /= (T) n;                                                              \
+      }                                                                                   \
   }
 
 BAGS_OF (gfloat, bags_f32)

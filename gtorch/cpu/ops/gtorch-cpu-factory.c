@@ -221,7 +221,7 @@ gtorch_cpu_arange (GTorchOpCall *call, GTorchQueue *queue, GError **error)
                  call->attrs[0].number.i, call->attrs[2].number.i };
 
   if (!gtorch_call_has_ints (call, 3))
-    progression (output, call->attrs[0].d, call->attrs[2].d);
+    progression (output, gtorch_progression_number (call, 0), gtorch_progression_number (call, 2));
   else if (output->numel > 0)
     gtorch_parallel_for (output->numel, GTORCH_CPU_GRAIN, integers_part, &p);
   return TRUE;
@@ -231,7 +231,7 @@ gboolean
 gtorch_cpu_linspace (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  gdouble start = call->attrs[0].d, end = call->attrs[1].d;
+  gdouble start = gtorch_progression_number (call, 0), end = gtorch_progression_number (call, 1);
 
   progression (output, start,
                output->numel > 1 ? (end - start) / (gdouble) (output->numel - 1) : 0);
@@ -264,7 +264,8 @@ gboolean
 gtorch_cpu_logspace (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  gdouble start = call->attrs[0].d, end = call->attrs[1].d, base = call->attrs[3].d;
+  gdouble start = gtorch_progression_number (call, 0), end = gtorch_progression_number (call, 1);
+  gdouble base = call->attrs[3].d;
   gdouble step = output->numel > 1 ? (end - start) / (gdouble) (output->numel - 1) : 0;
   GTorchCast cast = gtorch_cpu_cast (output->dtype, GTORCH_DTYPE_FLOAT64);
   gint64 size = gtorch_dtype_size (output->dtype), i;

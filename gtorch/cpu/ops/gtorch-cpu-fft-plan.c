@@ -107,7 +107,9 @@ set_root (guint dtype, gpointer table, gint64 i, gint64 p, gint64 n)
 static guint
 factorize (gint64 n, guint8 *radix)
 {
-  static const guint8 radices[] = { 31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 4, 2 };
+  static const guint8 radices[] = { 131, 127, 113, 109, 107, 103, 101, 97, 89, 83, 79,
+                                    73,  71,  67,  61,  59,  53,  47,  43, 41, 37, 31,
+                                    29,  23,  19,  17,  13,  11,  7,   5,  3,  4,  2 };
   guint n_stages = 0, i;
 
   for (i = 0; i < G_N_ELEMENTS (radices); i++)

@@ -17,7 +17,7 @@ G_BEGIN_DECLS
 #define GTORCH_FFT_ROW         128
 #define GTORCH_FFT_MAX_ROWS    4096 /* longer lines are split into two factors */
 #define GTORCH_FFT_MAX_STAGES  16
-#define GTORCH_FFT_MAX_RADIX   31
+#define GTORCH_FFT_MAX_RADIX   131
 
 /* Value of in_delta and out_delta for real elements, which have no imaginary part. It cannot be a distance
  * in memory; 0 can, since pairs of real elements of an expanded line are 0 apart. */

@@ -48,6 +48,18 @@ typedef struct
 GTORCH_ISA_DECLARE (void, gtorch_conv_span_f32, (const GTorchConvSpan *span));
 GTORCH_ISA_DECLARE (void, gtorch_conv_span_f64, (const GTorchConvSpan *span));
 
+/* The gradient of a filter's elements for GTORCH_CONV_LANES channels, each of which has filters of its own:
+ * sums[p][l] += sum over i < n of upper[i][l] image[table[p] + i step + l] for n_taps elements p and the
+ * lanes l. The sum over i is complete before it is added. */
+#define GTORCH_CONV_LANES 16
+
+GTORCH_ISA_DECLARE (void, gtorch_conv_taps_f32,
+                    (const float *upper, const float *image, const gint64 *table, gint64 n_taps,
+                     gint64 n, gint64 step, float *sums));
+GTORCH_ISA_DECLARE (void, gtorch_conv_taps_f64,
+                    (const double *upper, const double *image, const gint64 *table, gint64 n_taps,
+                     gint64 n, gint64 step, double *sums));
+
 /* Returns this thread's workspace, or NULL. */
 gpointer gtorch_cpu_gemm_workspace (void);
 /* Multiplies in a compute dtype, in this thread. */

@@ -23,6 +23,19 @@ G_BEGIN_DECLS
 GTORCH_LAPACK_TYPES (GTORCH_LAPACK_DECLARE)
 #undef GTORCH_LAPACK_DECLARE
 
+#define GTORCH_LAPACK_LDL(name, p, T)                                                              \
+  void p##name##trf_ (const char *uplo, const int *n, T *a, const int *lda, int *ipiv, T *work,    \
+                      const int *lwork, int *info, size_t);                                        \
+  void p##name##trs_ (const char *uplo, const int *n, const int *nrhs, const T *a, const int *lda, \
+                      const int *ipiv, T *b, const int *ldb, int *info, size_t);
+GTORCH_LAPACK_LDL (sy, s, float)
+GTORCH_LAPACK_LDL (sy, d, double)
+GTORCH_LAPACK_LDL (sy, c, float _Complex)
+GTORCH_LAPACK_LDL (sy, z, double _Complex)
+GTORCH_LAPACK_LDL (he, c, float _Complex)
+GTORCH_LAPACK_LDL (he, z, double _Complex)
+#undef GTORCH_LAPACK_LDL
+
 #define GTORCH_LAPACK_REFLECT(name, p, T)                                              \
   void p##name##gqr_ (const int *m, const int *n, const int *k, T *a, const int *lda,  \
                       const T *tau, T *work, const int *lwork, int *info);             \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cpu/ops/gtorch-cpu-pool.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
 #include "base/gtorch-dtype.h"
 #include "device/gtorch-scratch-private.h"
 
@@ -32,25 +33,41 @@ find_elements (const GTorchWindows *windows, guint d, gint64 o, gint64 *first, g
     *first += (windows->dilation[d] - 1 - *first) / windows->dilation[d] * windows->dilation[d];
 }
 
-/* Tells whether a part of a row has an element that is larger than the best one so far, or NaN. */
-#define ANY_LARGER(T, name)                                                          \
-  static GTORCH_VECTORIZED gboolean any_larger_##name (const T *x, gint64 n, T best) \
-  {                                                                                  \
-    gint32 any = 0;                                                                  \
-                                                                                     \
-    for (gint64 i = 0; i < n; i++)                                                   \
-      any |= !(x[i] <= best);                                                        \
-    return any != 0;                                                                 \
+/* Finds the first element of a part of a row that is larger than the best one so far, or NaN. */
+static inline gint64
+beyond_f32 (const gfloat *x, gint64 n, gfloat best)
+{
+  gint64 first;
+
+  GTORCH_ISA_CALL (gtorch_row_beyond_f32) (x, n, best, &first);
+  return first;
+}
+
+static inline gint64
+beyond_f64 (const gdouble *x, gint64 n, gdouble best)
+{
+  gint64 first;
+
+  GTORCH_ISA_CALL (gtorch_row_beyond_f64) (x, n, best, &first);
+  return first;
+}
+
+#define BEYOND(T, name)                             \
+  static gint64 name (const T *x, gint64 n, T best) \
+  {                                                 \
+    gint64 i;                                       \
+                                                    \
+    for (i = 0; i < n && x[i] <= best; i++)         \
+      ;                                             \
+    return i;                                       \
   }
-ANY_LARGER (gfloat, f32)
-ANY_LARGER (gdouble, f64)
-ANY_LARGER (gint32, i32)
-ANY_LARGER (gint64, i64)
+BEYOND (gint32, beyond_i32)
+BEYOND (gint64, beyond_i64)
 
-#define PART 32 /* elements that are looked at together */
+#define LONG_ROW 16
 
-/* Computes one result: the last NaN, or the first of the largest elements. Most parts of long rows have none
- * that is larger than the best one so far. */
+/* Computes one result: the last NaN, or the first of the largest elements. Few elements of long rows are
+ * larger than all before. */
 #define MAX_IN_WINDOW(T, name)                                                                   \
   G_STMT_START                                                                                   \
   {                                                                                              \
@@ -63,9 +80,8 @@ ANY_LARGER (gint64, i64)
           {                                                                                      \
             T v;                                                                                 \
                                                                                                  \
-            for (; is_long && (i - first[2]) % PART == 0 && i < end[2]; i += PART)               \
-              if (at < 0 || any_larger_##name (x + row + i, MIN (PART, end[2] - i), best))       \
-                break;                                                                           \
+            if (is_long && at >= 0)                                                              \
+              i += beyond_##name (x + row + i, end[2] - i, best);                                \
             if (i >= end[2])                                                                     \
               break;                                                                             \
             v = x[row + i];                                                                      \
@@ -90,7 +106,7 @@ max_in_window (const Pool *pool, gint64 image, gint64 oz, gint64 oy, gint64 ox)
   find_elements (w, 0, oz, &first[0], &end[0]);
   find_elements (w, 1, oy, &first[1], &end[1]);
   find_elements (w, 2, ox, &first[2], &end[2]);
-  is_long = w->dilation[2] == 1 && end[2] - first[2] >= PART / 2;
+  is_long = w->dilation[2] == 1 && end[2] - first[2] >= LONG_ROW;
   switch (pool->dtype)
     {
     case GTORCH_DTYPE_FLOAT32:
@@ -249,6 +265,72 @@ max_in_row_of_fours (const Pool *pool, gint64 image, gint64 oy)
 
 MAX_IN_ROW (gfloat, gint32, max_in_row_f32)
 MAX_IN_ROW (gdouble, gint64, max_in_row_f64)
+
+#define VALUES_IN_ROW(T, name, LEAST)                                                              \
+  static void values_in_row_##name (const Pool *pool, gint64 image, gint64 oz, gint64 oy)          \
+  {                                                                                                \
+    const GTorchWindows *w = &pool->windows;                                                       \
+    const T *x = (const T *) pool->x + image * w->n_in;                                            \
+    T *best = (T *) pool->y + image * w->n_out + (oz * w->out[1] + oy) * w->out[2];                \
+    const gint64 step = w->stride[2], padding = w->padding[2], dilation = w->dilation[2];          \
+    const gboolean in_pairs = step == 2 && w->kernel[2] == 2 && dilation == 1 && padding == 0      \
+                              && 2 * w->out[2] <= w->in[2];                                        \
+    gint64 first[2], end[2], z, y, j, ox;                                                          \
+                                                                                                   \
+    find_elements (w, 0, oz, &first[0], &end[0]);                                                  \
+    find_elements (w, 1, oy, &first[1], &end[1]);                                                  \
+    for (ox = 0; ox < w->out[2]; ox++)                                                             \
+      best[ox] = LEAST;                                                                            \
+    for (z = first[0]; z < end[0]; z += w->dilation[0])                                            \
+      for (y = first[1]; y < end[1]; y += w->dilation[1])                                          \
+        if (in_pairs)                                                                              \
+          GTORCH_ISA_CALL (gtorch_pool_max_pairs_##name)                                           \
+    (x + (z * w->in[1] + y) * w->in[2], w->out[2], best);                                          \
+    else for (j = 0; j < w->kernel[2]; j++)                                                        \
+    {                                                                                              \
+      const gint64 left = j * dilation - padding;                                                  \
+      const gint64 begin = left < 0 ? (-left + step - 1) / step : 0;                               \
+      const gint64 stop = left < w->in[2] ? MIN ((w->in[2] - 1 - left) / step + 1, w->out[2]) : 0; \
+                                                                                                   \
+      if (begin < stop)                                                                            \
+        GTORCH_ISA_CALL (gtorch_pool_max_##name)                                                   \
+      (x + (z * w->in[1] + y) * w->in[2] + left + begin * step, step, stop - begin, best + begin); \
+    }                                                                                              \
+  }
+
+VALUES_IN_ROW (gfloat, f32, -INFINITY)
+VALUES_IN_ROW (gdouble, f64, -INFINITY)
+VALUES_IN_ROW (gint32, i32, G_MININT32)
+VALUES_IN_ROW (gint64, i64, G_MININT64)
+
+void
+gtorch_cpu_max_values (gint64 begin, gint64 end, gpointer user_data)
+{
+  const Pool *pool = user_data;
+  const GTorchWindows *w = &pool->windows;
+  gint64 row;
+
+  for (row = begin; row < end; row++)
+    {
+      const gint64 oy = row % w->out[1], plane = row / w->out[1];
+      const gint64 oz = plane % w->out[0], image = plane / w->out[0];
+
+      switch (pool->dtype)
+        {
+        case GTORCH_DTYPE_FLOAT32:
+          values_in_row_f32 (pool, image, oz, oy);
+          break;
+        case GTORCH_DTYPE_FLOAT64:
+          values_in_row_f64 (pool, image, oz, oy);
+          break;
+        case GTORCH_DTYPE_INT32:
+          values_in_row_i32 (pool, image, oz, oy);
+          break;
+        default:
+          values_in_row_i64 (pool, image, oz, oy);
+        }
+    }
+}
 
 void
 gtorch_cpu_max_images (gint64 begin, gint64 end, gpointer user_data)

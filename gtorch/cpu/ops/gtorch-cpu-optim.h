@@ -42,4 +42,20 @@ typedef struct
 GTORCH_ISA_DECLARE (void, gtorch_unscale_loop,
                     (char *const *data, const gint64 *strides, gint64 n, gpointer step));
 
+/* A change of many tensors in place. */
+typedef struct
+{
+  guint dtype;
+  gdouble number; /* the factor, or the limit */
+} GTorchForeachStep;
+
+GTORCH_ISA_DECLARE (void, gtorch_foreach_mul_loop,
+                    (char *const *data, const gint64 *strides, gint64 n, gpointer step));
+GTORCH_ISA_DECLARE (void, gtorch_foreach_clamp_loop,
+                    (char *const *data, const gint64 *strides, gint64 n, gpointer step));
+
+/* Returns the sum of the powers of n contiguous elements, or the extreme one for an infinite degree. */
+GTORCH_ISA_DECLARE (gdouble, gtorch_norm_loop,
+                    (gconstpointer x, gint64 n, guint dtype, gdouble ord));
+
 G_END_DECLS

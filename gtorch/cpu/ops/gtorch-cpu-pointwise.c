@@ -210,6 +210,7 @@ gtorch_cpu_pointwise (GTorchOpCall *call, GTorchQueue *queue, GError **error)
         op.casts[k] = NULL;
       }
 
+  iter.any_order = TRUE;
   gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, buffered ? run_buffered : run_direct, &op);
   return TRUE;
 }

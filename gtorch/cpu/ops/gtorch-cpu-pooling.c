@@ -12,6 +12,7 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/ops/gtorch-cpu-pool.h"
+#include "cpu/ops/gtorch-cpu-rows.h"
 #include "device/gtorch-scratch-private.h"
 #include "gtorch-ops-private.h"
 
@@ -56,26 +57,27 @@ window (const Pool *pool, guint d, gint64 o, gint64 *first, gint64 *last)
 }
 
 /* Windows may have millions of elements, so sums of float32 are kept in float64; those of integers are taken
- * modulo 2^64. */
-#define SUM_OF_ROW(T, SUM, name)                                        \
-  static GTORCH_VECTORIZED SUM sum_of_row_##name (const T *x, gint64 n) \
-  {                                                                     \
-    SUM lanes[8] = { 0 }, sum = 0;                                      \
-    gint64 i = 0;                                                       \
-    guint k;                                                            \
-                                                                        \
-    for (; i + 8 <= n; i += 8)                                          \
-      for (k = 0; k < 8; k++)                                           \
-        lanes[k] += (SUM) x[i + k];                                     \
-    for (; i < n; i++)                                                  \
-      sum += (SUM) x[i];                                                \
-    for (k = 0; k < 8; k++)                                             \
-      sum += lanes[k];                                                  \
-    return sum;                                                         \
-  }
-SUM_OF_ROW (gfloat, gdouble, f32)
-SUM_OF_ROW (gdouble, gdouble, f64)
-SUM_OF_ROW (gint64, guint64, i64)
+ * modulo 2^64. Rows that are adjacent are added as one. */
+static inline void
+add_row_f32 (gdouble *sum, const gfloat *x, gint64 n)
+{
+  GTORCH_ISA_CALL (gtorch_row_total_f32) (x, n, sum);
+}
+
+static inline void
+add_row_f64 (gdouble *sum, const gdouble *x, gint64 n)
+{
+  GTORCH_ISA_CALL (gtorch_row_total_f64) (x, n, sum);
+}
+
+static void
+add_row_i64 (guint64 *sum, const gint64 *x, gint64 n)
+{
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    *sum += (guint64) x[i];
+}
 
 static inline gdouble
 divide (gdouble sum, gint64 divisor)
@@ -112,8 +114,13 @@ divide_integer (guint64 sum, gint64 divisor)
               {                                                                 \
                 const T *row = big + (z * height + i) * width;                  \
                                                                                 \
+                if (x1 - x0 == width)                                           \
+                  {                                                             \
+                    add_row_##name (&sum, row, (y1 - i) * width);               \
+                    break;                                                      \
+                  }                                                             \
                 if (x1 - x0 >= LONG_ROW)                                        \
-                  sum += sum_of_row_##name (row + x0, x1 - x0);                 \
+                  add_row_##name (&sum, row + x0, x1 - x0);                     \
                 else                                                            \
                   for (j = x0; j < x1; j++)                                     \
                     sum += (SUM) row[j];                                        \
@@ -223,7 +230,7 @@ run (GTorchOpCall *call, GTorchRangeFunc func, gboolean backward, GError **error
     }
   if (backward)
     memset (pool.y, 0, gtorch_impl_n_bytes (y));
-  if (func == mean_rows)
+  if (func == mean_rows || func == gtorch_cpu_max_values)
     rows = pool.windows.out[0] * pool.windows.out[1];
   gtorch_parallel_for ((backward ? y : x)->numel / plane * rows,
                        1 + GTORCH_CPU_GRAIN / 2 / (plane / rows + 1), func, &pool);
@@ -239,7 +246,8 @@ run (GTorchOpCall *call, GTorchRangeFunc func, gboolean backward, GError **error
 gboolean
 gtorch_cpu_max_pool (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
-  return run (call, gtorch_cpu_max_images, FALSE, error);
+  return run (call, call->n_outputs > 1 ? gtorch_cpu_max_images : gtorch_cpu_max_values, FALSE,
+              error);
 }
 
 gboolean

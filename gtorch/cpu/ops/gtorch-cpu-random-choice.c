@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "cpu/gtorch-cpu-cast.h"
+#include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-philox.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"
@@ -100,6 +101,51 @@ find_sum (const gdouble *sums, gint64 n, gdouble x)
   return low;
 }
 
+/* Returns the number of keys that are kept before those that are not among the first are thrown away. */
+static gint64
+room_for_keys (gint64 n, gint64 n_samples)
+{
+  return MIN (n, 2 * n_samples + 64);
+}
+
+/* A key is the time until the clock of an index first rings; its rate is the weight (Efraimidis and Spirakis,
+ * 2006). Times that overflow become DBL_MAX, which sorts before those of clocks that never ring. Only keys
+ * that are below the last one of the first n_samples so far are kept. -log (u) is at least 1 - u, so most
+ * logarithms need not be computed. */
+static void
+draw_without_replacement (const GTorchOpCall *call, gint64 row, gint64 n, const gdouble *weights,
+                          Weighted *keys, gint64 *result)
+{
+  const gint64 n_samples = call->attrs[0].i, room = room_for_keys (n, n_samples);
+  gdouble bound = INFINITY;
+  gint64 kept = 0, i;
+
+  for (i = 0; i < n; i++)
+    {
+      gdouble u, key;
+
+      if (!(weights[i] > 0))
+        continue;
+      u = uniform (call, row * n + i);
+      if ((1 - u) * 0.999999 > bound * weights[i])
+        continue;
+      key = MIN (-log (u) / weights[i], DBL_MAX);
+      if (key > bound)
+        continue;
+      keys[kept++] = (Weighted){ key, i };
+      if (kept == room && i + 1 < n)
+        {
+          qsort (keys, kept, sizeof (Weighted), compare_weighted);
+          kept = MIN (kept, n_samples);
+          if (kept == n_samples)
+            bound = kept > 0 ? keys[kept - 1].key : 0;
+        }
+    }
+  qsort (keys, kept, sizeof (Weighted), compare_weighted);
+  for (i = 0; i < n_samples; i++)
+    result[i] = keys[i].index;
+}
+
 static gboolean
 draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *keys,
           gint64 *result, GError **error)
@@ -142,44 +188,62 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
                                  (uniform (call, row * n_samples + i) - 0x1p-53) * weights[n - 1]));
       return TRUE;
     }
-  /* A key is the time until the clock of an index first rings; its rate is the weight (Efraimidis and
-   * Spirakis, 2006). Times that overflow become DBL_MAX, which sorts before those of clocks that never
-   * ring. */
-  for (i = 0; i < n; i++)
-    keys[i] =
-        (Weighted){ weights[i] > 0 ? MIN (-log (uniform (call, row * n + i)) / weights[i], DBL_MAX)
-                                   : (gdouble) INFINITY,
-                    i };
-  qsort (keys, n, sizeof (Weighted), compare_weighted);
-  for (i = 0; i < n_samples; i++)
-    result[i] = keys[i].index;
+  draw_without_replacement (call, row, n, weights, keys, result);
   return TRUE;
 }
 
-gboolean
-gtorch_cpu_multinomial (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+typedef struct
 {
-  GTorchImpl *self = call->inputs[0];
-  gint64 n = self->shape[self->n_dims - 1];
-  gint64 n_rows = self->n_dims == 2 ? self->shape[0] : 1;
-  gint64 n_samples = call->attrs[0].i, row;
-  gint64 size = gtorch_dtype_size (self->dtype);
+  GTorchOpCall *call;
+  gint failed; /* atomic */
+} Draw;
+
+static gboolean
+draw_rows (GTorchOpCall *call, gint64 begin, gint64 end, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  const gint64 n = self->shape[self->n_dims - 1], n_samples = call->attrs[0].i;
+  const gint64 size = (gint64) gtorch_dtype_size (self->dtype);
+  const GTorchCast load = gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, self->dtype);
   g_autofree gdouble *weights = gtorch_scratch_new (n, sizeof (gdouble), error);
   g_autofree Weighted *keys =
-      weights != NULL ? gtorch_scratch_new (n, sizeof (Weighted), error) : NULL;
+      weights != NULL ? gtorch_scratch_new (room_for_keys (n, n_samples), sizeof (Weighted), error)
+                      : NULL;
   gboolean result = keys != NULL;
 
-  for (row = 0; row < n_rows && result; row++)
+  for (gint64 row = begin; row < end && result; row++)
     {
       const char *data = gtorch_impl_data (self);
 
       if (self->n_dims == 2)
         data += row * self->strides[0] * size;
-      gtorch_cpu_cast (GTORCH_DTYPE_FLOAT64, self->dtype) ((char *) weights, sizeof (gdouble), data,
-                                                           self->strides[self->n_dims - 1] * size,
-                                                           n);
+      load ((char *) weights, sizeof (gdouble), data, self->strides[self->n_dims - 1] * size, n);
       result = draw_row (call, row, n, weights, keys,
                          (gint64 *) gtorch_impl_data (call->outputs[0]) + row * n_samples, error);
     }
   return result;
+}
+
+static void
+draw_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  Draw *draw = user_data;
+
+  if (!draw_rows (draw->call, begin, end, NULL))
+    g_atomic_int_set (&draw->failed, TRUE);
+}
+
+gboolean
+gtorch_cpu_multinomial (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  const GTorchImpl *self = call->inputs[0];
+  const gint64 n_rows = self->n_dims == 2 ? self->shape[0] : 1;
+  Draw draw = { .call = call };
+
+  if (n_rows == 1)
+    return draw_rows (call, 0, 1, error);
+  gtorch_parallel_for (n_rows, 1 + GTORCH_CPU_GRAIN / 8 / (1 + self->shape[self->n_dims - 1]),
+                       draw_part, &draw);
+  /* the error is that of the first row that has one */
+  return !draw.failed || draw_rows (call, 0, n_rows, error);
 }

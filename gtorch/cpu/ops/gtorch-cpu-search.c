@@ -10,6 +10,7 @@
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/ops/gtorch-cpu-order.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/gtorch-cpu-threads.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
 #include "device/gtorch-scratch-private.h"
@@ -19,38 +20,57 @@ typedef struct
   gconstpointer sequence, values;
   gint64 *out;
   gint64 n, per_line; /* n: the length of a sequence; per_line: values for each sequence */
-  gboolean right, whole;
+  guint dtype;
+  gboolean right;
 } Search;
 
-#define SEARCH(T)                                                            \
-  for (i = begin; i < end; i++)                                              \
-    {                                                                        \
-      const T *line = (const T *) s->sequence + i / s->per_line * s->n;      \
-      const T value = ((const T *) s->values)[i];                            \
-      gint64 low = 0, high = s->n;                                           \
-                                                                             \
-      while (low < high)                                                     \
-        {                                                                    \
-          gint64 middle = low + (high - low) / 2;                            \
-                                                                             \
-          if (s->right ? !(line[middle] > value) : !(line[middle] >= value)) \
-            low = middle + 1;                                                \
-          else                                                               \
-            high = middle;                                                   \
-        }                                                                    \
-      s->out[i] = low;                                                       \
+#define AT_ONCE 16
+
+/* Values are searched for in groups, step by step, so that the processor need not wait for each element, nor
+ * guess the way. A search of no more elements stays where it is. */
+#define SEARCH(T)                                                                      \
+  for (i = begin; i < end; i += count)                                                 \
+    {                                                                                  \
+      const T *line = (const T *) s->sequence + i / s->per_line * s->n;                \
+      const T *value = (const T *) s->values + i;                                      \
+      gint64 low[AT_ONCE] = { 0 }, size[AT_ONCE];                                      \
+                                                                                       \
+      count = MIN (MIN (AT_ONCE, end - i), s->per_line - i % s->per_line);             \
+      for (k = 0; k < count; k++)                                                      \
+        size[k] = s->n;                                                                \
+      for (rest = s->n; rest > 0; rest /= 2)                                           \
+        for (k = 0; k < count; k++)                                                    \
+          {                                                                            \
+            const gint64 half = size[k] / 2, middle = low[k] + half;                   \
+            const T element = line[MIN (middle, s->n - 1)];                            \
+            const gint64 beyond =                                                      \
+                -(gint64) ((s->right ? !(element > value[k]) : !(element >= value[k])) \
+                           & (size[k] > 0));                                           \
+                                                                                       \
+            low[k] += beyond & (half + 1);                                             \
+            size[k] = half - (beyond & (2 * half + 1 - size[k]));                      \
+          }                                                                            \
+      for (k = 0; k < count; k++)                                                      \
+        s->out[i + k] = low[k];                                                        \
     }
 
 static void
 search_part (gint64 begin, gint64 end, gpointer user_data)
 {
   const Search *s = user_data;
-  gint64 i;
+  gint64 i, k, count, rest;
 
-  if (s->whole)
-    SEARCH (gint64)
-  else
-    SEARCH (double)
+  switch (s->dtype)
+    {
+    case GTORCH_DTYPE_INT64:
+      SEARCH (gint64)
+      break;
+    case GTORCH_DTYPE_FLOAT32:
+      SEARCH (gfloat)
+      break;
+    default:
+      SEARCH (gdouble)
+    }
 }
 
 gboolean
@@ -59,10 +79,12 @@ gtorch_cpu_searchsorted (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   GTorchImpl *output = call->outputs[0];
   gboolean whole = gtorch_dtype_kind (call->inputs[0]->dtype) < GTORCH_KIND_FLOAT
                    && gtorch_dtype_kind (call->inputs[1]->dtype) < GTORCH_KIND_FLOAT;
-  guint dtype = whole ? GTORCH_DTYPE_INT64 : GTORCH_DTYPE_FLOAT64;
+  gboolean narrow = call->inputs[0]->dtype == GTORCH_DTYPE_FLOAT32
+                    && call->inputs[1]->dtype == GTORCH_DTYPE_FLOAT32;
+  guint dtype = whole ? GTORCH_DTYPE_INT64 : narrow ? GTORCH_DTYPE_FLOAT32 : GTORCH_DTYPE_FLOAT64;
   g_autoptr (GTorchImpl) sequence = gtorch_cpu_contiguous (call->inputs[0], dtype, error);
   g_autoptr (GTorchImpl) values = NULL;
-  Search search = { .right = call->attrs[0].i != 0, .whole = whole };
+  Search search = { .right = call->attrs[0].i != 0, .dtype = dtype };
 
   values = sequence != NULL ? gtorch_cpu_contiguous (call->inputs[1], dtype, error) : NULL;
   if (values == NULL)
@@ -80,33 +102,103 @@ gtorch_cpu_searchsorted (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 
 /* --- counting --- */
 
+typedef struct
+{
+  const gint64 *values;
+  gint64 *counts;
+  gint64 n_counts;
+  gint64 largest, least;
+  GMutex lock; /* protects counts, largest and least */
+  gint bad;    /* a value is out of range; atomic */
+} Count;
+
+static void
+bounds_of_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  Count *self = user_data;
+  gint64 largest = -1, least = 0, i;
+
+  for (i = begin; i < end; i++)
+    {
+      const gint64 value = self->values[i];
+
+      largest = value > largest ? value : largest;
+      least = value < least ? value : least;
+    }
+  g_mutex_lock (&self->lock);
+  self->largest = MAX (self->largest, largest);
+  self->least = MIN (self->least, least);
+  g_mutex_unlock (&self->lock);
+}
+
 /* Finds the number of places that the values need, and the least value if that is negative, else 0. */
 gboolean
 gtorch_cpu_query_bounds (GTorchOpCall *call, gint64 *answers, GError **error)
 {
   g_autoptr (GTorchImpl) plain = gtorch_call_read (call, 0, GTORCH_DTYPE_INT64, error);
-  const gint64 *data;
-  gint64 i, n = 0, low = 0;
+  Count self = { .largest = -1 };
 
   if (plain == NULL)
     return FALSE;
-  data = gtorch_impl_data (plain);
-  for (i = 0; i < plain->numel; i++)
-    {
-      n = MAX (n, data[i] < G_MAXINT64 ? data[i] + 1 : G_MAXINT64);
-      low = MIN (low, data[i]);
-    }
-  answers[0] = n;
-  answers[1] = low;
+  self.values = gtorch_impl_data (plain);
+  g_mutex_init (&self.lock);
+  gtorch_parallel_for (plain->numel, GTORCH_CPU_GRAIN, bounds_of_part, &self);
+  g_mutex_clear (&self.lock);
+  answers[0] = self.largest < G_MAXINT64 ? self.largest + 1 : G_MAXINT64;
+  answers[1] = self.least;
   return TRUE;
+}
+
+#define FEW    1024 /* counts that a thread has a table of its own for */
+#define TABLES 4    /* since a count that was just written is slow to read */
+
+static void
+count_part (gint64 begin, gint64 end, gpointer user_data)
+{
+  Count *self = user_data;
+  gint64 tables[TABLES][FEW], i, k;
+  gboolean bad = FALSE;
+
+  for (k = 0; k < TABLES; k++)
+    memset (tables[k], 0, self->n_counts * sizeof (gint64));
+  for (i = begin; i < end; i++)
+    {
+      const gint64 value = self->values[i];
+
+      if (G_LIKELY ((guint64) value < (guint64) self->n_counts))
+        tables[i % TABLES][value]++;
+      else
+        bad = TRUE;
+    }
+  if (bad)
+    g_atomic_int_set (&self->bad, TRUE);
+  g_mutex_lock (&self->lock);
+  for (k = 0; k < TABLES; k++)
+    for (i = 0; i < self->n_counts; i++)
+      self->counts[i] += tables[k][i];
+  g_mutex_unlock (&self->lock);
+}
+
+/* Counts few different values, each of which is checked as it is read. */
+static gboolean
+count_few (GTorchImpl *values, GTorchImpl *output)
+{
+  Count self = { .values = gtorch_impl_data (values),
+                 .counts = gtorch_impl_data (output),
+                 .n_counts = output->numel };
+
+  memset (self.counts, 0, gtorch_impl_n_bytes (output));
+  g_mutex_init (&self.lock);
+  gtorch_parallel_for (values->numel, GTORCH_CPU_GRAIN, count_part, &self);
+  g_mutex_clear (&self.lock);
+  return !self.bad;
 }
 
 gboolean
 gtorch_cpu_bincount (GTorchOpCall *call, GTorchQueue *queue, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
-  g_autoptr (GTorchImpl) values =
-      gtorch_cpu_indices (call, call->inputs[0], output->numel, 0, error);
+  g_autoptr (GTorchImpl) values = NULL;
   g_autoptr (GTorchImpl) weights = NULL;
   g_autoptr (GTorchImpl) sums = NULL;
   const gint64 *data;
@@ -114,6 +206,11 @@ gtorch_cpu_bincount (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   gdouble *sum;
   gint64 i;
 
+  if (call->inputs[1] == NULL && call->inputs[0]->is_contiguous
+      && call->inputs[0]->dtype == GTORCH_DTYPE_INT64 && output->numel <= FEW
+      && count_few (call->inputs[0], output))
+    return TRUE;
+  values = gtorch_cpu_indices (call, call->inputs[0], output->numel, 0, error);
   if (values == NULL)
     return FALSE;
   data = gtorch_impl_data (values);

@@ -14,7 +14,7 @@ typedef struct
 {
   guint dtype;
   gsize size;
-  gboolean log_form;
+  gboolean log_form, narrow;
   const char *g, *x; /* g is only for gradients */
   char *y;
   gint64 n, inner, n_tiles;
@@ -29,7 +29,14 @@ softmax_items (gint64 begin, gint64 end, gpointer user_data)
     {
       gint64 offset = begin * s->n * (gint64) s->size;
 
-      if (s->g == NULL)
+      if (s->g == NULL && s->narrow)
+        GTORCH_ROWS_CALL (s->dtype, narrow_softmax, (gconstpointer) (s->x + offset),
+                          (gpointer) (s->y + offset), end - begin, s->n, s->log_form);
+      else if (s->narrow)
+        GTORCH_ROWS_CALL (s->dtype, narrow_softmax_grad, (gconstpointer) (s->g + offset),
+                          (gconstpointer) (s->x + offset), (gpointer) (s->y + offset), end - begin,
+                          s->n, s->log_form);
+      else if (s->g == NULL)
         GTORCH_ROWS_CALL (s->dtype, softmax_rows, (gconstpointer) (s->x + offset),
                           (gpointer) (s->y + offset), end - begin, s->n, s->log_form);
       else
@@ -81,6 +88,7 @@ run_softmax (GTorchOpCall *call, GTorchImpl *grad, GTorchImpl *self, gint64 raw_
   for (i = dim + 1; i < self->n_dims; i++)
     s.inner *= self->shape[i];
   outer = self->numel / (s.n * s.inner);
+  s.narrow = GTORCH_IS_NARROW (outer, s.n);
   s.n_tiles = (s.inner + GTORCH_ROWS_TILE - 1) / GTORCH_ROWS_TILE;
   s.x = gtorch_impl_data (x);
   s.y = gtorch_impl_data (y);

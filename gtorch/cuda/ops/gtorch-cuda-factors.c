@@ -18,11 +18,10 @@
 
 /* --- Cholesky --- */
 
-gboolean
-gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+/* Factors matrices in place, one after the other. */
+static gboolean
+potrf_each (GTorchImpl *factors, gint uplo, GTorchImpl *info, GTorchCudaLane *lane, GError **error)
 {
-  GTorchImpl *factors = call->outputs[0], *info = call->outputs[1];
-  const gint uplo = call->attrs[0].i ? GTORCH_SOLVER_LOWER : GTORCH_SOLVER_UPPER;
   const gint type = gtorch_cuda_solver_type (factors->dtype);
   const gsize size = gtorch_dtype_size (factors->dtype);
   const gint64 n = factors->shape[factors->n_dims - 1];
@@ -31,12 +30,6 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
   gboolean success;
   gint64 i, count;
 
-  if (factors->numel == 0)
-    return gtorch_cuda_clear (info, lane, error);
-  if (!gtorch_cuda_copy_here (factors, call->inputs[0], lane, error))
-    return FALSE;
-  if (gtorch_cuda_is_batch (factors))
-    return gtorch_cuda_potrf_batch (factors, uplo, info, lane, error);
   if ((solver = gtorch_cuda_solver_begin (lane, error)) == NULL)
     return FALSE;
   count = gtorch_cuda_count_matrices (factors);
@@ -58,6 +51,33 @@ gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **e
                                   "cusolverDnXpotrf", error);
   gtorch_cuda_solver_end (solver);
   return gtorch_cuda_room_clear (&room, success, lane, error);
+}
+
+#define TRANSPOSED 1024 /* rows from which the time for two transposed copies is regained */
+
+gboolean
+gtorch_cuda_cholesky_parts (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *factors = call->outputs[0], *info = call->outputs[1];
+  const gint uplo = call->attrs[0].i ? GTORCH_SOLVER_LOWER : GTORCH_SOLVER_UPPER;
+  g_autoptr (GTorchImpl) columns = NULL;
+  g_autoptr (GTorchImpl) result = NULL;
+
+  if (factors->numel == 0)
+    return gtorch_cuda_clear (info, lane, error);
+  /* cuSOLVER takes longer for the upper triangle of a large matrix */
+  if (uplo == GTORCH_SOLVER_UPPER && factors->shape[factors->n_dims - 1] >= TRANSPOSED)
+    {
+      columns = gtorch_cuda_transpose (call->inputs[0], lane, error);
+      if (columns == NULL || !potrf_each (columns, GTORCH_SOLVER_LOWER, info, lane, error))
+        return FALSE;
+      result = gtorch_cuda_swap (columns);
+      return gtorch_cuda_copy_here (factors, result, lane, error);
+    }
+  if (!gtorch_cuda_copy_here (factors, call->inputs[0], lane, error))
+    return FALSE;
+  return gtorch_cuda_is_batch (factors) ? gtorch_cuda_potrf_batch (factors, uplo, info, lane, error)
+                                        : potrf_each (factors, uplo, info, lane, error);
 }
 
 /* --- LU --- */

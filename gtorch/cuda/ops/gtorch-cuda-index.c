@@ -618,19 +618,35 @@ same_lines (const GTorchImpl *a, const GTorchImpl *b, guint dim)
   return a->n_dims == b->n_dims;
 }
 
+/* Returns a view without what the output does not have of the first dimension, unless that is dim. */
+static GTorchImpl *
+first_part (GTorchImpl *self, const GTorchImpl *output, guint dim)
+{
+  gint64 shape[GTORCH_MAX_DIMS];
+
+  if (self->n_dims == 0 || self->n_dims != output->n_dims || dim == 0
+      || self->shape[0] == output->shape[0])
+    return gtorch_impl_ref (self);
+  memcpy (shape, self->shape, self->n_dims * sizeof (gint64));
+  shape[0] = output->shape[0];
+  return gtorch_impl_new_view (self, self->offset, shape, self->strides, self->n_dims);
+}
+
 gboolean
 gtorch_cuda_gather (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *self = call->inputs[0], *output = call->outputs[0];
   g_autoptr (GTorchImpl) index = NULL;
+  g_autoptr (GTorchImpl) part = NULL;
   GtGather g;
   guint dim;
 
   if (output->numel == 0)
     return TRUE;
   gtorch_normalize_dim (call->op->name, call->attrs[0].i, self->n_dims, &dim, NULL);
-  if (pick_fits (self, output) && same_lines (self, output, dim))
-    return pick (call, lane, self, dim, call->inputs[1], TRUE, FALSE, output, error);
+  part = first_part (self, output, dim);
+  if (pick_fits (part, output) && same_lines (part, output, dim))
+    return pick (call, lane, part, dim, call->inputs[1], TRUE, FALSE, output, error);
   index = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
   return index != NULL && gather_init (&g, call, lane, self, index, output, dim, error)
          && gtorch_cuda_run_sized (&gtorch_kernels_gather, g.element, lane, g.n, &g, error);

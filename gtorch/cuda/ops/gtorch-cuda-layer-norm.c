@@ -12,6 +12,31 @@
 
 #define PART 64 /* the minimum number of rows per partial sum of the gradients of weight and bias */
 
+#define LONG_ROW 32768 /* elements from which several blocks share a row, if there are few rows */
+#define FEW_ROWS 256
+
+/* Normalises long rows, each with several blocks. */
+static gboolean
+run_long (const GtLayerNorm *norm, guint dtype, GTorchCudaLane *lane, GError **error)
+{
+  const gsize size = gtorch_dtype_size (gtorch_dtype_infos[dtype].compute);
+  GtMoments m = { .x = norm->x, .rows = norm->rows, .n = norm->n };
+  GtLongNorm p = { .norm = *norm };
+  g_autoptr (GTorchImpl) moments = NULL;
+  g_autoptr (GTorchImpl) stats = NULL;
+
+  m.parts = p.parts = CLAMP (m.n / 8192, 1, 1024 / m.rows);
+  if ((moments = gtorch_cuda_scratch (lane, m.rows * m.parts * 3 * size, error)) == NULL
+      || (stats = gtorch_cuda_scratch (lane, m.rows * 2 * size, error)) == NULL)
+    return FALSE;
+  p.moments = m.moments = gtorch_impl_data (moments);
+  p.stats = gtorch_impl_data (stats);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_moments_rows, dtype, lane, m.rows * m.parts, &m,
+                                 error)
+         && gtorch_cuda_run (&gtorch_kernels_long_norm_stats, dtype, lane, m.rows, &p, error)
+         && gtorch_cuda_run (&gtorch_kernels_long_norm, dtype, lane, m.rows * m.n, &p, error);
+}
+
 gboolean
 gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -46,10 +71,12 @@ gtorch_cuda_native_layer_norm (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   p.y = gtorch_impl_data (y);
   p.mean = gtorch_impl_data (call->outputs[1]);
   p.rstd = gtorch_impl_data (call->outputs[2]);
-  ok = gtorch_cuda_run_rows (&gtorch_kernels_layer_norm, dtype, lane, p.rows, p.n,
-                             (guintptr) p.y | (guintptr) p.x | (guintptr) p.weight
-                                 | (guintptr) p.bias,
-                             &p, error)
+  ok = (p.n >= LONG_ROW && p.rows <= FEW_ROWS
+            ? run_long (&p, dtype, lane, error)
+            : gtorch_cuda_run_rows (&gtorch_kernels_layer_norm, dtype, lane, p.rows, p.n,
+                                    (guintptr) p.y | (guintptr) p.x | (guintptr) p.weight
+                                        | (guintptr) p.bias,
+                                    &p, error))
        && gtorch_cuda_unpack (y, call->outputs[0], lane, error);
 done:
   gtorch_impl_clear (packed, 3);

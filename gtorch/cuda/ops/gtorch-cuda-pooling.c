@@ -34,6 +34,18 @@ set_windows (GtPool *p, const GTorchWindows *windows)
   p->divisor = windows->divisor;
 }
 
+/* Returns whether the kernels can count in 32 bits: elements, and how far windows reach. */
+static gboolean
+is_narrow (const GtPool *p, gint64 n_x)
+{
+  guint i;
+
+  for (i = 0; i < 3; i++)
+    if (p->in[i] + 2 * p->padding[i] + p->stride[i] + p->kernel[i] * p->dilation[i] >= G_MAXINT32)
+      return FALSE;
+  return p->n < G_MAXINT32 && n_x < G_MAXINT32;
+}
+
 static gboolean
 is_dilated (const GtPool *p)
 {
@@ -78,6 +90,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, const GtPoolKernels *kernels,
     return FALSE;
   p.x = gtorch_impl_data (x);
   p.y = gtorch_impl_data (y);
+  p.is_narrow = is_narrow (&p, x->numel);
   if (call->n_inputs > 1)
     {
       indices = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);

@@ -231,7 +231,8 @@ gtorch_cuda_arange (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   };
 
   if (!gtorch_call_has_ints (call, 3))
-    return progression (call, lane, call->attrs[0].d, call->attrs[2].d, NULL, NULL, error);
+    return progression (call, lane, gtorch_progression_number (call, 0),
+                        gtorch_progression_number (call, 2), NULL, NULL, error);
   return gtorch_cuda_run (&gtorch_kernels_progression, output->dtype, lane, output->numel, &p,
                           error);
 }
@@ -240,20 +241,26 @@ static gdouble
 step_of (GTorchOpCall *call)
 {
   gint64 n = call->outputs[0]->numel;
+  gdouble start = gtorch_progression_number (call, 0), end = gtorch_progression_number (call, 1);
 
-  return n > 1 ? (call->attrs[1].d - call->attrs[0].d) / (gdouble) (n - 1) : 0;
+  return n > 1 ? (end - start) / (gdouble) (n - 1) : 0;
 }
 
 gboolean
 gtorch_cuda_linspace (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return progression (call, lane, call->attrs[0].d, step_of (call), &call->attrs[1].d, NULL, error);
+  const gdouble end = gtorch_progression_number (call, 1);
+
+  return progression (call, lane, gtorch_progression_number (call, 0), step_of (call), &end, NULL,
+                      error);
 }
 
 gboolean
 gtorch_cuda_logspace (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
-  return progression (call, lane, call->attrs[0].d, step_of (call), &call->attrs[1].d,
+  const gdouble end = gtorch_progression_number (call, 1);
+
+  return progression (call, lane, gtorch_progression_number (call, 0), step_of (call), &end,
                       &call->attrs[3].d, error);
 }
 

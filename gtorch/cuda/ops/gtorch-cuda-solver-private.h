@@ -72,6 +72,9 @@ typedef struct
   gint (*mqr[4]) (gpointer handle, gint side, gint operation, gint m, gint n, gint k,
                   gconstpointer a, gint lda, gconstpointer tau, gpointer c, gint ldc, gpointer work,
                   gint elements, gint *info);
+  gint (*sytrf_size[4]) (gpointer handle, gint n, gpointer a, gint lda, gint *elements);
+  gint (*sytrf[4]) (gpointer handle, gint uplo, gint n, gpointer a, gint lda, gint *pivots,
+                    gpointer work, gint elements, gint *info);
   /* cuBLAS; [0] to [3] for float32, float64, complex64 and complex128 */
   gint (*blas_create) (gpointer *handle);
   gint (*blas_set_stream) (gpointer handle, CUstream stream);

@@ -23,6 +23,8 @@ const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
+const modules = imports.overrides._gtorch_spaces;
+const tensor = imports.overrides._gtorch_tensor;
 
 let GTorch;
 
@@ -59,7 +61,7 @@ function gather(name, args, given, others = {}) {
             if (arg.length < 3 || i < count && !isLeftOut)
                 throw new TypeError(`${name}: ${argName} is ${i < count ? 'undefined' : 'missing'}`);
             value = fallback;
-        } else if (value === null && kind === 'int[]' && arg.length < 3) {
+        } else if (value === null && kind === 'int[]' && (arg.length < 3 || arg[3] === 'items')) {
             throw new TypeError(`${name}: ${argName} must be an array of integers, not null`);
         }
         const found = convert.argument(name, argName, kind, value);
@@ -68,6 +70,9 @@ function gather(name, args, given, others = {}) {
             throw new TypeError(`${name}: ${argName} is an empty array: without it, or with null, all ` +
                 'are meant');
         }
+        // C takes an empty list for the default, which it is not.
+        if (arg[3] === 'items' && found.length === 0)
+            throw new TypeError(`${name}: ${argName} must not be an empty array`);
         return found;
     });
 }
@@ -158,9 +163,11 @@ function makeWrapper(name, operation, owner, raw, tail) {
         const areWhole = dtype >= 0 && values[dtype] === GTorch.DType.NONE &&
             numbers.every(i => convert.isWhole(values[i]));
         if (areWhole || numbers.some(i => typeof values[i] === 'bigint')) {
-            callee = rawInt;
+            // The form for integers takes a bound of this value for none.
+            const isNone = numbers.some(i => values[i] === -2147483648n && Math.abs(args[i][2]) === Infinity);
+            callee = isNone ? raw : rawInt;
             for (const i of numbers)
-                values[i] = convert.whole(name, args[i][0], values[i]);
+                values[i] = convert[isNone ? 'number' : 'whole'](name, args[i][0], values[i]);
         }
         if (kinds && isPlainNumber(values[scalar]))
             callee = convert.isInteger(values[scalar]) ? rawInt : rawScalar;
@@ -247,17 +254,30 @@ function listTensors(value) {
     return found;
 }
 
+const scopes = []; // the open ones, the innermost last
+
 // Runs func; of the tensors that it creates, only those in its result survive.
 function tidy(func) {
     convert.plainFunction('tidy', func);
     const scope = GTorch.Scope.new();
+    scopes.push(scope);
     try {
         const result = convert.finished('tidy', func());
         listTensors(result).forEach(tensor => scope.keep(tensor));
         return result;
     } finally {
+        scopes.pop();
         scope.end();
     }
+}
+
+// Keeps the tensors of a value in all scopes: what the context of a function refers to, for its backward().
+function keepAlways(value) {
+    if (scopes.length === 0)
+        return;
+    const tensors = listTensors(value);
+    for (const scope of [...scopes].reverse())
+        tensors.forEach(tensor => scope.keep(tensor));
 }
 
 // A number beside a tensor: exact, and without influence on the dtype of the result.
@@ -374,6 +394,12 @@ function overrideTensor(prototype) {
     property('ndim', function () {
         return this.get_n_dims();
     });
+    // As len() in Python.
+    property('length', function () {
+        if (this.get_n_dims() === 0)
+            throw new TypeError('length: a tensor without dimensions has none');
+        return this.get_size(0);
+    });
     property('T', function () {
         return this.permute([...Array(this.get_n_dims()).keys()].reverse());
     });
@@ -415,9 +441,12 @@ function overrideTensor(prototype) {
         at(...items) {
             return raw.index.call(this, ...convert.encodeIndex(items));
         },
-        put_at(items, value) {
-            const code = convert.encodeIndex(Array.isArray(items) ? items : [items]);
-            return raw.index_put_inplace.call(this, ...code, convert.element(this, value), false);
+        // put_at(0, [1, 3], 5): the items as for at(), and the value
+        put_at(...given) {
+            if (given.length < 1)
+                throw new TypeError('put_at: a value is missing, which comes after the items of at()');
+            const code = convert.encodeIndex(given.slice(0, -1));
+            return raw.index_put_inplace.call(this, ...code, convert.element(this, given.at(-1)), false);
         },
         // GObject's own set ({property: value}) still works.
         set(...given) {
@@ -467,7 +496,12 @@ function overrideTensor(prototype) {
         if (hint === 'string')
             return this.to_string();
         throw new TypeError('a tensor is not a number: use item() for the value of one element, as in ' +
-            'loss.item() > 0.1, and methods such as x.add(y) and x.gt(y) for all');
+            'loss.item() > 0.1, methods such as x.add(y) and x.gt(y) for all, and `loss: ${x}` for its text');
+    };
+    // JSON has the values; console.log(), which makes JSON of objects, shows the text.
+    prototype.toJSON = function (_key) {
+        const isShown = new Error().stack.includes('/modules/esm/console.js');
+        return isShown ? convert.lines(this.to_string()) : convert.jsonOf(this.toArray());
     };
     for (const name of ['clamp', 'clamp_', 'clamp_inplace'])
         prototype[name] = bounded(name, prototype[name]);
@@ -478,6 +512,10 @@ function overrideAnomalies() {
     const raw = GTorch.set_detect_anomaly;
 
     Object.assign(GTorch, {
+        set_anomaly_func() {
+            throw new TypeError('set_anomaly_func: no function can be given, because operations may be ' +
+                'called in other threads, in which none of JavaScript can run');
+        },
         set_detect_anomaly(...given) {
             const args = [{name: 'mode', required: true}, {name: 'check_nan'}];
             const {mode, check_nan: checkNaN = true} = convert.bind('set_detect_anomaly', args, given);
@@ -616,8 +654,14 @@ function overrideRun() {
     });
 }
 
-// Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere.
+// Makes toString() the library's to_string(), where there is one, and the name of the class elsewhere. JSON,
+// as which console.log() shows objects, has the lines of that text; of tensors, see overrideTensor().
 function overrideText() {
+    const asJSON = {
+        toJSON(_key) {
+            return convert.lines(this.toString());
+        },
+    };
     for (const name of [...classes, ...Object.keys(owners)]) {
         const prototype = GTorch[name].prototype ?? {};
         if (Object.hasOwn(prototype, 'to_string') && prototype.to_string.length === 0) {
@@ -634,7 +678,16 @@ function overrideText() {
                 },
             });
         }
+        if (prototype instanceof GObject.Object && !Object.hasOwn(prototype, 'toJSON'))
+            convert.addMethods(prototype, asJSON);
     }
+}
+
+function overrideLists() {
+    GTorch.DeviceManager.prototype[Symbol.iterator] = function* () {
+        for (let i = 0; i < this.get_n_items(); i++)
+            yield this.get_item(i);
+    };
 }
 
 // Takes seeds below zero as the unsigned number with the same bits.
@@ -670,13 +723,16 @@ function _init() {
     overrideFunctions();
     forms.setup(GTorch, operations);
     aliases.setup(GTorch);
+    tensor.setup(GTorch);
     async.setup(GTorch);
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
-    nn.setup(GTorch);
+    nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
     overrideText();
     overrideSeeds();
+    overrideLists();
+    modules.setup(GTorch);
     protectMethods(GTorch.Tensor.prototype);
     for (const [space, members] of Object.entries(spaces)) {
         const found = Object.entries(members).map(([name, operation]) => [name, GTorch[operation]]);

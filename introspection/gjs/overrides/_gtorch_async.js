@@ -8,22 +8,54 @@
 /* exported setup */
 
 const {Gio} = imports.gi;
+const convert = imports.overrides._gtorch_convert;
 
 let GTorch;
 
+// The arguments before the cancellable, which is the last one before the callback.
 const AWAITED = {
-    Device: ['open_monitor', 'synchronize'],
-    Event: ['synchronize'],
-    GradScaler: ['step'],
-    Module: ['forward'],
-    Stream: ['synchronize'],
-    Tensor: ['backward', 'copy_inplace', 'item_double', 'item_int', 'to_device'],
-    Timer: ['stop'],
+    Device: {open_monitor: [], synchronize: []},
+    Event: {synchronize: []},
+    GradScaler: {step: ['optimizer']},
+    Module: {forward: ['input']},
+    Stream: {synchronize: []},
+    Tensor: {
+        backward: ['gradient', 'retain_graph', 'create_graph'], copy_inplace: ['src'], item_double: [],
+        item_int: [], to_device: ['device'],
+    },
+    Timer: {stop: []},
 };
+const DEFAULTS = {cancellable: null, gradient: null, retain_graph: false, create_graph: false};
 
-// Wraps func, which takes `count` arguments before the optional callback.
-function counted(name, func, count) {
+// Wraps func, whose arguments are followed by an optional callback. Those with a default may be left out, and
+// be given by name.
+function counted(name, func, names) {
+    const args = names.map(key => ({name: key, required: !Object.hasOwn(DEFAULTS, key)}));
     const wrapper = function (...given) {
+        const place = given.findIndex(value => typeof value === 'function');
+        const callback = place < 0 ? [] : given.slice(place);
+        const before = place < 0 ? given : given.slice(0, place);
+        if (callback.length > 1)
+            throw new TypeError(`${name}: nothing comes after the callback`);
+        const values = {...DEFAULTS, ...convert.bind(name, args, before)};
+        return func.call(this, ...names.map(key => values[key]), ...callback);
+    };
+    Object.defineProperty(wrapper, 'length', {value: names.length + 1, configurable: true});
+    return wrapper;
+}
+
+function promisify(owner, name, names) {
+    Gio._promisify(owner, name);
+    owner[name] = counted(name, owner[name], [...names, 'cancellable']);
+}
+
+// Functions with a progress function, which would be mistaken for the callback: with one, the callback is
+// mandatory. See _gtorch_state.js.
+function promisifyWithProgress(owner, name) {
+    const count = owner[name].length - 1;
+    Gio._promisify(owner, name);
+    const func = owner[name];
+    owner[name] = function (...given) {
         const hasCallback = given.some(value => typeof value === 'function');
         if (hasCallback ? given.length > count + 1 : given.length !== count) {
             const n = given.length - (hasCallback ? 1 : 0);
@@ -31,25 +63,17 @@ function counted(name, func, count) {
         }
         return func.apply(this, given);
     };
-    Object.defineProperty(wrapper, 'length', {value: count + 1, configurable: true});
-    return wrapper;
-}
-
-function promisify(owner, name) {
-    const count = owner[name].length - 1;
-    Gio._promisify(owner, name);
-    owner[name] = counted(name, owner[name], count);
+    Object.defineProperty(owner[name], 'length', {value: count + 1, configurable: true});
 }
 
 function setup(namespace) {
     GTorch = namespace;
     for (const [owner, names] of Object.entries(AWAITED)) {
-        for (const name of names)
-            promisify(GTorch[owner].prototype, `${name}_async`);
+        for (const [name, args] of Object.entries(names))
+            promisify(GTorch[owner].prototype, `${name}_async`, args);
     }
-    // A progress function would be mistaken for the callback: with one, the callback is mandatory.
     for (const name of ['load', 'load_file'])
-        promisify(GTorch, `safetensors_${name}_async`);
+        promisifyWithProgress(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])
-        promisify(GTorch, `safetensors_${name}_lists_async`);
+        promisifyWithProgress(GTorch, `safetensors_${name}_lists_async`);
 }

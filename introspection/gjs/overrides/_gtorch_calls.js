@@ -7,7 +7,7 @@
 
 /* exported setup */
 
-const {Gio} = imports.gi;
+const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {protectPrivate} = imports.overrides._gtorch_properties;
 const {functions, owners} = imports.overrides._gtorch_calls_table;
@@ -29,6 +29,10 @@ function one(name, argName, kind, value) {
         return convert.device(name, value, argName);
     case 'double':
         return convert.number(name, argName, value);
+    case 'text':
+        if (typeof value !== 'string' && value !== null) // gjs knows which may be null
+            throw new TypeError(`${name}: ${argName} must be a text, not ${convert.describe(value)}`);
+        return value;
     default:
         if (kind.startsWith('object:')) {
             const type = kind.slice('object:'.length);
@@ -47,6 +51,8 @@ function one(name, argName, kind, value) {
 function many(name, argName, kind, value) {
     if (value === null || typeof value === 'string' || ArrayBuffer.isView(value))
         return value;
+    if (value instanceof GObject.Object)
+        throw new TypeError(`${name}: ${argName} must be an array, not ${convert.describe(value)}`);
     if (kind === 'int64')
         return convert.integers(name, argName, value);
     if (!Array.isArray(value))
@@ -82,7 +88,7 @@ function once(name, raw, callbacks) {
     return func;
 }
 
-function checked(name, raw, {args = [], callbacks = [], returns = null}) {
+function checked(name, raw, {args = [], callbacks = [], names = [], returns = null}) {
     if (callbacks.length > 0)
         raw = once(name, raw, callbacks);
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
@@ -92,6 +98,8 @@ function checked(name, raw, {args = [], callbacks = [], returns = null}) {
     const func = function (...given) {
         if (given.length > most)
             convert.surplus(name, given.length, most);
+        if (given.length < names.length)
+            throw new TypeError(`${name}: ${names[given.length]} is missing: (${names.join(', ')})`);
         // without an iterator, which costs more than the call
         for (let i = 0; i < list.length; i++) {
             const {position, argName, kind, check} = list[i];

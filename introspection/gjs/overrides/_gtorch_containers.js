@@ -103,6 +103,8 @@ function list(name, asValue) {
     const klass = GTorch[name];
     return asClass(name, klass, (Class, given) => {
         const {values = []} = convert.bind(name, [{name: 'values'}], given);
+        if (typeof values?.[Symbol.iterator] !== 'function')
+            throw new TypeError(`${name}: an array is wanted, not ${convert.describe(values)}`);
         const made = Reflect.construct(klass, [], Class);
         [...values].map(value => asValue(name, value)).forEach(value => made.append(value));
         return made;
@@ -116,6 +118,12 @@ function dictionary(name) {
         if (given.length > 1)
             convert.surplus(name, given.length, 1);
         const [values = []] = given;
+        const isPair = one => Array.isArray(one) && one.length === 2;
+        const isIterable = typeof values?.[Symbol.iterator] === 'function';
+        if (isIterable ? ![...values].every(isPair) : !convert.isOptions(values)) {
+            throw new TypeError(`${name}: an object, a Map or pairs of names and values are wanted, not ` +
+                convert.describe(values));
+        }
         const made = Reflect.construct(klass, [], Class);
         const pairs = typeof values?.[Symbol.iterator] === 'function' ? [...values] : Object.entries(values);
         pairs.forEach(([key, value]) => made.set(key, value));

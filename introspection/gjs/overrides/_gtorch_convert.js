@@ -4,11 +4,10 @@
 // Conversions of JavaScript values to arguments of the introspected functions. gjs accepts 1.5 for an
 // integer, a string for an enum (as 0) and undefined for anything: here these are errors.
 
-/* exported addMethods argument bind bounded counted describe device dtype element encodeIndex enumeration
-   fallback finished flag integer integers isInteger isOptions isWhole item lastOptions list make nameOf
-   number options plainFunction setup surplus target tensor toArray toTypedArray whole */
-
-const {GLib} = imports.gi;
+/* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
+   enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
+   lastOptions lines list make nameOf number options plainFunction setup surplus target tensor toArray
+   toTypedArray whole */
 
 // The largest Number that gjs accepts for a gint64: enough for "to the end".
 const MAX_NUMBER = 2 ** 63 - 1024;
@@ -31,6 +30,7 @@ function setup(namespace) {
         [Float64Array, DType.FLOAT64],
         [Int8Array, DType.INT8],
         [Uint8Array, DType.UINT8],
+        [Uint8ClampedArray, DType.UINT8],
         [Int16Array, DType.INT16],
         [Int32Array, DType.INT32],
         [BigInt64Array, DType.INT64],
@@ -484,8 +484,14 @@ function fromTypedArray(data, shape) {
     const entry = typedArrays.find(([type]) => data instanceof type);
     if (!entry)
         throw new TypeError(`tensor: no dtype has the elements of a ${describe(data)}`);
-    const bytes = GLib.Bytes.new(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-    return GTorch.Tensor.new_from_bytes(bytes, entry[1], shape ?? [data.length]).clone();
+    const made = GTorch.empty(shape ?? [data.length], {dtype: entry[1], device: GTorch.Device.cpu()});
+    if (made.get_numel() !== data.length) {
+        const n = made.get_numel();
+        throw new RangeError(`tensor: shape [${made.get_shape().join(', ')}] has ${n} elements, ` +
+            `and the array ${data.length}`);
+    }
+    toTypedArray(made).set(data); // the only copy
+    return made;
 }
 
 // Beyond 64 bits a Number counts as a double, and a BigInt is an error.
@@ -507,12 +513,54 @@ function ofIntegers(name, value) {
     return GTorch.Tensor.new_from_ints(Array.from(found, Number), [found.length], GTorch.DType.INT64, null);
 }
 
+const MANY = 64;
+const LARGEST_FLOAT = 2 ** 128 - 2 ** 103; // what is less is rounded to a finite float32
+
+// Writes the numbers of nested arrays to an array of float64. Returns the position after them, or -1 if there
+// is something else, such as a BigInt or arrays of different lengths.
+function copyNumbers(data, shape, depth, target, start) {
+    const isLast = depth === shape.length - 1;
+    let position = start;
+
+    if (!Array.isArray(data) || data.length !== shape[depth])
+        return -1;
+    for (let i = 0; i < data.length && position >= 0; i++) {
+        if (!isLast)
+            position = copyNumbers(data[i], shape, depth + 1, target, position);
+        else if (typeof data[i] === 'number')
+            target[position++] = data[i];
+        else
+            return -1;
+    }
+    return position;
+}
+
+// Many numbers, by way of a typed array: gjs takes microseconds for each element of an array that it passes
+// to C. Returns null for what needs the checks of C.
+function fromMany(data, shape, wanted, where) {
+    const {DType} = GTorch;
+    const values = new Float64Array(shape.reduce((product, size) => product * size, 1));
+    if (copyNumbers(data, shape, 0, values, 0) !== values.length)
+        return null;
+    const isExact = values.every(Number.isSafeInteger);
+    if (!isExact && values.every(Number.isInteger))
+        return null;
+    const kind = wanted !== DType.NONE ? wanted : isExact ? DType.INT64 : GTorch.get_default_dtype();
+    const isFloat = v => !(Math.abs(v) >= LARGEST_FLOAT) || Math.abs(v) === Infinity;
+    const isHeld = kind === DType.FLOAT64 || kind === DType.INT64 && isExact ||
+        kind === DType.FLOAT32 && values.every(isFloat);
+    return isHeld ? fromTypedArray(values, shape).to(kind).to(where ?? GTorch.get_default_device()) : null;
+}
+
 // JavaScript has one kind of number: [1, 2] becomes int64 as in Python, [1, 2.5] the default dtype.
 function fromNumbers(data, wanted, where) {
     const {DType, Tensor} = GTorch;
     const shape = shapeOf(data);
+    let made = shape.length > 0 && shape.reduce((product, size) => product * size, 1) >= MANY
+        ? fromMany(data, shape, wanted, where) : null;
+    if (made !== null)
+        return made;
     const values = flatten(data, shape, 0, []);
-    let made;
 
     if (values.length > 0 && values.every(v => typeof v === 'boolean')) {
         made = Tensor.new_from_bools(values, shape, where);
@@ -542,9 +590,11 @@ function make(data, ...given) {
     if (data instanceof GTorch.Tensor)
         made = data.detach().clone();
     else if (ArrayBuffer.isView(data))
-        made = fromTypedArray(data, shape);
+        made = fromTypedArray(data, shape).to(place ?? GTorch.get_default_device());
     else
         made = fromNumbers(data, kind, place);
+    if (place !== null && made.get_device() !== place)
+        made = made.to(place);
     if (kind !== GTorch.DType.NONE)
         made = made.to(kind);
     return grad ? made.requires_grad_() : made;
@@ -591,10 +641,23 @@ function toArray(self) {
     return nest(values, self.get_shape());
 }
 
+// The lines of a text, or the text, if it has one line.
+function lines(text) {
+    return text.includes('\n') ? text.split('\n') : text;
+}
+
+// JSON has no numbers that are infinite or NaN, and would write null.
+function jsonOf(value) {
+    if (Array.isArray(value))
+        return value.map(jsonOf);
+    return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
+}
+
 // Returns the library's memory itself: writes to the array change the tensor. A read-only tensor is copied,
 // since an array cannot be protected.
 function toTypedArray(self) {
-    const entry = typedArrays.find(([, kind]) => kind === self.get_dtype());
+    const entry = self.get_dtype() === GTorch.DType.BOOL ? [Uint8Array] // of 0 and 1
+        : typedArrays.find(([, kind]) => kind === self.get_dtype());
     if (!entry)
         throw new TypeError(`toTypedArray: there is no array of ${GTorch.DType.get_name(self.get_dtype())}`);
     const shown = self.is_read_only() ? self.detach().clone() : self;

@@ -325,15 +325,15 @@ function places(prototype) {
     function (given, plain) {
         const names = ['repeats', 'dim', 'output_size'].map(name => ({name}));
         const values = convert.bind('repeat_interleave', names, given);
-        const {repeats = null, dim = [], output_size: size = null} = values;
+        const {repeats = null, dim = null, output_size: size = null} = values;
         let made;
         if (repeats === null)
             made = GTorch.arange(this.get_size(0), {dtype: GTorch.int64, device: this.get_device()})
                 .repeat_interleave_tensor(this);
         else if (repeats instanceof GTorch.Tensor)
-            made = this.repeat_interleave_tensor(repeats, dim ?? []);
+            made = this.repeat_interleave_tensor(repeats, ...dim === null ? [] : [dim]);
         else
-            made = plain.call(this, repeats, dim ?? []);
+            made = plain.call(this, repeats, ...dim === null ? [] : [dim]);
         const [along = 0] = convert.list(dim ?? []);
         if (size !== null && made.get_size(along) !== size) {
             throw new RangeError(`repeat_interleave: output_size is ${size}, and the result has ` +
@@ -385,9 +385,16 @@ function places(prototype) {
             return plain(...withOptions(left, {correction}));
         });
     }
-    form(prototype, 'unique', optioned('dim'), function (given) {
-        const {dim} = convert.bind('unique', [{name: 'dim'}], given, 0);
-        return this.unique_dim(dim);
+    // The elements that differ, or the slices along dim; with them what is asked for, as in Python.
+    form(prototype, 'unique', () => true, function (given, plain) {
+        const names = ['sorted', 'return_inverse', 'return_counts', 'dim'].map(name => ({name}));
+        const {dim = null, ...flags} = convert.bind('unique', names, given);
+        for (const key in flags)
+            convert.flag('unique', key, flags[key]);
+        const [values, inverse, counts] = dim === null ? plain.call(this) : this.unique_dim(dim);
+        const {return_inverse: hasInverse = false, return_counts: hasCounts = false} = flags;
+        const found = [values, ...hasInverse ? [inverse] : [], ...hasCounts ? [counts] : []];
+        return found.length > 1 ? found : values;
     });
 }
 
@@ -417,6 +424,16 @@ function random(prototype) {
     const hasNumber = given => typeof given[0] === 'number' || has(given, ['p']);
     form(prototype, 'bernoulli', hasNumber, function (given) {
         return this.bernoulli_p(...given);
+    });
+}
+
+// As in PyTorch, true and false make a tensor of bools.
+function filled() {
+    form(GTorch, 'full', given => typeof given[1] === 'boolean', ([size, value, ...rest], plain) => {
+        const more = lastOptions(rest) ?? {};
+        const others = more === rest.at(-1) ? rest.slice(0, -1) : rest;
+        const dtype = others.length > 0 ? {} : {dtype: more.dtype ?? GTorch.bool};
+        return plain(size, Number(value), ...others, {...more, ...dtype});
     });
 }
 
@@ -582,6 +599,7 @@ function setup(namespace, operations) {
     alongDims(prototype);
     places(prototype);
     random(prototype);
+    filled();
     products();
     signals(prototype);
     layers(prototype);

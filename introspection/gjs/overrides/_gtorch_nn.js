@@ -21,6 +21,8 @@ const convert = imports.overrides._gtorch_convert;
 const {above, asClass, define, derivable, isProgramsOwn, ownFunction} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
+const init = imports.overrides._gtorch_init;
+const losses = imports.overrides._gtorch_losses;
 const members = imports.overrides._gtorch_members;
 const {adopt, adoptChild, items} = members;
 const optim = imports.overrides._gtorch_optim;
@@ -30,8 +32,18 @@ const properties = imports.overrides._gtorch_properties;
 const state = imports.overrides._gtorch_state;
 const transformer = imports.overrides._gtorch_transformer;
 
-let GTorch;
+let GTorch, keepAlways;
 let rawForwardMany;
+
+// Returns the module for one, or for a function.
+function moduleOf(name, key, value) {
+    if (key === 'activation')
+        return transformer.activation(name, value);
+    return key === 'distance_function' && typeof value === 'function' ? transformer.applied(value) : value;
+}
+
+// The kinds of arguments of which null means that the property has its default.
+const ABSENT = ['bool', 'size', 'factors', 'device', 'dtype'];
 
 // Converts the arguments to properties.
 function toProperties(name, args, values) {
@@ -41,7 +53,7 @@ function toProperties(name, args, values) {
         const value = values[key];
         if (value === undefined)
             continue;
-        if (value === null && arg.default === null && ['bool', 'size', 'device', 'dtype'].includes(kind))
+        if (value === null && arg.default === null && ABSENT.includes(kind))
             continue;
         if (kind === 'refused') {
             if (value !== arg.default)
@@ -53,7 +65,7 @@ function toProperties(name, args, values) {
         } else if (kind === 'device') {
             found[property] = convert.device(name, value);
         } else if (kind === 'module') {
-            const module = key === 'activation' ? transformer.activation(name, value) : value;
+            const module = moduleOf(name, key, value);
             const spec = GTorch[name].find_property(property.replace(/_/g, '-'));
             if (module !== null)
                 found[property] = properties.checked(`${name}: ${key}`, spec, module, arg);
@@ -719,6 +731,7 @@ function overrideFunction(Function) {
                 func.call(self, context, ...allArguments(self, context, tensors)),
             result: (what, value, _self, [context, tensors]) => {
                 noteInputs(context, tensors);
+                keepAlways(context);
                 return all(what, value);
             },
         },
@@ -846,8 +859,9 @@ function overrideContext(prototype) {
     };
 }
 
-function setup(namespace) {
+function setup(namespace, keep) {
     GTorch = namespace;
+    keepAlways = keep;
     state.setup(GTorch);
     members.setup(GTorch);
     overrideModule(GTorch.Module);
@@ -864,6 +878,7 @@ function setup(namespace) {
     overrideTransposes(GTorch.ConvTranspose.prototype);
     Object.keys(LAYERS).filter(name => LAYERS[name].args.some(isIndices)).forEach(giveIndices);
     overrideNetworks(GTorch.RNNBase);
+    losses.setup(GTorch, module => running.includes(module));
     restore(GTorch.GraphedModule.prototype, 'run');
     const makeGraphed = GTorch.GraphedModule.new_for_func;
     GTorch.GraphedModule.new_for_func = convert.counted('new_for_func', (func, samples) => {
@@ -885,6 +900,7 @@ function setup(namespace) {
         nn[name] = makeLayer(name, spec);
     for (const name of Object.keys(PRETRAINED))
         nn[name].from_pretrained = pretrained(name, nn[name]);
+    nn.init = init.members(GTorch);
     nn.utils = {
         ...utils.setup(GTorch), ...parametrize.setup(GTorch),
         rnn: {PackedSequence: GTorch.PackedSequence, ...sequenceFunctions()},

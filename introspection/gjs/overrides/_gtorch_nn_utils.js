@@ -41,6 +41,27 @@ function define(name, args, call) {
     };
 }
 
+const FORMATS = {
+    contiguous_format: 'CONTIGUOUS', channels_last: 'CHANNELS_LAST', channels_last_3d: 'CHANNELS_LAST_3D',
+};
+
+// Changes the order in memory of the weights of all convolutions of images, or of volumes.
+function converter(n) {
+    const name = `convert_conv${n}d_weight_memory_format`;
+    const args = [{name: 'module', required: true}, {name: 'memory_format', required: true}];
+    return (...given) => {
+        const {module, memory_format: format} = convert.bind(name, args, given);
+        if (!(module instanceof GTorch.Module))
+            throw new TypeError(`${name}: module must be a Module, not ${convert.describe(module)}`);
+        if (typeof format === 'string' && !Object.hasOwn(FORMATS, format)) {
+            throw new TypeError(`${name}: memory_format must be one of ${Object.keys(FORMATS).join(', ')}, ` +
+                `not ${format}`);
+        }
+        module[name](convert.enumeration(name, 'memory_format', 'MemoryFormat', FORMATS[format] ?? format));
+        return module;
+    };
+}
+
 function setup(namespace) {
     GTorch = namespace;
     const required = name => ({name, required: true});
@@ -59,6 +80,8 @@ function setup(namespace) {
             (_values, number, list) => {
                 GTorch.clip_grad_value(list('parameters'), number('clip_value'));
             }),
+        convert_conv2d_weight_memory_format: converter(2),
+        convert_conv3d_weight_memory_format: converter(3),
         parameters_to_vector: define('parameters_to_vector', [PARAMETERS], (_values, _number, list) =>
             GTorch.parameters_to_vector(list('parameters'))),
         vector_to_parameters: define('vector_to_parameters', [required('vec'), PARAMETERS],

@@ -132,6 +132,8 @@ function overrideOptimizer(Optimizer) {
         },
         step(...given) {
             const {closure = null} = convert.bind('step', [{name: 'closure'}], given);
+            if (closure !== null)
+                convert.plainFunction('step', closure);
             if (closure !== null && this instanceof GTorch.LBFGS)
                 return stepByClosure(this, closure);
             const loss = closure === null ? null : GTorch.enable_grad(closure);
@@ -150,6 +152,13 @@ function overrideOptimizer(Optimizer) {
         zeroGrad.call(this, toNone);
     };
     overrideState(prototype);
+    Object.defineProperty(prototype, 'param_groups', {
+        configurable: true,
+        get() {
+            const list = this.get_param_groups();
+            return Array.from({length: list.get_n_items()}, (_, i) => list.get_item(i));
+        },
+    });
     const add = prototype.add_param_group;
     // A group, or PyTorch's object: {params: …, lr: …}.
     prototype.add_param_group = convert.counted('add_param_group', function (group) {

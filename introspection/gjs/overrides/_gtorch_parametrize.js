@@ -2,51 +2,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Tensors of modules that are computed from others: GTorch.nn.utils.parametrize, parametrizations,
-// weight_norm, spectral_norm, prune and fusion.
+// weight_norm, spectral_norm and fusion, and with them prune.
 //
 //     GTorch.nn.utils.parametrizations.weight_norm(layer);
-//     GTorch.nn.utils.prune.l1_unstructured(layer, 'weight', 0.3);
 
 /* exported setup */
 
 const convert = imports.overrides._gtorch_convert;
-const {restoring} = imports.overrides._gtorch_errors;
+const modules = imports.overrides._gtorch_modules;
+const prune = imports.overrides._gtorch_prune;
+
+const {define, required} = modules;
 
 let GTorch;
 
-const required = name => ({name, required: true});
-const MODULE = required('module'), NAME = required('name'), TENSOR = required('tensor_name');
-const WEIGHT = {name: 'name', default: 'weight'}, SCORES = {name: 'importance_scores', default: null};
-const AMOUNT = required('amount');
+const TENSOR = required('tensor_name'), WEIGHT = {name: 'name', default: 'weight'};
 const SPECTRAL = [WEIGHT, {name: 'n_power_iterations', default: 1}, {name: 'eps', default: 1e-12},
     {name: 'dim', default: null}];
 
-// Makes a function of PyTorch's arguments, the first of which is a module. It returns what call gives, or the
-// module.
-function define(name, args, call) {
-    const all = [MODULE, ...args];
-    const defaults = all.filter(arg => !arg.required).map(arg => [arg.name, arg.default]);
-    return (...given) => {
-        const values = {...Object.fromEntries(defaults), ...convert.bind(name, all, given)};
-        const {module} = values;
-        if (!(module instanceof GTorch.Module))
-            throw new TypeError(`${name}: module must be a Module, not ${convert.describe(module)}`);
-        return restoring(() => call(values, module, name)) ?? module;
-    };
-}
-
 const dimOf = ({dim}) => dim === null ? GTorch.NONE : dim;
-
-// The amount is a share of the elements or, with is_count, their number: 1 may be both.
-const IS_COUNT = {name: 'is_count', default: false};
-
-function amountOf(name, {amount, is_count: isCount = false}) {
-    return [convert.number(name, 'amount', amount), convert.flag(name, 'is_count', isCount)];
-}
-
-function orderOf(n) {
-    return n === 'fro' ? 2 : convert.number('ln_structured', 'n', n);
-}
 
 function parametrize() {
     return {
@@ -113,58 +87,6 @@ function norms() {
     };
 }
 
-const AT_RANDOM = {RandomUnstructured: true, L1Unstructured: false};
-
-// Prunes elements of several parameters, [[module, name], …], by comparing all of them: by 'L1Unstructured'
-// or 'RandomUnstructured'. Scores are an array of tensors, or of null for the parameter itself.
-function globalUnstructured(...given) {
-    const args = [required('parameters'), required('pruning_method'), AMOUNT, SCORES, IS_COUNT];
-    const values = convert.bind('global_unstructured', args, given);
-    const {parameters, pruning_method: method, importance_scores: scores = null} = values;
-    if (!Object.hasOwn(AT_RANDOM, method)) {
-        throw new TypeError("global_unstructured: pruning_method must be 'L1Unstructured' or " +
-            `'RandomUnstructured', not ${convert.describe(method)}`);
-    }
-    const pairs = [...parameters];
-    const found = scores?.map((one, i) => one ?? pairs[i][0].get_tensor(pairs[i][1])) ?? null;
-    restoring(() => GTorch.prune_global_unstructured(pairs.map(([module]) => module),
-        pairs.map(([, name]) => name), AT_RANDOM[method], ...amountOf('global_unstructured', values), found));
-}
-
-function prune() {
-    return {
-        identity: define('identity', [NAME], ({name}, module) => {
-            module.prune_identity(name);
-        }),
-        random_unstructured: define('random_unstructured', [NAME, AMOUNT, IS_COUNT],
-            (values, module, what) => {
-                module.prune_random_unstructured(values.name, ...amountOf(what, values));
-            }),
-        l1_unstructured: define('l1_unstructured', [NAME, AMOUNT, SCORES, IS_COUNT],
-            (values, module, what) => {
-                const {name, importance_scores: scores} = values;
-                module.prune_l1_unstructured(name, ...amountOf(what, values), scores);
-            }),
-        random_structured: define('random_structured', [NAME, AMOUNT, required('dim'), IS_COUNT],
-            (values, module, what) => {
-                module.prune_random_structured(values.name, ...amountOf(what, values), values.dim);
-            }),
-        ln_structured: define('ln_structured',
-            [NAME, AMOUNT, required('n'), required('dim'), SCORES, IS_COUNT], (values, module, what) => {
-                const {name, n, dim, importance_scores: scores} = values;
-                module.prune_ln_structured(name, ...amountOf(what, values), orderOf(n), dim, scores);
-            }),
-        custom_from_mask: define('custom_from_mask', [NAME, required('mask')], ({name, mask}, module) => {
-            module.prune_custom_from_mask(name, mask);
-        }),
-        remove: define('remove', [NAME], ({name}, module) => {
-            module.remove_pruning(name);
-        }),
-        is_pruned: define('is_pruned', [], (_values, module) => module.is_pruned()),
-        global_unstructured: globalUnstructured,
-    };
-}
-
 // C gives whether it worked, and the two parameters.
 const two = found => found.slice(-2);
 
@@ -199,9 +121,10 @@ function fusion() {
 
 function setup(namespace) {
     GTorch = namespace;
+    modules.setup(GTorch);
     const fused = fusion();
     return {
         ...norms(), ...fused, fusion: fused, parametrize: parametrize(), parametrizations: parametrizations(),
-        prune: prune(),
+        prune: prune.setup(GTorch),
     };
 }

@@ -29,6 +29,11 @@ function checked(what, spec, value, arg = {}) {
         return arg.kind === 'int' ? GTorch.NONE : GTorch.NONE_DOUBLE;
     if (name === 'GTorchSize')
         return value instanceof GTorch.Size ? value : GTorch.Size.new(sizes(what, value));
+    if (name === 'GTorchFactors') {
+        if (value === null || value instanceof GTorch.Factors)
+            return value;
+        return GTorch.Factors.new(convert.list(value).map(one => convert.number(what, 'the value', one)));
+    }
     if (name === 'GTorchDType')
         return convert.enumeration(what, 'the value', 'DType', value ?? GTorch.DType.NONE);
     if (GObject.type_is_a(type, GObject.TYPE_ENUM))
@@ -68,7 +73,7 @@ function sizes(what, value) {
 // Returns a value as programs see it. A size that was given as one number for all dimensions stays one
 // number.
 function shown(value, arg) {
-    if (value instanceof GTorch.Size) {
+    if (value instanceof GTorch.Size || value instanceof GTorch.Factors) {
         const values = value.get_values().map(one => arg?.nones && one === GTorch.NONE ? null : one);
         return values.length === 1 && (arg?.length > 1 || arg?.given) ? values[0] : values;
     }
@@ -180,6 +185,27 @@ function mustBeProperties(name, given) {
 // Classes whose C constructor takes arguments that are no writable properties. The operator new calls that
 // constructor: new GTorch.Stream({device: 'cpu'}). GObject alone would create an incomplete object.
 const MADE = {
+    Event: {
+        args: [{name: 'flags'}, {name: 'enable_timing'}, {name: 'blocking'}, {name: 'interprocess'}],
+        make: ({flags = 0, enable_timing: timing = false, blocking = false, interprocess = false}) => {
+            const {TIMING, BLOCKING, INTERPROCESS} = GTorch.EventFlags;
+            const chosen = [
+                [timing, 'enable_timing', TIMING], [blocking, 'blocking', BLOCKING],
+                [interprocess, 'interprocess', INTERPROCESS],
+            ].filter(([value, name]) => convert.flag('Event', name, value));
+            return GTorch.Event.new(chosen.reduce((all, [, , flag]) => all | flag, flags));
+        },
+    },
+    Generator: {
+        args: [{name: 'device'}, {name: 'seed'}],
+        make: ({device = null, seed = null}) => {
+            const made = device === null ? GTorch.Generator.new()
+                : GTorch.Generator.new_for_device(convert.device('Generator', device));
+            if (seed !== null)
+                made.set_seed(seed);
+            return made;
+        },
+    },
     // The object of C is of no use before init(), which fails where the device cannot be watched.
     DeviceMonitor: {
         args: [{name: 'device', required: true}],
@@ -256,6 +282,41 @@ function mustBeWritable(name, key, spec) {
         throw new TypeError(`${name}: ${key} can only be read`);
 }
 
+// As in PyTorch, a layer is made with the reset_parameters() of a class of the program's. One that cannot be
+// used keeps its error.
+function resetByProgram(object) {
+    if (!(object instanceof GTorch.Module) || !isProgramsOwn(object.constructor))
+        return;
+    let owner = object;
+    while (!Object.hasOwn(owner, 'reset_parameters'))
+        owner = Object.getPrototypeOf(owner);
+    const isWaiting = !object.can_reset_parameters() || object.has_uninitialized_params();
+    if (!isProgramsOwn(owner.constructor) || isWaiting)
+        return;
+    try {
+        object.check();
+    } catch {
+        return;
+    }
+    object.reset_parameters();
+}
+
+// Classes whose first argument may be a device without a name: new GTorch.Stream('cuda:0', {priority: -1}).
+const PLACED = ['DeviceMonitor', 'Generator', 'MemoryPool', 'Stream'];
+
+function withDevice(name, given) {
+    const [first, more = {}] = given;
+    const isName = value => typeof value === 'string' || Number.isInteger(value);
+    const isPlace = isName(first) || first instanceof GTorch.Device;
+    if (name === 'MemoryPool' && given.length === 1 && convert.isOptions(first) && isName(first.device))
+        return [{...first, device: convert.device(name, first.device)}];
+    if (!PLACED.includes(name) || !isPlace || given.length > 2 || !convert.isOptions(more))
+        return given;
+    if ('device' in more)
+        throw new TypeError(`${name}: device is given by position and by name`);
+    return [{...more, device: convert.device(name, first)}];
+}
+
 // What new takes: new GTorch.Dropout({p: 0.1}). Properties of a class of the program's own are its affair.
 function protectConstruction(prototype) {
     const init = prototype._init;
@@ -264,7 +325,7 @@ function protectConstruction(prototype) {
         const klass = this.constructor;
         const name = convert.nameOf(klass);
         const isGiven = given.length > 1 || given[0] !== undefined; // as GObject has it
-        const values = isGiven ? mustBeProperties(name, given) : {};
+        const values = isGiven ? mustBeProperties(name, withDevice(name, given)) : {};
         if (Object.hasOwn(MADE, name) && klass === GTorch[name])
             return makeByFunction(name, values);
         const entries = Object.entries(values).map(([key, value]) => {
@@ -279,7 +340,9 @@ function protectConstruction(prototype) {
             const isNone = value === null && arg?.optional;
             return [key, checked(`${name}: ${key}`, spec, value, isNone ? arg : {})];
         });
-        return init.call(this, Object.fromEntries(entries));
+        const made = init.call(this, Object.fromEntries(entries));
+        resetByProgram(this);
+        return made;
     };
     if (prototype.set === GObject.Object.prototype.set)
         prototype.set = set;
@@ -309,11 +372,20 @@ function protectNames(name) {
                 return true;
             const isFree = typeof key === 'symbol' || isPrototype(object) ||
                 isProgramsOwn(object.constructor);
+            if (object instanceof GTorch.Tensor && typeof key === 'string' && /^-?\d+$/.test(key))
+                throw new TypeError(`Tensor: x[${key}] = value is x.put_at(${key}, value)`);
             if (!isFree)
                 throw new TypeError(`${convert.nameOf(object.constructor)}: there is no property ${key}`);
             return Reflect.set(above, key, value, object);
         },
     };
+    if (name === 'Tensor') {
+        trap.get = (_target, key, object) => {
+            if (typeof key === 'string' && /^-?\d+$/.test(key))
+                throw new TypeError(`Tensor: x[${key}] is x.at(${key}); x.put_at(${key}, 1) writes`);
+            return Reflect.get(above, key, object);
+        };
+    }
     if (name === 'Module') {
         trap.get = (_target, key, object) => typeof key === 'symbol' || key in above
             ? Reflect.get(above, key, object) : members.read(object, key);

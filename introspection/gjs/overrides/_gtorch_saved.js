@@ -187,11 +187,18 @@ function overrideFunctionals() {
     const define = (short, hasVector) => {
         const name = `autograd_${short}`;
         const raw = GTorch[name];
-        const defaults = {create_graph: false, strict: false, ...hasVector ? {v: null} : {}};
+        const args = [...hasVector ? ['v'] : [], 'create_graph', 'strict'].map(key => ({name: key}));
         GTorch[name] = function (func, inputs, ...given) {
             convert.plainFunction(name, func);
-            const {v = null, create_graph: create, strict} = convert.lastOptions(name, given, defaults);
-            const call = tensors => noting(() => convert.list(convert.finished(name, func(...tensors))));
+            const {v = null, create_graph: create = false, strict = false} =
+                convert.bind(name, args, given);
+            const call = tensors => noting(() => {
+                const found = convert.list(convert.finished(name, func(...tensors)));
+                const wrong = found.find(one => !(one instanceof GTorch.Tensor));
+                if (wrong === undefined && !found.includes(undefined))
+                    return found;
+                throw new TypeError(`${name}: the function gave ${convert.describe(wrong)}, not a tensor`);
+            });
             const list = convert.list(inputs);
             convert.flag(name, 'create_graph', create);
             convert.flag(name, 'strict', strict);
@@ -202,8 +209,27 @@ function overrideFunctionals() {
             return Array.from({length: found.length / n}, (_, i) => found.slice(i * n, (i + 1) * n));
         };
     };
-    ['jacobian', 'hessian'].forEach(name => define(name, false));
+    ['jacobian', 'hessian', 'jacobian_forward', 'hessian_forward'].forEach(name => define(name, false));
     ['vjp', 'jvp', 'vhp', 'hvp'].forEach(name => define(name, true));
+}
+
+// --- tangents -------------------------------------------------------------------------------------
+
+// forward_ad.dual_level(() => {
+//     const dual = forward_ad.make_dual(x, direction);
+//     const [primal, tangent] = forward_ad.unpack_dual(dual.exp());
+// });
+function overrideForward() {
+    const begin = () => {
+        GTorch.forward_ad_enter_dual_level();
+        return {end: () => GTorch.forward_ad_exit_dual_level()};
+    };
+    const members = {
+        dual_level: convert.counted('dual_level', func => within('dual_level', func, begin)),
+    };
+    for (const name of ['enter_dual_level', 'exit_dual_level', 'make_dual', 'unpack_dual'])
+        members[name] = GTorch[`forward_ad_${name}`];
+    Object.defineProperty(GTorch, 'forward_ad', {value: Object.freeze(members)});
 }
 
 function setup(namespace, run) {
@@ -215,4 +241,5 @@ function setup(namespace, run) {
     overrideHooks(raw);
     overrideCheckpoints(raw);
     overrideFunctionals();
+    overrideForward();
 }

@@ -6,6 +6,7 @@
 
 /* exported lists object setup */
 
+const {Gio} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {withProgress} = imports.overrides._gtorch_errors;
 
@@ -72,13 +73,51 @@ function loaded([tensors, names, texts]) {
     return [object(tensors, names), object(texts.filter((_text, i) => i % 2 === 1), keys)];
 }
 
-// Wraps a function all of whose arguments must be given.
-function exactly(name, count, func) {
-    return function (...given) {
-        if (given.length !== count)
-            convert.surplus(name, given.length, count);
-        return func(...given);
+// The arguments of the functions for files. Those with a default may be left out, and be given by name.
+const ARGUMENTS = {
+    load: ['stream', 'device', 'cancellable', 'progress'],
+    load_bytes: ['bytes'],
+    load_file: ['file', 'map', 'device', 'cancellable', 'progress'],
+    save: ['tensors', 'metadata', 'stream', 'cancellable', 'progress'],
+    save_file: ['tensors', 'metadata', 'file', 'cancellable', 'progress'],
+};
+const DEFAULTS = {map: false, device: null, io_priority: 0, cancellable: null, progress: null};
+
+// Returns the values of the arguments in their order, and the callback of an asynchronous function, if there
+// is one.
+function bound(name, names, given) {
+    const values = [...given];
+    const isLate = names.includes('io_priority') && typeof values.at(-1) === 'function';
+    const callback = isLate && (values.length > names.length || values.length < names.length)
+        ? [values.pop()] : [];
+    const args = names.map(key => ({name: key, required: !Object.hasOwn(DEFAULTS, key)}));
+    const least = args.filter(arg => arg.required).length;
+    // a table of tensors or texts is no object with options
+    const more = values.length > least && convert.isOptions(values.at(-1)) ? [values.pop()] : [];
+    if (values.length < least)
+        throw new TypeError(`${name}: ${names[values.length]} is missing: (${names.join(', ')})`);
+    const found = {...DEFAULTS, ...convert.bind(name, args, [...values, ...more.length > 0 ? more : [{}]])};
+    if (typeof found.file === 'string')
+        found.file = Gio.File.new_for_path(found.file);
+    if (names.includes('io_priority'))
+        convert.bounded(name, 'io_priority', 'int32', found.io_priority);
+    if (names.includes('map'))
+        convert.flag(name, 'map', found.map);
+    if (names.includes('io_priority') && typeof found.progress === 'function' && callback.length === 0)
+        throw new TypeError(`${name}: with a progress function, a callback is wanted after it`);
+    return [...names.map(key => found[key]), ...callback];
+}
+
+function defined(name, names, func) {
+    const wrapper = function (...given) {
+        return func(...bound(name, names, given));
     };
+    Object.defineProperty(wrapper, 'length', {value: names.length, configurable: true});
+    return wrapper;
+}
+
+function withPriority(names) {
+    return [...names.slice(0, -2), 'io_priority', ...names.slice(-2)];
 }
 
 function setup(namespace) {
@@ -91,17 +130,23 @@ function setup(namespace) {
     for (const name of ['load', 'load_bytes', 'load_file']) {
         const raw = GTorch[`safetensors_${name}_lists`];
         const whole = `safetensors_${name}`;
-        GTorch[whole] = exactly(whole, raw.length, (...given) => loaded(raw.apply(GTorch, given)));
+        GTorch[whole] = defined(whole, ARGUMENTS[name], (...given) => loaded(raw.apply(GTorch, given)));
     }
     for (const name of ['save', 'save_file']) {
         for (const how of ['', '_async']) {
             const whole = `safetensors_${name}${how}`;
             const raw = GTorch[`safetensors_${name}_lists${how}`];
-            const count = raw.length - 1; // C gets the names and the tensors in two arrays
+            const names = how === '' ? ARGUMENTS[name] : withPriority(ARGUMENTS[name]);
+            // C gets the names and the tensors in two arrays.
             const func = (tensors, metadata, ...given) =>
                 raw.call(GTorch, ...lists(whole, tensors), texts(whole, metadata), ...given);
-            GTorch[whole] = how === '' ? exactly(whole, count, func) : convert.counted(whole, func, count);
+            GTorch[whole] = defined(whole, names, func);
         }
+    }
+    for (const name of ['load', 'load_file']) {
+        const whole = `safetensors_${name}_async`;
+        const raw = GTorch[whole];
+        GTorch[whole] = defined(whole, withPriority(ARGUMENTS[name]), (...given) => raw.apply(GTorch, given));
     }
     const finish = GTorch.safetensors_load_finish_lists;
     for (const name of ['load', 'load_file'])

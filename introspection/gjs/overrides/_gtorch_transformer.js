@@ -3,7 +3,7 @@
 
 // Attention and transformers: forward() with PyTorch's arguments, activations, and stacks of copied layers.
 
-/* exported activation overrideForward setup */
+/* exported activation applied overrideForward setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -127,14 +127,17 @@ function activation(name, given) {
         throw new TypeError(`${name}: activation must be 'relu', 'gelu', a module or a function, not ` +
             convert.describe(given));
     }
+    return applied(given);
+}
+
+// Returns a module that calls a function.
+function applied(func) {
     Applied ??= GObject.registerClass(class Applied extends GTorch.Module {
-        forward(x) {
-            return this.func(x);
+        forward(...inputs) {
+            return this.func(...inputs);
         }
     });
-    const made = new Applied();
-    made.func = given;
-    return made;
+    return Object.assign(new Applied(), {func});
 }
 
 function stack(name, layer, more) {

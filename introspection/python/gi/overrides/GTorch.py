@@ -11,15 +11,19 @@ import sys
 import types
 
 from gi.overrides import override
+from gi.repository import GLib
 
 from gi.overrides import _gtorch_aliases as aliases
 from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides import _gtorch_create as create
+from gi.overrides import _gtorch_exceptions as exceptions
+from gi.overrides import _gtorch_factors as factors
 from gi.overrides import _gtorch_forms as forms
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
 from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_properties import name_functions
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
 __all__ = []
@@ -32,18 +36,28 @@ def export(name, value):
     return value
 
 
+def __getattr__(name):
+    """Finds the classes that are made when they are first named."""
+    if name in type(GTorch).later or name in type(GTorch).functions or name in vars(GTorch):
+        return getattr(GTorch, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}', name=name)
+
+
 def submodule(name, doc, members):
     """Creates GTorch.name, which can be imported, too."""
     module = types.ModuleType(f'gi.repository.GTorch.{name}', doc)
     module.__dict__.update(members)
     sys.modules[module.__name__] = module
-    if '.' not in name:
+    outer, _, inner = name.rpartition('.')
+    if not outer:
         export(name, module)
+    elif f'gi.repository.GTorch.{outer}' in sys.modules:  # a function of the same name is before it
+        sys.modules[f'gi.repository.GTorch.{outer}'].__dict__.setdefault(inner, module)
     return module
 
 
 def _dtype_text(self):
-    return f'GTorch.{DType.get_name(self)}' if self != DType.NONE else 'GTorch.DType.NONE'
+    return f'torch.{DType.get_name(self)}' if self != DType.NONE else 'GTorch.DType.NONE'
 
 
 def _no_arithmetic(self, *_others):
@@ -71,17 +85,18 @@ export('half', DType.FLOAT16)
 export('long', DType.INT64)
 
 
-def _methods():
-    """The methods of tensors, with all their arguments."""
-    found = {**ops.METHODS, **forms.METHODS, **extra_methods()}
-    return {
-        name: arguments.lenient(name, value) if callable(value) and not name.startswith('__') else value
-        for name, value in found.items()
-    }
+def _found_methods():
+    """The methods of tensors."""
+    return {**ops.METHODS, **forms.METHODS, **factors.METHODS, **extra_methods()}
+
+
+def _lenient_method(name, value):
+    """A method with all its arguments."""
+    return arguments.lenient(name, value) if callable(value) and not name.startswith('__') else value
 
 
 def _tensor_class():
-    members = _methods()
+    members = _found_methods()
     bases = (TensorMethods, RawTensor)
     if mixin is None:
         bases = (PythonMethods, *bases)
@@ -89,6 +104,7 @@ def _tensor_class():
         bases = (mixin.TensorMixin, *bases)
         own = vars(mixin.TensorMixin)
         members = {k: v for k, v in members.items() if k not in own or k in REPLACED}
+    members = {k: _lenient_method(k, v) for k, v in members.items()}
     members.update(__module__=__name__, __hash__=TensorMethods.__hash__, __doc__=RawTensor.__doc__)
     for name in ('split', *arguments.FORMATTED):
         if hasattr(TensorMethods, name):
@@ -110,59 +126,100 @@ REPLACED = (
     'median',
     'min',
     'nanmedian',
+    'normal_',
+    'rand_like',
+    'randn_like',
     'real',
     'split',
     'squeeze',
     'to',
+    'uniform_',
 )
 
 Tensor = export('Tensor', override(_tensor_class()))
 if mixin is not None:
     _members = tuple(DType.__enum_values__[i] for i in range(len(DType.__enum_values__)))
     # What replaces a method of the accelerator calls it in turn, and so is none of the functions that this calls.
-    _own = {name: value for name, value in _methods().items() if name not in REPLACED}
-    _fallbacks = {**ops.METHODS, **_own, **vars(PythonMethods)}
+    class _Fallbacks(dict):
+        """What the accelerator calls for arguments that it leaves to Python, made when it is first called."""
+
+        _found = {name: value for name, value in _found_methods().items() if name not in REPLACED}
+
+        def __missing__(self, name):
+            value = self._found[name] if name in self._found else ops.METHODS[name]
+            self[name] = value = _lenient_method(name, value)
+            return value
+
+    _fallbacks = _Fallbacks(vars(PythonMethods))
     has_hook = mixin.set_up(Tensor, _fallbacks, _members, RawTensor.new_from_ints([0], [], 0, None))
 
 
 
-for _name, _function in {**ops.FUNCTIONS, **forms.FUNCTIONS}.items():
+for _name, _function in {**ops.FUNCTIONS, **forms.FUNCTIONS, **factors.FUNCTIONS}.items():
     _method = getattr(Tensor, _name, None) if _name in ops.METHODS else None
     if _method is None:
-        export(_name, arguments.lenient(_name, _function))
+        export(_name, arguments.described(arguments.lenient(_name, _function)))
     else:  # real and imag are attributes of tensors
         _method = arguments.lenient(_name, _function) if isinstance(_method, property) else _method
         export(_name, arguments.function_of(_name, _method))
 for _name, _function in overloads.FUNCTIONS.items():
-    export(_name, arguments.lenient(_name, _function))
+    export(_name, arguments.described(arguments.lenient(_name, _function)))
 # The methods as functions, for languages that free callbacks together with the object whose method got
 # them.
 for _name in ('hook', 'post_accumulate_grad_hook'):
     export(f'register_tensor_{_name}', getattr(Tensor, f'register_{_name}'))
-for _name in ('as_tensor', 'from_dlpack', 'from_numpy'):
+for _name in ('as_tensor', 'asarray', 'from_dlpack', 'from_numpy', 'frombuffer'):
     export(_name, getattr(create, _name))
 for _name in ('tensor', 'arange', 'full', 'normal', 'randint'):
-    export(_name, arguments.lenient(_name, getattr(create, _name)))
-for _name in ('contiguous_format', 'preserve_format', 'strided'):
+    export(_name, arguments.described(arguments.lenient(_name, getattr(create, _name))))
+for _name in ('channels_last', 'channels_last_3d', 'contiguous_format', 'preserve_format', 'strided'):
     export(_name, getattr(arguments, _name))
 for _name in arguments.BASES:
     arguments.FACTORIES[_name] = globals()[_name]
 
 aliases.install(export, Tensor, globals())
+Tensor.new_tensor = create.new_tensor
 
 
 def _import_parts():
     from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
-    from gi.overrides import _gtorch_callbacks
+    from gi.overrides import _gtorch_callbacks, _gtorch_func
+
+    from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_dtypes, _gtorch_exceptions, _gtorch_facts
+    from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
+    from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
+    from gi.overrides import _gtorch_nvtx, _gtorch_processor
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
         part.install(export, submodule, ops)
+    cuda = sys.modules['gi.repository.GTorch.cuda']
+    _gtorch_dtypes.install(export, Tensor)
+    _gtorch_cuda.install(submodule, cuda)
+    _gtorch_graphs.install(export, cuda)
+    for part in (_gtorch_comm, _gtorch_gpu, _gtorch_nvtx):
+        part.install(submodule, cuda)
+    _gtorch_backends.install(submodule)
+    _gtorch_processor.install(export, submodule)
+    _gtorch_multiprocessing.install(submodule, Tensor)
+    _gtorch_random.install(export, submodule, cuda)
+    _gtorch_accelerator.install(submodule, cuda)
+    _gtorch_settings.install(export, sys.modules['gi.repository.GTorch.autograd'])
+    _gtorch_exceptions.install(export, cuda)
+    _gtorch_facts.install(export, Tensor, cuda)
+    _gtorch_storage.install(export)
+    type(GTorch).functions.update(dict.fromkeys(('save', 'load'), 'gi.overrides._gtorch_serialization'))
+    _gtorch_testing.install(submodule)
+    _gtorch_results.install(submodule)
     _gtorch_nn.install(export, submodule, {name: globals()[name] for name in ops.FUNCTIONS})
     _gtorch_callbacks.install(export, submodule, ops)
+    _gtorch_func.install(export, submodule)
+    from gi.overrides import _gtorch_parallel
+
+    _gtorch_parallel.install(export, submodule, sys.modules['gi.repository.GTorch.nn'])
     # Its class is derived from one of those.
     from gi.overrides import _gtorch_graphed
 
-    _gtorch_graphed.install(export, sys.modules['gi.repository.GTorch.cuda'])
+    _gtorch_graphed.install(export, submodule, sys.modules['gi.repository.GTorch.cuda'])
 
 
 _import_parts()
@@ -191,16 +248,34 @@ TAKING_DTYPES = {
     'set_default_dtype': (0,),
 }
 for _name, _positions in TAKING_DTYPES.items():
-    export(_name, _taking_dtypes(globals().get(_name) or getattr(GTorch, _name), *_positions))
+    _raw = globals().get(_name) or getattr(GTorch, _name)
+    _function = _taking_dtypes(_raw, *_positions)
+    _function.__wrapped__ = _raw  # which has the arguments, for inspect
+    export(_name, arguments.described(_function))
 for _name in ('get_name', 'get_size', 'is_complex', 'is_floating_point', 'is_signed', 'promote'):
     if _name in vars(DType) and not isinstance(vars(DType)[_name], property):
         _positions = TAKING_DTYPES[f'dtype_{_name}']
         setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *_positions))
+Tensor.view_dtype = _taking_dtypes(RawTensor.view_dtype, 1)
 for _name in ('new_from_bytes', 'new_from_doubles', 'new_from_floats', 'new_from_ints'):
     _position = 1 if _name == 'new_from_bytes' else 2
     setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), _position)))
 GTorch.AutocastGuard.new = staticmethod(_taking_dtypes(GTorch.AutocastGuard.new, 1))
 GTorch.Function.set_cast_inputs = _taking_dtypes(GTorch.Function.set_cast_inputs, 1)
+
+
+def _set_default_dtype(raw):
+    def set_default_dtype(dtype):
+        """Sets the dtype of tensors that are made of numbers with a fraction, and returns the former one."""
+        try:
+            return raw(dtype)
+        except GLib.Error as error:
+            raise exceptions.of_kind(TypeError, error) from None
+
+    return set_default_dtype
+
+
+export('set_default_dtype', _set_default_dtype(globals()['set_default_dtype']))
 
 
 def _copies():
@@ -213,23 +288,12 @@ _copies()
 
 
 
-def _name(owner, prefix=''):
-    """Gives functions the names that they are called by, which errors about their arguments have."""
-    for name, function in list(vars(owner).items()):
-        if isinstance(function, staticmethod):
-            function = function.__func__
-        if name.startswith('_') or not isinstance(function, types.FunctionType):
-            continue
-        if '<' in function.__qualname__ or function.__name__ == name or function.__name__[0] == '_':
-            function.__name__, function.__qualname__ = name, f'{prefix}{name}'
-
-
 for _value in [*globals().values()]:
     if isinstance(_value, types.ModuleType) and _value.__name__.startswith('gi.repository.GTorch'):
-        _name(_value)
+        name_functions(_value)
     elif isinstance(_value, type) and _value.__module__ == __name__:
-        _name(_value, f'{_value.__name__}.')
-_name(sys.modules[__name__])
+        name_functions(_value, f'{_value.__name__}.')
+name_functions(sys.modules[__name__])
 for _space, _members in ops.SPACES.items():
     _found = {name: globals()[function] for name, function in _members.items()}
     _module = submodule(_space, f'The operations of torch.{_space}.', _found)
@@ -237,7 +301,8 @@ for _space, _members in ops.SPACES.items():
         _outer, _inner = _space.split('.')
         submodule(_outer, f'The operations of torch.{_outer}.', {_inner: _module})
 for _value in (TensorMethods, PythonMethods):
-    _name(_value, 'Tensor.')
+    name_functions(_value, 'Tensor.')
+globals()['linalg'].LinAlgError = globals()['LinAlgError']
 
 if mixin is not None:
     from gi.overrides._gtorch_convert import GTorch as _GTorch

@@ -9,14 +9,21 @@ NAMES = {
     'absolute': 'abs', 'arccos': 'acos', 'arccosh': 'acosh', 'arcsin': 'asin', 'arcsinh': 'asinh', 'arctan': 'atan',
     'arctan2': 'atan2', 'arctanh': 'atanh', 'clip': 'clamp', 'divide': 'div', 'fix': 'trunc', 'greater': 'gt',
     'greater_equal': 'ge', 'less': 'lt', 'less_equal': 'le', 'multiply': 'mul', 'negative': 'neg', 'not_equal': 'ne',
-    'subtract': 'sub',
+    'orgqr': 'linalg_householder_product', 'subtract': 'sub',
 }
-METHODS = {'detach_': 'detach_inplace', 'ndimension': 'dim', 'nelement': 'numel', 'true_divide_': 'div_'}
-COPIED = ('addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'cumprod', 'cumsum', 'masked_scatter', 'polygamma', 'renorm')
+METHODS = {'ndimension': 'dim', 'nelement': 'numel', 'true_divide_': 'div_'}
+COPIED = (
+    'addbmm', 'addmm', 'addmv', 'addr', 'baddbmm', 'cumprod', 'cumsum', 'float_power', 'masked_scatter', 'polygamma',
+    'renorm',
+)  # fmt: skip
+# Integers are not made wider by them, as the tensor itself cannot be.
+KEEPING = ('cumprod', 'cumsum')
 
 
-def _in_place(name):
+def _in_place(name, method):
     def call(self, *args, **options):
+        if name in KEEPING and options.get('dtype') is None:
+            options['dtype'] = self.dtype
         made = getattr(self, name)(*args, **options)
         if made.dtype != self.dtype or made.shape != self.shape:
             text = f'the result has dtype {made.dtype} and shape {tuple(made.shape)}, the tensor'
@@ -24,6 +31,7 @@ def _in_place(name):
         return self.copy_(made)
 
     call.__name__ = call.__qualname__ = f'{name}_'
+    call.__wrapped__ = method
     call.__doc__ = f'Does what {name}() does, to the tensor itself.'
     return call
 
@@ -34,7 +42,9 @@ def unsqueeze_(self, dim):
 
 
 def squeeze_(self, dim=None):
-    """Removes dimensions of size 1 from the tensor itself."""
+    """Removes dimensions of size 1 from the tensor itself: those in dim, where () is none, or all."""
+    if isinstance(dim, (list, tuple)) and not dim:
+        return self
     return self.squeeze_inplace([] if dim is None else convert_ints(dim))
 
 
@@ -92,10 +102,11 @@ def install(export, tensor, namespace):
             if hasattr(tensor, f'{name}{ending}'):
                 setattr(tensor, f'{alias}{ending}', getattr(tensor, f'{name}{ending}'))
         export(alias, namespace[name])
+    tensor.orgqr = namespace['orgqr']
     for alias, name in METHODS.items():
         setattr(tensor, alias, getattr(tensor, name))
     for name in COPIED:
-        setattr(tensor, f'{name}_', _in_place(name))
+        setattr(tensor, f'{name}_', _in_place(name, getattr(tensor, name)))
     for function in (unsqueeze_, squeeze_, transpose_, t_, resize_, resize_as_, fill_diagonal_):
         setattr(tensor, function.__name__, function)
     tensor.swapaxes_ = tensor.swapdims_ = transpose_

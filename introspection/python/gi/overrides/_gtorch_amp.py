@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Mixed precision, in the terms of torch.amp."""
 
-import types
+import functools
 
 from gi.repository import GLib
 
@@ -10,6 +10,7 @@ from gi.overrides import override
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_context import Decorator, enter, leave
 from gi.overrides._gtorch_convert import (
+    DType,
     GTorch,
     RawTensor,
     convert_bool,
@@ -17,6 +18,7 @@ from gi.overrides._gtorch_convert import (
     convert_dtype,
     convert_enum,
     convert_tensors,
+    convert_whole,
     make_number,
 )
 from gi.overrides._gtorch_layers import ABSENT, bind, construct
@@ -50,6 +52,18 @@ class autocast(Decorator):  # noqa: N801, the name is PyTorch's
         return leave(self)
 
 
+class CudaAutocast(autocast):
+    """autocast('cuda', ...), as GTorch.cuda.amp has it."""
+
+    def __init__(self, enabled=True, dtype=DType.FLOAT16, cache_enabled=True):
+        super().__init__('cuda', dtype, enabled, cache_enabled)
+
+
+def is_autocast_available(device_type):
+    """Tells whether operations on devices of this kind can be cast."""
+    return device_type in ('cpu', 'cuda')
+
+
 def is_autocast_enabled(device_type='cuda'):
     """Tells whether operations of this thread on such devices are cast now."""
     return RAW['is_autocast_enabled'](_device_type(device_type))
@@ -58,6 +72,103 @@ def is_autocast_enabled(device_type='cuda'):
 def get_autocast_dtype(device_type='cuda'):
     """Returns the dtype to which they are cast."""
     return RAW['get_autocast_dtype'](_device_type(device_type))
+
+
+# --- functions with gradients of their own ---
+
+
+def _context(args):
+    """The context among the first arguments of forward() or backward(), with or without self before it."""
+    for one in args[:2]:
+        if isinstance(one, GTorch.FunctionContext):
+            return one
+    raise TypeError('custom_fwd() and custom_bwd() are for forward() and backward() of a Function')
+
+
+def _cast(value, kind, dtype):
+    """Converts the floating-point tensors of such devices in @value, but for float64."""
+    if isinstance(value, RawTensor):
+        casts = value.is_floating_point() and value.dtype != DType.FLOAT64 and value.device.type == kind
+        return value.to(dtype) if casts else value
+    if isinstance(value, dict):
+        return {_cast(key, kind, dtype): _cast(one, kind, dtype) for key, one in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, '_fields'):
+        return type(value)(_cast(one, kind, dtype) for one in value)
+    return value
+
+
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+    """Decorates forward() of a Function. Without @cast_inputs it runs as its caller does, and custom_bwd() lets
+    backward() run alike. With it, in a region of autocast, tensors are converted to that dtype and forward() runs
+    outside."""
+    kind, dtype = _device_type(device_type).value_nick, convert_dtype(cast_inputs)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=kind, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args, **kwargs):
+        context, is_on = _context(args), is_autocast_enabled(kind)
+        context._dtype = get_autocast_dtype(kind)
+        context._fwd_used_autocast = is_on and cast_inputs is None
+        if cast_inputs is None or not is_on:
+            return fwd(*args, **kwargs)
+        with autocast(kind, enabled=False):
+            return fwd(*_cast(args, kind, dtype), **_cast(kwargs, kind, dtype))
+
+    return forward
+
+
+def custom_bwd(bwd=None, *, device_type):
+    """Decorates backward() of a Function whose forward() is decorated by custom_fwd(): it runs with autocast if that
+    did."""
+    kind = _device_type(device_type).value_nick
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=kind)
+
+    @functools.wraps(bwd)
+    def backward(*args, **kwargs):
+        context = _context(args)
+        with autocast(kind, enabled=context._fwd_used_autocast, dtype=context._dtype):
+            return bwd(*args, **kwargs)
+
+    return backward
+
+
+def cuda_custom_fwd(fwd=None, *, cast_inputs=None):
+    """custom_fwd() for GPUs."""
+    return custom_fwd(fwd, device_type='cuda', cast_inputs=cast_inputs)
+
+
+def cuda_custom_bwd(bwd):
+    """custom_bwd() for GPUs."""
+    return custom_bwd(bwd, device_type='cuda')
+
+
+def amp_definitely_not_available():
+    """Tells whether there is no GPU."""
+    return not GTorch.DeviceManager.get_default().is_available()
+
+
+def cuda_members():
+    """What there is in GTorch.cuda.amp."""
+
+    class CudaGradScaler(GradScaler):
+        """GradScaler('cuda', ...): here the scale is the first argument."""
+
+        __module__ = OVERRIDES
+
+        def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
+                     enabled=True):
+            super().__init__('cuda', init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+    CudaGradScaler.__name__ = CudaGradScaler.__qualname__ = 'GradScaler'
+    return {
+        'GradScaler': CudaGradScaler,
+        'amp_definitely_not_available': amp_definitely_not_available,
+        'autocast': CudaAutocast,
+        'custom_bwd': cuda_custom_bwd,
+        'custom_fwd': cuda_custom_fwd,
+    }
 
 
 RawScaler = GTorch.GradScaler
@@ -91,7 +202,10 @@ def _are_finite(grads):
 
 def _has_own_step(optimizer):
     from gi.overrides._gtorch_optim import Optimizer
+    from gi.overrides._gtorch_step_hooks import has_steps
 
+    if isinstance(optimizer, Optimizer) and has_steps(optimizer):
+        return True
     return getattr(getattr(optimizer, 'step', None), '__func__', None) is not Optimizer.step
 
 
@@ -112,6 +226,11 @@ class GradScaler(RawScaler):
         given = {ARGUMENTS[key]: value for key, value in values.items() if value is not ABSENT}
         construct(self, {**own, **given})
         self.check()
+
+    __init__.__text_signature__ = (
+        "($self, device='cuda', init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, "
+        'enabled=True)'
+    )
 
     def scale(self, outputs):
         """Multiplies a loss by the scale; a list of losses gives a list."""
@@ -183,11 +302,42 @@ class GradScaler(RawScaler):
         whole = ('growth_interval', '_growth_tracker')
         return {name: int(value) if name in whole else value for name, value in state.items()}
 
-    def load_state_dict(self, state):
+    def get_scale(self):
+        """The present scale, a number; waits for the device."""
+        return RawScaler.get_scale(self)
+
+    def get_growth_factor(self):
+        """By what the scale grows."""
+        return self.props.growth_factor
+
+    def set_growth_factor(self, new_factor):
+        """Sets by what the scale grows, a number above 1."""
+        self.props.growth_factor = convert_double(new_factor)
+        self.check()
+
+    def get_backoff_factor(self):
+        """By what the scale shrinks."""
+        return self.props.backoff_factor
+
+    def set_backoff_factor(self, new_factor):
+        """Sets by what the scale shrinks, a number below 1."""
+        self.props.backoff_factor = convert_double(new_factor)
+        self.check()
+
+    def get_growth_interval(self):
+        """After how many steps without an overflow the scale grows."""
+        return self.props.growth_interval
+
+    def set_growth_interval(self, new_interval):
+        """Sets after how many steps without an overflow the scale grows."""
+        self.props.growth_interval = convert_whole(new_interval)
+        self.check()
+
+    def load_state_dict(self, state_dict):
         """Continues from the state of another scaler."""
         tensors = {
             name: value if isinstance(value, RawTensor) else make_number(value, GTorch.DType.FLOAT64)
-            for name, value in state.items()
+            for name, value in state_dict.items()
         }
         self.load_state_lists(*lists('load_state_dict', 'state', tensors))
 
@@ -196,72 +346,9 @@ class GradScaler(RawScaler):
         return RawScaler.is_enabled(self)
 
 
-def _devices():
+def devices():
     n = GTorch.DeviceManager.get_default().get_device_count()
     return [GTorch.Device.cpu()] + [GTorch.Device.cuda(i) for i in range(n)]
-
-
-def _of_all_devices(name):
-    """A setting that all devices share in PyTorch: here it is a property of each device."""
-
-    def get(self):
-        return getattr(_devices()[-1], name)
-
-    def set_(self, value):
-        for device in _devices():
-            setattr(device, name, value)
-
-    return property(get, set_)
-
-
-def _precision(name):
-    """'ieee', 'tf32' or 'bf16'."""
-
-    def get(self):
-        return getattr(_devices()[-1], name).value_nick
-
-    def set_(self, value):
-        for device in _devices():
-            setattr(device, name, value)
-
-    return property(get, set_)
-
-
-class _Settings(types.ModuleType):
-    """A module that only allows assignments to existing attributes."""
-
-    @property
-    def allow_tf32(self):
-        """Whether float32 may be rounded to TF32."""
-        return self.fp32_precision != 'ieee'
-
-    @allow_tf32.setter
-    def allow_tf32(self, value):
-        self.fp32_precision = 'tf32' if convert_bool(value) else 'ieee'
-
-    def __setattr__(self, name, value):
-        if not name.startswith('__') and not hasattr(getattr(type(self), name, None), '__set__'):
-            raise AttributeError(f'{self.__name__} has no setting {name!r}')
-        super().__setattr__(name, value)
-
-
-class _Group(types.ModuleType):
-    """A module of such modules."""
-
-    def __setattr__(self, name, value):
-        if not name.startswith('__'):
-            raise AttributeError(f'{self.__name__} has no setting {name!r}')
-        super().__setattr__(name, value)
-
-
-class _Matmul(_Settings):
-    fp32_precision = _precision('matmul_precision')
-
-
-class _Convolutions(_Settings):
-    fp32_precision = _precision('conv_precision')
-    benchmark = _of_all_devices('benchmark')
-    deterministic = _of_all_devices('deterministic')
 
 
 RAW = {name: getattr(GTorch, name) for name in ('is_autocast_enabled', 'get_autocast_dtype')}
@@ -276,14 +363,5 @@ def install(export, submodule, _ops):
     for name, value in members.items():
         export(name, value)
     members['GradScaler'] = export('GradScaler', override(GradScaler))
+    members.update(custom_bwd=custom_bwd, custom_fwd=custom_fwd, is_autocast_available=is_autocast_available)
     submodule('amp', 'Mixed precision.', members)
-    parts = {}
-    for name, kind, doc in (
-        ('backends.cuda.matmul', _Matmul, 'Matrix products.'),
-        ('backends.cudnn', _Convolutions, 'Convolutions.'),
-    ):
-        parts[name] = submodule(name, doc, {})
-        parts[name].__class__ = kind
-    cuda = submodule('backends.cuda', 'Settings of GPUs.', {'matmul': parts['backends.cuda.matmul']})
-    cuda.__class__ = _Group
-    submodule('backends', 'Settings.', {'cuda': cuda, 'cudnn': parts['backends.cudnn']}).__class__ = _Group

@@ -6,11 +6,16 @@ from gi.repository import GTorch
 
 
 class Applied(GTorch.Module):
-    """A module that calls a function, for activations."""
+    """A module that calls a function, for activations and distances."""
+
+    __module__ = 'gtorch'  # while it is made: PyGObject registers no types of classes in overrides
 
     def __init__(self, function):
         super().__init__()
         self.function = function
 
-    def forward(self, x):
-        return self.function(x)
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+Applied.__module__ = __name__

@@ -15,6 +15,7 @@ from gi.overrides._gtorch_convert import (
     is_number,
     number_tensor,
 )
+from gi.overrides._gtorch_exceptions import NumberTooLargeError
 from gi.overrides._gtorch_mixin import mixin
 
 MODULE = 'gi.repository.GTorch'
@@ -27,7 +28,7 @@ class Layout:
         self._name = name
 
     def __repr__(self):
-        return f'GTorch.{self._name}'
+        return f'torch.{self._name}'
 
     def __reduce__(self):
         return self._name
@@ -36,7 +37,9 @@ class Layout:
 strided = Layout('strided')
 contiguous_format = Layout('contiguous_format')
 preserve_format = Layout('preserve_format')
-for _layout in (strided, contiguous_format, preserve_format):
+channels_last = Layout('channels_last')
+channels_last_3d = Layout('channels_last_3d')
+for _layout in (strided, contiguous_format, preserve_format, channels_last, channels_last_3d):
     _layout.__module__ = MODULE
 
 
@@ -121,7 +124,8 @@ OF_CREATION = ('layout', 'memory_format', 'pin_memory', 'requires_grad')
 def check_format(name, value):
     if value not in (None, contiguous_format, preserve_format):
         raise NotImplementedError(
-            f'{name}(): memory_format={value!r} is not supported: it is contiguous_format or preserve_format'
+            f'{name}(): memory_format={value!r} is not supported: it is contiguous_format or preserve_format; '
+            'permute() and contiguous() give other orders'
         )
 
 
@@ -158,7 +162,10 @@ REFUSED = {
 RELATIVE = {name for name in ops.CREATORS if name.endswith('_like') or name.startswith('new_')}
 WITHOUT_DTYPE = ('tril_indices', 'triu_indices')
 STACKED = ('log_softmax', 'softmax', 'softmin')
-FORMATTED = ('clone', 'contiguous', 'cpu', 'cuda', 'is_contiguous', 'to')
+CONVERSIONS = (
+    'bfloat16', 'bool', 'byte', 'cdouble', 'cfloat', 'char', 'double', 'float', 'half', 'int', 'long', 'short',
+)  # fmt: skip
+FORMATTED = ('clone', 'contiguous', 'cpu', 'cuda', 'is_contiguous', 'to', *CONVERSIONS)
 
 
 def lenient(name, function):
@@ -193,7 +200,22 @@ def lenient(name, function):
     call.__name__ = call.__qualname__ = name
     call.__module__ = MODULE
     call.__doc__ = function.__doc__
+    call.__wrapped__ = _with_arguments(name, function)
+    call.form = function
     return call
+
+
+CO_VARKEYWORDS = 8
+
+
+def _with_arguments(name, function):
+    """The function whose arguments inspect shows: that of the row for one that passes on what it is given."""
+    code = getattr(function, '__code__', None)
+    if code is None or not code.co_flags & CO_VARKEYWORDS:
+        return function
+    if vars(function).keys() & {'__wrapped__', '__text_signature__'}:
+        return function
+    return ops.METHODS.get(name) or ops.FUNCTIONS.get(name) or function
 
 
 SIZED = ('empty', 'ones', 'rand', 'randn', 'zeros')
@@ -213,7 +235,7 @@ def _sized(name, function):
 def _named_overflow(name, error):
     """The error of a number that is too large, which names the function, and the number by its first digits."""
     text = re.sub(r'\d{60,}', lambda found: f'{found[0][:20]}… ({len(found[0])} digits)', str(error))
-    return OverflowError(text if '(): ' in text else f'{name}(): {text}')
+    return NumberTooLargeError(text if '(): ' in text else f'{name}(): {text}')
 
 
 def _first(name, options):
@@ -244,7 +266,48 @@ def function_of(name, method):
     call.__name__ = call.__qualname__ = name
     call.__module__ = MODULE
     call.__doc__ = method.__doc__
-    return call if mixin is None else mixin.Function(method, call)
+    return described(call, method)
+
+
+def described(call, method=None):
+    """@call as a function of the namespace, of which inspect gets to know the arguments; for a tensor as the first of
+    them, @method is called."""
+    if mixin is not None:
+        return mixin.Function(method or call, call, call.__name__)
+    return _Function(method or call, call)
+
+
+class _Function:
+    """Does in Python what the class of the accelerator does."""
+
+    def __init__(self, method, otherwise):
+        self._method, self._otherwise = method, otherwise
+        self.__name__, self.__doc__ = otherwise.__name__, otherwise.__doc__
+        self.__qualname__ = getattr(otherwise, '__qualname__', self.__name__)
+        self.__module__ = MODULE
+
+    def __call__(self, /, *args, **options):
+        function = self._method if args and isinstance(args[0], RawTensor) else self._otherwise
+        return function(*args, **options)
+
+    def __get__(self, owner, cls=None):
+        return self
+
+    def __repr__(self):
+        return f'<function GTorch.{self.__name__}>'
+
+    def __reduce__(self):
+        return self.__name__
+
+    @property
+    def __signature__(self):
+        from gi.overrides._gtorch_described import signature_of
+
+        return signature_of(self.__name__, self._method, self._otherwise)
+
+    @property
+    def __text_signature__(self):
+        return str(self.__signature__)
 
 
 def refuse(name, argument, value, default, why):

@@ -10,7 +10,7 @@ import functools
 import warnings
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool
-from gi.overrides._gtorch_errors import passing, restores
+from gi.overrides._gtorch_errors import Failure, passing, restores
 from gi.overrides._gtorch_hooks import describe
 from gi.overrides._gtorch_mixin import mixin
 
@@ -55,8 +55,14 @@ def _again(function, args, options, context):
     what, others = describe('checkpoint', function), _without_tensors(args)
 
     def compute(tensors):
-        with context:
-            function(*_with_tensors(others, tensors), **options)
+        try:
+            with context:
+                function(*_with_tensors(others, tensors), **options)
+        except Failure as error:
+            if '(early_stop)' not in error.message:
+                raise
+            # It goes no further, but is kept until the pass ends: without the frames, whose variables hold tensors.
+            raise error.with_traceback(None) from None
 
     return lambda tensors, *_: passing(what, compute, tensors) or True
 

@@ -3,7 +3,6 @@
 """Gradient modes, autograd functions, and awaitable operations."""
 
 import functools
-import inspect
 import threading
 import types
 from contextlib import ContextDecorator
@@ -16,6 +15,7 @@ from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_tensors
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_nodes import tell_lines
 
 
 def enter(owner, guard):
@@ -63,6 +63,8 @@ class Decorator(ContextDecorator):
     is a generator or a coroutine."""
 
     def __call__(self, function):
+        import inspect  # takes 5 ms, which most programs need not spend
+
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -121,8 +123,8 @@ class _GradMode(Decorator):
 class set_grad_enabled(_GradMode):  # noqa: N801, the name is PyTorch's
     """Turns the recording of gradients on or off, permanently or for a block."""
 
-    def __init__(self, enabled):
-        super().__init__(enabled)
+    def __init__(self, mode):
+        super().__init__(mode)
         self._before = GTorch.set_grad_enabled(self._enabled)
         self._thread = threading.get_ident()
 
@@ -157,6 +159,7 @@ class set_detect_anomaly:  # noqa: N801, the name is PyTorch's
     """Turns the search for operations with wrong gradients on or off, permanently or for a block."""
 
     def __init__(self, mode, check_nan=True):
+        tell_lines()
         self._before = GTorch.is_anomaly_enabled(), GTorch.is_anomaly_check_nan_enabled()
         raw_set_detect_anomaly(convert_bool(mode), convert_bool(check_nan))
 
@@ -263,6 +266,8 @@ def on_streams(begin, *values):
 
 def _is_bound(info):
     """Tells whether a method of the typelib is bound to its object. If not, it belongs to the class."""
+    import inspect
+
     owner = getattr(get_introspection_module(info.get_namespace()), info.get_container().get_name(), None)
     return inspect.unwrap(getattr(owner, info.get_name(), None)) is not info
 
@@ -271,6 +276,8 @@ def arrange(begin, args, cancellable, done):
     """Returns the checked arguments of @begin: PyGObject takes surplus arguments for the data of the
     callback, and a callback that is one position too early for another argument, and then the operation
     never completes."""
+    import inspect
+
     bound = []
     info = inspect.unwrap(begin, stop=lambda one: bound.append(inspect.ismethod(one)))
     if not hasattr(info, 'get_arguments'):
@@ -385,6 +392,7 @@ def install(export, submodule, _ops):
     from gi.overrides import _gtorch_checkpoint as checkpoint
     from gi.overrides import _gtorch_saved as saved
 
+    from gi.overrides import _gtorch_forward as forward
     from gi.overrides import _gtorch_functional as functional
 
     for name, value in {**saved.members(), **checkpoint.functions()}.items():
@@ -393,7 +401,10 @@ def install(export, submodule, _ops):
     for name, value in own.items():
         export(f'autograd_{name}', value)
     members['functional'] = submodule('autograd.functional', 'Derivatives of functions.', own)
+    members['forward_ad'] = submodule('autograd.forward_ad', 'Forward-mode derivatives.', forward.members())
     members['graph'] = submodule('autograd.graph', 'What is saved for backward passes.', saved.members())
+    of_functions = {'Function': members['Function'], 'FunctionCtx': function.FunctionContext}
+    members['function'] = submodule('autograd.function', 'Functions with gradients.', of_functions)
     submodule('autograd', 'Gradients.', members)
     found = submodule('utils.checkpoint', 'What is computed again in backward passes.', checkpoint.members())
     submodule('utils', 'What programs are written with.', {'checkpoint': found})

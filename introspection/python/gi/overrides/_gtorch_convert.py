@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Conversions of Python values to arguments of the introspected functions."""
 
+import math
 import numbers
 from operator import index
 
@@ -218,6 +219,14 @@ def convert_some_ints(value, name):
     return found
 
 
+def convert_items(value, name):
+    """At least one whole number: C takes an empty list for the default, which it is not."""
+    found = convert_sizes(value, name)
+    if not found:
+        raise ValueError(f'{name} must not be empty')
+    return found
+
+
 def convert_sizes(value, name=None):
     """Whole numbers from one or several: what there is no None for."""
     if value is None:
@@ -226,8 +235,12 @@ def convert_sizes(value, name=None):
 
 
 def convert_seed(value):
-    """A seed of 64 bits; a negative one is that with the same bits."""
-    if not isinstance(value, (bool, DType)) and not -(2**63) <= index(value) < 2**64:
+    """A seed of 64 bits; a negative one is that with the same bits, and of a fraction the whole part counts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f'a seed must be finite, not {value}')
+    if isinstance(value, (bool, float)):
+        value = int(value)  # as in PyTorch, for a time or a flag
+    if not isinstance(value, DType) and not -(2**63) <= index(value) < 2**64:
         raise OverflowError(f'a seed is from {-(2**63)} to {2**64 - 1}, not {shown(index(value))}')
     value = convert_whole(value)
     return value % 2**64
@@ -308,6 +321,12 @@ def convert_integers(*values):
             return None
         found.append(value)
     return found if any_whole else None
+
+
+def convert_bounds(*values):
+    """Returns the bounds as convert_integers() does; None if one is the integer that C takes for none."""
+    whole = convert_integers(*values)
+    return None if whole is not None and GTorch.NONE in whole else whole
 
 
 def convert_number(value, like, name):

@@ -14,10 +14,11 @@ from gi.repository import GObject
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_state as tables
 from gi.overrides._gtorch_convert import GTorch
+from gi.overrides._gtorch_groups import own_of
 from gi.overrides._gtorch_properties import FLAGS, OWN
 
 # In the dictionary of an object, but not part of its state.
-PASSING = (hooks.Kept.ATTRIBUTE, '_guards', '_stages_of')
+PASSING = (hooks.Kept.ATTRIBUTE, '_guards', '_stages_of', '_hooks_of_steps', '_in_step')
 KINDS = ('parameter', 'buffer', 'module')
 
 
@@ -32,7 +33,7 @@ def unpickle():
 
 def plain(value):
     """Returns a property's value in a form that can be pickled."""
-    if isinstance(value, GTorch.Size):
+    if isinstance(value, (GTorch.Size, GTorch.Factors)):
         return tuple(value.get_values())
     return value.value_nick if isinstance(value, GObject.GEnum) and not isinstance(value, GTorch.DType) else value
 
@@ -161,14 +162,14 @@ def set_optimizer(self, state):
         self.set_setting(name, values)
     for group in state['groups']:
         GTorch.Optimizer.add_param_group(self, unpickle().group(*group))
-    self.load_state_dict(state['state'])
+    self.load_state_lists(*tables.lists('__setstate__', 'state', state['state']))
     set_attributes(self, state)
 
 
 def reduce_group(self, _protocol=4):
     others = [name for name in self.get_setting_names() if name not in ('lr', 'weight_decay')]
     settings = {name: list(self.get_setting(name)) for name in others}
-    return unpickle().group, (list(self.get_params()), self.learning_rate, self.weight_decay, settings)
+    return unpickle().group, (list(self.get_params()), self.learning_rate, self.weight_decay, settings, own_of(self))
 
 
 def deep_copy_group(self, memo):
@@ -190,7 +191,8 @@ def set_scaler(self, state):
 
 def reduce_generator(self, _protocol=4):
     device = self.get_device()
-    return unpickle().generator, (self.get_state().get_data(), None if device is None else device.to_string())
+    state = self.get_state().get_bytes().get_data()
+    return unpickle().generator, (state, None if device is None else device.to_string())
 
 
 def copy_generator(self, _memo=None):

@@ -19,6 +19,7 @@ from gi.overrides._gtorch_convert import (
     is_complex_number,
     make_number,
     plain_number,
+    convert_whole,
 )
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_ops import FUNCTIONS
@@ -140,6 +141,58 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
         made = _from_list(data, dtype, device)
     else:
         made = _from_buffer(data, dtype, device)
+    return made.requires_grad_() if convert_bool(requires_grad) else made
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """Copies numbers, nested lists of them, or an array into a new tensor with the dtype and device of this one."""
+    dtype = self.dtype if dtype is None else dtype
+    return tensor(data, dtype, self.device if device is None else device, requires_grad)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor of a tensor, an array, a buffer, or nested lists of numbers, whose memory it shares if possible; never
+    if @copy, and raises where it cannot if @copy is False."""
+    if copy:
+        return tensor(obj, dtype, device, requires_grad)
+    made = as_tensor(obj, dtype, device)
+    if copy is False and not _shares(made, obj):
+        raise ValueError('asarray(): the memory cannot be shared, as copy=False demands')
+    if not convert_bool(requires_grad):
+        return made
+    if isinstance(obj, RawTensor):
+        made = made.detach()
+    return made.requires_grad_()
+
+
+def _shares(made, obj):
+    if isinstance(obj, RawTensor):
+        return made.data_ptr() == obj.data_ptr()
+    interface = getattr(obj, '__array_interface__', None) or getattr(obj, '__cuda_array_interface__', None)
+    return interface is not None and interface['data'][0] == made.data_ptr()
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A vector of @count elements, all if -1, from @offset bytes on in an object with the buffer protocol, whose memory
+    it shares, by numpy. The tensor of a read-only buffer is read-only."""
+    import numpy
+
+    dtype, count, offset = convert_dtype(dtype), convert_whole(count), convert_whole(offset)
+    view = memoryview(buffer)
+    if not view.c_contiguous:
+        raise ValueError('frombuffer(): the buffer must be contiguous')
+    n_bytes, size = view.nbytes, dtype.itemsize
+    if not 0 <= offset < n_bytes:
+        raise ValueError(f'frombuffer(): offset is {offset}, and the buffer has {n_bytes} bytes')
+    rest = n_bytes - offset
+    if count < 0 and rest % size != 0:
+        raise ValueError(f'frombuffer(): {rest} bytes are no whole number of elements of {size}')
+    count = rest // size if count < 0 else count
+    if count == 0 or count * size > rest:
+        raise ValueError(f'frombuffer(): count is {count}, and {rest} bytes have room for {rest // size}')
+    if dtype == DType.BFLOAT16:
+        raise NotImplementedError('frombuffer(): numpy, by which the memory is shared, has no bfloat16')
+    made = from_numpy(numpy.frombuffer(view, DType.get_name(dtype), count, offset))
     return made.requires_grad_() if convert_bool(requires_grad) else made
 
 

@@ -1,24 +1,26 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Devices, streams, events and graphs; GTorch.cuda."""
+"""Devices, streams and events; GTorch.cuda."""
 
-from contextlib import contextmanager
 
 from gi.overrides import override
 from gi.repository import GLib
 
 from gi.overrides import _gtorch_memory as memory
-from gi.overrides._gtorch_context import Block, awaitable, enter, leave
+from gi.overrides._gtorch_arguments import described
+from gi.overrides._gtorch_context import Block, Decorator, awaitable, enter, leave
 from gi.overrides._gtorch_convert import (
     GTorch,
+    RawTensor,
     convert_bool,
     convert_device,
-    convert_enum,
     convert_seed,
     convert_whole,
     cuda_device,
     for_gpus,
+    names_device,
 )
+from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import final, initialize
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -88,7 +90,38 @@ class Stream(GTorch.Stream):
         return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
 
     def query(self):
+        """Tells whether all work is done; does not wait."""
         return self.is_idle()
+
+    def wait_event(self, event):
+        """Lets the stream's further work begin when the event is complete."""
+        GTorch.Stream.wait_event(self, event)
+
+    def wait_stream(self, stream):
+        """Lets the stream's further work begin when what the other has now is done."""
+        GTorch.Stream.wait_stream(self, stream)
+
+    def record_event(self, event=None):
+        """Records an event, a new one if there is none given, behind the work that the stream has now; returns it."""
+        if event is None:
+            return GTorch.Stream.record_event(self)
+        event.record(self)
+        return event
+
+    @staticmethod
+    def priority_range():
+        """The lowest and the highest priority of streams of the current GPU."""
+        return tuple(cuda_device().get_stream_priority_range())
+
+    priority = property(lambda self: self.get_priority())
+    device_index = property(lambda self: self.get_device().index)
+    device_type = property(lambda self: self.get_device().type)
+    cuda_stream = property(lambda self: for_gpus(self).get_address())
+
+    def __repr__(self):
+        if self.get_device().type != 'cuda':
+            return f'<GTorch.Stream device={self.get_device()}>'
+        return f'<GTorch.cuda.Stream device={self.get_device()} cuda_stream={self.cuda_stream:#x}>'
 
     def __enter__(self):
         return enter(self, GTorch.StreamGuard.new(self))
@@ -97,13 +130,21 @@ class Stream(GTorch.Stream):
         return leave(self)
 
 
+if mixin is not None:
+    mixin.add_blocks(Stream)
+
+
 @final
 class Event(GTorch.Event):
     """A position in a stream: GTorch.Event(enable_timing=True)."""
 
     __module__ = OVERRIDES
 
-    def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
+    def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False, device=None):
+        if not isinstance(enable_timing, int) and names_device(enable_timing):  # the first argument of torch.Event()
+            enable_timing, device = False, enable_timing
+        if convert_bool(external):
+            raise NotImplementedError('Event(): external=True is not supported: a graph has its own events only')
         flags = GTorch.EventFlags.NONE
         if convert_bool(enable_timing):
             flags |= GTorch.EventFlags.TIMING
@@ -111,32 +152,44 @@ class Event(GTorch.Event):
             flags |= GTorch.EventFlags.BLOCKING
         if convert_bool(interprocess):
             flags |= GTorch.EventFlags.INTERPROCESS
-        return GTorch.Event.new(flags)
+        event = GTorch.Event.new(flags)
+        if device is not None:
+            event.__dict__[DEVICE] = convert_device(device)
+        return event
 
     def __init__(self, *_args, **_kwargs):
         pass
 
     def _stream(self, stream):
+        if stream is None and DEVICE in self.__dict__:
+            return GTorch.Stream.get_current(self.__dict__[DEVICE])
         if not is_for_gpus(self):
             return stream
         return current_stream() if stream is None else for_gpus(stream)
 
+    def query(self):
+        """Tells whether what the event was recorded behind is done; does not wait."""
+        return GTorch.Event.query(self)
+
     def record(self, stream=None):
+        """Records the event behind the work that a stream has now, by default the current one."""
         return GTorch.Event.record(self, self._stream(stream))
 
     def wait(self, stream=None):
+        """Lets the further work of a stream, by default the current one, begin when the event is complete."""
         return GTorch.Event.wait(self, self._stream(stream))
 
     def synchronize(self, cancellable=None):
+        """Waits until the event is complete."""
         return GTorch.Event.synchronize(self, cancellable)
 
     def wait_async(self, cancellable=None):
         """Waits in asyncio until the event is complete."""
         return awaitable(self.synchronize_async, self.synchronize_finish, cancellable=cancellable)
 
-    def elapsed_time(self, end):
+    def elapsed_time(self, end_event):
         """Returns the milliseconds between two events with timing."""
-        return self.get_elapsed_ms(end)
+        return self.get_elapsed_ms(end_event)
 
     def ipc_handle(self, device=None):
         """Returns the bytes with which another process opens the event: Event.from_ipc_handle(device,
@@ -202,24 +255,53 @@ class Generator(GTorch.Generator):
     def __init__(self, device=None):
         pass
 
+    def manual_seed(self, seed):
+        """Begins the numbers that belong to a seed, and returns the generator."""
+        GTorch.Generator.set_seed(self, seed)
+        return self
 
-class CUDAGraph(GTorch.CUDAGraph):
-    """Work that is recorded once and replayed; use it with GTorch.cuda.graph()."""
+    def seed(self):
+        """Begins numbers that differ each time, and returns their seed."""
+        self.seed_from_entropy()
+        return self.get_seed()
 
-    __module__ = OVERRIDES
+    def initial_seed(self):
+        """The seed whose numbers the generator gives."""
+        return self.get_seed()
 
-    def replay(self, stream=None):
-        if stream is not None:
-            return self.replay_on(stream)
-        return GTorch.CUDAGraph.replay(self)
+    def get_state(self):
+        """Where in its numbers the generator is, a tensor of bytes."""
+        state = GTorch.Generator.get_state(self)
+        return RawTensor.new_from_bytes(state, GTorch.DType.UINT8, [state.get_size()])
+
+    def set_state(self, state):
+        """Continues where the generator was when get_state() gave this tensor, or where GLib.Bytes tell."""
+        GTorch.Generator.set_state(self, _bytes_of('set_state', state))
 
 
+def _bytes_of(name, state):
+    if isinstance(state, GLib.Bytes):
+        return state
+    if not isinstance(state, RawTensor):
+        raise TypeError(f'{name}(): the state must be a tensor of bytes, not {type(state).__name__}')
+    if state.dtype != GTorch.DType.UINT8 or state.dim() != 1:
+        shape = tuple(state.shape)
+        raise TypeError(f'{name}(): the state must be a vector of uint8, not of shape {shape} and {state.dtype}')
+    return state.cpu().get_bytes()
+
+
+# The attribute with the device of an Event.
+DEVICE = '_device'
+CHECKED = '_is_of_a_gpu'  # an attribute of streams that are not of the CPU
 # The attribute with GTorch.cuda's version of a class that works on all devices.
 FOR_GPUS = '_for_gpus'
 
 
 def is_for_gpus(made):
     return FOR_GPUS in made.__dict__
+
+
+HIDDEN = {Event: ('device',)}  # arguments that GTorch.cuda's version has not
 
 
 class _ForGpus(type):
@@ -234,6 +316,14 @@ class _ForGpus(type):
     def __call__(cls, *args, **kwargs):
         return cls.make(*args, **kwargs)
 
+    @property
+    def __signature__(cls):
+        from inspect import signature
+
+        likeness = signature(cls.make if cls.is_named else cls.general.__new__)
+        hidden = () if cls.is_named else ('cls', *HIDDEN.get(cls.general, ()))
+        return likeness.replace(parameters=[one for one in likeness.parameters.values() if one.name not in hidden])
+
     def __instancecheck__(cls, value):
         return isinstance(value, cls.general) and cls.has(value)
 
@@ -241,9 +331,10 @@ class _ForGpus(type):
         return getattr(cls.general, name)
 
 
-def _for_gpus(cls, make, has):
+def _for_gpus(cls, make, has, name=None):
     members = {'general': cls, 'make': staticmethod(make), 'has': staticmethod(has), '__doc__': cls.__doc__}
-    return _ForGpus(cls.__name__, (), members)
+    members['is_named'] = name is not None
+    return _ForGpus(name or cls.__name__, (), members)
 
 
 def _marked(cls):
@@ -267,33 +358,6 @@ def _placed(cls):
     return _for_gpus(cls, make, lambda made: made.get_device().type == 'cuda')
 
 
-def stream(value):
-    """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
-    if value is not None:
-        for_gpus(value)
-    return Block(lambda: None if value is None else GTorch.StreamGuard.new(value), value)
-
-
-@contextmanager
-def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.graph(g): the work of the block is recorded, not executed; after an exception in it the
-    graph is empty again."""
-    mode = convert_enum(GTorch.CaptureMode, capture_error_mode, 'graph(): capture_error_mode')
-    capture = GTorch.GraphCapture.new(cuda_graph, stream, pool, mode)
-    try:
-        yield cuda_graph
-    except BaseException:
-        del capture  # abandons the capture unless it has ended
-        raise
-    capture.end()
-
-
-def cuda_graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local'):
-    """with GTorch.cuda.graph(g): the work of the block on the current GPU is recorded, not done."""
-    stream = Stream(cuda_device()) if stream is None else for_gpus(stream)
-    return graph(cuda_graph, pool, stream, capture_error_mode)
-
-
 def _manager():
     return GTorch.DeviceManager.get_default()
 
@@ -302,15 +366,38 @@ def _changes_nothing(value):
     return value is None or (isinstance(value, int) and not isinstance(value, GTorch.DType) and value < 0)
 
 
-def set_device(value):
+def set_device(device):
     """Makes a GPU the one that `cuda` means in this thread; a negative number changes nothing."""
-    if not _changes_nothing(value):
-        GTorch.Device.set_current(cuda_device(value))
+    if not _changes_nothing(device):
+        GTorch.Device.set_current(cuda_device(device))
 
 
-def device(value):
+class device(Block):  # noqa: N801, the name is PyTorch's
     """with GTorch.cuda.device(1): what is called `cuda` in the block, in this thread, is that GPU."""
-    return Block(lambda: None if _changes_nothing(value) else GTorch.DeviceGuard.new(cuda_device(value)))
+
+    def __init__(self, device):
+        self.idx = -1 if _changes_nothing(device) else cuda_device(device).get_index()
+        super().__init__(lambda: None if self.idx < 0 else GTorch.DeviceGuard.new(cuda_device(self.idx)))
+
+
+class StreamContext(Decorator):
+    """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
+
+    def __init__(self, stream):
+        if stream is not None and CHECKED not in getattr(stream, '__dict__', ()):
+            for_gpus(stream).__dict__[CHECKED] = True
+        self.stream = stream
+
+    def __enter__(self):
+        return None if self.stream is None else self.stream.__enter__()
+
+    def __exit__(self, *exception):
+        return False if self.stream is None else self.stream.__exit__(*exception)
+
+
+def stream(stream):
+    """with GTorch.cuda.stream(s): the work of the block goes to the stream."""
+    return StreamContext(stream)
 
 
 def current_stream(device=None):
@@ -318,10 +405,13 @@ def current_stream(device=None):
     return GTorch.Stream.get_current(cuda_device(device))
 
 
-def set_stream(value):
+current_stream = described(current_stream)
+
+
+def set_stream(stream):
     """Makes a stream the current one of its device, and its device the current one."""
-    if value is not None:
-        GTorch.Stream.set_current(for_gpus(value))
+    if stream is not None:
+        GTorch.Stream.set_current(for_gpus(stream))
 
 
 def _generator(device=None):
@@ -396,10 +486,9 @@ CUDA = {
     'current_device': lambda: cuda_device().get_index(),
     'get_device_name': lambda device=None: cuda_device(device).get_name(),
     'get_device_capability': lambda device=None: tuple(cuda_device(device).get_capability()),
-    'get_device_properties': lambda device=None: cuda_device(device).props,
     'get_arch_list': lambda: GTorch.get_arch_list(),
-    'can_device_access_peer': lambda device, peer: cuda_device(device).can_access_peer(
-        cuda_device(peer)
+    'can_device_access_peer': lambda device, peer_device: cuda_device(device).can_access_peer(
+        cuda_device(peer_device)
     ),
     'synchronize': synchronize,
     'current_stream': current_stream,
@@ -408,11 +497,11 @@ CUDA = {
     'manual_seed': manual_seed,
     'manual_seed_all': manual_seed_all,
     'initial_seed': lambda: _generator().get_seed(),
-    'get_rng_state': lambda device=None: _generator(device).get_state(),
-    'set_rng_state': lambda state, device=None: _generator(device).set_state(state),
+    'get_rng_state': lambda device='cuda': _generator(device).get_state(),
+    'set_rng_state': lambda new_state, device='cuda': _generator(device).set_state(new_state),
     **memory.CUDA,
     'stream': stream,
-    'graph': cuda_graph,
+    'StreamContext': StreamContext,
 }
 
 
@@ -425,13 +514,12 @@ def _collect(_manager, _device, _n_bytes):
 def install(export, submodule, _ops):
     members = dict(CUDA)
     makers = {Stream: _placed, memory.MemoryPool: _placed, Event: _marked, Timer: _marked}
-    for cls in (Device, Stream, Event, Timer, Generator, CUDAGraph, memory.MemoryPool, memory.MemorySource):
+    for cls in (Device, Stream, Event, Timer, Generator, memory.MemoryPool, memory.MemorySource):
         made = export(cls.__name__, override(cls))
         if cls is Generator:
             continue
         members[cls.__name__] = makers.get(cls, lambda cls: cls)(made)
     export('device', members['Device'])
-    export('graph', graph)
     export('current_stream', lambda device=None: GTorch.Stream.get_current(convert_device(device)))
     export('get_option_group', get_option_group)
     export('set_default_device', lambda device: GTorch.set_default_device(convert_device(device)))
@@ -440,7 +528,10 @@ def install(export, submodule, _ops):
     set_seed = GTorch.Generator.set_seed
     GTorch.Generator.set_seed = lambda self, seed: set_seed(self, convert_seed(seed))
     del members['Device']
+    pool = members['MemoryPool']
+    pools = {'MemPool': _for_gpus(pool.general, memory.mem_pool, pool.has, 'MemPool')}
+    members.update(pools)
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
-    cuda.memory = submodule('cuda.memory', 'The memory of devices.', memory.MEMORY)
+    cuda.memory = submodule('cuda.memory', 'The memory of devices.', {**memory.MEMORY, **pools})
     # Only objects in cycles wait for Python's garbage collector, but those may hold large tensors.
     _manager().connect('memory-pressure', _collect)

@@ -10,6 +10,8 @@ from gi.repository import GLib, GObject
 
 from gi.overrides import _gtorch_groups as groups
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_enum
+from gi.overrides._gtorch_own_states import ATTRIBUTE as VALUES
+from gi.overrides._gtorch_own_states import is_programs, values_of
 from gi.overrides._gtorch_properties import python_class
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
@@ -53,19 +55,30 @@ def is_nested(table):
     return isinstance(table, Mapping) and set(table) == {'state', 'param_groups'}
 
 
-def _flat_group(optimizer, i, given):
-    """The settings of a group, and how many parameters it has."""
-    names = optimizer.get_setting_names() or list(optimizer.param_groups[i].get_setting_names())
+def _is_own(optimizer, names, key):
+    """Tells whether the key of a group is one of the program's, which Python keeps, and no setting of any optimizer."""
+    if is_programs(optimizer):
+        return key not in ('params', *groups.MEMBERS, *OF_SCHEDULES) or (key in OF_SCHEDULES and key in names)
+    return key not in ('params', *names, *OF_SCHEDULES, *groups.SETTINGS)
+
+
+def _flat_group(optimizer, i, names, given):
+    """The settings of a group, as C has them."""
     found = {}
     for key, value in given.items():
+        if _is_own(optimizer, names, key) and (key not in names or groups.plain_numbers(value) is None):
+            continue
         if key == 'differentiable' and value and key not in names:
             _refuse(f'group.{i}: differentiable is true, which is not supported')
-        if key in ('params', 'param_names') or (key not in names and (key in OF_SCHEDULES or key in groups.FORMS)):
+        if key == 'params' or (key not in names and (key in OF_SCHEDULES or key in groups.FORMS)):
             continue
         kind = optimizer.get_setting_type(key)
-        kind = GObject.TYPE_DOUBLE if kind == GObject.TYPE_NONE else kind
         try:
-            values = groups.numbers(f'load_state_dict: group.{i}', key, kind, value)
+            if kind == GObject.TYPE_NONE and key not in groups.MEMBERS:
+                values = groups.plain_numbers(value) or groups.numbers('', key, GObject.TYPE_DOUBLE, value)
+            else:
+                kind = GObject.TYPE_DOUBLE if kind == GObject.TYPE_NONE else kind
+                values = groups.numbers(f'load_state_dict: group.{i}', key, kind, value)
         except (TypeError, ValueError) as error:
             _refuse(str(error).removeprefix('load_state_dict: '))
         found[key] = _single(values[0]) if len(values) == 1 else _doubles(values)
@@ -87,35 +100,64 @@ def _flat_state(name, value):
     return {name: to_tensor(name, value)}
 
 
+def _foreign(value):
+    """Takes the tensors of another library, in lists as well."""
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(map(_foreign, value))
+    return to_tensor('', value) if hasattr(value, '__dlpack__') else value
+
+
 def flatten(optimizer, table):
-    """Converts PyTorch's nested state dict to the names and tensors of the library."""
+    """Converts PyTorch's nested state dict to the names and tensors of the library. Returns also what C does not have,
+    for finish()."""
+    if not isinstance(table['state'], Mapping) or not isinstance(table['param_groups'], (list, tuple)):
+        kinds = [type(table[key]).__name__ for key in ('state', 'param_groups')]
+        _refuse('state and param_groups are {} and {}, not a dictionary and a list'.format(*kinds))
     given = list(table['param_groups'])
     own = optimizer.param_groups
     if len(given) != len(own):
         raise ValueError(f'load_state_dict: there are {len(given)} groups of parameters, the optimizer has {len(own)}')
-    found, positions = {}, {}
+    found, params, keys, values = {}, {}, [], {}
     for i, (group, mine) in enumerate(zip(given, own)):
         if not isinstance(group, Mapping) or 'params' not in group:
             _refuse(f'group.{i} is no dictionary with params')
         if len(group['params']) != len(mine['params']):
             n, m = len(group['params']), len(mine['params'])
             raise ValueError(f'load_state_dict: group.{i} has {n} parameters, that of the optimizer {m}')
-        for number in group['params']:
-            positions[number] = len(positions)
-        found.update({f'group.{i}.{key}': value for key, value in _flat_group(optimizer, i, group).items()})
+        params.update(zip(group['params'], mine['params']))
+        names = optimizer.get_setting_names() or list(mine.get_setting_names())
+        keys.append({key: value for key, value in group.items() if _is_own(optimizer, names, key)})
+        found.update({f'group.{i}.{key}': value for key, value in _flat_group(optimizer, i, names, group).items()})
+    positions = {number: i for i, number in enumerate(params)}
     for number, states in table['state'].items():
         if number not in positions:
             _refuse(f'there is a state of parameter {number!r}, which is in no group')
+        if not isinstance(states, Mapping):
+            _refuse(f'the state of parameter {number!r} is {type(states).__name__}, not a dictionary')
         for name, value in states.items():
-            found.update(_flat_state(f'state.{positions[number]}.{name}', value))
-    return found
+            if is_programs(optimizer) and not hasattr(value, '__dlpack__'):
+                values.setdefault(params[number], {})[name] = _foreign(value)
+            else:
+                found.update(_flat_state(f'state.{positions[number]}.{name}', value))
+    return found, (keys, values)
 
 
-def _put(states, path, tensor):
+def finish(optimizer, found):
+    """Takes what flatten() has found for Python, once C has taken the rest; None: there was a flat state dict."""
+    keys, values = ([], {}) if found is None else found
+    optimizer.__dict__.pop(VALUES, None)
+    if values:
+        optimizer.__dict__[VALUES] = values
+    for group, given in zip(optimizer.param_groups, keys):
+        for key, value in given.items():
+            group[key] = value
+
+
+def _put(optimizer, states, path, tensor):
     """Puts an entry such as old_dirs.3 into the list of its name."""
     name, _dot, index = path.partition('.')
-    if not index:
-        states[name] = tensor
+    if not index or is_programs(optimizer):
+        states[path] = tensor
         return
     states.setdefault(name, {})[int(index)] = tensor
 
@@ -123,7 +165,7 @@ def _put(states, path, tensor):
 def _shown_states(optimizer, states):
     found = {}
     for name, value in sorted(states.items()):
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not is_programs(optimizer):
             found[name] = [value[i] for i in sorted(value)]
         elif isinstance(optimizer, GTorch.LBFGS) and name in NUMBERS:
             found[name] = NUMBERS[name](value.item())
@@ -132,11 +174,11 @@ def _shown_states(optimizer, states):
     return found
 
 
-def _forms(optimizer):
+def forms(optimizer):
     for row in OPTIMIZERS:
         if isinstance(optimizer, getattr(GTorch, row['name'])):
-            forms = {arg['name']: groups.FORMS[arg['name']] for arg in row['args'] if arg['form'] is not None}
-            return {key: optimizer.get_capturable() if key == 'capturable' else value for key, value in forms.items()}
+            found = {arg['name']: groups.FORMS[arg['name']] for arg in row['args'] if arg['form'] is not None}
+            return {key: optimizer.get_capturable() if key == 'capturable' else value for key, value in found.items()}
     return {}
 
 
@@ -146,15 +188,30 @@ def nest(optimizer, table):
     for key, tensor in table.items():
         kind, number, name = key.split('.', 2)
         if kind == 'state':
-            _put(states.setdefault(int(number), {}), name, tensor)
+            _put(optimizer, states.setdefault(int(number), {}), name, tensor)
     for group in optimizer.param_groups:
-        settings = {key: group[key] for key in group.get_setting_names()}
+        settings = {key: group[key] for key in group.keys() if key != 'params'}
         if isinstance(optimizer, GTorch.LBFGS) and settings['max_eval'] is None:
             settings['max_eval'] = settings['max_iter'] * 5 // 4
+        for i, param in enumerate(group['params'], n):
+            if values_of(optimizer, param):
+                states.setdefault(i, {}).update(values_of(optimizer, param))
         params = list(range(n, n + len(group['params'])))
         n += len(params)
-        found.append({**settings, **_forms(optimizer), 'params': params})
+        found.append({**settings, **forms(optimizer), 'params': params})
     return {'state': {i: _shown_states(optimizer, states[i]) for i in sorted(states)}, 'param_groups': found}
+
+
+def with_numbers(optimizer, table):
+    """Adds the numbers among the states of a program's class to the flat form."""
+    params = [param for group in optimizer.param_groups for param in group['params']]
+    for i, param in enumerate(params):
+        for name, value in values_of(optimizer, param).items():
+            if not isinstance(value, (bool, int, float)):
+                kind = type(value).__name__
+                raise TypeError(f'state_dict: state.{i}.{name} is {kind}, for which the flat form has no place')
+            table[f'state.{i}.{name}'] = _single(float(value))
+    return table
 
 
 # --- schedules ---
@@ -296,7 +353,8 @@ def nest_schedule(schedule, table):
     """Converts a state dict to PyTorch's form."""
     name = next(cls.__name__ for cls in type(schedule).__mro__ if hasattr(GTorch, cls.__name__))
     found = {key: _plain(schedule, key, one) for key, one in table.items() if not key.startswith('schedulers.')}
-    found = {key: value for key, value in found.items() if key not in KEPT.get(name, ())}
+    lost = set(KEPT.get(name, ())) - {'last_epoch'}  # PyTorch passes over what it does not know
+    found = {key: value for key, value in found.items() if key not in lost}
     found['_last_lr'] = found.pop('last_lr')
     if name == 'CyclicLR':
         _to_cycle(schedule, found)

@@ -3,6 +3,8 @@
 """Operations with the arguments that PyTorch's have beside those of the rows. The C accelerator handles the usual
 forms of methods, and calls these for the others."""
 
+from gi.repository import GLib
+
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_arguments import FACTORIES, overwrite
 from gi.overrides._gtorch_convert import (
@@ -15,6 +17,7 @@ from gi.overrides._gtorch_convert import (
     is_number,
     of_integers,
 )
+from gi.overrides._gtorch_overloads import nuclear_norm
 
 METHODS, FUNCTIONS = {}, {}
 MANTISSAS = {DType.FLOAT32: 24, DType.FLOAT64: 53, DType.FLOAT16: 11, DType.BFLOAT16: 8}
@@ -122,9 +125,9 @@ def nanmean(self, dim=(), keepdim=False, *, dtype=None):
 @_form(METHODS, 'norm')
 def norm(self, p='fro', dim=None, keepdim=False, dtype=None):
     if p == 'nuc':
-        raise NotImplementedError("norm(): the norm 'nuc' has no form of its own: it is linalg.svdvals(x).sum(-1)")
+        return nuclear_norm('norm()', self, dim, keepdim, dtype)
     if isinstance(p, str) and p != 'fro':
-        raise ValueError(f"norm(): {p!r} is no norm: it is 'fro' or a number")
+        raise ValueError(f"norm(): {p!r} is no norm: it is 'fro', 'nuc' or a number")
     order = 2.0 if p is None or p == 'fro' else p
     return ops.METHODS['norm'](self if dtype is None else self.to(dtype), order, dim, keepdim)
 
@@ -327,6 +330,21 @@ def lstm(input, hx, *given, **options):
     # PyTorch has the hidden state and the cell in one argument
     states = hx if isinstance(hx, (tuple, list)) else (hx,)
     return ops.FUNCTIONS['lstm'](input, *states, *given, **options)
+
+
+_linear = ops.FUNCTIONS['linear']
+
+
+@_form(FUNCTIONS, 'linear')
+def linear(input, weight, bias=None):
+    try:
+        return _linear(input, weight, bias)
+    except GLib.Error:
+        if not isinstance(weight, RawTensor) or weight.ndim != 1:
+            raise
+    # a row of weights: products without a dimension of their own
+    made = ops.METHODS['matmul'](input, weight)
+    return made if bias is None else made + bias
 
 
 # --- layers as functions ---

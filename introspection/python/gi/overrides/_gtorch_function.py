@@ -3,7 +3,6 @@
 """Differentiable functions written in Python, and a check of their gradients."""
 
 import functools
-import inspect
 import threading
 
 from gi.overrides import override
@@ -45,7 +44,9 @@ _given = _Given()
 def _by_position(function, args, options):
     """The arguments of forward() after the context, in their order."""
     first = () if hasattr(function, 'setup_context') else (None,)
-    found = inspect.signature(function.forward).bind(*first, *args, **options)
+    from inspect import signature
+
+    found = signature(function.forward).bind(*first, *args, **options)
     found.apply_defaults()
     if found.kwargs:
         names = ', '.join(found.kwargs)
@@ -201,6 +202,16 @@ def _output(result, position):
     return result
 
 
+def _of_tensors(function, inputs):
+    """The function of the tensors among the inputs, and these."""
+
+    def call(*tensors):
+        rest = iter(tensors)
+        return function(*(next(rest) if isinstance(one, RawTensor) else one for one in inputs))
+
+    return call, [one for one in inputs if isinstance(one, RawTensor)]
+
+
 def _check(raw, raw_function):
     def check(function, inputs, eps=1e-6, atol=1e-5, rtol=1e-3):
         """Compares the gradients with finite differences. Returns True, or raises an error that names the
@@ -209,6 +220,8 @@ def _check(raw, raw_function):
         Inputs of float64 that want gradients; @function takes them and gives a tensor, or several of which each that
         depends on the inputs is checked."""
         inputs = [inputs] if isinstance(inputs, RawTensor) else list(inputs)
+        if not all(isinstance(one, RawTensor) for one in inputs):
+            function, inputs = _of_tensors(function, inputs)
         if isinstance(function, RawFunction):
             return restoring(raw_function, function, inputs, eps, atol, rtol)
 

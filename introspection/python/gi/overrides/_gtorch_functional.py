@@ -7,7 +7,9 @@ from gi.overrides._gtorch_errors import passing, restoring
 from gi.overrides._gtorch_hooks import describe
 from gi.overrides._gtorch_mixin import mixin
 
-RAW = {name: getattr(GTorch, f'autograd_{name}') for name in ('jacobian', 'hessian', 'vjp', 'jvp', 'vhp', 'hvp')}
+MATRICES = ('jacobian', 'hessian', 'jacobian_forward', 'hessian_forward')
+RAW = {name: getattr(GTorch, f'autograd_{name}') for name in (*MATRICES, 'vjp', 'jvp', 'vhp', 'hvp')}
+STRATEGIES = {'reverse-mode': '', 'forward-mode': '_forward'}
 
 
 def _list(name, key, value):
@@ -18,7 +20,7 @@ def _list(name, key, value):
     return several
 
 
-def _call(name, func, inputs, v, create_graph, strict):
+def _call(name, func, inputs, v, create_graph, strict, mode=''):
     """Returns what C gives, and whether @func gave a tensor alone."""
     if not callable(func):
         raise TypeError(f'{name}(): the function {func!r} cannot be called')
@@ -38,9 +40,9 @@ def _call(name, func, inputs, v, create_graph, strict):
     vector = [] if v is None else _list(name, 'v', v)
     flags = convert_bool(create_graph), convert_bool(strict)
     if mixin is not None:
-        found = restoring(mixin.functional, name, call, given, vector, *flags)
-    elif name in ('jacobian', 'hessian'):
-        found = restoring(RAW[name], call, (), given, *flags)
+        found = restoring(mixin.functional, name + mode, call, given, vector, *flags)
+    elif name in MATRICES:
+        found = restoring(RAW[name + mode], call, (), given, *flags)
     else:
         found = restoring(RAW[name], call, (), given, vector, *flags)
     return found, is_alone[0]
@@ -61,6 +63,12 @@ def _only(name, key, value, wanted):
         raise NotImplementedError(f'{name}(): {key}={value!r} is not supported, only {wanted!r}')
 
 
+def _mode(name, key, strategy):
+    if strategy not in STRATEGIES:
+        raise ValueError(f'{name}(): {key} must be one of {", ".join(map(repr, STRATEGIES))}, not {strategy!r}')
+    return STRATEGIES[strategy]
+
+
 def _number(inputs):
     return len(inputs) if isinstance(inputs, (tuple, list)) else 1
 
@@ -68,8 +76,8 @@ def _number(inputs):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy='reverse-mode'):
     """The derivatives of all elements of the outputs by all elements of the inputs."""
     _only('jacobian', 'vectorize', convert_bool(vectorize), False)
-    _only('jacobian', 'strategy', strategy, 'reverse-mode')
-    found, is_alone = _call('jacobian', func, inputs, None, create_graph, strict)
+    mode = _mode('jacobian', 'strategy', strategy)
+    found, is_alone = _call('jacobian', func, inputs, None, create_graph, strict, mode)
     return _rows(found, _number(inputs), is_alone, isinstance(inputs, RawTensor))
 
 
@@ -78,8 +86,8 @@ def hessian(
 ):
     """The second derivatives of a function with one output of one element."""
     _only('hessian', 'vectorize', convert_bool(vectorize), False)
-    _only('hessian', 'outer_jacobian_strategy', outer_jacobian_strategy, 'reverse-mode')
-    found, _is_alone = _call('hessian', func, inputs, None, create_graph, strict)
+    mode = _mode('hessian', 'outer_jacobian_strategy', outer_jacobian_strategy)
+    found, _is_alone = _call('hessian', func, inputs, None, create_graph, strict, mode)
     is_alone = isinstance(inputs, RawTensor)
     return _rows(found, _number(inputs), is_alone, is_alone)
 

@@ -82,6 +82,13 @@ def make_graphed_callables(
     return tuple(graphed) if several else graphed[0]
 
 
-def install(export, cuda):
+def install(export, submodule, cuda):
     export('GraphedModule', override(GraphedModule))
     cuda.make_graphed_callables = make_graphed_callables
+    for name, doc, members in (
+        ('graphs', 'Graphs of work of GPUs.', ('CUDAGraph', 'graph', 'graph_pool_handle', 'is_current_stream_capturing',
+                                               'make_graphed_callables')),
+        ('streams', 'Streams and events of GPUs.', ('Event', 'ExternalStream', 'Stream')),
+    ):
+        made = submodule(f'cuda.{name}', doc, {member: getattr(cuda, member) for member in members})
+        setattr(cuda, name, made)

@@ -82,6 +82,8 @@ def _function(name, spec):
 
     fill.__name__ = fill.__qualname__ = own
     fill.__doc__ = raw.__doc__
+    given = [key if value is REQUIRED else f'{key}={value!r}' for key, value in spec.items()]
+    fill.__text_signature__ = f'({", ".join(("tensor", *given))})'
     return fill
 
 

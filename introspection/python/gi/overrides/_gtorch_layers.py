@@ -66,10 +66,10 @@ def _properties(name, args, values, activation):
             if value is not None:
                 found[key] = convert_device(value)
         elif kind == 'module':
-            found[arg['property']] = activation(name, value) if key == 'activation' else value
+            found[arg['property']] = _module(name, key, value, activation)
         elif arg.get('rule') and isinstance(value, str):
             found[f'{arg["property"]}_rule'] = _rule(name, key, value)
-        elif kind in ('size', 'bool') and value is None and arg.get('default', 0) is None:
+        elif kind in ('size', 'factors', 'bool') and value is None and arg.get('default', 0) is None:
             continue
         elif arg.get('nones'):
             several = isinstance(value, (list, tuple))
@@ -80,6 +80,19 @@ def _properties(name, args, values, activation):
         else:
             found[arg['property']] = value
     return found
+
+
+def _module(name, key, value, activation):
+    """Returns the module for one, or for a function."""
+    if key == 'activation':
+        return activation(name, value)
+    if key != 'distance_function' or value is None or isinstance(value, RawModule):
+        return value
+    if not callable(value):
+        raise TypeError(f'{name}(): {key} must be a module or a function, not {value!r}')
+    from gi.overrides._gtorch_applied import Applied
+
+    return Applied(value)
 
 
 def _rule(name, key, value):
@@ -154,7 +167,7 @@ def _attributes(raw, args):
             found[arg['name']] = _optional(arg, attribute(spec, check=raw.check))
         elif 'rule' in arg:
             found[arg['name']] = _padding(attribute(spec, check=raw.check))
-        elif arg['kind'] == 'size' and (arg.get('length', 0) > 1 or 'given' in arg):
+        elif arg['kind'] in ('size', 'factors') and (arg.get('length', 0) > 1 or 'given' in arg):
             found[arg['name']] = _size(attribute(spec, check=raw.check))
     return found
 
@@ -183,7 +196,14 @@ def forward_many_of(raw, inputs, lists=(), needed=None):
                 raise TypeError(f'{name}(): {key} must be a tensor, not {type(value).__name__}')
         return compute(self, _without_absent([tensors[key] for key in inputs]))
 
+    forward.__text_signature__ = _signature(inputs, len(inputs) if needed is None else needed)
+    forward.__doc__ = 'Computes the output from the inputs, without hooks.'
     return forward
+
+
+def _signature(inputs, needed):
+    """The text of the signature of forward(), of whose inputs those after the first @needed ones may be left out."""
+    return f'($self, {", ".join((*inputs[:needed], *(f"{name}=None" for name in inputs[needed:])))})'
 
 
 def forward_of(raw):
@@ -193,10 +213,15 @@ def forward_of(raw):
     compute, names = restores(info), [argument.get_name() for argument in info.get_arguments()]
 
     def forward(self, *values, **options):
+        if len(values) != len(names) and not options:
+            takes = f'takes {len(names)} inputs ({", ".join(names)})' if len(names) > 1 else f'takes one {names[0]}'
+            raise TypeError(f'{type(self).__name__}.forward() {takes}, {len(values)} were given')
         if options:
             values = bind(f'{type(self).__name__}.forward', dict.fromkeys(names, REQUIRED), values, options).values()
         return compute(self, *values)
 
+    forward.__text_signature__ = _signature(names, len(names))
+    forward.__doc__ = 'Computes the output from the input, without hooks.'
     return sized(raw, forward) if issubclass(raw, GTorch.ConvTranspose) else forward
 
 
@@ -204,6 +229,7 @@ def sized(raw, plain):
     """Returns forward() of a transposed convolution, which may be told the size of the output."""
 
     def forward(self, input, output_size=None):
+        """Computes the output from the input, without hooks, in the given size if it may have several."""
         if output_size is None:
             return plain(self, input)
         return many(self, [input, of_integers(list(convert_ints(output_size)))])
@@ -216,6 +242,7 @@ def extra_repr_of(raw):
     """Returns extra_repr() of a C class, which derived classes call."""
 
     def extra_repr(self):
+        """The arguments in the text of the layer."""
         try:
             return raw.do_extra_repr(self) or ''
         except GLib.Error:  # the class has none
@@ -229,6 +256,9 @@ def call_of_loss():
     forward = restores(GTorch.Loss.forward)
 
     def call(self, *inputs, **named):
+        if len(inputs) + len(named) < 2:
+            n = len(inputs) + len(named)
+            raise TypeError(f'{type(self).__name__}.forward() takes 2 inputs (input, target), {n} were given')
         for value in (*inputs, *named.values()):
             if value is None or isinstance(value, (int, float, str)):
                 raise TypeError(f'{type(self).__name__}: an input must be a tensor, not {type(value).__name__}')
@@ -251,6 +281,8 @@ def with_indices(raw, plain, run):
             return plain(self, *values, **options)
         (input,) = bind(f'{type(self).__name__}.forward', {'input': REQUIRED}, values, options).values()
         return tuple(_with_indices(self, input))
+
+    forward.__text_signature__, forward.__doc__ = plain.__text_signature__, plain.__doc__
 
     def call(self, *inputs, **options):
         if not self.return_indices:
@@ -327,10 +359,10 @@ PRETRAINED = {
 }
 
 
-def layer(name, own, activation):
-    """Creates the class of a layer: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has beside what all
-    layers have; @activation makes a module of an activation."""
-    raw, row = getattr(GTorch, name), LAYERS[name]
+def layer(name, raw, own, activation):
+    """Creates the class of a layer from that of C: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has
+    beside what all layers have; @activation makes a module of an activation."""
+    row = LAYERS[name]
     args = row['args']
     spec = {arg['name']: REQUIRED if arg['required'] else ABSENT for arg in args}
     shown = {arg['property']: arg['name'] for arg in args if 'property' in arg}
@@ -342,7 +374,8 @@ def layer(name, own, activation):
         self.check()
         _reset_by_program(self)
 
-    members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
+    init.__text_signature__ = row['signature']
+    members = {'__module__': OVERRIDES, '__init__': init, '__doc__': row['doc']}
     if 'inputs' in row:
         forward = forward_many_of(raw, row['inputs'], row.get('lists', ()), row.get('needed'))
     else:

@@ -4,14 +4,61 @@
 text."""
 
 from collections import namedtuple
+from collections.abc import MutableMapping
 
 from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import DType, GTorch, convert_bool, cuda_device
+from gi.overrides._gtorch_exceptions import lacking
 from gi.overrides._gtorch_properties import OWN
 
 RawModule = GTorch.Module
-IncompatibleKeys = namedtuple('IncompatibleKeys', ('missing_keys', 'unexpected_keys'))
+
+
+class IncompatibleKeys(namedtuple('_IncompatibleKeys', ('missing_keys', 'unexpected_keys'))):
+    """The names that a state lacks, and those that the module lacks."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return f'_{super().__repr__()}' if any(self) else '<All keys matched successfully>'
+
+    __str__ = __repr__
+
+
+class MemberView(MutableMapping):
+    """The own parameters, buffers or modules of a module by name: a view, whose changes are those of the module."""
+
+    def __init__(self, module, kind):
+        self._module, self._kind = module, kind
+
+    def _names(self):
+        module = self._module
+        names = module.get_member_names(getattr(GTorch.MemberKind, self._kind.upper()))
+        absent = [name for name, value in module.__dict__.items() if value is None and name not in names]
+        return [*names, *(name for name in absent if module._own_kind(name) == self._kind)]
+
+    def __getitem__(self, name):
+        if name not in self._names():
+            raise KeyError(name)
+        return getattr(self._module, name)
+
+    def __setitem__(self, name, value):
+        getattr(self._module, f'register_{self._kind}')(name, value)
+
+    def __delitem__(self, name):
+        if name not in self._names():
+            raise KeyError(name)
+        self._module.unregister(name)
+
+    def __iter__(self):
+        return iter(self._names())
+
+    def __len__(self):
+        return len(self._names())
+
+    def __repr__(self):
+        return repr(dict(self))
 
 
 def _prefix(name, prefix):
@@ -57,6 +104,10 @@ def _named(module, kind, prefix, recurse, once):
 class Members:
     """The part of Module that goes through its members. A member that is there several times comes once, unless
     remove_duplicate is False."""
+
+    _parameters = property(lambda self: MemberView(self, 'parameter'))
+    _buffers = property(lambda self: MemberView(self, 'buffer'))
+    _modules = property(lambda self: MemberView(self, 'module'))
 
     def parameters(self, recurse=True):
         """An iterator over the parameters, those of children too."""
@@ -106,6 +157,19 @@ class Members:
             return self.get_module(target)
         except GLib.Error as error:
             raise AttributeError(error.message) from None
+
+    def get_parameter(self, target):
+        """The parameter of a path such as '0.weight'."""
+        with lacking(AttributeError):
+            return RawModule.get_parameter(self, target)
+
+    def get_buffer(self, target):
+        """The buffer of a path such as '0.running_mean'."""
+        with lacking(AttributeError):
+            return RawModule.get_buffer(self, target)
+
+    def _get_name(self):
+        return type(self).__name__
 
     def set_submodule(self, target, module, strict=False):
         """Replaces the module of a path, or adds one, which @strict forbids."""
@@ -161,6 +225,35 @@ class Members:
             return f'{name}({extra})'
         inside = '\n'.join([*lines, *children]).replace('\n', '\n  ')
         return f'{name}(\n  {inside}\n)'
+
+
+def _check_assigned(module, table, names, strict):
+    own, where = dict(zip(*reversed(module.state_lists()))), f'{type(module).__name__}: load_state_dict'
+    if strict and any(names):
+        parts = [f'{what}: {", ".join(some)}' for what, some in zip(('missing', 'unexpected'), names) if some]
+        raise GLib.Error.new_literal(GTorch.error_quark(), f'{where}: {"; ".join(parts)}', GTorch.Error.NOT_FOUND)
+    for name, tensor in table.items():
+        if name in own and own[name].shape != tensor.shape:
+            shapes = f'shape {list(own[name].shape)} in the module and {list(tensor.shape)} in the table'
+            text = f'{where}: {name} has {shapes}'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.SHAPE)
+    return [name for name in table if name in own]
+
+
+def assign(module, table, names, strict):
+    """Makes the tensors of a state the parameters and buffers of a module, if all of them fit."""
+    for path in _check_assigned(module, table, names, strict):
+        owner, _dot, name = path.rpartition('.')
+        owner, tensor = module.get_submodule(owner), table[path]
+        kind = owner._own_kind(name)
+        if kind == 'parameter':
+            if not isinstance(tensor, GTorch.Parameter):
+                tensor = GTorch.Parameter.new(tensor.detach(), owner.get_parameter(name).requires_grad)
+            owner.register_parameter(name, tensor)
+        elif kind == 'buffer':
+            owner.set_buffer(name, tensor)
+        else:
+            owner.set_extra_state(tensor)
 
 
 def incompatible(module, table):

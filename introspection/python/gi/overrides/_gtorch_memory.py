@@ -3,8 +3,9 @@
 """The memory of devices, in the terms of torch.cuda.memory."""
 
 import os
-import pickle
+import sys
 import warnings
+import weakref
 
 from gi.repository import Gio, GLib
 
@@ -40,6 +41,30 @@ class MemorySource(GTorch.MemorySource):
         if release is not None:
             cls.do_release = release
 
+    def allocator(self):
+        """The source itself, which is what MemPool() takes."""
+        return self
+
+
+# Pools by their numbers, which PyTorch's programs pass on.
+_pools = weakref.WeakValueDictionary()
+
+
+def pool_of(value):
+    """The pool: itself, that of the number MemPool.id, or None."""
+    if not isinstance(value, tuple):
+        return value
+    pool = _pools.get(value)
+    if pool is None:
+        raise ValueError(f'there is no memory pool {value}: it was dropped, or never was')
+    return pool
+
+
+def _unpack(snapshot):
+    import pickle  # is needed here only, and slow to import
+
+    return pickle.loads(snapshot.get_data())
+
 
 @final
 class MemoryPool(GTorch.MemoryPool):
@@ -60,7 +85,18 @@ class MemoryPool(GTorch.MemoryPool):
     def __init__(self, *_args, **_kwargs):
         pass
 
-    id = property(lambda self: (0, self.get_id()))
+    @property
+    def id(self):
+        """A number of the pool, which other functions take in its place."""
+        number = (0, self.get_id())
+        _pools[number] = self
+        return number
+
+    allocator = property(lambda self: self.get_source())
+
+    def use_count(self):
+        """Raises: uses are not counted."""
+        raise NotImplementedError('MemPool.use_count(): uses of a pool are not counted')
 
     def __enter__(self):
         return enter(self, GTorch.MemoryPoolGuard.new(self))
@@ -68,14 +104,15 @@ class MemoryPool(GTorch.MemoryPool):
     def __exit__(self, *_exception):
         return leave(self)
 
-    def snapshot(self):
-        """Returns the contents of the pool, as a list of segments."""
-        return pickle.loads(GTorch.MemoryPool.snapshot(self).get_data())['segments']
+    def snapshot(self, include_traces=True):
+        """Returns the contents of the pool, as a list of segments; what has happened in it is not among them."""
+        convert_bool(include_traces)
+        return _unpack(GTorch.MemoryPool.snapshot(self))['segments']
 
 
 def use_mem_pool(pool, device=None):
     """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
-    for_gpus(pool)
+    pool = for_gpus(pool_of(pool))
 
     def begin():
         if device is not None and cuda_device(device) != pool.get_device():
@@ -85,8 +122,10 @@ def use_mem_pool(pool, device=None):
     return Block(begin, pool)
 
 
-def _mem_pool(allocator=None, use_on_oom=False, device=None):
+def mem_pool(allocator=None, use_on_oom=False, no_split=False, device=None):
     """A private pool of the current GPU; allocator: its source of memory."""
+    if convert_bool(no_split):
+        raise NotImplementedError('MemPool(): no_split=True is not supported: free blocks of a pool can be divided')
     return MemoryPool(cuda_device(device), allocator, use_on_oom)
 
 
@@ -132,9 +171,12 @@ def memory_summary(device=None, abbreviated=False):
     return _allocator(device).to_summary(abbreviated)
 
 
-def memory_snapshot(device=None):
-    """Returns all segments of memory, with the blocks in them."""
-    return pickle.loads(_allocator(device).snapshot().get_data())['segments']
+def memory_snapshot(mempool_id=None, include_traces=True, device=None):
+    """Returns all segments of memory of the current GPU, or of a pool, with the blocks in them."""
+    convert_bool(include_traces)
+    if mempool_id is not None:
+        return pool_of(mempool_id).snapshot()
+    return _unpack(_allocator(device).snapshot())['segments']
 
 
 # The results of caching_allocator_alloc(), by device and address.
@@ -156,16 +198,83 @@ def caching_allocator_delete(mem_ptr):
     block.release()
 
 
-def _record_history(enabled='all', max_entries=100000, device=None):
-    """Starts, or with None ends, recording where memory is allocated."""
-    enabled = enabled if enabled is not None else 'never'
-    level = convert_enum(GTorch.HistoryLevel, enabled, 'record_memory_history(): enabled')
-    return _allocator(device).record_history(level, max_entries if enabled is not None else 0)
+MANY = 1000000  # entries of a history, which has memory for all of them from the beginning
+
+
+def _record_history(enabled='all', context='all', stacks='all', max_entries=sys.maxsize, device=None,
+                    clear_history=False):
+    """Starts, or with None ends, recording where memory is allocated; drops what was recorded before. The last million
+    entries are kept at most. The frames are those of C: of the values of @stacks only 'all' is supported, and those of
+    @context make no difference."""
+    if enabled in (True, False):  # the form that PyTorch had first
+        enabled = 'all' if enabled else None
+    if stacks != 'all':
+        raise NotImplementedError(f"_record_memory_history(): stacks must be 'all', not {stacks!r}")
+    if context not in ('all', 'state', 'alloc', None):
+        raise ValueError(f"_record_memory_history(): context must be 'all', 'state', 'alloc' or None, not {context!r}")
+    level = convert_enum(GTorch.HistoryLevel, 'never' if enabled is None else enabled,
+                         '_record_memory_history(): enabled')
+    convert_bool(clear_history)
+    n = 0 if enabled is None else min(convert_whole(max_entries), MANY)
+    return _allocator(device).record_history(level, n)
+
+
+def _set_allocator_settings(env):
+    """Settings of the allocators of all GPUs, in the form of GTORCH_ALLOC_CONF: 'max_split_size_mb:64'."""
+    for index in range(GTorch.DeviceManager.get_default().get_device_count()):
+        GTorch.Device.cuda(index).get_allocator().configure(env)
+
+
+def _snapshot(device=None):
+    """What _dump_snapshot() writes, as a dictionary."""
+    return _unpack(_allocator(device).snapshot())
 
 
 def _dump_snapshot(filename='dump_snapshot.pickle', device=None):
     """Writes a file for https://pytorch.org/memory_viz."""
     _allocator(device).save_snapshot(Gio.File.new_for_path(os.fspath(filename)), None)
+
+
+def caching_allocator_enable(value=True):
+    """Lets freed memory be cached for the next tensors, on all GPUs, or returned at once."""
+    for index in range(GTorch.DeviceManager.get_default().get_device_count()):
+        GTorch.Device.cuda(index).get_allocator().set_caching(convert_bool(value))
+
+
+def host_memory_stats():
+    """The numbers that are known of pinned memory, under PyTorch's names."""
+    pinned = GTorch.HostAllocator.get_default()
+    return {
+        'allocated_bytes.current': pinned.get_allocated(),
+        'num_host_alloc': pinned.get_num_allocs(),
+        'reserved_bytes.current': pinned.get_reserved(),
+    }
+
+
+def host_memory_stats_as_nested_dict():
+    """The same as dictionaries in dictionaries."""
+    return nested(host_memory_stats())
+
+
+def nested(stats):
+    """Names with dots as dictionaries in dictionaries."""
+    found = {}
+    for name, value in stats.items():
+        *path, last = name.split('.')
+        place = found
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return found
+
+
+def _uncounted(name, what):
+    def call():
+        raise NotImplementedError(f'{name}(): {what} of pinned memory are not counted')
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f'Raises: {what} of pinned memory are not counted.'
+    return call
 
 
 def _count(name):
@@ -186,7 +295,8 @@ def _deprecated(name, instead, function):
         warnings.warn(f'GTorch.cuda.{name} is now {instead}', DeprecationWarning, stacklevel=2)
         return function(*args, **kwargs)
 
-    call.__name__ = name
+    call.__name__ = call.__qualname__ = name
+    call.__wrapped__ = function  # which has the arguments, for inspect
     call.__doc__ = f'The former name of {instead}.'
     return call
 
@@ -211,7 +321,11 @@ CUDA = {
     ).get_memory_fraction(),
     'caching_allocator_alloc': caching_allocator_alloc,
     'caching_allocator_delete': caching_allocator_delete,
-    'MemPool': _mem_pool,
+    'caching_allocator_enable': caching_allocator_enable,
+    'host_memory_stats': host_memory_stats,
+    'host_memory_stats_as_nested_dict': host_memory_stats_as_nested_dict,
+    'reset_accumulated_host_memory_stats': _uncounted('reset_accumulated_host_memory_stats', 'sums'),
+    'reset_peak_host_memory_stats': _uncounted('reset_peak_host_memory_stats', 'peaks'),
     'use_mem_pool': use_mem_pool,
     'graph_pool_handle': lambda: MemoryPool(cuda_device()),
     'CUDAPluggableAllocator': _pluggable,
@@ -227,4 +341,10 @@ for _name, _instead in {
     CUDA[_name] = _deprecated(_name, _instead, CUDA[_instead])
 
 
-MEMORY = {**CUDA, '_record_memory_history': _record_history, '_dump_snapshot': _dump_snapshot}
+MEMORY = {
+    **CUDA,
+    '_dump_snapshot': _dump_snapshot,
+    '_record_memory_history': _record_history,
+    '_set_allocator_settings': _set_allocator_settings,
+    '_snapshot': _snapshot,
+}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Finds the C accelerator of this Python."""
 
-import glob
 import importlib
 import importlib.machinery
 import os
@@ -17,6 +16,8 @@ def _load():
     try:
         return importlib.import_module('gi.overrides._gtorch')
     except ModuleNotFoundError:
+        import glob
+
         others = glob.glob(os.path.join(glob.escape(os.path.dirname(__file__)), '_gtorch.*.so'))
         if not others:
             return None

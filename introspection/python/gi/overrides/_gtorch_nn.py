@@ -10,26 +10,31 @@ from gi.overrides import override
 from gi.repository import GObject
 
 from gi.overrides import _gtorch_containers as containers
+from gi.overrides import _gtorch_exceptions as exceptions
 from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_init as init
 from gi.overrides import _gtorch_layers as layers
+from gi.overrides import _gtorch_losses as losses
+from gi.overrides import _gtorch_members as members
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_packed as packed
 from gi.overrides import _gtorch_parametrize as parametrize
+from gi.overrides import _gtorch_prune as prune
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
-from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restoring
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restores, restoring
 from gi.overrides._gtorch_members import Members, children_of, incompatible
 from gi.overrides._gtorch_mixin import mixin
-from gi.overrides._gtorch_properties import OWN, final, set_attribute
+from gi.overrides._gtorch_properties import OWN, final, make_later, set_attribute, show_later
 from gi.overrides._gtorch_tensor import copied
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
 MEMBERS = (RawTensor, RawModule)
+NO_INPUTS = (bool, int, float, complex, str, bytes, list, tuple, dict)
 _embedding, _embedding_bag = ops.FUNCTIONS['embedding'], ops.FUNCTIONS['embedding_bag']
 
 
@@ -101,6 +106,9 @@ def _do_set_extra_state(self, value):
 EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_set_extra_state}
 
 
+compute = restores(RawModule.forward if mixin is None else mixin.forward)
+
+
 class Module(Members, parametrize.Computed, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
@@ -142,8 +150,10 @@ class Module(Members, parametrize.Computed, RawModule):
     def __call__(self, *inputs, **options):
         """Runs the module, with its hooks. C takes tensors only, and gives one: all else stays in Python."""
         if len(inputs) == 1 and not (options or self._is_python) and isinstance(inputs[0], RawTensor):
-            return RawModule.forward(self, inputs[0])
-        if inputs and not self._is_python and (inputs[0] is None or isinstance(inputs[0], (int, float, str))):
+            return compute(self, inputs[0])
+        if type(self) is Module:
+            raise NotImplementedError('Module: it has no forward(), which its subclasses define')
+        if inputs and not self._is_python and (inputs[0] is None or isinstance(inputs[0], NO_INPUTS)):
             kind = type(inputs[0]).__name__
             raise TypeError(f'{type(self).__name__}: the input must be a tensor, not {kind}')
         if not self._is_hooked():
@@ -173,6 +183,18 @@ class Module(Members, parametrize.Computed, RawModule):
         found = getattr(type(self), name, None)
         if found is not None or (here and self.__dict__.get(name) is not None):
             raise KeyError(f'{type(self).__name__}.{name} is an attribute already, and no member can have its name')
+
+    def _check_member(self, function, name, value, kind):
+        """Raises as PyTorch does for what cannot be a member."""
+        if not isinstance(name, str):
+            raise TypeError(f'{function}(): the name must be a text, not {type(name).__name__}')
+        if not name or '.' in name:
+            text = f'{function}(): {name!r} is no name of a member: it must not be empty nor have a dot'
+            raise exceptions.made(KeyError, text, GTorch.Error.INVALID)
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f'{function}(): {name} must be a {kind.__name__} or None, not {type(value).__name__}')
+        if kind is not RawModule or value is not None:
+            self._check_free(name)
 
     def _take(self, name, value):
         """Assigns to a parameter, buffer or module; returns False if the name is none of these, and None if a
@@ -215,6 +237,9 @@ class Module(Members, parametrize.Computed, RawModule):
             GObject.Object.__setattr__(self, name, value)
 
     def __setattr__(self, name, value):
+        if isinstance(value, MEMBERS) and not layers.is_made(self):
+            own = type(self).__name__
+            raise AttributeError(f'{own}: super().__init__() must be called before {name!r} can be assigned')
         taken = self._may_be_member(name, value) and self._take(name, value)
         if taken:
             self._show(name, value)
@@ -242,14 +267,14 @@ class Module(Members, parametrize.Computed, RawModule):
 
     def register_parameter(self, name, parameter):
         """Adds a parameter, or None for one that this module does not have."""
-        self._check_free(name)
+        self._check_member('register_parameter', name, parameter, GTorch.Parameter)
         RawModule.register_parameter(self, name, parameter)
         self._show(name, parameter)
 
     def register_module(self, name, module):
         """Adds a child module, or with None removes the one of the name."""
+        self._check_member('add_module', name, module, RawModule)
         if module is not None:
-            self._check_free(name)
             RawModule.register_module(self, name, module)
         elif self._own_kind(name) == 'module':
             RawModule.unregister(self, name)
@@ -264,7 +289,7 @@ class Module(Members, parametrize.Computed, RawModule):
     add_module = register_module
 
     def register_buffer(self, name, buffer, persistent=True):
-        self._check_free(name)
+        self._check_member('register_buffer', name, buffer, RawTensor)
         RawModule.register_buffer(self, name, buffer, convert_bool(persistent))
         self._show(name, buffer)
 
@@ -306,7 +331,8 @@ class Module(Members, parametrize.Computed, RawModule):
             raise NotImplementedError(f'{type(self).__name__}: super() has no extra state')
         restoring(RawModule.set_extra_state, self, value)
 
-    def state_dict(self):
+    def state_dict(self, *, prefix='', keep_vars=False):
+        """The parameters and buffers that last, by their paths behind @prefix; detached unless @keep_vars."""
         before, _extra.raised = _extra.raised, []
         try:
             found = state.pairs(self.state_lists())
@@ -314,13 +340,20 @@ class Module(Members, parametrize.Computed, RawModule):
                 raise _extra.raised[0]
         finally:
             _extra.raised = before
-        return found
+        if convert_bool(keep_vars):
+            own = dict(self.named_parameters(remove_duplicate=False))
+            found = {name: own.get(name, tensor) for name, tensor in found.items()}
+        return {f'{prefix}{name}': tensor for name, tensor in found.items()} if prefix else found
 
-    def load_state_dict(self, table, strict=True):
-        """Copies the tensors of the dictionary; returns the names that it lacks, and those that the module lacks."""
-        given, strict = state.lists('load_state_dict', 'state', table), convert_bool(strict)
-        found = incompatible(self, table)
-        restoring(self.load_state_lists, *given, strict)
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copies the tensors of the dictionary, or with @assign makes them those of the module; returns the names that
+        it lacks, and those that the module lacks."""
+        given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
+        found = incompatible(self, state_dict)
+        if convert_bool(assign):
+            members.assign(self, state_dict, found, strict)
+        else:
+            restoring(self.load_state_lists, *given, strict)
         return found
 
     def register_forward_pre_hook(self, hook, *data, prepend=False, with_kwargs=False):
@@ -478,6 +511,9 @@ class Parameter(GTorch.Parameter):
     def __init__(self, *_args, **_options):
         pass
 
+    def __repr__(self):
+        return f'Parameter containing:\n{self.to_string()}'
+
     def __copy__(self):
         return GTorch.Parameter.new(self.detach(), self.requires_grad)
 
@@ -491,27 +527,50 @@ class Parameter(GTorch.Parameter):
         return unpickle.parameter, (self.detach(), self.requires_grad)
 
 
+IN_PLACE = ('celu', 'elu', 'hardtanh', 'leaky_relu', 'relu', 'rrelu', 'selu', 'threshold')
+
+
+def _in_place(function):
+    def call(input, *args, **options):
+        return function(input, *args, inplace=True, **options)
+
+    call.__name__ = call.__qualname__ = f'{function.__name__}_'
+    call.__wrapped__ = function
+    call.__doc__ = f'Does what {function.__name__}() does, to the tensor itself.'
+    return call
+
+
+def _layer(name, raw):
+    own = transformer.members(name) or losses.members(name)
+    return layers.layer(name, raw, own, transformer.activation)
+
+
 def install(export, submodule, functions):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
     nn = {'Module': Module}
     for cls in (_sequential(), *containers.classes(), Parameter):
         nn[cls.__name__] = export(cls.__name__, override(cls))
-    for name in layers.LAYERS:
-        nn[name] = export(name, layers.layer(name, transformer.members(name), transformer.activation))
+    make_later(layers.LAYERS, _layer)
     for cls in transformer.stacks():
         nn[cls.__name__] = export(cls.__name__, cls)
     # PyTorch's unfold() there is another one than that of tensors.
     functional = {name: function for name, function in functions.items() if name != 'unfold'}
-    functional.update(embedding=embedding, embedding_bag=embedding_bag)
+    functional.update(embedding=embedding, embedding_bag=embedding_bag, **losses.functions(export))
     functional.update(unfold=functions['im2col'], fold=functions['col2im'])
+    functional.update({f'{name}_': _in_place(functions[name]) for name in IN_PLACE})
     nn['init'] = submodule('nn.init', 'The first values of parameters.', init.functions())
     nn['functional'] = submodule('nn.functional', 'Operations as functions.', functional)
     sequences = packed.members(export('PackedSequence', override(packed.PackedSequence)))
     sequences = submodule('nn.utils.rnn', 'Sequences of different lengths.', sequences)
     row = export('ParametrizationList', override(parametrize.parametrization_list()))
     computed = parametrize.install(submodule, row)
+    computed['prune'] = submodule('nn.utils.prune', 'Masks for parameters.', prune.members())
     nn['utils'] = submodule('nn.utils', 'What networks are used with.',
                             {**utils.functions(), **computed, 'rnn': sequences})
-    submodule('nn', 'Modules and layers.', nn)
+    nn['parameter'] = submodule('nn.parameter', 'Parameters.', {'Parameter': nn['Parameter']})
+    kinds = {name: kind for name, kind in nn.items() if isinstance(kind, type)}
+    nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
+    for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
+        show_later(module, layers.LAYERS, GTorch)
     optim.install(export, submodule)

@@ -2,7 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Functions of all parameters together: GTorch.nn.utils."""
 
+from gi.overrides import _gtorch_arguments as arguments
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
+
+MEMORY_FORMATS = {
+    arguments.contiguous_format: GTorch.MemoryFormat.CONTIGUOUS,
+    arguments.channels_last: GTorch.MemoryFormat.CHANNELS_LAST,
+    arguments.channels_last_3d: GTorch.MemoryFormat.CHANNELS_LAST_3D,
+}
 
 
 def _tensors(name, key, given):
@@ -69,6 +76,25 @@ def skip_init(module_cls, *args, **kwargs):
         return module_cls(*args, **kwargs)
 
 
+def _convert(name, module, memory_format):
+    if not isinstance(module, GTorch.Module):
+        raise TypeError(f'{name}(): module must be a Module, not {type(module).__name__}')
+    if memory_format not in MEMORY_FORMATS:
+        raise TypeError(f'{name}(): memory_format must be one of {list(MEMORY_FORMATS)}, not {memory_format!r}')
+    getattr(module, name)(MEMORY_FORMATS[memory_format])
+    return module
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """Changes the order in memory of the weights of all convolutions of images, those within the module too."""
+    return _convert('convert_conv2d_weight_memory_format', module, memory_format)
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    """Changes the order in memory of the weights of all convolutions of volumes."""
+    return _convert('convert_conv3d_weight_memory_format', module, memory_format)
+
+
 def functions():
     found = (
         get_total_norm,
@@ -78,5 +104,7 @@ def functions():
         parameters_to_vector,
         vector_to_parameters,
         skip_init,
+        convert_conv2d_weight_memory_format,
+        convert_conv3d_weight_memory_format,
     )
     return {function.__name__: function for function in found}

@@ -4,18 +4,21 @@
 
 import functools
 import types
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 
 from gi.overrides import override
 from gi.repository import GLib, GObject
 
 from gi.overrides import _gtorch_exchange as exchange
 from gi.overrides import _gtorch_groups as groups
+from gi.overrides import _gtorch_own_states as own_states
 from gi.overrides import _gtorch_scheduler as scheduler
 from gi.overrides import _gtorch_state as state
+from gi.overrides import _gtorch_step_hooks as step_hooks
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, restoring
 from gi.overrides._gtorch_layers import construct
+from gi.overrides._gtorch_properties import make_later, show_later
 from gi.overrides._gtorch_scheduler import bind, to_properties
 from gi.overrides._gtorch_steps import OPTIMIZERS
 
@@ -80,68 +83,6 @@ def _step_by_closure(self, closure):
     return losses[0]
 
 
-class OwnStates(MutableMapping):
-    """The states of a parameter by their names; a number becomes a tensor of float64."""
-
-    def __init__(self, optimizer, param):
-        self._optimizer, self._param = optimizer, param
-
-    def __getitem__(self, name):
-        if name not in self:
-            raise KeyError(name)
-        return self._optimizer.get_state(self._param, name)
-
-    def __setitem__(self, name, value):
-        if not isinstance(name, str):
-            raise TypeError(f'the name of a state must be a text, not {name!r}')
-        state.check_text('set_state', 'name', name)
-        if not isinstance(value, RawTensor):
-            value = RawTensor.new_from_doubles([convert_double(value)], [], GTorch.DType.FLOAT64, None)
-        self._optimizer.set_state(self._param, name, value)
-
-    def __delitem__(self, name):
-        if name not in self:
-            raise KeyError(name)
-        self._optimizer.set_state(self._param, name, None)
-
-    def __iter__(self):
-        return iter(self._optimizer.get_state_names(self._param))
-
-    def __len__(self):
-        return len(self._optimizer.get_state_names(self._param))
-
-    def __contains__(self, name):
-        return name in self._optimizer.get_state_names(self._param)
-
-    def __repr__(self):
-        return repr(dict(self))
-
-
-class States(Mapping):
-    """The states of the parameters of an optimizer: a view, whose entries change those of the optimizer."""
-
-    def __init__(self, optimizer):
-        self._optimizer = optimizer
-
-    def __getitem__(self, param):
-        if not isinstance(param, RawTensor):
-            raise KeyError(param)
-        return OwnStates(self._optimizer, param)
-
-    def __iter__(self):
-        every = (param for group in self._optimizer.get_param_groups() for param in group.get_params())
-        return (param for param in every if param in self)
-
-    def __len__(self):
-        return sum(1 for _param in self)
-
-    def __contains__(self, param):
-        return isinstance(param, RawTensor) and bool(self._optimizer.get_state_names(param))
-
-    def __repr__(self):
-        return f'<the states of {len(self)} parameters of {type(self._optimizer).__name__}>'
-
-
 def _succeeds(function):
     """Wraps step_param() for C, which needs to know whether it succeeded: returning None counts as
     success."""
@@ -167,9 +108,7 @@ class Optimizer(RawOptimizer):
         given = [] if params is None else groups.split(own, params)
         construct(self, properties)
         self._defaults = {'lr': DEFAULT_LR, 'weight_decay': 0.0, **defaults}
-        made = [groups.make_group(own, self, group, self._defaults) for group in given]
-        for group in made:
-            RawOptimizer.add_param_group(self, group)
+        groups.add(own, self, given, self._defaults)
 
     @property
     def defaults(self):
@@ -183,8 +122,9 @@ class Optimizer(RawOptimizer):
     @property
     def state(self):
         """The states of the parameters: state[param]['exp_avg']."""
-        return States(self)
+        return own_states.States(self)
 
+    @step_hooks.stepping
     def step(self, closure=None):
         """Updates the parameters. A @closure computes the loss, which is returned, and its gradients."""
         if closure is None:
@@ -203,22 +143,32 @@ class Optimizer(RawOptimizer):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
+        if callable(vars(cls).get('step')):
+            cls.step = step_hooks.stepping(vars(cls)['step'])
         function = own_vfunc(cls, 'step_param')
         if function is not None:
             cls.do_step_param = _succeeds(function)
             guard_vfuncs(cls, ('step_param',))
 
-    def state_dict(self, *, nested=False):
-        """Returns names and tensors, for a safetensors file, or PyTorch's form: nested dictionaries, in which settings
-        are Python's values."""
+    def state_dict(self, *, nested=True):
+        """Returns PyTorch's form: nested dictionaries, in which settings are Python's values; or, if not @nested, names
+        and tensors, for a safetensors file."""
+        step_hooks.run(self, 'state_dict_pre')
         table = state.pairs(self.state_lists())
-        return exchange.nest(self, table) if convert_bool(nested) else table
+        table = exchange.nest(self, table) if convert_bool(nested) else exchange.with_numbers(self, table)
+        return step_hooks.run(self, 'state_dict_post', table)
 
-    def load_state_dict(self, table):
+    def load_state_dict(self, state_dict):
         """Takes a state dict in either form."""
+        table, finish = step_hooks.run(self, 'load_state_dict_pre', state_dict), None
         if exchange.is_nested(table):
-            table = exchange.flatten(self, table)
+            table, finish = exchange.flatten(self, table)
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+        exchange.finish(self, finish)
+        step_hooks.run(self, 'load_state_dict_post')
+
+    def __repr__(self):
+        return step_hooks.text(self)
 
     def zero_grad(self, set_to_none=True):
         RawOptimizer.zero_grad(self, convert_bool(set_to_none))
@@ -226,9 +176,10 @@ class Optimizer(RawOptimizer):
     def add_param_group(self, group):
         """Adds a group, or PyTorch's dictionary: {'params': …, 'lr': …}."""
         if isinstance(group, Mapping):
-            given = groups.split('add_param_group()', [group])[0]
-            group = groups.make_group('add_param_group()', self, given, self.__dict__.get('_defaults', {}))
-        RawOptimizer.add_param_group(self, group)
+            given = groups.split('add_param_group()', [group])
+            groups.add('add_param_group()', self, given, self.__dict__.get('_defaults', {}))
+            return
+        groups.put(self, group)
 
     def _set_learning_rate(self, value):
         (rate,) = groups.numbers(type(self).__name__, 'lr', GObject.TYPE_DOUBLE, value)
@@ -236,6 +187,10 @@ class Optimizer(RawOptimizer):
         self.set_learning_rate(rate)
 
     lr = learning_rate = property(lambda self: self.get_learning_rate(), _set_learning_rate)
+
+
+for _name, _function in step_hooks.REGISTER.items():
+    setattr(Optimizer, _name, _function)
 
 
 def _setting(arg):
@@ -251,9 +206,8 @@ def _setting(arg):
     return property(get, set_)
 
 
-def _optimizer(row):
-    """Creates the class of a row."""
-    raw = getattr(GTorch, row['name'])
+def _optimizer(row, raw):
+    """Creates the class of a row from that of C."""
 
     def init(self, params, *args, **options):
         own = type(self).__name__
@@ -264,14 +218,14 @@ def _optimizer(row):
         construct(self, to_properties(own, row, values))
         for key, value in rates.items():
             self.set_setting(key, groups.numbers(own, key, GObject.TYPE_DOUBLE, value))
-        for made in [groups.make_group(own, self, group, {}) for group in given]:
-            RawOptimizer.add_param_group(self, made)
+        groups.add(own, self, given, {})
         self.check()
 
+    init.__text_signature__ = row['signature']
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__}
     members.update({arg['name']: _setting(arg) for arg in row['args'] if len(arg['names']) > 1})
     if row['name'] == 'LBFGS':
-        members['step'] = _step_by_closure
+        members['step'] = step_hooks.stepping(_step_by_closure)
     return override(type(raw)(row['name'], (raw,), members))
 
 
@@ -286,8 +240,9 @@ def install(export, submodule):
     """The base class comes first: PyGObject looks up bases only once."""
     export('ParamGroup', override(groups.ParamGroup))
     optim = {'Optimizer': export('Optimizer', override(Optimizer))}
-    for row in OPTIMIZERS:
-        optim[row['name']] = export(row['name'], _optimizer(row))
+    rows = {row['name']: row for row in OPTIMIZERS}
+    make_later(rows, lambda name, raw: _optimizer(rows[name], raw))
+    optim['optimizer'] = submodule('optim.optimizer', 'The base class.', {'Optimizer': optim['Optimizer']})
     optim['lr_scheduler'] = scheduler.install(export, submodule)
     optim['swa_utils'] = scheduler.install_swa(export, submodule)
-    submodule('optim', 'Optimizers.', {**optim, '__getattr__': _missing})
+    show_later(submodule('optim', 'Optimizers.', optim), rows, GTorch, _missing)

@@ -6,7 +6,9 @@ import string
 
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_bool, convert_ints, is_number
+from gi.overrides._gtorch_dtypes import finfo
 from gi.overrides._gtorch_index import encode
+from gi.overrides._gtorch_results import histogramdd as histogramdd_result
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -118,8 +120,11 @@ def _letters(labels):
 
 
 def _number_like(value, tensor):
-    """A number as a tensor of the dtype and on the device of another."""
-    return tensor.new_full([], value) if is_number(value) else value
+    """A number as a tensor on the device of another, and of its dtype unless that is one of integers."""
+    if not is_number(value):
+        return value
+    is_exact = isinstance(tensor, RawTensor) and not (tensor.is_floating_point() or tensor.is_complex())
+    return tensor.new_full([], value, dtype=GTorch.get_default_dtype() if is_exact else None)
 
 
 def _quantile(name):
@@ -137,6 +142,7 @@ def gradient(self, *, spacing=1, dim=None, edge_order=1):
     """Estimates the derivatives along each of the dimensions; the spacing is a number, or for each of them a
     number or a row of coordinates."""
     dims = dim if dim is None else [dim] if is_number(dim) else list(dim)
+    spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing]
     count = self.get_n_dims() if dims is None else len(dims)
     if isinstance(spacing, (list, tuple)) and len(spacings) != count:
@@ -176,7 +182,7 @@ def histogramdd(self, bins, *, range=None, weight=None, density=False):
         if range is not None and not isinstance(range, RawTensor):
             range = RawTensor.new_from_doubles([float(x) for x in range], [len(range)], DType.FLOAT64, None)
         found = ops.METHODS['histogramdd'](self, bins, range, weight, density)
-    return found[0], tuple(found[1:])
+    return histogramdd_result(found[0], tuple(found[1:]))
 
 
 def _masked_spread(name):
@@ -193,15 +199,29 @@ def _masked_spread(name):
     return _named(name, call)
 
 
+def nuclear_norm(name, A, dim, keepdim, dtype=None):
+    """The sum of the singular values of matrices."""
+    dims = [-2, -1] if dim is None and A.ndim == 2 else list(convert_ints(dim))
+    if len(dims) != 2:
+        where = f'shape {tuple(A.shape)}' if dim is None else f'dim {dim}'
+        raise ValueError(f"{name}: the norm 'nuc' is one of matrices, and {where} is not two dimensions")
+    A = A if dtype is None else A.to(dtype)
+    found = ops.FUNCTIONS['linalg_svdvals'](ops.METHODS['movedim'](A, dims, [-2, -1])).sum(-1)
+    if convert_bool(keepdim):
+        for place in sorted(d % A.ndim for d in dims):
+            found = found.unsqueeze(place)
+    return found
+
+
 def _matrix_norm(name, dims):
     """Norms that may have a name: that of Frobenius is the one without an order."""
     plain = ops.FUNCTIONS[name]
 
     def call(A, ord=dims and 'fro', dim=dims, keepdim=False, *, dtype=None):
         if ord == 'nuc':
-            raise NotImplementedError(f"{name}: the norm 'nuc' has no form of its own: it is linalg.svdvals(A).sum(-1)")
+            return nuclear_norm(name, A, dim, keepdim, dtype)
         if isinstance(ord, str) and ord != 'fro':
-            raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro' or a number")
+            raise ValueError(f"{name}: {ord!r} is no norm: it is 'fro', 'nuc' or a number")
         n_dims = len(convert_ints(dim)) if dim is not None else A.ndim if isinstance(A, RawTensor) else 2
         if ord == 'fro' and n_dims != 2:
             where = f'shape {tuple(A.shape)}' if dim is None else f'dim {dim}'
@@ -230,6 +250,46 @@ def _transform(name):
 
 def _is_complex(tensor):
     return isinstance(tensor, RawTensor) and tensor.is_complex()
+
+
+def _limits(values, A, atol, rtol):
+    """What the singular values of each matrix of a batch must exceed to count, as a new last dimension."""
+    if rtol is None:
+        rtol = 0 if atol is not None else finfo(A.dtype).eps * max(A.shape[-2:])
+    tolerances = [_number_like(0 if tolerance is None else tolerance, values) for tolerance in (atol, rtol)]
+    if not all((tolerance >= 0).all().item() for tolerance in tolerances):
+        raise ValueError('tolerances must not be negative')
+    absolute, relative = (tolerance.to(values.device) for tolerance in tolerances)
+    greatest = values.amax(-1) if values.shape[-1] else values.sum(-1)
+    return (greatest * relative).maximum(absolute).unsqueeze(-1)
+
+
+def _of_one(*tolerances):
+    return not any(isinstance(tolerance, RawTensor) and tolerance.numel() != 1 for tolerance in tolerances)
+
+
+def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
+    """Counts the singular values of matrices that exceed a tolerance, a number or one for each matrix."""
+    atol = tol if atol is None else atol
+    if _of_one(atol, rtol):
+        return ops.FUNCTIONS['linalg_matrix_rank'](A, atol, rtol, hermitian)
+    values = ops.FUNCTIONS['linalg_eigvalsh'](A).abs() if hermitian else ops.FUNCTIONS['linalg_svdvals'](A)
+    return (values > _limits(values, A, atol, rtol)).sum(-1)
+
+
+def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
+    """The pseudoinverses of matrices; the tolerances are numbers or have one for each matrix."""
+    rtol = rcond if rtol is None else rtol
+    if _of_one(atol, rtol):
+        return ops.FUNCTIONS['linalg_pinv'](A, atol, rtol, hermitian)
+    if hermitian:
+        values, left = ops.FUNCTIONS['linalg_eigh'](A)
+        right = left.mH
+    else:
+        left, values, right = ops.FUNCTIONS['linalg_svd'](A, False)
+    counts = values.abs() > _limits(values.detach().abs(), A, atol, rtol)
+    inverse = values.masked_fill(counts.logical_not(), float('inf')).reciprocal()
+    return (right.mH * inverse.unsqueeze(-2)) @ left.mH
 
 
 def stft(
@@ -312,6 +372,8 @@ FUNCTIONS = {
     'index_put': index_put,
     'linalg_matrix_norm': _matrix_norm('linalg_matrix_norm', (-2, -1)),
     'linalg_norm': _matrix_norm('linalg_norm', None),
+    'linalg_matrix_rank': _named('linalg_matrix_rank', matrix_rank, matrix_rank.__doc__),
+    'linalg_pinv': _named('linalg_pinv', pinv, pinv.__doc__),
     'masked_std': _masked_spread('masked_std'),
     'masked_var': _masked_spread('masked_var'),
     'meshgrid': meshgrid,

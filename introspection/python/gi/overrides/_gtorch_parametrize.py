@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tensors of modules that are computed from others: nn.utils.parametrize, parametrizations, weight_norm, spectral_norm,
-prune and fusion."""
+"""Tensors of modules that are computed from others: nn.utils.parametrize, parametrizations, weight_norm, spectral_norm
+and fusion."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ CHANGES = (
 )
 
 
-def _forget(module, name):
+def forget(module, name):
     """Lets members be asked for in C again, which may have others now."""
     for one in ('parametrizations', *(f'{name}{suffix}' for suffix in SUFFIXES)):
         module.__dict__.pop(one, None)
@@ -34,7 +34,7 @@ def _changing(name):
         try:
             return raw(self, tensor_name, *values)
         finally:
-            _forget(self, tensor_name)
+            forget(self, tensor_name)
 
     call = functools.wraps(getattr(RawModule, name))(call)
     call.__name__, call.__qualname__ = name, f'Module.{name}'
@@ -120,7 +120,7 @@ def _refuse(name):
     return call
 
 
-def _module(name, value):
+def module_of(name, value):
     if not isinstance(value, RawModule):
         raise TypeError(f'{name}(): module must be a Module, not {type(value).__name__}')
     return value
@@ -136,27 +136,27 @@ def _whole(value):
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """Lets a tensor of a module be what the forward of @parametrization computes from it; returns the module."""
-    _module('register_parametrization', module)
-    added = _module('register_parametrization', parametrization)
+    module_of('register_parametrization', module)
+    added = module_of('register_parametrization', parametrization)
     module.register_parametrization(tensor_name, added, convert_bool(unsafe))
     return module
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     """Makes the tensor one of the module's again, with the value that is computed or the original one."""
-    _module('remove_parametrizations', module)
+    module_of('remove_parametrizations', module)
     module.remove_parametrizations(tensor_name, convert_bool(leave_parametrized))
     return module
 
 
 def is_parametrized(module, tensor_name=None):
     """Is the tensor, or any one of the module's own, parametrized?"""
-    return _module('is_parametrized', module).is_parametrized(tensor_name)
+    return module_of('is_parametrized', module).is_parametrized(tensor_name)
 
 
 def type_before_parametrizations(module):
     """The class of the module: parametrizations do not change it."""
-    return type(_module('type_before_parametrizations', module))
+    return type(module_of('type_before_parametrizations', module))
 
 
 @contextlib.contextmanager
@@ -174,13 +174,13 @@ def cached():
 
 def _parametrized_weight_norm(module, name='weight', dim=0):
     """Parametrizes a weight by its norms and directions."""
-    _module('weight_norm', module).parametrize_weight_norm(name, _whole(dim))
+    module_of('weight_norm', module).parametrize_weight_norm(name, _whole(dim))
     return module
 
 
 def _parametrized_spectral_norm(module, name='weight', n_power_iterations=1, eps=1e-12, dim=None):
     """Parametrizes a weight so that its largest singular value is 1."""
-    _module('spectral_norm', module).parametrize_spectral_norm(
+    module_of('spectral_norm', module).parametrize_spectral_norm(
         name, convert_whole(n_power_iterations), convert_double(eps), _whole(dim)
     )
     return module
@@ -190,25 +190,25 @@ def orthogonal(module, name='weight', orthogonal_map=None, *, use_trivialization
     """Parametrizes a weight so that it is orthogonal: by 'matrix_exp', 'cayley' or 'householder'."""
     given = 'automatic' if orthogonal_map is None else orthogonal_map
     kind = convert_enum(GTorch.OrthogonalMap, given, 'orthogonal(): orthogonal_map')
-    _module('orthogonal', module).parametrize_orthogonal(name, kind, convert_bool(use_trivialization))
+    module_of('orthogonal', module).parametrize_orthogonal(name, kind, convert_bool(use_trivialization))
     return module
 
 
 def weight_norm(module, name='weight', dim=0):
     """Computes a weight from weight_g, its norms, and weight_v, its directions."""
-    _module('weight_norm', module).apply_weight_norm(name, _whole(dim))
+    module_of('weight_norm', module).apply_weight_norm(name, _whole(dim))
     return module
 
 
 def remove_weight_norm(module, name='weight'):
     """Makes the weight a parameter again."""
-    _module('remove_weight_norm', module).remove_weight_norm(name)
+    module_of('remove_weight_norm', module).remove_weight_norm(name)
     return module
 
 
 def spectral_norm(module, name='weight', n_power_iterations=1, eps=1e-12, dim=None):
     """Divides a weight, weight_orig, by its largest singular value."""
-    _module('spectral_norm', module).apply_spectral_norm(
+    module_of('spectral_norm', module).apply_spectral_norm(
         name, convert_whole(n_power_iterations), convert_double(eps), _whole(dim)
     )
     return module
@@ -216,114 +216,8 @@ def spectral_norm(module, name='weight', n_power_iterations=1, eps=1e-12, dim=No
 
 def remove_spectral_norm(module, name='weight'):
     """Makes the weight a parameter again."""
-    _module('remove_spectral_norm', module).remove_spectral_norm(name)
+    module_of('remove_spectral_norm', module).remove_spectral_norm(name)
     return module
-
-
-# --- nn.utils.prune ---
-
-
-def _amount(name, amount):
-    """A share, if it is a float, or a number of elements."""
-    if isinstance(amount, bool) or not isinstance(amount, (int, float)):
-        raise TypeError(f'{name}(): amount must be a number, not {amount!r}')
-    return float(amount), isinstance(amount, int)
-
-
-def _order(n):
-    if n == 'fro':
-        return 2.0
-    if isinstance(n, str):
-        raise TypeError(f'ln_structured(): n is a number or "fro", not {n!r}')
-    return convert_double(n)
-
-
-def identity(module, name):
-    """Prunes nothing, but adds the mask."""
-    _module('identity', module).prune_identity(name)
-    return module
-
-
-def random_unstructured(module, name, amount):
-    """Prunes random elements of those that are left."""
-    _module('random_unstructured', module).prune_random_unstructured(name, *_amount('random_unstructured', amount))
-    return module
-
-
-def l1_unstructured(module, name, amount, importance_scores=None):
-    """Prunes the elements of least absolute value."""
-    given = _amount('l1_unstructured', amount)
-    _module('l1_unstructured', module).prune_l1_unstructured(name, *given, importance_scores)
-    return module
-
-
-def random_structured(module, name, amount, dim):
-    """Prunes random slices along a dimension."""
-    given = _amount('random_structured', amount)
-    _module('random_structured', module).prune_random_structured(name, *given, convert_whole(dim))
-    return module
-
-
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prunes the slices along a dimension that have the least norms of order n."""
-    given = _amount('ln_structured', amount)
-    _module('ln_structured', module).prune_ln_structured(name, *given, _order(n), convert_whole(dim), importance_scores)
-    return module
-
-
-def custom_from_mask(module, name, mask):
-    """Prunes where the mask is zero."""
-    _module('custom_from_mask', module).prune_custom_from_mask(name, mask)
-    return module
-
-
-def remove(module, name):
-    """Makes the parameter, with zeros where it is pruned, one of the module again."""
-    _module('remove', module).remove_pruning(name)
-    return module
-
-
-def is_pruned(module):
-    """Is a parameter of the module or within it pruned?"""
-    return _module('is_pruned', module).is_pruned()
-
-
-def _method(name, function):
-    """A class with PyTorch's name of a method of pruning, whose apply() prunes."""
-
-    def apply(cls, module, name, *args, **options):
-        return function(module, name, *args, **options)
-
-    return type(name, (), {'__doc__': function.__doc__, '__module__': OVERRIDES, 'apply': classmethod(apply)})
-
-
-METHODS = {
-    'Identity': identity, 'RandomUnstructured': random_unstructured, 'L1Unstructured': l1_unstructured,
-    'RandomStructured': random_structured, 'LnStructured': ln_structured, 'CustomFromMask': custom_from_mask,
-}
-METHODS = {name: _method(name, function) for name, function in METHODS.items()}
-
-
-def global_unstructured(parameters, pruning_method, importance_scores=None, *, amount):
-    """Prunes elements of several parameters, pairs of a module and a name, by comparing all of them: by L1Unstructured
-    or RandomUnstructured."""
-    pairs = [(_module('global_unstructured', module), name) for module, name in parameters]
-    if pruning_method not in (METHODS['L1Unstructured'], METHODS['RandomUnstructured']):
-        raise TypeError('global_unstructured(): pruning_method must be prune.L1Unstructured or '
-                        f'prune.RandomUnstructured, not {pruning_method!r}')
-    scores = None
-    if importance_scores is not None:
-        given = dict(importance_scores)
-        scores = [given[pair] if pair in given else pair[0].get_tensor(pair[1]) for pair in pairs]
-    at_random = pruning_method is METHODS['RandomUnstructured']
-    try:
-        GTorch.prune_global_unstructured(
-            [module for module, _name in pairs], [name for _module, name in pairs], at_random,
-            *_amount('global_unstructured', amount), scores
-        )
-    finally:
-        for module, name in pairs:
-            _forget(module, name)
 
 
 # --- nn.utils.fusion ---
@@ -364,16 +258,11 @@ def install(submodule, make_list):
         ParametrizationList=make_list,
     )
     parametrizations = _table(_parametrized_weight_norm, _parametrized_spectral_norm, orthogonal)
-    prune = _table(
-        identity, random_unstructured, l1_unstructured, random_structured, ln_structured, custom_from_mask,
-        global_unstructured, remove, is_pruned, **METHODS,
-    )
     fusion = _table(fuse_conv_bn_eval, fuse_linear_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_weights)
     return _table(
         weight_norm, remove_weight_norm, spectral_norm, remove_spectral_norm,
         *(fusion[name] for name in fusion),
         parametrize=submodule('nn.utils.parametrize', 'Tensors that modules compute.', parametrize),
         parametrizations=submodule('nn.utils.parametrizations', 'Ways to compute weights.', parametrizations),
-        prune=submodule('nn.utils.prune', 'Masks for parameters.', prune),
         fusion=submodule('nn.utils.fusion', 'Layers that are fused with a batch norm.', fusion),
     )

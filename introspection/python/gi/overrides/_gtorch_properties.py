@@ -7,6 +7,8 @@ optimizer.learning_rate would be such an attribute, and a misspelled one would b
 property is read and set under its name; assigning to a read-only or unknown name raises. Classes that a
 program derives allow further names, like other Python classes."""
 
+import functools
+import importlib
 import types
 
 from gi.module import IntrospectionModule, get_introspection_module
@@ -42,6 +44,14 @@ def convert(owner, spec, value, shown=None):
             raise TypeError(f'{name} must be whole numbers, not {value!r}')
         try:
             return python_class(kind).new(conversions.convert_ints(value))
+        except TypeError as error:
+            raise TypeError(f'{name}: {error}') from None
+    if kind.name == 'GTorchFactors':
+        if value is None or isinstance(value, python_class(kind)):
+            return value
+        try:
+            numbers = value if isinstance(value, (list, tuple)) else [value]
+            return python_class(kind).new([conversions.convert_double(one) for one in numbers])
         except TypeError as error:
             raise TypeError(f'{name}: {error}') from None
     for types, function in (
@@ -82,14 +92,14 @@ def attribute(spec, function=None, check=None):
     """A Python property for one of GObject's; @function sets it, and can report an error. @check is the method of the
     class that tells whether its settings are valid."""
     name = spec.name
-    is_size, is_tensor = spec.value_type.name == 'GTorchSize', spec.value_type.name == 'GTorchTensor'
+    is_list, is_tensor = spec.value_type.name in ('GTorchSize', 'GTorchFactors'), spec.value_type.name == 'GTorchTensor'
     put = function or (lambda self, value: self.set_property(name, value))
 
     def get(self):
         value = self.get_property(name)
         if value is None and is_tensor and hasattr(self, 'is_computed') and self.is_computed(name.replace('-', '_')):
             return self.get_tensor(name.replace('-', '_'))  # raises what went wrong
-        return tuple(value.get_values()) if is_size and value is not None else value
+        return tuple(value.get_values()) if is_list and value is not None else value
 
     def set_(self, value):
         assign(self, name, convert(type(self), spec, value), put, check)
@@ -146,6 +156,8 @@ def initialize(self, *args, _shown=types.MappingProxyType({}), **properties):
         self.init(None)  # the object is of no use before that, which may fail
 
 
+initialize.__text_signature__ = '($self, **properties)'
+
 def represent(self):
     """The text of an object without one of its own: PyGObject's has the name of the class in C."""
     return f'<GTorch.{type(self).__name__} object at {id(self):#x}>'
@@ -193,15 +205,61 @@ def final(cls):
 
 
 class Module(IntrospectionModule):
-    """The namespace, which prepares classes when they are created."""
+    """The namespace, which prepares classes when they are created, and puts those of the overrides that are only made
+    then in their places."""
+
+    later = {}  # by the name of a class: makes the override class of it
+    functions = {}  # the modules of functions that are imported when they are first named
+
+    def __dir__(self):
+        return sorted({*IntrospectionModule.__dir__(self), *self.functions})
 
     def __getattr__(self, name):
+        if name in self.functions:
+            self.__dict__[name] = made = getattr(importlib.import_module(self.functions[name]), name)
+            return made
         made = IntrospectionModule.__getattr__(self, name)
         if isinstance(made, type) and issubclass(made, GObject.Object) and '__info__' in vars(made):
             prepare(made)
         elif isinstance(made, type) and issubclass(made, GObject.GBoxed):
             made.__setattr__ = refuse_attribute
+        make = self.later.pop(name, None)
+        if make is not None:
+            self.__dict__[name] = made = make(made)
+            name_functions(made, f'{name}.')
         return made
+
+
+def name_functions(owner, prefix=''):
+    """Gives functions the names that they are called by, which errors about their arguments have."""
+    for name, function in list(vars(owner).items()):
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        if name.startswith('_') or not isinstance(function, types.FunctionType):
+            continue
+        if '<' in function.__qualname__ or function.__name__ == name or function.__name__[0] == '_':
+            function.__name__, function.__qualname__ = name, f'{prefix}{name}'
+
+
+def make_later(names, make):
+    """Lets @make (name, class of C) make the override classes of some names when a program, or C, first names them."""
+    for name in names:
+        Module.later[name] = functools.partial(make, name)
+
+
+def show_later(module, names, namespace, missing=None):
+    """Lets @module have such classes of the namespace; @missing tells of other names, which it has not."""
+
+    def find(name):
+        if name not in names:
+            if missing is not None:
+                missing(name)
+            raise AttributeError(f'{module.__name__.partition("gi.repository.")[2]} has no {name}', name=name)
+        module.__dict__[name] = made = getattr(namespace, name)
+        return made
+
+    module.__getattr__ = find
+    module.__dir__ = lambda: sorted({*vars(module), *names} - {'__getattr__', '__dir__'})
 
 
 get_introspection_module('GTorch').__class__ = Module

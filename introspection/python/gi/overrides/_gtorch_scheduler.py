@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Schedules of the learning rate: GTorch.optim.lr_scheduler."""
 
+from collections.abc import Mapping
+
 from gi.overrides import override
 
 from gi.overrides import _gtorch_exchange as exchange
 from gi.overrides import _gtorch_state as state
 from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_double
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
+from gi.overrides._gtorch_properties import make_later, show_later
 from gi.overrides._gtorch_layers import construct
+from gi.overrides._gtorch_properties import OWN
 from gi.overrides._gtorch_steps import SCHEDULES
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -105,6 +109,16 @@ def _returns(function):
     return compute
 
 
+def _own(schedule):
+    """The attributes of an object of a program's class, which belong to its state as in PyTorch."""
+    if type(schedule).__module__ in OWN:
+        return {}
+    return {
+        name: value for name, value in schedule.__dict__.items()
+        if not (name.startswith('_') or callable(value) or isinstance(value, GTorch.Optimizer))
+    }
+
+
 class LRScheduler(RawScheduler):
     """The base class of schedules: get_lr() returns the learning rates of all groups, or compute (group,
     base_lr) that of one."""
@@ -127,20 +141,26 @@ class LRScheduler(RawScheduler):
 
     base_lrs = property(lambda self: list(self.get_base_lrs()))
 
-    def state_dict(self, *, nested=False):
-        """Returns names and tensors, for a safetensors file, or PyTorch's form, with Python's values."""
+    def state_dict(self, *, nested=True):
+        """Returns PyTorch's form, with Python's values, or, if not @nested, names and tensors, for a safetensors
+        file."""
         table = state.pairs(self.state_lists())
-        return exchange.nest_schedule(self, table) if convert_bool(nested) else table
+        return {**exchange.nest_schedule(self, table), **_own(self)} if convert_bool(nested) else table
 
-    def load_state_dict(self, table):
+    def load_state_dict(self, state_dict):
         """Takes a state dict in either form."""
-        table = exchange.flatten_schedule(self, table)
+        own = {}
+        if isinstance(state_dict, Mapping):
+            own = {key: state_dict[key] for key in _own(self) if key in state_dict}
+            state_dict = {key: value for key, value in state_dict.items() if key not in own}
+        table = exchange.flatten_schedule(self, state_dict)
         self.load_state_lists(*state.lists('load_state_dict', 'state', table))
+        for key, value in own.items():
+            setattr(self, key, value)
 
 
-def _schedule(row):
-    """Creates the class of a row."""
-    raw = getattr(GTorch, row['name'])
+def _schedule(row, raw):
+    """Creates the class of a row from that of C."""
     row = {**row, 'args': [*row['args'], LAST_EPOCH], 'positional': row['positional'] + 1}
 
     def init(self, optimizer, *args, **options):
@@ -157,6 +177,7 @@ def _schedule(row):
         """The learning rates of all groups, for super().get_lr()."""
         return [compute(self, group, base) for group, base in zip(self.optimizer.get_param_groups(), self.base_lrs)]
 
+    init.__text_signature__ = row['signature']
     members = {'__module__': OVERRIDES, '__init__': init, '__doc__': raw.__doc__, **attributes(row)}
     made = override(type(raw)(row['name'], (raw,), members))
     made.compute, made.get_lr = compute, get_lr  # a class that is made with these would have its own
@@ -165,13 +186,16 @@ def _schedule(row):
 
 def install(export, submodule):
     members = {'LRScheduler': export('LRScheduler', override(LRScheduler))}
-    for row in SCHEDULES:
-        members[row['name']] = export(row['name'], _schedule(row))
+    rows = {row['name']: row for row in SCHEDULES}
+    make_later(rows, lambda name, raw: _schedule(rows[name], raw))
+    members['_LRScheduler'] = members['LRScheduler']  # a former name
     from gi.overrides import _gtorch_schedules as schedules  # once the base class is overridden
 
     for cls in schedules.ALL:
         members[cls.__name__] = export(cls.__name__, override(cls))
-    return submodule('optim.lr_scheduler', 'Schedules of the learning rate.', members)
+    module = submodule('optim.lr_scheduler', 'Schedules of the learning rate.', members)
+    show_later(module, rows, GTorch)
+    return module
 
 
 def install_swa(export, submodule):

@@ -7,6 +7,7 @@ from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_convert import GTorch, convert_double, convert_whole
 from gi.overrides._gtorch_errors import passes
+from gi.overrides._gtorch_groups import keep
 from gi.overrides._gtorch_layers import construct
 
 OVERRIDES = 'gi.overrides.GTorch'
@@ -130,6 +131,13 @@ class CyclicLR(GTorch.CyclicLR):
         self.initial_step()
 
 
+def _keep(group, values):
+    """Puts into a group what PyTorch's schedules have there, for state dicts that PyTorch loads."""
+    for key, value in values.items():
+        if key not in group.get_setting_names():
+            keep(group, key, value)
+
+
 class OneCycleLR(GTorch.OneCycleLR):
     """Lets the learning rate rise to a maximum and fall far below its initial value, in a given number of steps."""
 
@@ -179,6 +187,13 @@ class OneCycleLR(GTorch.OneCycleLR):
         )
         self.set_max_lrs(rates)
         self.initial_step()
+        groups = list(optimizer.param_groups)
+        for group, highest in zip(groups, rates * len(groups) if len(rates) == 1 else rates):
+            first = highest / self.div_factor
+            kept = {'initial_lr': first, 'max_lr': highest, 'min_lr': first / self.final_div_factor}
+            if self.cycle_momentum:
+                kept.update(base_momentum=self.base_momentum, max_momentum=self.max_momentum)
+            _keep(group, kept)
 
 
 class ReduceLROnPlateau(GTorch.ReduceLROnPlateau):
@@ -277,6 +292,9 @@ class SWALR(GTorch.SWALR):
         )
         self.set_swa_lrs(rates)
         self.initial_step()
+        groups = list(optimizer.param_groups)
+        for group, rate in zip(groups, rates * len(groups) if len(rates) == 1 else rates):
+            _keep(group, {'swa_lr': rate})
 
 
 ALL = (

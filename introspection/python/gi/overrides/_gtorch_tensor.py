@@ -24,7 +24,9 @@ from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_index import encode
 from gi.overrides._gtorch_layers import bind
 from gi.overrides._gtorch_mixin import mixin
+from gi.overrides._gtorch_nodes import grad_fn
 from gi.overrides._gtorch_properties import set_attribute
+from gi.overrides._gtorch_size import Size
 
 FLOATS = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16)
 COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
@@ -90,7 +92,7 @@ _item_double, _item_int = _awaitable('item_double'), _awaitable('item_int')
 _to_device, _copy = _awaitable('to_device'), _awaitable('copy_inplace')
 
 
-def _whole(tensor):
+def whole_memory(tensor):
     """All elements of the memory of a tensor. Nothing tells how many there are but that a larger view fails."""
 
     def fits(n):
@@ -121,7 +123,7 @@ def copied(tensor, memo):
     start = tensor.get_data_ptr() - tensor.get_storage_offset() * tensor.dtype.itemsize
     key = 'the memory of a tensor', tensor.device.to_string(), start, tensor.dtype
     if key not in memo:
-        whole = _whole(tensor)
+        whole = whole_memory(tensor)
         memo[key] = whole.clone(), tensor  # which keeps its memory from being used again
         if whole is tensor:
             return memo[key][0]
@@ -135,10 +137,8 @@ class TensorMethods:
     __array_priority__ = 1000
     __setattr__ = set_attribute
 
-    def __init__(self, *args, **options):
-        if args or options:
-            raise TypeError(f'{type(self).__name__}() takes no arguments: GTorch.tensor(data) makes a tensor')
-        GObject.Object.__init__(self)
+    def __init__(self, *_args, **_options):
+        """The object has been made by __new__()."""
 
     def _get_grad(self):
         return self.get_grad()
@@ -155,7 +155,7 @@ class TensorMethods:
     grad = property(_get_grad, _set_grad, _drop_grad, doc='The gradient that backward() added up, or None.')
     requires_grad = property(lambda self: self.get_requires_grad(), _set_requires_grad)
     is_leaf = property(lambda self: RawTensor.is_leaf(self))
-    grad_fn = property(lambda self: self.get_grad_fn_name())
+    grad_fn = property(grad_fn)
     device = property(RawTensor.get_device)
     data = property(lambda self: self.detach(), lambda self, data: self.set_data(data))
     T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
@@ -222,6 +222,30 @@ class TensorMethods:
         keep = create_graph if retain_graph is None else retain_graph
         restoring(RawTensor.backward, self, gradient, convert_bool(keep), convert_bool(create_graph))
 
+    def detach_(self):
+        """Takes the tensor itself out of what is recorded for gradients."""
+        return self.detach_inplace()
+
+    def retain_grad(self):
+        """Lets backward() keep the gradient of a tensor that is no leaf."""
+        RawTensor.retain_grad(self)
+
+    def is_pinned(self, device=None):
+        """Are the elements in pinned memory? That is pinned for all GPUs."""
+        if device is not None:
+            cuda_device(device)
+        return RawTensor.is_pinned(self)
+
+    def pin_memory(self, device=None):
+        """A copy in pinned memory, for all GPUs, or the tensor itself if it is there."""
+        if device is not None:
+            cuda_device(device)
+        return RawTensor.pin_memory(self)
+
+    def record_stream(self, s):
+        """Tells the allocator that work of a stream uses the memory."""
+        RawTensor.record_stream(self, s)
+
     def register_hook(self, hook):
         """Calls @hook with the gradient during backward(); what it returns, if not None, replaces it."""
         return hooks.HookHandle.of(self, hooks.register('register_hook', self, hook))
@@ -269,6 +293,10 @@ class TensorMethods:
         return int(self.item())
 
     def __bool__(self):
+        if self.numel() != 1:
+            text = f'bool: a tensor of shape {list(self.shape)} has {self.numel()} elements'
+            text += ', and is neither true nor false: use any() or all()'
+            raise GLib.Error.new_literal(GTorch.error_quark(), text, GTorch.Error.SHAPE)
         return bool(self.item())
 
     def __pos__(self):
@@ -378,8 +406,8 @@ class TensorMethods:
     def __deepcopy__(self, memo):
         if not self.is_leaf:
             raise RuntimeError(
-                f'a tensor that {self.grad_fn} has computed cannot be copied deeply, with all that led to it: '
-                'use t.detach() or t.clone()'
+                f'a tensor that {self.get_grad_fn_name()} has computed cannot be copied deeply, with all that led to '
+                'it: use t.detach() or t.clone()'
             )
         result = copied(self, memo).requires_grad_(self.requires_grad)
         memo[id(self)] = result
@@ -399,7 +427,7 @@ class TensorMethods:
 class PythonMethods:
     """The methods that the C accelerator replaces by faster ones."""
 
-    shape = property(lambda self: tuple(self.get_shape()))
+    shape = property(lambda self: Size(self.get_shape()))
     dtype = property(lambda self: self.get_dtype())
     ndim = property(lambda self: self.get_n_dims())
 
@@ -474,6 +502,7 @@ def _with_dim(name, pair):
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = pair
+    method.__text_signature__ = '($self, dim=None, keepdim=False)'
     return method
 
 
@@ -519,7 +548,7 @@ def squeeze(self, dim=None):
 
 def lerp(self, end, weight):
     """Interpolates linearly from self to end; the weight is a number or a tensor."""
-    if isinstance(weight, RawTensor):
+    if isinstance(weight, RawTensor) or is_complex_number(weight):
         return self + weight * (end - self)
     return _lerp_number(self, end, weight)
 
@@ -530,7 +559,9 @@ _lerp_inplace = ops.METHODS['lerp_'] if mixin is None else mixin.TensorMixin.ler
 
 def lerp_(self, end, weight):
     """Interpolates linearly from self to end, in place; the weight is a number or a tensor."""
-    return self.copy_(lerp(self, end, weight)) if isinstance(weight, RawTensor) else _lerp_inplace(self, end, weight)
+    if isinstance(weight, RawTensor) or is_complex_number(weight):
+        return self.copy_(lerp(self, end, weight))
+    return _lerp_inplace(self, end, weight)
 
 
 def _truth(name):
@@ -543,6 +574,7 @@ def _truth(name):
         return bool(method(*args, **options).item())
 
     call.__doc__ = method.__doc__
+    call.__wrapped__ = method  # which has the arguments, for inspect
     return call
 
 
@@ -562,7 +594,24 @@ def conversions():
         'cfloat': DType.COMPLEX64,
         'cdouble': DType.COMPLEX128,
     }
-    return {name: (lambda self, d=dtype: self.to(d)) for name, dtype in names.items()}
+    return {name: _conversion(name, dtype) for name, dtype in names.items()}
+
+
+def _conversion(name, dtype):
+    def convert(self):
+        return self.to(dtype)
+
+    convert.__doc__ = f'Converts the elements to {DType.get_name(dtype)}; returns the tensor itself if they are.'
+    return convert
+
+
+def view(self, *shape, **options):
+    """Returns the elements in another shape, which shares the memory; or with a dtype, the memory as elements of it."""
+    if not options and len(shape) == 1 and isinstance(shape[0], DType):
+        return self.view_dtype(shape[0])
+    if not shape and list(options) == ['dtype']:
+        return self.view_dtype(convert_dtype(options['dtype']))
+    return ops.METHODS['view'](self, *shape, **options)
 
 
 def extra_methods():
@@ -583,6 +632,7 @@ def extra_methods():
         'nanmedian': _with_dim('nanmedian', 'The middle element but for NaN, of all or along a dimension.'),
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
+        'view': view,
         'view_as': lambda self, other: self.view(other.shape),
         'expand_as': lambda self, other: self.expand(other.shape),
         'requires_grad_': TensorMethods.requires_grad_,

@@ -71,7 +71,7 @@ def _transform(
 
 def _subsequent_mask(sz, device=None, dtype=None):
     """The causal mask: -inf above the diagonal."""
-    raw = restores(GTorch.Transformer.generate_square_subsequent_mask)
+    raw = restores(GTorch.Transformer.__base__.generate_square_subsequent_mask)  # that of C
     return raw(convert_whole(sz), convert_device(device), convert_dtype(dtype))
 
 

@@ -44,6 +44,12 @@ def tensor(data, dtype, shape, requires_grad, device):
     return made.requires_grad_() if requires_grad else made
 
 
+def size(values):
+    from gi.overrides._gtorch_size import Size
+
+    return Size(values)
+
+
 def parameter(data, requires_grad):
     return GTorch.Parameter(data, requires_grad)
 
@@ -55,12 +61,14 @@ def generator(state, where=None):
     return made
 
 
-def group(params, learning_rate, weight_decay, settings):
-    from gi.overrides._gtorch_groups import list_model
+def group(params, learning_rate, weight_decay, settings, own=None):
+    from gi.overrides._gtorch_groups import keep, list_model
 
     made = GTorch.ParamGroup.new(list_model(params), learning_rate, weight_decay)
     for name, values in settings.items():
         made.set_setting(name, values)
+    for name, value in (own or {}).items():
+        keep(made, name, value)
     return made
 
 

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# SPDX-FileCopyrightText: The GTorch authors
+"""The classes, enumerations and functions of the GIR in TypeScript, as gjs and the overrides show them."""
+
+import xml.etree.ElementTree as ET
+
+CORE = '{http://www.gtk.org/introspection/core/1.0}'
+GLIB = '{http://www.gtk.org/introspection/glib/1.0}'
+C_TYPE = '{http://www.gtk.org/introspection/c/1.0}type'
+PLAIN = {
+    'filename': 'string', 'gboolean': 'boolean', 'gdouble': 'number', 'gfloat': 'number', 'gint': 'number',
+    'gpointer': 'any', 'gsize': 'number', 'guint': 'number', 'guint8': 'number', 'none': 'void', 'utf8': 'string',
+    'gint64': 'number', 'guint64': 'number', 'Gio.ListModel': 'ListModel', 'Size': 'number | number[]',
+    'Factors': 'number | number[]', 'GType': 'any', 'guint32': 'number', 'gint32': 'number',
+}  # fmt: skip
+GIVEN = {
+    'Device': 'DeviceLike', 'gint64': 'IntLike', 'guint64': 'IntLike', 'Size': 'Sizes | Size',
+    'Factors': 'number | readonly number[] | Factors',
+}  # fmt: skip
+# What new takes, other than an object with properties.
+PROPERTIES = '[properties?: {device?: DeviceLike | null, [name: string]: any}]'
+PLACED = f'...args: {PROPERTIES} | [device: DeviceLike, more?: object]'
+NEW = {
+    'Device': 'where?: DeviceLike',
+    'Event': 'options?: {flags?: number, enable_timing?: boolean, blocking?: boolean, interprocess?: boolean}',
+    **dict.fromkeys(('DeviceMonitor', 'Generator', 'MemoryPool', 'Stream'), PLACED),
+}
+# Functions that give a promise when they are called without a callback.
+AWAITED = 'Gio.AsyncReadyCallback'
+# TypeScript's own words, which are no names of parameters.
+WORDS = {'default', 'function', 'in', 'new', 'var', 'with', 'package', 'private', 'public', 'enum', 'this'}
+
+
+class Namespace:
+    def __init__(self, gir, hand, operations):
+        self.root = ET.parse(gir).getroot().find(CORE + 'namespace')
+        self.hand, self.operations = hand, operations
+        self.kinds = {e.get('name'): e.tag.removeprefix(CORE) for e in self.root if e.get('name')}
+        self.members = {}  # of classes: what is declared, by name
+
+    def type_of(self, part, given):
+        """Returns the type of a parameter, a result, a property or an element."""
+        array = part.find(CORE + 'array')
+        if array is not None:
+            name = array.find(CORE + 'type').get('name')
+            if given and name == 'gint64':
+                return 'Sizes'
+            element = self.type_of(array, given)
+            return f'readonly ({element})[]' if given else f'({element})[]' if ' ' in element else f'{element}[]'
+        found = part.find(CORE + 'type')
+        if found is None:
+            return 'any'
+        name = found.get('name')
+        if name == 'GLib.HashTable':
+            return f'{{[name: string]: {self.named(found.findall(CORE + "type")[1].get("name"), given)}}}'
+        return self.named(name, given)
+
+    def named(self, name, given):
+        if given and name in GIVEN:
+            return GIVEN[name]
+        if name in PLAIN:
+            return PLAIN[name]
+        if '.' in name:
+            return 'any'
+        kind = self.kinds.get(name)
+        if kind in ('enumeration', 'bitfield'):
+            return f'{name}Like' if given else name
+        if kind == 'callback':
+            return '(...args: any[]) => any'
+        return name if kind in ('class', 'record') else 'any'
+
+    def parameters(self, function):
+        """Returns the visible parameters of a function, its further results, and whether it takes a callback."""
+        node = function.find(CORE + 'parameters')
+        every = node.findall(CORE + 'parameter') if node is not None else []
+        hidden = set()
+        for part in (*every, function.find(CORE + 'return-value')):
+            array = part.find(CORE + 'array')
+            places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
+            hidden |= {int(place) for place in places if place is not None}
+        given, results, waits = [], [], False
+        for i, part in enumerate(every):
+            if i in hidden:
+                continue
+            found = part.find(CORE + 'type')
+            if found is not None and found.get('name') == AWAITED:
+                waits = True
+            elif part.get('direction') == 'out':
+                results.append(self.type_of(part, False))
+            else:
+                kind = self.type_of(part, True)
+                kind = f'({kind})' if '=>' in kind else kind
+                may_be_null = part.get('nullable') == '1' or part.get('allow-none') == '1'
+                name = part.get('name')
+                given.append((f'{name}_' if name in WORDS else name, f'{kind} | null' if may_be_null else kind))
+        return given, results, waits
+
+    def result(self, function, results):
+        value = function.find(CORE + 'return-value')
+        first = self.type_of(value, False)
+        if value.get('nullable') == '1':
+            first = f'{first} | null'
+        if not results:
+            return first
+        return results[0] if first == 'void' and len(results) == 1 else \
+            f'[{", ".join([*([] if first == "void" else [first]), *results])}]'
+
+    def finished(self, owner, name):
+        """Returns what the promise of an asynchronous function gives."""
+        names = (f'{name.removesuffix("_async")}_finish', f'{name.removesuffix("_async")}_finish_lists')
+        for function in owner:
+            if function.get('name') in names and function.tag in (CORE + 'method', CORE + 'function'):
+                return self.result(function, self.parameters(function)[1])
+        return 'any'
+
+    def signatures(self, owner, function, head=''):
+        name = function.get('name')
+        given, results, waits = self.parameters(function)
+        texts = [f'{key}: {kind}' for key, kind in given]
+        if not waits:
+            return [f'{head}{name}({", ".join(texts)}): {self.result(function, results)};']
+        callback = 'callback: (source: any, result: any) => void'
+        return [
+            f'{head}{name}({", ".join(texts)}): Promise<{self.finished(owner, name)}>;',
+            f'{head}{name}({", ".join([*texts, callback])}): void;',
+        ]
+
+    def is_shown(self, function, owner):
+        name = function.get('name')
+        base = name.removesuffix('_inplace').removesuffix('_scalar').removesuffix('_int')
+        is_row = owner in (None, 'Tensor') and name in self.operations
+        is_form = owner in (None, 'Tensor') and base in self.operations and base != name
+        return not (function.get('introspectable') == '0' or is_row or is_form or function.get('moved-to')
+                    or name in self.hand.get(owner, ()))
+
+    def parents(self, node):
+        """Returns the names of the classes above a class."""
+        found, by_name = [], {e.get('name'): e for e in self.root.findall(CORE + 'class')}
+        while (name := node.get('parent')) in by_name:
+            found.append(name)
+            node = by_name[name]
+        return found
+
+    def properties(self, node):
+        for prop in node.findall(CORE + 'property'):
+            name = prop.get('name').replace('-', '_')
+            kind = self.type_of(prop, False)
+            if kind not in ('any', 'boolean', 'number', 'string'):
+                kind = f'{kind} | null'
+            is_fixed = prop.get('writable') != '1' or prop.get('construct-only') == '1'
+            yield name, kind, is_fixed and node.get('name') not in self.module_names()
+
+    def module_names(self):
+        """Classes whose members are properties that can be replaced."""
+        if not hasattr(self, '_modules'):
+            self._modules = {e.get('name') for e in self.root.findall(CORE + 'class')
+                             if 'Module' in (e.get('name'), *self.parents(e))}
+        return self._modules
+
+    def class_lines(self, node):
+        name, parents = node.get('name'), self.parents(node)
+        above = set().union(*(self.members.get(parent, set()) for parent in parents)) if parents else set()
+        hand = self.hand.get(name, set()).union(*(self.hand.get(parent, set()) for parent in parents))
+        own, lines = set(), []
+        for key, kind, is_fixed in self.properties(node):
+            if key not in hand and key not in above and key not in self.operations:
+                own.add(key)
+                lines.append(f'{"readonly " if is_fixed else ""}{key}: {kind};')
+        taken = set(own)
+        for method in node.findall(CORE + 'method'):
+            key = method.get('name')
+            if not self.is_shown(method, name) or key in taken:
+                continue
+            own.add(key)
+            lines += self.signatures(node, method)
+            if key in above or key in hand:
+                lines.append(f'{key}(...args: any[]): any;')
+        if any(e.get('name') == 'Gio.ListModel' for e in node.findall(CORE + 'implements')):
+            lines += ['get_n_items(): number;', 'get_item(position: number): any;']
+        for function in (*node.findall(CORE + 'constructor'), *node.findall(CORE + 'function')):
+            if function.get('introspectable') == '0' or function.get('moved-to'):
+                continue
+            lines += self.signatures(node, function, 'static ')
+            if parents:
+                lines.append(f'static {function.get("name")}(...args: any[]): any;')
+        self.members[name] = own
+        parent = parents[0] if parents else 'BaseObject' if node.tag == CORE + 'class' else None
+        head = f'class {name} extends {parent} {{' if parent else f'class {name} {{'
+        given = NEW.get(name, 'properties?: {[name: string]: any}')
+        make = f'constructor({given});' if node.tag == CORE + 'class' else 'protected constructor();'
+        return [head, f'    {make}', *(f'    {line}' for line in lines), '}']
+
+    def classes(self):
+        nodes = self.root.findall(CORE + 'class')
+        nodes.sort(key=lambda node: (len(self.parents(node)), node.get('name')))
+        records = [e for e in self.root.findall(CORE + 'record') if e.get(GLIB + 'is-gtype-struct-for') is None]
+        return [line for node in (*nodes, *records) for line in self.class_lines(node)]
+
+    def enums(self):
+        lines = []
+        for node in (*self.root.findall(CORE + 'enumeration'), *self.root.findall(CORE + 'bitfield')):
+            name = node.get('name')
+            if name == 'Error':
+                continue
+            members = node.findall(CORE + 'member')
+            texts = [m.get(GLIB + 'nick') or m.get('name').replace('_', '-') for m in members]
+            names = sorted({one for text in texts for one in (text, text.replace('-', '_'))})
+            lines += [f'enum {name} {{', *(f'    {m.get("name").upper()} = {m.get("value")},' for m in members), '}']
+            lines.append(f'type {name}Like = {name} | {" | ".join(repr(text) for text in names)};')
+            functions = [f for f in node.findall(CORE + 'function') if f.get('introspectable') != '0']
+            if functions:
+                texts = [text for f in functions for text in self.signatures(node, f, 'function ')]
+                lines += [f'namespace {name} {{', *(f'    {text}' for text in texts), '}']
+        return lines
+
+    def functions(self):
+        found = [f for f in self.root.findall(CORE + 'function') if self.is_shown(f, None)]
+        return [line for f in found for line in self.signatures(self.root, f, 'function ')]

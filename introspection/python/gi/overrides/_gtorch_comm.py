@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch.cuda.comm: copies of tensors to several GPUs of one process, and sums and joins of those that are there."""
+
+from contextlib import nullcontext
+
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_whole, cuda_device, for_gpus
+
+SIZE = 10 * 2**20
+
+
+def _devices(name, devices):
+    found = [cuda_device(device) for device in devices]
+    if not found:
+        raise ValueError(f'comm.{name}(): there must be at least one device')
+    return found
+
+
+def _tensors(name, values):
+    found = list(values)
+    for value in found:
+        if not isinstance(value, RawTensor):
+            raise TypeError(f'comm.{name}() takes tensors, not {type(value).__name__}')
+    if not found:
+        raise ValueError(f'comm.{name}(): there must be at least one tensor')
+    return found
+
+
+def _one_of(name, first, second, names):
+    if (first is None) == (second is None):
+        raise RuntimeError(f'comm.{name}(): exactly one of {names} must be given')
+
+
+def _on(device):
+    """The device of results: a GPU, the current one for None, or the CPU."""
+    return cuda_device() if device is None else convert_device(device).resolve()
+
+
+def broadcast(tensor, devices=None, *, out=None):
+    """Copies a tensor to several GPUs, or into the tensors @out. Returns a tuple; the tensor itself is in the place
+    of its own device."""
+    _one_of('broadcast', devices, out, '“devices” and “out”')
+    if out is None:
+        return tuple(tensor.to(device) for device in _devices('broadcast', devices))
+    for one in _tensors('broadcast', out):
+        for_gpus(one.device)
+        if one.shape != tensor.shape:
+            shapes = f'{tuple(tensor.shape)} and, of “out”, {tuple(one.shape)}'
+            raise RuntimeError(f'comm.broadcast(): the shapes are {shapes}')
+        one.copy_(tensor, non_blocking=True)
+    return tuple(out)
+
+
+def broadcast_coalesced(tensors, devices, buffer_size=SIZE):
+    """Copies several tensors to several GPUs. Returns a list with a tuple of tensors for each device. The copies of a
+    tensor are made one after the other: @buffer_size has no effect."""
+    convert_whole(buffer_size)
+    tensors = list(tensors)
+    return [tuple(tensor.to(device) for tensor in tensors) for device in _devices('broadcast_coalesced', devices)]
+
+
+def reduce_add(inputs, destination=None):
+    """The sum of tensors of several GPUs, on the GPU @destination, by default the current one."""
+    inputs = _tensors('reduce_add', inputs)
+    device = cuda_device(destination)
+    for one in inputs:
+        for_gpus(one.device)
+        if one.shape != inputs[0].shape:
+            shapes = f'{tuple(inputs[0].shape)} and {tuple(one.shape)}'
+            raise ValueError(f'comm.reduce_add(): the tensors have different shapes, {shapes}')
+    first = next((one for one in inputs if one.device == device), inputs[0])
+    others = [one for one in inputs if one is not first]
+    if not others:
+        return first.to(device)
+    total = first.to(device) + others[0].to(device)
+    for one in others[1:]:
+        total = total.add_(one.to(device))
+    return total
+
+
+def reduce_add_coalesced(inputs, destination=None, buffer_size=SIZE):
+    """The sums of lists of tensors, one list for each GPU, of equal length. Returns a tuple. @buffer_size has no
+    effect."""
+    convert_whole(buffer_size)
+    lists = [list(one) for one in inputs]
+    if len({len(one) for one in lists}) != 1:
+        raise ValueError(f'comm.reduce_add_coalesced(): the lists have {[len(one) for one in lists]} tensors')
+    return tuple(reduce_add(same, destination) for same in zip(*lists))
+
+
+def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
+    """Divides a tensor along @dim, and copies the parts to GPUs, or into the tensors @out. They have the lengths
+    @chunk_sizes, or are equal but for the last. A copy is made on the stream of its device, or on that of @streams."""
+    _one_of('scatter', devices, out, '“devices” and “out”')
+    if out is not None:
+        if chunk_sizes is not None:
+            raise RuntimeError('comm.scatter(): “chunk_sizes” must not be given together with “out”')
+        devices = [for_gpus(one.device) for one in _tensors('scatter', out)]
+        chunk_sizes = [one.shape[dim] for one in out]
+    devices = _devices('scatter', devices)
+    if chunk_sizes is None:
+        parts = GTorch.Tensor.chunk(tensor, len(devices), dim)
+    else:
+        sizes = [convert_whole(size) for size in chunk_sizes]
+        if len(sizes) != len(devices) or sum(sizes) != tensor.shape[dim]:
+            raise RuntimeError(f'comm.scatter(): parts of {sizes} for {len(devices)} devices do not make up dimension '
+                               f'{dim}, {tensor.shape[dim]}')
+        parts = tensor.split(sizes, dim)
+    streams = [None] * len(parts) if streams is None else list(streams)
+    if len(streams) < len(parts):
+        raise RuntimeError(f'comm.scatter(): there are {len(streams)} streams for {len(parts)} parts')
+    found = []
+    for i, (part, device, stream) in enumerate(zip(parts, devices, streams)):
+        with nullcontext() if stream is None else for_gpus(stream):
+            found.append(part.to(device) if out is None else out[i].copy_(part, non_blocking=True))
+    return tuple(found)
+
+
+def gather(tensors, dim=0, destination=None, *, out=None):
+    """Joins tensors of several GPUs along @dim: on the GPU @destination, by default the current one, on the CPU for
+    'cpu', or in the tensor @out."""
+    tensors = _tensors('gather', tensors)
+    if out is None:
+        device = _on(destination)
+    elif destination is not None:
+        raise RuntimeError('comm.gather(): “destination” must not be given together with “out”')
+    else:
+        device = out.device
+    for one in tensors:
+        for_gpus(one.device)
+    joined = GTorch.cat([one.to(device) for one in tensors], dim)
+    return joined if out is None else out.copy_(joined)
+
+
+def install(submodule, cuda):
+    found = (broadcast, broadcast_coalesced, gather, reduce_add, reduce_add_coalesced, scatter)
+    cuda.comm = submodule('cuda.comm', 'Tensors of several GPUs.', {one.__name__: one for one in found})

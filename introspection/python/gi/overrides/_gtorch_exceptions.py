@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Errors of the library as exceptions of PyTorch's kinds.
+
+PyGObject raises each GError as GLib.Error, which is a RuntimeError. An error of the library's domain is in addition an
+exception of the kind that PyTorch raises: IndexError for an index out of range, ValueError for an argument that the
+function forbids, NotImplementedError for what a build, a device or a dtype lacks, torch.OutOfMemoryError,
+torch.AcceleratorError for errors of CUDA, and torch.linalg.LinAlgError. The others are RuntimeError in PyTorch, too.
+Its text is the message alone.
+"""
+
+from contextlib import contextmanager
+
+from gi.repository import GLib
+
+from gi.overrides._gtorch_convert import GTorch
+
+Failure = GLib.Error
+DOMAIN = GLib.quark_to_string(GTorch.error_quark())
+HERE = 'gtorch'
+
+
+class LibraryError(Failure):
+    """An error of the library; its code is one of GTorch.Error."""
+
+    __module__ = HERE
+
+    def __str__(self):
+        return self.message
+
+    def __reduce__(self):
+        return Failure, (self.message, self.domain, self.code)
+
+
+class OutOfMemoryError(LibraryError):
+    """The memory could not be had."""
+
+    __module__ = HERE
+
+
+class AcceleratorError(LibraryError):
+    """The CUDA driver or one of its libraries reported an error."""
+
+    __module__ = HERE
+
+
+def _kind(name, *others, doc):
+    return type(name, (LibraryError, *others), {'__module__': HERE, '__doc__': doc})
+
+
+CODES = GTorch.Error
+KINDS = {
+    int(CODES.INDEX): _kind('IndexError', IndexError, doc='An index or a dimension is out of range.'),
+    int(CODES.INVALID): _kind('ValueError', ValueError, doc='An argument has a value that the function forbids.'),
+    int(CODES.NOT_SUPPORTED): _kind('NotImplementedError', NotImplementedError, doc='This build or device lacks it.'),
+    int(CODES.OUT_OF_MEMORY): OutOfMemoryError,
+    int(CODES.CUDA): AcceleratorError,
+    int(CODES.DEVICE_LOST): AcceleratorError,
+}
+
+
+# Operations and functions whose errors about shapes are ValueErrors in PyTorch.
+OF_SHAPES = (
+    'batch_norm', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cross_entropy', 'init', 'init_dirac',
+    'init_eye', 'init_orthogonal', 'init_sparse', 'instance_norm', 'item', 'nll_loss',
+)  # fmt: skip
+TEXTS = 'gtorch-1'  # the domain of the translations
+
+
+class NumberTooLargeError(OverflowError, ValueError):
+    """A number that does not fit where it is given: in PyTorch a ValueError, in Python's arrays an OverflowError."""
+
+    __module__ = HERE
+
+
+class LinAlgError(LibraryError, ValueError):
+    """A matrix is singular or not positive-definite, or an algorithm did not converge."""
+
+    __module__ = HERE
+
+
+def _says(message, *texts):
+    """Tells whether the message, behind its first colon, is one of the library's texts."""
+    said = message.partition(': ')[2]
+    return any(said.startswith(GLib.dgettext(TEXTS, text).partition('%')[0]) for text in texts)
+
+
+def _refined(code, message):
+    """The kind of an error whose code stands for several of PyTorch's."""
+    if code == CODES.SHAPE and message.partition(':')[0] in OF_SHAPES:
+        return _derived[ValueError]
+    if code == CODES.DTYPE and _says(message, 'not defined for dtype %s'):
+        return _derived[NotImplementedError]
+    if code == CODES.INVALID and _says(message, 'the matrix is %s', 'the matrix at %s of the batch is %s'):
+        return LinAlgError
+    return KINDS.get(code, LibraryError)
+
+
+def _of_kind(cls, message='', domain='', code=0):
+    """Chooses the class of an error: PyGObject itself makes GLib.Error of every GError."""
+    if cls is Failure and domain == DOMAIN:
+        cls = _refined(code, message)
+    return RuntimeError.__new__(cls, message)
+
+
+_derived = {kind.__bases__[-1]: kind for kind in KINDS.values() if len(kind.__bases__) > 1}
+
+Failure.__new__ = staticmethod(_of_kind)
+
+
+def of_kind(builtin, error, message=None):
+    """The error, where PyTorch raises an exception of another kind than its code stands for."""
+    if builtin not in _derived:
+        _derived[builtin] = _kind(builtin.__name__, builtin, doc=f'An error that PyTorch raises as {builtin.__name__}.')
+    found = _derived[builtin](message or error.message)
+    found.message, found.domain, found.code = message or error.message, error.domain, error.code
+    return found
+
+
+def made(builtin, message, code):
+    """An error of Python's part of the library that is an exception of this kind."""
+    return of_kind(builtin, Failure(message, DOMAIN, int(code)))
+
+
+@contextmanager
+def lacking(builtin):
+    """A block in which an error about something that does not exist is of this kind as well."""
+    try:
+        yield
+    except Failure as error:
+        if error.matches(GTorch.error_quark(), CODES.NOT_FOUND):
+            raise of_kind(builtin, error) from None
+        raise
+
+
+def install(export, cuda):
+    for kind in (OutOfMemoryError, AcceleratorError):
+        export(kind.__name__, kind)
+    export('LinAlgError', LinAlgError)
+    cuda.OutOfMemoryError, cuda.CudaError = OutOfMemoryError, AcceleratorError

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""GTorch under PyTorch's names: `import gtorch as torch`.
+
+The namespace is that of `from gi.repository import GTorch`, version 1, and so are its objects: programs may use both.
+Submodules can be imported as PyTorch's: `import gtorch.nn as nn`, `from gtorch.nn import functional as F`,
+`from gtorch.optim.lr_scheduler import StepLR`.
+"""
+
+import os
+import sys
+
+import gi
+
+# In a wheel the library and its typelib lie here.
+_LIBRARY = os.path.join(os.path.dirname(__file__), 'lib')
+if os.path.isdir(_LIBRARY):
+    gi.require_version('GIRepository', '2.0')
+    from gi.repository import GIRepository
+
+    GIRepository.Repository.prepend_search_path(_LIBRARY)
+    GIRepository.Repository.prepend_library_path(_LIBRARY)
+
+gi.require_version('GTorch', '1')
+
+from gi.overrides._gtorch_size import Size  # noqa: E402, F401: in the namespace it is that of the library
+from gi.repository import GTorch as _namespace  # noqa: E402: the version comes first
+from gi.overrides._gtorch_arguments import described as _described  # noqa: E402
+
+_FUNCTION = type(_namespace.get_num_threads)
+_PREFIX = 'gi.repository.GTorch.'
+
+
+def _share_submodules():
+    """Lets each submodule be imported under this name, too: it is the same module."""
+    here = sys.modules[__name__]
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(_PREFIX):
+            short = name[len(_PREFIX):]
+            sys.modules[f'{__name__}.{short}'] = module
+            if '.' not in short:
+                setattr(here, short, module)
+
+
+_share_submodules()
+
+
+def __getattr__(name):
+    if name.startswith('__') and name != '__version__':  # of which Python asks each module
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    try:
+        value = getattr(_namespace, name)
+    except AttributeError:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}') from None
+    if type(value) is _FUNCTION and not name.endswith(('_async', '_finish')):
+        value = _described(value)  # a function of the typelib, of which PyGObject does not tell the arguments
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    names = {name for name in dir(_namespace) if not name.startswith('_')} | {'__version__'}
+    structs = {f'{name}{end}' for name in names for end in ('Class', 'Private')}  # of classes, which C alone has
+    return sorted(names - structs)

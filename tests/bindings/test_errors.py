@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Errors are exceptions of the kinds that PyTorch raises, and those of the library are GLib.Error, too."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import GLib, GTorch  # noqa: E402
+
+import tap  # noqa: E402
+from tap import raises  # noqa: E402
+
+nn, F, optim, prune = GTorch.nn, GTorch.nn.functional, GTorch.optim, GTorch.nn.utils.prune
+CODES = GTorch.Error
+
+
+def both(kind, code, function, *texts):
+    """Raised as @kind, and as the library's error with @code."""
+    error = raises(kind, function, *texts)
+    assert isinstance(error, GLib.Error) and isinstance(error, RuntimeError), type(error).__mro__
+    assert error.matches(GTorch.error_quark(), code), error.code
+    assert str(error) == error.message
+
+
+@tap.case
+def shapes_are_values_where_pytorch_says_so():
+    shape, one, labels = CODES.SHAPE, GTorch.ones(3), GTorch.tensor([1, 2])
+    both(ValueError, shape, lambda: nn.BatchNorm1d(3)(GTorch.ones(1, 3)), 'more than one element', '[1, 3]')
+    both(ValueError, shape, lambda: F.batch_norm(GTorch.ones(1, 3), None, None, training=True), 'more than one')
+    both(ValueError, shape, lambda: nn.InstanceNorm1d(3)(GTorch.ones(2, 3, 1)), 'no variance')
+    both(ValueError, shape, lambda: nn.CrossEntropyLoss()(GTorch.ones(3, 4), labels), '[2]', '[3, 4]')
+    both(ValueError, shape, lambda: F.nll_loss(GTorch.ones(3, 4), labels), '[2]')
+    both(ValueError, shape, lambda: F.binary_cross_entropy(GTorch.rand(3), GTorch.rand(2)), '[2]')
+    both(ValueError, shape, lambda: F.binary_cross_entropy_with_logits(GTorch.rand(3), GTorch.rand(2)), '[2]')
+    for fill in ('xavier_uniform_', 'xavier_normal_', 'kaiming_normal_', 'orthogonal_', 'eye_', 'dirac_'):
+        both(ValueError, shape, lambda: getattr(nn.init, fill)(one), 'dimensions', '[3]')
+    both(ValueError, shape, lambda: int(GTorch.ones(2)), 'item', '[2]')
+    assert not isinstance(raises(GLib.Error, lambda: F.mse_loss(one, GTorch.ones(2))), ValueError)
+
+
+@tap.case
+def dtypes_without_an_operation_are_not_implemented():
+    whole, truth, missing = GTorch.tensor([[1, 2], [3, 4]]), GTorch.tensor([True]), NotImplementedError
+    both(missing, CODES.DTYPE, whole.mean, 'mean: not defined for dtype int64')
+    both(missing, CODES.DTYPE, lambda: -truth, 'neg: not defined for dtype bool')
+    both(missing, CODES.DTYPE, lambda: truth - truth, 'sub: not defined for dtype bool')
+    both(missing, CODES.DTYPE, lambda: GTorch.linalg.inv(whole), 'linalg_inv: not defined for dtype int64')
+    both(TypeError, CODES.DTYPE, lambda: GTorch.set_default_dtype(GTorch.int32), 'int32')
+    assert GTorch.get_default_dtype() == GTorch.float32
+    wrong = lambda: nn.Embedding(3, 2)(GTorch.tensor([0.5]))  # noqa: E731
+    assert not isinstance(raises(GLib.Error, wrong, 'integers'), NotImplementedError)
+
+
+@tap.case
+def matrices_without_a_result_are_linalg_errors():
+    kind, zeros = GTorch.linalg.LinAlgError, GTorch.zeros(2, 2)
+    both(kind, CODES.INVALID, lambda: GTorch.linalg.inv(zeros), 'singular')
+    both(kind, CODES.INVALID, lambda: GTorch.linalg.solve(zeros, GTorch.ones(2)), 'singular')
+    both(kind, CODES.INVALID, lambda: GTorch.linalg.cholesky(-GTorch.eye(2)), 'not positive-definite')
+    both(kind, CODES.INVALID, lambda: GTorch.linalg.inv(GTorch.zeros(3, 2, 2)), 'of the batch is singular')
+    assert kind is GTorch.LinAlgError
+    assert not isinstance(raises(ValueError, lambda: GTorch.linalg.norm(zeros, 'x')), kind)
+
+
+@tap.case
+def pruning_raises_as_pytorch_does():
+    layer = nn.Linear(2, 2)
+    both(ValueError, CODES.NOT_FOUND, lambda: prune.remove(layer, 'weight'), 'no mask')
+    both(AttributeError, CODES.NOT_FOUND, lambda: prune.l1_unstructured(layer, 'foo', 0.5), "no parameter 'foo'")
+    both(AttributeError, CODES.NOT_FOUND, lambda: prune.random_structured(layer, 'foo', 0.5, 0), "no parameter 'foo'")
+
+
+@tap.case
+def leaves_and_names_raise_as_pytorch_does():
+    weight, module = nn.Parameter(GTorch.ones(2)), nn.Module()
+    both(ValueError, CODES.AUTOGRAD, lambda: optim.SGD([weight * 2]), 'not a leaf')
+    for register in (module.register_parameter, module.register_buffer, module.add_module):
+        both(KeyError, CODES.INVALID, lambda: register('a.b', None), "'a.b'")
+        both(KeyError, CODES.INVALID, lambda: register('', None), "''")
+        raises(TypeError, lambda: register('a', 3), 'or None, not int')
+        raises(TypeError, lambda: register(3, None), 'text, not int')
+    assert not list(module.named_parameters()) and not list(module.named_buffers())
+
+
+@tap.case
+def duals_are_floating_point():
+    whole, real = GTorch.tensor([1]), GTorch.ones(1)
+    forward = GTorch.autograd.forward_ad
+    with forward.dual_level():
+        raises(ValueError, lambda: forward.make_dual(whole, whole), 'tensor is of int64')
+        raises(ValueError, lambda: forward.make_dual(real, whole), 'tangent is of int64')
+        forward.make_dual(real, real)
+
+
+@tap.case
+def modules_say_what_is_wrong_with_a_call():
+    layer = nn.Linear(2, 2)
+    for value in ([1, 2], (1, 2), 3, 'x', None, {}):
+        raises(TypeError, lambda: layer(value), f'Linear: the input must be a tensor, not {type(value).__name__}')
+    raises(TypeError, layer, 'Linear.forward() takes one input, 0 were given')
+    raises(TypeError, lambda: layer(GTorch.ones(2), GTorch.ones(2)), '2 were given')
+    raises(NotImplementedError, lambda: nn.Module()(1), 'no forward()')
+    raises(NotImplementedError, lambda: nn.Module()(GTorch.ones(1)), 'forward')
+    raises(TypeError, lambda: nn.MSELoss()(GTorch.ones(1)), 'takes 2 inputs', '1 were given')
+
+
+class Forgetful(nn.Module):
+    def __init__(self, member):
+        self.member = member
+
+
+@tap.case
+def members_need_the_parent_constructor():
+    for member in (nn.Linear(1, 1), nn.Parameter(GTorch.ones(1)), GTorch.ones(1)):
+        raises(AttributeError, lambda: Forgetful(member), 'Forgetful: super().__init__()', "'member'")
+
+
+@tap.case
+def tensors_are_true_or_false_with_one_element():
+    for tensor in (GTorch.ones(2), GTorch.ones(0), GTorch.ones(2, 2)):
+        both(GLib.Error, CODES.SHAPE, lambda: bool(tensor), 'neither true nor false', f'{tensor.numel()} elements')
+    assert bool(GTorch.ones(1)) and not bool(GTorch.zeros([]))
+
+
+@tap.case
+def numbers_that_are_too_large_are_values():
+    for value in (2**64, 2**63, [2**64], -(2**63) - 1):
+        raises(ValueError, lambda: GTorch.tensor(value), 'tensor()')
+        raises(OverflowError, lambda: GTorch.tensor(value), 'not in range')
+
+
+@tap.case
+def seeds_are_whole_parts():
+    for seed, is_seed in ((True, 1), (1.5, 1), (1.7e9, 1700000000), (-1.5, 2**64 - 1)):
+        GTorch.manual_seed(seed)
+        assert GTorch.initial_seed() == is_seed, seed
+    raises(ValueError, lambda: GTorch.manual_seed(float('nan')), 'finite')
+    raises(TypeError, lambda: GTorch.manual_seed(None), 'NoneType')
+    raises(TypeError, lambda: GTorch.manual_seed('x'), 'str')
+
+
+@tap.case
+def none_is_no_dtype():
+    for function in (GTorch.finfo, GTorch.iinfo):
+        raises(TypeError, lambda: function(None), 'takes a dtype, not None')
+    assert GTorch.finfo().dtype == 'float32' and GTorch.finfo(GTorch.float64).bits == 64
+    raises(TypeError, lambda: GTorch.finfo(GTorch.float32, 1), 'one dtype')
+    raises(TypeError, lambda: GTorch.promote_types(None, GTorch.float32), 'promote_types() takes a dtype')
+    raises(TypeError, lambda: GTorch.promote_types(GTorch.float32, None), 'promote_types() takes a dtype')
+    raises(TypeError, lambda: GTorch.can_cast(None, GTorch.float32), 'can_cast() takes a dtype')
+
+
+@tap.case
+def comparisons_tell_types_apart():
+    close = GTorch.testing.assert_close
+    raises(AssertionError, lambda: close(1.0, 1), 'float and int')
+    raises(AssertionError, lambda: close(True, 1), 'bool and int')
+    raises(AssertionError, lambda: close([1.0], [1]), '[0]', 'float and int')
+    raises(AssertionError, lambda: close(None, GTorch.ones(1)), 'None is compared with')
+    raises(AssertionError, lambda: close(GTorch.ones(1), None), 'None is compared with')
+    close(None, None)
+    close(1.0, 1, check_dtype=False)
+    close(1.0, 1.0)
+
+
+tap.main()

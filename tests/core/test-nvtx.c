@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Ranges that a tool is told of. NVTX_TOOL in the environment is the path of one. */
+
+#include <gtorch/gtorch.h>
+
+#include <dlfcn.h>
+
+#define PATH "NVTX_INJECTION64_PATH"
+
+static void
+events_reach_the_tool (void)
+{
+  const gchar *tool = g_getenv ("NVTX_TOOL");
+  const gchar *(*get_log) (void) = NULL;
+  gpointer library;
+
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_setenv (PATH, tool, TRUE);
+  g_assert_true (gtorch_nvtx_is_traced ());
+  gtorch_nvtx_mark ("here");
+  g_assert_cmpint (gtorch_nvtx_range_push ("outer"), ==, 0);
+  g_assert_cmpint (gtorch_nvtx_range_push ("inner"), ==, 1);
+  g_assert_cmpint (gtorch_nvtx_range_pop (), ==, 1);
+  g_assert_cmpint (gtorch_nvtx_range_pop (), ==, 0);
+  gtorch_nvtx_range_end (gtorch_nvtx_range_start ("apart"));
+  library = dlopen (tool, RTLD_LAZY);
+  g_assert_nonnull (library);
+  *(gpointer *) &get_log = dlsym (library, "nvtx_tool_get_log");
+  g_assert_cmpstr (get_log (), ==,
+                   "mark(here) push(outer) push(inner) pop() pop() start(apart) end(the range) ");
+}
+
+static void
+assert_silent (void)
+{
+  g_assert_false (gtorch_nvtx_is_traced ());
+  gtorch_nvtx_mark ("here");
+  g_assert_cmpint (gtorch_nvtx_range_push ("outer"), ==, -2);
+  g_assert_cmpint (gtorch_nvtx_range_pop (), ==, -2);
+  g_assert_cmpuint (gtorch_nvtx_range_start ("apart"), ==, 0);
+  gtorch_nvtx_range_end (0);
+}
+
+static void
+without_a_tool_nothing_happens (void)
+{
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_INHERIT_STDERR);
+      g_test_trap_assert_passed ();
+      return;
+    }
+  g_unsetenv (PATH);
+  assert_silent ();
+}
+
+static void
+a_missing_tool_is_warned_about (void)
+{
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, 0);
+      g_test_trap_assert_passed ();
+      g_test_trap_assert_stderr ("*the tool /nowhere/tool.so of " PATH " cannot be loaded: *");
+      return;
+    }
+  g_log_set_always_fatal (G_LOG_LEVEL_ERROR);
+  g_setenv (PATH, "/nowhere/tool.so", TRUE);
+  assert_silent ();
+}
+
+static void
+a_tool_may_refuse (void)
+{
+  if (!g_test_subprocess ())
+    {
+      g_test_trap_subprocess (NULL, 0, 0);
+      g_test_trap_assert_passed ();
+      g_test_trap_assert_stderr ("*does not take part*");
+      return;
+    }
+  g_log_set_always_fatal (G_LOG_LEVEL_ERROR);
+  g_setenv ("NVTX_TOOL_REFUSES", "1", TRUE);
+  g_setenv (PATH, g_getenv ("NVTX_TOOL"), TRUE);
+  assert_silent ();
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/Nvtx/events_reach_the_tool", events_reach_the_tool);
+  g_test_add_func ("/GTorch/Nvtx/without_a_tool_nothing_happens", without_a_tool_nothing_happens);
+  g_test_add_func ("/GTorch/Nvtx/a_missing_tool_is_warned_about", a_missing_tool_is_warned_about);
+  g_test_add_func ("/GTorch/Nvtx/a_tool_may_refuse", a_tool_may_refuse);
+  return g_test_run ();
+}
