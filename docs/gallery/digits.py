@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Learns to read digits, and draws the learning curve and what was read.
+
+Arguments: the data, the picture of the curve, the picture of the digits.
+"""
+
+import gzip
+import sys
+
+import gtorch as torch
+from gtorch import nn
+
+import svg
+
+EPOCHS, BATCH, COLUMNS = 15, 64, 12
+
+
+def load(path):
+    with gzip.open(path, 'rt', encoding='ascii') as file:
+        rows = torch.tensor([[int(number) for number in line.split(',')] for line in file])
+    images, labels = rows[:, :64].view(-1, 1, 8, 8) / 16, rows[:, 64]
+    held = torch.arange(len(rows)) % 5 == 0
+    return images[~held], labels[~held], images[held], labels[held]
+
+
+def read(network, images):
+    network.eval()
+    with torch.no_grad():
+        found = network(images).argmax(dim=1)
+    network.train()
+    return found
+
+
+def train(network, images, labels, test_images, test_labels):
+    """Returns the loss and the share of digits that are read right, for each epoch."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
+    losses, shares = [], []
+    for _ in range(EPOCHS):
+        total = 0
+        for batch in torch.randperm(len(images)).split(BATCH):
+            loss = nn.functional.cross_entropy(network(images[batch]), labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(batch)
+        losses.append(total / len(images))
+        shares.append(100 * (read(network, test_images) == test_labels).sum().item() / len(test_labels))
+    return losses, shares
+
+
+def draw_curve(path, losses, shares):
+    picture = svg.Picture(720, 280, 'The loss falls and the share of digits that are read right grows')
+    epochs = range(1, EPOCHS + 1)
+    left = svg.Plot(picture, (60, 40, 270, 190), (1, EPOCHS), (0, 2.5), ('epoch', 'loss'))
+    left.marks(range(1, EPOCHS + 1, 2), (0, 0.5, 1, 1.5, 2, 2.5))
+    left.line([*zip(epochs, losses)])
+    right = svg.Plot(picture, (420, 40, 270, 190), (1, EPOCHS), (0, 100), ('epoch', 'digits read right'))
+    right.marks(range(1, EPOCHS + 1, 2), (0, 25, 50, 75, 100), ' %')
+    right.line([*zip(epochs, shares)], svg.GREEN)
+    picture.save(path)
+
+
+def draw_digits(path, images, labels, found):
+    """Draws two rows of digits, then all that were misread."""
+    misread = [i for i, (a, b) in enumerate(zip(labels, found)) if a != b]
+    chosen = [*range(2 * COLUMNS), *misread[:COLUMNS]]
+    picture = svg.Picture(720, 250, 'Handwritten digits, and how the network reads them')
+    for place, i in enumerate(chosen):
+        left, top = 18 + place % COLUMNS * 58, 16 + place // COLUMNS * 76
+        for j, grey in enumerate(images[i].flatten().tolist()):
+            if grey > 0:
+                picture.rect(left + j % 8 * 6, top + j // 8 * 6, 6, 6, '#' + 3 * f'{round(255 * (1 - grey)):02x}')
+        right = labels[i] == found[i]
+        text = f'{found[i]}' if right else f'{found[i]}, not {labels[i]}'
+        picture.text(left + 24, top + 62, text, svg.GREEN if right else svg.RED, 'middle', 12)
+    picture.save(path)
+
+
+def main():
+    data, curve, digits = sys.argv[1:]
+    torch.manual_seed(1)
+    images, labels, test_images, test_labels = load(data)
+    network = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
+    losses, shares = train(network, images, labels, test_images, test_labels)
+    draw_curve(curve, losses, shares)
+    draw_digits(digits, test_images, test_labels.tolist(), read(network, test_images).tolist())
+
+
+if __name__ == '__main__':
+    main()
