@@ -133,6 +133,7 @@ REPLACED = (
     'split',
     'squeeze',
     'to',
+    'to_device',
     'uniform_',
 )
 

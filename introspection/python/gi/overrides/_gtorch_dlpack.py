@@ -72,6 +72,7 @@ _given = _Given()
 
 
 # DLPack's device types and names of streams.
+CPU = (1, 0)  # kDLCPU
 GPU_KINDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
 ANY, ITS_DEFAULT, PER_THREAD = -1, 1, 2
 
@@ -92,7 +93,10 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """Returns the capsule that another library's from_dlpack() takes. @stream is the address of a queue
     whose later work sees the present elements; with -1 the library synchronises itself."""
     if dl_device is not None and tuple(dl_device) != device(self):
-        raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}')
+        if tuple(dl_device) != CPU or copy is False:
+            how = '' if tuple(dl_device) != CPU else ' without a copy'
+            raise BufferError(f'the tensor is on device {device(self)}, not on {tuple(dl_device)}{how}')
+        self, stream, copy = self.cpu(), None, False
     versioned = max_version is not None and max_version[0] >= 1
     address = self.export_dlpack(versioned, bool(copy), _consumer(self, stream))
     return _given.add(_new(address, NAMES[versioned], None))

@@ -400,6 +400,12 @@ class TensorMethods:
 
         return device(self)
 
+    def __array_namespace__(self, *, api_version=None):
+        """The module of the functions of the Python array API standard."""
+        from gtorch.array_api import namespace
+
+        return namespace(api_version)
+
     def __copy__(self):
         return self.detach().requires_grad_(self.requires_grad)
 
@@ -614,6 +620,14 @@ def view(self, *shape, **options):
     return ops.METHODS['view'](self, *shape, **options)
 
 
+def to_device(self, device, non_blocking=False, *, stream=None):
+    """Returns the tensor on another device, copied in the order of @stream if one is given."""
+    if stream is None:
+        return ops.METHODS['to_device'](self, device, non_blocking)
+    with stream:
+        return ops.METHODS['to_device'](self, device, non_blocking)
+
+
 def extra_methods():
     """Methods by name that are added after the operations, and may replace them."""
     return {
@@ -632,6 +646,7 @@ def extra_methods():
         'nanmedian': _with_dim('nanmedian', 'The middle element but for NaN, of all or along a dimension.'),
         'min': _with_dim('min', 'The least element, of all or along a dimension.'),
         'reshape_as': lambda self, other: self.reshape(other.shape),
+        'to_device': to_device,
         'view': view,
         'view_as': lambda self, other: self.view(other.shape),
         'expand_as': lambda self, other: self.expand(other.shape),
