@@ -4,20 +4,22 @@
 
 from contextlib import nullcontext
 
-from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_device, convert_whole, cuda_device, for_gpus
+from gi.overrides._gtorch_convert import (
+    GTorch, RawTensor, convert_device, convert_whole, cuda_device, for_gpus, listed, of_type,
+)  # fmt: skip
 
 SIZE = 10 * 2**20
 
 
 def _devices(name, devices):
-    found = [cuda_device(device) for device in devices]
+    found = [cuda_device(device) for device in listed(devices, f'comm.{name}(): devices')]
     if not found:
         raise ValueError(f'comm.{name}(): there must be at least one device')
     return found
 
 
 def _tensors(name, values):
-    found = list(values)
+    found = listed(values, f'comm.{name}(): the tensors')
     for value in found:
         if not isinstance(value, RawTensor):
             raise TypeError(f'comm.{name}() takes tensors, not {type(value).__name__}')
@@ -40,6 +42,7 @@ def broadcast(tensor, devices=None, *, out=None):
     """Copies a tensor to several GPUs, or into the tensors @out. Returns a tuple; the tensor itself is in the place
     of its own device."""
     _one_of('broadcast', devices, out, '“devices” and “out”')
+    of_type(tensor, RawTensor, 'comm.broadcast(): tensor')
     if out is None:
         return tuple(tensor.to(device) for device in _devices('broadcast', devices))
     for one in _tensors('broadcast', out):
@@ -55,7 +58,7 @@ def broadcast_coalesced(tensors, devices, buffer_size=SIZE):
     """Copies several tensors to several GPUs. Returns a list with a tuple of tensors for each device. The copies of a
     tensor are made one after the other: @buffer_size has no effect."""
     convert_whole(buffer_size)
-    tensors = list(tensors)
+    tensors = _tensors('broadcast_coalesced', tensors)
     return [tuple(tensor.to(device) for tensor in tensors) for device in _devices('broadcast_coalesced', devices)]
 
 
@@ -82,7 +85,7 @@ def reduce_add_coalesced(inputs, destination=None, buffer_size=SIZE):
     """The sums of lists of tensors, one list for each GPU, of equal length. Returns a tuple. @buffer_size has no
     effect."""
     convert_whole(buffer_size)
-    lists = [list(one) for one in inputs]
+    lists = [_tensors('reduce_add_coalesced', one) for one in listed(inputs, 'comm.reduce_add_coalesced(): inputs')]
     if len({len(one) for one in lists}) != 1:
         raise ValueError(f'comm.reduce_add_coalesced(): the lists have {[len(one) for one in lists]} tensors')
     return tuple(reduce_add(same, destination) for same in zip(*lists))
@@ -92,6 +95,7 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     """Divides a tensor along @dim, and copies the parts to GPUs, or into the tensors @out. They have the lengths
     @chunk_sizes, or are equal but for the last. A copy is made on the stream of its device, or on that of @streams."""
     _one_of('scatter', devices, out, '“devices” and “out”')
+    of_type(tensor, RawTensor, 'comm.scatter(): tensor')
     if out is not None:
         if chunk_sizes is not None:
             raise RuntimeError('comm.scatter(): “chunk_sizes” must not be given together with “out”')
@@ -101,17 +105,17 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     if chunk_sizes is None:
         parts = GTorch.Tensor.chunk(tensor, len(devices), dim)
     else:
-        sizes = [convert_whole(size) for size in chunk_sizes]
+        sizes = [convert_whole(size) for size in listed(chunk_sizes, 'comm.scatter(): chunk_sizes')]
         if len(sizes) != len(devices) or sum(sizes) != tensor.shape[dim]:
             raise RuntimeError(f'comm.scatter(): parts of {sizes} for {len(devices)} devices do not make up dimension '
                                f'{dim}, {tensor.shape[dim]}')
         parts = tensor.split(sizes, dim)
-    streams = [None] * len(parts) if streams is None else list(streams)
+    streams = [None] * len(parts) if streams is None else listed(streams, 'comm.scatter(): streams')
     if len(streams) < len(parts):
         raise RuntimeError(f'comm.scatter(): there are {len(streams)} streams for {len(parts)} parts')
     found = []
     for i, (part, device, stream) in enumerate(zip(parts, devices, streams)):
-        with nullcontext() if stream is None else for_gpus(stream):
+        with nullcontext() if stream is None else for_gpus(of_type(stream, GTorch.Stream, 'comm.scatter(): a stream')):
             found.append(part.to(device) if out is None else out[i].copy_(part, non_blocking=True))
     return tuple(found)
 

@@ -100,6 +100,21 @@ def cuda_device(value=None):
     return for_gpus(convert_device('cuda' if value is None else value).resolve())
 
 
+def of_type(value, kind, where):
+    """@value, which must be of a class; @where is the function and its argument."""
+    if not isinstance(value, kind):
+        raise TypeError(f'{where} must be a {kind.__name__}, not {type(value).__name__}')
+    return value
+
+
+def listed(values, where):
+    """The items of @values in a list; @where is the function and its argument."""
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f'{where} must be a list, not {type(values).__name__}') from None
+
+
 def for_gpus(value):
     """The device, or the stream or pool of one; an error if it is the CPU's."""
     device = value if isinstance(value, GTorch.Device) else value.get_device()

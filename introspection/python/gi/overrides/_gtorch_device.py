@@ -18,6 +18,7 @@ from gi.overrides._gtorch_convert import (
     convert_whole,
     cuda_device,
     for_gpus,
+    of_type,
     names_device,
 )
 from gi.overrides._gtorch_mixin import mixin
@@ -165,7 +166,7 @@ class Event(GTorch.Event):
             return GTorch.Stream.get_current(self.__dict__[DEVICE])
         if not is_for_gpus(self):
             return stream
-        return current_stream() if stream is None else for_gpus(stream)
+        return current_stream() if stream is None else for_gpus(of_type(stream, GTorch.Stream, 'stream'))
 
     def query(self):
         """Tells whether what the event was recorded behind is done; does not wait."""
@@ -385,7 +386,7 @@ class StreamContext(Decorator):
 
     def __init__(self, stream):
         if stream is not None and CHECKED not in getattr(stream, '__dict__', ()):
-            for_gpus(stream).__dict__[CHECKED] = True
+            for_gpus(of_type(stream, GTorch.Stream, 'stream(): stream')).__dict__[CHECKED] = True
         self.stream = stream
 
     def __enter__(self):
@@ -411,7 +412,7 @@ current_stream = described(current_stream)
 def set_stream(stream):
     """Makes a stream the current one of its device, and its device the current one."""
     if stream is not None:
-        GTorch.Stream.set_current(for_gpus(stream))
+        GTorch.Stream.set_current(for_gpus(of_type(stream, GTorch.Stream, 'set_stream(): stream')))
 
 
 def _generator(device=None):

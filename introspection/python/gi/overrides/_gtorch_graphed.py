@@ -73,6 +73,8 @@ def make_graphed_callables(
         raise TypeError(f'there are samples for {len(samples)} callables, not for {len(targets)}')
     graphed = []
     for target, own in zip(targets, samples):
+        if not callable(target):
+            raise TypeError(f'make_graphed_callables(): a callable was expected, not {type(target).__name__}')
         made = GraphedModule(target, own)
         made.set_warmup_iterations(convert_whole(num_warmup_iters))
         made.set_allow_unused(convert_bool(allow_unused_input))

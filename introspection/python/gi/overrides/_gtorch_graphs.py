@@ -9,7 +9,7 @@ from gi.overrides import override
 from gi.repository import Gio
 
 from gi.overrides import _gtorch_memory as memory
-from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_enum, cuda_device, for_gpus
+from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_enum, cuda_device, for_gpus, of_type
 from gi.overrides._gtorch_device import Stream
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -91,7 +91,7 @@ def graph(cuda_graph, pool=None, stream=None, capture_error_mode='thread_local')
 
 def cuda_graph(cuda_graph, pool=None, stream=None, capture_error_mode='global'):
     """with GTorch.cuda.graph(g): the work of the block on the current GPU is recorded, not done."""
-    stream = Stream(cuda_device()) if stream is None else for_gpus(stream)
+    stream = Stream(cuda_device()) if stream is None else for_gpus(of_type(stream, GTorch.Stream, 'graph(): stream'))
     return graph(cuda_graph, pool, stream, capture_error_mode)
 
 

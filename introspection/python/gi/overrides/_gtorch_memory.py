@@ -18,6 +18,7 @@ from gi.overrides._gtorch_convert import (
     convert_whole,
     cuda_device,
     for_gpus,
+    of_type,
 )
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc
 from gi.overrides._gtorch_properties import final
@@ -112,7 +113,7 @@ class MemoryPool(GTorch.MemoryPool):
 
 def use_mem_pool(pool, device=None):
     """with GTorch.cuda.use_mem_pool(pool): what this thread allocates comes from the pool."""
-    pool = for_gpus(pool_of(pool))
+    pool = for_gpus(of_type(pool_of(pool), GTorch.MemoryPool, 'use_mem_pool(): pool'))
 
     def begin():
         if device is not None and cuda_device(device) != pool.get_device():
@@ -175,7 +176,8 @@ def memory_snapshot(mempool_id=None, include_traces=True, device=None):
     """Returns all segments of memory of the current GPU, or of a pool, with the blocks in them."""
     convert_bool(include_traces)
     if mempool_id is not None:
-        return pool_of(mempool_id).snapshot()
+        pool = of_type(pool_of(mempool_id), GTorch.MemoryPool, 'memory_snapshot(): mempool_id')
+        return pool.snapshot()
     return _unpack(_allocator(device).snapshot())['segments']
 
 

@@ -6,7 +6,7 @@ import sys
 
 from gi.overrides import _gtorch_amp as amp
 from gi.overrides._gtorch_context import Block
-from gi.overrides._gtorch_convert import GTorch, convert_device
+from gi.overrides._gtorch_convert import GTorch, convert_device, of_type
 
 
 def _cpu(name, device):
@@ -23,6 +23,8 @@ def current_stream(device=None):
 
 def stream(stream):
     """with GTorch.cpu.stream(s): the work of the block goes to the stream."""
+    if stream is not None:
+        of_type(stream, GTorch.Stream, 'cpu.stream(): stream')
     return Block(lambda: None if stream is None else GTorch.StreamGuard.new(stream), stream)
 
 

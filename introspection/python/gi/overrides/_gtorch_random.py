@@ -4,7 +4,7 @@
 
 from contextlib import contextmanager
 
-from gi.overrides._gtorch_convert import GTorch, convert_seed
+from gi.overrides._gtorch_convert import GTorch, convert_seed, listed
 from gi.overrides._gtorch_device import CUDA, _all_gpus, _generator
 
 
@@ -88,7 +88,7 @@ def get_rng_state_all():
 
 def set_rng_state_all(new_states):
     """Sets the states of the generators of all GPUs, which get_rng_state_all() gave."""
-    new_states = list(new_states)
+    new_states = listed(new_states, 'set_rng_state_all(): new_states')
     n = len(_all_gpus())
     if len(new_states) != n:
         raise ValueError(f'set_rng_state_all(): there are {len(new_states)} states, and {n} GPUs')
