@@ -239,6 +239,8 @@ gboolean gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean ma
                                  GError **error);
 /* Zeroes the grad, if there is one. A grad with a graph, which leads back to impl, is replaced. */
 gboolean gtorch_grad_set_zero (GTorchImpl *impl, GError **error);
+/* Notifies of GTorchTensor:grad, if somebody listens, where functions of the program run. */
+void gtorch_grad_notify (GTorchImpl *impl);
 /* The functions of the recorder, each in the file that it belongs to. */
 void gtorch_tensor_install_autograd (GObjectClass *klass);
 void gtorch_autograd_destroy (GTorchAutograd *autograd);

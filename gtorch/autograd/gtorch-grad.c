@@ -288,6 +288,8 @@ gtorch_grad_accumulate (GTorchImpl *impl, GTorchImpl *grad, gboolean may_take, G
         }
     }
   g_mutex_unlock (&autograd->lock);
+  if (success)
+    gtorch_grad_notify (impl);
   return success;
 }
 
@@ -318,6 +320,8 @@ gtorch_grad_set_zero (GTorchImpl *impl, GError **error)
   g_mutex_unlock (&autograd->lock);
   gtorch_change_end (&mode);
   g_clear_pointer (&former, gtorch_impl_unref);
+  if (success)
+    gtorch_grad_notify (impl);
   return success;
 }
 

@@ -35,7 +35,10 @@ static const GTorchField fields[] = {
    * GTorchTensor:grad: (getter get_grad)
    *
    * The accumulated gradient. An invalid value causes a warning; [method@Tensor.set_grad] gives an error.
-   * A backward pass does not notify.
+   *
+   * A backward pass notifies when it has added to the gradient, also where that stays the same object, and
+   * so does what fills it with zeros. Handlers run where hooks do: in the thread of
+   * [method@Tensor.backward], in the main context of the caller of [method@Tensor.backward_async].
    *
    * Since: 0.1
    */
@@ -53,10 +56,15 @@ static const GTorchField fields[] = {
   { "is-leaf", GTORCH_PROPERTY_BOOL (gtorch_tensor_is_leaf, NULL), .value = TRUE },
 };
 
+static guint notify_signal;
+static GQuark grad_detail;
+
 void
 gtorch_tensor_install_autograd (GObjectClass *klass)
 {
   GTORCH_FIELDS (klass, fields);
+  notify_signal = g_signal_lookup ("notify", G_TYPE_OBJECT);
+  grad_detail = g_quark_from_static_string ("grad");
 }
 
 /**
@@ -304,6 +312,24 @@ gtorch_tensor_set_grad (GTorchTensor *self, GTorchTensor *grad, GError **error)
   if (former != value)
     g_object_notify (G_OBJECT (self), "grad");
   return TRUE;
+}
+
+static void
+notify_grad (gpointer tensor)
+{
+  g_object_notify (tensor, "grad");
+}
+
+void
+gtorch_grad_notify (GTorchImpl *impl)
+{
+  g_autoptr (GTorchTensor) tensor = NULL;
+
+  if (__atomic_load_n (&impl->object, __ATOMIC_RELAXED) == NULL)
+    return;
+  tensor = gtorch_tensor_wrap (gtorch_impl_ref (impl));
+  if (G_UNLIKELY (g_signal_has_handler_pending (tensor, notify_signal, grad_detail, FALSE)))
+    gtorch_engine_call_user (notify_grad, tensor);
 }
 
 /**

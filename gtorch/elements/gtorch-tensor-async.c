@@ -577,3 +577,170 @@ gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError 
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_int (host, error) : 0;
 }
+
+/* --- all elements --- */
+
+/**
+ * gtorch_tensor_get_bytes_async:
+ * @self: a tensor
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
+ * @user_data: data for @callback
+ *
+ * Gets the elements as bytes, in C order and the machine's byte order, without blocking the main loop. The read is ordered
+ * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tensor_get_bytes_async (GTorchTensor *self, GCancellable *cancellable,
+                               GAsyncReadyCallback callback, gpointer user_data)
+{
+  GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_IS_TENSOR (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_tensor_get_bytes_async, cancellable, callback, user_data);
+  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+}
+
+/**
+ * gtorch_tensor_get_bytes_finish:
+ * @self: a tensor
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Finishes [method@Tensor.get_bytes_async].
+ *
+ * Returns: (transfer full): a copy of the elements, or %NULL with the errors of
+ *   [method@Tensor.to_device_finish]
+ *
+ * Since: 0.1
+ */
+GBytes *
+gtorch_tensor_get_bytes_finish (GTorchTensor *self, GAsyncResult *result, GError **error)
+{
+  g_autoptr (GTorchTensor) host = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  if (!gtorch_task_take (result, self, gtorch_tensor_get_bytes_async, error))
+    return NULL;
+  host = g_task_propagate_pointer (G_TASK (result), error);
+  guard = leave_cpu_stream ();
+  return host != NULL ? gtorch_tensor_get_bytes (host, error) : NULL;
+}
+
+/**
+ * gtorch_tensor_to_doubles_async:
+ * @self: a tensor
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
+ * @user_data: data for @callback
+ *
+ * Gets all elements as floating-point numbers, in C order, without blocking the main loop. The read is ordered
+ * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tensor_to_doubles_async (GTorchTensor *self, GCancellable *cancellable,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+  GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_IS_TENSOR (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_tensor_to_doubles_async, cancellable, callback, user_data);
+  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+}
+
+/**
+ * gtorch_tensor_to_doubles_finish:
+ * @self: a tensor
+ * @result: the result that the callback got
+ * @n_values: (out): the number of values
+ * @error: return location for an error
+ *
+ * Finishes [method@Tensor.to_doubles_async].
+ *
+ * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_doubles], or %NULL with the
+ *   errors of that and of [method@Tensor.to_device_finish]
+ *
+ * Since: 0.1
+ */
+gdouble *
+gtorch_tensor_to_doubles_finish (GTorchTensor *self, GAsyncResult *result, gsize *n_values,
+                                 GError **error)
+{
+  g_autoptr (GTorchTensor) host = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  g_return_val_if_fail (n_values != NULL, NULL);
+  if (!gtorch_task_take (result, self, gtorch_tensor_to_doubles_async, error))
+    return NULL;
+  host = g_task_propagate_pointer (G_TASK (result), error);
+  guard = leave_cpu_stream ();
+  return host != NULL ? gtorch_tensor_to_doubles (host, n_values, error) : NULL;
+}
+
+/**
+ * gtorch_tensor_to_ints_async:
+ * @self: a tensor
+ * @cancellable: (nullable): cancels the wait
+ * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
+ * @user_data: data for @callback
+ *
+ * Gets all elements as integers, in C order, without blocking the main loop. The read is ordered
+ * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_tensor_to_ints_async (GTorchTensor *self, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+  GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) task = NULL;
+
+  g_return_if_fail (GTORCH_IS_TENSOR (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_tensor_to_ints_async, cancellable, callback, user_data);
+  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+}
+
+/**
+ * gtorch_tensor_to_ints_finish:
+ * @self: a tensor
+ * @result: the result that the callback got
+ * @n_values: (out): the number of values
+ * @error: return location for an error
+ *
+ * Finishes [method@Tensor.to_ints_async].
+ *
+ * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_ints], or %NULL with the
+ *   errors of that and of [method@Tensor.to_device_finish]
+ *
+ * Since: 0.1
+ */
+gint64 *
+gtorch_tensor_to_ints_finish (GTorchTensor *self, GAsyncResult *result, gsize *n_values,
+                              GError **error)
+{
+  g_autoptr (GTorchTensor) host = NULL;
+  g_autoptr (GTorchStreamGuard) guard = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
+  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
+  g_return_val_if_fail (n_values != NULL, NULL);
+  if (!gtorch_task_take (result, self, gtorch_tensor_to_ints_async, error))
+    return NULL;
+  host = g_task_propagate_pointer (G_TASK (result), error);
+  guard = leave_cpu_stream ();
+  return host != NULL ? gtorch_tensor_to_ints (host, n_values, error) : NULL;
+}

@@ -101,6 +101,7 @@ gtorch_module_end_change (GTorchModule *self)
   gtorch_module_unlock (self);
   gtorch_references_unlock ();
   g_atomic_int_inc (&gtorch_module_changes);
+  gtorch_member_models_look ();
 }
 
 static gboolean
@@ -282,8 +283,7 @@ gtorch_module_register_parameter (GTorchModule *self, const gchar *name, GTorchP
   priv = gtorch_module_get_private (self);
   if (!set_member (self, priv->parameters, name, (GTorchTensor *) parameter, TRUE, error))
     return FALSE;
-  if (parameter != NULL && gtorch_parameter_get_name (parameter) == NULL)
-    gtorch_parameter_set_name (parameter, name);
+  gtorch_parameter_join (parameter, self, name);
   return TRUE;
 }
 
@@ -496,8 +496,7 @@ gtorch_module_append_parameter (GTorchModule *self, GTorchParameter *parameter)
   name = free_number (priv, priv->parameters->len);
   put_member (priv->parameters, name, owned, TRUE);
   gtorch_module_end_change (self);
-  if (gtorch_parameter_get_name (parameter) == NULL)
-    gtorch_parameter_set_name (parameter, name);
+  gtorch_parameter_join (parameter, self, name);
 }
 
 /* With the locks held. */
@@ -588,6 +587,7 @@ add_child (GTorchModule *self, const gchar *name, const gint *given, GTorchModul
   g_mutex_unlock (&growth_lock);
   if (success)
     {
+      gtorch_module_be_inside (&gtorch_module_get_private (child)->outer, self, child);
       g_list_model_items_changed (G_LIST_MODEL (priv->children), at, removed->len, 1);
       return TRUE;
     }

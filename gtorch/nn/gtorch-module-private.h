@@ -56,12 +56,24 @@ typedef struct
   gboolean training;      /* accessed atomically */
   gint is_lazy;           /* its tensors wait for a size; accessed atomically */
   gboolean is_numbered;   /* children that are called by their positions are renamed with these */
+  GWeakRef outer;         /* a module that has this one; see gtorch_module_be_inside () */
 } GTorchModulePrivate;
 
 GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
 
 /* Counts changes of members, hooks and modes in all modules. Accessed atomically. */
 extern gint gtorch_module_changes;
+
+/* `place` keeps which module has a member: a module or a parameter. Another one takes its place only if the former
+ * does not exist any more, or has lost the member. */
+void gtorch_module_be_inside (GWeakRef *place, GTorchModule *outer, gpointer member);
+/* Returns the path of the member from the outermost module on; NULL if it is in none. */
+gchar *gtorch_module_dup_path (GWeakRef *place, gpointer member);
+/* Of a parameter, or NULL, that was registered. */
+void gtorch_parameter_join (GTorchParameter *self, GTorchModule *module, const gchar *name);
+
+/* Tells the live lists of members that there was a change in some module. */
+void gtorch_member_models_look (void);
 
 /* Returns the type's name without namespace: "Linear". */
 const gchar *gtorch_module_type_name (gpointer self);

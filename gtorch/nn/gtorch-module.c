@@ -156,6 +156,7 @@ gtorch_module_finalize (GObject *object)
   g_object_unref (priv->children);
   g_ptr_array_unref (priv->child_names);
   g_clear_error (&priv->error);
+  g_weak_ref_clear (&priv->outer);
   G_OBJECT_CLASS (gtorch_module_parent_class)->finalize (object);
 }
 
@@ -209,6 +210,7 @@ gtorch_module_init (GTorchModule *self)
   priv->children = gtorch_object_list_new (GTORCH_TYPE_MODULE);
   priv->child_names = g_ptr_array_new_with_free_func (g_free);
   priv->training = TRUE;
+  g_weak_ref_init (&priv->outer, NULL);
 }
 
 /* --- forward --- */

@@ -16,6 +16,7 @@
 #include <gtorch/nn/gtorch-layer-indices.h>
 #include <gtorch/nn/gtorch-layers.h>
 #include <gtorch/nn/gtorch-loss.h>
+#include <gtorch/nn/gtorch-member-model.h>
 #include <gtorch/nn/gtorch-memory-format.h>
 #include <gtorch/nn/gtorch-module-checkpoint.h>
 #include <gtorch/nn/gtorch-module-dict.h>

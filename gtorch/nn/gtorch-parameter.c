@@ -9,6 +9,7 @@
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-field-private.h"
+#include "nn/gtorch-module-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
@@ -34,6 +35,7 @@ struct _GTorchParameter
 {
   GTorchTensor parent_instance;
   gchar *name;
+  GWeakRef module; /* in which it was registered */
 };
 
 G_DEFINE_TYPE (GTorchParameter, gtorch_parameter, GTORCH_TYPE_TENSOR)
@@ -42,7 +44,14 @@ static void
 gtorch_parameter_finalize (GObject *object)
 {
   g_free (GTORCH_PARAMETER (object)->name);
+  g_weak_ref_clear (&GTORCH_PARAMETER (object)->module);
   G_OBJECT_CLASS (gtorch_parameter_parent_class)->finalize (object);
+}
+
+static void
+get_full_name (gpointer object, const GTorchField *field, GValue *value)
+{
+  g_value_take_string (value, gtorch_parameter_dup_full_name (object));
 }
 
 typedef GTorchParameter Self;
@@ -56,6 +65,15 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "name", GTORCH_PROPERTY_STRING (gtorch_parameter_get_name, gtorch_parameter_set_name) },
+  /**
+   * GTorchParameter:full-name: (getter dup_full_name)
+   *
+   * The path of the parameter from the outermost module on, such as `encoder.0.weight`. What is registered
+   * further out later changes it without a notification.
+   *
+   * Since: 0.1
+   */
+  { "full-name", GTORCH_FIELD_STRING, .get_value = get_full_name },
 };
 
 static void
@@ -70,6 +88,7 @@ gtorch_parameter_class_init (GTorchParameterClass *klass)
 static void
 gtorch_parameter_init (GTorchParameter *self)
 {
+  g_weak_ref_init (&self->module, NULL);
 }
 
 /**
@@ -143,4 +162,46 @@ gtorch_parameter_set_name (GTorchParameter *self, const gchar *name)
   g_free (self->name);
   self->name = g_strdup (name);
   g_object_notify (G_OBJECT (self), "name");
+}
+
+void
+gtorch_parameter_join (GTorchParameter *self, GTorchModule *module, const gchar *name)
+{
+  if (self == NULL)
+    return;
+  if (self->name == NULL)
+    gtorch_parameter_set_name (self, name);
+  gtorch_module_be_inside (&self->module, module, self);
+  g_object_notify (G_OBJECT (self), "full-name");
+}
+
+/**
+ * gtorch_parameter_dup_full_name: (get-property full-name)
+ * @self: a parameter
+ *
+ * Gets the path of the parameter from the outermost module on: the names by which
+ * [method@Module.get_parameter] of that module finds it, with dots between them.
+ *
+ * Of a parameter that several modules have, and of a module that is inside several others, the first one
+ * that still exists and still has it counts.
+ *
+ * ```c
+ * g_autofree gchar *name = gtorch_parameter_dup_full_name (parameter);
+ *
+ * g_print ("%s\n", name); // 0.weight
+ * ```
+ *
+ * Returns: (transfer full) (nullable): the path; the name alone of a parameter that is in no module, %NULL if it
+ *   has none
+ *
+ * Since: 0.1
+ */
+gchar *
+gtorch_parameter_dup_full_name (GTorchParameter *self)
+{
+  gchar *path;
+
+  g_return_val_if_fail (GTORCH_IS_PARAMETER (self), NULL);
+  path = gtorch_module_dup_path (&self->module, self);
+  return path != NULL ? path : g_strdup (self->name);
 }

@@ -20,6 +20,8 @@ const gchar *gtorch_parameter_get_name (GTorchParameter *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_parameter_set_name (GTorchParameter *self, const gchar *name);
 GTORCH_AVAILABLE_IN_0_1
+gchar *gtorch_parameter_dup_full_name (GTorchParameter *self) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_is_lazy (GTorchTensor *tensor);
 
 G_END_DECLS

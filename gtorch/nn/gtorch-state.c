@@ -74,6 +74,7 @@ gboolean
 gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
 {
   g_autoptr (GPtrArray) impls = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
+  g_autoptr (GPtrArray) zeroed = g_ptr_array_new ();
   guint i;
 
   for (i = 0; i < tensors->len; i++)
@@ -88,11 +89,18 @@ gtorch_zero_grads (GPtrArray *tensors, gboolean set_to_none, GError **error)
             return FALSE;
         }
       else if (!set_to_none)
-        g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (grad)));
+        {
+          g_ptr_array_add (impls, gtorch_impl_ref (gtorch_tensor_unwrap (grad)));
+          g_ptr_array_add (zeroed, tensors->pdata[i]);
+        }
       else if (!gtorch_tensor_set_grad (tensors->pdata[i], NULL, error))
         return FALSE;
     }
-  return zero_all (impls, error);
+  if (!zero_all (impls, error))
+    return FALSE;
+  for (i = 0; i < zeroed->len; i++)
+    gtorch_grad_notify (gtorch_tensor_unwrap (zeroed->pdata[i]));
+  return TRUE;
 }
 
 static gint

@@ -331,9 +331,21 @@ source_finalize (GSource *source)
   g_clear_pointer (&self->fence, gtorch_fence_unref);
 }
 
+static gboolean
+call_closure (gpointer closure)
+{
+  g_auto (GValue) result = G_VALUE_INIT;
+
+  g_value_init (&result, G_TYPE_BOOLEAN);
+  g_closure_invoke (closure, &result, 0, NULL, NULL);
+  return g_value_get_boolean (&result);
+}
+
 static GSourceFuncs source_funcs = {
   .dispatch = source_dispatch,
   .finalize = source_finalize,
+  .closure_callback = call_closure,
+  .closure_marshal = (GSourceDummyMarshal) g_cclosure_marshal_generic,
 };
 
 static gboolean

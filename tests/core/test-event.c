@@ -222,6 +222,22 @@ source_may_be_destroyed_early (void)
 }
 
 static void
+source_takes_a_closure (void)
+{
+  guint n = 0;
+  g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+  GSource *source = gtorch_event_create_source (event, NULL);
+
+  g_source_set_closure (source, g_cclosure_new_swap (G_CALLBACK (count), &n, NULL));
+  g_source_attach (source, NULL);
+  while (n == 0)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpuint (n, ==, 1);
+  g_source_destroy (source);
+  g_source_unref (source);
+}
+
+static void
 source_can_be_cancelled (void)
 {
   gint gate = FALSE;
@@ -353,6 +369,7 @@ main (int argc, char *argv[])
   TEST (error_of_the_work_is_reported);
   TEST (source_becomes_ready_once);
   TEST (source_may_be_destroyed_early);
+  TEST (source_takes_a_closure);
   TEST (source_can_be_cancelled);
   TEST (completed_is_emitted_in_the_recorders_context);
   TEST (main_loop_waits);
