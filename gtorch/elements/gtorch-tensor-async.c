@@ -587,8 +587,10 @@ gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError 
  * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
  * @user_data: data for @callback
  *
- * Gets the elements as bytes, in C order and the machine's byte order, without blocking the main loop. The read is ordered
- * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ * Gets the elements as bytes, in C order and the machine's byte order, without blocking the main loop.
+ *
+ * The read is ordered as in [method@Tensor.item_double_async]: the elements are those that the tensor has at
+ * the call.
  *
  * Since: 0.1
  */
@@ -640,8 +642,10 @@ gtorch_tensor_get_bytes_finish (GTorchTensor *self, GAsyncResult *result, GError
  * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
  * @user_data: data for @callback
  *
- * Gets all elements as floating-point numbers, in C order, without blocking the main loop. The read is ordered
- * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ * Gets all elements as floating-point numbers, in C order, without blocking the main loop.
+ *
+ * The read is ordered as in [method@Tensor.item_double_async]: the elements are those that the tensor has at
+ * the call.
  *
  * Since: 0.1
  */
@@ -667,8 +671,8 @@ gtorch_tensor_to_doubles_async (GTorchTensor *self, GCancellable *cancellable,
  *
  * Finishes [method@Tensor.to_doubles_async].
  *
- * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_doubles], or %NULL with the
- *   errors of that and of [method@Tensor.to_device_finish]
+ * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_doubles], or %NULL
+ *   with the errors of that and of [method@Tensor.to_device_finish]
  *
  * Since: 0.1
  */
@@ -696,8 +700,10 @@ gtorch_tensor_to_doubles_finish (GTorchTensor *self, GAsyncResult *result, gsize
  * @callback: (nullable) (scope async) (closure user_data): called when the elements have arrived
  * @user_data: data for @callback
  *
- * Gets all elements as integers, in C order, without blocking the main loop. The read is ordered
- * as in [method@Tensor.item_double_async]: the elements are those that the tensor has at the call.
+ * Gets all elements as integers, in C order, without blocking the main loop.
+ *
+ * The read is ordered as in [method@Tensor.item_double_async]: the elements are those that the tensor has at
+ * the call.
  *
  * Since: 0.1
  */
@@ -723,8 +729,8 @@ gtorch_tensor_to_ints_async (GTorchTensor *self, GCancellable *cancellable,
  *
  * Finishes [method@Tensor.to_ints_async].
  *
- * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_ints], or %NULL with the
- *   errors of that and of [method@Tensor.to_device_finish]
+ * Returns: (transfer full) (array length=n_values): the values, as of [method@Tensor.to_ints], or %NULL with
+ *   the errors of that and of [method@Tensor.to_device_finish]
  *
  * Since: 0.1
  */

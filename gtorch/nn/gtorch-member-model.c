@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Members of modules may be changed in any thread, and a list that widgets show may be changed in one: a change in
- * any module has all lists compare what they have with what there is, in their main contexts, once for many
- * changes. While there are no lists a change costs one comparison. */
+/* Members of modules may be changed in any thread, and a list that widgets show may be changed in one: a
+ * change in any module has all lists compare what they have with what there is, in their main contexts, once
+ * for many changes. While there are no lists a change costs one comparison. */
 
 #include "config.h"
 
@@ -20,10 +20,10 @@
  * A list of the members of a module that follows the module, for a list of widgets.
  *
  * [method@Module.get_parameters] and its like return lists of what there is when they are called. This one
- * emits [signal@Gio.ListModel::items-changed] when members have come, gone or been replaced, also those of modules
- * further inside if [property@MemberModel:recurse] is set. It does so in the main context that was the
- * thread-default one where it was created, some time after the change; [method@MemberModel.update] does not wait.
- * It is read in the thread of that context.
+ * emits [signal@Gio.ListModel::items-changed] when members have come, gone or been replaced, also those of
+ * modules further inside if [property@MemberModel:recurse] is set. It does so in the main context that was
+ * the thread-default one where it was created, some time after the change; [method@MemberModel.update] does
+ * not wait. It is read in the thread of that context.
  *
  * ```c
  * g_autoptr (GTorchMemberModel) model = gtorch_member_model_new (net, GTORCH_MEMBER_KIND_PARAMETER, TRUE);
@@ -267,6 +267,8 @@ GTorchMemberModel *
 gtorch_member_model_new (GTorchModule *module, GTorchMemberKind kind, gboolean recurse)
 {
   g_return_val_if_fail (GTORCH_IS_MODULE (module), NULL);
+  if (kind < GTORCH_MEMBER_KIND_NONE || kind > GTORCH_MEMBER_KIND_MODULE)
+    kind = GTORCH_MEMBER_KIND_NONE; /* a number that is no kind */
   return g_object_new (GTORCH_TYPE_MEMBER_MODEL, "module", module, "kind", kind, "recurse", recurse,
                        NULL);
 }
@@ -326,8 +328,9 @@ gtorch_member_model_get_recurse (GTorchMemberModel *self)
  * gtorch_member_model_update:
  * @self: a list of members
  *
- * Compares the list with the members that there are now, and emits [signal@Gio.ListModel::items-changed] if they
- * differ, without waiting for the main context. Called in the thread of that context.
+ * Compares the list with the members that there are now, and emits
+ * [signal@Gio.ListModel::items-changed] if they differ, without waiting for the main
+ * context. Called in the thread of that context.
  *
  * Since: 0.1
  */

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The way from the outermost module to a member. A module is not told of the modules that it is in by
- * references, which would be cycles, and it may be in several: each keeps a weak one to the first, and its name
- * there is looked for when it is asked for. */
+ * references, which would be cycles, and it may be in several: each keeps a weak one to the first, and its
+ * name there is looked for when it is asked for. */
 
 #include "config.h"
 

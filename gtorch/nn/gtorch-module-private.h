@@ -64,8 +64,8 @@ GTorchModulePrivate *gtorch_module_get_private (GTorchModule *self);
 /* Counts changes of members, hooks and modes in all modules. Accessed atomically. */
 extern gint gtorch_module_changes;
 
-/* `place` keeps which module has a member: a module or a parameter. Another one takes its place only if the former
- * does not exist any more, or has lost the member. */
+/* `place` keeps which module has a member: a module or a parameter. Another one takes its place only if the
+ * former does not exist any more, or has lost the member. */
 void gtorch_module_be_inside (GWeakRef *place, GTorchModule *outer, gpointer member);
 /* Returns the path of the member from the outermost module on; NULL if it is in none. */
 gchar *gtorch_module_dup_path (GWeakRef *place, gpointer member);

@@ -191,8 +191,8 @@ gtorch_parameter_join (GTorchParameter *self, GTorchModule *module, const gchar 
  * g_print ("%s\n", name); // 0.weight
  * ```
  *
- * Returns: (transfer full) (nullable): the path; the name alone of a parameter that is in no module, %NULL if it
- *   has none
+ * Returns: (transfer full) (nullable): the path; the name alone of a parameter that is in no module, %NULL
+ *   if it has none
  *
  * Since: 0.1
  */

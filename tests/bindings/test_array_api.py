@@ -74,7 +74,8 @@ def same(name, found, wanted):
 PROGRAMS = dict(array_api_cases.programs(xp))
 GROUPS = {}
 for row in REFERENCE['values']:
-    GROUPS.setdefault(row[0].partition(' ')[0] if row[0][0] != 'x' or ' ' in row[0][:12] else 'functions', []).append(row)
+    first = row[0].partition(' ')[0]
+    GROUPS.setdefault('functions' if first.startswith('xp.') else first, []).append(row)
 
 
 def compare(rows):

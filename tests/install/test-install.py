@@ -110,6 +110,7 @@ def plan():
         "lib/pkgconfig": "gtorch-1.pc",
         f"{modules[0]}/gi/overrides": "GTorch.py",
         f"{modules[0]}/gtorch": "__init__.py",
+        f"{modules[0]}/gtorch/array_api": "__init__.py",
         "share/bash-completion/completions": "gtorch-info",
         "share/gir-1.0": "GTorch-1.gir",
         "share/gjs-1.0/overrides": "GTorch.js",
@@ -372,6 +373,25 @@ def a_tree_that_was_moved_is_used_where_it_is():
     assert str(OWN) not in flags and "nowhere" not in flags, flags
     installation.run("sh", "-euc", f"cc moved.c -o moved-c {flags} && ./moved-c".replace("\n", " "),
                      cwd=HERE, env=environment)
+
+
+# --- Installed tests -------------------------------------------------------------------------------
+
+
+@tap.case
+def installed_tests_pass():
+    home = HERE / "tested"
+    home.mkdir()
+    installation.install(BUILD, HERE / "with-tests", home / "gtorch", "--libdir=lib", "-Dinstalled-tests=true",
+                         "-Ddocs=false")
+    found = sorted((home / "gtorch/share/installed-tests/gtorch-1").glob("*.test"))
+    assert len(found) >= 4, found
+    for path in found:
+        lines = dict(line.split("=", 1) for line in path.read_text("utf-8").splitlines() if re.match(r"\w+=", line))
+        assert lines["Type"] == "session" and lines["Output"] == "TAP", lines
+        output = installation.run("sh", "-euc", f"{OWN_VARIABLES}\nexec {lines['Exec']}", cwd=home,
+                                  env=installation.pick_environment(HOME=str(home)))
+        assert re.search(r"^1\.\.[1-9]", output, re.MULTILINE) and "not ok" not in output, f"{path.name}: {output}"
 
 
 # --- Removal --------------------------------------------------------------------------------------

@@ -268,6 +268,14 @@ make_packed_sequence (void)
 }
 
 static gpointer
+make_member_model (void)
+{
+  g_autoptr (GTorchModule) module = make_module ();
+
+  return gtorch_member_model_new (module, GTORCH_MEMBER_KIND_PARAMETER, TRUE);
+}
+
+static gpointer
 make_graphed_module (void)
 {
   g_autoptr (GTorchModule) module = make_module ();
@@ -693,6 +701,7 @@ static const struct
   { "GTorchLRScheduler", make_scheduler },
   { "GTorchLambdaLR", make_lambda },
   { "GTorchLoss", make_loss },
+  { "GTorchMemberModel", make_member_model },
   { "GTorchMemoryBlock", make_block },
   { "GTorchMemoryPool", make_pool },
   { "GTorchMemoryPoolGuard", make_pool_guard },

@@ -46,7 +46,7 @@ PYTHON_OUTSIDE_STDLIB = {
     r"^tests/peer/": {"torch", "gi"},
     r"^bench/": {"torch", "numpy", "gi"},
     # The binding itself, run by the Python that has gi.
-    r"^introspection/python/": {"gi", "numpy"},
+    r"^introspection/python/": {"gi", "gtorch", "numpy"},
     # It describes the package that has been built, by the same Python.
     r"^generator/stubs/": {"gi", "gtorch"},
 }

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch under the names of the Python array API standard, https://data-apis.org/array-api.
 
-Libraries that are written for that standard get this module from a tensor: `x.__array_namespace__()`. Its functions take
-and return tensors. Where the standard and PyTorch differ, they follow the standard: `axis` and `keepdims`, promotion that
-does not look at dimensions, NaNs that are different values.
+Libraries that are written for that standard get this module from a tensor: `x.__array_namespace__()`. Its functions
+take and return tensors. Where the standard and PyTorch differ, they follow the standard: `axis` and `keepdims`,
+promotion that does not look at dimensions, NaNs that are different values.
 
 >>> import gtorch.array_api as xp
 >>> xp.sum(xp.ones((2, 3)), axis=0)
@@ -33,9 +33,9 @@ for _name in _dtypes.NAMES:
     globals()[_name] = getattr(_dtypes.torch, _name)
 
 __all__ = [
-    '__array_api_version__', '__array_namespace_info__', 'astype', 'can_cast', 'finfo', 'iinfo', 'isdtype', 'result_type',
-    'matmul', 'tensordot', 'vecdot', 'e', 'inf', 'nan', 'pi', 'newaxis', 'fft', 'linalg', *_arrays.__all__,
-    *_creation.__all__, *_elementwise.__all__, *_statistics.__all__, *_dtypes.NAMES,
+    '__array_api_version__', '__array_namespace_info__', 'astype', 'can_cast', 'finfo', 'iinfo', 'isdtype',
+    'result_type', 'matmul', 'tensordot', 'vecdot', 'e', 'inf', 'nan', 'pi', 'newaxis', 'fft', 'linalg',
+    *_arrays.__all__, *_creation.__all__, *_elementwise.__all__, *_statistics.__all__, *_dtypes.NAMES,
 ]  # fmt: skip
 
 

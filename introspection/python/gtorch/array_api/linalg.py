@@ -155,8 +155,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 __all__ = [
     'cholesky', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'matmul', 'matrix_norm', 'matrix_power',
-    'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'tensordot', 'trace',
-    'vecdot', 'vector_norm',
+    'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'tensordot',
+    'trace', 'vecdot', 'vector_norm',
 ]  # fmt: skip
 
 
