@@ -8,8 +8,8 @@ import sys
 import threading
 import pathlib
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(TOP / 'tests' / 'style'))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'style'))
 
 import gtorch as torch  # noqa: E402
 

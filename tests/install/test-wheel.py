@@ -25,8 +25,12 @@ assert GTorch.Tensor is torch.Tensor and GTorch.zeros(2).sum().item() == 0.0
 assert type(torch.add).__name__ == 'Function', 'the accelerator is missing'
 print(torch.__file__)
 """
-# Compiling takes long: kernels and tests are left out.
-SETTINGS = ('cuda-kernels=disabled', 'cpu-isa=baseline')
+# Compiling takes long: kernels and tests are left out. pip before 23.1 keeps one setting of a name, so both options
+# are in a file.
+OPTIONS = """[project options]
+cuda-kernels = 'disabled'
+cpu-isa = ['baseline']
+"""
 
 
 def run(*command, **options):
@@ -45,9 +49,10 @@ def a_wheel_works_in_a_fresh_environment():
     if not has('mesonpy', 'pip', 'venv', 'ensurepip'):
         raise tap.Skip('no mesonpy, pip or venv for the Python that has gi')
     with tempfile.TemporaryDirectory(prefix='gtorch-') as folder:
-        settings = [f'--config-settings=setup-args=-D{setting}' for setting in SETTINGS]
+        options = pathlib.Path(folder) / 'options.ini'
+        options.write_text(OPTIONS, 'utf-8')
         run(PYTHON, '-m', 'pip', 'wheel', SOURCE, '--no-deps', '--no-build-isolation', '-w', folder,
-            f'--config-settings=build-dir={folder}/build', *settings)
+            f'--config-settings=build-dir={folder}/build', f'--config-settings=setup-args=--native-file={options}')
         (wheel,) = pathlib.Path(folder).glob('*.whl')
         tag = f'cp{sys.version_info.major}'
         assert f'-{tag}' in wheel.name and 'none-any' not in wheel.name, wheel.name
