@@ -341,11 +341,21 @@ call_closure (gpointer closure)
   return g_value_get_boolean (&result);
 }
 
+/* For a closure of C, which gets its data alone; the marshaller of GObject wants an instance as well. */
+static void
+marshal_data (GClosure *closure, GValue *result, guint n_params, const GValue *params,
+              gpointer hint, gpointer function)
+{
+  gpointer callback = function != NULL ? function : ((GCClosure *) closure)->callback;
+
+  g_value_set_boolean (result, ((GSourceFunc) callback) (closure->data));
+}
+
 static GSourceFuncs source_funcs = {
   .dispatch = source_dispatch,
   .finalize = source_finalize,
   .closure_callback = call_closure,
-  .closure_marshal = (GSourceDummyMarshal) g_cclosure_marshal_generic,
+  .closure_marshal = (GSourceDummyMarshal) marshal_data,
 };
 
 static gboolean

@@ -228,7 +228,7 @@ source_takes_a_closure (void)
   g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
   GSource *source = gtorch_event_create_source (event, NULL);
 
-  g_source_set_closure (source, g_cclosure_new_swap (G_CALLBACK (count), &n, NULL));
+  g_source_set_closure (source, g_cclosure_new (G_CALLBACK (count), &n, NULL));
   g_source_attach (source, NULL);
   while (n == 0)
     g_main_context_iteration (NULL, TRUE);

@@ -25,11 +25,13 @@ assert GTorch.Tensor is torch.Tensor and GTorch.zeros(2).sum().item() == 0.0
 assert type(torch.add).__name__ == 'Function', 'the accelerator is missing'
 print(torch.__file__)
 """
-# Compiling takes long: kernels and tests are left out. pip before 23.1 keeps one setting of a name, so both options
-# are in a file.
+# Compiling takes long: kernels and tests are left out, and nothing is optimized. pip before 23.1 keeps one setting of a
+# name, so the options are in a file.
 OPTIONS = """[project options]
 cuda-kernels = 'disabled'
 cpu-isa = ['baseline']
+[built-in options]
+c_args = ['-O0']
 """
 
 
