@@ -20,8 +20,8 @@ const AWAITED = {
     Module: {forward: ['input']},
     Stream: {synchronize: []},
     Tensor: {
-        backward: ['gradient', 'retain_graph', 'create_graph'], copy_inplace: ['src'], item_double: [],
-        item_int: [], to_device: ['device'],
+        backward: ['gradient', 'retain_graph', 'create_graph'], copy_inplace: ['src'], get_bytes: [],
+        item_double: [], item_int: [], to_device: ['device'], to_doubles: [], to_ints: [],
     },
     Timer: {stop: []},
 };

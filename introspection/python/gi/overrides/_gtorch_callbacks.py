@@ -30,9 +30,12 @@ BEGINNERS = {
     ('Stream', 'synchronize_async'): 0,
     ('Tensor', 'backward_async'): 3,
     ('Tensor', 'copy_inplace_async'): 1,
+    ('Tensor', 'get_bytes_async'): 0,
     ('Tensor', 'item_double_async'): 0,
     ('Tensor', 'item_int_async'): 0,
     ('Tensor', 'to_device_async'): 1,
+    ('Tensor', 'to_doubles_async'): 0,
+    ('Tensor', 'to_ints_async'): 0,
     ('Timer', 'stop_async'): 0,
 }
 # Functions that call virtual functions, which a class in Python may define.
