@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What GObject gives to programs with windows: notifications, lists that follow, paths, reads that do not block.
+// What GObject gives to programs with windows: notifications, lists that follow, paths, asynchronous reads.
 
 import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What GObject gives to programs with windows: notifications, lists that follow, paths, reads that do not block, and that
-constructors which can fail raise."""
+"""What GObject gives to programs with windows: notifications, lists that follow, paths, reads that do not block; and
+constructors that can fail raise."""
 
 import inspect
 import pathlib
