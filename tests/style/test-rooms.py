@@ -37,6 +37,7 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
+    ["distributed"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
