@@ -139,6 +139,118 @@ def rank_gradients_are_those_of_one_process():
         assert torch.allclose(parameter.grad, expected, atol=1e-6)
 
 
+def _data():
+    torch.manual_seed(5)
+    return torch.randn(12, 4), torch.randn(12, 3)
+
+
+def _net(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+
+def _mine(x):
+    rank = dist.get_rank()
+    return x[4 * rank: 4 * rank + 4]
+
+
+def rank_a_module_learns_as_in_one_process():
+    """Without the batch norm the steps are those of one process with the whole batch."""
+    data, target = _data()
+    torch.manual_seed(1)
+    whole = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    torch.manual_seed(1 if dist.get_rank() == 0 else 100)  # the others get the parameters of rank 0
+    part = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    model = torch.nn.parallel.DistributedDataParallel(part, bucket_cap_mb=1e-4)
+    assert list(model.state_dict()) == ['module.' + name for name in whole.state_dict()]
+    assert model._exchange[0].get_n_buckets() > 1
+    steps = [torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9) for net in (whole, model)]
+    for _ in range(5):
+        for step in steps:
+            step.zero_grad()
+        loss = torch.nn.functional.mse_loss(whole(data), target)
+        loss.backward()
+        torch.nn.functional.mse_loss(model(_mine(data)), _mine(target)).backward()
+        for a, b in zip(whole.parameters(), model.parameters()):
+            assert torch.allclose(a.grad, b.grad, atol=1e-6), (a.grad, b.grad)
+        for step in steps:
+            step.step()
+    for a, b in zip(whole.parameters(), part.parameters()):
+        assert torch.allclose(a, b, atol=1e-5)
+
+
+def rank_gradients_are_added_up_without_exchange():
+    data, target = _data()
+    torch.manual_seed(1)
+    whole, part = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+    whole.load_state_dict(part.state_dict())
+    model = torch.nn.parallel.DistributedDataParallel(part)
+    dist.broadcast(whole.weight.data, 0)
+    for p, q in zip(whole.parameters(), part.parameters()):
+        assert torch.equal(p.detach() * 1, q.detach() * 1)
+    (whole(data).sum() * 2).backward()
+    with model.no_sync():
+        assert not model.require_backward_grad_sync
+        model(_mine(data)).sum().backward()
+        if dist.get_rank() == 1:
+            assert torch.allclose(part.bias.grad, torch.full((3,), 4.0))
+    model(_mine(data)).sum().backward()
+    for p, q in zip(whole.parameters(), part.parameters()):
+        assert torch.allclose(p.grad, q.grad * 3, atol=1e-5)
+
+
+def rank_buffers_are_those_of_rank_0():
+    data, _target = _data()
+    model = torch.nn.parallel.DistributedDataParallel(_net(dist.get_rank()))
+    for _ in range(2):
+        model(_mine(data)).sum().backward()
+    model.eval()
+    mean = model.module[1].running_mean.clone()
+    model.train()
+    model(_mine(data))  # takes them again
+    found = [None] * N
+    dist.all_gather_object(found, mean.tolist())
+    assert found[0] != found[1]  # each had gone on by itself
+    dist.all_gather_object(found, model.module[0].weight.tolist())
+    assert found[0] == found[1] == found[2]
+
+
+class _Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Linear(2, 1) for _ in range(3))
+
+    def forward(self, x, which=None):
+        return {'y': self.b(x)} if which == 'b' else [self.a(x)]
+
+
+def rank_unused_parameters_are_found():
+    rank = dist.get_rank()
+    model = torch.nn.parallel.DistributedDataParallel(_Two(), find_unused_parameters=True)
+    for _ in range(2):
+        output = model(torch.ones(1, 2), which='b' if rank == 0 else None)
+        output = output['y'] if rank == 0 else output[0]
+        output.sum().backward()
+    assert torch.allclose(model.module.b.weight.grad, torch.full((1, 2), 2 / 3)), model.module.b.weight.grad
+    assert torch.allclose(model.module.a.weight.grad, torch.full((1, 2), 4 / 3))
+    assert model.module.c.weight.grad is None  # nobody has used it
+    dist.barrier()
+    plain = torch.nn.parallel.DistributedDataParallel(_Two())
+    plain(torch.ones(1, 2))[0].sum().backward()
+    error = tap.raises(RuntimeError, lambda: plain(torch.ones(1, 2)), 'got no gradient in the last')
+    assert 'find-unused-parameters' in str(error)
+
+
+def rank_modules_that_differ_are_refused():
+    if dist.get_rank() == 2:
+        net = torch.nn.Linear(4, 5)
+    else:
+        net = torch.nn.Linear(4, 3)
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net), 'of rank 2 differ')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU()), 'no parameter')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0), 'more than 0')
+
+
 def run_rank():
     dist.init_process_group('mpi', timeout=datetime.timedelta(seconds=60))
     assert dist.is_initialized() and dist.get_world_size() == N and dist.get_backend() == 'mpi'

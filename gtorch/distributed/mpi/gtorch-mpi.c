@@ -3,6 +3,10 @@
 
 /* The module that calls MPI: see gtorch-mpi-table.h. It uses nothing of the library and of GLib. */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <mpi.h>
 #include <math.h>
 #include <stdint.h>
@@ -24,7 +28,6 @@ typedef struct
 
 static MPI_Datatype types[GTORCH_MPI_N_TYPES];
 static MPI_Op float16_ops[GTORCH_MPI_MAX + 1], bfloat16_ops[GTORCH_MPI_MAX + 1];
-static int is_ours; /* who initialises it ends it */
 
 static int
 fail (int code, const char *what, char *message, size_t size)
@@ -131,14 +134,28 @@ DEFINE_OP (bfloat16, max_bfloat16, GTORCH_MPI_MAX)
 
 /* --- starting and ending --- */
 
+/* A process that fails ends the others: they would wait for it, and it for them in MPI_Finalize (). */
 static void
-end (void)
+end (int status, void *data)
 {
   int is_over = 0;
 
-  if (MPI_Finalized (&is_over) == MPI_SUCCESS && !is_over)
-    MPI_Finalize ();
+  (void) data;
+  if (MPI_Finalized (&is_over) != MPI_SUCCESS || is_over)
+    return;
+  if (status != 0)
+    MPI_Abort (MPI_COMM_WORLD, status);
+  MPI_Finalize ();
 }
+
+#ifndef __GLIBC__
+/* Where the status is not known at the end. */
+static void
+end_well (void)
+{
+  end (0, NULL);
+}
+#endif
 
 static int
 make_types (void)
@@ -181,8 +198,11 @@ init (int *rank, int *n_ranks, char *message, size_t size)
       code = MPI_Init_thread (NULL, NULL, MPI_THREAD_SERIALIZED, &level);
       if (code != MPI_SUCCESS)
         return fail (code, "MPI_Init_thread", message, size);
-      is_ours = 1;
-      atexit (end);
+#ifdef __GLIBC__
+      on_exit (end, NULL);
+#else
+      atexit (end_well);
+#endif
     }
   if (level < MPI_THREAD_SERIALIZED)
     {

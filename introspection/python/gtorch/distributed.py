@@ -10,6 +10,8 @@ for _name, _value in list(vars(_part).items()):
         _value.__module__ = __name__
         globals()[_name] = _value
 Store, HashStore, Work, ProcessGroup = _part.Store, _part.HashStore, _part.Work, _part.GTorch.ProcessGroup
+_part.GTorch.nn.parallel.DistributedDataParallel = _part.DistributedDataParallel
+_part.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 default_pg_timeout = _part.default_pg_timeout
 
 

@@ -5,6 +5,7 @@
 Imported when it is first named. Ranks in arguments are those of the group of all processes, as in PyTorch; the library
 counts in the group."""
 
+import contextlib
 import datetime
 import os
 import pickle
@@ -614,3 +615,74 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
         raise ValueError(f'recv_object_list(): the list has {len(object_list)} places for {len(found)} objects')
     object_list[:] = found
     return rank
+
+
+# --- data parallelism ---
+
+def _tensors_in(value):
+    if isinstance(value, RawTensor):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _tensors_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors_in(one)
+    elif hasattr(value, '__dataclass_fields__'):
+        yield from _tensors_in(vars(value))
+
+
+class DistributedDataParallel(GTorch.nn.Module):
+    """DistributedDataParallel(module): several processes train the module, each with a part of the batch.
+
+    All ranks get the parameters and buffers of rank 0; gradients become the mean of all ranks during the backward pass.
+    Gradients are always views of the buckets."""
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
+                 process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
+                 gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
+                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False):
+        super().__init__()
+        for name, value in {'device_ids': device_ids, 'output_device': output_device, 'mixed_precision': mixed_precision,
+                            'delay_all_reduce_named_params': delay_all_reduce_named_params, 'device_mesh': device_mesh,
+                            'param_to_hook_all_reduce': param_to_hook_all_reduce}.items():
+            if value is not None:
+                raise NotImplementedError(f'DistributedDataParallel: {name} is not supported')
+        if dim != 0 or not init_sync or skip_all_reduce_unused_params:
+            raise NotImplementedError('DistributedDataParallel: dim, init_sync and skip_all_reduce_unused_params '
+                                      'have their defaults')
+        del check_reduction, gradient_as_bucket_view, static_graph  # make no difference to results
+        self.process_group = _group(process_group)
+        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        made = _run(lambda: GTorch.DistributedModule.new(module, self.process_group, cap, broadcast_buffers,
+                                                         find_unused_parameters))
+        self._exchange = (made,)  # in a tuple: not a child, whose names would be there twice
+        self.module = module
+        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
+
+    require_backward_grad_sync = property(lambda self: self._exchange[0].get_require_backward_grad_sync())
+
+    def forward(self, *inputs, **kwargs):
+        """Calls the module."""
+        exchange = self._exchange[0]
+        _run(exchange.begin_forward)
+        output = self.module(*inputs, **kwargs)
+        _run(lambda: exchange.end_forward(list(_tensors_in(output))))
+        return output
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Within it, gradients are added up and not exchanged; the first pass after it exchanges the sums."""
+        exchange = self._exchange[0]
+        former = exchange.get_require_backward_grad_sync()
+        exchange.set_require_backward_grad_sync(False)
+        try:
+            yield
+        finally:
+            exchange.set_require_backward_grad_sync(former)
+
+    def register_comm_hook(self, state, hook):
+        raise NotImplementedError('register_comm_hook is not supported')
+
+    def join(self, *_args, **_kwargs):
+        raise NotImplementedError('join is not supported: give each rank as many batches')
