@@ -51,11 +51,11 @@ are_tensors (GTorchTensor **tensors, gsize n)
   return TRUE;
 }
 
-/* Takes a tensor among the inputs or outputs, if it can be. Another impl of the same memory: what happens to the
- * tensor afterwards, release included, does not touch what is under way. */
+/* Takes a tensor among the inputs or outputs, if it can be. Another impl of the same memory: what happens
+ * to the tensor afterwards, release included, does not touch what is under way. */
 static gboolean
-add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls, GTorchTensor *tensor,
-            GError **error)
+add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
+            GTorchTensor *tensor, GError **error)
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   const gboolean is_written = impls == self->outputs;
@@ -63,7 +63,8 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
   GTORCH_HOLD (impl);
 
   if (impl->storage == NULL || gtorch_impl_is_released (impl))
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: a tensor has been released"), self->name);
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: a tensor has been released"),
+                 self->name);
   else if (gtorch_device_get_device_type (impl->device) != GTORCH_DEVICE_TYPE_CPU)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
                  _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU"), self->name,
@@ -73,12 +74,13 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
                  _ ("%s: a tensor of shape %s is not contiguous: make it so before"), self->name,
                  gtorch_impl_shape_str (impl));
   else if (!is_first && impl->dtype != self->dtype)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("%s: the tensors are of %s and %s; they have one dtype"),
-                 self->name, gtorch_dtype_infos[self->dtype].name, gtorch_dtype_infos[impl->dtype].name);
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+                 _ ("%s: the tensors are of %s and %s; they have one dtype"), self->name,
+                 gtorch_dtype_infos[self->dtype].name, gtorch_dtype_infos[impl->dtype].name);
   else if (is_written && gtorch_storage_is_read_only (impl->storage))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: the memory of the tensor of shape %s is read-only: clone it before"), self->name,
-                 gtorch_impl_shape_str (impl));
+                 _ ("%s: the memory of the tensor of shape %s is read-only: clone it before"),
+                 self->name, gtorch_impl_shape_str (impl));
   else
     {
       self->dtype = impl->dtype;
@@ -89,8 +91,8 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
 }
 
 static gboolean
-add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls, GTorchTensor **tensors, gsize n,
-             GError **error)
+add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
+             GTorchTensor **tensors, gsize n, GError **error)
 {
   const gint size = gtorch_process_group_get_size (group);
   gsize i;
@@ -98,7 +100,8 @@ add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls
   if (n != (gsize) size)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are %" G_GSIZE_FORMAT " tensors for %d ranks; each has one"), self->name, n, size);
+                   _ ("%s: there are %" G_GSIZE_FORMAT " tensors for %d ranks; each has one"),
+                   self->name, n, size);
       return FALSE;
     }
   for (i = 0; i < n; i++)
@@ -115,8 +118,8 @@ check_rank (GTorchProcessGroup *group, GTorchCollective *self, gint rank, GError
   self->root = rank;
   if (rank >= 0 && rank < size)
     return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX, _ ("%s: rank %d is out of range for %d processes"),
-               self->name, rank, size);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+               _ ("%s: rank %d is out of range for %d processes"), self->name, rank, size);
   return FALSE;
 }
 
@@ -124,23 +127,25 @@ static gboolean
 check_op (GTorchCollective *self, GTorchReduceOp op, GError **error)
 {
   const guint kind = gtorch_dtype_kind (self->dtype);
-  const gboolean is_bitwise
-      = op == GTORCH_REDUCE_OP_BAND || op == GTORCH_REDUCE_OP_BOR || op == GTORCH_REDUCE_OP_BXOR;
+  const gboolean is_bitwise =
+      op == GTORCH_REDUCE_OP_BAND || op == GTORCH_REDUCE_OP_BOR || op == GTORCH_REDUCE_OP_BXOR;
   g_autoptr (GEnumClass) klass = g_type_class_ref (GTORCH_TYPE_REDUCE_OP);
   const GEnumValue *value = g_enum_get_value (klass, op);
 
   self->op = op;
   if (value == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no reduction %d"), self->name, op);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no reduction %d"),
+                   self->name, op);
       return FALSE;
     }
   if ((is_bitwise && kind != GTORCH_KIND_INT && kind != GTORCH_KIND_BOOL)
       || (op == GTORCH_REDUCE_OP_AVG && kind != GTORCH_KIND_FLOAT && kind != GTORCH_KIND_COMPLEX)
-      || ((op == GTORCH_REDUCE_OP_MIN || op == GTORCH_REDUCE_OP_MAX) && kind == GTORCH_KIND_COMPLEX))
+      || ((op == GTORCH_REDUCE_OP_MIN || op == GTORCH_REDUCE_OP_MAX)
+          && kind == GTORCH_KIND_COMPLEX))
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("%s: “%s” is not defined for %s"), self->name,
-                   value->value_nick, gtorch_dtype_infos[self->dtype].name);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE, _ ("%s: “%s” is not defined for %s"),
+                   self->name, value->value_nick, gtorch_dtype_infos[self->dtype].name);
       return FALSE;
     }
   return TRUE;
@@ -171,8 +176,10 @@ check_total (GTorchCollective *self, GPtrArray *many, GPtrArray *one, gint size,
     if (((GTorchImpl *) many->pdata[i])->numel != each)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: the tensor of rank %u has the shape %s, and this rank's %s: they have as many elements"),
-                     self->name, i, gtorch_impl_shape_str (many->pdata[i]), gtorch_impl_shape_str (one->pdata[0]));
+                     _ ("%s: the tensor of rank %u has the shape %s, and this rank's %s: they have "
+                        "as many elements"),
+                     self->name, i, gtorch_impl_shape_str (many->pdata[i]),
+                     gtorch_impl_shape_str (one->pdata[0]));
         return FALSE;
       }
   return TRUE;
@@ -187,14 +194,16 @@ check_overlap (GTorchCollective *self, GError **error)
   for (i = 0; i < self->outputs->len; i++)
     for (k = 0; k < self->inputs->len + i; k++)
       {
-        GTorchImpl *other = k < self->inputs->len ? self->inputs->pdata[k] : self->outputs->pdata[k - self->inputs->len];
+        GTorchImpl *other = k < self->inputs->len ? self->inputs->pdata[k]
+                                                  : self->outputs->pdata[k - self->inputs->len];
 
         if (gtorch_impl_overlaps (self->outputs->pdata[i], other)
             || gtorch_impl_is_same_place (self->outputs->pdata[i], other))
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("%s: the output of shape %s overlaps a tensor of shape %s in memory"), self->name,
-                         gtorch_impl_shape_str (self->outputs->pdata[i]), gtorch_impl_shape_str (other));
+                         _ ("%s: the output of shape %s overlaps a tensor of shape %s in memory"),
+                         self->name, gtorch_impl_shape_str (self->outputs->pdata[i]),
+                         gtorch_impl_shape_str (other));
             return FALSE;
           }
       }
@@ -231,7 +240,8 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_broadcast (GTorchProcessGroup *self, GTorchTensor *tensor, gint src, GError **error)
+gtorch_process_group_broadcast (GTorchProcessGroup *self, GTorchTensor *tensor, gint src,
+                                GError **error)
 {
   g_autoptr (GTorchCollective) collective = NULL;
 
@@ -264,7 +274,8 @@ gtorch_process_group_all_reduce (GTorchProcessGroup *self, GTorchTensor *tensor,
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_REDUCE, "all_reduce");
-  if (!add_tensor (self, collective, collective->outputs, tensor, error) || !check_op (collective, op, error))
+  if (!add_tensor (self, collective, collective->outputs, tensor, error)
+      || !check_op (collective, op, error))
     return NULL;
   return begin (self, g_steal_pointer (&collective), error);
 }
@@ -284,30 +295,32 @@ gtorch_process_group_all_reduce (GTorchProcessGroup *self, GTorchTensor *tensor,
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_reduce (GTorchProcessGroup *self, GTorchTensor *tensor, gint dst, GTorchReduceOp op,
-                             GError **error)
+gtorch_process_group_reduce (GTorchProcessGroup *self, GTorchTensor *tensor, gint dst,
+                             GTorchReduceOp op, GError **error)
 {
   g_autoptr (GTorchCollective) collective = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE, "reduce");
   if (!check_rank (self, collective, dst, error)
-      || !add_tensor (self, collective, collective->outputs, tensor, error) || !check_op (collective, op, error))
+      || !add_tensor (self, collective, collective->outputs, tensor, error)
+      || !check_op (collective, op, error))
     return NULL;
   return begin (self, g_steal_pointer (&collective), error);
 }
 
 static GTorchWork *
-all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs, gsize n_outputs, gboolean is_list,
-            GTorchTensor *input, GError **error)
+all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs, gsize n_outputs,
+            gboolean is_list, GTorchTensor *input, GError **error)
 {
-  g_autoptr (GTorchCollective) collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_GATHER, name);
+  g_autoptr (GTorchCollective) collective =
+      gtorch_collective_new (GTORCH_COLLECTIVE_ALL_GATHER, name);
 
   if (!add_tensor (self, collective, collective->inputs, input, error)
       || !(is_list ? add_tensors (self, collective, collective->outputs, outputs, n_outputs, error)
                    : add_tensor (self, collective, collective->outputs, *outputs, error))
-      || !check_total (collective, collective->outputs, collective->inputs, gtorch_process_group_get_size (self),
-                       error))
+      || !check_total (collective, collective->outputs, collective->inputs,
+                       gtorch_process_group_get_size (self), error))
     return NULL;
   return begin (self, g_steal_pointer (&collective), error);
 }
@@ -349,10 +362,11 @@ gtorch_process_group_all_gather (GTorchProcessGroup *self, GTorchTensor **output
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_all_gather_into_tensor (GTorchProcessGroup *self, GTorchTensor *output, GTorchTensor *input,
-                                             GError **error)
+gtorch_process_group_all_gather_into_tensor (GTorchProcessGroup *self, GTorchTensor *output,
+                                             GTorchTensor *input, GError **error)
 {
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output) && GTORCH_IS_TENSOR (input),
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output)
+                            && GTORCH_IS_TENSOR (input),
                         NULL);
   return all_gather (self, "all_gather_into_tensor", &output, 1, FALSE, input, error);
 }
@@ -366,8 +380,8 @@ check_list (GTorchProcessGroup *group, GTorchCollective *self, gsize n, GError *
   if (is_root || n == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: rank %d has a list of %" G_GSIZE_FORMAT " tensors; rank %d alone has one"), self->name,
-               gtorch_process_group_get_rank (group), n, self->root);
+               _ ("%s: rank %d has a list of %" G_GSIZE_FORMAT " tensors; rank %d alone has one"),
+               self->name, gtorch_process_group_get_rank (group), n, self->root);
   return FALSE;
 }
 
@@ -442,17 +456,19 @@ gtorch_process_group_scatter (GTorchProcessGroup *self, GTorchTensor *output, GT
 }
 
 static GTorchWork *
-reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *output, GTorchTensor **inputs,
-                gsize n_inputs, gboolean is_list, GTorchReduceOp op, GError **error)
+reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *output,
+                GTorchTensor **inputs, gsize n_inputs, gboolean is_list, GTorchReduceOp op,
+                GError **error)
 {
-  g_autoptr (GTorchCollective) collective = gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE_SCATTER, name);
+  g_autoptr (GTorchCollective) collective =
+      gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE_SCATTER, name);
 
   if (!add_tensor (self, collective, collective->outputs, output, error)
       || !(is_list ? add_tensors (self, collective, collective->inputs, inputs, n_inputs, error)
                    : add_tensor (self, collective, collective->inputs, *inputs, error))
       || !check_op (collective, op, error)
-      || !check_total (collective, collective->inputs, collective->outputs, gtorch_process_group_get_size (self),
-                       error))
+      || !check_total (collective, collective->inputs, collective->outputs,
+                       gtorch_process_group_get_size (self), error))
     return NULL;
   return begin (self, g_steal_pointer (&collective), error);
 }
@@ -473,8 +489,9 @@ reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *outpu
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *output, GTorchTensor **inputs,
-                                     gsize n_inputs, GTorchReduceOp op, GError **error)
+gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *output,
+                                     GTorchTensor **inputs, gsize n_inputs, GTorchReduceOp op,
+                                     GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
   g_return_val_if_fail (are_tensors (inputs, n_inputs), NULL);
@@ -496,10 +513,11 @@ gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *out
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_reduce_scatter_tensor (GTorchProcessGroup *self, GTorchTensor *output, GTorchTensor *input,
-                                            GTorchReduceOp op, GError **error)
+gtorch_process_group_reduce_scatter_tensor (GTorchProcessGroup *self, GTorchTensor *output,
+                                            GTorchTensor *input, GTorchReduceOp op, GError **error)
 {
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output) && GTORCH_IS_TENSOR (input),
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output)
+                            && GTORCH_IS_TENSOR (input),
                         NULL);
   return reduce_scatter (self, "reduce_scatter_tensor", output, &input, 1, FALSE, op, error);
 }
@@ -545,8 +563,8 @@ gtorch_process_group_all_to_all (GTorchProcessGroup *self, GTorchTensor **output
 
 /* Elements of each rank from lengths along the first dimension; none for equal ones. */
 static gboolean
-split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, const gint64 *splits, gsize n,
-       gint64 **counts, GError **error)
+split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, const gint64 *splits,
+       gsize n, gint64 **counts, GError **error)
 {
   const gint size = gtorch_process_group_get_size (group);
   const gint64 length = impl->n_dims > 0 ? impl->shape[0] : 1;
@@ -578,7 +596,8 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
   if (total == length)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: the splits of a tensor of shape %s must be 0 or more, and sum to %" G_GINT64_FORMAT),
+               _ ("%s: the splits of a tensor of shape %s must be 0 or more, and sum to "
+                  "%" G_GINT64_FORMAT),
                self->name, gtorch_impl_shape_str (impl), length);
   return FALSE;
 }
@@ -588,8 +607,8 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
  * @self: a group
  * @output: what the ranks send, one behind the other
  * @input: what is sent to the ranks, one behind the other
- * @output_splits: (array length=n_output_splits) (nullable): lengths along the first dimension of @output for each
- *   rank; %NULL for equal ones
+ * @output_splits: (array length=n_output_splits) (nullable): lengths along the first dimension of @output
+ *   for each rank; %NULL for equal ones
  * @n_output_splits: the number of @output_splits
  * @input_splits: (array length=n_input_splits) (nullable): the same for @input
  * @n_input_splits: the number of @input_splits
@@ -602,13 +621,15 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *output, GTorchTensor *input,
-                                        const gint64 *output_splits, gsize n_output_splits,
-                                        const gint64 *input_splits, gsize n_input_splits, GError **error)
+gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *output,
+                                        GTorchTensor *input, const gint64 *output_splits,
+                                        gsize n_output_splits, const gint64 *input_splits,
+                                        gsize n_input_splits, GError **error)
 {
   g_autoptr (GTorchCollective) collective = NULL;
 
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output) && GTORCH_IS_TENSOR (input),
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output)
+                            && GTORCH_IS_TENSOR (input),
                         NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_TO_ALL, "all_to_all_single");
   if (gtorch_process_group_get_engine (self, collective->name, error) == NULL
@@ -623,25 +644,27 @@ gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *
 }
 
 static GTorchWork *
-send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gchar *name, GTorchTensor *tensor,
-                 gint other, gint tag, GError **error)
+send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gchar *name,
+                 GTorchTensor *tensor, gint other, gint tag, GError **error)
 {
   g_autoptr (GTorchCollective) collective = gtorch_collective_new (kind, name);
 
   collective->tag = tag;
   if (tag < 0 || tag > 32767)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the tag is %d; tags are from 0 to 32767"), name,
-                   tag);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: the tag is %d; tags are from 0 to 32767"), name, tag);
       return NULL;
     }
   if (!check_rank (self, collective, other, error)
       || !add_tensor (self, collective,
-                      kind == GTORCH_COLLECTIVE_SEND ? collective->inputs : collective->outputs, tensor, error))
+                      kind == GTORCH_COLLECTIVE_SEND ? collective->inputs : collective->outputs,
+                      tensor, error))
     return NULL;
   if (other == gtorch_process_group_get_rank (self))
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: rank %d is this process itself"), name, other);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: rank %d is this process itself"), name, other);
       return NULL;
     }
   return begin (self, g_steal_pointer (&collective), error);
@@ -662,7 +685,8 @@ send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gcha
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint dst, gint tag, GError **error)
+gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint dst, gint tag,
+                           GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   return send_or_receive (self, GTORCH_COLLECTIVE_SEND, "send", tensor, dst, tag, error);
@@ -683,7 +707,8 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
  * Since: 0.1
  */
 GTorchWork *
-gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint src, gint tag, GError **error)
+gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint src, gint tag,
+                           GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
   return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv", tensor, src, tag, error);

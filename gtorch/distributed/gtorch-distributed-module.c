@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Data parallelism with a process for each part of the batch, after Li et al., PyTorch Distributed: Experiences on
- * Accelerating Data Parallel Training, VLDB 2020. */
+/* Data parallelism with a process for each part of the batch, after Li et al., PyTorch Distributed:
+ * Experiences on Accelerating Data Parallel Training, VLDB 2020. */
 
 #include "config.h"
 
@@ -26,10 +26,10 @@
  *
  * A module that several processes train together, each with a part of the batch.
  *
- * Each process has the same module, to which the new module gives the parameters and buffers of rank 0, and computes
- * outputs and gradients of its own part. During the backward pass gradients go to the other ranks as soon as they are
- * there, in buckets of some megabytes, and the mean of all ranks comes back, so that an optimizer step is the same
- * everywhere. All ranks call the module, and go backward, equally often.
+ * Each process has the same module, to which the new module gives the parameters and buffers of rank 0,
+ * and computes outputs and gradients of its own part. During the backward pass gradients go to the other
+ * ranks as soon as they are there, in buckets of some megabytes, and the mean of all ranks comes back, so
+ * that an optimizer step is the same everywhere. All ranks call the module, and go backward, equally often.
  *
  * ```c
  * g_autoptr (GTorchDistributedModule) model
@@ -37,9 +37,10 @@
  * g_autoptr (GTorchTensor) output = gtorch_module_forward (GTORCH_MODULE (model), part, &error);
  * ```
  *
- * The optimizer gets the parameters of the module inside, or of this one, which are the same; keys of the state dict
- * begin with `module.`. Gradients become views of the buckets. To add up gradients of several parts before they are
- * exchanged, unset [property@DistributedModule:require-backward-grad-sync] for all but the last.
+ * The optimizer gets the parameters of the module inside, or of this one, which are the same; keys of the
+ * state dict begin with `module.`. Gradients become views of the buckets. To add up gradients of several
+ * parts before they are exchanged, unset [property@DistributedModule:require-backward-grad-sync] for all
+ * but the last.
  *
  * Since: 0.1
  */
@@ -93,7 +94,8 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "wrapped", GTORCH_PROPERTY_OBJECT (GTorchModule, gtorch_module_get_type, gtorch_distributed_module_get_wrapped, NULL) },
+  { "wrapped", GTORCH_PROPERTY_OBJECT (GTorchModule, gtorch_module_get_type,
+                                       gtorch_distributed_module_get_wrapped, NULL) },
   /**
    * GTorchDistributedModule:group:
    *
@@ -106,7 +108,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDistributedModule:require-backward-grad-sync:
    *
-   * Whether gradients go to the other ranks. Read by the forward pass: it decides for the backward pass of its output.
+   * Whether gradients go to the other ranks. Read by the forward pass: it decides for the backward pass of
+   * its output.
    *
    * Since: 0.1
    */
@@ -145,7 +148,8 @@ n_bytes_of (GTorchTensor *tensor)
 static gboolean
 is_in_place (const Entry *entry, GTorchTensor *grad)
 {
-  return gtorch_impl_is_same_place (gtorch_tensor_unwrap (grad), gtorch_tensor_unwrap (entry->slice));
+  return gtorch_impl_is_same_place (gtorch_tensor_unwrap (grad),
+                                    gtorch_tensor_unwrap (entry->slice));
 }
 
 static gboolean
@@ -156,14 +160,15 @@ fill_slice (const Entry *entry, GError **error)
   if (grad == NULL)
     return gtorch_op_zero_inplace (gtorch_tensor_unwrap (entry->slice), error);
   return is_in_place (entry, grad)
-         || gtorch_op_copy_inplace (gtorch_tensor_unwrap (entry->slice), gtorch_tensor_unwrap (grad), FALSE, error);
+         || gtorch_op_copy_inplace (gtorch_tensor_unwrap (entry->slice),
+                                    gtorch_tensor_unwrap (grad), FALSE, error);
 }
 
 static gboolean
 send_bucket (GTorchDistributedModule *self, Bucket *bucket, GError **error)
 {
-  g_autoptr (GTorchWork) work
-      = gtorch_process_group_all_reduce (self->group, bucket->flat, GTORCH_REDUCE_OP_AVG, error);
+  g_autoptr (GTorchWork) work =
+      gtorch_process_group_all_reduce (self->group, bucket->flat, GTORCH_REDUCE_OP_AVG, error);
 
   return work != NULL;
 }
@@ -181,9 +186,11 @@ find_used (GTorchDistributedModule *self, gdouble **used, GError **error)
 
   for (i = 0; i < self->n_entries; i++)
     flags[i] = !self->entries[i].is_unused;
-  tensor = gtorch_tensor_new_from_ints (flags, self->n_entries, &shape, 1, GTORCH_DTYPE_INT32, NULL, error);
-  work = tensor == NULL ? NULL
-                        : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
+  tensor = gtorch_tensor_new_from_ints (flags, self->n_entries, &shape, 1, GTORCH_DTYPE_INT32, NULL,
+                                        error);
+  work = tensor == NULL
+             ? NULL
+             : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
   *used = work == NULL ? NULL : gtorch_tensor_to_doubles (tensor, &n, error);
   return *used != NULL;
 }
@@ -243,7 +250,8 @@ on_grad (GTorchTensor *tensor, gpointer data, GError **error)
   if (entry->is_ready)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("distributed_module: the parameter “%s” has got a second gradient after one forward pass: "
+                   _ ("distributed_module: the parameter “%s” has got a second gradient after one "
+                      "forward pass: "
                       "go backward once for each, or unset require-backward-grad-sync"),
                    gtorch_parameter_get_name (GTORCH_PARAMETER (tensor)));
       return FALSE;
@@ -275,7 +283,8 @@ make_bucket (GTorchDistributedModule *self, guint first, guint n, GError **error
   bucket->n_entries = n;
   for (i = first; i < first + n; i++)
     numel += gtorch_tensor_get_numel (self->entries[i].parameter);
-  bucket->flat = gtorch_zeros (&numel, 1, gtorch_tensor_get_dtype (model), gtorch_tensor_get_device (model), error);
+  bucket->flat = gtorch_zeros (&numel, 1, gtorch_tensor_get_dtype (model),
+                               gtorch_tensor_get_device (model), error);
   if (bucket->flat == NULL)
     return FALSE;
   for (i = first; i < first + n; i++)
@@ -335,7 +344,8 @@ make_entries (GTorchDistributedModule *self, GError **error)
       if (gtorch_is_lazy (parameter))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("distributed_module: the parameter “%s” is lazy: call the module once before"),
+                       _ ("distributed_module: the parameter “%s” is lazy: call the module once "
+                          "before"),
                        gtorch_parameter_get_name (GTORCH_PARAMETER (parameter)));
           return FALSE;
         }
@@ -344,20 +354,23 @@ make_entries (GTorchDistributedModule *self, GError **error)
       entry->owner = self;
       entry->parameter = g_object_ref (parameter);
       self->n_entries++;
-      entry->hook = gtorch_tensor_register_post_accumulate_grad_hook (parameter, on_grad, entry, NULL, error);
+      entry->hook =
+          gtorch_tensor_register_post_accumulate_grad_hook (parameter, on_grad, entry, NULL, error);
       if (entry->hook == 0)
         return FALSE;
     }
   if (self->n_entries > 0)
     return make_buckets (self, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("distributed_module: no parameter requires a gradient, so there is nothing to exchange"));
+               _ ("distributed_module: no parameter requires a gradient, so there is nothing to "
+                  "exchange"));
   return FALSE;
 }
 
 /* --- what the ranks must have alike --- */
 
-/* All ranks have as many parameters, of the same numbers of elements and dtypes; the first difference is named. */
+/* All ranks have as many parameters, of the same numbers of elements and dtypes; the first difference is
+ * named. */
 static gboolean
 compare_parameters (GTorchDistributedModule *self, GError **error)
 {
@@ -381,7 +394,8 @@ compare_parameters (GTorchDistributedModule *self, GError **error)
     }
   mine = gtorch_tensor_new_from_ints (own, n, &n, 1, GTORCH_DTYPE_INT64, NULL, error);
   all = mine == NULL ? NULL : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, NULL, error);
-  work = all == NULL ? NULL : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
+  work = all == NULL ? NULL
+                     : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
   values = work == NULL ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
   if (values == NULL)
     return FALSE;
@@ -390,8 +404,8 @@ compare_parameters (GTorchDistributedModule *self, GError **error)
       if (values[i * n + k] != values[k])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s %" G_GINT64_FORMAT
-                          " and %" G_GINT64_FORMAT),
+                       _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s "
+                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
                        i,
                        k == 0       ? _ ("the number of parameters,")
                        : k % 2 == 1 ? _ ("the number of elements of a parameter,")
@@ -411,8 +425,8 @@ broadcast_list (GTorchDistributedModule *self, GListModel *tensors, GError **err
     {
       g_autoptr (GTorchTensor) tensor = g_list_model_get_item (tensors, i);
       g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (tensor, error);
-      g_autoptr (GTorchWork) work
-          = plain == NULL ? NULL : gtorch_process_group_broadcast (self->group, plain, 0, error);
+      g_autoptr (GTorchWork) work =
+          plain == NULL ? NULL : gtorch_process_group_broadcast (self->group, plain, 0, error);
 
       if (work == NULL)
         return FALSE;
@@ -424,9 +438,11 @@ static gboolean
 broadcast_state (GTorchDistributedModule *self, gboolean parameters, GError **error)
 {
   g_autoptr (GListModel) buffers = gtorch_module_get_buffers (self->module, TRUE);
-  g_autoptr (GListModel) all = parameters ? gtorch_module_get_parameters (self->module, TRUE) : NULL;
+  g_autoptr (GListModel) all =
+      parameters ? gtorch_module_get_parameters (self->module, TRUE) : NULL;
 
-  return (all == NULL || broadcast_list (self, all, error)) && broadcast_list (self, buffers, error);
+  return (all == NULL || broadcast_list (self, all, error))
+         && broadcast_list (self, buffers, error);
 }
 
 /* --- forward --- */
@@ -490,26 +506,31 @@ before_forward (GTorchDistributedModule *self, GError **error)
 {
   if (self->module == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("distributed_module: there is no module inside"));
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("distributed_module: there is no module inside"));
       return FALSE;
     }
   if (self->is_armed && self->n_ready > 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("distributed_module: %u of %u parameters, “%s” among them, got no gradient in the last "
-                      "backward pass, so that ranks wait for each other: set find-unused-parameters, or let the "
+                   _ ("distributed_module: %u of %u parameters, “%s” among them, got no gradient "
+                      "in the last "
+                      "backward pass, so that ranks wait for each other: set "
+                      "find-unused-parameters, or let the "
                       "output depend on all of them"),
                    self->n_entries - self->n_ready, self->n_entries, find_missing (self));
       return FALSE;
     }
   reset (self);
   self->is_armed = FALSE;
-  return !(self->broadcast_buffers && self->require_sync && gtorch_module_get_training (GTORCH_MODULE (self)))
+  return !(self->broadcast_buffers && self->require_sync
+           && gtorch_module_get_training (GTORCH_MODULE (self)))
          || broadcast_state (self, FALSE, error);
 }
 
 static gboolean
-after_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outputs, GError **error)
+after_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outputs,
+               GError **error)
 {
   g_autoptr (GHashTable) leaves = NULL;
   guint i;
@@ -544,11 +565,13 @@ gtorch_distributed_module_forward (GTorchModule *module, GTorchTensor *input, GE
   if (!before_forward (self, error))
     return NULL;
   output = gtorch_module_forward (self->module, input, error);
-  return output != NULL && after_forward (self, &output, 1, error) ? g_steal_pointer (&output) : NULL;
+  return output != NULL && after_forward (self, &output, 1, error) ? g_steal_pointer (&output)
+                                                                   : NULL;
 }
 
 static GTorchTensor *
-gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GError **error)
+gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs,
+                                        GError **error)
 {
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (module);
   g_autoptr (GTorchTensor) output = NULL;
@@ -556,7 +579,8 @@ gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inp
   if (!before_forward (self, error))
     return NULL;
   output = gtorch_module_forward_many (self->module, inputs, n_inputs, error);
-  return output != NULL && after_forward (self, &output, 1, error) ? g_steal_pointer (&output) : NULL;
+  return output != NULL && after_forward (self, &output, 1, error) ? g_steal_pointer (&output)
+                                                                   : NULL;
 }
 
 /* --- the class --- */
@@ -604,20 +628,21 @@ gtorch_distributed_module_init (GTorchDistributedModule *self)
  * @group: the processes that train together
  * @bucket_cap_mb: the size of a bucket in MiB, more than 0; 25 is usual
  * @broadcast_buffers: whether each forward pass in training mode takes the buffers of rank 0
- * @find_unused_parameters: whether the output may depend on some of the parameters only, which costs a walk through
- *   the graph and a small exchange in each pass
+ * @find_unused_parameters: whether the output may depend on some of the parameters only, which costs a
+ *   walk through the graph and a small exchange in each pass
  * @error: return location for an error
  *
  * Creates a module for data parallelism. All ranks call this, and get the parameters and buffers of rank 0.
  *
- * Returns: (transfer full): a new module, or %NULL with @error set: %GTORCH_ERROR_SHAPE if the modules of the ranks
- *   differ
+ * Returns: (transfer full): a new module, or %NULL with @error set: %GTORCH_ERROR_SHAPE if the modules of
+ *   the ranks differ
  *
  * Since: 0.1
  */
 GTorchDistributedModule *
-gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group, gdouble bucket_cap_mb,
-                               gboolean broadcast_buffers, gboolean find_unused_parameters, GError **error)
+gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group,
+                               gdouble bucket_cap_mb, gboolean broadcast_buffers,
+                               gboolean find_unused_parameters, GError **error)
 {
   g_autoptr (GTorchDistributedModule) self = NULL;
 
@@ -625,7 +650,8 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group, 
   if (!(bucket_cap_mb > 0 && bucket_cap_mb < 1e6))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("distributed_module: the buckets have %g MiB; they have more than 0, and less than a million"),
+                   _ ("distributed_module: the buckets have %g MiB; they have more than 0, and "
+                      "less than a million"),
                    bucket_cap_mb);
       return NULL;
     }
@@ -635,8 +661,9 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group, 
   self->find_unused_parameters = find_unused_parameters;
   self->module = g_object_ref (module);
   self->group = g_object_ref (group);
-  if (!gtorch_module_register_module (GTORCH_MODULE (self), "module", module, error) || !make_entries (self, error)
-      || !compare_parameters (self, error) || !broadcast_state (self, TRUE, error))
+  if (!gtorch_module_register_module (GTORCH_MODULE (self), "module", module, error)
+      || !make_entries (self, error) || !compare_parameters (self, error)
+      || !broadcast_state (self, TRUE, error))
     return NULL;
   reset (self);
   return g_steal_pointer (&self);
@@ -650,8 +677,8 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group, 
  * Does what has to be done before the module inside is called, for programs that call it themselves: with
  * arguments that are no tensors, say. They call [method@DistributedModule.end_forward] afterwards.
  *
- * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_AUTOGRAD if parameters got no gradient in the last
- *   backward pass
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_AUTOGRAD if parameters got no gradient in the
+ *   last backward pass
  *
  * Since: 0.1
  */
@@ -676,12 +703,13 @@ gtorch_distributed_module_begin_forward (GTorchDistributedModule *self, GError *
  * Since: 0.1
  */
 gboolean
-gtorch_distributed_module_end_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outputs,
-                                       GError **error)
+gtorch_distributed_module_end_forward (GTorchDistributedModule *self, GTorchTensor **outputs,
+                                       gsize n_outputs, GError **error)
 {
   gsize i;
 
-  g_return_val_if_fail (GTORCH_IS_DISTRIBUTED_MODULE (self) && (outputs != NULL || n_outputs == 0), FALSE);
+  g_return_val_if_fail (GTORCH_IS_DISTRIBUTED_MODULE (self) && (outputs != NULL || n_outputs == 0),
+                        FALSE);
   for (i = 0; i < n_outputs; i++)
     g_return_val_if_fail (GTORCH_IS_TENSOR (outputs[i]), FALSE);
   return after_forward (self, outputs, n_outputs, error);
@@ -743,13 +771,14 @@ gtorch_distributed_module_get_require_backward_grad_sync (GTorchDistributedModul
  * @self: a module
  * @require: whether gradients go to the other ranks
  *
- * Sets whether gradients go to the other ranks, from the next forward pass on. Where they do not, they are added to
- * those that are there, and all go with the next pass in which they do.
+ * Sets whether gradients go to the other ranks, from the next forward pass on. Where they do not, they are
+ * added to those that are there, and all go with the next pass in which they do.
  *
  * Since: 0.1
  */
 void
-gtorch_distributed_module_set_require_backward_grad_sync (GTorchDistributedModule *self, gboolean require)
+gtorch_distributed_module_set_require_backward_grad_sync (GTorchDistributedModule *self,
+                                                          gboolean require)
 {
   g_return_if_fail (GTORCH_IS_DISTRIBUTED_MODULE (self));
   if (self->require_sync == !!require)

@@ -23,9 +23,10 @@
  * A store in a file that all processes can read and write.
  *
  * The file has the changes one after the other, under a lock (flock), which also file systems of networks
- * usually have. It is created if it is not there, and stays when the processes end: the keys of a former job would
- * be those of the next one, so give each job a file of its own, and remove it afterwards. Waiting looks at the
- * file again and again, at first after a millisecond, then up to every 20 milliseconds.
+ * usually have. It is created if it is not there, and stays when the processes end: the keys of a former
+ * job would be those of the next one, so give each job a file of its own, and remove it afterwards.
+ * Waiting looks at the file again and again, at first after a millisecond, then up to every 20
+ * milliseconds.
  *
  * ```c
  * g_autoptr (GTorchFileStore) store = gtorch_file_store_new ("/tmp/job-17", &error);
@@ -36,7 +37,7 @@
  * Since: 0.1
  */
 
-#define FIRST_PAUSE 1000  /* microseconds */
+#define FIRST_PAUSE 1000 /* microseconds */
 #define LAST_PAUSE  20000
 
 struct _GTorchFileStore
@@ -44,7 +45,8 @@ struct _GTorchFileStore
   GTorchStore parent_instance;
   gchar *path;
   int fd;
-  GMutex lock; /* the other threads have the same file descriptor, and flock () takes them for one */
+  GMutex
+      lock; /* the other threads have the same file descriptor, and flock () takes them for one */
   GTorchStoreTable *table;
   goffset position; /* up to where the table has the file's changes */
 };
@@ -70,8 +72,8 @@ fail (GTorchFileStore *self, const gchar *what, GError **error)
   const int code = errno;
   g_autofree gchar *name = g_filename_display_name (self->path);
 
-  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (code), _ ("file_store: “%s” cannot be %s: %s"), name,
-               what, g_strerror (code));
+  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (code),
+               _ ("file_store: “%s” cannot be %s: %s"), name, what, g_strerror (code));
   return FALSE;
 }
 
@@ -95,7 +97,8 @@ read_at (GTorchFileStore *self, gpointer data, gsize size, goffset position)
   return done;
 }
 
-/* Reads what others have written since; what a process that ended in the middle of it has left is cut off. */
+/* Reads what others have written since; what a process that ended in the middle of it has left is cut off.
+ * */
 static gboolean
 catch_up (GTorchFileStore *self, GError **error)
 {
@@ -121,7 +124,8 @@ catch_up (GTorchFileStore *self, GError **error)
           if (body == NULL)
             {
               g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                           _ ("file_store: %" G_GSSIZE_FORMAT " bytes could not be allocated"), length);
+                           _ ("file_store: %" G_GSSIZE_FORMAT " bytes could not be allocated"),
+                           length);
               return FALSE;
             }
           n = read_at (self, body, length, self->position + sizeof header);
@@ -167,10 +171,11 @@ write_change (GTorchFileStore *self, const GTorchStoreRequest *request, GError *
   return TRUE;
 }
 
-/* A change is written before it is applied: one that fails, such as an addition that overflows, fails for all who
- * read it. */
+/* A change is written before it is applied: one that fails, such as an addition that overflows, fails for
+ * all who read it. */
 static GTorchStoreAnswer
-run_locked (GTorchFileStore *self, const GTorchStoreRequest *request, GTorchStoreReply *reply, GError **error)
+run_locked (GTorchFileStore *self, const GTorchStoreRequest *request, GTorchStoreReply *reply,
+            GError **error)
 {
   GTorchStoreAnswer answer = GTORCH_STORE_FAILED;
 

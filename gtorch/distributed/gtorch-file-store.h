@@ -13,7 +13,8 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchFileStore, gtorch_file_store, GTORCH, FILE_STORE, GTorchStore)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchFileStore *gtorch_file_store_new (const gchar *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTorchFileStore *gtorch_file_store_new (const gchar *path,
+                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 const gchar *gtorch_file_store_get_path (GTorchFileStore *self);
 

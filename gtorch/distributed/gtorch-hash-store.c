@@ -41,16 +41,18 @@ gtorch_hash_store_run (GTorchStore *store, const GTorchStoreRequest *request, gi
                        GTorchStoreReply *reply, GCancellable *cancellable, GError **error)
 {
   GTorchHashStore *self = GTORCH_HASH_STORE (store);
-  gulong handler = cancellable == NULL ? 0
-                                       : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
-                                                                g_object_ref (self), g_object_unref);
+  gulong handler = cancellable == NULL
+                       ? 0
+                       : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
+                                                g_object_ref (self), g_object_unref);
   GTorchStoreAnswer answer;
 
   g_mutex_lock (&self->lock);
   for (;;)
     {
       answer = gtorch_store_table_apply (self->table, request, reply, error);
-      if (answer != GTORCH_STORE_PENDING || g_cancellable_set_error_if_cancelled (cancellable, error))
+      if (answer != GTORCH_STORE_PENDING
+          || g_cancellable_set_error_if_cancelled (cancellable, error))
         break;
       if (deadline == G_MAXINT64)
         g_cond_wait (&self->changed, &self->lock);

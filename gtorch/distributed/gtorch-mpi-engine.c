@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Collectives by MPI. They are work of a stream of the CPU that the group owns, so that the order of work, waiting and
- * errors are those of all streams. Sends and receives have a stream for each rank and direction: one that waits
- * for its other side must not hold up what that side is to do first. */
+/* Collectives by MPI. They are work of a stream of the CPU that the group owns, so that the order of work,
+ * waiting and errors are those of all streams. Sends and receives have a stream for each rank and
+ * direction: one that waits for its other side must not hold up what that side is to do first. */
 
 #include "config.h"
 
@@ -74,9 +74,11 @@ open_module (GError **error)
   if (table != NULL && table->abi == GTORCH_MPI_ABI)
     return table;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, with its headers "
+               _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
+                  "with its headers "
                   "(Debian: libopenmpi-dev)"),
-               path != NULL ? path : MODULE, module == NULL ? gtorch_library_error () : _ ("it is of another version"));
+               path != NULL ? path : MODULE,
+               module == NULL ? gtorch_library_error () : _ ("it is of another version"));
   return NULL;
 }
 
@@ -91,6 +93,19 @@ gtorch_mpi_load (GError **error)
     table = open_module (error);
   g_mutex_unlock (&lock);
   return table;
+}
+
+gboolean
+gtorch_mpi_is_launched (void)
+{
+  static const gchar *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
+                                        "MPI_LOCALNRANKS" };
+  gsize i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    if (gtorch_getenv (names[i]) != NULL)
+      return TRUE;
+  return FALSE;
 }
 
 static void
@@ -171,8 +186,8 @@ init_mpi (GError **error)
 }
 
 static GTorchEngine *
-mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout, GCancellable *cancellable,
-               GError **error)
+mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
+               GCancellable *cancellable, GError **error)
 {
   GTorchEngine *engine;
 
@@ -181,7 +196,8 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout, GCan
   if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("mpi: this is rank %d of %d, not %d of %d; processes are started by mpirun, which says"),
+                   _ ("mpi: this is rank %d of %d, not %d of %d; processes are started by mpirun, "
+                      "which says"),
                    world_rank, world_size, *rank, *size);
       return NULL;
     }
@@ -205,12 +221,18 @@ static GTorchMpiType
 type_of (guint dtype)
 {
   static const GTorchMpiType types[GTORCH_N_DTYPES] = {
-    [GTORCH_DTYPE_FLOAT32] = GTORCH_MPI_FLOAT32,     [GTORCH_DTYPE_FLOAT64] = GTORCH_MPI_FLOAT64,
-    [GTORCH_DTYPE_FLOAT16] = GTORCH_MPI_FLOAT16,     [GTORCH_DTYPE_BFLOAT16] = GTORCH_MPI_BFLOAT16,
-    [GTORCH_DTYPE_INT8] = GTORCH_MPI_INT8,           [GTORCH_DTYPE_UINT8] = GTORCH_MPI_UINT8,
-    [GTORCH_DTYPE_INT16] = GTORCH_MPI_INT16,         [GTORCH_DTYPE_INT32] = GTORCH_MPI_INT32,
-    [GTORCH_DTYPE_INT64] = GTORCH_MPI_INT64,         [GTORCH_DTYPE_BOOL] = GTORCH_MPI_BOOL,
-    [GTORCH_DTYPE_COMPLEX64] = GTORCH_MPI_COMPLEX64, [GTORCH_DTYPE_COMPLEX128] = GTORCH_MPI_COMPLEX128,
+    [GTORCH_DTYPE_FLOAT32] = GTORCH_MPI_FLOAT32,
+    [GTORCH_DTYPE_FLOAT64] = GTORCH_MPI_FLOAT64,
+    [GTORCH_DTYPE_FLOAT16] = GTORCH_MPI_FLOAT16,
+    [GTORCH_DTYPE_BFLOAT16] = GTORCH_MPI_BFLOAT16,
+    [GTORCH_DTYPE_INT8] = GTORCH_MPI_INT8,
+    [GTORCH_DTYPE_UINT8] = GTORCH_MPI_UINT8,
+    [GTORCH_DTYPE_INT16] = GTORCH_MPI_INT16,
+    [GTORCH_DTYPE_INT32] = GTORCH_MPI_INT32,
+    [GTORCH_DTYPE_INT64] = GTORCH_MPI_INT64,
+    [GTORCH_DTYPE_BOOL] = GTORCH_MPI_BOOL,
+    [GTORCH_DTYPE_COMPLEX64] = GTORCH_MPI_COMPLEX64,
+    [GTORCH_DTYPE_COMPLEX128] = GTORCH_MPI_COMPLEX128,
   };
 
   return types[dtype];
@@ -233,8 +255,8 @@ static gboolean
 fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"), job->collective->name,
-               job->rank, gtorch_work_get_sequence (job->work), message);
+               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
+               job->collective->name, job->rank, gtorch_work_get_sequence (job->work), message);
   return FALSE;
 }
 
@@ -248,14 +270,15 @@ leak (Job *job)
   g_ptr_array_ref (collective->outputs);
 }
 
-/* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor get on.
- * Returns FALSE also if the time is over; the buffers then belong to MPI. */
+/* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
+ * get on. Returns FALSE also if the time is over; the buffers then belong to MPI. */
 static gboolean
 carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
 {
   const GTorchMpiTable *mpi = gtorch_mpi_load (NULL);
-  const gint64 deadline
-      = job->timeout < 1e9 ? g_get_monotonic_time () + (gint64) (job->timeout * G_USEC_PER_SEC) : G_MAXINT64;
+  const gint64 deadline = job->timeout < 1e9
+                              ? g_get_monotonic_time () + (gint64) (job->timeout * G_USEC_PER_SEC)
+                              : G_MAXINT64;
   gchar message[MESSAGE] = "";
   gpointer request = NULL;
   gulong pause = FIRST_PAUSE;
@@ -276,9 +299,10 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
         {
           leak (job);
           g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                       _ ("%s: rank %d waited %g seconds for the other ranks in operation %" G_GUINT64_FORMAT
-                          " of the group: one has not begun it, or is gone"),
-                       job->collective->name, job->rank, job->timeout, gtorch_work_get_sequence (job->work));
+                       _ ("%s: rank %d waited %g seconds for the other ranks in operation "
+                          "%" G_GUINT64_FORMAT " of the group: one has not begun it, or is gone"),
+                       job->collective->name, job->rank, job->timeout,
+                       gtorch_work_get_sequence (job->work));
           return FALSE;
         }
       if (n < N_SPINS)
@@ -321,8 +345,8 @@ total_of (GPtrArray *impls)
   return total;
 }
 
-/* The elements of several tensors behind each other: those of the only one, or memory that is filled, or read
- * again afterwards. */
+/* The elements of several tensors behind each other: those of the only one, or memory that is filled, or
+ * read again afterwards. */
 static gpointer
 flatten (GPtrArray *impls, guint dtype, gboolean is_filled, gpointer *scratch)
 {
@@ -366,7 +390,8 @@ keep (GTorchStorage *storage)
 {
 }
 
-/* Divides by the number of ranks. By another tensor of the same memory: the output itself waits for this work. */
+/* Divides by the number of ranks. By another tensor of the same memory: the output itself waits for this
+ * work. */
 static gboolean
 average (Job *job, GTorchImpl *output, GError **error)
 {
@@ -418,8 +443,8 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
   if (MAX (n_in, n_out) > G_MAXINT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: there are %" G_GINT64_FORMAT " elements; MPI counts up to %d here"), collective->name,
-                   MAX (n_in, n_out), G_MAXINT);
+                   _ ("%s: there are %" G_GINT64_FORMAT " elements; MPI counts up to %d here"),
+                   collective->name, MAX (n_in, n_out), G_MAXINT);
       return FALSE;
     }
   transfer->in = flatten (collective->inputs, collective->dtype, TRUE, &in_scratch);
@@ -430,12 +455,14 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
       g_free (in_scratch);
       g_free (out_scratch);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GINT64_FORMAT " elements could not be allocated"), collective->name, n_in + n_out);
+                   _ ("%s: %" G_GINT64_FORMAT " elements could not be allocated"), collective->name,
+                   n_in + n_out);
       return FALSE;
     }
   in_counts = counts_of (collective->in_counts, size, n_in / size, &in_offsets);
-  out_counts = counts_of (collective->out_counts, size,
-                          kind == GTORCH_COLLECTIVE_REDUCE_SCATTER ? n_out : n_out / size, &out_offsets);
+  out_counts =
+      counts_of (collective->out_counts, size,
+                 kind == GTORCH_COLLECTIVE_REDUCE_SCATTER ? n_out : n_out / size, &out_offsets);
   transfer->in_counts = in_counts;
   transfer->in_offsets = in_offsets;
   transfer->out_counts = out_counts;
@@ -472,8 +499,10 @@ run_collective (Job *job, GError **error)
     [GTORCH_COLLECTIVE_BARRIER] = GTORCH_MPI_BARRIER,
   };
   GTorchCollective *collective = job->collective;
-  GTorchMpiTransfer transfer = { .kind = kinds[collective->kind], .type = type_of (collective->dtype),
-                                 .op = op_of (collective->op), .root = collective->root,
+  GTorchMpiTransfer transfer = { .kind = kinds[collective->kind],
+                                 .type = type_of (collective->dtype),
+                                 .op = op_of (collective->op),
+                                 .root = collective->root,
                                  .tag = collective->tag };
   GTorchImpl *output = collective->outputs->len > 0 ? collective->outputs->pdata[0] : NULL;
   gboolean result;
@@ -498,7 +527,8 @@ run_collective (Job *job, GError **error)
   if (result && collective->op == GTORCH_REDUCE_OP_AVG
       && (collective->kind == GTORCH_COLLECTIVE_ALL_REDUCE
           || collective->kind == GTORCH_COLLECTIVE_REDUCE_SCATTER
-          || (collective->kind == GTORCH_COLLECTIVE_REDUCE && job->engine->rank == collective->root)))
+          || (collective->kind == GTORCH_COLLECTIVE_REDUCE
+              && job->engine->rank == collective->root)))
     return average (job, output, error);
   return result;
 }
@@ -536,7 +566,8 @@ job_free (gpointer data)
                         g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
                                      _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
                                         " of the group, since work before it has failed"),
-                                     job->collective->name, job->rank, gtorch_work_get_sequence (job->work)));
+                                     job->collective->name, job->rank,
+                                     gtorch_work_get_sequence (job->work)));
   g_object_unref (job->work);
   g_weak_ref_clear (&job->group);
   gtorch_collective_free (job->collective);
@@ -604,8 +635,8 @@ wait_for_current (GTorchStream *stream, GError **error)
 }
 
 static gboolean
-mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective, GTorchWork *work,
-           GError **error)
+mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
+           GTorchWork *work, GError **error)
 {
   MpiEngine *self = (MpiEngine *) engine;
   g_autoptr (GTorchCollective) owned = collective;
@@ -614,8 +645,8 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   guint i;
   Job *job;
 
-  if (stream == NULL || !wait_for_current (stream, error) || !order (stream, collective->inputs, error)
-      || !order (stream, collective->outputs, error))
+  if (stream == NULL || !wait_for_current (stream, error)
+      || !order (stream, collective->inputs, error) || !order (stream, collective->outputs, error))
     return FALSE;
   job = g_new0 (Job, 1);
   job->engine = self;
@@ -641,5 +672,6 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   return TRUE;
 }
 
-const GTorchEngineClass gtorch_mpi_engine
-    = { "mpi", GTORCH_DEVICE_TYPE_CPU, mpi_new_world, mpi_new_part, mpi_free, mpi_start };
+const GTorchEngineClass gtorch_mpi_engine = { "mpi",         GTORCH_DEVICE_TYPE_CPU,
+                                              mpi_new_world, mpi_new_part,
+                                              mpi_free,      mpi_start };

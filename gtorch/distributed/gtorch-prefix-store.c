@@ -18,7 +18,7 @@
  * ```c
  * g_autoptr (GTorchPrefixStore) part = gtorch_prefix_store_new ("losses", store);
  *
- * gtorch_store_set (GTORCH_STORE (part), "first", value, NULL, &error); // the key “losses/first” of store
+ * gtorch_store_set (GTORCH_STORE (part), "first", value, NULL, &error); // the key “losses/first”
  * ```
  *
  * Since: 0.1
@@ -70,8 +70,8 @@ gtorch_prefix_store_run (GTorchStore *store, const GTorchStoreRequest *request, 
     return gtorch_store_refuse_incomplete (store, request, error);
   for (i = 0; request->keys[i] != NULL; i++)
     {
-      g_autofree gchar *key
-          = g_strconcat (self->prefix != NULL ? self->prefix : "", "/", request->keys[i], NULL);
+      g_autofree gchar *key =
+          g_strconcat (self->prefix != NULL ? self->prefix : "", "/", request->keys[i], NULL);
 
       g_strv_builder_add (builder, key);
     }

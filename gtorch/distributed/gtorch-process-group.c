@@ -10,7 +10,9 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-property-private.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-text-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
 
@@ -19,19 +21,21 @@
  *
  * Processes that compute together.
  *
- * Each process has a rank, from 0 to [property@ProcessGroup:size] - 1. All of them call the same functions in the same
- * order, with tensors of the same shape and dtype where the function does not say otherwise, and each call returns
- * at once with a [class@Work]. What carries the data is the backend: `mpi`, for tensors on the CPU, is the MPI that is
- * installed; processes are started by its `mpirun`.
+ * Each process has a rank, from 0 to [property@ProcessGroup:size] - 1. All of them call the same functions
+ * in the same order, with tensors of the same shape and dtype where the function does not say otherwise,
+ * and each call returns at once with a [class@Work]. What carries the data is the backend: “mpi”, for
+ * tensors on the CPU, is the MPI that is installed; processes are started by its `mpirun`.
  *
  * ```c
- * g_autoptr (GTorchProcessGroup) group = gtorch_process_group_new ("mpi", NULL, -1, -1, 1800, NULL, &error);
- * g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, grad, GTORCH_REDUCE_OP_AVG, &error);
+ * g_autoptr (GTorchProcessGroup) group = gtorch_process_group_new ("mpi", NULL, -1, -1, 1800, NULL,
+ * &error); g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, grad,
+ * GTORCH_REDUCE_OP_AVG, &error);
  * ```
  *
- * An operation that has not ended after [property@ProcessGroup:timeout] fails on the ranks that wait for it, with an
- * error that names the operation and its number. After a failure no further operation begins: the ranks no longer
- * agree on what comes next. The calls are for one thread; different groups may be used by different threads.
+ * An operation that has not ended after [property@ProcessGroup:timeout] fails on the ranks that wait for
+ * it, with an error that names the operation and its number. After a failure no further operation begins:
+ * the ranks no longer agree on what comes next. The calls are for one thread; different groups may be used
+ * by different threads.
  *
  * Since: 0.1
  */
@@ -98,7 +102,8 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "store", GTORCH_PROPERTY_OBJECT (GTorchStore, gtorch_store_get_type, gtorch_process_group_get_store, NULL) },
+  { "store", GTORCH_PROPERTY_OBJECT (GTorchStore, gtorch_store_get_type,
+                                     gtorch_process_group_get_store, NULL) },
   /**
    * GTorchProcessGroup:timeout:
    *
@@ -106,7 +111,8 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "timeout", GTORCH_PROPERTY_DOUBLE (gtorch_process_group_get_timeout, gtorch_process_group_set_timeout),
+  { "timeout",
+    GTORCH_PROPERTY_DOUBLE (gtorch_process_group_get_timeout, gtorch_process_group_set_timeout),
     .low = 0, .high = G_MAXDOUBLE },
 };
 
@@ -135,13 +141,13 @@ gtorch_process_group_class_init (GTorchProcessGroupClass *klass)
    * @self: the group
    * @error: why
    *
-   * Emitted once, in the main context that was the thread's default when the group was made, after an operation
-   * has failed: no other rank answered in time, say. No further operation begins.
+   * Emitted once, in the main context that was the thread's default when the group was made, after an
+   * operation has failed: no other rank answered in time, say. No further operation begins.
    *
    * Since: 0.1
    */
-  signals[FAILED] = g_signal_new ("failed", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
-                                  G_TYPE_NONE, 1, G_TYPE_ERROR);
+  signals[FAILED] = g_signal_new ("failed", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL,
+                                  NULL, NULL, G_TYPE_NONE, 1, G_TYPE_ERROR);
 }
 
 static void
@@ -216,7 +222,8 @@ gtorch_process_group_get_engine (GTorchProcessGroup *self, const gchar *name, GE
       return NULL;
     }
   if (self->engine == NULL && self->size > 0)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: this process has no rank in the group"), name);
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("%s: this process has no rank in the group"), name);
   else if (self->engine == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: the group was made without what it needs"), name);
@@ -229,6 +236,16 @@ gtorch_process_group_next_sequence (GTorchProcessGroup *self)
   return ++self->sequence;
 }
 
+static gboolean
+check_timeout (gdouble timeout, GError **error)
+{
+  if (timeout > 0)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("process_group: the timeout is %g seconds; it is more than 0"), timeout);
+  return FALSE;
+}
+
 static const GTorchEngineClass *
 find_engine (const gchar *backend, GError **error)
 {
@@ -238,7 +255,9 @@ find_engine (const gchar *backend, GError **error)
     if (strcmp (backend, engines[i]->name) == 0)
       return engines[i];
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("process_group: there is no backend “%s”; there is “mpi”, for tensors on the CPU"), backend);
+               _ ("process_group: there is no backend “%s”; there is “mpi”, for tensors on the "
+                  "CPU"),
+               gtorch_name_str (backend));
   return NULL;
 }
 
@@ -263,8 +282,8 @@ gtorch_process_group_is_available (const gchar *backend, GError **error)
 /**
  * gtorch_process_group_is_launched:
  *
- * Tells whether this process was started by MPI's `mpirun`, or something like it. A process that was not is the only
- * one of its group.
+ * Tells whether this process was started by MPI's `mpirun`, or something like it. A process that was not
+ * is the only one of its group.
  *
  * Returns: %TRUE if it was
  *
@@ -273,14 +292,12 @@ gtorch_process_group_is_available (const gchar *backend, GError **error)
 gboolean
 gtorch_process_group_is_launched (void)
 {
-  const GTorchMpiTable *mpi = gtorch_mpi_load (NULL);
-
-  return mpi != NULL && mpi->is_launched ();
+  return gtorch_mpi_is_launched ();
 }
 
 static GTorchProcessGroup *
-make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *store, gint rank, gint size,
-            gdouble timeout)
+make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *store, gint rank,
+            gint size, gdouble timeout)
 {
   GTorchProcessGroup *self = g_object_new (GTORCH_TYPE_PROCESS_GROUP, NULL);
 
@@ -294,20 +311,10 @@ make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *s
   return self;
 }
 
-static gboolean
-check_timeout (gdouble timeout, GError **error)
-{
-  if (timeout > 0)
-    return TRUE;
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("process_group: the timeout is %g seconds; it is more than 0"), timeout);
-  return FALSE;
-}
-
 /**
  * gtorch_process_group_new: (constructor)
- * @backend: what carries the data: `mpi`
- * @store: (nullable): a store that all processes share; `mpi` needs none
+ * @backend: what carries the data: “mpi”
+ * @store: (nullable): a store that all processes share; “mpi” needs none
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says
  * @timeout: for how many seconds an operation waits for the other ranks, more than 0
@@ -316,14 +323,15 @@ check_timeout (gdouble timeout, GError **error)
  *
  * Creates the group of all processes of a job. All of them call this, and wait for each other.
  *
- * Returns: (transfer full): a new group, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the library of the
- *   backend is not installed, %GTORCH_ERROR_INVALID if @rank or @world_size is not what the backend says
+ * Returns: (transfer full): a new group, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the
+ *   library of the backend is not installed, %GTORCH_ERROR_INVALID if @rank or @world_size is not what the
+ *   backend says
  *
  * Since: 0.1
  */
 GTorchProcessGroup *
-gtorch_process_group_new (const gchar *backend, GTorchStore *store, gint rank, gint world_size, gdouble timeout,
-                          GCancellable *cancellable, GError **error)
+gtorch_process_group_new (const gchar *backend, GTorchStore *store, gint rank, gint world_size,
+                          gdouble timeout, GCancellable *cancellable, GError **error)
 {
   const GTorchEngineClass *klass;
   GTorchProcessGroup *self;
@@ -331,7 +339,9 @@ gtorch_process_group_new (const gchar *backend, GTorchStore *store, gint rank, g
   gint i;
 
   g_return_val_if_fail (backend != NULL && (store == NULL || GTORCH_IS_STORE (store)), NULL);
-  if (!check_timeout (timeout, error) || (klass = find_engine (backend, error)) == NULL)
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !check_timeout (timeout, error)
+      || (klass = find_engine (backend, error)) == NULL)
     return NULL;
   engine = klass->new_world (store, &rank, &world_size, timeout, cancellable, error);
   if (engine == NULL)
@@ -367,8 +377,9 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 {
   const Wish *wish = data;
   GError *error = NULL;
-  GTorchProcessGroup *group = gtorch_process_group_new (wish->backend, wish->store, wish->rank, wish->world_size,
-                                                        wish->timeout, cancellable, &error);
+  GTorchProcessGroup *group =
+      gtorch_process_group_new (wish->backend, wish->store, wish->rank, wish->world_size,
+                                wish->timeout, cancellable, &error);
 
   if (group == NULL)
     {
@@ -382,7 +393,7 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 
 /**
  * gtorch_process_group_new_async:
- * @backend: what carries the data: `mpi`
+ * @backend: what carries the data: “mpi”
  * @store: (nullable): a store that all processes share
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says
@@ -396,17 +407,22 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
  * Since: 0.1
  */
 void
-gtorch_process_group_new_async (const gchar *backend, GTorchStore *store, gint rank, gint world_size,
-                                gdouble timeout, GCancellable *cancellable, GAsyncReadyCallback callback,
-                                gpointer user_data)
+gtorch_process_group_new_async (const gchar *backend, GTorchStore *store, gint rank,
+                                gint world_size, gdouble timeout, GCancellable *cancellable,
+                                GAsyncReadyCallback callback, gpointer user_data)
 {
   GTask *task;
   Wish *wish;
 
   g_return_if_fail (backend != NULL && (store == NULL || GTORCH_IS_STORE (store)));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (NULL, gtorch_process_group_new_async, cancellable, callback, user_data);
   wish = g_new (Wish, 1);
-  *wish = (Wish){ g_strdup (backend), store == NULL ? NULL : g_object_ref (store), rank, world_size, timeout,
+  *wish = (Wish){ g_strdup (backend),
+                  store == NULL ? NULL : g_object_ref (store),
+                  rank,
+                  world_size,
+                  timeout,
                   g_main_context_ref_thread_default () };
   g_task_set_task_data (task, wish, wish_free);
   g_task_run_in_thread (task, make_in_thread);
@@ -435,7 +451,7 @@ gtorch_process_group_new_finish (GAsyncResult *result, GError **error)
 
 /* Sets rank to that of this process among them, -1 if it is not. */
 static gboolean
-check_ranks (GTorchProcessGroup *self, const gint *ranks, gsize n, gint *rank, GError **error)
+check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank, GError **error)
 {
   gsize i, k;
 
@@ -445,15 +461,17 @@ check_ranks (GTorchProcessGroup *self, const gint *ranks, gsize n, gint *rank, G
       if (ranks[i] < 0 || ranks[i] >= self->size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("process_group_new_part: rank %d is out of range for %d processes"), ranks[i],
-                       self->size);
+                       _ ("process_group_new_part: rank %" G_GINT64_FORMAT
+                          " is out of range for %d processes"),
+                       ranks[i], self->size);
           return FALSE;
         }
       for (k = 0; k < i; k++)
         if (ranks[k] == ranks[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("process_group_new_part: rank %d is named twice"), ranks[i]);
+                         _ ("process_group_new_part: rank %" G_GINT64_FORMAT " is named twice"),
+                         ranks[i]);
             return FALSE;
           }
       if (ranks[i] == self->rank)
@@ -467,7 +485,8 @@ check_ranks (GTorchProcessGroup *self, const gint *ranks, gsize n, gint *rank, G
  * @self: the group of all processes
  * @ranks: (array length=n_ranks): ranks in @self; the first has rank 0 in the new group
  * @n_ranks: the number of @ranks, 1 or more
- * @timeout: for how many seconds an operation waits for the other ranks, more than 0; negative for that of @self
+ * @timeout: for how many seconds an operation waits for the other ranks, more than 0; negative for that of
+ *   @self
  * @error: return location for an error
  *
  * Creates a group of some of the processes. All processes of @self call this, in the same order, also those
@@ -478,8 +497,8 @@ check_ranks (GTorchProcessGroup *self, const gint *ranks, gsize n, gint *rank, G
  * Since: 0.1
  */
 GTorchProcessGroup *
-gtorch_process_group_new_part (GTorchProcessGroup *self, const gint *ranks, gsize n_ranks, gdouble timeout,
-                               GError **error)
+gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gsize n_ranks,
+                               gdouble timeout, GError **error)
 {
   g_autofree gint *world_ranks = NULL;
   GTorchEngine *engine = NULL, *world;
@@ -491,7 +510,8 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint *ranks, gsiz
   if (timeout < 0)
     timeout = self->timeout;
   world = gtorch_process_group_get_engine (self, "process_group_new_part", error);
-  if (world == NULL || !check_timeout (timeout, error) || !check_ranks (self, ranks, n_ranks, &rank, error))
+  if (world == NULL || !check_timeout (timeout, error)
+      || !check_ranks (self, ranks, n_ranks, &rank, error))
     return NULL;
   if (n_ranks == 0)
     {
@@ -520,7 +540,7 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint *ranks, gsiz
  *
  * Gets the name of what carries the data.
  *
- * Returns: (nullable): the name, such as `mpi`
+ * Returns: (nullable): the name, such as “mpi”
  *
  * Since: 0.1
  */
@@ -603,20 +623,23 @@ gtorch_process_group_get_timeout (GTorchProcessGroup *self)
  * gtorch_process_group_set_timeout:
  * @self: a group
  * @timeout: a time in seconds, more than 0
+ * @error: return location for an error
  *
  * Sets for how many seconds operations that begin from now on wait for the other ranks.
  *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
  * Since: 0.1
  */
-void
-gtorch_process_group_set_timeout (GTorchProcessGroup *self, gdouble timeout)
+gboolean
+gtorch_process_group_set_timeout (GTorchProcessGroup *self, gdouble timeout, GError **error)
 {
-  g_return_if_fail (GTORCH_IS_PROCESS_GROUP (self));
-  g_return_if_fail (timeout > 0);
-  if (self->timeout == timeout)
-    return;
-  self->timeout = timeout;
-  g_object_notify (G_OBJECT (self), "timeout");
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), FALSE);
+  if (!check_timeout (timeout, error))
+    return FALSE;
+  if (gtorch_property_set_double (&self->timeout, timeout))
+    g_object_notify (G_OBJECT (self), "timeout");
+  return TRUE;
 }
 
 /**
@@ -630,10 +653,16 @@ gtorch_process_group_set_timeout (GTorchProcessGroup *self, gdouble timeout)
  *
  * Since: 0.1
  */
-gint *
+gint64 *
 gtorch_process_group_get_ranks (GTorchProcessGroup *self, gsize *n_ranks)
 {
+  gint64 *ranks;
+  gint i;
+
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && n_ranks != NULL, NULL);
+  ranks = g_new (gint64, MAX (self->size, 1));
+  for (i = 0; i < self->size; i++)
+    ranks[i] = self->ranks[i];
   *n_ranks = self->size;
-  return g_memdup2 (self->ranks, self->size * sizeof *self->ranks);
+  return ranks;
 }

@@ -5,8 +5,6 @@
 
 #include "config.h"
 
-#include <math.h>
-
 #include "base/gtorch-task-private.h"
 #include "distributed/gtorch-store-private.h"
 
@@ -43,15 +41,24 @@ run_job (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 
 /* Takes the task. */
 static void
-start (GTask *task, GTorchStoreCommand command, const gchar *const *keys, GBytes *value, gint64 number,
-       gdouble timeout)
+start (GTask *task, GTorchStoreCommand command, const gchar *const *keys, GBytes *value,
+       gint64 number, gdouble timeout)
 {
   GTorchStore *self = g_task_get_source_object (task);
-  Job *job = g_new0 (Job, 1);
+  GError *error = NULL;
+  Job *job;
 
+  if (!gtorch_store_check_wait (timeout, &error))
+    {
+      g_task_return_error (task, error);
+      g_object_unref (task);
+      return;
+    }
+  job = g_new0 (Job, 1);
   job->keys = g_strdupv ((gchar **) keys);
-  job->request = (GTorchStoreRequest){ command, (const gchar *const *) job->keys,
-                                       value == NULL ? NULL : g_bytes_ref (value), .number = number };
+  job->request =
+      (GTorchStoreRequest){ command, (const gchar *const *) job->keys,
+                            value == NULL ? NULL : g_bytes_ref (value), .number = number };
   job->deadline = gtorch_store_deadline (timeout < 0 ? gtorch_store_get_timeout (self) : timeout);
   g_task_set_task_data (task, job, job_free);
   g_task_run_in_thread (task, run_job);
@@ -72,14 +79,15 @@ start (GTask *task, GTorchStoreCommand command, const gchar *const *keys, GBytes
  * Since: 0.1
  */
 void
-gtorch_store_set_async (GTorchStore *self, const gchar *key, GBytes *value, GCancellable *cancellable,
-                        GAsyncReadyCallback callback, gpointer user_data)
+gtorch_store_set_async (GTorchStore *self, const gchar *key, GBytes *value,
+                        GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
   const gchar *const keys[] = { key, NULL };
 
   g_return_if_fail (GTORCH_IS_STORE (self) && key != NULL && value != NULL);
-  start (gtorch_task_new (self, gtorch_store_set_async, cancellable, callback, user_data), GTORCH_STORE_SET,
-         keys, value, 0, -1);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  start (gtorch_task_new (self, gtorch_store_set_async, cancellable, callback, user_data),
+         GTORCH_STORE_SET, keys, value, 0, -1);
 }
 
 /**
@@ -121,8 +129,9 @@ gtorch_store_get_async (GTorchStore *self, const gchar *key, GCancellable *cance
   const gchar *const keys[] = { key, NULL };
 
   g_return_if_fail (GTORCH_IS_STORE (self) && key != NULL);
-  start (gtorch_task_new (self, gtorch_store_get_async, cancellable, callback, user_data), GTORCH_STORE_GET,
-         keys, NULL, 0, -1);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  start (gtorch_task_new (self, gtorch_store_get_async, cancellable, callback, user_data),
+         GTORCH_STORE_GET, keys, NULL, 0, -1);
 }
 
 /**
@@ -161,14 +170,15 @@ gtorch_store_get_finish (GTorchStore *self, GAsyncResult *result, GError **error
  * Since: 0.1
  */
 void
-gtorch_store_add_async (GTorchStore *self, const gchar *key, gint64 amount, GCancellable *cancellable,
-                        GAsyncReadyCallback callback, gpointer user_data)
+gtorch_store_add_async (GTorchStore *self, const gchar *key, gint64 amount,
+                        GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
   const gchar *const keys[] = { key, NULL };
 
   g_return_if_fail (GTORCH_IS_STORE (self) && key != NULL);
-  start (gtorch_task_new (self, gtorch_store_add_async, cancellable, callback, user_data), GTORCH_STORE_ADD,
-         keys, NULL, amount, -1);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  start (gtorch_task_new (self, gtorch_store_add_async, cancellable, callback, user_data),
+         GTORCH_STORE_ADD, keys, NULL, amount, -1);
 }
 
 /**
@@ -211,11 +221,13 @@ gtorch_store_add_finish (GTorchStore *self, GAsyncResult *result, gint64 *sum, G
  */
 void
 gtorch_store_wait_async (GTorchStore *self, const gchar *const *keys, gdouble timeout,
-                         GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+                         GCancellable *cancellable, GAsyncReadyCallback callback,
+                         gpointer user_data)
 {
-  g_return_if_fail (GTORCH_IS_STORE (self) && keys != NULL && !isnan (timeout));
-  start (gtorch_task_new (self, gtorch_store_wait_async, cancellable, callback, user_data), GTORCH_STORE_WAIT,
-         keys, NULL, 0, timeout);
+  g_return_if_fail (GTORCH_IS_STORE (self) && keys != NULL);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  start (gtorch_task_new (self, gtorch_store_wait_async, cancellable, callback, user_data),
+         GTORCH_STORE_WAIT, keys, NULL, 0, timeout);
 }
 
 /**

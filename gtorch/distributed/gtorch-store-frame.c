@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Requests and replies of stores as bytes, and how both ends of a connection prove that they know the token. */
+/* Requests and replies of stores as bytes, and how both ends of a connection prove that they know the
+ * token. */
 
 #include "config.h"
 
@@ -13,15 +14,16 @@
 #include "distributed/gtorch-store-private.h"
 
 #define REQUEST "(yasmaymayx)"
-#define REPLY   "(bmayxsus)" /* whether it failed; value, number; domain, code and message of the error */
+#define REPLY \
+  "(bmayxsus)" /* whether it failed; value, number; domain, code and message of the error */
 
 static const guint8 magic[8] = { 'g', 't', 'o', 'r', 'c', 'h', 0, 1 };
 
 static GVariant *
 maybe_bytes (GBytes *bytes)
 {
-  GVariant *child
-      = bytes == NULL ? NULL : g_variant_new_from_bytes (G_VARIANT_TYPE_BYTESTRING, bytes, TRUE);
+  GVariant *child =
+      bytes == NULL ? NULL : g_variant_new_from_bytes (G_VARIANT_TYPE_BYTESTRING, bytes, TRUE);
 
   return g_variant_new_maybe (G_VARIANT_TYPE_BYTESTRING, child);
 }
@@ -50,16 +52,16 @@ frame (GVariant *variant)
 GBytes *
 gtorch_store_frame_request (const GTorchStoreRequest *request)
 {
-  return frame (g_variant_new (
-      "(y@as@may@mayx)", (guint8) request->command, g_variant_new_strv (request->keys, -1),
-      maybe_bytes (request->value), maybe_bytes (request->expected), request->number));
+  return frame (g_variant_new ("(y@as@may@mayx)", (guint8) request->command,
+                               g_variant_new_strv (request->keys, -1), maybe_bytes (request->value),
+                               maybe_bytes (request->expected), request->number));
 }
 
 GBytes *
 gtorch_store_frame_reply (const GTorchStoreReply *reply, const GError *error)
 {
-  return frame (g_variant_new ("(b@mayxsus)", error != NULL, maybe_bytes (error ? NULL : reply->value),
-                               error ? 0 : reply->number,
+  return frame (g_variant_new ("(b@mayxsus)", error != NULL,
+                               maybe_bytes (error ? NULL : reply->value), error ? 0 : reply->number,
                                error ? g_quark_to_string (error->domain) : "",
                                error ? (guint32) error->code : 0, error ? error->message : ""));
 }
@@ -83,8 +85,8 @@ gtorch_store_frame_length (const guint8 *header, GError **error)
 static GVariant *
 parse (GBytes *body, const gchar *type, GError **error)
 {
-  g_autoptr (GVariant) variant
-      = g_variant_ref_sink (g_variant_new_from_bytes (G_VARIANT_TYPE (type), body, FALSE));
+  g_autoptr (GVariant) variant =
+      g_variant_ref_sink (g_variant_new_from_bytes (G_VARIANT_TYPE (type), body, FALSE));
 
   if (G_BYTE_ORDER == G_BIG_ENDIAN)
     {
@@ -130,7 +132,7 @@ is_complete (const GTorchStoreRequest *request)
   const GTorchStoreCommand command = request->command;
   guint i;
 
-  if (command == GTORCH_STORE_COUNT ? n != 0
+  if (command == GTORCH_STORE_COUNT                                   ? n != 0
       : command == GTORCH_STORE_WAIT || command == GTORCH_STORE_CHECK ? n > GTORCH_STORE_MAX_KEYS
                                                                       : n != 1)
     return FALSE;
@@ -164,7 +166,8 @@ gtorch_store_parse_request (GBytes *body, GTorchStoreParsed *parsed, GError **er
   if (command >= GTORCH_STORE_N_COMMANDS || !is_complete (&parsed->request))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("store: the request %u lacks arguments, or has ones that it cannot have"), command);
+                   _ ("store: the request %u lacks arguments, or has ones that it cannot have"),
+                   command);
       gtorch_store_parsed_clear (parsed);
       return FALSE;
     }
@@ -207,8 +210,8 @@ gtorch_store_greeting (guint8 *greeting)
   memcpy (greeting, magic, sizeof magic);
   while (done < GTORCH_STORE_GREETING - sizeof magic)
     {
-      const gssize n
-          = getrandom (greeting + sizeof magic + done, GTORCH_STORE_GREETING - sizeof magic - done, 0);
+      const gssize n = getrandom (greeting + sizeof magic + done,
+                                  GTORCH_STORE_GREETING - sizeof magic - done, 0);
 
       if (n > 0)
         done += n;
@@ -222,11 +225,10 @@ gtorch_store_is_greeting (const guint8 *greeting)
 }
 
 void
-gtorch_store_proof (const gchar *token, const gchar *side, const guint8 *server, const guint8 *client,
-                    guint8 *proof)
+gtorch_store_proof (const gchar *token, const gchar *side, const guint8 *server,
+                    const guint8 *client, guint8 *proof)
 {
-  g_autoptr (GHmac) hmac
-      = g_hmac_new (G_CHECKSUM_SHA256, (const guchar *) token, strlen (token));
+  g_autoptr (GHmac) hmac = g_hmac_new (G_CHECKSUM_SHA256, (const guchar *) token, strlen (token));
   gsize size = GTORCH_STORE_PROOF;
 
   g_hmac_update (hmac, (const guchar *) side, -1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The table of a TcpStore, in a thread with a main context of its own, which serves all connections. A connection
- * first proves that it knows the token, then sends one request after the other. A request that has to wait is
- * tried again after each change. */
+/* The table of a TcpStore, in a thread with a main context of its own, which serves all connections. A
+ * connection first proves that it knows the token, then sends one request after the other. A request that
+ * has to wait is tried again after each change. */
 
 #include "config.h"
 
@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-text-private.h"
 #include "distributed/gtorch-store-private.h"
 
 #define GREETING_TIME 10  /* seconds that a connection has for its proof */
@@ -109,8 +110,9 @@ write_next (Peer *peer)
     return;
   data = g_bytes_get_data (bytes, &size);
   peer->ref_count++;
-  g_output_stream_write_all_async (g_io_stream_get_output_stream (G_IO_STREAM (peer->connection)), data,
-                                   size, G_PRIORITY_DEFAULT, peer->cancellable, on_written, peer);
+  g_output_stream_write_all_async (g_io_stream_get_output_stream (G_IO_STREAM (peer->connection)),
+                                   data, size, G_PRIORITY_DEFAULT, peer->cancellable, on_written,
+                                   peer);
 }
 
 /* Takes the bytes. */
@@ -129,7 +131,8 @@ answer (Peer *peer, const GTorchStoreRequest *request)
   g_auto (GTorchStoreReply) reply = { 0 };
   g_autoptr (GError) error = NULL;
 
-  if (gtorch_store_table_apply (peer->server->table, request, &reply, &error) == GTORCH_STORE_PENDING)
+  if (gtorch_store_table_apply (peer->server->table, request, &reply, &error)
+      == GTORCH_STORE_PENDING)
     return FALSE;
   send_bytes (peer, gtorch_store_frame_reply (&reply, error));
   return TRUE;
@@ -191,8 +194,8 @@ static void
 read_part (Peer *peer, gpointer data, gsize size, GAsyncReadyCallback callback)
 {
   peer->ref_count++;
-  g_input_stream_read_all_async (g_io_stream_get_input_stream (G_IO_STREAM (peer->connection)), data, size,
-                                 G_PRIORITY_DEFAULT, peer->cancellable, callback, peer);
+  g_input_stream_read_all_async (g_io_stream_get_input_stream (G_IO_STREAM (peer->connection)),
+                                 data, size, G_PRIORITY_DEFAULT, peer->cancellable, callback, peer);
 }
 
 static void
@@ -328,8 +331,8 @@ on_accepted (GObject *listener, GAsyncResult *result, gpointer data)
 {
   GTorchStoreServer *self = data;
   g_autoptr (GError) error = NULL;
-  GSocketConnection *connection
-      = g_socket_listener_accept_finish (G_SOCKET_LISTENER (listener), result, NULL, &error);
+  GSocketConnection *connection =
+      g_socket_listener_accept_finish (G_SOCKET_LISTENER (listener), result, NULL, &error);
 
   if (connection != NULL)
     {
@@ -371,7 +374,8 @@ listen_to (GTorchStoreServer *self, const gchar *host, guint16 port, GError **er
   if (!is_loopback && *self->token == '\0')
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("tcp_store: the host is “%s”, which others can reach; such a store needs a token"),
+                   _ ("tcp_store: the host is “%s”, which others can reach; such a store needs a "
+                      "token"),
                    host);
       return FALSE;
     }
@@ -381,8 +385,8 @@ listen_to (GTorchStoreServer *self, const gchar *host, guint16 port, GError **er
     address = is_loopback ? g_inet_address_new_loopback (G_SOCKET_FAMILY_IPV4)
                           : g_inet_address_new_any (G_SOCKET_FAMILY_IPV4);
   wanted = g_inet_socket_address_new (address, port);
-  if (!g_socket_listener_add_address (self->listener, wanted, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP,
-                                      NULL, &effective, error))
+  if (!g_socket_listener_add_address (self->listener, wanted, G_SOCKET_TYPE_STREAM,
+                                      G_SOCKET_PROTOCOL_TCP, NULL, &effective, error))
     {
       g_prefix_error (error, _ ("tcp_store: port %u: "), port);
       return FALSE;

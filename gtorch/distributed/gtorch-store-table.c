@@ -21,7 +21,8 @@ gtorch_store_table_new (void)
 {
   GTorchStoreTable *table = g_new (GTorchStoreTable, 1);
 
-  table->values = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_bytes_unref);
+  table->values =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_bytes_unref);
   return table;
 }
 
@@ -35,8 +36,9 @@ gtorch_store_table_free (GTorchStoreTable *table)
 gboolean
 gtorch_store_command_changes (GTorchStoreCommand command)
 {
-  return command == GTORCH_STORE_SET || command == GTORCH_STORE_ADD || command == GTORCH_STORE_COMPARE_SET
-         || command == GTORCH_STORE_DELETE || command == GTORCH_STORE_APPEND;
+  return command == GTORCH_STORE_SET || command == GTORCH_STORE_ADD
+         || command == GTORCH_STORE_COMPARE_SET || command == GTORCH_STORE_DELETE
+         || command == GTORCH_STORE_APPEND;
 }
 
 static gboolean
@@ -72,7 +74,9 @@ add (GTorchStoreTable *table, const gchar *key, gint64 amount, gint64 *sum, GErr
           || !g_ascii_string_to_signed (digits, 10, G_MININT64, G_MAXINT64, &number, NULL))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("store_add: the value of the key “%s” is not a decimal number of 64 bits"), key);
+                       _ ("store_add: the value of the key “%s” is not a decimal number of 64 "
+                          "bits"),
+                       key);
           return FALSE;
         }
     }
@@ -137,8 +141,8 @@ compare_set (GTorchStoreTable *table, const GTorchStoreRequest *request, GTorchS
 }
 
 GTorchStoreAnswer
-gtorch_store_table_apply (GTorchStoreTable *table, const GTorchStoreRequest *request, GTorchStoreReply *reply,
-                          GError **error)
+gtorch_store_table_apply (GTorchStoreTable *table, const GTorchStoreRequest *request,
+                          GTorchStoreReply *reply, GError **error)
 {
   const gchar *key = request->keys[0];
   gboolean result = TRUE;

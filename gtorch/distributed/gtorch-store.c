@@ -11,6 +11,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-property-private.h"
 #include "distributed/gtorch-store-private.h"
 
 /**
@@ -18,10 +19,10 @@
  *
  * Keys and values that the processes of a job share.
  *
- * Processes that compute together find each other by a store: each writes what the others need, and waits for
- * what they write. [class@TcpStore] is for processes of one or several hosts, [class@FileStore] for those of
- * one file system, [class@HashStore] for the threads of one process, and [class@PrefixStore] is a part of
- * another store. Keys are texts of at most 4096 bytes, values bytes, at most 64 MiB.
+ * Processes that compute together find each other by a store: each writes what the others need, and waits
+ * for what they write. [class@TcpStore] is for processes of one or several hosts, [class@FileStore] for
+ * those of one file system, [class@HashStore] for the threads of one process, and [class@PrefixStore] is a
+ * part of another store. Keys are texts of at most 4096 bytes, values bytes, at most 64 MiB.
  *
  * ```c
  * g_autoptr (GTorchStore) store = gtorch_hash_store_new ();
@@ -32,9 +33,9 @@
  * value = gtorch_store_get (store, "greeting", NULL, &error); // waits until somebody has set it
  * ```
  *
- * A store may be used by several threads at a time. Functions that wait end with %G_IO_ERROR_TIMED_OUT after
- * [property@Store:timeout], and with %G_IO_ERROR_CANCELLED when they are cancelled; in a program with a main loop
- * [method@Store.get_async] and its like wait without blocking it.
+ * A store may be used by several threads at a time. Functions that wait end with %G_IO_ERROR_TIMED_OUT
+ * after [property@Store:timeout], and with %G_IO_ERROR_CANCELLED when they are cancelled; in a program
+ * with a main loop [method@Store.get_async] and its like wait without blocking it.
  *
  * Since: 0.1
  */
@@ -56,8 +57,8 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "timeout", GTORCH_PROPERTY_DOUBLE (gtorch_store_get_timeout, gtorch_store_set_timeout), .value = 300,
-    .low = 0, .high = (gdouble) INFINITY, .flags = GTORCH_FIELD_SETTING },
+  { "timeout", GTORCH_PROPERTY_DOUBLE (gtorch_store_get_timeout, gtorch_store_set_timeout),
+    .value = 300, .low = 0, .high = (gdouble) INFINITY, .flags = GTORCH_FIELD_SETTING },
 };
 
 static void
@@ -98,20 +99,37 @@ gtorch_store_get_timeout (GTorchStore *self)
  * gtorch_store_set_timeout:
  * @self: a store
  * @timeout: a time in seconds, 0 or more; infinite for as long as it takes
+ * @error: return location for an error
  *
  * Sets for how many seconds functions wait for a key. Calls that wait already keep their time.
  *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
  * Since: 0.1
  */
-void
-gtorch_store_set_timeout (GTorchStore *self, gdouble timeout)
+gboolean
+gtorch_store_set_timeout (GTorchStore *self, gdouble timeout, GError **error)
 {
-  g_return_if_fail (GTORCH_IS_STORE (self));
-  g_return_if_fail (timeout >= 0);
-  if (priv_of (self)->timeout == timeout)
-    return;
-  priv_of (self)->timeout = timeout;
-  g_object_notify (G_OBJECT (self), "timeout");
+  g_return_val_if_fail (GTORCH_IS_STORE (self), FALSE);
+  if (!(timeout >= 0))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("store: the timeout is %g seconds; it is 0 or more"), timeout);
+      return FALSE;
+    }
+  if (gtorch_property_set_double (&priv_of (self)->timeout, timeout))
+    g_object_notify (G_OBJECT (self), "timeout");
+  return TRUE;
+}
+
+gboolean
+gtorch_store_check_wait (gdouble timeout, GError **error)
+{
+  if (!isnan (timeout))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("store_wait: the timeout is not a number"));
+  return FALSE;
 }
 
 gint64
@@ -125,8 +143,8 @@ gtorch_store_deadline (gdouble timeout)
 const gchar *
 gtorch_store_command_name (GTorchStoreCommand command)
 {
-  static const gchar *const names[] = { "store_set",   "store_get",    "store_add",
-                                        "store_wait",  "store_check",  "store_compare_set",
+  static const gchar *const names[] = { "store_set",        "store_get",        "store_add",
+                                        "store_wait",       "store_check",      "store_compare_set",
                                         "store_delete_key", "store_count_keys", "store_append" };
 
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == GTORCH_STORE_N_COMMANDS);
@@ -149,9 +167,11 @@ gtorch_store_timed_out (const GTorchStoreRequest *request, GError **error)
 }
 
 gboolean
-gtorch_store_refuse_incomplete (GTorchStore *self, const GTorchStoreRequest *request, GError **error)
+gtorch_store_refuse_incomplete (GTorchStore *self, const GTorchStoreRequest *request,
+                                GError **error)
 {
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: this %s was made without what it needs"),
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: this %s was made without what it needs"),
                gtorch_store_command_name (request->command), G_OBJECT_TYPE_NAME (self));
   return FALSE;
 }
@@ -184,8 +204,9 @@ check_request (const GTorchStoreRequest *request, GError **error)
     }
   if (n > GTORCH_STORE_MAX_KEYS)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there are %u keys; at most %d are allowed"),
-                   name, n, GTORCH_STORE_MAX_KEYS);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are %u keys; at most %d are allowed"), name, n,
+                   GTORCH_STORE_MAX_KEYS);
       return FALSE;
     }
   if (request->value != NULL && g_bytes_get_size (request->value) > GTORCH_STORE_MAX_VALUE)
@@ -193,15 +214,16 @@ check_request (const GTorchStoreRequest *request, GError **error)
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: the value of the key “%s” has %" G_GSIZE_FORMAT
                       " bytes; at most %d are allowed"),
-                   name, request->keys[0], g_bytes_get_size (request->value), GTORCH_STORE_MAX_VALUE);
+                   name, request->keys[0], g_bytes_get_size (request->value),
+                   GTORCH_STORE_MAX_VALUE);
       return FALSE;
     }
   return TRUE;
 }
 
 gboolean
-gtorch_store_run (GTorchStore *self, const GTorchStoreRequest *request, gint64 deadline, GTorchStoreReply *reply,
-                  GCancellable *cancellable, GError **error)
+gtorch_store_run (GTorchStore *self, const GTorchStoreRequest *request, gint64 deadline,
+                  GTorchStoreReply *reply, GCancellable *cancellable, GError **error)
 {
   const GTorchStoreRun run = (GTorchStoreRun) GTORCH_STORE_GET_CLASS (self)->run;
 
@@ -218,11 +240,11 @@ gtorch_store_run (GTorchStore *self, const GTorchStoreRequest *request, gint64 d
 }
 
 static gboolean
-run_now (GTorchStore *self, const GTorchStoreRequest *request, GTorchStoreReply *reply, GCancellable *cancellable,
-         GError **error)
+run_now (GTorchStore *self, const GTorchStoreRequest *request, GTorchStoreReply *reply,
+         GCancellable *cancellable, GError **error)
 {
-  return gtorch_store_run (self, request, gtorch_store_deadline (priv_of (self)->timeout), reply, cancellable,
-                           error);
+  return gtorch_store_run (self, request, gtorch_store_deadline (priv_of (self)->timeout), reply,
+                           cancellable, error);
 }
 
 /**
@@ -240,13 +262,16 @@ run_now (GTorchStore *self, const GTorchStoreRequest *request, GTorchStoreReply 
  * Since: 0.1
  */
 gboolean
-gtorch_store_set (GTorchStore *self, const gchar *key, GBytes *value, GCancellable *cancellable, GError **error)
+gtorch_store_set (GTorchStore *self, const gchar *key, GBytes *value, GCancellable *cancellable,
+                  GError **error)
 {
   const gchar *const keys[] = { key, NULL };
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL && value != NULL, FALSE);
-  return run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_SET, keys, value }, &reply, cancellable, error);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  return run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_SET, keys, value }, &reply, cancellable,
+                  error);
 }
 
 /**
@@ -269,6 +294,7 @@ gtorch_store_get (GTorchStore *self, const gchar *key, GCancellable *cancellable
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL, NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_GET, keys }, &reply, cancellable, error))
     return NULL;
   return g_steal_pointer (&reply.value);
@@ -296,7 +322,9 @@ gtorch_store_append (GTorchStore *self, const gchar *key, GBytes *value, GCancel
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL && value != NULL, FALSE);
-  return run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_APPEND, keys, value }, &reply, cancellable, error);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  return run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_APPEND, keys, value }, &reply,
+                  cancellable, error);
 }
 
 /**
@@ -317,15 +345,16 @@ gtorch_store_append (GTorchStore *self, const gchar *key, GBytes *value, GCancel
  * Since: 0.1
  */
 gboolean
-gtorch_store_add (GTorchStore *self, const gchar *key, gint64 amount, gint64 *sum, GCancellable *cancellable,
-                  GError **error)
+gtorch_store_add (GTorchStore *self, const gchar *key, gint64 amount, gint64 *sum,
+                  GCancellable *cancellable, GError **error)
 {
   const gchar *const keys[] = { key, NULL };
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL, FALSE);
-  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_ADD, keys, .number = amount }, &reply, cancellable,
-                error))
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_ADD, keys, .number = amount }, &reply,
+                cancellable, error))
     return FALSE;
   if (sum != NULL)
     *sum = reply.number;
@@ -356,8 +385,9 @@ gtorch_store_compare_set (GTorchStore *self, const gchar *key, GBytes *expected,
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL && desired != NULL, NULL);
-  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_COMPARE_SET, keys, desired, expected }, &reply,
-                cancellable, error))
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_COMPARE_SET, keys, desired, expected },
+                &reply, cancellable, error))
     return NULL;
   return g_steal_pointer (&reply.value);
 }
@@ -377,15 +407,18 @@ gtorch_store_compare_set (GTorchStore *self, const gchar *key, GBytes *expected,
  * Since: 0.1
  */
 gboolean
-gtorch_store_wait (GTorchStore *self, const gchar *const *keys, gdouble timeout, GCancellable *cancellable,
-                   GError **error)
+gtorch_store_wait (GTorchStore *self, const gchar *const *keys, gdouble timeout,
+                   GCancellable *cancellable, GError **error)
 {
   g_auto (GTorchStoreReply) reply = { 0 };
 
-  g_return_val_if_fail (GTORCH_IS_STORE (self) && keys != NULL && !isnan (timeout), FALSE);
+  g_return_val_if_fail (GTORCH_IS_STORE (self) && keys != NULL, FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (!gtorch_store_check_wait (timeout, error))
+    return FALSE;
   return gtorch_store_run (self, &(GTorchStoreRequest){ GTORCH_STORE_WAIT, keys },
-                           gtorch_store_deadline (timeout < 0 ? priv_of (self)->timeout : timeout), &reply,
-                           cancellable, error);
+                           gtorch_store_deadline (timeout < 0 ? priv_of (self)->timeout : timeout),
+                           &reply, cancellable, error);
 }
 
 /**
@@ -403,13 +436,15 @@ gtorch_store_wait (GTorchStore *self, const gchar *const *keys, gdouble timeout,
  * Since: 0.1
  */
 gboolean
-gtorch_store_check (GTorchStore *self, const gchar *const *keys, gboolean *are_there, GCancellable *cancellable,
-                    GError **error)
+gtorch_store_check (GTorchStore *self, const gchar *const *keys, gboolean *are_there,
+                    GCancellable *cancellable, GError **error)
 {
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && keys != NULL && are_there != NULL, FALSE);
-  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_CHECK, keys }, &reply, cancellable, error))
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_CHECK, keys }, &reply, cancellable,
+                error))
     return FALSE;
   *are_there = reply.number != 0;
   return TRUE;
@@ -430,14 +465,16 @@ gtorch_store_check (GTorchStore *self, const gchar *const *keys, gboolean *are_t
  * Since: 0.1
  */
 gboolean
-gtorch_store_delete_key (GTorchStore *self, const gchar *key, gboolean *was_there, GCancellable *cancellable,
-                         GError **error)
+gtorch_store_delete_key (GTorchStore *self, const gchar *key, gboolean *was_there,
+                         GCancellable *cancellable, GError **error)
 {
   const gchar *const keys[] = { key, NULL };
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && key != NULL, FALSE);
-  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_DELETE, keys }, &reply, cancellable, error))
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_DELETE, keys }, &reply, cancellable,
+                error))
     return FALSE;
   if (was_there != NULL)
     *was_there = reply.number != 0;
@@ -459,13 +496,16 @@ gtorch_store_delete_key (GTorchStore *self, const gchar *key, gboolean *was_ther
  * Since: 0.1
  */
 gboolean
-gtorch_store_count_keys (GTorchStore *self, gint64 *n_keys, GCancellable *cancellable, GError **error)
+gtorch_store_count_keys (GTorchStore *self, gint64 *n_keys, GCancellable *cancellable,
+                         GError **error)
 {
   static const gchar *const keys[] = { NULL };
   g_auto (GTorchStoreReply) reply = { 0 };
 
   g_return_val_if_fail (GTORCH_IS_STORE (self) && n_keys != NULL, FALSE);
-  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_COUNT, keys }, &reply, cancellable, error))
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (!run_now (self, &(GTorchStoreRequest){ GTORCH_STORE_COUNT, keys }, &reply, cancellable,
+                error))
     return FALSE;
   *n_keys = reply.number;
   return TRUE;

@@ -34,11 +34,11 @@ struct _GTorchStoreClass
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_store_get_timeout (GTorchStore *self);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_set_timeout (GTorchStore *self, gdouble timeout);
+gboolean gtorch_store_set_timeout (GTorchStore *self, gdouble timeout, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_store_set (GTorchStore *self, const gchar *key, GBytes *value, GCancellable *cancellable,
-                           GError **error);
+gboolean gtorch_store_set (GTorchStore *self, const gchar *key, GBytes *value,
+                           GCancellable *cancellable, GError **error);
 GTORCH_AVAILABLE_IN_0_1
 GBytes *gtorch_store_get (GTorchStore *self, const gchar *key, GCancellable *cancellable,
                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -49,8 +49,8 @@ GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_store_add (GTorchStore *self, const gchar *key, gint64 amount, gint64 *sum,
                            GCancellable *cancellable, GError **error);
 GTORCH_AVAILABLE_IN_0_1
-GBytes *gtorch_store_compare_set (GTorchStore *self, const gchar *key, GBytes *expected, GBytes *desired,
-                                  GCancellable *cancellable,
+GBytes *gtorch_store_compare_set (GTorchStore *self, const gchar *key, GBytes *expected,
+                                  GBytes *desired, GCancellable *cancellable,
                                   GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_store_wait (GTorchStore *self, const gchar *const *keys, gdouble timeout,
@@ -66,8 +66,9 @@ gboolean gtorch_store_count_keys (GTorchStore *self, gint64 *n_keys, GCancellabl
                                   GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_store_set_async (GTorchStore *self, const gchar *key, GBytes *value, GCancellable *cancellable,
-                             GAsyncReadyCallback callback, gpointer user_data);
+void gtorch_store_set_async (GTorchStore *self, const gchar *key, GBytes *value,
+                             GCancellable *cancellable, GAsyncReadyCallback callback,
+                             gpointer user_data);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_store_set_finish (GTorchStore *self, GAsyncResult *result, GError **error);
 GTORCH_AVAILABLE_IN_0_1

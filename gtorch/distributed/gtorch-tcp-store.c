@@ -12,6 +12,7 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-text-private.h"
 #include "distributed/gtorch-store-private.h"
 
 /**
@@ -19,17 +20,19 @@
  *
  * A store that one process serves to the others over TCP.
  *
- * One process, usually that of rank 0, creates the store with is_server, the others without; these try again
- * until the server is there. Whoever connects has to know the token: both sides prove that they do, and it is
- * not sent. What is stored is not encrypted. A server without a token listens only where no other host can reach it.
+ * One process, usually that of rank 0, creates the store with is_server, the others without; these try
+ * again until the server is there. Whoever connects has to know the token: both sides prove that they do,
+ * and it is not sent. What is stored is not encrypted. A server without a token listens only where no
+ * other host can reach it.
  *
  * ```c
  * g_autoptr (GTorchTcpStore) store
  *     = gtorch_tcp_store_new ("node-1", 29500, 4, rank == 0, 30, TRUE, token, NULL, &error);
  * ```
  *
- * Each call takes a connection of its own if the others are busy, so that a thread that waits for a key does not hold
- * up another one. The keys go with the server: it should be the last process to drop the store.
+ * Each call takes a connection of its own if the others are busy, so that a thread that waits for a key
+ * does not hold up another one. The keys go with the server: it should be the last process to drop the
+ * store.
  *
  * Since: 0.1
  */
@@ -80,7 +83,8 @@ static const GTorchField fields[] = {
 
 /* Waits until the socket can be read or written. */
 static gboolean
-wait_for (GSocket *socket, GIOCondition condition, gint64 deadline, GCancellable *cancellable, GError **error)
+wait_for (GSocket *socket, GIOCondition condition, gint64 deadline, GCancellable *cancellable,
+          GError **error)
 {
   const gint64 rest = deadline == G_MAXINT64 ? -1 : MAX (0, deadline - g_get_monotonic_time ());
 
@@ -88,8 +92,8 @@ wait_for (GSocket *socket, GIOCondition condition, gint64 deadline, GCancellable
 }
 
 static gboolean
-send_all (GSocket *socket, gconstpointer data, gsize size, gint64 deadline, GCancellable *cancellable,
-          GError **error)
+send_all (GSocket *socket, gconstpointer data, gsize size, gint64 deadline,
+          GCancellable *cancellable, GError **error)
 {
   gsize done = 0;
 
@@ -99,8 +103,8 @@ send_all (GSocket *socket, gconstpointer data, gsize size, gint64 deadline, GCan
 
       if (!wait_for (socket, G_IO_OUT, deadline, cancellable, error))
         return FALSE;
-      n = g_socket_send_with_blocking (socket, (const gchar *) data + done, size - done, FALSE, cancellable,
-                                       error);
+      n = g_socket_send_with_blocking (socket, (const gchar *) data + done, size - done, FALSE,
+                                       cancellable, error);
       if (n > 0)
         done += n;
       else if (!g_error_matches (*error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
@@ -123,8 +127,8 @@ receive_all (GSocket *socket, gpointer data, gsize size, gint64 deadline, GCance
 
       if (!wait_for (socket, G_IO_IN, deadline, cancellable, error))
         return FALSE;
-      n = g_socket_receive_with_blocking (socket, (gchar *) data + done, size - done, FALSE, cancellable,
-                                          error);
+      n = g_socket_receive_with_blocking (socket, (gchar *) data + done, size - done, FALSE,
+                                          cancellable, error);
       if (n > 0)
         done += n;
       else if (n == 0)
@@ -143,7 +147,8 @@ receive_all (GSocket *socket, gpointer data, gsize size, gint64 deadline, GCance
 
 /* A server that does not know the token closes the connection, or proves the wrong thing. */
 static gboolean
-greet (GTorchTcpStore *self, GSocket *socket, gint64 deadline, GCancellable *cancellable, GError **error)
+greet (GTorchTcpStore *self, GSocket *socket, gint64 deadline, GCancellable *cancellable,
+       GError **error)
 {
   guint8 ours[GTORCH_STORE_GREETING], theirs[GTORCH_STORE_GREETING];
   guint8 proof[GTORCH_STORE_PROOF], expected[GTORCH_STORE_PROOF];
@@ -155,8 +160,9 @@ greet (GTorchTcpStore *self, GSocket *socket, gint64 deadline, GCancellable *can
     return FALSE;
   if (!gtorch_store_is_greeting (theirs))
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("tcp_store: what listens at %s:%u is no store"),
-                   self->host, self->port);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                   _ ("tcp_store: what listens at %s:%u is no store"), gtorch_name_str (self->host),
+                   self->port);
       return FALSE;
     }
   gtorch_store_proof (self->token, "client", theirs, ours, proof);
@@ -172,7 +178,8 @@ greet (GTorchTcpStore *self, GSocket *socket, gint64 deadline, GCancellable *can
   if (local == NULL && gtorch_store_proofs_equal (proof, expected))
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED,
-               _ ("tcp_store: the token is not that of the store at %s:%u"), self->host, self->port);
+               _ ("tcp_store: the token is not that of the store at %s:%u"),
+               gtorch_name_str (self->host), self->port);
   return FALSE;
 }
 
@@ -184,11 +191,14 @@ connect_once (GTorchTcpStore *self, gint64 deadline, GCancellable *cancellable, 
   GSocket *socket;
 
   if (deadline != G_MAXINT64)
-    g_socket_client_set_timeout (
-        client, (guint) CLAMP ((deadline - g_get_monotonic_time ()) / G_USEC_PER_SEC + 1, 1, 3600));
+    g_socket_client_set_timeout (client, (guint) CLAMP ((deadline - g_get_monotonic_time ())
+                                                                / G_USEC_PER_SEC
+                                                            + 1,
+                                                        1, 3600));
   /* never by a proxy, which the host of the server is not behind */
   g_socket_client_set_enable_proxy (client, FALSE);
-  connection = g_socket_client_connect_to_host (client, self->host, (guint16) self->port, cancellable, error);
+  connection = g_socket_client_connect_to_host (client, self->host, (guint16) self->port,
+                                                cancellable, error);
   if (connection == NULL)
     return NULL;
   socket = g_socket_connection_get_socket (connection);
@@ -233,7 +243,10 @@ connect_to_server (GTorchTcpStore *self, gint64 deadline, GCancellable *cancella
         }
       if (is_passing (local))
         g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                     _ ("tcp_store: no server is at %s:%u, and the time is over (%s)"), self->host, self->port,
+                     _ ("tcp_store: no server is at %s:%u, and the time is over (%s)"),
+                     gtorch_name_str (self->host), self->port, local->message);
+      else if (local->domain == G_RESOLVER_ERROR)
+        g_set_error (error, G_IO_ERROR, G_IO_ERROR_HOST_NOT_FOUND, _ ("tcp_store: %s"),
                      local->message);
       else
         g_propagate_error (error, g_steal_pointer (&local));
@@ -251,8 +264,8 @@ converse (GSocketConnection *connection, GBytes *request, gint64 deadline, GTorc
   g_autoptr (GBytes) body = NULL;
   gssize length;
 
-  if (!send_all (socket, g_bytes_get_data (request, NULL), g_bytes_get_size (request), deadline, cancellable,
-                 error)
+  if (!send_all (socket, g_bytes_get_data (request, NULL), g_bytes_get_size (request), deadline,
+                 cancellable, error)
       || !receive_all (socket, header, sizeof header, deadline, cancellable, error)
       || (length = gtorch_store_frame_length (header, error)) < 0)
     return FALSE;
@@ -334,19 +347,20 @@ gtorch_tcp_store_init (GTorchTcpStore *self)
 
 /* Where each process says that it has come, and waits for the last one. */
 static gboolean
-gather_workers (GTorchStore *store, gint world_size, gint64 deadline, GCancellable *cancellable, GError **error)
+gather_workers (GTorchStore *store, gint world_size, gint64 deadline, GCancellable *cancellable,
+                GError **error)
 {
   static const gchar *const count[] = { "gtorch/n-workers", NULL };
   static const gchar *const all[] = { "gtorch/all-workers", NULL };
   g_auto (GTorchStoreReply) reply = { 0 };
   g_autoptr (GBytes) yes = g_bytes_new_static ("1", 1);
 
-  if (!gtorch_store_run (store, &(GTorchStoreRequest){ GTORCH_STORE_ADD, count, .number = 1 }, deadline, &reply,
-                         cancellable, error))
+  if (!gtorch_store_run (store, &(GTorchStoreRequest){ GTORCH_STORE_ADD, count, .number = 1 },
+                         deadline, &reply, cancellable, error))
     return FALSE;
   if (reply.number >= world_size
-      && !gtorch_store_run (store, &(GTorchStoreRequest){ GTORCH_STORE_SET, all, yes }, deadline, &reply,
-                            cancellable, error))
+      && !gtorch_store_run (store, &(GTorchStoreRequest){ GTORCH_STORE_SET, all, yes }, deadline,
+                            &reply, cancellable, error))
     return FALSE;
   return gtorch_store_run (store, &(GTorchStoreRequest){ GTORCH_STORE_WAIT, all }, deadline, &reply,
                            cancellable, error);
@@ -366,24 +380,30 @@ gather_workers (GTorchStore *store, gint world_size, gint64 deadline, GCancellab
  *
  * Creates a store, and connects to its server.
  *
- * Returns: (transfer full): a new store, or %NULL with @error set: %G_IO_ERROR_TIMED_OUT if no server, or not
- *   every process, has come; %G_IO_ERROR_PERMISSION_DENIED for another token
+ * Returns: (transfer full): a new store, or %NULL with @error set: %G_IO_ERROR_TIMED_OUT if no server, or
+ *   not every process, has come; %G_IO_ERROR_PERMISSION_DENIED for another token
  *
  * Since: 0.1
  */
 GTorchTcpStore *
-gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean is_server, gdouble timeout,
-                      gboolean wait_for_workers, const gchar *token, GCancellable *cancellable, GError **error)
+gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean is_server,
+                      gdouble timeout, gboolean wait_for_workers, const gchar *token,
+                      GCancellable *cancellable, GError **error)
 {
   g_autoptr (GTorchTcpStore) self = NULL;
   const gint64 deadline = gtorch_store_deadline (timeout);
   gint64 n_keys;
 
   g_return_val_if_fail (host != NULL, NULL);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return NULL;
   if (port > G_MAXUINT16 || (port == 0 && !is_server))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("tcp_store: the port is %u; it is from 1 to 65535, and only a server may have 0"), port);
+                   _ ("tcp_store: the port is %u; it is from 1 to 65535, and only a server may "
+                      "have 0"),
+                   port);
       return NULL;
     }
   if (!(timeout >= 0))
@@ -395,11 +415,10 @@ gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean i
   if (world_size < 0 || (wait_for_workers && world_size == 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("tcp_store: the world size is %d; to wait for workers takes 1 or more"), world_size);
+                   _ ("tcp_store: the world size is %d; to wait for workers takes 1 or more"),
+                   world_size);
       return NULL;
     }
-  if (g_cancellable_set_error_if_cancelled (cancellable, error))
-    return NULL;
   self = g_object_new (GTORCH_TYPE_TCP_STORE, "timeout", timeout, NULL);
   self->host = g_strdup (host);
   self->token = g_strdup (token != NULL ? token : "");
@@ -413,7 +432,8 @@ gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean i
     }
   if (wait_for_workers
           ? !gather_workers (GTORCH_STORE (self), world_size, deadline, cancellable, error)
-          : !is_server && !gtorch_store_count_keys (GTORCH_STORE (self), &n_keys, cancellable, error))
+          : !is_server
+                && !gtorch_store_count_keys (GTORCH_STORE (self), &n_keys, cancellable, error))
     return NULL;
   return g_steal_pointer (&self);
 }
@@ -442,9 +462,10 @@ make (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   const Wish *wish = data;
   GError *error = NULL;
-  GTorchTcpStore *store
-      = gtorch_tcp_store_new (wish->host, wish->port, wish->world_size, wish->is_server, wish->timeout,
-                              wish->wait_for_workers, wish->token, cancellable, &error);
+  GTorchTcpStore *store =
+      gtorch_tcp_store_new (wish->host, wish->port, wish->world_size, wish->is_server,
+                            wish->timeout, wish->wait_for_workers, wish->token, cancellable,
+                            &error);
 
   if (store != NULL)
     g_task_return_pointer (task, store, g_object_unref);
@@ -472,15 +493,18 @@ make (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 void
 gtorch_tcp_store_new_async (const gchar *host, guint port, gint world_size, gboolean is_server,
                             gdouble timeout, gboolean wait_for_workers, const gchar *token,
-                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+                            GCancellable *cancellable, GAsyncReadyCallback callback,
+                            gpointer user_data)
 {
   GTask *task;
   Wish *wish;
 
   g_return_if_fail (host != NULL);
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (NULL, gtorch_tcp_store_new_async, cancellable, callback, user_data);
   wish = g_new (Wish, 1);
-  *wish = (Wish){ g_strdup (host), g_strdup (token), port, world_size, is_server, wait_for_workers, timeout };
+  *wish = (Wish){ g_strdup (host), g_strdup (token), port,   world_size,
+                  is_server,       wait_for_workers, timeout };
   g_task_set_task_data (task, wish, wish_free);
   g_task_run_in_thread (task, make);
   g_object_unref (task);

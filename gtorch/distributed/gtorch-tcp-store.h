@@ -13,8 +13,9 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchTcpStore, gtorch_tcp_store, GTORCH, TCP_STORE, GTorchStore)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchTcpStore *gtorch_tcp_store_new (const gchar *host, guint port, gint world_size, gboolean is_server,
-                                      gdouble timeout, gboolean wait_for_workers, const gchar *token,
+GTorchTcpStore *gtorch_tcp_store_new (const gchar *host, guint port, gint world_size,
+                                      gboolean is_server, gdouble timeout,
+                                      gboolean wait_for_workers, const gchar *token,
                                       GCancellable *cancellable,
                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <math.h>
 
+#include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
 #include "distributed/gtorch-work-private.h"
@@ -17,12 +18,13 @@
  *
  * An operation of a [class@ProcessGroup] that has begun.
  *
- * The functions of a group return when the operation is in its queue. Reading a result on the CPU waits for it
- * by itself, as with all work of streams; [method@Work.wait] waits without reading, and reports what went wrong, and
- * [method@Work.wait_async] does so without blocking a main loop.
+ * The functions of a group return when the operation is in its queue. Reading a result on the CPU waits
+ * for it by itself, as with all work of streams; [method@Work.wait] waits without reading, and reports
+ * what went wrong, and [method@Work.wait_async] does so without blocking a main loop.
  *
  * ```c
- * g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, grad, GTORCH_REDUCE_OP_SUM, &error);
+ * g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, grad, GTORCH_REDUCE_OP_SUM,
+ * &error);
  *
  * if (work != NULL && gtorch_work_wait (work, -1, NULL, &error))
  *   use (grad);
@@ -202,6 +204,17 @@ gtorch_work_is_success (GTorchWork *self)
   return g_atomic_int_get (&self->is_done) && self->error == NULL;
 }
 
+/* Made by g_object_new (): nothing would ever end it. */
+static gboolean
+check_operation (GTorchWork *self, GError **error)
+{
+  if (self->operation != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("work: this work has no operation; functions of a group make work"));
+  return FALSE;
+}
+
 static void
 on_cancelled (GCancellable *cancellable, gpointer data)
 {
@@ -234,7 +247,16 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
   gulong handler;
   gboolean result = FALSE;
 
-  g_return_val_if_fail (GTORCH_IS_WORK (self) && !isnan (timeout), FALSE);
+  g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !check_operation (self, error))
+    return FALSE;
+  if (isnan (timeout))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the timeout is not a number"),
+                   self->operation);
+      return FALSE;
+    }
   deadline = timeout >= 0 && timeout < 1e9
                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
                  : G_MAXINT64;
@@ -253,7 +275,8 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
     g_propagate_error (error, g_error_copy (self->error));
   else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                 _ ("%s: operation %" G_GUINT64_FORMAT " of the group is not over after %g seconds"),
+                 _ ("%s: operation %" G_GUINT64_FORMAT
+                    " of the group is not over after %g seconds"),
                  self->operation, self->sequence, timeout);
   g_mutex_unlock (&self->lock);
   if (cancellable != NULL)
@@ -306,10 +329,17 @@ gtorch_work_wait_async (GTorchWork *self, GCancellable *cancellable, GAsyncReady
                         gpointer user_data)
 {
   g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
   gboolean is_done;
 
   g_return_if_fail (GTORCH_IS_WORK (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (self, gtorch_work_wait_async, cancellable, callback, user_data);
+  if (!check_operation (self, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
   if (cancellable != NULL)
     {
       /* lives no longer than the task, which has no reference to itself that way */

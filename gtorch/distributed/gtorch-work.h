@@ -23,10 +23,11 @@ gboolean gtorch_work_is_completed (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_is_success (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, GError **error);
+gboolean gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable,
+                           GError **error);
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_work_wait_async (GTorchWork *self, GCancellable *cancellable, GAsyncReadyCallback callback,
-                             gpointer user_data);
+void gtorch_work_wait_async (GTorchWork *self, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_wait_finish (GTorchWork *self, GAsyncResult *result, GError **error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Operations of a group. The program starts itself by mpirun, with several ranks, all of which run the cases; a
- * rank that fails ends all. Where mpirun is not installed, a group of one process is tested. */
+/* Operations of a group. The program starts itself by mpirun, with several ranks, all of which run the
+ * cases; a rank that fails ends all. Where mpirun is not installed, a group of one process is tested. */
 
 #include "config.h"
 
@@ -159,7 +159,8 @@ other_reductions_are_right (void)
   assert_values (product, 5, expect_product);
   assert_done (gtorch_process_group_all_reduce (group, bits, GTORCH_REDUCE_OP_BOR, &error));
   assert_values (bits, 5, expect_or);
-  g_assert_null (gtorch_process_group_all_reduce (group, float_bits, GTORCH_REDUCE_OP_BAND, &error));
+  g_assert_null (
+      gtorch_process_group_all_reduce (group, float_bits, GTORCH_REDUCE_OP_BAND, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
   g_clear_error (&error);
   g_assert_null (gtorch_process_group_all_reduce (group, bits, (GTorchReduceOp) 99, &error));
@@ -221,8 +222,10 @@ tensors_are_gathered_and_scattered (void)
   assert_done (gtorch_process_group_all_gather (group, list, size, mine, NULL));
   back = gtorch_cat (list, size, 0, NULL);
   assert_values (back, 3 * size, expect_gathered);
-  assert_done (gtorch_process_group_gather (group, rank == 0 ? list : NULL, rank == 0 ? size : 0, mine, 0, NULL));
-  assert_done (gtorch_process_group_scatter (group, part, rank == 0 ? list : NULL, rank == 0 ? size : 0, 0, NULL));
+  assert_done (gtorch_process_group_gather (group, rank == 0 ? list : NULL, rank == 0 ? size : 0,
+                                            mine, 0, NULL));
+  assert_done (gtorch_process_group_scatter (group, part, rank == 0 ? list : NULL,
+                                             rank == 0 ? size : 0, 0, NULL));
   assert_values (part, 3, expect_mine);
 }
 
@@ -249,7 +252,8 @@ parts_are_reduced_and_exchanged (void)
   g_autoptr (GPtrArray) out = g_ptr_array_new_with_free_func (g_object_unref);
   gint i;
 
-  assert_done (gtorch_process_group_reduce_scatter_tensor (group, output, input, GTORCH_REDUCE_OP_SUM, NULL));
+  assert_done (gtorch_process_group_reduce_scatter_tensor (group, output, input,
+                                                           GTORCH_REDUCE_OP_SUM, NULL));
   assert_values (output, 3, expect_scattered_sum);
   assert_done (gtorch_process_group_all_to_all_single (group, got, sent, NULL, 0, NULL, 0, NULL));
   assert_values (got, 2 * size, expect_exchanged);
@@ -262,7 +266,9 @@ parts_are_reduced_and_exchanged (void)
   assert_done (gtorch_process_group_all_to_all (group, (GTorchTensor **) out->pdata, size,
                                                 (GTorchTensor **) in->pdata, size, NULL));
   for (i = 0; i < size; i++)
-    g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (out->pdata[i], 0, i, NULL), NULL), ==, 2 * i);
+    g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (out->pdata[i], 0, i, NULL),
+                                                  NULL),
+                       ==, 2 * i);
 }
 
 static gdouble
@@ -276,7 +282,8 @@ static void
 results_wait_for_their_work (void)
 {
   g_autoptr (GTorchTensor) tensor = numbers (200000, GTORCH_DTYPE_FLOAT64, rank);
-  g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, NULL);
+  g_autoptr (GTorchWork) work =
+      gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, NULL);
   g_autoptr (GTorchTensor) twice = gtorch_tensor_mul_scalar (tensor, 2, NULL);
 
   assert_values (twice, 200000, expect_twice);
@@ -303,13 +310,15 @@ ranks_send_and_receive (void)
   g_assert_no_error (error);
   assert_done (gtorch_process_group_recv (group, got, former, 5, &error));
   assert_done (g_steal_pointer (&send));
-  g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (got, 0, 10, NULL), NULL), ==, former + 10);
+  g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (got, 0, 10, NULL), NULL), ==,
+                     former + 10);
 }
 
 static void
 bad_arguments_are_refused (void)
 {
-  g_autoptr (GTorchTensor) a = numbers (6, GTORCH_DTYPE_FLOAT32, 0), b = numbers (6, GTORCH_DTYPE_FLOAT64, 0);
+  g_autoptr (GTorchTensor) a = numbers (6, GTORCH_DTYPE_FLOAT32, 0),
+                           b = numbers (6, GTORCH_DTYPE_FLOAT64, 0);
   g_autoptr (GTorchTensor) odd = numbers (7 * size + (size > 1), GTORCH_DTYPE_FLOAT32, 0);
   g_autoptr (GTorchTensor) matrix = gtorch_tensor_reshape (a, GTORCH_SHAPE (2, 3), NULL);
   g_autoptr (GTorchTensor) strided = gtorch_tensor_transpose (matrix, 0, 1, NULL);
@@ -317,34 +326,41 @@ bad_arguments_are_refused (void)
   g_autoptr (GTorchTensor) many = numbers (6 * size, GTORCH_DTYPE_FLOAT32, 0);
   const gint64 splits[] = { 1, -1 };
 
-#define REFUSED(call, code)                            \
-  G_STMT_START                                         \
-  {                                                    \
-    g_autoptr (GError) error = NULL;                   \
-                                                       \
-    g_assert_null (call);                              \
-    g_assert_error (error, GTORCH_ERROR, (gint) (code));\
-  }                                                    \
+#define REFUSED(call, code)                              \
+  G_STMT_START                                           \
+  {                                                      \
+    g_autoptr (GError) error = NULL;                     \
+                                                         \
+    g_assert_null (call);                                \
+    g_assert_error (error, GTORCH_ERROR, (gint) (code)); \
+  }                                                      \
   G_STMT_END
 
   gtorch_tensor_release (released);
   REFUSED (gtorch_process_group_broadcast (group, a, size, &error), GTORCH_ERROR_INDEX);
   REFUSED (gtorch_process_group_broadcast (group, a, -1, &error), GTORCH_ERROR_INDEX);
-  REFUSED (gtorch_process_group_all_reduce (group, strided, GTORCH_REDUCE_OP_SUM, &error), GTORCH_ERROR_INVALID);
-  REFUSED (gtorch_process_group_all_reduce (group, released, GTORCH_REDUCE_OP_SUM, &error), GTORCH_ERROR_RELEASED);
-  REFUSED (gtorch_process_group_all_gather_into_tensor (group, many, b, &error), GTORCH_ERROR_DTYPE);
+  REFUSED (gtorch_process_group_all_reduce (group, strided, GTORCH_REDUCE_OP_SUM, &error),
+           GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_all_reduce (group, released, GTORCH_REDUCE_OP_SUM, &error),
+           GTORCH_ERROR_RELEASED);
+  REFUSED (gtorch_process_group_all_gather_into_tensor (group, many, b, &error),
+           GTORCH_ERROR_DTYPE);
   REFUSED (gtorch_process_group_all_gather_into_tensor (group, odd, a, &error), GTORCH_ERROR_SHAPE);
-  REFUSED (gtorch_process_group_all_gather (group, &a, size > 1, many, &error), GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_all_gather (group, &a, size > 1, many, &error),
+           GTORCH_ERROR_INVALID);
   REFUSED (gtorch_process_group_all_gather_into_tensor (group, a, a, &error),
            size > 1 ? GTORCH_ERROR_SHAPE : GTORCH_ERROR_INVALID);
   REFUSED (gtorch_process_group_send (group, a, size + 3, 0, &error), GTORCH_ERROR_INDEX);
   REFUSED (gtorch_process_group_recv (group, a, 0, -1, &error), GTORCH_ERROR_INVALID);
   REFUSED (gtorch_process_group_all_to_all_single (group, many, odd, splits, 2, NULL, 0, &error),
            GTORCH_ERROR_SHAPE);
-  REFUSED (gtorch_process_group_new_part (group, &size, 1, -1, &error), GTORCH_ERROR_INDEX);
+  REFUSED (gtorch_process_group_new_part (group, &(const gint64){ size }, 1, -1, &error),
+           GTORCH_ERROR_INDEX);
   REFUSED (gtorch_process_group_new_part (group, NULL, 0, -1, &error), GTORCH_ERROR_INVALID);
-  REFUSED (gtorch_process_group_new ("gloo", NULL, -1, -1, 10, NULL, &error), GTORCH_ERROR_NOT_SUPPORTED);
-  REFUSED (gtorch_process_group_new ("mpi", NULL, rank + 1, size, 10, NULL, &error), GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_new ("gloo", NULL, -1, -1, 10, NULL, &error),
+           GTORCH_ERROR_NOT_SUPPORTED);
+  REFUSED (gtorch_process_group_new ("mpi", NULL, rank + 1, size, 10, NULL, &error),
+           GTORCH_ERROR_INVALID);
   REFUSED (gtorch_process_group_new ("mpi", NULL, -1, -1, 0, NULL, &error), GTORCH_ERROR_INVALID);
 }
 
@@ -357,11 +373,11 @@ expect_size_of_part (gint64 i)
 static void
 some_ranks_are_a_group (void)
 {
-  g_autofree gint *even = g_new (gint, size);
+  g_autofree gint64 *even = g_new (gint64, size);
   g_autoptr (GTorchProcessGroup) part = NULL;
   g_autoptr (GTorchTensor) tensor = numbers (1, GTORCH_DTYPE_FLOAT32, 1);
   g_autoptr (GError) error = NULL;
-  g_autofree gint *ranks = NULL;
+  g_autofree gint64 *ranks = NULL;
   gsize n_ranks;
   gint n = 0, i;
 
@@ -459,7 +475,9 @@ a_rank_that_does_not_come_is_an_error (void)
       g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
       g_clear_error (&error);
       /* what was not computed cannot be read */
-      g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (tensor, 0, 0, NULL), &error), !=, 0.5);
+      g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (tensor, 0, 0, NULL),
+                                                    &error),
+                         !=, 0.5);
       g_clear_error (&error);
     }
   /* rank 0 comes when the others have given up */
@@ -470,10 +488,22 @@ static gint
 run_ranks (const gchar *program)
 {
   g_autofree gchar *mpirun = g_find_program_in_path ("mpirun");
-  const gchar *const argv[]
-      = { mpirun, "-n", "3", "--oversubscribe", "--allow-run-as-root", "--mca", "btl", "self,vader,tcp", "--mca",
-          "btl_vader_single_copy_mechanism", "none", program, "--rank", NULL };
-  g_autoptr (GSubprocessLauncher) launcher = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+  const gchar *const argv[] = { mpirun,
+                                "-n",
+                                "3",
+                                "--oversubscribe",
+                                "--allow-run-as-root",
+                                "--mca",
+                                "btl",
+                                "self,vader,tcp",
+                                "--mca",
+                                "btl_vader_single_copy_mechanism",
+                                "none",
+                                program,
+                                "--rank",
+                                NULL };
+  g_autoptr (GSubprocessLauncher) launcher =
+      g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_PIPE);
   g_autoptr (GSubprocess) process = NULL;
   g_autoptr (GError) error = NULL;
   g_autofree gchar *output = NULL;
@@ -564,6 +594,7 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/process-group/backends_tell_why_they_cannot_be_used",
                    backends_tell_why_they_cannot_be_used);
   g_test_add_data_func ("/GTorch/process-group/ranks_agree", argv[0], ranks_agree);
-  g_test_add_func ("/GTorch/process-group/a_single_process_is_a_group", a_single_process_is_a_group);
+  g_test_add_func ("/GTorch/process-group/a_single_process_is_a_group",
+                   a_single_process_is_a_group);
   return g_test_run ();
 }

@@ -61,14 +61,14 @@ static void
 make_tcp (Fixture *fixture)
 {
   g_autoptr (GError) error = NULL;
-  GTorchTcpStore *server
-      = gtorch_tcp_store_new ("localhost", 0, 0, TRUE, 60, FALSE, "token", NULL, &error);
+  GTorchTcpStore *server =
+      gtorch_tcp_store_new ("localhost", 0, 0, TRUE, 60, FALSE, "token", NULL, &error);
 
   g_assert_no_error (error);
   fixture->store = GTORCH_STORE (server);
-  fixture->other
-      = GTORCH_STORE (gtorch_tcp_store_new ("127.0.0.1", gtorch_tcp_store_get_port (server), 0, FALSE, 60,
-                                            FALSE, "token", NULL, &error));
+  fixture->other =
+      GTORCH_STORE (gtorch_tcp_store_new ("127.0.0.1", gtorch_tcp_store_get_port (server), 0, FALSE,
+                                          60, FALSE, "token", NULL, &error));
   g_assert_no_error (error);
 }
 
@@ -237,10 +237,12 @@ waiting_ends_in_time (Fixture *fixture, gconstpointer data)
   g_assert_false (gtorch_store_wait (fixture->store, keys, 0, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
   g_clear_error (&error);
-  gtorch_store_set_timeout (fixture->store, 0.01);
+  g_assert_true (gtorch_store_set_timeout (fixture->store, 0.01, NULL));
   g_assert_null (gtorch_store_get (fixture->store, "missing", NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
-  gtorch_store_set_timeout (fixture->store, (gdouble) INFINITY);
+  g_clear_error (&error);
+  g_assert_true (gtorch_store_set_timeout (fixture->store, (gdouble) INFINITY, NULL));
+  g_assert_false (gtorch_store_set_timeout (fixture->store, -1, &error));
   assert_text (fixture->store, "there", "");
 }
 
@@ -347,7 +349,8 @@ static void
 large_keys_and_values_are_refused (Fixture *fixture, gconstpointer data)
 {
   g_autofree gchar *key = g_strnfill (4097, 'k');
-  g_autoptr (GBytes) large = g_bytes_new_take (g_malloc0 (64 * 1024 * 1024 + 1), 64 * 1024 * 1024 + 1);
+  g_autoptr (GBytes) large =
+      g_bytes_new_take (g_malloc0 (64 * 1024 * 1024 + 1), 64 * 1024 * 1024 + 1);
   g_autoptr (GError) error = NULL;
   g_autoptr (GBytes) value = g_bytes_new_static ("v", 1);
 
@@ -471,15 +474,15 @@ incomplete_stores_are_refused (void)
 #define ADD(name, maker, test) \
   g_test_add ("/GTorch/store/" name "/" #test, Fixture, maker, set_up, test, tear_down)
 
-#define ADD_ALL(name, maker)                            \
-  ADD (name, maker, values_are_shared);                 \
-  ADD (name, maker, numbers_are_added);                 \
-  ADD (name, maker, values_are_compared_and_set);       \
-  ADD (name, maker, a_call_waits_for_a_key);            \
-  ADD (name, maker, waiting_ends_in_time);              \
-  ADD (name, maker, waiting_can_be_cancelled);          \
-  ADD (name, maker, threads_share_a_store);             \
-  ADD (name, maker, calls_do_not_block_the_main_loop);  \
+#define ADD_ALL(name, maker)                           \
+  ADD (name, maker, values_are_shared);                \
+  ADD (name, maker, numbers_are_added);                \
+  ADD (name, maker, values_are_compared_and_set);      \
+  ADD (name, maker, a_call_waits_for_a_key);           \
+  ADD (name, maker, waiting_ends_in_time);             \
+  ADD (name, maker, waiting_can_be_cancelled);         \
+  ADD (name, maker, threads_share_a_store);            \
+  ADD (name, maker, calls_do_not_block_the_main_loop); \
   ADD (name, maker, large_keys_and_values_are_refused)
 
 int

@@ -13,7 +13,8 @@ static GTorchTcpStore *
 serve (const gchar *token)
 {
   g_autoptr (GError) error = NULL;
-  GTorchTcpStore *store = gtorch_tcp_store_new ("localhost", 0, 0, TRUE, 30, FALSE, token, NULL, &error);
+  GTorchTcpStore *store =
+      gtorch_tcp_store_new ("localhost", 0, 0, TRUE, 30, FALSE, token, NULL, &error);
 
   g_assert_no_error (error);
   g_assert_true (gtorch_tcp_store_get_is_server (store));
@@ -31,8 +32,8 @@ a_wrong_token_is_refused (void)
     {
       g_autoptr (GError) error = NULL;
 
-      g_assert_null (gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, FALSE, 30,
-                                           FALSE, tokens[i], NULL, &error));
+      g_assert_null (gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0,
+                                           FALSE, 30, FALSE, tokens[i], NULL, &error));
       g_assert_error (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
     }
 }
@@ -62,8 +63,8 @@ bad_arguments_are_refused (void)
     gdouble timeout;
     gboolean wait;
   } cases[] = {
-    { 65536, 1, TRUE, 1, FALSE }, { 0, 1, FALSE, 1, FALSE },          { 0, 1, TRUE, -1, FALSE },
-    { 0, -1, TRUE, 1, FALSE },    { 0, 0, TRUE, 1, TRUE },            { 0, 1, TRUE, (gdouble) NAN, FALSE },
+    { 65536, 1, TRUE, 1, FALSE }, { 0, 1, FALSE, 1, FALSE }, { 0, 1, TRUE, -1, FALSE },
+    { 0, -1, TRUE, 1, FALSE },    { 0, 0, TRUE, 1, TRUE },   { 0, 1, TRUE, (gdouble) NAN, FALSE },
   };
   guint i;
 
@@ -72,8 +73,8 @@ bad_arguments_are_refused (void)
       g_autoptr (GError) error = NULL;
 
       g_assert_null (gtorch_tcp_store_new ("localhost", cases[i].port, cases[i].world_size,
-                                           cases[i].is_server, cases[i].timeout, cases[i].wait, NULL, NULL,
-                                           &error));
+                                           cases[i].is_server, cases[i].timeout, cases[i].wait,
+                                           NULL, NULL, &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
     }
 }
@@ -84,8 +85,8 @@ a_port_is_taken_once (void)
   g_autoptr (GTorchTcpStore) server = serve (NULL);
   g_autoptr (GError) error = NULL;
 
-  g_assert_null (gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, TRUE, 1, FALSE,
-                                       NULL, NULL, &error));
+  g_assert_null (gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, TRUE, 1,
+                                       FALSE, NULL, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_ADDRESS_IN_USE);
 }
 
@@ -101,7 +102,8 @@ static gpointer
 serve_later (gpointer data)
 {
   g_usleep (150000);
-  return gtorch_tcp_store_new ("localhost", GPOINTER_TO_UINT (data), 0, TRUE, 30, FALSE, NULL, NULL, NULL);
+  return gtorch_tcp_store_new ("localhost", GPOINTER_TO_UINT (data), 0, TRUE, 30, FALSE, NULL, NULL,
+                               NULL);
 }
 
 static void
@@ -112,7 +114,8 @@ a_client_waits_for_its_server (void)
   g_autoptr (GTorchTcpStore) client = NULL, server = NULL;
   GThread *thread;
 
-  g_assert_null (gtorch_tcp_store_new ("localhost", port, 0, FALSE, 0.12, FALSE, NULL, NULL, &error));
+  g_assert_null (
+      gtorch_tcp_store_new ("localhost", port, 0, FALSE, 0.12, FALSE, NULL, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
   g_clear_error (&error);
   thread = g_thread_new ("server", serve_later, GUINT_TO_POINTER (port));
@@ -125,7 +128,8 @@ a_client_waits_for_its_server (void)
 static gpointer
 come (gpointer data)
 {
-  return gtorch_tcp_store_new ("localhost", GPOINTER_TO_UINT (data), 3, FALSE, 30, TRUE, "t", NULL, NULL);
+  return gtorch_tcp_store_new ("localhost", GPOINTER_TO_UINT (data), 3, FALSE, 30, TRUE, "t", NULL,
+                               NULL);
 }
 
 static void
@@ -154,8 +158,8 @@ a_server_that_goes_is_an_error (void)
   g_autoptr (GTorchTcpStore) server = serve (NULL), client = NULL;
   g_autoptr (GError) error = NULL;
 
-  client = gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, FALSE, 0.2, FALSE, NULL,
-                                 NULL, &error);
+  client = gtorch_tcp_store_new ("localhost", gtorch_tcp_store_get_port (server), 0, FALSE, 0.2,
+                                 FALSE, NULL, NULL, &error);
   g_assert_no_error (error);
   g_assert_finalize_object (g_steal_pointer (&server));
   g_assert_false (gtorch_store_add (GTORCH_STORE (client), "k", 1, NULL, NULL, &error));
@@ -174,8 +178,9 @@ strangers_are_dropped (void)
   for (i = 0; i < n; i++)
     {
       g_autoptr (GSocketClient) client = g_socket_client_new ();
-      g_autoptr (GSocketConnection) connection
-          = g_socket_client_connect_to_host (client, "127.0.0.1", gtorch_tcp_store_get_port (server), NULL, NULL);
+      g_autoptr (GSocketConnection) connection =
+          g_socket_client_connect_to_host (client, "127.0.0.1", gtorch_tcp_store_get_port (server),
+                                           NULL, NULL);
       guint8 bytes[200];
       const gsize size = g_rand_int_range (rand, 0, sizeof bytes);
       guint k;
@@ -185,8 +190,8 @@ strangers_are_dropped (void)
         bytes[k] = g_rand_int (rand);
       if (g_rand_boolean (rand))
         memcpy (bytes, "gtorch\0\1", 8);
-      g_output_stream_write_all (g_io_stream_get_output_stream (G_IO_STREAM (connection)), bytes, size, NULL,
-                                 NULL, NULL);
+      g_output_stream_write_all (g_io_stream_get_output_stream (G_IO_STREAM (connection)), bytes,
+                                 size, NULL, NULL, NULL);
       if (i % 10 == 0)
         g_assert_true (gtorch_store_add (GTORCH_STORE (server), "k", 1, NULL, NULL, NULL));
     }

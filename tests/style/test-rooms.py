@@ -37,7 +37,7 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
-    ["distributed"],
+    ["distributed", "distributed/mpi"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],

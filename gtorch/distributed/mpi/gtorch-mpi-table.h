@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the library calls of MPI. The types of mpi.h differ between implementations, so the functions are in a module of
- * their own, compiled against the one that is installed, and opened when a process first needs it. No two of
- * them are called at a time. */
+/* What the library calls of MPI. The types of mpi.h differ between implementations, so the functions are
+ * in a module of their own, compiled against the one that is installed, and opened when a process first
+ * needs it. No two of them are called at a time. */
 
 #pragma once
 
@@ -74,12 +74,11 @@ typedef struct
   int abi;
   int (*init) (int *rank, int *n_ranks, char *message, size_t size);
   const char *(*version) (void);
-  /* Whether the process has been started by something that knows the others. */
-  int (*is_launched) (void);
   /* Called by all of these ranks of the world; ranks NULL for all. */
   int (*comm_new) (const int *ranks, int n, int tag, void **comm, char *message, size_t size);
   void (*comm_free) (void *comm);
-  int (*start) (void *comm, const GTorchMpiTransfer *transfer, void **request, char *message, size_t size);
+  int (*start) (void *comm, const GTorchMpiTransfer *transfer, void **request, char *message,
+                size_t size);
   /* Frees the request when it is done, or has failed. */
   int (*test) (void *request, int *is_done, char *message, size_t size);
   void (*abandon) (void *request);

@@ -3,9 +3,7 @@
 
 /* The module that calls MPI: see gtorch-mpi-table.h. It uses nothing of the library and of GLib. */
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+#include "config.h"
 
 #include <mpi.h>
 #include <math.h>
@@ -14,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gtorch-mpi-table.h"
+#include "distributed/mpi/gtorch-mpi-table.h"
 
 typedef struct
 {
@@ -68,7 +66,7 @@ static float
 from_float16 (uint16_t bits)
 {
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const float magnitude = exponent == 31 ? (mantissa ? (float) NAN : (float) INFINITY)
+  const float magnitude = exponent == 31  ? (mantissa ? (float) NAN : (float) INFINITY)
                           : exponent == 0 ? ldexpf ((float) mantissa, -24)
                                           : ldexpf ((float) (mantissa | 1024), exponent - 25);
 
@@ -90,7 +88,7 @@ to_float16 (float value)
     return sign | 0x7c00;
   if (magnitude < 0x1p-14f)
     return (uint16_t) (sign + (uint16_t) nearbyintf (ldexpf (magnitude, 24)));
-  (void) frexpf (magnitude, &exponent); /* [0.5, 1) times 2^exponent */
+  (void) frexpf (magnitude, &exponent);                    /* [0.5, 1) times 2^exponent */
   scaled = nearbyintf (ldexpf (magnitude, 11 - exponent)); /* 1024 to 2048 */
   return (uint16_t) (sign + ((exponent + 14) << 10) + ((int) scaled - 1024));
 }
@@ -160,10 +158,10 @@ end_well (void)
 static int
 make_types (void)
 {
-  static MPI_User_function *const float16_functions[]
-      = { sum_float16, product_float16, min_float16, max_float16 };
-  static MPI_User_function *const bfloat16_functions[]
-      = { sum_bfloat16, product_bfloat16, min_bfloat16, max_bfloat16 };
+  static MPI_User_function *const float16_functions[] = { sum_float16, product_float16, min_float16,
+                                                          max_float16 };
+  static MPI_User_function *const bfloat16_functions[] = { sum_bfloat16, product_bfloat16,
+                                                           min_bfloat16, max_bfloat16 };
   int i;
 
   types[GTORCH_MPI_INT8] = MPI_INT8_T;
@@ -228,19 +226,6 @@ version (void)
 
   MPI_Get_library_version (text, &length);
   return text;
-}
-
-static int
-is_launched (void)
-{
-  static const char *const names[]
-      = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALNRANKS" };
-  size_t i;
-
-  for (i = 0; i < sizeof names / sizeof *names; i++)
-    if (getenv (names[i]) != NULL)
-      return 1;
-  return 0;
 }
 
 static int
@@ -321,22 +306,22 @@ start_transfer (MPI_Comm comm, const GTorchMpiTransfer *t, MPI_Request *request)
       return MPI_Iallreduce (MPI_IN_PLACE, t->out, t->count, type, op_of (t), comm, request);
     case GTORCH_MPI_REDUCE:
       MPI_Comm_rank (comm, &rank);
-      return MPI_Ireduce (rank == t->root ? MPI_IN_PLACE : t->out, rank == t->root ? t->out : NULL, t->count,
-                          type, op_of (t), t->root, comm, request);
+      return MPI_Ireduce (rank == t->root ? MPI_IN_PLACE : t->out, rank == t->root ? t->out : NULL,
+                          t->count, type, op_of (t), t->root, comm, request);
     case GTORCH_MPI_ALL_GATHER:
-      return MPI_Iallgatherv (t->in, t->count, type, t->out, t->out_counts, t->out_offsets, type, comm,
-                              request);
+      return MPI_Iallgatherv (t->in, t->count, type, t->out, t->out_counts, t->out_offsets, type,
+                              comm, request);
     case GTORCH_MPI_GATHER:
-      return MPI_Igatherv (t->in, t->count, type, t->out, t->out_counts, t->out_offsets, type, t->root, comm,
-                           request);
+      return MPI_Igatherv (t->in, t->count, type, t->out, t->out_counts, t->out_offsets, type,
+                           t->root, comm, request);
     case GTORCH_MPI_SCATTER:
-      return MPI_Iscatterv (t->in, t->in_counts, t->in_offsets, type, t->out, t->count, type, t->root, comm,
-                            request);
+      return MPI_Iscatterv (t->in, t->in_counts, t->in_offsets, type, t->out, t->count, type,
+                            t->root, comm, request);
     case GTORCH_MPI_REDUCE_SCATTER:
       return MPI_Ireduce_scatter (t->in, t->out, t->out_counts, type, op_of (t), comm, request);
     case GTORCH_MPI_ALL_TO_ALL:
-      return MPI_Ialltoallv (t->in, t->in_counts, t->in_offsets, type, t->out, t->out_counts, t->out_offsets,
-                             type, comm, request);
+      return MPI_Ialltoallv (t->in, t->in_counts, t->in_offsets, type, t->out, t->out_counts,
+                             t->out_offsets, type, comm, request);
     case GTORCH_MPI_SEND:
       return MPI_Isend (t->in, t->count, type, t->root, t->tag, comm, request);
     case GTORCH_MPI_RECEIVE:
@@ -388,5 +373,6 @@ abandon (void *request)
   free (request);
 }
 
-__attribute__ ((visibility ("default"))) const GTorchMpiTable gtorch_mpi_table
-    = { GTORCH_MPI_ABI, init, version, is_launched, comm_new, comm_free, start, test, abandon };
+__attribute__ ((visibility ("default")))
+const GTorchMpiTable gtorch_mpi_table = { GTORCH_MPI_ABI, init,  version, comm_new,
+                                          comm_free,      start, test,    abandon };

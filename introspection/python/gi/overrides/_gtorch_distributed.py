@@ -88,7 +88,8 @@ def _of_store(call):
 
 def _store_methods():
     raw = {name: getattr(Store, name) for name in
-           ('set', 'get', 'append', 'add', 'wait', 'check', 'delete_key', 'count_keys', 'compare_set')}
+           ('set', 'get', 'append', 'add', 'wait', 'check', 'delete_key', 'count_keys', 'compare_set',
+            'set_timeout')}
 
     def set(self, key, value):
         """Sets the value, str or bytes, of a key."""
@@ -133,7 +134,7 @@ def _store_methods():
 
     def set_timeout(self, timeout):
         """Sets for how long calls wait: a timedelta, or seconds."""
-        self.props.timeout = _seconds(timeout)
+        _of_store(lambda: raw['set_timeout'](self, _seconds(timeout)))
 
     for method in (set, get, append, add, compare_set, wait, check, delete_key, num_keys, set_timeout):
         setattr(Store, method.__name__, method)
