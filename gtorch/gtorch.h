@@ -63,6 +63,15 @@
 #include <gtorch/stream/gtorch-timer.h>
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
+#include <gtorch/distributed/gtorch-distributed-module.h>
+#include <gtorch/distributed/gtorch-file-store.h>
+#include <gtorch/distributed/gtorch-hash-store.h>
+#include <gtorch/distributed/gtorch-prefix-store.h>
+#include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/distributed/gtorch-reduce-op.h>
+#include <gtorch/distributed/gtorch-store.h>
+#include <gtorch/distributed/gtorch-tcp-store.h>
+#include <gtorch/distributed/gtorch-work.h>
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adafactor.h>

@@ -37,6 +37,7 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
+    ["distributed", "distributed/mpi"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],

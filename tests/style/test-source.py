@@ -329,7 +329,8 @@ def files_are_written_in_one_place():
             r"|g_file_(?:replace|create|append_to|set_contents|open_tmp|new_tmp|open_readwrite|copy|move)\w*",
             "gtorch/base/gtorch-file-save.c", "gtorch|tools|introspection",
         )
-        if "O_RDONLY" not in line
+        # a store's file has changes one behind the other, under a lock, and is never replaced
+        if "O_RDONLY" not in line and "gtorch/distributed/gtorch-file-store.c" not in line
     ]
     writes = re.compile(r"""\bopen\([^)]*['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|replace_contents|set_contents""")
     for path in tree.files():

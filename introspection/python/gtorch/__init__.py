@@ -7,6 +7,7 @@ Submodules can be imported as PyTorch's: `import gtorch.nn as nn`, `from gtorch.
 `from gtorch.optim.lr_scheduler import StepLR`.
 """
 
+import importlib
 import os
 import sys
 
@@ -48,6 +49,8 @@ _share_submodules()
 def __getattr__(name):
     if name.startswith('__') and name != '__version__':  # of which Python asks each module
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    if name == 'distributed':  # few programs need it
+        return importlib.import_module(f'{__name__}.distributed')
     try:
         value = getattr(_namespace, name)
     except AttributeError:

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What moves the data of a group. The functions of GTorchProcessGroup check their arguments and make of
+ * each call a GTorchCollective, a struct; an engine carries it out. There is one for each library that
+ * does. */
+
+#pragma once
+
+#include "device/gtorch-device.h"
+#include "distributed/gtorch-process-group.h"
+#include "distributed/gtorch-work-private.h"
+#include "tensor/gtorch-impl-private.h"
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  GTORCH_COLLECTIVE_BROADCAST,  /* outputs: 1 */
+  GTORCH_COLLECTIVE_ALL_REDUCE, /* outputs: 1, its value goes in */
+  GTORCH_COLLECTIVE_REDUCE,     /* the same */
+  GTORCH_COLLECTIVE_ALL_GATHER, /* inputs: 1, outputs: 1 with all parts, or one for each rank */
+  GTORCH_COLLECTIVE_GATHER,     /* the same at the root, no outputs elsewhere */
+  GTORCH_COLLECTIVE_SCATTER, /* inputs: 1 with all parts, or one for each rank, at the root; outputs: 1 */
+  GTORCH_COLLECTIVE_REDUCE_SCATTER, /* inputs as for scatter; outputs: 1 */
+  GTORCH_COLLECTIVE_ALL_TO_ALL,     /* inputs and outputs: 1, or one for each rank */
+  GTORCH_COLLECTIVE_SEND,           /* inputs: 1 */
+  GTORCH_COLLECTIVE_RECEIVE,        /* outputs: 1 */
+  GTORCH_COLLECTIVE_BARRIER,
+} GTorchCollectiveKind;
+
+typedef struct
+{
+  GTorchCollectiveKind kind;
+  const gchar *name; /* "all_reduce"; static */
+  GTorchReduceOp op;
+  gint root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE */
+  gint tag;
+  guint dtype;
+  GPtrArray *inputs, *outputs; /* GTorchImpl, contiguous */
+  gint64 *in_counts,
+      *out_counts; /* elements for and from each rank; NULL where there is one count */
+} GTorchCollective;
+
+GTorchCollective *gtorch_collective_new (GTorchCollectiveKind kind, const gchar *name);
+void gtorch_collective_free (gpointer collective);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchCollective, gtorch_collective_free)
+
+typedef struct _GTorchEngine GTorchEngine;
+
+typedef struct
+{
+  const gchar *name;            /* "mpi" */
+  GTorchDeviceType device_type; /* of the tensors */
+  /* For all ranks of the job. Sets rank and size if the engine knows them (they are -1 otherwise). */
+  GTorchEngine *(*new_world) (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
+                              GCancellable *cancellable, GError **error);
+  /* For some ranks, which are the only ones to call it. */
+  GTorchEngine *(*new_part) (GTorchEngine *world, const gint *ranks, guint n, guint number,
+                             GError **error);
+  void (*free) (GTorchEngine *engine);
+  /* Enqueues the collective, behind the current stream's work on its tensors, takes it, and lets its
+   * outputs wait for it. */
+  gboolean (*start) (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
+                     GTorchWork *work, GError **error);
+} GTorchEngineClass;
+
+struct _GTorchEngine
+{
+  const GTorchEngineClass *klass;
+};
+
+extern const GTorchEngineClass gtorch_mpi_engine;
+
+/* Called by engines, in any thread: no further operation begins, and signals are emitted. */
+void gtorch_process_group_fail (GTorchProcessGroup *group, const GError *error);
+
+/* For gtorch-collectives.c: the engine, or NULL with an error if the group has failed or this process has
+ * no part in it. */
+GTorchEngine *gtorch_process_group_get_engine (GTorchProcessGroup *group, const gchar *name,
+                                               GError **error);
+guint64 gtorch_process_group_next_sequence (GTorchProcessGroup *group);
+
+G_END_DECLS

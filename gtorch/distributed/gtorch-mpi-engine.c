@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Collectives by MPI. They are work of a stream of the CPU that the group owns, so that the order of work,
+ * waiting and errors are those of all streams. Sends and receives have a stream for each rank and
+ * direction: one that waits for its other side must not hold up what that side is to do first. */
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <glib/gi18n-lib.h>
+#include <string.h>
+
+#include "base/gtorch-environment-private.h"
+#include "base/gtorch-error.h"
+#include "device/gtorch-device.h"
+#include "gtorch-ops-private.h"
+#include "distributed/gtorch-engine-private.h"
+#include "distributed/gtorch-mpi-engine-private.h"
+#include "stream/gtorch-stream-private.h"
+
+#define MESSAGE     512
+#define MODULE      "libgtorch-mpi-1.so"
+#define MAX_COUNT   (1 << 30) /* elements of one transfer; MPI counts in int */
+#define N_SPINS     200       /* tests without a pause */
+#define FIRST_PAUSE 20        /* microseconds */
+#define LAST_PAUSE  1000
+
+typedef struct
+{
+  GTorchEngine parent;
+  gint ref_count;
+  gpointer comm;
+  gint rank, size;
+  GTorchStream *stream;
+  GMutex lock;
+  GHashTable *pair_streams; /* 2 * rank + direction -> GTorchStream */
+} MpiEngine;
+
+typedef struct
+{
+  MpiEngine *engine;
+  GWeakRef group;
+  GTorchCollective *collective;
+  GTorchWork *work;
+  gdouble timeout;
+  gint rank;
+} Job;
+
+/* MPI may not be called by two threads at a time. */
+static GMutex mpi_lock;
+static gint world_rank, world_size;
+
+static const GTorchMpiTable *
+open_module (GError **error)
+{
+  const gchar *folder = gtorch_getenv ("GTORCH_MODULE_PATH");
+  g_autofree gchar *path = NULL;
+  const GTorchMpiTable *table = NULL;
+  gpointer module;
+  Dl_info info;
+
+  if (folder != NULL)
+    path = g_build_filename (folder, MODULE, NULL);
+  else if (dladdr ((gpointer) gtorch_mpi_load, &info) != 0)
+    {
+      g_autofree gchar *own = g_path_get_dirname (info.dli_fname);
+
+      path = g_build_filename (own, "gtorch-1", MODULE, NULL);
+    }
+  module = path == NULL ? NULL : gtorch_library_open (path, RTLD_NOW | RTLD_GLOBAL);
+  if (module != NULL)
+    table = dlsym (module, GTORCH_MPI_TABLE);
+  if (table != NULL && table->abi == GTORCH_MPI_ABI)
+    return table;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+               _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
+                  "with its headers "
+                  "(Debian: libopenmpi-dev)"),
+               path != NULL ? path : MODULE,
+               module == NULL ? gtorch_library_error () : _ ("it is of another version"));
+  return NULL;
+}
+
+const GTorchMpiTable *
+gtorch_mpi_load (GError **error)
+{
+  static GMutex lock;
+  static const GTorchMpiTable *table;
+
+  g_mutex_lock (&lock);
+  if (table == NULL)
+    table = open_module (error);
+  g_mutex_unlock (&lock);
+  return table;
+}
+
+gboolean
+gtorch_mpi_is_launched (void)
+{
+  static const gchar *const names[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
+                                        "MPI_LOCALNRANKS" };
+  gsize i;
+
+  for (i = 0; i < G_N_ELEMENTS (names); i++)
+    if (gtorch_getenv (names[i]) != NULL)
+      return TRUE;
+  return FALSE;
+}
+
+static void
+engine_unref (MpiEngine *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  g_hash_table_unref (self->pair_streams);
+  g_object_unref (self->stream);
+  g_mutex_clear (&self->lock);
+  gtorch_mpi_load (NULL)->comm_free (self->comm);
+  g_free (self);
+}
+
+static void
+mpi_free (GTorchEngine *engine)
+{
+  engine_unref ((MpiEngine *) engine);
+}
+
+static GTorchEngine *
+make_engine (const gint *ranks, guint n, guint number, GError **error)
+{
+  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
+  GTorchStream *stream = mpi == NULL ? NULL : gtorch_stream_new (gtorch_device_cpu (), 0, error);
+  gchar message[MESSAGE] = "";
+  MpiEngine *self;
+  gpointer comm;
+  gint code;
+  guint i;
+
+  if (stream == NULL)
+    return NULL;
+  g_mutex_lock (&mpi_lock);
+  code = mpi->comm_new (ranks, (gint) n, (gint) number, &comm, message, sizeof message);
+  g_mutex_unlock (&mpi_lock);
+  if (code != 0)
+    {
+      g_object_unref (stream);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
+      return NULL;
+    }
+  self = g_new0 (MpiEngine, 1);
+  self->parent.klass = &gtorch_mpi_engine;
+  self->ref_count = 1;
+  self->comm = comm;
+  self->rank = world_rank;
+  self->size = world_size;
+  if (ranks != NULL)
+    {
+      self->size = (gint) n;
+      for (i = 0; i < n; i++)
+        if (ranks[i] == world_rank)
+          self->rank = (gint) i;
+    }
+  self->stream = stream;
+  g_mutex_init (&self->lock);
+  self->pair_streams = g_hash_table_new_full (NULL, NULL, NULL, g_object_unref);
+  return &self->parent;
+}
+
+static gboolean
+init_mpi (GError **error)
+{
+  static gboolean is_ready;
+  const GTorchMpiTable *mpi = gtorch_mpi_load (error);
+  gchar message[MESSAGE] = "";
+
+  if (mpi == NULL)
+    return FALSE;
+  g_mutex_lock (&mpi_lock);
+  if (!is_ready)
+    is_ready = mpi->init (&world_rank, &world_size, message, sizeof message) == 0;
+  g_mutex_unlock (&mpi_lock);
+  if (!is_ready)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("mpi: %s"), message);
+  return is_ready;
+}
+
+static GTorchEngine *
+mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
+               GCancellable *cancellable, GError **error)
+{
+  GTorchEngine *engine;
+
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !init_mpi (error))
+    return NULL;
+  if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("mpi: this is rank %d of %d, not %d of %d; processes are started by mpirun, "
+                      "which says"),
+                   world_rank, world_size, *rank, *size);
+      return NULL;
+    }
+  engine = make_engine (NULL, 0, 0, error);
+  if (engine == NULL)
+    return NULL;
+  *rank = world_rank;
+  *size = world_size;
+  return engine;
+}
+
+static GTorchEngine *
+mpi_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GError **error)
+{
+  return make_engine (ranks, n, number, error);
+}
+
+/* --- one collective, in the thread of its stream --- */
+
+static GTorchMpiType
+type_of (guint dtype)
+{
+  static const GTorchMpiType types[GTORCH_N_DTYPES] = {
+    [GTORCH_DTYPE_FLOAT32] = GTORCH_MPI_FLOAT32,
+    [GTORCH_DTYPE_FLOAT64] = GTORCH_MPI_FLOAT64,
+    [GTORCH_DTYPE_FLOAT16] = GTORCH_MPI_FLOAT16,
+    [GTORCH_DTYPE_BFLOAT16] = GTORCH_MPI_BFLOAT16,
+    [GTORCH_DTYPE_INT8] = GTORCH_MPI_INT8,
+    [GTORCH_DTYPE_UINT8] = GTORCH_MPI_UINT8,
+    [GTORCH_DTYPE_INT16] = GTORCH_MPI_INT16,
+    [GTORCH_DTYPE_INT32] = GTORCH_MPI_INT32,
+    [GTORCH_DTYPE_INT64] = GTORCH_MPI_INT64,
+    [GTORCH_DTYPE_BOOL] = GTORCH_MPI_BOOL,
+    [GTORCH_DTYPE_COMPLEX64] = GTORCH_MPI_COMPLEX64,
+    [GTORCH_DTYPE_COMPLEX128] = GTORCH_MPI_COMPLEX128,
+  };
+
+  return types[dtype];
+}
+
+static GTorchMpiOp
+op_of (GTorchReduceOp op)
+{
+  static const GTorchMpiOp ops[] = {
+    [GTORCH_REDUCE_OP_SUM] = GTORCH_MPI_SUM,         [GTORCH_REDUCE_OP_AVG] = GTORCH_MPI_SUM,
+    [GTORCH_REDUCE_OP_PRODUCT] = GTORCH_MPI_PRODUCT, [GTORCH_REDUCE_OP_MIN] = GTORCH_MPI_MIN,
+    [GTORCH_REDUCE_OP_MAX] = GTORCH_MPI_MAX,         [GTORCH_REDUCE_OP_BAND] = GTORCH_MPI_BAND,
+    [GTORCH_REDUCE_OP_BOR] = GTORCH_MPI_BOR,         [GTORCH_REDUCE_OP_BXOR] = GTORCH_MPI_BXOR,
+  };
+
+  return ops[op];
+}
+
+static gboolean
+fail (Job *job, const gchar *message, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
+               job->collective->name, job->rank, gtorch_work_get_sequence (job->work), message);
+  return FALSE;
+}
+
+/* What MPI still writes to must stay: an operation that others have not begun cannot be taken back. */
+static void
+leak (Job *job)
+{
+  GTorchCollective *collective = job->collective;
+
+  g_ptr_array_ref (collective->inputs);
+  g_ptr_array_ref (collective->outputs);
+}
+
+/* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
+ * get on. Returns FALSE also if the time is over; the buffers then belong to MPI. */
+static gboolean
+carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
+{
+  const GTorchMpiTable *mpi = gtorch_mpi_load (NULL);
+  const gint64 deadline = job->timeout < 1e9
+                              ? g_get_monotonic_time () + (gint64) (job->timeout * G_USEC_PER_SEC)
+                              : G_MAXINT64;
+  gchar message[MESSAGE] = "";
+  gpointer request = NULL;
+  gulong pause = FIRST_PAUSE;
+  gint is_done = 0, code;
+  guint n;
+
+  g_mutex_lock (&mpi_lock);
+  code = mpi->start (job->engine->comm, transfer, &request, message, sizeof message);
+  g_mutex_unlock (&mpi_lock);
+  for (n = 0; code == 0 && !is_done; n++)
+    {
+      g_mutex_lock (&mpi_lock);
+      code = mpi->test (request, &is_done, message, sizeof message);
+      g_mutex_unlock (&mpi_lock);
+      if (code != 0 || is_done)
+        break;
+      if (g_get_monotonic_time () > deadline)
+        {
+          leak (job);
+          g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                       _ ("%s: rank %d waited %g seconds for the other ranks in operation "
+                          "%" G_GUINT64_FORMAT " of the group: one has not begun it, or is gone"),
+                       job->collective->name, job->rank, job->timeout,
+                       gtorch_work_get_sequence (job->work));
+          return FALSE;
+        }
+      if (n < N_SPINS)
+        g_thread_yield ();
+      else
+        {
+          g_usleep (pause);
+          pause = MIN (2 * pause, LAST_PAUSE);
+        }
+    }
+  return code == 0 || fail (job, message, error);
+}
+
+/* What each rank gets, and where it begins, as MPI wants it. */
+static gint *
+counts_of (const gint64 *counts, gint size, gint64 each, gint **offsets)
+{
+  gint *result = g_new (gint, size);
+  gint64 total = 0;
+  gint i;
+
+  *offsets = g_new (gint, size);
+  for (i = 0; i < size; i++)
+    {
+      result[i] = (gint) (counts != NULL ? counts[i] : each);
+      (*offsets)[i] = (gint) total;
+      total += result[i];
+    }
+  return result;
+}
+
+static gint64
+total_of (GPtrArray *impls)
+{
+  gint64 total = 0;
+  guint i;
+
+  for (i = 0; i < impls->len; i++)
+    total += ((GTorchImpl *) impls->pdata[i])->numel;
+  return total;
+}
+
+/* The elements of several tensors behind each other: those of the only one, or memory that is filled, or
+ * read again afterwards. */
+static gpointer
+flatten (GPtrArray *impls, guint dtype, gboolean is_filled, gpointer *scratch)
+{
+  const gsize size = gtorch_dtype_size (dtype);
+  gchar *to;
+  guint i;
+
+  *scratch = NULL;
+  if (impls->len == 0)
+    return NULL;
+  if (impls->len == 1)
+    return gtorch_impl_data (impls->pdata[0]);
+  to = *scratch = g_try_malloc (MAX (1, total_of (impls) * size));
+  for (i = 0; to != NULL && is_filled && i < impls->len; i++)
+    {
+      const GTorchImpl *impl = impls->pdata[i];
+
+      memcpy (to, gtorch_impl_data (impl), impl->numel * size);
+      to += impl->numel * size;
+    }
+  return *scratch;
+}
+
+static void
+spread (GPtrArray *impls, guint dtype, gconstpointer from)
+{
+  guint i;
+
+  for (i = 0; i < impls->len; i++)
+    {
+      GTorchImpl *impl = impls->pdata[i];
+      const gsize n_bytes = impl->numel * gtorch_dtype_size (dtype);
+
+      memcpy (gtorch_impl_data (impl), from, n_bytes);
+      from = (const gchar *) from + n_bytes;
+    }
+}
+
+static void
+keep (GTorchStorage *storage)
+{
+}
+
+/* Divides by the number of ranks. By another tensor of the same memory: the output itself waits for this
+ * work. */
+static gboolean
+average (Job *job, GTorchImpl *output, GError **error)
+{
+  g_autoptr (GTorchImpl) alias = NULL, number = NULL;
+  GTorchStorage *storage;
+
+  if (output->numel == 0)
+    return TRUE;
+  storage = gtorch_storage_new_foreign (gtorch_device_cpu (), gtorch_impl_data (output),
+                                        gtorch_impl_n_bytes (output), keep, NULL);
+  alias = gtorch_impl_new_strided (storage, output->dtype, 0, &output->numel, NULL, 1);
+  number = gtorch_impl_new_number (job->engine->size);
+  gtorch_storage_unref (storage);
+  return gtorch_op_div_inplace (alias, number, error);
+}
+
+/* Operations of one element after the other, in parts that MPI can count. */
+static gboolean
+run_parts (Job *job, GTorchMpiTransfer *transfer, GTorchImpl *impl, GError **error)
+{
+  const gsize size = gtorch_dtype_size (impl->dtype);
+  gchar *data = gtorch_impl_data (impl);
+  gint64 done = 0;
+
+  do
+    {
+      transfer->count = (gint) MIN (impl->numel - done, MAX_COUNT);
+      transfer->in = data + done * size;
+      transfer->out = data + done * size;
+      if (!carry_out (job, transfer, error))
+        return FALSE;
+      done += transfer->count;
+    }
+  while (done < impl->numel);
+  return TRUE;
+}
+
+static gboolean
+run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
+{
+  GTorchCollective *collective = job->collective;
+  const gint size = job->engine->size;
+  const gint64 n_in = total_of (collective->inputs), n_out = total_of (collective->outputs);
+  const GTorchCollectiveKind kind = collective->kind;
+  g_autofree gint *in_counts = NULL, *in_offsets = NULL, *out_counts = NULL, *out_offsets = NULL;
+  gpointer in_scratch, out_scratch;
+  gboolean result;
+
+  if (MAX (n_in, n_out) > G_MAXINT)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: there are %" G_GINT64_FORMAT " elements; MPI counts up to %d here"),
+                   collective->name, MAX (n_in, n_out), G_MAXINT);
+      return FALSE;
+    }
+  transfer->in = flatten (collective->inputs, collective->dtype, TRUE, &in_scratch);
+  transfer->out = flatten (collective->outputs, collective->dtype, FALSE, &out_scratch);
+  if ((collective->inputs->len > 0 && transfer->in == NULL && n_in > 0)
+      || (collective->outputs->len > 0 && transfer->out == NULL && n_out > 0))
+    {
+      g_free (in_scratch);
+      g_free (out_scratch);
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+                   _ ("%s: %" G_GINT64_FORMAT " elements could not be allocated"), collective->name,
+                   n_in + n_out);
+      return FALSE;
+    }
+  in_counts = counts_of (collective->in_counts, size, n_in / size, &in_offsets);
+  out_counts =
+      counts_of (collective->out_counts, size,
+                 kind == GTORCH_COLLECTIVE_REDUCE_SCATTER ? n_out : n_out / size, &out_offsets);
+  transfer->in_counts = in_counts;
+  transfer->in_offsets = in_offsets;
+  transfer->out_counts = out_counts;
+  transfer->out_offsets = out_offsets;
+  transfer->count = (gint) (kind == GTORCH_COLLECTIVE_SCATTER ? n_out : n_in);
+  result = carry_out (job, transfer, error);
+  if (!result && *error != NULL && g_error_matches (*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+    {
+      /* MPI still has all of it */
+      in_counts = in_offsets = out_counts = out_offsets = NULL;
+      return FALSE;
+    }
+  if (result && out_scratch != NULL)
+    spread (collective->outputs, collective->dtype, out_scratch);
+  g_free (in_scratch);
+  g_free (out_scratch);
+  return result;
+}
+
+static gboolean
+run_collective (Job *job, GError **error)
+{
+  static const GTorchMpiKind kinds[] = {
+    [GTORCH_COLLECTIVE_BROADCAST] = GTORCH_MPI_BROADCAST,
+    [GTORCH_COLLECTIVE_ALL_REDUCE] = GTORCH_MPI_ALL_REDUCE,
+    [GTORCH_COLLECTIVE_REDUCE] = GTORCH_MPI_REDUCE,
+    [GTORCH_COLLECTIVE_ALL_GATHER] = GTORCH_MPI_ALL_GATHER,
+    [GTORCH_COLLECTIVE_GATHER] = GTORCH_MPI_GATHER,
+    [GTORCH_COLLECTIVE_SCATTER] = GTORCH_MPI_SCATTER,
+    [GTORCH_COLLECTIVE_REDUCE_SCATTER] = GTORCH_MPI_REDUCE_SCATTER,
+    [GTORCH_COLLECTIVE_ALL_TO_ALL] = GTORCH_MPI_ALL_TO_ALL,
+    [GTORCH_COLLECTIVE_SEND] = GTORCH_MPI_SEND,
+    [GTORCH_COLLECTIVE_RECEIVE] = GTORCH_MPI_RECEIVE,
+    [GTORCH_COLLECTIVE_BARRIER] = GTORCH_MPI_BARRIER,
+  };
+  GTorchCollective *collective = job->collective;
+  GTorchMpiTransfer transfer = { .kind = kinds[collective->kind],
+                                 .type = type_of (collective->dtype),
+                                 .op = op_of (collective->op),
+                                 .root = collective->root,
+                                 .tag = collective->tag };
+  GTorchImpl *output = collective->outputs->len > 0 ? collective->outputs->pdata[0] : NULL;
+  gboolean result;
+
+  switch (collective->kind)
+    {
+    case GTORCH_COLLECTIVE_BROADCAST:
+    case GTORCH_COLLECTIVE_ALL_REDUCE:
+    case GTORCH_COLLECTIVE_REDUCE:
+    case GTORCH_COLLECTIVE_RECEIVE:
+      result = run_parts (job, &transfer, output, error);
+      break;
+    case GTORCH_COLLECTIVE_SEND:
+      result = run_parts (job, &transfer, collective->inputs->pdata[0], error);
+      break;
+    case GTORCH_COLLECTIVE_BARRIER:
+      result = carry_out (job, &transfer, error);
+      break;
+    default:
+      result = run_vectors (job, &transfer, error);
+    }
+  if (result && collective->op == GTORCH_REDUCE_OP_AVG
+      && (collective->kind == GTORCH_COLLECTIVE_ALL_REDUCE
+          || collective->kind == GTORCH_COLLECTIVE_REDUCE_SCATTER
+          || (collective->kind == GTORCH_COLLECTIVE_REDUCE
+              && job->engine->rank == collective->root)))
+    return average (job, output, error);
+  return result;
+}
+
+static gboolean
+run_job (gpointer data, GError **error)
+{
+  Job *job = data;
+  GError *local = NULL;
+  GTorchProcessGroup *group;
+
+  if (run_collective (job, &local))
+    {
+      gtorch_work_complete (job->work, NULL);
+      return TRUE;
+    }
+  group = g_weak_ref_get (&job->group);
+  if (group != NULL)
+    {
+      gtorch_process_group_fail (group, local);
+      g_object_unref (group);
+    }
+  gtorch_work_complete (job->work, g_error_copy (local));
+  g_propagate_error (error, local);
+  return FALSE;
+}
+
+/* Also of work that was skipped, since work before it has failed. */
+static void
+job_free (gpointer data)
+{
+  Job *job = data;
+
+  gtorch_work_complete (job->work,
+                        g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                                     _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
+                                        " of the group, since work before it has failed"),
+                                     job->collective->name, job->rank,
+                                     gtorch_work_get_sequence (job->work)));
+  g_object_unref (job->work);
+  g_weak_ref_clear (&job->group);
+  gtorch_collective_free (job->collective);
+  engine_unref (job->engine);
+  g_free (job);
+}
+
+/* --- enqueueing --- */
+
+static GTorchStream *
+stream_for (MpiEngine *self, const GTorchCollective *collective, GError **error)
+{
+  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
+  gpointer key = GINT_TO_POINTER (2 * collective->root + is_send);
+  GTorchStream *stream;
+
+  if (!is_send && collective->kind != GTORCH_COLLECTIVE_RECEIVE)
+    return self->stream;
+  g_mutex_lock (&self->lock);
+  stream = g_hash_table_lookup (self->pair_streams, key);
+  if (stream == NULL)
+    {
+      stream = gtorch_stream_new (gtorch_device_cpu (), 0, error);
+      if (stream != NULL)
+        g_hash_table_insert (self->pair_streams, key, stream);
+    }
+  g_mutex_unlock (&self->lock);
+  return stream;
+}
+
+/* Puts the stream's further work behind the current stream's, and behind other work that has written the
+ * tensors. */
+static gboolean
+order (GTorchStream *stream, GPtrArray *impls, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < impls->len; i++)
+    {
+      GTorchStorage *storage = ((GTorchImpl *) impls->pdata[i])->storage;
+
+      if (!gtorch_stream_check_operand (stream, storage, error)
+          || (storage->writer != stream->timeline && !gtorch_storage_wait (storage, error)))
+        return FALSE;
+      gtorch_stream_enqueue_copies (stream, storage);
+    }
+  return TRUE;
+}
+
+static gboolean
+wait_for_current (GTorchStream *stream, GError **error)
+{
+  GTorchStream *current = gtorch_current_stream (stream->device);
+  GTorchFence *fence;
+  gboolean result;
+
+  if (current == NULL || current->timeline == NULL || current == stream)
+    return TRUE;
+  fence = gtorch_stream_record_fence (current, 0, error);
+  if (fence == NULL)
+    return FALSE;
+  result = gtorch_stream_wait_fence (stream, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+static gboolean
+mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
+           GTorchWork *work, GError **error)
+{
+  MpiEngine *self = (MpiEngine *) engine;
+  g_autoptr (GTorchCollective) owned = collective;
+  GTorchStream *stream = stream_for (self, collective, error);
+  guint64 seq;
+  guint i;
+  Job *job;
+
+  if (stream == NULL || !wait_for_current (stream, error)
+      || !order (stream, collective->inputs, error) || !order (stream, collective->outputs, error))
+    return FALSE;
+  job = g_new0 (Job, 1);
+  job->engine = self;
+  g_atomic_int_inc (&self->ref_count);
+  g_weak_ref_init (&job->group, group);
+  job->collective = g_steal_pointer (&owned);
+  job->work = g_object_ref (work);
+  job->timeout = gtorch_process_group_get_timeout (group);
+  job->rank = self->rank;
+  /* the job may be over, and the collective freed, before this function ends */
+  {
+    g_autoptr (GPtrArray) outputs = g_ptr_array_ref (collective->outputs);
+
+    seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_job, job, job_free);
+    for (i = 0; i < outputs->len; i++)
+      {
+        GTorchStorage *storage = ((GTorchImpl *) outputs->pdata[i])->storage;
+
+        g_atomic_int_inc (&storage->version);
+        gtorch_storage_set_writer (storage, stream->timeline, seq);
+      }
+  }
+  return TRUE;
+}
+
+const GTorchEngineClass gtorch_mpi_engine = { "mpi",         GTORCH_DEVICE_TYPE_CPU,
+                                              mpi_new_world, mpi_new_part,
+                                              mpi_free,      mpi_start };

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "distributed/gtorch-work.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+#include "base/gtorch-error.h"
+#include "base/gtorch-field-private.h"
+#include "base/gtorch-task-private.h"
+#include "distributed/gtorch-work-private.h"
+
+/**
+ * GTorchWork:
+ *
+ * An operation of a [class@ProcessGroup] that has begun.
+ *
+ * The functions of a group return when the operation is in its queue. Reading a result on the CPU waits
+ * for it by itself, as with all work of streams; [method@Work.wait] waits without reading, and reports
+ * what went wrong, and [method@Work.wait_async] does so without blocking a main loop.
+ *
+ * ```c
+ * g_autoptr (GTorchWork) work = gtorch_process_group_all_reduce (group, grad, GTORCH_REDUCE_OP_SUM,
+ * &error);
+ *
+ * if (work != NULL && gtorch_work_wait (work, -1, NULL, &error))
+ *   use (grad);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+struct _GTorchWork
+{
+  GObject parent_instance;
+  const gchar *operation;
+  guint64 sequence;
+  GMutex lock;
+  GCond changed;
+  gboolean is_done; /* atomic */
+  GError *error;
+  GPtrArray *tasks; /* GTask, of wait_async () */
+};
+
+G_DEFINE_TYPE (GTorchWork, gtorch_work, G_TYPE_OBJECT)
+
+typedef GTorchWork Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchWork:operation:
+   *
+   * The name of the operation, such as `all_reduce`.
+   *
+   * Since: 0.1
+   */
+  { "operation", GTORCH_PROPERTY_STRING (gtorch_work_get_operation, NULL) },
+  /**
+   * GTorchWork:sequence:
+   *
+   * The number of the operation in its group: all ranks begin the same operations in the same order.
+   *
+   * Since: 0.1
+   */
+  { "sequence", GTORCH_PROPERTY_UINT64 (gtorch_work_get_sequence, NULL) },
+};
+
+static void
+gtorch_work_finalize (GObject *object)
+{
+  GTorchWork *self = GTORCH_WORK (object);
+
+  g_clear_error (&self->error);
+  g_ptr_array_unref (self->tasks);
+  g_cond_clear (&self->changed);
+  g_mutex_clear (&self->lock);
+  G_OBJECT_CLASS (gtorch_work_parent_class)->finalize (object);
+}
+
+static void
+gtorch_work_class_init (GTorchWorkClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gtorch_work_finalize;
+  GTORCH_FIELDS (klass, fields);
+}
+
+static void
+gtorch_work_init (GTorchWork *self)
+{
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  self->tasks = g_ptr_array_new_with_free_func (g_object_unref);
+}
+
+GTorchWork *
+gtorch_work_new (const gchar *operation, guint64 sequence)
+{
+  GTorchWork *self = g_object_new (GTORCH_TYPE_WORK, NULL);
+
+  self->operation = operation;
+  self->sequence = sequence;
+  return self;
+}
+
+static void
+return_task (GTask *task, const GError *error)
+{
+  if (error != NULL)
+    g_task_return_error (task, g_error_copy (error));
+  else
+    g_task_return_boolean (task, TRUE);
+}
+
+void
+gtorch_work_complete (GTorchWork *self, GError *error)
+{
+  g_autoptr (GPtrArray) tasks = NULL;
+  guint i;
+
+  g_mutex_lock (&self->lock);
+  if (self->is_done)
+    g_clear_error (&error);
+  else
+    {
+      self->error = error;
+      g_atomic_int_set (&self->is_done, TRUE);
+      tasks = g_steal_pointer (&self->tasks);
+      self->tasks = g_ptr_array_new_with_free_func (g_object_unref);
+      g_cond_broadcast (&self->changed);
+    }
+  g_mutex_unlock (&self->lock);
+  for (i = 0; tasks != NULL && i < tasks->len; i++)
+    return_task (tasks->pdata[i], self->error);
+}
+
+/**
+ * gtorch_work_get_operation:
+ * @self: work
+ *
+ * Gets the name of the operation.
+ *
+ * Returns: (nullable): the name, such as `all_reduce`
+ *
+ * Since: 0.1
+ */
+const gchar *
+gtorch_work_get_operation (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), NULL);
+  return self->operation;
+}
+
+/**
+ * gtorch_work_get_sequence:
+ * @self: work
+ *
+ * Gets the number of the operation in its group.
+ *
+ * Returns: the number, 1 for the first operation
+ *
+ * Since: 0.1
+ */
+guint64
+gtorch_work_get_sequence (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), 0);
+  return self->sequence;
+}
+
+/**
+ * gtorch_work_is_completed:
+ * @self: work
+ *
+ * Tells whether the operation is over, with or without success. Does not wait.
+ *
+ * Returns: %TRUE if it is
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_is_completed (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
+  return g_atomic_int_get (&self->is_done);
+}
+
+/**
+ * gtorch_work_is_success:
+ * @self: work
+ *
+ * Tells whether the operation is over and has not failed. Does not wait.
+ *
+ * Returns: %TRUE if it is
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_is_success (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
+  return g_atomic_int_get (&self->is_done) && self->error == NULL;
+}
+
+/* Made by g_object_new (): nothing would ever end it. */
+static gboolean
+check_operation (GTorchWork *self, GError **error)
+{
+  if (self->operation != NULL)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("work: this work has no operation; functions of a group make work"));
+  return FALSE;
+}
+
+static void
+on_cancelled (GCancellable *cancellable, gpointer data)
+{
+  GTorchWork *self = data;
+
+  g_mutex_lock (&self->lock);
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+/**
+ * gtorch_work_wait:
+ * @self: work
+ * @timeout: for how many seconds to wait, 0 or more; negative for as long as it takes: the operation itself
+ *   ends after the timeout of its group
+ * @cancellable: (nullable): a cancellable; ends the wait, not the operation
+ * @error: return location for an error
+ *
+ * Waits until the operation is over.
+ *
+ * Returns: %TRUE if it has succeeded, or %FALSE with @error set: that of the operation, or
+ *   %G_IO_ERROR_TIMED_OUT if @timeout is over
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, GError **error)
+{
+  gint64 deadline;
+  gulong handler;
+  gboolean result = FALSE;
+
+  g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !check_operation (self, error))
+    return FALSE;
+  if (isnan (timeout))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the timeout is not a number"),
+                   self->operation);
+      return FALSE;
+    }
+  deadline = timeout >= 0 && timeout < 1e9
+                 ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
+                 : G_MAXINT64;
+  handler = cancellable == NULL ? 0
+                                : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
+                                                         g_object_ref (self), g_object_unref);
+  g_mutex_lock (&self->lock);
+  while (!self->is_done && !g_cancellable_is_cancelled (cancellable))
+    if (deadline == G_MAXINT64)
+      g_cond_wait (&self->changed, &self->lock);
+    else if (!g_cond_wait_until (&self->changed, &self->lock, deadline))
+      break;
+  if (self->is_done && self->error == NULL)
+    result = TRUE;
+  else if (self->is_done)
+    g_propagate_error (error, g_error_copy (self->error));
+  else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                 _ ("%s: operation %" G_GUINT64_FORMAT
+                    " of the group is not over after %g seconds"),
+                 self->operation, self->sequence, timeout);
+  g_mutex_unlock (&self->lock);
+  if (cancellable != NULL)
+    g_cancellable_disconnect (cancellable, handler);
+  return result;
+}
+
+/* Returns whether the task was still waiting: it is returned once, by who takes it out of the list. */
+static gboolean
+take_task (GTorchWork *self, GTask *task)
+{
+  gboolean result;
+
+  g_mutex_lock (&self->lock);
+  result = g_ptr_array_remove_fast (self->tasks, task);
+  g_mutex_unlock (&self->lock);
+  return result;
+}
+
+static gboolean
+on_task_cancelled (GCancellable *cancellable, gpointer data)
+{
+  g_autoptr (GTask) task = g_object_ref (data);
+
+  if (take_task (g_task_get_source_object (task), task))
+    g_task_return_error_if_cancelled (task);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+drop_source (gpointer source)
+{
+  g_source_destroy (source);
+  g_source_unref (source);
+}
+
+/**
+ * gtorch_work_wait_async:
+ * @self: work
+ * @cancellable: (nullable): a cancellable; ends the wait, not the operation
+ * @callback: (nullable): called when the operation is over
+ * @user_data: data for @callback
+ *
+ * Waits until the operation is over, without blocking.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_work_wait_async (GTorchWork *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                        gpointer user_data)
+{
+  g_autoptr (GTask) task = NULL;
+  GError *error = NULL;
+  gboolean is_done;
+
+  g_return_if_fail (GTORCH_IS_WORK (self));
+  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
+  task = gtorch_task_new (self, gtorch_work_wait_async, cancellable, callback, user_data);
+  if (!check_operation (self, &error))
+    {
+      g_task_return_error (task, error);
+      return;
+    }
+  if (cancellable != NULL)
+    {
+      /* lives no longer than the task, which has no reference to itself that way */
+      GSource *source = g_cancellable_source_new (cancellable);
+
+      g_source_set_callback (source, G_SOURCE_FUNC (on_task_cancelled), task, NULL);
+      g_task_set_task_data (task, source, drop_source);
+      g_source_attach (source, g_task_get_context (task));
+    }
+  g_mutex_lock (&self->lock);
+  is_done = self->is_done;
+  if (!is_done)
+    g_ptr_array_add (self->tasks, g_object_ref (task));
+  g_mutex_unlock (&self->lock);
+  if (is_done)
+    return_task (task, self->error);
+}
+
+/**
+ * gtorch_work_wait_finish:
+ * @self: work
+ * @result: the result that the callback got
+ * @error: return location for an error
+ *
+ * Ends a call of [method@Work.wait_async].
+ *
+ * Returns: %TRUE if the operation has succeeded, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_wait_finish (GTorchWork *self, GAsyncResult *result, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self) && G_IS_ASYNC_RESULT (result), FALSE);
+  return gtorch_task_take (result, self, gtorch_work_wait_async, error)
+         && g_task_propagate_boolean (G_TASK (result), error);
+}

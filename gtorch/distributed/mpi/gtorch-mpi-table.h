@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* What the library calls of MPI. The types of mpi.h differ between implementations, so the functions are
+ * in a module of their own, compiled against the one that is installed, and opened when a process first
+ * needs it. No two of them are called at a time. */
+
+#pragma once
+
+#include <stddef.h>
+
+#define GTORCH_MPI_ABI 1
+
+typedef enum
+{
+  GTORCH_MPI_BROADCAST,      /* in = out */
+  GTORCH_MPI_ALL_REDUCE,     /* in place, in out */
+  GTORCH_MPI_REDUCE,         /* in place at the root, in out; elsewhere out is read */
+  GTORCH_MPI_ALL_GATHER,     /* out_counts, out_offsets */
+  GTORCH_MPI_GATHER,         /* the same at the root */
+  GTORCH_MPI_SCATTER,        /* in_counts, in_offsets at the root */
+  GTORCH_MPI_REDUCE_SCATTER, /* out_counts: what each gets */
+  GTORCH_MPI_ALL_TO_ALL,     /* all four */
+  GTORCH_MPI_SEND,
+  GTORCH_MPI_RECEIVE,
+  GTORCH_MPI_BARRIER,
+} GTorchMpiKind;
+
+typedef enum
+{
+  GTORCH_MPI_INT8,
+  GTORCH_MPI_UINT8,
+  GTORCH_MPI_INT16,
+  GTORCH_MPI_INT32,
+  GTORCH_MPI_INT64,
+  GTORCH_MPI_FLOAT16,
+  GTORCH_MPI_BFLOAT16,
+  GTORCH_MPI_FLOAT32,
+  GTORCH_MPI_FLOAT64,
+  GTORCH_MPI_COMPLEX64,
+  GTORCH_MPI_COMPLEX128,
+  GTORCH_MPI_BOOL,
+  GTORCH_MPI_N_TYPES,
+} GTorchMpiType;
+
+typedef enum
+{
+  GTORCH_MPI_SUM,
+  GTORCH_MPI_PRODUCT,
+  GTORCH_MPI_MIN,
+  GTORCH_MPI_MAX,
+  GTORCH_MPI_BAND,
+  GTORCH_MPI_BOR,
+  GTORCH_MPI_BXOR,
+  GTORCH_MPI_N_OPS,
+} GTorchMpiOp;
+
+typedef struct
+{
+  GTorchMpiKind kind;
+  GTorchMpiType type;
+  GTorchMpiOp op;
+  int root; /* or the other process of SEND and RECEIVE */
+  int tag;
+  const void *in;
+  void *out;
+  int count; /* elements of in, or of out where there is no in */
+  const int *in_counts, *in_offsets, *out_counts, *out_offsets; /* in elements, one for each rank */
+} GTorchMpiTransfer;
+
+/* All functions that can fail return 0, or write a message of at most size bytes. */
+typedef struct
+{
+  int abi;
+  int (*init) (int *rank, int *n_ranks, char *message, size_t size);
+  const char *(*version) (void);
+  /* Called by all of these ranks of the world; ranks NULL for all. */
+  int (*comm_new) (const int *ranks, int n, int tag, void **comm, char *message, size_t size);
+  void (*comm_free) (void *comm);
+  int (*start) (void *comm, const GTorchMpiTransfer *transfer, void **request, char *message,
+                size_t size);
+  /* Frees the request when it is done, or has failed. */
+  int (*test) (void *request, int *is_done, char *message, size_t size);
+  void (*abandon) (void *request);
+} GTorchMpiTable;
+
+#define GTORCH_MPI_TABLE "gtorch_mpi_table"

@@ -1,0 +1,689 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""torch.distributed: groups of processes, their operations, and stores, under PyTorch's names.
+
+Imported when it is first named. Ranks in arguments are those of the group of all processes, as in PyTorch; the library
+counts in the group."""
+
+import contextlib
+import datetime
+import os
+import pickle
+
+from gi.repository import Gio, GLib, GTorch
+
+from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_exceptions import of_kind
+
+Work, Store = GTorch.Work, GTorch.Store
+HashStore = GTorch.HashStore
+default_pg_timeout = datetime.timedelta(minutes=30)
+
+
+class DistError(RuntimeError):
+    """An error of a group of processes or of a store."""
+
+
+class DistBackendError(DistError):
+    """An operation of a group has failed."""
+
+
+class DistNetworkError(DistError):
+    """A store cannot be reached."""
+
+
+class DistStoreError(DistError):
+    """A key of a store has not come in time."""
+
+
+class ReduceOp:
+    """How the numbers of the ranks become one."""
+
+    SUM, AVG, PRODUCT = GTorch.ReduceOp.SUM, GTorch.ReduceOp.AVG, GTorch.ReduceOp.PRODUCT
+    MIN, MAX = GTorch.ReduceOp.MIN, GTorch.ReduceOp.MAX
+    BAND, BOR, BXOR = GTorch.ReduceOp.BAND, GTorch.ReduceOp.BOR, GTorch.ReduceOp.BXOR
+
+
+class GroupMember:
+    """The group of all processes, and what new_group() gives those that have no part in it."""
+
+    WORLD = None
+    NON_GROUP_MEMBER = object()
+
+
+class group(metaclass=type('_Group', (type,), {'WORLD': property(lambda _: GroupMember.WORLD)})):
+    """group.WORLD is the group of all processes."""
+
+
+# --- stores ---
+
+def _seconds(timeout):
+    if timeout is None:
+        return default_pg_timeout.total_seconds()
+    if isinstance(timeout, datetime.timedelta):
+        return timeout.total_seconds()
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
+        return float(timeout)
+    raise TypeError(f'the timeout is a datetime.timedelta or a number of seconds, not {type(timeout).__name__}')
+
+
+def _bytes(value):
+    if isinstance(value, str):
+        return GLib.Bytes.new(value.encode())
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return GLib.Bytes.new(bytes(value))
+    raise TypeError(f'a value is str or bytes, not {type(value).__name__}')
+
+
+def _of_store(call):
+    """Runs a call of a store; the errors get PyTorch's types."""
+    try:
+        return call()
+    except GLib.Error as error:
+        late = error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.TIMED_OUT)
+        wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
+        kind = DistStoreError if late else ValueError if wrong else DistNetworkError
+        raise of_kind(kind, error) from None
+
+
+def _store_methods():
+    raw = {name: getattr(Store, name) for name in
+           ('set', 'get', 'append', 'add', 'wait', 'check', 'delete_key', 'count_keys', 'compare_set',
+            'set_timeout')}
+
+    def set(self, key, value):
+        """Sets the value, str or bytes, of a key."""
+        _of_store(lambda: raw['set'](self, key, _bytes(value), None))
+
+    def get(self, key):
+        """The value of a key as bytes; waits for it."""
+        return _of_store(lambda: raw['get'](self, key, None)).get_data() or b''
+
+    def append(self, key, value):
+        """Adds to the end of the value of a key."""
+        _of_store(lambda: raw['append'](self, key, _bytes(value), None))
+
+    def add(self, key, amount):
+        """Adds to the number that a key has, and returns the sum."""
+        return _of_store(lambda: raw['add'](self, key, amount, None))[1]
+
+    def compare_set(self, key, expected_value, desired_value):
+        """Sets the value of a key if it is the expected one; returns what the key has then."""
+        found = _of_store(lambda: raw['compare_set'](self, key, _bytes(expected_value), _bytes(desired_value), None))
+        return found.get_data() or b''
+
+    def wait(self, keys, timeout=None):
+        """Waits until all keys have values."""
+        if isinstance(keys, str):
+            raise TypeError('keys is a list of str, not one')
+        _of_store(lambda: raw['wait'](self, list(keys), -1 if timeout is None else _seconds(timeout), None))
+
+    def check(self, keys):
+        """Whether all keys have values."""
+        if isinstance(keys, str):
+            raise TypeError('keys is a list of str, not one')
+        return _of_store(lambda: raw['check'](self, list(keys), None))[1]
+
+    def delete_key(self, key):
+        """Removes a key; returns whether it was there."""
+        return _of_store(lambda: raw['delete_key'](self, key, None))[1]
+
+    def num_keys(self):
+        """How many keys there are."""
+        return _of_store(lambda: raw['count_keys'](self, None))[1]
+
+    def set_timeout(self, timeout):
+        """Sets for how long calls wait: a timedelta, or seconds."""
+        _of_store(lambda: raw['set_timeout'](self, _seconds(timeout)))
+
+    for method in (set, get, append, add, compare_set, wait, check, delete_key, num_keys, set_timeout):
+        setattr(Store, method.__name__, method)
+    Store.multi_set = lambda self, keys, values: [self.set(key, value) for key, value in zip(keys, values)] and None
+    Store.multi_get = lambda self, keys: [self.get(key) for key in keys]
+    Store.timeout = property(lambda self: datetime.timedelta(seconds=self.props.timeout))
+
+
+_store_methods()
+
+
+def TCPStore(host_name, port, world_size=None, is_master=False, timeout=datetime.timedelta(seconds=300),
+             wait_for_workers=True, multi_tenant=False, master_listen_fd=None, use_libuv=True, token=None):
+    """A store that one process serves to the others. A server that other hosts can reach needs a @token, by default
+    that of the variable GTORCH_STORE_TOKEN."""
+    if multi_tenant or master_listen_fd is not None:
+        raise NotImplementedError('TCPStore: multi_tenant and master_listen_fd are not supported')
+    del use_libuv  # there is one server
+    token = os.environ.get('GTORCH_STORE_TOKEN') if token is None else token
+    return _of_store(lambda: GTorch.TcpStore.new(host_name, port, world_size or 0, is_master, _seconds(timeout),
+                                                 bool(wait_for_workers and world_size), token, None))
+
+
+def FileStore(file_name, world_size=-1):
+    """A store in a file."""
+    del world_size  # nobody counts the processes: the file stays when they end
+    return _of_store(lambda: GTorch.FileStore.new(file_name))
+
+
+def PrefixStore(prefix, store):
+    """The keys of a store that begin with a prefix."""
+    return GTorch.PrefixStore.new(prefix, store)
+
+
+# --- groups ---
+
+def is_available():
+    """Whether this module can be used."""
+    return True
+
+
+def is_mpi_available():
+    """Whether the library was built with MPI, and that is installed."""
+    try:
+        return GTorch.ProcessGroup.is_available('mpi')
+    except GLib.Error:
+        return False
+
+
+def is_nccl_available():
+    """Whether groups of GPUs can be made: not yet."""
+    return False
+
+
+def is_gloo_available():
+    """There is no such backend: on the CPU it is MPI that carries the data."""
+    return False
+
+
+def is_torchelastic_launched():
+    """Whether torchrun has started this process."""
+    return 'TORCHELASTIC_RUN_ID' in os.environ
+
+
+def is_initialized():
+    """Whether init_process_group() was called."""
+    return GroupMember.WORLD is not None
+
+
+def _find_store(init_method, rank, world_size, timeout):
+    if init_method in (None, 'env://', 'mpi://'):
+        return None
+    kind, _, rest = init_method.partition('://')
+    if kind == 'file':
+        return FileStore(rest)
+    if kind == 'tcp':
+        host, _, port = rest.partition('?')[0].rpartition(':')
+        if not host or not port.isdigit():
+            raise ValueError(f'init_method={init_method!r}: this is tcp://HOST:PORT')
+        return TCPStore(host, int(port), world_size if world_size > 0 else None, rank == 0, timeout)
+    raise ValueError(f'init_method={init_method!r}: it begins with env://, tcp:// or file://')
+
+
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
+                       group_name='', pg_options=None, device_id=None):
+    """Makes the group of all processes. The backend is “mpi”, which tells each process its rank."""
+    if is_initialized():
+        raise ValueError('the process group is there already: call destroy_process_group() before')
+    if pg_options is not None or device_id is not None:
+        raise NotImplementedError('init_process_group: pg_options and device_id are not supported')
+    if store is not None and init_method is not None:
+        raise ValueError('either store or init_method is given, not both')
+    del group_name
+    seconds = _seconds(timeout)
+    store = _find_store(init_method, rank, world_size, timeout) if store is None else store
+    try:
+        GroupMember.WORLD = GTorch.ProcessGroup.new(_backend(backend), store, rank, world_size, seconds, None)
+    except GLib.Error as error:
+        wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
+        raise of_kind(ValueError if wrong else DistBackendError, error) from None
+
+
+def _backend(name):
+    if name is None:
+        return 'mpi'
+    if not isinstance(name, str):
+        raise TypeError(f'backend is a str, not {type(name).__name__}')
+    name = name.lower()
+    if name in ('nccl', 'gloo', 'ucc', 'xccl') or ':' in name:
+        raise NotImplementedError(f'there is no backend {name!r}: tensors on the CPU are carried by “mpi”')
+    return name
+
+
+def destroy_process_group(group=None):
+    """Drops a group, by default that of all processes."""
+    if group is None or group is GroupMember.WORLD:
+        _group(None)
+        GroupMember.WORLD = None
+
+
+def _group(value):
+    if value is None:
+        if GroupMember.WORLD is None:
+            raise ValueError('there is no process group: call init_process_group() before')
+        return GroupMember.WORLD
+    if value is GroupMember.NON_GROUP_MEMBER:
+        raise ValueError('this process has no part in the group')
+    if not isinstance(value, GTorch.ProcessGroup):
+        raise TypeError(f'group is a group of processes, not {type(value).__name__}')
+    return value
+
+
+def get_rank(group=None):
+    """The rank of this process; -1 if it has no part in the group."""
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else _group(group).get_rank()
+
+
+def get_world_size(group=None):
+    """How many processes the group has; -1 if this process has no part in it."""
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else _group(group).get_size()
+
+
+def get_backend(group=None):
+    """The name of what carries the data."""
+    return _group(group).get_backend()
+
+
+def get_process_group_ranks(group=None):
+    """The ranks that the processes of the group have in that of all."""
+    return list(_group(group).get_ranks())
+
+
+def get_global_rank(group, group_rank):
+    """The rank in the group of all processes of a rank of @group."""
+    ranks = get_process_group_ranks(group)
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f'rank {group_rank} is out of range for a group of {len(ranks)}')
+    return ranks[group_rank]
+
+
+def get_group_rank(group, global_rank):
+    """The rank in @group of a rank of all processes."""
+    ranks = get_process_group_ranks(group)
+    if global_rank not in ranks:
+        raise ValueError(f'rank {global_rank} has no part in the group of ranks {ranks}')
+    return ranks.index(global_rank)
+
+
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
+              group_desc=None, device_id=None):
+    """A group of some processes. All processes call this, in the same order."""
+    if pg_options is not None or use_local_synchronization or device_id is not None:
+        raise NotImplementedError('new_group: pg_options, use_local_synchronization and device_id are not supported')
+    del group_desc
+    world = _group(None)
+    if backend is not None and _backend(backend) != world.get_backend():
+        raise NotImplementedError(f'new_group: the backend is that of the group of all, {world.get_backend()!r}')
+    ranks = list(range(world.get_size())) if ranks is None else sorted(ranks)
+    made = _run(lambda: world.new_part(ranks, -1 if timeout is None else _seconds(timeout)))
+    return made if made.get_rank() >= 0 else GroupMember.NON_GROUP_MEMBER
+
+
+# --- operations ---
+
+CODES = {GTorch.Error.INVALID: ValueError, GTorch.Error.INDEX: ValueError, GTorch.Error.SHAPE: ValueError,
+         GTorch.Error.DTYPE: TypeError}
+
+
+def _run(call):
+    try:
+        return call()
+    except GLib.Error as error:
+        kind = DistBackendError
+        if error.matches(GTorch.error_quark(), error.code):
+            kind = CODES.get(error.code, kind)
+        raise of_kind(kind, error) from None
+
+
+def _wait(self, timeout=None):
+    """Waits until the operation is over; returns True."""
+    return _run(lambda: _raw_wait(self, -1 if timeout is None else _seconds(timeout), None))
+
+
+_raw_wait, Work.wait = Work.wait, _wait
+Work.exception = lambda self: None if not self.is_completed() or self.is_success() else _caught(self)
+
+
+def _caught(work):
+    try:
+        work.wait()
+    except DistError as error:
+        return error
+    return None
+
+
+def _end(work, async_op):
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _check(name, *values):
+    for value in values:
+        if not isinstance(value, RawTensor):
+            raise TypeError(f'{name}() takes tensors, not {type(value).__name__}')
+
+
+def _list(name, values):
+    if values is None:
+        return []
+    if isinstance(values, RawTensor) or not isinstance(values, (list, tuple)):
+        raise TypeError(f'{name}() takes a list of tensors, not {type(values).__name__}')
+    _check(name, *values)
+    return list(values)
+
+
+def _place(group, global_rank, group_rank, what):
+    """The rank in the group of an argument that may be given in either way."""
+    if (global_rank is None) == (group_rank is None):
+        raise ValueError(f'{what} or group_{what} must be given, and not both')
+    if group_rank is not None:
+        return group_rank
+    return global_rank if group is None else get_group_rank(group, global_rank)
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduces the tensors of all ranks, and gives the result to all of them."""
+    _check('all_reduce', tensor)
+    return _end(_run(lambda: _group(group).all_reduce(tensor, op)), async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """Reduces the tensors of all ranks, and gives the result to one of them."""
+    _check('reduce', tensor)
+    place = _place(group, dst, group_dst, 'dst')
+    return _end(_run(lambda: _group(group).reduce(tensor, place, op)), async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Copies the tensor of one rank to all others."""
+    _check('broadcast', tensor)
+    place = _place(group, src, group_src, 'src')
+    return _end(_run(lambda: _group(group).broadcast(tensor, place)), async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Gives the tensors of all ranks to all of them."""
+    _check('all_gather', tensor)
+    outputs = _list('all_gather', tensor_list)
+    return _end(_run(lambda: _group(group).all_gather(outputs, tensor)), async_op)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """Gives the tensors of all ranks, one behind the other, to all of them."""
+    _check('all_gather_into_tensor', output_tensor, input_tensor)
+    return _end(_run(lambda: _group(group).all_gather_into_tensor(output_tensor, input_tensor)), async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Gives the tensors of all ranks to one of them."""
+    _check('gather', tensor)
+    place = _place(group, 0 if dst is None and group_dst is None else dst, group_dst, 'dst')
+    outputs = _list('gather', gather_list)
+    return _end(_run(lambda: _group(group).gather(outputs, tensor, place)), async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Gives each rank one of the tensors of a rank."""
+    _check('scatter', tensor)
+    place = _place(group, 0 if src is None and group_src is None else src, group_src, 'src')
+    inputs = _list('scatter', scatter_list)
+    return _end(_run(lambda: _group(group).scatter(tensor, inputs, place)), async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduces what all ranks have for each rank, and gives each its part."""
+    _check('reduce_scatter', output)
+    inputs = _list('reduce_scatter', input_list)
+    return _end(_run(lambda: _group(group).reduce_scatter(output, inputs, op)), async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduces the tensors of all ranks, and gives each its part of the result."""
+    _check('reduce_scatter_tensor', output, input)
+    return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, op)), async_op)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Sends each rank a tensor, and gets one from each."""
+    outputs, inputs = _list('all_to_all', output_tensor_list), _list('all_to_all', input_tensor_list)
+    return _end(_run(lambda: _group(group).all_to_all(outputs, inputs)), async_op)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """Sends each rank a part of a tensor, and gets one from each."""
+    _check('all_to_all_single', output, input)
+    splits = [list(sizes or ()) for sizes in (output_split_sizes, input_split_sizes)]
+    return _end(_run(lambda: _group(group).all_to_all_single(output, input, *splits)), async_op)
+
+
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Begins to send a tensor to a rank."""
+    _check('isend', tensor)
+    place = _place(group, dst, group_dst, 'dst')
+    return _run(lambda: _group(group).send(tensor, place, tag))
+
+
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Begins to receive a tensor from a rank, which is named."""
+    _check('irecv', tensor)
+    if src is None and group_src is None:
+        raise NotImplementedError('recv from any rank is not supported: name the one that sends')
+    place = _place(group, src, group_src, 'src')
+    return _run(lambda: _group(group).recv(tensor, place, tag))
+
+
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Sends a tensor to a rank, and waits until it is on its way."""
+    isend(tensor, dst, group, tag, group_dst).wait()
+
+
+def recv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Receives a tensor from a rank; returns that rank."""
+    irecv(tensor, src, group, tag, group_src).wait()
+    return src if src is not None else get_global_rank(group, group_src)
+
+
+class P2POp:
+    """A call of isend() or irecv() that batch_isend_irecv() makes."""
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        if op not in (isend, irecv):
+            raise ValueError('op is isend or irecv of this module')
+        self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
+        self.tag, self.group_peer = tag, group_peer
+
+
+def batch_isend_irecv(p2p_op_list):
+    """Begins several sends and receives; returns a list of work."""
+    if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
+        raise ValueError('the list must have objects of the class P2POp, at least one')
+    return [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Waits until all ranks are here."""
+    if device_ids is not None:
+        raise NotImplementedError('barrier: device_ids is not supported')
+    return _end(_run(lambda: _group(group).barrier()), async_op)
+
+
+# --- objects ---
+
+def _packed(value):
+    return GTorch.frombuffer(bytearray(pickle.dumps(value)), dtype=GTorch.uint8)
+
+
+def _unpacked(tensor, size):
+    return pickle.loads(tensor[:size].numpy().tobytes())
+
+
+def _sizes(tensor, group):
+    """The lengths of the packed objects of all ranks."""
+    own = GTorch.tensor([tensor.numel()], dtype=GTorch.int64)
+    all_sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64)
+    all_gather_into_tensor(all_sizes, own, group)
+    return all_sizes.tolist()
+
+
+def _padded(tensor, size):
+    result = GTorch.zeros(size, dtype=GTorch.uint8)
+    result[: tensor.numel()] = tensor
+    return result
+
+
+def _check_length(name, values, group):
+    if values is None or len(values) != get_world_size(group):
+        raise ValueError(f'{name}(): the list has one place for each of {get_world_size(group)} ranks')
+
+
+def all_gather_object(object_list, obj, group=None):
+    """Gives the objects of all ranks to all of them. Objects are pickled: use this with ranks that are trusted."""
+    _check_length('all_gather_object', object_list, group)
+    packed = _packed(obj)
+    sizes = _sizes(packed, group)
+    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8) for _ in sizes]
+    all_gather(parts, _padded(packed, max(sizes)), group)
+    object_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
+
+
+def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    """Gives the objects of all ranks to one of them."""
+    place = _place(group, 0 if dst is None and group_dst is None else dst, group_dst, 'dst')
+    is_place = get_rank(group) == place
+    if is_place:
+        _check_length('gather_object', object_gather_list, group)
+    packed = _packed(obj)
+    sizes = _sizes(packed, group)
+    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8) for _ in sizes] if is_place else None
+    gather(_padded(packed, max(sizes)), parts, group=group, group_dst=place)
+    if is_place:
+        object_gather_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
+
+
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """Copies the objects in the list of one rank to those of the others."""
+    del device  # of what carries the data: the CPU
+    place = _place(group, 0 if src is None and group_src is None else src, group_src, 'src')
+    packed = _packed(list(object_list))
+    size = GTorch.tensor([packed.numel(), len(object_list)], dtype=GTorch.int64)
+    broadcast(size, group=group, group_src=place)
+    n_bytes, n = size.tolist()
+    if len(object_list) != n:
+        raise ValueError(f'broadcast_object_list(): the list has {len(object_list)} places for {n} objects')
+    data = packed if get_rank(group) == place else GTorch.zeros(n_bytes, dtype=GTorch.uint8)
+    broadcast(data, group=group, group_src=place)
+    object_list[:] = _unpacked(data, n_bytes)
+
+
+def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
+                        group_src=None):
+    """Gives each rank one of the objects of a rank, as the first of its list."""
+    place = _place(group, 0 if src is None and group_src is None else src, group_src, 'src')
+    is_place = get_rank(group) == place
+    if not scatter_object_output_list:
+        raise ValueError('scatter_object_list(): the list of the results has no place')
+    if is_place:
+        _check_length('scatter_object_list', scatter_object_input_list, group)
+    packed = [_packed(one) for one in scatter_object_input_list] if is_place else []
+    sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64)
+    if is_place:
+        sizes = GTorch.tensor([one.numel() for one in packed], dtype=GTorch.int64)
+    broadcast(sizes, group=group, group_src=place)
+    sizes = sizes.tolist()
+    mine = GTorch.zeros(max(sizes), dtype=GTorch.uint8)
+    parts = [_padded(one, max(sizes)) for one in packed] if is_place else None
+    scatter(mine, parts, group=group, group_src=place)
+    scatter_object_output_list[0] = _unpacked(mine, sizes[get_rank(group)])
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
+    """Sends the objects in a list to a rank."""
+    del device
+    packed = _packed(list(object_list))
+    send(GTorch.tensor([packed.numel()], dtype=GTorch.int64), dst, group, 0, group_dst)
+    send(packed, dst, group, 0, group_dst)
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """Receives objects into a list of the same length; returns the rank that has sent them."""
+    del device
+    size = GTorch.zeros(1, dtype=GTorch.int64)
+    recv(size, src, group, 0, group_src)
+    data = GTorch.zeros(size.item(), dtype=GTorch.uint8)
+    rank = recv(data, src, group, 0, group_src)
+    found = _unpacked(data, data.numel())
+    if len(found) != len(object_list):
+        raise ValueError(f'recv_object_list(): the list has {len(object_list)} places for {len(found)} objects')
+    object_list[:] = found
+    return rank
+
+
+# --- data parallelism ---
+
+def _tensors_in(value):
+    if isinstance(value, RawTensor):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _tensors_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors_in(one)
+    elif hasattr(value, '__dataclass_fields__'):
+        yield from _tensors_in(vars(value))
+
+
+class DistributedDataParallel(GTorch.nn.Module):
+    """DistributedDataParallel(module): several processes train the module, each with a part of the batch.
+
+    All ranks get the parameters and buffers of rank 0; gradients become the mean of all ranks during the backward pass.
+    Gradients are always views of the buckets."""
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
+                 process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
+                 gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
+                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False):
+        super().__init__()
+        for name, value in {'device_ids': device_ids, 'output_device': output_device, 'mixed_precision': mixed_precision,
+                            'delay_all_reduce_named_params': delay_all_reduce_named_params, 'device_mesh': device_mesh,
+                            'param_to_hook_all_reduce': param_to_hook_all_reduce}.items():
+            if value is not None:
+                raise NotImplementedError(f'DistributedDataParallel: {name} is not supported')
+        if dim != 0 or not init_sync or skip_all_reduce_unused_params:
+            raise NotImplementedError('DistributedDataParallel: dim, init_sync and skip_all_reduce_unused_params '
+                                      'have their defaults')
+        del check_reduction, gradient_as_bucket_view, static_graph  # make no difference to results
+        self.process_group = _group(process_group)
+        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        made = _run(lambda: GTorch.DistributedModule.new(module, self.process_group, cap, broadcast_buffers,
+                                                         find_unused_parameters))
+        self._exchange = (made,)  # in a tuple: not a child, whose names would be there twice
+        self.module = module
+        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
+
+    require_backward_grad_sync = property(lambda self: self._exchange[0].get_require_backward_grad_sync())
+
+    def forward(self, *inputs, **kwargs):
+        """Calls the module."""
+        exchange = self._exchange[0]
+        _run(exchange.begin_forward)
+        output = self.module(*inputs, **kwargs)
+        _run(lambda: exchange.end_forward(list(_tensors_in(output))))
+        return output
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Within it, gradients are added up and not exchanged; the first pass after it exchanges the sums."""
+        exchange = self._exchange[0]
+        former = exchange.get_require_backward_grad_sync()
+        exchange.set_require_backward_grad_sync(False)
+        try:
+            yield
+        finally:
+            exchange.set_require_backward_grad_sync(former)
+
+    def register_comm_hook(self, state, hook):
+        raise NotImplementedError('register_comm_hook is not supported')
+
+    def join(self, *_args, **_kwargs):
+        raise NotImplementedError('join is not supported: give each rank as many batches')

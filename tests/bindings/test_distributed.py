@@ -1,0 +1,326 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""torch.distributed: three processes, started by mpirun, run the functions whose names begin with rank_."""
+
+import datetime
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
+import tap
+
+import gtorch as torch
+import gtorch.distributed as dist
+
+N = 3
+# Shared memory and sockets only, whatever the machine has; more ranks than processors.
+MPIRUN = ['mpirun', '-n', str(N), '--oversubscribe', '--allow-run-as-root', '--mca', 'btl', 'self,vader,tcp',
+          '--mca', 'btl_vader_single_copy_mechanism', 'none']
+
+
+def rank_collectives_have_the_values_of_all_ranks():
+    rank = dist.get_rank()
+    x = torch.tensor([float(rank), 1.0])
+    dist.all_reduce(x)
+    assert x.tolist() == [3.0, 3.0], x
+    work = dist.all_reduce(x, op=dist.ReduceOp.MAX, async_op=True)
+    assert work.wait() and work.is_completed() and work.exception() is None
+    y = torch.full((2,), rank)
+    dist.broadcast(y, src=2)
+    assert y.tolist() == [2, 2]
+    parts = [torch.zeros(2) for _ in range(N)]
+    dist.all_gather(parts, torch.full((2,), float(rank)))
+    assert [part.tolist() for part in parts] == [[0, 0], [1, 1], [2, 2]]
+    whole = torch.zeros(N, 2)
+    dist.all_gather_into_tensor(whole, torch.full((2,), float(rank)))
+    assert whole.tolist() == [[0, 0], [1, 1], [2, 2]]
+    z = torch.full((1,), float(rank + 1))
+    dist.reduce(z, dst=1, op=dist.ReduceOp.PRODUCT)
+    assert z.item() == (6.0 if rank == 1 else rank + 1)
+    got = [torch.zeros(1) for _ in range(N)] if rank == 0 else None
+    dist.gather(torch.tensor([rank * 10.0]), got, dst=0)
+    assert rank or [one.item() for one in got] == [0, 10, 20]
+    mine = torch.zeros(1)
+    dist.scatter(mine, [torch.tensor([i + 0.5]) for i in range(N)] if rank == 1 else None, src=1)
+    assert mine.item() == rank + 0.5
+    out = torch.zeros(1)
+    dist.reduce_scatter(out, [torch.tensor([float(i + rank)]) for i in range(N)])
+    assert out.item() == 3.0 * rank + 3
+    dist.reduce_scatter_tensor(out, torch.arange(3.0), op=dist.ReduceOp.AVG)
+    assert out.item() == rank
+    exchanged = torch.zeros(N, dtype=torch.int64)
+    dist.all_to_all_single(exchanged, torch.arange(N) + 10 * rank)
+    assert exchanged.tolist() == [rank, 10 + rank, 20 + rank]
+    dist.barrier()
+
+
+def rank_messages_go_between_two_ranks():
+    rank = dist.get_rank()
+    to, back = (rank + 1) % N, (rank - 1) % N
+    got = torch.zeros(4)
+    work = dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.full((4,), float(rank)), to),
+                                   dist.P2POp(dist.irecv, got, back)])
+    for one in work:
+        one.wait()
+    assert got.tolist() == [back] * 4
+    if rank == 0:
+        dist.send(torch.tensor([7, 8]), dst=2, tag=3)
+    elif rank == 2:
+        numbers = torch.zeros(2, dtype=torch.int64)
+        assert dist.recv(numbers, src=0, tag=3) == 0 and numbers.tolist() == [7, 8]
+
+
+def rank_objects_are_exchanged():
+    rank = dist.get_rank()
+    found = [None] * N
+    dist.all_gather_object(found, {'rank': rank, 'text': 'x' * rank})
+    assert [one['rank'] for one in found] == [0, 1, 2] and found[2]['text'] == 'xx'
+    objects = ['a', 3, None] if rank == 0 else [None] * 3
+    dist.broadcast_object_list(objects, src=0)
+    assert objects == ['a', 3, None]
+    gathered = [None] * N if rank == 2 else None
+    dist.gather_object(rank * 2, gathered, dst=2)
+    assert gathered == ([0, 2, 4] if rank == 2 else None)
+    mine = [None]
+    dist.scatter_object_list(mine, [{'n': i} for i in range(N)] if rank == 0 else None, src=0)
+    assert mine == [{'n': rank}]
+    if rank == 0:
+        dist.send_object_list([1, 'two'], dst=1)
+    elif rank == 1:
+        received = [None, None]
+        assert dist.recv_object_list(received, src=0) == 0 and received == [1, 'two']
+
+
+def rank_some_ranks_are_a_group():
+    rank = dist.get_rank()
+    some = dist.new_group([2, 0])
+    if rank == 1:
+        assert some is dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(some) == -1
+        tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(1), group=some), 'no part in the group')
+        return
+    assert dist.get_world_size(some) == 2 and dist.get_process_group_ranks(some) == [0, 2]
+    assert dist.get_global_rank(some, 1) == 2 and dist.get_group_rank(some, 2) == 1
+    x = torch.tensor([rank + 1.0])
+    dist.all_reduce(x, group=some)
+    assert x.item() == 4
+    dist.broadcast(x.fill_(rank), src=2, group=some)  # a rank of all
+    assert x.item() == 2
+
+
+def rank_wrong_calls_raise():
+    x = torch.ones(3)
+    tap.raises(ValueError, lambda: dist.broadcast(x, src=N), f'rank {N} is out of range')
+    tap.raises(TypeError, lambda: dist.all_reduce([x]), 'takes tensors')
+    tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(3, 2).t()), 'not contiguous')
+    tap.raises(TypeError, lambda: dist.all_reduce(x, op=dist.ReduceOp.BAND), 'not defined for float32')
+    tap.raises(ValueError, lambda: dist.all_gather([x], x), 'for 3 ranks')
+    tap.raises(ValueError, lambda: dist.init_process_group('mpi'), 'is there already')
+    tap.raises(NotImplementedError, lambda: dist.irecv(x), 'any rank')
+    tap.raises(ValueError, lambda: dist.broadcast(x), 'must be given')
+    assert x.tolist() == [1, 1, 1]
+
+
+def rank_gradients_are_those_of_one_process():
+    """Each rank has a part of the batch; the mean of the gradients is that of the whole."""
+    rank = dist.get_rank()
+    torch.manual_seed(3)
+    net, data, target = torch.nn.Linear(4, 2), torch.randn(6, 4), torch.randn(6, 2)
+    torch.nn.functional.mse_loss(net(data), target).backward()
+    whole = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    torch.nn.functional.mse_loss(net(data[2 * rank: 2 * rank + 2]), target[2 * rank: 2 * rank + 2]).backward()
+    for parameter, expected in zip(net.parameters(), whole):
+        dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)
+        assert torch.allclose(parameter.grad, expected, atol=1e-6)
+
+
+def _data():
+    torch.manual_seed(5)
+    return torch.randn(12, 4), torch.randn(12, 3)
+
+
+def _net(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+
+def _mine(x):
+    rank = dist.get_rank()
+    return x[4 * rank: 4 * rank + 4]
+
+
+def rank_a_module_learns_as_in_one_process():
+    """Without the batch norm the steps are those of one process with the whole batch."""
+    data, target = _data()
+    torch.manual_seed(1)
+    whole = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    torch.manual_seed(1 if dist.get_rank() == 0 else 100)  # the others get the parameters of rank 0
+    part = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    model = torch.nn.parallel.DistributedDataParallel(part, bucket_cap_mb=1e-4)
+    assert list(model.state_dict()) == ['module.' + name for name in whole.state_dict()]
+    assert model._exchange[0].get_n_buckets() > 1
+    steps = [torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9) for net in (whole, model)]
+    for _ in range(5):
+        for step in steps:
+            step.zero_grad()
+        loss = torch.nn.functional.mse_loss(whole(data), target)
+        loss.backward()
+        torch.nn.functional.mse_loss(model(_mine(data)), _mine(target)).backward()
+        for a, b in zip(whole.parameters(), model.parameters()):
+            assert torch.allclose(a.grad, b.grad, atol=1e-6), (a.grad, b.grad)
+        for step in steps:
+            step.step()
+    for a, b in zip(whole.parameters(), part.parameters()):
+        assert torch.allclose(a, b, atol=1e-5)
+
+
+def rank_gradients_are_added_up_without_exchange():
+    data, target = _data()
+    torch.manual_seed(1)
+    whole, part = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+    whole.load_state_dict(part.state_dict())
+    model = torch.nn.parallel.DistributedDataParallel(part)
+    dist.broadcast(whole.weight.data, 0)
+    for p, q in zip(whole.parameters(), part.parameters()):
+        assert torch.equal(p.detach() * 1, q.detach() * 1)
+    (whole(data).sum() * 2).backward()
+    with model.no_sync():
+        assert not model.require_backward_grad_sync
+        model(_mine(data)).sum().backward()
+        if dist.get_rank() == 1:
+            assert torch.allclose(part.bias.grad, torch.full((3,), 4.0))
+    model(_mine(data)).sum().backward()
+    for p, q in zip(whole.parameters(), part.parameters()):
+        assert torch.allclose(p.grad, q.grad * 3, atol=1e-5)
+
+
+def rank_buffers_are_those_of_rank_0():
+    data, _target = _data()
+    model = torch.nn.parallel.DistributedDataParallel(_net(dist.get_rank()))
+    for _ in range(2):
+        model(_mine(data)).sum().backward()
+    model.eval()
+    mean = model.module[1].running_mean.clone()
+    model.train()
+    model(_mine(data))  # takes them again
+    found = [None] * N
+    dist.all_gather_object(found, mean.tolist())
+    assert found[0] != found[1]  # each had gone on by itself
+    dist.all_gather_object(found, model.module[0].weight.tolist())
+    assert found[0] == found[1] == found[2]
+
+
+class _Two(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (torch.nn.Linear(2, 1) for _ in range(3))
+
+    def forward(self, x, which=None):
+        return {'y': self.b(x)} if which == 'b' else [self.a(x)]
+
+
+def rank_unused_parameters_are_found():
+    rank = dist.get_rank()
+    model = torch.nn.parallel.DistributedDataParallel(_Two(), find_unused_parameters=True)
+    for _ in range(2):
+        output = model(torch.ones(1, 2), which='b' if rank == 0 else None)
+        output = output['y'] if rank == 0 else output[0]
+        output.sum().backward()
+    assert torch.allclose(model.module.b.weight.grad, torch.full((1, 2), 2 / 3)), model.module.b.weight.grad
+    assert torch.allclose(model.module.a.weight.grad, torch.full((1, 2), 4 / 3))
+    assert model.module.c.weight.grad is None  # nobody has used it
+    dist.barrier()
+    plain = torch.nn.parallel.DistributedDataParallel(_Two())
+    plain(torch.ones(1, 2))[0].sum().backward()
+    error = tap.raises(RuntimeError, lambda: plain(torch.ones(1, 2)), 'got no gradient in the last')
+    assert 'find-unused-parameters' in str(error)
+
+
+def rank_modules_that_differ_are_refused():
+    if dist.get_rank() == 2:
+        net = torch.nn.Linear(4, 5)
+    else:
+        net = torch.nn.Linear(4, 3)
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net), 'of rank 2 differ')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.ReLU()), 'no parameter')
+    tap.raises(ValueError, lambda: torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0), 'more than 0')
+
+
+def run_rank():
+    dist.init_process_group('mpi', timeout=datetime.timedelta(seconds=60))
+    assert dist.is_initialized() and dist.get_world_size() == N and dist.get_backend() == 'mpi'
+    assert dist.group.WORLD is not None
+    for name, function in list(globals().items()):
+        if name.startswith('rank_'):
+            function()
+            dist.barrier()
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+
+
+@tap.case
+def three_processes_agree():
+    if not dist.is_mpi_available() or not shutil.which('mpirun'):
+        raise tap.Skip('MPI is not installed')
+    done = subprocess.run([*MPIRUN, sys.executable, __file__, '--rank'], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@tap.case
+def calls_without_a_group_raise():
+    tap.raises(ValueError, dist.get_rank, 'call init_process_group() before')
+    tap.raises(ValueError, lambda: dist.all_reduce(torch.ones(1)), 'call init_process_group() before')
+    for backend in ('gloo', 'nccl', 'cpu:gloo,cuda:nccl'):
+        tap.raises(NotImplementedError, lambda name=backend: dist.init_process_group(name), 'mpi')
+    tap.raises(TypeError, lambda: dist.init_process_group(3), 'str')
+    tap.raises(ValueError, lambda: dist.init_process_group('mpi', init_method='http://x'), 'begins with')
+    assert not dist.is_initialized()
+    assert torch.distributed is dist
+
+
+@tap.case
+def stores_have_keys_and_values():
+    with tempfile.TemporaryDirectory() as folder:
+        server = dist.TCPStore('localhost', 0, is_master=True, token='t')
+        stores = [dist.HashStore(), dist.FileStore(f'{folder}/store'), server,
+                  dist.TCPStore('localhost', server.get_port(), is_master=False, token='t'),
+                  dist.PrefixStore('p', dist.HashStore())]
+        for i, store in enumerate(stores):
+            key = f'k{i}'
+            store.set(key, 'value')
+            assert store.get(key) == b'value' and store.add('n', 2) == 2 + 2 * (i == 3)
+            assert store.compare_set(key, 'value', b'other') == b'other' and store.check([key, 'n'])
+            store.append(key, '!')
+            assert store.get(key) == b'other!' and store.delete_key(key) and not store.delete_key(key)
+            store.set('empty', b'')
+            assert store.get('empty') == b'' and store.num_keys() >= 2
+            store.set_timeout(datetime.timedelta(milliseconds=20))
+            assert store.timeout == datetime.timedelta(milliseconds=20)
+            tap.raises(dist.DistStoreError, lambda one=store: one.get('missing'), 'missing')
+            tap.raises(dist.DistStoreError, lambda one=store: one.wait(['missing'], 0.01))
+            tap.raises(TypeError, lambda one=store: one.wait('missing'))
+            tap.raises(TypeError, lambda one=store: one.set('k', 3))
+            store.set('text', 'x')
+            tap.raises(ValueError, lambda one=store: one.add('text', 1), 'not a decimal number')
+
+
+@tap.case
+def a_store_waits_without_the_interpreter():
+    """A thread that waits for a key lets the others go on."""
+    store = dist.HashStore()
+    found = []
+    thread = threading.Thread(target=lambda: found.append(store.get('k')))
+    thread.start()
+    time.sleep(0.02)
+    store.set('k', 'v')
+    thread.join(20)
+    assert found == [b'v']
+
+
+if __name__ == '__main__':
+    run_rank() if sys.argv[1:] == ['--rank'] else tap.main()

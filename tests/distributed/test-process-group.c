@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Operations of a group. The program starts itself by mpirun, with several ranks, all of which run the
+ * cases; a rank that fails ends all. Where mpirun is not installed, a group of one process is tested. */
+
+#include "config.h"
+
+#include <gtorch/gtorch.h>
+#include <string.h>
+
+static GTorchProcessGroup *group;
+static gint rank, size;
+
+static GTorchTensor *
+numbers (gint64 n, GTorchDType dtype, gdouble first)
+{
+  g_autofree gdouble *values = g_new (gdouble, MAX (n, 1));
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *tensor;
+  gint64 i;
+
+  for (i = 0; i < n; i++)
+    values[i] = first + i;
+  tensor = gtorch_tensor_new_from_doubles (values, n, GTORCH_SHAPE (n), dtype, NULL, &error);
+  g_assert_no_error (error);
+  return tensor;
+}
+
+static void
+assert_values (GTorchTensor *tensor, gint64 n, gdouble (*expected) (gint64 i))
+{
+  g_autoptr (GError) error = NULL;
+  gsize n_values;
+  g_autofree gdouble *values = gtorch_tensor_to_doubles (tensor, &n_values, &error);
+  gint64 i;
+
+  g_assert_no_error (error);
+  g_assert_cmpint (n_values, ==, n);
+  for (i = 0; i < n; i++)
+    g_assert_cmpfloat (values[i], ==, expected (i));
+}
+
+static void
+assert_done (GTorchWork *work)
+{
+  g_autoptr (GTorchWork) owned = work;
+  g_autoptr (GError) error = NULL;
+
+  g_assert_nonnull (work);
+  g_assert_true (gtorch_work_wait (work, -1, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_true (gtorch_work_is_completed (work) && gtorch_work_is_success (work));
+}
+
+#define N 1000
+
+static gdouble
+expect_sum (gint64 i)
+{
+  return size * (size - 1) / 2.0 + size * (gdouble) (i % 7);
+}
+
+static gdouble
+expect_mean (gint64 i)
+{
+  return expect_sum (i) / size;
+}
+
+static gdouble
+expect_max (gint64 i)
+{
+  return size - 1 + i % 7;
+}
+
+static gdouble
+expect_min (gint64 i)
+{
+  return i % 7;
+}
+
+static GTorchTensor *
+small_numbers (GTorchDType dtype)
+{
+  g_autoptr (GTorchTensor) all = numbers (N, GTORCH_DTYPE_FLOAT64, 0);
+  g_autoptr (GTorchTensor) small = gtorch_tensor_remainder_scalar (all, 7, NULL);
+  g_autoptr (GTorchTensor) mine = gtorch_tensor_add_scalar (small, rank, 1, NULL);
+
+  return gtorch_tensor_to_dtype (mine, dtype, NULL);
+}
+
+static void
+every_dtype_is_reduced (void)
+{
+  static const struct
+  {
+    GTorchReduceOp op;
+    gdouble (*expected) (gint64 i);
+  } cases[] = {
+    { GTORCH_REDUCE_OP_SUM, expect_sum },
+    { GTORCH_REDUCE_OP_MAX, expect_max },
+    { GTORCH_REDUCE_OP_MIN, expect_min },
+    { GTORCH_REDUCE_OP_AVG, expect_mean },
+  };
+  GTorchDType dtype;
+  guint i;
+
+  for (dtype = GTORCH_DTYPE_FLOAT32; dtype <= GTORCH_DTYPE_INT64; dtype++)
+    for (i = 0; i < G_N_ELEMENTS (cases); i++)
+      {
+        g_autoptr (GTorchTensor) tensor = small_numbers (dtype);
+        g_autoptr (GError) error = NULL;
+        GTorchWork *work = gtorch_process_group_all_reduce (group, tensor, cases[i].op, &error);
+
+        if (cases[i].op == GTORCH_REDUCE_OP_AVG && dtype > GTORCH_DTYPE_BFLOAT16)
+          {
+            g_assert_null (work);
+            g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+            continue;
+          }
+        g_assert_no_error (error);
+        g_assert_cmpuint (gtorch_tensor_get_version (tensor), >, 0);
+        assert_done (work);
+        assert_values (tensor, N, cases[i].expected);
+      }
+}
+
+static gdouble
+expect_product (gint64 i)
+{
+  gdouble product = 1;
+  gint r;
+
+  for (r = 0; r < size; r++)
+    product *= 1 + r + i;
+  return product;
+}
+
+static gdouble
+expect_or (gint64 i)
+{
+  gint64 bits = 0;
+  gint r;
+
+  for (r = 0; r < size; r++)
+    bits |= 1 + r + i;
+  return bits;
+}
+
+static void
+other_reductions_are_right (void)
+{
+  g_autoptr (GTorchTensor) product = numbers (5, GTORCH_DTYPE_FLOAT64, 1 + rank);
+  g_autoptr (GTorchTensor) bits = numbers (5, GTORCH_DTYPE_INT32, 1 + rank);
+  g_autoptr (GTorchTensor) float_bits = numbers (5, GTORCH_DTYPE_FLOAT32, 1);
+  g_autoptr (GError) error = NULL;
+
+  assert_done (gtorch_process_group_all_reduce (group, product, GTORCH_REDUCE_OP_PRODUCT, &error));
+  assert_values (product, 5, expect_product);
+  assert_done (gtorch_process_group_all_reduce (group, bits, GTORCH_REDUCE_OP_BOR, &error));
+  assert_values (bits, 5, expect_or);
+  g_assert_null (
+      gtorch_process_group_all_reduce (group, float_bits, GTORCH_REDUCE_OP_BAND, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_clear_error (&error);
+  g_assert_null (gtorch_process_group_all_reduce (group, bits, (GTorchReduceOp) 99, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static gdouble
+expect_last (gint64 i)
+{
+  return size - 1 + i;
+}
+
+static gdouble
+expect_mine (gint64 i)
+{
+  return rank + i;
+}
+
+static gdouble
+expect_plain_sum (gint64 i)
+{
+  return size * (size - 1) / 2.0 + size * i;
+}
+
+static void
+one_rank_sends_or_gets (void)
+{
+  g_autoptr (GTorchTensor) sent = numbers (9, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchTensor) reduced = numbers (9, GTORCH_DTYPE_FLOAT32, rank);
+
+  assert_done (gtorch_process_group_broadcast (group, sent, size - 1, NULL));
+  assert_values (sent, 9, expect_last);
+  assert_done (gtorch_process_group_reduce (group, reduced, 0, GTORCH_REDUCE_OP_SUM, NULL));
+  assert_values (reduced, 9, rank == 0 ? expect_plain_sum : expect_mine);
+}
+
+static gdouble
+expect_gathered (gint64 i)
+{
+  return i / 3 + i % 3;
+}
+
+static void
+tensors_are_gathered_and_scattered (void)
+{
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GTorchTensor) mine = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchTensor) all = numbers (3 * size, GTORCH_DTYPE_FLOAT32, -1);
+  g_autoptr (GTorchTensor) part = numbers (3, GTORCH_DTYPE_FLOAT32, -1);
+  g_autoptr (GTorchTensor) back = NULL;
+  GTorchTensor **list;
+  gint i;
+
+  for (i = 0; i < size; i++)
+    g_ptr_array_add (parts, numbers (3, GTORCH_DTYPE_FLOAT32, -1));
+  list = (GTorchTensor **) parts->pdata;
+  assert_done (gtorch_process_group_all_gather_into_tensor (group, all, mine, NULL));
+  assert_values (all, 3 * size, expect_gathered);
+  assert_done (gtorch_process_group_all_gather (group, list, size, mine, NULL));
+  back = gtorch_cat (list, size, 0, NULL);
+  assert_values (back, 3 * size, expect_gathered);
+  assert_done (gtorch_process_group_gather (group, rank == 0 ? list : NULL, rank == 0 ? size : 0,
+                                            mine, 0, NULL));
+  assert_done (gtorch_process_group_scatter (group, part, rank == 0 ? list : NULL,
+                                             rank == 0 ? size : 0, 0, NULL));
+  assert_values (part, 3, expect_mine);
+}
+
+static gdouble
+expect_scattered_sum (gint64 i)
+{
+  return size * (size - 1) / 2.0 + size * (3.0 * rank + i);
+}
+
+static gdouble
+expect_exchanged (gint64 i)
+{
+  return i / 2 * 100 + 2 * rank + i % 2;
+}
+
+static void
+parts_are_reduced_and_exchanged (void)
+{
+  g_autoptr (GTorchTensor) input = numbers (3 * size, GTORCH_DTYPE_FLOAT64, rank);
+  g_autoptr (GTorchTensor) output = numbers (3, GTORCH_DTYPE_FLOAT64, 0);
+  g_autoptr (GTorchTensor) sent = numbers (2 * size, GTORCH_DTYPE_INT64, 100 * rank);
+  g_autoptr (GTorchTensor) got = numbers (2 * size, GTORCH_DTYPE_INT64, 0);
+  g_autoptr (GPtrArray) in = g_ptr_array_new_with_free_func (g_object_unref);
+  g_autoptr (GPtrArray) out = g_ptr_array_new_with_free_func (g_object_unref);
+  gint i;
+
+  assert_done (gtorch_process_group_reduce_scatter_tensor (group, output, input,
+                                                           GTORCH_REDUCE_OP_SUM, NULL));
+  assert_values (output, 3, expect_scattered_sum);
+  assert_done (gtorch_process_group_all_to_all_single (group, got, sent, NULL, 0, NULL, 0, NULL));
+  assert_values (got, 2 * size, expect_exchanged);
+  /* rank r sends r + 1 elements to each */
+  for (i = 0; i < size; i++)
+    {
+      g_ptr_array_add (in, numbers (rank + 1, GTORCH_DTYPE_FLOAT32, rank));
+      g_ptr_array_add (out, numbers (i + 1, GTORCH_DTYPE_FLOAT32, -1));
+    }
+  assert_done (gtorch_process_group_all_to_all (group, (GTorchTensor **) out->pdata, size,
+                                                (GTorchTensor **) in->pdata, size, NULL));
+  for (i = 0; i < size; i++)
+    g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (out->pdata[i], 0, i, NULL),
+                                                  NULL),
+                       ==, 2 * i);
+}
+
+static gdouble
+expect_twice (gint64 i)
+{
+  return 2 * expect_plain_sum (i);
+}
+
+/* The result is used without waiting for the work, and the sum is sent again. */
+static void
+results_wait_for_their_work (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (200000, GTORCH_DTYPE_FLOAT64, rank);
+  g_autoptr (GTorchWork) work =
+      gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, NULL);
+  g_autoptr (GTorchTensor) twice = gtorch_tensor_mul_scalar (tensor, 2, NULL);
+
+  assert_values (twice, 200000, expect_twice);
+  g_assert_cmpstr (gtorch_work_get_operation (work), ==, "all_reduce");
+  g_assert_cmpuint (gtorch_work_get_sequence (work), >, 0);
+}
+
+static void
+ranks_send_and_receive (void)
+{
+  const gint next = (rank + 1) % size, former = (rank + size - 1) % size;
+  g_autoptr (GTorchTensor) sent = numbers (100000, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchTensor) got = numbers (100000, GTORCH_DTYPE_FLOAT32, -1);
+  g_autoptr (GTorchWork) send = NULL;
+  g_autoptr (GError) error = NULL;
+
+  if (size == 1)
+    {
+      g_assert_null (gtorch_process_group_send (group, sent, 0, 0, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+      return;
+    }
+  send = gtorch_process_group_send (group, sent, next, 5, &error);
+  g_assert_no_error (error);
+  assert_done (gtorch_process_group_recv (group, got, former, 5, &error));
+  assert_done (g_steal_pointer (&send));
+  g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (got, 0, 10, NULL), NULL), ==,
+                     former + 10);
+}
+
+static void
+bad_arguments_are_refused (void)
+{
+  g_autoptr (GTorchTensor) a = numbers (6, GTORCH_DTYPE_FLOAT32, 0),
+                           b = numbers (6, GTORCH_DTYPE_FLOAT64, 0);
+  g_autoptr (GTorchTensor) odd = numbers (7 * size + (size > 1), GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchTensor) matrix = gtorch_tensor_reshape (a, GTORCH_SHAPE (2, 3), NULL);
+  g_autoptr (GTorchTensor) strided = gtorch_tensor_transpose (matrix, 0, 1, NULL);
+  g_autoptr (GTorchTensor) released = numbers (6, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchTensor) many = numbers (6 * size, GTORCH_DTYPE_FLOAT32, 0);
+  const gint64 splits[] = { 1, -1 };
+
+#define REFUSED(call, code)                              \
+  G_STMT_START                                           \
+  {                                                      \
+    g_autoptr (GError) error = NULL;                     \
+                                                         \
+    g_assert_null (call);                                \
+    g_assert_error (error, GTORCH_ERROR, (gint) (code)); \
+  }                                                      \
+  G_STMT_END
+
+  gtorch_tensor_release (released);
+  REFUSED (gtorch_process_group_broadcast (group, a, size, &error), GTORCH_ERROR_INDEX);
+  REFUSED (gtorch_process_group_broadcast (group, a, -1, &error), GTORCH_ERROR_INDEX);
+  REFUSED (gtorch_process_group_all_reduce (group, strided, GTORCH_REDUCE_OP_SUM, &error),
+           GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_all_reduce (group, released, GTORCH_REDUCE_OP_SUM, &error),
+           GTORCH_ERROR_RELEASED);
+  REFUSED (gtorch_process_group_all_gather_into_tensor (group, many, b, &error),
+           GTORCH_ERROR_DTYPE);
+  REFUSED (gtorch_process_group_all_gather_into_tensor (group, odd, a, &error), GTORCH_ERROR_SHAPE);
+  REFUSED (gtorch_process_group_all_gather (group, &a, size > 1, many, &error),
+           GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_all_gather_into_tensor (group, a, a, &error),
+           size > 1 ? GTORCH_ERROR_SHAPE : GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_send (group, a, size + 3, 0, &error), GTORCH_ERROR_INDEX);
+  REFUSED (gtorch_process_group_recv (group, a, 0, -1, &error), GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_all_to_all_single (group, many, odd, splits, 2, NULL, 0, &error),
+           GTORCH_ERROR_SHAPE);
+  REFUSED (gtorch_process_group_new_part (group, &(const gint64){ size }, 1, -1, &error),
+           GTORCH_ERROR_INDEX);
+  REFUSED (gtorch_process_group_new_part (group, NULL, 0, -1, &error), GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_new ("gloo", NULL, -1, -1, 10, NULL, &error),
+           GTORCH_ERROR_NOT_SUPPORTED);
+  REFUSED (gtorch_process_group_new ("mpi", NULL, rank + 1, size, 10, NULL, &error),
+           GTORCH_ERROR_INVALID);
+  REFUSED (gtorch_process_group_new ("mpi", NULL, -1, -1, 0, NULL, &error), GTORCH_ERROR_INVALID);
+}
+
+static gdouble
+expect_size_of_part (gint64 i)
+{
+  return (size + 1) / 2;
+}
+
+static void
+some_ranks_are_a_group (void)
+{
+  g_autofree gint64 *even = g_new (gint64, size);
+  g_autoptr (GTorchProcessGroup) part = NULL;
+  g_autoptr (GTorchTensor) tensor = numbers (1, GTORCH_DTYPE_FLOAT32, 1);
+  g_autoptr (GError) error = NULL;
+  g_autofree gint64 *ranks = NULL;
+  gsize n_ranks;
+  gint n = 0, i;
+
+  for (i = 0; i < size; i += 2)
+    even[n++] = i;
+  part = gtorch_process_group_new_part (group, even, n, -1, &error);
+  g_assert_no_error (error);
+  g_assert_cmpint (gtorch_process_group_get_size (part), ==, n);
+  ranks = gtorch_process_group_get_ranks (part, &n_ranks);
+  g_assert_cmpmem (ranks, n_ranks * sizeof *ranks, even, n * sizeof *even);
+  if (rank % 2 == 0)
+    {
+      g_assert_cmpint (gtorch_process_group_get_rank (part), ==, rank / 2);
+      assert_done (gtorch_process_group_all_reduce (part, tensor, GTORCH_REDUCE_OP_SUM, &error));
+      assert_values (tensor, 1, expect_size_of_part);
+    }
+  else
+    {
+      g_assert_cmpint (gtorch_process_group_get_rank (part), ==, -1);
+      g_assert_null (gtorch_process_group_all_reduce (part, tensor, GTORCH_REDUCE_OP_SUM, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+    }
+}
+
+static void
+on_result (GObject *object, GAsyncResult *result, gpointer data)
+{
+  *(GAsyncResult **) data = g_object_ref (result);
+}
+
+static void
+a_main_loop_waits_for_work (void)
+{
+  g_autoptr (GTorchWork) work = gtorch_process_group_barrier (group, NULL);
+  g_autoptr (GAsyncResult) result = NULL, late = NULL;
+  g_autoptr (GError) error = NULL;
+
+  gtorch_work_wait_async (work, NULL, on_result, &result);
+  while (result == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_true (gtorch_work_wait_finish (work, result, &error));
+  gtorch_work_wait_async (work, NULL, on_result, &late);
+  while (late == NULL)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_true (gtorch_work_wait_finish (work, late, &error));
+  g_assert_no_error (error);
+}
+
+static void
+on_failed (GTorchProcessGroup *self, GError *error, gpointer data)
+{
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+  ++*(gint *) data;
+}
+
+/* Last but one: rank 0 does not come to the barrier of the others. The group fails, other ones do not. */
+static void
+a_rank_that_does_not_come_is_an_error (void)
+{
+  g_autoptr (GTorchProcessGroup) other = NULL;
+  g_autoptr (GTorchTensor) tensor = numbers (4, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GAsyncResult) result = NULL;
+  g_autoptr (GError) error = NULL;
+  gint n_failed = 0;
+
+  other = gtorch_process_group_new ("mpi", NULL, -1, -1, 0.3, NULL, &error);
+  g_assert_no_error (error);
+  if (size == 1)
+    return;
+  if (rank != 0)
+    {
+      g_signal_connect (other, "failed", G_CALLBACK (on_failed), &n_failed);
+      work = gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_SUM, &error);
+      g_assert_no_error (error);
+      g_assert_false (gtorch_work_wait (work, 0.01, NULL, &error));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+      g_clear_error (&error);
+      gtorch_work_wait_async (work, cancellable, on_result, &result);
+      g_cancellable_cancel (cancellable);
+      while (result == NULL)
+        g_main_context_iteration (NULL, TRUE);
+      g_assert_false (gtorch_work_wait_finish (work, result, &error));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_clear_error (&error);
+      g_assert_false (gtorch_work_wait (work, -1, NULL, &error));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+      g_assert_nonnull (strstr (error->message, "one has not begun it"));
+      g_assert_true (gtorch_work_is_completed (work) && !gtorch_work_is_success (work));
+      g_clear_error (&error);
+      while (n_failed == 0)
+        g_main_context_iteration (NULL, TRUE);
+      g_assert_null (gtorch_process_group_barrier (other, &error));
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+      g_clear_error (&error);
+      /* what was not computed cannot be read */
+      g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (tensor, 0, 0, NULL),
+                                                    &error),
+                         !=, 0.5);
+      g_clear_error (&error);
+    }
+  /* rank 0 comes when the others have given up */
+  assert_done (gtorch_process_group_barrier (group, &error));
+}
+
+static gint
+run_ranks (const gchar *program)
+{
+  g_autofree gchar *mpirun = g_find_program_in_path ("mpirun");
+  const gchar *const argv[] = { mpirun,
+                                "-n",
+                                "3",
+                                "--oversubscribe",
+                                "--allow-run-as-root",
+                                "--mca",
+                                "btl",
+                                "self,vader,tcp",
+                                "--mca",
+                                "btl_vader_single_copy_mechanism",
+                                "none",
+                                program,
+                                "--rank",
+                                NULL };
+  g_autoptr (GSubprocessLauncher) launcher =
+      g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+  g_autoptr (GSubprocess) process = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *output = NULL;
+
+  if (mpirun == NULL || !gtorch_process_group_is_available ("mpi", NULL))
+    return -1;
+  g_subprocess_launcher_setenv (launcher, "OMPI_MCA_rmaps_base_oversubscribe", "1", TRUE);
+  g_subprocess_launcher_setenv (launcher, "PMIX_MCA_gds", "hash", TRUE);
+  process = g_subprocess_launcher_spawnv (launcher, argv, &error);
+  g_assert_no_error (error);
+  g_assert_true (g_subprocess_communicate_utf8 (process, NULL, NULL, &output, NULL, &error));
+  g_print ("# %s\n", output);
+  return g_subprocess_get_if_exited (process) ? g_subprocess_get_exit_status (process) : 1;
+}
+
+static void
+ranks_agree (gconstpointer program)
+{
+  const gint status = run_ranks (program);
+
+  if (status < 0)
+    g_test_skip ("mpirun, or the module for MPI, is not installed");
+  else
+    g_assert_cmpint (status, ==, 0);
+}
+
+static void
+run_cases (void)
+{
+  every_dtype_is_reduced ();
+  other_reductions_are_right ();
+  one_rank_sends_or_gets ();
+  tensors_are_gathered_and_scattered ();
+  parts_are_reduced_and_exchanged ();
+  results_wait_for_their_work ();
+  ranks_send_and_receive ();
+  bad_arguments_are_refused ();
+  some_ranks_are_a_group ();
+  a_main_loop_waits_for_work ();
+  a_rank_that_does_not_come_is_an_error ();
+}
+
+static void
+find_group (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  group = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+  g_assert_no_error (error);
+  rank = gtorch_process_group_get_rank (group);
+  size = gtorch_process_group_get_size (group);
+}
+
+static void
+a_single_process_is_a_group (void)
+{
+  if (!gtorch_process_group_is_available ("mpi", NULL))
+    {
+      g_test_skip ("the module for MPI is not installed");
+      return;
+    }
+  find_group ();
+  g_assert_cmpint (size, ==, 1);
+  run_cases ();
+  g_assert_finalize_object (group);
+}
+
+static void
+backends_tell_why_they_cannot_be_used (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_process_group_is_available ("gloo", &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+}
+
+int
+main (int argc, char **argv)
+{
+  if (argc > 1 && strcmp (argv[1], "--rank") == 0)
+    {
+      find_group ();
+      run_cases ();
+      g_assert_finalize_object (group);
+      return 0;
+    }
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/GTorch/process-group/backends_tell_why_they_cannot_be_used",
+                   backends_tell_why_they_cannot_be_used);
+  g_test_add_data_func ("/GTorch/process-group/ranks_agree", argv[0], ranks_agree);
+  g_test_add_func ("/GTorch/process-group/a_single_process_is_a_group",
+                   a_single_process_is_a_group);
+  return g_test_run ();
+}
