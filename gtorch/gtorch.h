@@ -63,7 +63,12 @@
 #include <gtorch/stream/gtorch-timer.h>
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
+#include <gtorch/io/gtorch-checkpoint-node.h>
+#include <gtorch/io/gtorch-checkpoint.h>
+#include <gtorch/io/gtorch-npy.h>
+#include <gtorch/io/gtorch-npz.h>
 #include <gtorch/io/gtorch-safetensors.h>
+#include <gtorch/io/gtorch-table.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adafactor.h>
 #include <gtorch/optim/gtorch-averaged-model.h>
