@@ -63,8 +63,10 @@
 #include <gtorch/stream/gtorch-timer.h>
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
+#include <gtorch/io/gtorch-arrow.h>
 #include <gtorch/io/gtorch-checkpoint-node.h>
 #include <gtorch/io/gtorch-checkpoint.h>
+#include <gtorch/io/gtorch-csv-reader.h>
 #include <gtorch/io/gtorch-npy.h>
 #include <gtorch/io/gtorch-npz.h>
 #include <gtorch/io/gtorch-safetensors.h>

@@ -838,7 +838,7 @@ read_note (GTorchZip *zip, const gchar *stem, const gchar *name, GCancellable *c
   if (member->size > 1000)
     {
       set_refusal (zip->source, error, _ ("“%s” has %" G_GUINT64_FORMAT " bytes"),
-              gtorch_name_str (path), member->size);
+                   gtorch_name_str (path), member->size);
       return NULL;
     }
   bytes = gtorch_zip_read (zip, member, &is_read_only, cancellable, error);

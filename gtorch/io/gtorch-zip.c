@@ -407,8 +407,9 @@ inflate (GTorchZip *zip, const GTorchZipMember *member, GBytes *packed, GCancell
                                     &n_read, &n_written, &reason);
       if (result == G_CONVERTER_ERROR)
         {
-          set_refusal (zip, error, _ ("“%s” cannot be decompressed at byte %" G_GSIZE_FORMAT ": %s"),
-                  name, made, reason->message);
+          set_refusal (zip, error,
+                       _ ("“%s” cannot be decompressed at byte %" G_GSIZE_FORMAT ": %s"), name,
+                       made, reason->message);
           return NULL;
         }
       used += n_read;
@@ -423,10 +424,10 @@ inflate (GTorchZip *zip, const GTorchZipMember *member, GBytes *packed, GCancell
         }
     }
   set_refusal (zip, error,
-          _ ("“%s” gives %" G_GSIZE_FORMAT "%s bytes of %" G_GSIZE_FORMAT
-             " compressed ones, not %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT),
-          name, MIN (made, member->size), made > member->size ? "…" : "", used, member->size,
-          member->packed);
+               _ ("“%s” gives %" G_GSIZE_FORMAT "%s bytes of %" G_GSIZE_FORMAT
+                  " compressed ones, not %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT),
+               name, MIN (made, member->size), made > member->size ? "…" : "", used, member->size,
+               member->packed);
   return NULL;
 }
 
@@ -461,7 +462,7 @@ gtorch_zip_read (GTorchZip *zip, const GTorchZipMember *member, gboolean *is_rea
   if (crc != member->crc)
     {
       set_refusal (zip, error, _ ("the check sum of “%s” is %08x, not %08x"),
-              gtorch_name_str (member->name), crc, member->crc);
+                   gtorch_name_str (member->name), crc, member->crc);
       return NULL;
     }
   return g_steal_pointer (&bytes);
