@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-none-private.h"
 #include "base/gtorch-task-private.h"
 #include "elements/gtorch-tensor-bytes-private.h"
 #include "io/gtorch-csv-private.h"
@@ -30,7 +31,7 @@
  * Numbers have a point, whatever the locale, and are read as Python reads them; `nan` and `inf` are numbers. A field
  * may be in quotes, within which a quote is written twice. Lines without anything are skipped, and all others must
  * have the same number of fields. What is no number of the column's dtype, or is missing, is an error that names line
- * and column, unless [property@CSVReader:allow-missing] is on. Fields of text can only be left out: see
+ * and column, unless [property@CSVReader:missing] is a number. Fields of text can only be left out: see
  * [method@CSVReader.set_columns].
  *
  * ```c
@@ -46,7 +47,7 @@ struct _GTorchCSVReader
   GObject parent_instance;
   GInputStream *stream;
   gchar delimiter[2], quote[2];
-  gboolean has_header, allow_missing;
+  gboolean has_header;
   guint skip_rows;
   gdouble missing;
   GTorchDType dtype;
@@ -92,16 +93,10 @@ typedef GTorchCSVReader Self;
  * Since: 0.1
  */
 /**
- * GTorchCSVReader:allow-missing:
- *
- * Whether a field may be empty, or `NA`, `N/A`, `null`, `NULL`, `None` or `?`. Otherwise it is an error.
- *
- * Since: 0.1
- */
-/**
  * GTorchCSVReader:missing:
  *
- * The number that stands for a field that is missing, if [property@CSVReader:allow-missing] is on.
+ * The number that stands for a field that is missing: one that is empty, or `NA`, `N/A`, `null`, `NULL`, `None` or
+ * `?`. Without a number (%GTORCH_NONE_DOUBLE) such a field is an error.
  *
  * Since: 0.1
  */
@@ -129,11 +124,9 @@ static const GTorchField fields[] = {
   { "skip-rows",
     GTORCH_PROPERTY_UINT (gtorch_csv_reader_get_skip_rows, gtorch_csv_reader_set_skip_rows),
     .low = 0, .high = INFINITY },
-  { "allow-missing", GTORCH_PROPERTY_BOOL (gtorch_csv_reader_get_allow_missing,
-                                           gtorch_csv_reader_set_allow_missing) },
   { "missing",
     GTORCH_PROPERTY_DOUBLE (gtorch_csv_reader_get_missing, gtorch_csv_reader_set_missing),
-    .value = NAN },
+    .value = GTORCH_NONE_DOUBLE, .is_optional = TRUE },
   { "dtype",
     GTORCH_PROPERTY_ENUM (GTorchDType, gtorch_dtype_get_type, gtorch_csv_reader_get_dtype,
                           gtorch_csv_reader_set_dtype),
@@ -177,7 +170,7 @@ gtorch_csv_reader_init (GTorchCSVReader *self)
   g_strlcpy (self->delimiter, ",", sizeof self->delimiter);
   g_strlcpy (self->quote, "\"", sizeof self->quote);
   self->has_header = TRUE;
-  self->missing = NAN;
+  self->missing = GTORCH_NONE_DOUBLE;
   self->dtype = GTORCH_DTYPE_FLOAT64;
   self->max_bytes = GTORCH_SOURCE_MAX_BYTES;
   self->dtypes = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
@@ -425,54 +418,12 @@ gtorch_csv_reader_set_skip_rows (GTorchCSVReader *self, guint skip_rows, GError 
 }
 
 /**
- * gtorch_csv_reader_get_allow_missing:
- * @self: a reader
- *
- * Tells whether a field may be empty, `NA`, `N/A`, `null`, `NULL`, `None` or `?`.
- *
- * Returns: %FALSE, unless it was set
- *
- * Since: 0.1
- */
-gboolean
-gtorch_csv_reader_get_allow_missing (GTorchCSVReader *self)
-{
-  g_return_val_if_fail (GTORCH_IS_CSV_READER (self), FALSE);
-  return self->allow_missing;
-}
-
-/**
- * gtorch_csv_reader_set_allow_missing:
- * @self: a reader
- * @allow_missing: whether it may
- * @error: return location for an error
- *
- * Sets whether a field may be empty, `NA`, `N/A`, `null`, `NULL`, `None` or `?`.
- *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if reading has begun
- *
- * Since: 0.1
- */
-gboolean
-gtorch_csv_reader_set_allow_missing (GTorchCSVReader *self, gboolean allow_missing, GError **error)
-{
-  g_return_val_if_fail (GTORCH_IS_CSV_READER (self), FALSE);
-  if (!check_unread (self, "allow-missing", error))
-    return FALSE;
-  if (self->allow_missing == allow_missing)
-    return TRUE;
-  self->allow_missing = allow_missing;
-  g_object_notify (G_OBJECT (self), "allow-missing");
-  return TRUE;
-}
-
-/**
  * gtorch_csv_reader_get_missing:
  * @self: a reader
  *
- * Gets the number that stands for a field that is missing: NaN, unless it was set.
+ * Gets the number that stands for a field that is missing.
  *
- * Returns: the number
+ * Returns: the number, or %GTORCH_NONE_DOUBLE if it is an error
  *
  * Since: 0.1
  */
@@ -486,7 +437,7 @@ gtorch_csv_reader_get_missing (GTorchCSVReader *self)
 /**
  * gtorch_csv_reader_set_missing:
  * @self: a reader
- * @missing: the number
+ * @missing: the number, which may be NaN, or %GTORCH_NONE_DOUBLE
  * @error: return location for an error
  *
  * Sets the number that stands for a field that is missing, which the dtype of the column must have.
@@ -725,7 +676,7 @@ begin (GTorchCSVReader *self, GCancellable *cancellable, GError **error)
       *parser = (GTorchCSVParser){ .stream = self->stream,
                                    .delimiter = self->delimiter[0],
                                    .quote = self->quote[0],
-                                   .allow_missing = self->allow_missing,
+                                   .allow_missing = !gtorch_is_none_double (self->missing),
                                    .missing = self->missing,
                                    .line = 1,
                                    .token = g_string_new (NULL) };

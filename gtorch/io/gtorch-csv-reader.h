@@ -38,11 +38,6 @@ guint gtorch_csv_reader_get_skip_rows (GTorchCSVReader *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_csv_reader_set_skip_rows (GTorchCSVReader *self, guint skip_rows, GError **error);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_csv_reader_get_allow_missing (GTorchCSVReader *self);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_csv_reader_set_allow_missing (GTorchCSVReader *self, gboolean allow_missing,
-                                              GError **error);
-GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_csv_reader_get_missing (GTorchCSVReader *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_csv_reader_set_missing (GTorchCSVReader *self, gdouble missing, GError **error);
