@@ -199,7 +199,7 @@ import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArro
 {
   const gchar *name = column_name (schema);
   gint64 shape[GTORCH_MAX_DIMS], end;
-  guint n_dims = 0, dtype;
+  guint n_dims = 0, dtype = GTORCH_DTYPE_NONE;
 
   while (TRUE)
     {
@@ -209,7 +209,8 @@ import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArro
       if (!check_schema (schema, FALSE, error))
         return NULL;
       is_list = g_str_has_prefix (schema->format, "+w:");
-      if (!check_array (schema, array, is_list ? 1 : 2, error))
+      if ((!is_list && !find_dtype (schema, &dtype, error))
+          || !check_array (schema, array, is_list ? 1 : 2, error))
         return NULL;
       /* positions of the parent are counted from the child's offset on */
       if (__builtin_add_overflow (first, n, &end) || end > array->length
@@ -240,7 +241,7 @@ import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArro
       schema = schema->children[0];
       array = array->children[0];
     }
-  if (!find_dtype (schema, &dtype, error) || !gtorch_shape_check (OP, shape, n_dims, dtype, error))
+  if (!gtorch_shape_check (OP, shape, n_dims, dtype, error))
     return NULL;
   if ((array->buffers[1] == NULL && n > 0)
       || first > (G_MAXINT64 - n) / (gint64) gtorch_dtype_size (dtype) - n)

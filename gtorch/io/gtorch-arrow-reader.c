@@ -118,6 +118,24 @@ enter (GTorchArrowReader *self, GError **error)
   return FALSE;
 }
 
+/* A stream of arrays that are no structs has one column. */
+static GTorchTable *
+import_batch (GTorchArrowReader *self, GTorchArrowArray *array, GError **error)
+{
+  const GTorchArrowSchema *schema = &self->schema;
+  g_autoptr (GTorchTable) table = NULL;
+  g_autoptr (GTorchTensor) tensor = NULL;
+
+  if (schema->format == NULL || strcmp (schema->format, "+s") == 0)
+    return gtorch_arrow_import (schema, array, error);
+  tensor = gtorch_arrow_import_tensor ((gsize) schema, (gsize) array, error);
+  table = gtorch_table_new ();
+  if (tensor == NULL
+      || !gtorch_table_add (table, schema->name != NULL ? schema->name : "", tensor, error))
+    return NULL;
+  return g_steal_pointer (&table);
+}
+
 static GTorchTable *
 read_table (GTorchArrowReader *self, GCancellable *cancellable, GError **error)
 {
@@ -131,7 +149,7 @@ read_table (GTorchArrowReader *self, GCancellable *cancellable, GError **error)
       if (code != 0)
         fail (&self->stream, code, error);
       else if (array.release != NULL)
-        table = gtorch_arrow_import (&self->schema, &array, error);
+        table = import_batch (self, &array, error);
       if (code == 0)
         gtorch_arrow_release_array (&array);
     }

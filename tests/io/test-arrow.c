@@ -120,7 +120,7 @@ test_arrow_refuses_by_name (void)
     gint64 length, offset, nulls;
     gint code;
   } cases[] = {
-    { "u", "has 2 buffers", 1, 0, 0, GTORCH_ERROR_NOT_SUPPORTED },
+    { "u", "the type “u” of Arrow", 1, 0, 0, GTORCH_ERROR_NOT_SUPPORTED },
     { "L", "the type “L” of Arrow", 1, 0, 0, GTORCH_ERROR_NOT_SUPPORTED },
     { "tsn:", "the type “tsn:” of Arrow", 1, 0, 0, GTORCH_ERROR_NOT_SUPPORTED },
     { "l",
@@ -145,8 +145,7 @@ test_arrow_refuses_by_name (void)
           gtorch_arrow_import_tensor ((gsize) &column.schema, (gsize) &column.array, &error));
       g_test_message ("%s", error->message);
       g_assert_error (error, GTORCH_ERROR, cases[i].code);
-      if (i > 0)
-        g_assert_nonnull (strstr (error->message, cases[i].text));
+      g_assert_nonnull (strstr (error->message, cases[i].text));
       g_assert_nonnull (column.array.release);
     }
 }
