@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors for other libraries, through the Arrow C data interface. An array is a tree: a struct has its columns as
- * children, and a tensor of several dimensions is lists of a fixed size around its elements. Each node owns what it
- * has, as the interface asks, so that a consumer can move a child away. */
+/* Tensors for other libraries, through the Arrow C data interface. An array is a tree: a struct has its
+ * columns as children, and a tensor of several dimensions is lists of a fixed size around its elements.
+ * Each node owns what it has, as the interface asks, so that a consumer can move a child away. */
 
 #include "config.h"
 
@@ -237,13 +237,14 @@ export_column (GTorchTensor *tensor, const gchar *name, GTorchArrowSchema *schem
  * @array: the address of an `ArrowArray` to be filled
  * @error: return location for an error
  *
- * Gives a tensor to another library as a column, by the Arrow C data interface. Further dimensions are lists of a fixed
- * size. The memory of a contiguous tensor on the CPU is shared, and lives until the array is released; the consumer
- * sees later writes to it, so there should be none. Others, and bools, are copied.
+ * Gives a tensor to another library as a column, by the Arrow C data interface. Further dimensions are
+ * lists of a fixed size. The memory of a contiguous tensor on the CPU is shared, and lives until the array
+ * is released; the consumer sees later writes to it, so there should be none. Others, and bools, are
+ * copied.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16 and complex numbers, %GTORCH_ERROR_SHAPE
- *   for a single number, %GTORCH_ERROR_AUTOGRAD if it requires a gradient, or %GTORCH_ERROR_RELEASED; then the
- *   structures are unchanged
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16 and complex numbers,
+ *   %GTORCH_ERROR_SHAPE for a single number, %GTORCH_ERROR_AUTOGRAD if it requires a gradient, or
+ *   %GTORCH_ERROR_RELEASED; then the structures are unchanged
  *
  * Since: 0.1
  */
@@ -310,8 +311,8 @@ export_table (GTorchTable *table, GTorchArrowSchema *schema, GTorchArrowArray *a
  *
  * Gives columns to another library as a record batch; see [func@arrow_export_tensor].
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_SHAPE if columns have different numbers of rows, or an error of
- *   [func@arrow_export_tensor]; then the structures are unchanged
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_SHAPE if columns have different numbers of rows, or an error
+ *   of [func@arrow_export_tensor]; then the structures are unchanged
  *
  * Since: 0.1
  */
@@ -417,8 +418,8 @@ gtorch_arrow_export_stream (GTorchTable *table, gsize stream, GError **error)
  * @array: the address of an `ArrowArray`, or 0
  * @stream: the address of an `ArrowArrayStream`, or 0
  *
- * Releases what structures of the Arrow C interfaces have, if they have anything: for languages that cannot call their
- * functions. The structures themselves stay the caller's.
+ * Releases what structures of the Arrow C interfaces have, if they have anything: for languages that cannot
+ * call their functions. The structures themselves stay the caller's.
  *
  * Since: 0.1
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Columns of other libraries, through the Arrow C data interface. The structures are validated except for what cannot
- * be checked: that their memory exists and that their functions can be called.
+/* Columns of other libraries, through the Arrow C data interface. The structures are validated except for
+ * what cannot be checked: that their memory exists and that their functions can be called.
  *
- * An array is moved into a holder, which the storages of all tensors that were made of it share, so that its memory is
- * released when the last of them goes. */
+ * An array is moved into a holder, which the storages of all tensors that were made of it share, so that
+ * its memory is released when the last of them goes. */
 
 #include "config.h"
 
@@ -192,7 +192,8 @@ wrap (Holder *holder, const void *data, guint dtype, gint64 first, gint64 numel,
   return impl;
 }
 
-/* Lists of a fixed size, within one another, are further dimensions. `first` and `n` are what of the array counts. */
+/* Lists of a fixed size, within one another, are further dimensions. `first` and `n` are what of the array
+ * counts. */
 static GTorchImpl *
 import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArrowArray *array,
                gint64 first, gint64 n, GError **error)
@@ -331,15 +332,15 @@ gtorch_arrow_import (const GTorchArrowSchema *schema, GTorchArrowArray *array, G
  * @array: the address of its `ArrowArray`
  * @error: return location for an error
  *
- * Makes tensors of the columns of a record batch of another library, which gives them by the Arrow C data interface.
- * The memory is shared, and the tensors are read-only; only bools, which have one bit there, are copied. Columns of
- * lists of a fixed size have further dimensions.
+ * Makes tensors of the columns of a record batch of another library, which gives them by the Arrow C data
+ * interface. The memory is shared, and the tensors are read-only; only bools, which have one bit there, are
+ * copied. Columns of lists of a fixed size have further dimensions.
  *
  * On success @array is moved away, as the interface says. @schema stays the caller's.
  *
- * Returns: (transfer full): the columns by name, or %NULL with %GTORCH_ERROR_FORMAT if the structures are inconsistent,
- *   %GTORCH_ERROR_NOT_SUPPORTED for a column of texts, times or another type without a dtype, and
- *   %GTORCH_ERROR_INVALID if a column has nulls, or @schema is no struct
+ * Returns: (transfer full): the columns by name, or %NULL with %GTORCH_ERROR_FORMAT if the structures are
+ *   inconsistent, %GTORCH_ERROR_NOT_SUPPORTED for a column of texts, times or another type without a dtype,
+ *   and %GTORCH_ERROR_INVALID if a column has nulls, or @schema is no struct
  *
  * Since: 0.1
  */

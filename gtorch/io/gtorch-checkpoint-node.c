@@ -8,15 +8,16 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
-#include "io/gtorch-checkpoint-private.h"
+#include "io/gtorch-checkpoint-file-private.h"
 
 /**
  * GTorchCheckpointNode:
  *
  * A value in a [class@Checkpoint]: a number, a text, a tensor, or a container of other values.
  *
- * Each kind has its function: [method@CheckpointNode.get_int] for integers, [method@CheckpointNode.get_tensor] for
- * tensors. A function that does not belong to the kind returns 0 or %NULL.
+ * Each kind has its function: [method@CheckpointNode.get_int] for integers,
+ * [method@CheckpointNode.get_tensor] for tensors. A function that does not belong to the kind returns 0 or
+ * %NULL.
  *
  * Since: 0.1
  */
@@ -135,8 +136,8 @@ gtorch_checkpoint_node_get_kind (GTorchCheckpointNode *self)
  * gtorch_checkpoint_node_get_index:
  * @self: a value of a checkpoint
  *
- * Gets the number of the value, by which [method@Checkpoint.get_node] finds it. The same value has the same number
- * wherever it is.
+ * Gets the number of the value, by which [method@Checkpoint.get_node] finds it. The same value has the same
+ * number wherever it is.
  *
  * Returns: the number
  *
@@ -306,7 +307,8 @@ gtorch_checkpoint_node_get_tensor (GTorchCheckpointNode *self)
  * gtorch_checkpoint_node_get_storage_index:
  * @self: a value of a checkpoint
  *
- * Gets the number of the memory that the tensor is a view of, by which [method@Checkpoint.get_storage] finds it.
+ * Gets the number of the memory that the tensor is a view of, by which [method@Checkpoint.get_storage]
+ * finds it.
  *
  * Returns: the number, -1 if the value is no tensor
  *

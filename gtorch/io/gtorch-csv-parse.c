@@ -3,14 +3,16 @@
 
 /* Parsing text with delimiters into numbers, a record at a time.
  *
- * A record lies in the buffer as a whole while it is parsed: if it does not, more is read and the record begun anew.
- * The buffer ends with a zero, which is no part of any number, so that loops over digits need not look for the end.
+ * A record lies in the buffer as a whole while it is parsed: if it does not, more is read and the record
+ * begun anew. The buffer ends with a zero, which is no part of any number, so that loops over digits need
+ * not look for the end.
  *
- * A number whose digits make an integer of at most 53 bits and whose power of ten is at most 22 is the correctly
- * rounded product or quotient of two doubles that are exact. One with 64 bits and a power up to 27 is computed in the
- * processor's extended precision, where that is 64 bits wide: its result is off by at most half of a bit, so rounding
- * it to 53 bits is right unless the eleven bits that go are next to the middle. All others, some in a thousand, are
- * for g_ascii_strtod (). So numbers are those that Python has, whatever the locale. */
+ * A number whose digits make an integer of at most 53 bits and whose power of ten is at most 22 is the
+ * correctly rounded product or quotient of two doubles that are exact. One with 64 bits and a power up to
+ * 27 is computed in the processor's extended precision, where that is 64 bits wide: its result is off by at
+ * most half of a bit, so rounding it to 53 bits is right unless the eleven bits that go are next to the
+ * middle. All others, some in a thousand, are for g_ascii_strtod (). So numbers are those that Python has,
+ * whatever the locale. */
 
 #include "config.h"
 

@@ -43,11 +43,12 @@ void gtorch_csv_parser_clear (GTorchCSVParser *self);
 gboolean gtorch_csv_fill (GTorchCSVParser *self, GCancellable *cancellable, GError **error);
 /* Skips a line; has no effect at the end. */
 gboolean gtorch_csv_skip_line (GTorchCSVParser *self, GCancellable *cancellable, GError **error);
-/* The fields of the next record as texts; `at` stays in front of it if it is only looked at. NULL without an error at
- * the end. */
+/* The fields of the next record as texts; `at` stays in front of it if it is only looked at. NULL without
+ * an error at the end. */
 GPtrArray *gtorch_csv_read_texts (GTorchCSVParser *self, gboolean look, GCancellable *cancellable,
                                   GError **error);
-/* Reads the next record; the number of column i goes to cells[target * step]. Sets found to FALSE at the end. */
+/* Reads the next record; the number of column i goes to cells[target * step]. Sets found to FALSE at the
+ * end. */
 gboolean gtorch_csv_read_record (GTorchCSVParser *self, const GTorchCSVColumn *columns,
                                  guint n_columns, GTorchCSVCell *cells, gsize step, gboolean *found,
                                  GCancellable *cancellable, GError **error);

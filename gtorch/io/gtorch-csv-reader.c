@@ -25,14 +25,14 @@
 /**
  * GTorchCSVReader:
  *
- * Reads numbers from text with delimiters (CSV, TSV), as columns with names or as one tensor of two dimensions, all at
- * once or in blocks of rows.
+ * Reads numbers from text with delimiters (CSV, TSV), as columns with names or as one tensor of two
+ * dimensions, all at once or in blocks of rows.
  *
- * Numbers have a point, whatever the locale, and are read as Python reads them; `nan` and `inf` are numbers. A field
- * may be in quotes, within which a quote is written twice. Lines without anything are skipped, and all others must
- * have the same number of fields. What is no number of the column's dtype, or is missing, is an error that names line
- * and column, unless [property@CSVReader:missing] is a number. Fields of text can only be left out: see
- * [method@CSVReader.set_columns].
+ * Numbers have a point, whatever the locale, and are read as Python reads them; `nan` and `inf` are
+ * numbers. A field may be in quotes, within which a quote is written twice. Lines without anything are
+ * skipped, and all others must have the same number of fields. What is no number of the column's dtype, or
+ * is missing, is an error that names line and column, unless [property@CSVReader:missing] is a number.
+ * Fields of text can only be left out: see [method@CSVReader.set_columns].
  *
  * ```c
  * g_autoptr (GTorchCSVReader) reader = gtorch_csv_reader_new_for_file (file, NULL, &error);
@@ -64,73 +64,73 @@ struct _GTorchCSVReader
 
 typedef GTorchCSVReader Self;
 
-/**
- * GTorchCSVReader:delimiter:
- *
- * What is between two fields: one character of ASCII.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:quote:
- *
- * What is around a field that has delimiters: one character of ASCII, or an empty text for none.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:has-header:
- *
- * Whether the first row has the names of the columns. Without them the names are `0`, `1` and so on.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:skip-rows:
- *
- * How many lines at the beginning are skipped.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:missing:
- *
- * The number that stands for a field that is missing: one that is empty, or `NA`, `N/A`, `null`, `NULL`, `None` or
- * `?`. Without a number (%GTORCH_NONE_DOUBLE) such a field is an error.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:dtype:
- *
- * The dtype of columns that have none of their own: a real one, an integer or bool.
- *
- * Since: 0.1
- */
-/**
- * GTorchCSVReader:max-bytes:
- *
- * The most memory that the tensors of one call may take.
- *
- * Since: 0.1
- */
 static const GTorchField fields[] = {
+  /**
+   * GTorchCSVReader:delimiter:
+   *
+   * What is between two fields: one character of ASCII.
+   *
+   * Since: 0.1
+   */
   { "delimiter",
     GTORCH_PROPERTY_STRING (gtorch_csv_reader_get_delimiter, gtorch_csv_reader_set_delimiter) },
+  /**
+   * GTorchCSVReader:quote:
+   *
+   * What is around a field that has delimiters: one character of ASCII, or an empty text for none.
+   *
+   * Since: 0.1
+   */
   { "quote", GTORCH_PROPERTY_STRING (gtorch_csv_reader_get_quote, gtorch_csv_reader_set_quote) },
+  /**
+   * GTorchCSVReader:has-header:
+   *
+   * Whether the first row has the names of the columns. Without them the names are `0`, `1` and so on.
+   *
+   * Since: 0.1
+   */
   { "has-header",
     GTORCH_PROPERTY_BOOL (gtorch_csv_reader_get_has_header, gtorch_csv_reader_set_has_header),
     .value = TRUE },
+  /**
+   * GTorchCSVReader:skip-rows:
+   *
+   * How many lines at the beginning are skipped.
+   *
+   * Since: 0.1
+   */
   { "skip-rows",
     GTORCH_PROPERTY_UINT (gtorch_csv_reader_get_skip_rows, gtorch_csv_reader_set_skip_rows),
     .low = 0, .high = INFINITY },
+  /**
+   * GTorchCSVReader:missing:
+   *
+   * The number that stands for a field that is missing: one that is empty, or `NA`, `N/A`, `null`, `NULL`,
+   * `None` or `?`. Without a number (%GTORCH_NONE_DOUBLE) such a field is an error.
+   *
+   * Since: 0.1
+   */
   { "missing",
     GTORCH_PROPERTY_DOUBLE (gtorch_csv_reader_get_missing, gtorch_csv_reader_set_missing),
     .value = GTORCH_NONE_DOUBLE, .is_optional = TRUE },
+  /**
+   * GTorchCSVReader:dtype:
+   *
+   * The dtype of columns that have none of their own: a real one, an integer or bool.
+   *
+   * Since: 0.1
+   */
   { "dtype",
     GTORCH_PROPERTY_ENUM (GTorchDType, gtorch_dtype_get_type, gtorch_csv_reader_get_dtype,
                           gtorch_csv_reader_set_dtype),
     .value = GTORCH_DTYPE_FLOAT64 },
+  /**
+   * GTorchCSVReader:max-bytes:
+   *
+   * The most memory that the tensors of one call may take.
+   *
+   * Since: 0.1
+   */
   { "max-bytes",
     GTORCH_PROPERTY_UINT64 (gtorch_csv_reader_get_max_bytes, gtorch_csv_reader_set_max_bytes),
     .value = GTORCH_SOURCE_MAX_BYTES, .low = 0, .high = INFINITY },
@@ -539,8 +539,8 @@ check_dtype (GTorchDType dtype, GError **error)
  *
  * Sets the dtype of columns that have none of their own.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE for a complex dtype or none, and %GTORCH_ERROR_INVALID if reading
- *   has begun
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE for a complex dtype or none, and %GTORCH_ERROR_INVALID
+ *   if reading has begun
  *
  * Since: 0.1
  */
@@ -565,7 +565,8 @@ gtorch_csv_reader_set_dtype (GTorchCSVReader *self, GTorchDType dtype, GError **
  *
  * Chooses the columns that are read, and their order. Fields of others may be anything.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID for a name that appears twice, or if reading has begun
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID for a name that appears twice, or if reading has
+ *   begun
  *
  * Since: 0.1
  */
@@ -597,8 +598,8 @@ gtorch_csv_reader_set_columns (GTorchCSVReader *self, const gchar *const *names,
  *
  * Sets the dtype of one column. Tensors of two dimensions have one dtype, and ignore it.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE for a complex dtype or none, and %GTORCH_ERROR_INVALID if reading
- *   has begun
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_DTYPE for a complex dtype or none, and %GTORCH_ERROR_INVALID
+ *   if reading has begun
  *
  * Since: 0.1
  */
@@ -930,12 +931,12 @@ read_tensor (GTorchCSVReader *self, guint64 max_rows, GCancellable *cancellable,
  *
  * Reads the next rows as columns: tensors of one dimension, by name.
  *
- * The first call returns a table even if there is no row. After an error or a cancellation the reader is in front of the
- * row that failed, and rows that were read before it by the same call are lost.
+ * The first call returns a table even if there is no row. After an error or a cancellation the reader is in
+ * front of the row that failed, and rows that were read before it by the same call are lost.
  *
- * Returns: (transfer full) (nullable): the columns; %NULL without an error at the end, and with one if a field is no
- *   number (%GTORCH_ERROR_FORMAT), a column does not exist (%GTORCH_ERROR_NOT_FOUND), the limit of memory is exceeded
- *   (%GTORCH_ERROR_OUT_OF_MEMORY), or the stream fails
+ * Returns: (transfer full) (nullable): the columns; %NULL without an error at the end, and with one if a
+ *   field is no number (%GTORCH_ERROR_FORMAT), a column does not exist (%GTORCH_ERROR_NOT_FOUND), the limit
+ *   of memory is exceeded (%GTORCH_ERROR_OUT_OF_MEMORY), or the stream fails
  *
  * Since: 0.1
  */

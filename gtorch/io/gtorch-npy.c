@@ -231,20 +231,21 @@ gtorch_npy_load_bytes (GBytes *bytes, GError **error)
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Reads one array of NumPy's from a stream, and leaves the stream behind it: `numpy.save()` may have written several.
+ * Reads one array of NumPy's from a stream, and leaves the stream behind it: `numpy.save()` may have
+ * written several.
  *
- * All versions of the format are read, in both orders of bytes. An array in Fortran's order gives a tensor whose
- * first dimension has the stride 1. Objects, texts, times, records and unsigned integers of more than 8 bits are
- * refused.
+ * All versions of the format are read, in both orders of bytes. An array in Fortran's order gives a tensor
+ * whose first dimension has the stride 1. Objects, texts, times, records and unsigned integers of more than
+ * 8 bits are refused.
  *
  * ```c
  * g_autoptr (GInputStream) stream = G_INPUT_STREAM (g_file_read (file, NULL, &error));
  * g_autoptr (GTorchTensor) images = gtorch_npy_load (stream, 0, NULL, &error);
  * ```
  *
- * Returns: (transfer full): the tensor on the CPU, or %NULL with %GTORCH_ERROR_FORMAT if the content is malformed or
- *   cut short, %GTORCH_ERROR_NOT_SUPPORTED for elements without a dtype, %GTORCH_ERROR_OUT_OF_MEMORY beyond
- *   @max_bytes, or an error of the stream
+ * Returns: (transfer full): the tensor on the CPU, or %NULL with %GTORCH_ERROR_FORMAT if the content is
+ *   malformed or cut short, %GTORCH_ERROR_NOT_SUPPORTED for elements without a dtype,
+ *   %GTORCH_ERROR_OUT_OF_MEMORY beyond @max_bytes, or an error of the stream
  *
  * Since: 0.1
  */
@@ -264,12 +265,12 @@ gtorch_npy_load (GInputStream *stream, guint64 max_bytes, GCancellable *cancella
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Reads an array of NumPy's from a file. With @map, parts of the file are read when they are used, and processes
- * share the memory; writing to the tensor changes the memory, not the file. The file must not be changed in place as
- * long as the tensor is alive; it may be replaced, as [func@npy_save_file] does.
+ * Reads an array of NumPy's from a file. With @map, parts of the file are read when they are used, and
+ * processes share the memory; writing to the tensor changes the memory, not the file. The file must not be
+ * changed in place as long as the tensor is alive; it may be replaced, as [func@npy_save_file] does.
  *
- * Returns: (transfer full): the tensor on the CPU, or %NULL on error as for [func@npy_load], or if the file has more
- *   than one array
+ * Returns: (transfer full): the tensor on the CPU, or %NULL on error as for [func@npy_load], or if the file
+ *   has more than one array
  *
  * Since: 0.1
  */
@@ -363,8 +364,8 @@ load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@npy_load] in another thread. Cancelling ends the operation immediately, even if @stream
- * blocks and ignores its cancellable; then the thread uses @stream until that call returns.
+ * Does the same as [func@npy_load] in another thread. Cancelling ends the operation immediately, even if
+ * @stream blocks and ignores its cancellable; then the thread uses @stream until that call returns.
  *
  * Since: 0.1
  */
@@ -498,8 +499,8 @@ write_array (GOutputStream *stream, GCancellable *cancellable, gpointer tensor, 
  *
  * Writes a tensor as an array of NumPy's. The stream is flushed, not closed: further arrays may follow.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16, which NumPy lacks, %GTORCH_ERROR_RELEASED,
- *   or an error of the stream
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16, which NumPy lacks,
+ *   %GTORCH_ERROR_RELEASED, or an error of the stream
  *
  * Since: 0.1
  */
@@ -611,7 +612,8 @@ gtorch_npy_save_finish (GAsyncResult *result, GError **error)
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@npy_save_file] in another thread. The elements must not be changed until it is done.
+ * Does the same as [func@npy_save_file] in another thread. The elements must not be changed until it is
+ * done.
  *
  * Since: 0.1
  */

@@ -64,8 +64,8 @@ read_archive (GTorchSource *source, GCancellable *cancellable, GError **error)
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB
  * @error: return location for an error
  *
- * Reads arrays that are in memory. Tensors of arrays that are not compressed alias the memory of @bytes and are
- * read-only.
+ * Reads arrays that are in memory. Tensors of arrays that are not compressed alias the memory of @bytes and
+ * are read-only.
  *
  * Returns: (transfer full): the tensors by name, or %NULL on error as for [func@npz_load]
  *
@@ -88,20 +88,21 @@ gtorch_npz_load_bytes (GBytes *bytes, guint64 max_bytes, GError **error)
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Reads the arrays that `numpy.savez()` or `numpy.savez_compressed()` has written. What [func@npy_load] says of an
- * array holds for each.
+ * Reads the arrays that `numpy.savez()` or `numpy.savez_compressed()` has written. What [func@npy_load]
+ * says of an array holds for each.
  *
- * The directory is at the end of such a file: a stream that can seek is read where it has to be, any other to its
- * end. Sizes and check sums are checked.
+ * The directory is at the end of such a file: a stream that can seek is read where it has to be, any other
+ * to its end. Sizes and check sums are checked.
  *
  * ```c
  * g_autoptr (GTorchTable) arrays = gtorch_npz_load (stream, 0, NULL, &error);
  * GTorchTensor *labels = gtorch_table_lookup (arrays, "labels", &error);
  * ```
  *
- * Returns: (transfer full): the tensors by name, or %NULL with %GTORCH_ERROR_FORMAT if the content is malformed, cut
- *   short or inconsistent, %GTORCH_ERROR_NOT_SUPPORTED for elements without a dtype, encrypted members and unknown
- *   compression, %GTORCH_ERROR_OUT_OF_MEMORY beyond @max_bytes, or an error of the stream
+ * Returns: (transfer full): the tensors by name, or %NULL with %GTORCH_ERROR_FORMAT if the content is
+ *   malformed, cut short or inconsistent, %GTORCH_ERROR_NOT_SUPPORTED for elements without a dtype,
+ *   encrypted members and unknown compression, %GTORCH_ERROR_OUT_OF_MEMORY beyond @max_bytes, or an error
+ *   of the stream
  *
  * Since: 0.1
  */
@@ -190,8 +191,8 @@ load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@npz_load] in another thread. Cancelling ends the operation immediately, even if @stream
- * blocks and ignores its cancellable; then the thread uses @stream until that call returns.
+ * Does the same as [func@npz_load] in another thread. Cancelling ends the operation immediately, even if
+ * @stream blocks and ignores its cancellable; then the thread uses @stream until that call returns.
  *
  * Since: 0.1
  */
@@ -325,11 +326,12 @@ write_archive (GOutputStream *stream, GCancellable *cancellable, gpointer data, 
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Writes tensors as `numpy.savez()` or, with @compress, `numpy.savez_compressed()` does. Equal tensors give equal
- * bytes.
+ * Writes tensors as `numpy.savez()` or, with @compress, `numpy.savez_compressed()` does. Equal tensors give
+ * equal bytes.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16, which NumPy lacks, %GTORCH_ERROR_INVALID
- *   for a name of more than 65531 bytes, %GTORCH_ERROR_RELEASED, or an error of the stream
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for bfloat16, which NumPy lacks,
+ *   %GTORCH_ERROR_INVALID for a name of more than 65531 bytes, %GTORCH_ERROR_RELEASED, or an error of the
+ *   stream
  *
  * Since: 0.1
  */
@@ -453,7 +455,8 @@ gtorch_npz_save_finish (GAsyncResult *result, GError **error)
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@npz_save_file] in another thread. The elements must not be changed until it is done.
+ * Does the same as [func@npz_save_file] in another thread. The elements must not be changed until it is
+ * done.
  *
  * Since: 0.1
  */

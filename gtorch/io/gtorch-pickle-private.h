@@ -29,8 +29,8 @@ typedef struct
   gchar *location;
 } GTorchPickleStorage;
 
-/* What a pickle has in it: the nodes in the order in which they were made, so that those that a tuple or a set
- * that cannot be changed consists of come before it. */
+/* What a pickle has in it: the nodes in the order in which they were made, so that those that a tuple or a
+ * set that cannot be changed consists of come before it. */
 typedef struct
 {
   GPtrArray *nodes;    /* of GTorchPickleNode */

@@ -3,11 +3,12 @@
 
 /* The machine of pickles, as far as files of torch.save() need it.
  *
- * A pickle is a program for a machine with a stack, a memo and two instructions that call: REDUCE calls a function that
- * GLOBAL has named, and BUILD sets attributes. In Python both may run anything. Here a name is one of those in the
- * table of gtorch-pickle-call.c, which make tensors and containers, or an error; attributes are those of dictionaries
- * in order. Values are nodes in an array; memory for them is taken out of the limit of the source before they are
- * made, since one byte of a pickle may make one. Nothing recurses, so depth needs no limit.
+ * A pickle is a program for a machine with a stack, a memo and two instructions that call: REDUCE calls a
+ * function that GLOBAL has named, and BUILD sets attributes. In Python both may run anything. Here a name
+ * is one of those in the table of gtorch-pickle-call.c, which make tensors and containers, or an error;
+ * attributes are those of dictionaries in order. Values are nodes in an array; memory for them is taken out
+ * of the limit of the source before they are made, since one byte of a pickle may make one. Nothing
+ * recurses, so depth needs no limit.
  *
  * At the end only the nodes that the result consists of are kept. */
 

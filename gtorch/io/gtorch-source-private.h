@@ -12,8 +12,8 @@ G_BEGIN_DECLS
 /* How much memory the content of a file may take, if the caller does not say. */
 #define GTORCH_SOURCE_MAX_BYTES (G_GUINT64_CONSTANT (16) << 30)
 
-/* Bytes that are read at any place: those of a GBytes, of a mapped file or of a stream that can seek. What comes
- * from a stream that cannot is read to its end first. */
+/* Bytes that are read at any place: those of a GBytes, of a mapped file or of a stream that can seek. What
+ * comes from a stream that cannot is read to its end first. */
 typedef struct
 {
   const gchar *op;       /* for messages */
@@ -52,8 +52,8 @@ gboolean gtorch_source_is_read_only (const GTorchSource *source);
 /* Work of an asynchronous function in another thread. */
 typedef gpointer (*GTorchSourceFunc) (gpointer data, GCancellable *cancellable, GError **error);
 
-/* Takes the data; the task returns the pointer that func returns, or its error. A stream may block and ignore the
- * cancellable; then only the thread waits for it. */
+/* Takes the data; the task returns the pointer that func returns, or its error. A stream may block and
+ * ignore the cancellable; then only the thread waits for it. */
 void gtorch_source_run (GTask *task, int io_priority, GTorchSourceFunc func, gpointer data,
                         GDestroyNotify free_data, GDestroyNotify free_result);
 

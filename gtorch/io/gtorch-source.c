@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What readers of files read from: bytes, mapped files and streams, within a limit of memory. Nothing that a file
- * says of its size is believed before it is compared with the size of the source, so that a file that lies makes
- * no large allocation. */
+/* What readers of files read from: bytes, mapped files and streams, within a limit of memory. Nothing that
+ * a file says of its size is believed before it is compared with the size of the source, so that a file
+ * that lies makes no large allocation. */
 
 #include "config.h"
 

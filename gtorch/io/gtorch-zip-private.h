@@ -17,7 +17,8 @@ typedef struct
   guint16 method;
 } GTorchZipMember;
 
-/* An archive of which the directory was read and checked: names are unique, and no two members share bytes. */
+/* An archive of which the directory was read and checked: names are unique, and no two members share bytes.
+ * */
 typedef struct
 {
   GTorchSource *source; /* borrowed */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Writing zip archives to streams that need not seek: a member's size and check sum are known before its header is
- * written. The date of all members is that of the format's beginning, so that equal content makes equal files. */
+/* Writing zip archives to streams that need not seek: a member's size and check sum are known before its
+ * header is written. The date of all members is that of the format's beginning, so that equal content makes
+ * equal files. */
 
 #include "config.h"
 

@@ -3,11 +3,11 @@
 
 /* Zip archives, as NumPy and PyTorch write them: members that are stored or deflated, with 64-bit sizes.
  *
- * An archive is read from its end: the end record tells where the directory is, and the directory where the members
- * are. Only the directory's sizes count; local headers are read for where the data begin. All of it may lie. So the
- * directory must lie within the file and its records within the directory, members must not share bytes, and a
- * deflated member may not claim to be larger than deflate can make it (1032 times). Then the memory that an archive
- * takes is at most 1032 times its size, and within the limit of the caller. */
+ * An archive is read from its end: the end record tells where the directory is, and the directory where the
+ * members are. Only the directory's sizes count; local headers are read for where the data begin. All of it
+ * may lie. So the directory must lie within the file and its records within the directory, members must not
+ * share bytes, and a deflated member may not claim to be larger than deflate can make it (1032 times). Then
+ * the memory that an archive takes is at most 1032 times its size, and within the limit of the caller. */
 
 #include "config.h"
 

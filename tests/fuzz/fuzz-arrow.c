@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Trees of columns whose numbers come from the input. What cannot be checked is right: memory is there for what a
- * column claims, unless that is much; then there is none. */
+/* Trees of columns whose numbers come from the input. What cannot be checked is right: memory is there for
+ * what a column claims, unless that is much; then there is none. */
 
 #include "config.h"
 

@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 const gchar fuzz_name[] = "csv";
-const guint fuzz_weight = 4;
+const guint fuzz_weight = 20;
 const FuzzSeed fuzz_seeds[] = {
   FUZZ_SEED ("\1a,b\n1,2\n3.5,-4e5\n"),
   FUZZ_SEED ("\2\"1\";2\r\n\"3\" ;4\r\n"),

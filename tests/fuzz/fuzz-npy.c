@@ -13,12 +13,14 @@ const gchar fuzz_name[] = "npy";
 const guint fuzz_weight = 1;
 const FuzzSeed fuzz_seeds[] = {
   /* clang-format off */
-  FUZZ_SEED ("\223NUMPY\001\000:\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n12345678"),
-  FUZZ_SEED ("\223NUMPY\002\000;\000\000\000{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }\n1234567"
-             "8"),
-  FUZZ_SEED ("\223NUMPY\003\0006\000\000\000{'shape': (), 'descr': '|b1', 'fortran_order': False}\n\001"),
-  FUZZ_SEED ("\223NUMPY\001\000<\000{'descr': '<c16', 'fortran_order': True, 'shape': (1, 1), }\n12345678123456"
-             "78"),
+  FUZZ_SEED ("\223NUMPY\001\000:\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n12"
+             "345678"),
+  FUZZ_SEED ("\223NUMPY\002\000;\000\000\000{'descr': '>i2', 'fortran_order': True, 'shape': (2, "
+             "2), }\n12345678"),
+  FUZZ_SEED ("\223NUMPY\003\0006\000\000\000{'shape': (), 'descr': '|b1', 'fortran_order': False}"
+             "\n\001"),
+  FUZZ_SEED ("\223NUMPY\001\000<\000{'descr': '<c16', 'fortran_order': True, 'shape': (1, 1), }\n"
+             "1234567812345678"),
   { NULL, 0 },
   /* clang-format on */
 };

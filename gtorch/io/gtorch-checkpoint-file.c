@@ -3,13 +3,13 @@
 
 #include "config.h"
 
-#include "io/gtorch-checkpoint.h"
+#include "io/gtorch-checkpoint-file.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "base/gtorch-task-private.h"
-#include "io/gtorch-checkpoint-private.h"
+#include "io/gtorch-checkpoint-file-private.h"
 
 #define OP        "checkpoint_load"
 #define MAX_DEPTH 64
@@ -20,11 +20,11 @@
  *
  * What PyTorch's `torch.save()` has written: tensors, numbers and texts, in dictionaries, lists and tuples.
  *
- * No code of the file is run, and it need not be trusted: a name of anything but tensors and containers is an error.
- * Tensors that shared memory when they were saved share it again.
+ * No code of the file is run, and it need not be trusted: a name of anything but tensors and containers is
+ * an error. Tensors that shared memory when they were saved share it again.
  *
- * [method@Checkpoint.get_root] is the value that was saved, and [method@Checkpoint.get_tensors] finds all tensors in
- * it, with names such as `model.0.weight`.
+ * [method@Checkpoint.get_root] is the value that was saved, and [method@Checkpoint.get_tensors] finds all
+ * tensors in it, with names such as `model.0.weight`.
  *
  * ```c
  * g_autoptr (GTorchCheckpoint) checkpoint = gtorch_checkpoint_load_file (file, FALSE, 0, NULL, &error);
@@ -103,12 +103,13 @@ gtorch_checkpoint_load_bytes (GBytes *bytes, guint64 max_bytes, GError **error)
  *
  * Reads a checkpoint from a stream. The tensors are on the CPU, wherever they were when they were saved.
  *
- * Such a file is a zip archive, whose directory is at its end: a stream that can seek is read where it has to be, any
- * other to its end. Files of the form before zip archives, of PyTorch before 1.6, are refused.
+ * Such a file is a zip archive, whose directory is at its end: a stream that can seek is read where it has
+ * to be, any other to its end. Files of the form before zip archives, of PyTorch before 1.6, are refused.
  *
- * Returns: (transfer full): the checkpoint, or %NULL with %GTORCH_ERROR_FORMAT if the content is malformed, cut short
- *   or inconsistent, %GTORCH_ERROR_NOT_SUPPORTED if it has anything but tensors, numbers, texts and containers, or
- *   tensors of a dtype that is missing here, %GTORCH_ERROR_OUT_OF_MEMORY beyond @max_bytes, or an error of the stream
+ * Returns: (transfer full): the checkpoint, or %NULL with %GTORCH_ERROR_FORMAT if the content is malformed,
+ *   cut short or inconsistent, %GTORCH_ERROR_NOT_SUPPORTED if it has anything but tensors, numbers, texts
+ *   and containers, or tensors of a dtype that is missing here, %GTORCH_ERROR_OUT_OF_MEMORY beyond
+ *   @max_bytes, or an error of the stream
  *
  * Since: 0.1
  */
@@ -130,9 +131,9 @@ gtorch_checkpoint_load (GInputStream *stream, guint64 max_bytes, GCancellable *c
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Reads a checkpoint from a file. With @map, tensors are read when they are used, and processes share the memory;
- * writing to a tensor changes the memory, not the file, and check sums are not checked. The file must not be changed
- * in place as long as tensors are alive; it may be replaced.
+ * Reads a checkpoint from a file. With @map, tensors are read when they are used, and processes share the
+ * memory; writing to a tensor changes the memory, not the file, and check sums are not checked. The file
+ * must not be changed in place as long as tensors are alive; it may be replaced.
  *
  * Returns: (transfer full): the checkpoint, or %NULL on error as for [func@Checkpoint.load]
  *
@@ -196,8 +197,8 @@ load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@Checkpoint.load] in another thread. Cancelling ends the operation immediately, even if @stream
- * blocks and ignores its cancellable; then the thread uses @stream until that call returns.
+ * Does the same as [func@Checkpoint.load] in another thread. Cancelling ends the operation immediately,
+ * even if @stream blocks and ignores its cancellable; then the thread uses @stream until that call returns.
  *
  * Since: 0.1
  */
@@ -305,7 +306,8 @@ gtorch_checkpoint_get_root (GTorchCheckpoint *self)
  * gtorch_checkpoint_get_n_nodes:
  * @self: a checkpoint
  *
- * Gets the number of different values. Those that a tuple or a frozen set consists of have lower numbers than itself.
+ * Gets the number of different values. Those that a tuple or a frozen set consists of have lower numbers
+ * than itself.
  *
  * Returns: the number
  *
@@ -393,13 +395,14 @@ collect (GTorchCheckpoint *self, guint index, GString *name, guint depth, guint 
  * @self: a checkpoint
  * @error: return location for an error
  *
- * Finds the tensors in dictionaries, lists and tuples. A name is made of the keys and the places on the way, with
- * dots between them: that is a state dict if one was saved, and `model.0.weight` if it was saved under the key
- * `model`. A tensor that was saved by itself has no name, `""`. Other values are left out, and so are sets and what
- * has a key that is neither a text nor an integer.
+ * Finds the tensors in dictionaries, lists and tuples. A name is made of the keys and the places on the
+ * way, with dots between them: that is a state dict if one was saved, and `model.0.weight` if it was saved
+ * under the key `model`. A tensor that was saved by itself has no name, `""`. Other values are left out,
+ * and so are sets and what has a key that is neither a text nor an integer.
  *
- * Returns: (transfer full): the tensors by name, or %NULL with %GTORCH_ERROR_INVALID if two names are equal, and
- *   %GTORCH_ERROR_NOT_SUPPORTED for more than 64 containers within one another, or one that contains itself
+ * Returns: (transfer full): the tensors by name, or %NULL with %GTORCH_ERROR_INVALID if two names are
+ *   equal, and %GTORCH_ERROR_NOT_SUPPORTED for more than 64 containers within one another, or one that
+ *   contains itself
  *
  * Since: 0.1
  */

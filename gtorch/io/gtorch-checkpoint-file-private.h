@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/io/gtorch-checkpoint.h>
+#include <gtorch/io/gtorch-checkpoint-file.h>
 #include <gtorch/io/gtorch-pickle-private.h>
 
 G_BEGIN_DECLS
