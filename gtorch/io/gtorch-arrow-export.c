@@ -148,22 +148,23 @@ prepare (GTorchTensor *tensor, const gchar *name, GTorchImpl **memory, GError **
       || gtorch_dtype_kind (impl->dtype) == GTORCH_KIND_COMPLEX)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ (OP ": Arrow has no type for the %s of “%s”: convert it first"),
+                   _ ("to_arrow: Arrow has no type for the %s of “%s”: convert it first"),
                    gtorch_dtype_get_name (impl->dtype), gtorch_name_str (name));
       return NULL;
     }
   if (impl->n_dims == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ (OP ": “%s” is one number and no column: unsqueeze it"),
+                   _ ("to_arrow: “%s” is one number and no column: unsqueeze it"),
                    gtorch_name_str (name));
       return NULL;
     }
   if (gtorch_impl_requires_grad (impl))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ (OP ": “%s”, of shape %s, requires a gradient, which it would lose: detach it "
-                         "first"),
+                   _ ("to_arrow: “%s”, of shape %s, requires a gradient, which it would lose: "
+                      "detach it "
+                      "first"),
                    gtorch_name_str (name), gtorch_impl_shape_str (impl));
       return NULL;
     }
@@ -275,8 +276,8 @@ export_table (GTorchTable *table, GTorchArrowSchema *schema, GTorchArrowArray *a
       if (impl->n_dims > 0 && impl->shape[0] == length)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ (OP ": column “%s” has the shape %s, and the first one %" G_GINT64_FORMAT
-                         " rows"),
+                   _ ("to_arrow: column “%s” has the shape %s, and the first one %" G_GINT64_FORMAT
+                      " rows"),
                    gtorch_name_str (gtorch_table_get_name (table, i)), gtorch_impl_shape_str (impl),
                    length);
       return FALSE;

@@ -10,8 +10,6 @@
 #include "io/gtorch-arrow-private.h"
 #include "io/gtorch-arrow.h"
 
-#define OP "from_arrow"
-
 /**
  * GTorchArrowReader:
  *
@@ -58,7 +56,7 @@ fail (GTorchArrowStream *stream, int code, GError **error)
   const gchar *text = stream->get_last_error (stream);
 
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ (OP ": the other library's stream fails: %s (%d)"),
+               _ ("from_arrow: the other library's stream fails: %s (%d)"),
                text != NULL ? gtorch_name_str (text) : g_strerror (code), code);
   return FALSE;
 }
@@ -87,7 +85,7 @@ gtorch_arrow_reader_new (gsize stream, GError **error)
       || given->get_next == NULL || given->get_last_error == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ (OP ": there is no stream, or it was released"));
+                   _ ("from_arrow: there is no stream, or it was released"));
       return NULL;
     }
   code = given->get_schema (given, &schema);
@@ -108,13 +106,14 @@ enter (GTorchArrowReader *self, GError **error)
 {
   if (self->stream.release == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ (OP ": the reader has no stream"));
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("from_arrow: the reader has no stream"));
       return FALSE;
     }
   if (g_atomic_int_compare_and_exchange (&self->is_busy, FALSE, TRUE))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ (OP ": the reader is in use by another call"));
+               _ ("from_arrow: the reader is in use by another call"));
   return FALSE;
 }
 

@@ -228,7 +228,7 @@ check_unread (GTorchCSVReader *self, const gchar *what, GError **error)
   if (self->columns == NULL && !g_atomic_int_get (&self->is_busy))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ (OP ": %s cannot be changed any more: reading has begun"), what);
+               _ ("csv_read: %s cannot be changed any more: reading has begun"), what);
   return FALSE;
 }
 
@@ -246,9 +246,10 @@ set_character (GTorchCSVReader *self, const gchar *what, gchar *place, const gch
   if (!fits || (text[0] != '\0' && text[0] == other[0]))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ (OP ": the %s is “%s”: it must be one character of ASCII that belongs to no "
-                         "number and no end of "
-                         "a line, and delimiter and quote must differ"),
+                   _ ("csv_read: the %s is “%s”: it must be one character of ASCII that belongs to "
+                      "no "
+                      "number and no end of "
+                      "a line, and delimiter and quote must differ"),
                    what, gtorch_name_str (text != NULL ? text : ""));
       return FALSE;
     }
@@ -525,8 +526,9 @@ check_dtype (GTorchDType dtype, GError **error)
       && gtorch_dtype_kind (dtype) != GTORCH_KIND_COMPLEX)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-               _ (OP ": a column cannot have the dtype %s (%d): it must be bool, an integer or a "
-                     "real number"),
+               _ ("csv_read: a column cannot have the dtype %s (%d): it must be bool, an integer "
+                  "or a "
+                  "real number"),
                gtorch_dtype_get_name (dtype), (gint) dtype);
   return FALSE;
 }
@@ -581,7 +583,7 @@ gtorch_csv_reader_set_columns (GTorchCSVReader *self, const gchar *const *names,
       if (strcmp (names[i], names[k]) == 0)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ (OP ": column “%s” is chosen twice"), gtorch_name_str (names[i]));
+                       _ ("csv_read: column “%s” is chosen twice"), gtorch_name_str (names[i]));
           return FALSE;
         }
   g_strfreev (self->wanted);
@@ -636,7 +638,7 @@ choose_columns (GTorchCSVReader *self, GArray *columns, GError **error)
       if (i == columns->len)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                       _ (OP ": there is no column “%s” among %u"),
+                       _ ("csv_read: there is no column “%s” among %u"),
                        gtorch_name_str (self->wanted[k]), columns->len);
           return FALSE;
         }
@@ -653,7 +655,7 @@ choose_columns (GTorchCSVReader *self, GArray *columns, GError **error)
       if (i == columns->len)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                       _ (OP ": there is no column “%s” among %u, for which a dtype was set"),
+                       _ ("csv_read: there is no column “%s” among %u, for which a dtype was set"),
                        gtorch_name_str (name), columns->len);
           return FALSE;
         }
@@ -711,7 +713,7 @@ begin (GTorchCSVReader *self, GCancellable *cancellable, GError **error)
       if (!is_new)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ (OP ": two columns are called “%s”"), gtorch_name_str (column.name));
+                       _ ("csv_read: two columns are called “%s”"), gtorch_name_str (column.name));
           return FALSE;
         }
       dtype = g_hash_table_lookup (self->dtypes, column.name);
@@ -748,7 +750,8 @@ grow (Growing *self, gsize n, guint64 *left, guint64 limit, GError **error)
   if (n > *left)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ (OP ": the numbers take more than the limit of %" G_GUINT64_FORMAT " bytes"),
+                   _ ("csv_read: the numbers take more than the limit of %" G_GUINT64_FORMAT
+                      " bytes"),
                    limit);
       return NULL;
     }
@@ -760,7 +763,7 @@ grow (Growing *self, gsize n, guint64 *left, guint64 limit, GError **error)
       if (data == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                       _ (OP ": there is no memory for %" G_GSIZE_FORMAT " bytes"), room);
+                       _ ("csv_read: there is no memory for %" G_GSIZE_FORMAT " bytes"), room);
           return NULL;
         }
       self->data = data;
@@ -863,13 +866,14 @@ enter (GTorchCSVReader *self, GError **error)
 {
   if (self->stream == NULL)
     {
-      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ (OP ": the reader has no stream"));
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("csv_read: the reader has no stream"));
       return FALSE;
     }
   if (g_atomic_int_compare_and_exchange (&self->is_busy, FALSE, TRUE))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ (OP ": the reader is in use by another call"));
+               _ ("csv_read: the reader is in use by another call"));
   return FALSE;
 }
 

@@ -41,8 +41,8 @@ read_archive (GTorchSource *source, GCancellable *cancellable, GError **error)
       if (!g_str_has_suffix (member->name, ".npy"))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                       _ (OP
-                          ": the archive has “%s”, which is no array: names of arrays end in .npy"),
+                       _ ("npz_load: the archive has “%s”, which is no array: names of arrays end "
+                          "in .npy"),
                        gtorch_name_str (member->name));
           return NULL;
         }
