@@ -8,6 +8,7 @@
 #include <gtorch/base/gtorch-dtype-private.h>
 #include <gtorch/base/gtorch-error.h>
 #include <gtorch/base/gtorch-text-private.h>
+#include <gtorch/io/gtorch-csv-reader.h>
 
 G_BEGIN_DECLS
 
@@ -37,6 +38,26 @@ typedef struct
   guint64 line; /* in which the next record begins, from 1 on */
   GString *token;
 } GTorchCSVParser;
+
+struct _GTorchCSVReader
+{
+  GObject parent_instance;
+  GInputStream *stream;
+  gchar delimiter[2], quote[2];
+  gboolean has_header;
+  guint skip_rows;
+  gdouble missing;
+  GTorchDType dtype;
+  guint64 max_bytes;
+  gchar **wanted;     /* names of columns, or NULL for all */
+  GHashTable *dtypes; /* by name */
+
+  GTorchCSVParser parser;
+  GArray *columns; /* of GTorchCSVColumn; NULL until reading began */
+  guint n_targets;
+  gboolean has_read;
+  gint is_busy;
+};
 
 void gtorch_csv_parser_clear (GTorchCSVParser *self);
 /* Reads more of the stream; what is before `at` is dropped. */

@@ -27,7 +27,9 @@ void check (bool condition, string what) throws GLib.Error {
 }
 
 File data (string name) {
-    return File.new_for_path (Path.build_filename (Environment.get_variable ("G_TEST_SRCDIR"), "io", "data", name));
+    unowned string folder = Environment.get_variable ("G_TEST_SRCDIR");
+
+    return File.new_for_path (Path.build_filename (folder, "io", "data", name));
 }
 
 InputStream text (string content) {

@@ -69,7 +69,8 @@ def arrays_come_from_anything():
 def archives_are_dictionaries():
     for name in ('stored.npz', 'compressed.npz'):
         found = files.load_npz(DATA / name)
-        assert found['x'].tolist() == LABELS and found['y'].tolist() == [0, 1, 2, 3, 4] and found['z/deep'].item() is True
+        assert found['x'].tolist() == LABELS and found['y'].tolist() == [0, 1, 2, 3, 4]
+        assert found['z/deep'].item() is True
         again = files.load_npz((DATA / name).read_bytes())
         assert list(again) == list(found)
         again['x'].zero_()
@@ -106,9 +107,11 @@ def text_is_read_as_columns_or_rows():
     with raises(RuntimeError, 'line 3, column 2 (“b”): the number is missing'):
         files.load_csv(text)
     found = files.load_csv(text, missing=math.nan, dtype={'a': GTorch.int64})
-    assert found['a'].tolist() == [1, 3] and found['a'].dtype is GTorch.int64 and found['b'].isnan().tolist() == [False, True]
+    assert found['a'].tolist() == [1, 3] and found['a'].dtype is GTorch.int64
+    assert found['b'].isnan().tolist() == [False, True]
     assert files.load_csv(text, columns=['a'])['a'].dtype is GTorch.float64
-    whole = files.load_csv(b'# note\n1;2\n3;4', delimiter=';', header=False, skip_rows=1, as_tensor=True, dtype=GTorch.int8)
+    form = {'delimiter': ';', 'header': False, 'skip_rows': 1}
+    whole = files.load_csv(b'# note\n1;2\n3;4', as_tensor=True, dtype=GTorch.int8, **form)
     assert whole.tolist() == [[1, 2], [3, 4]] and whole.dtype is GTorch.int8
     blocks = list(files.iter_csv(b'x\n1\n2\n3\n', 2))
     assert [block['x'].tolist() for block in blocks] == [[1, 2], [3]]
@@ -120,7 +123,8 @@ def text_is_read_as_columns_or_rows():
 
 @tap.case
 def numbers_are_those_of_python():
-    values = [math.pi * 10.0**n for n in range(-30, 30)] + [5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 2.0**53 + 2, -0.0]
+    values = [math.pi * 10.0**n for n in range(-30, 30)]
+    values += [5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 2.0**53 + 2, -0.0]
     text = 'x\n' + '\n'.join(map(repr, values))
     assert files.load_csv(text.encode())['x'].tolist() == values
 
@@ -180,7 +184,8 @@ def arrow_shares_memory():
 @tap.case
 def arrow_takes_tensors():
     arrow = module_of('pyarrow')
-    tensors = {'n': GTorch.arange(3), 'r': GTorch.ones(3, 2).t().contiguous().t(), 'f': GTorch.tensor([True, False, True])}
+    flags = GTorch.tensor([True, False, True])
+    tensors = {'n': GTorch.arange(3), 'r': GTorch.ones(3, 2).t().contiguous().t(), 'f': flags}
     table = arrow.table(files.to_arrow(tensors))
     assert table.to_pydict() == {name: tensor.tolist() for name, tensor in tensors.items()}
     assert table['n'].chunk(0).buffers()[1].address == tensors['n'].data_ptr()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes the files in data/, by NumPy and PyTorch; the tests read them. Of what this script makes, nobody else has rights.
+"""Makes the files in data/, by NumPy and PyTorch; the tests read them. Their licence is that of this script.
 
 It was run by NumPy 2.4.6 and PyTorch 2.15.0. The date in archives is that of the run, so it makes other bytes each
 time."""

@@ -28,16 +28,20 @@ const AWAITED = {
     Timer: {stop: []},
 };
 const DEFAULTS = {
-    cancellable: null, gradient: null, retain_graph: false, create_graph: false, map: false, max_bytes: 0, max_rows: 0,
-    io_priority: 0, compress: false,
+    cancellable: null, gradient: null, retain_graph: false, create_graph: false,
+    map: false, max_bytes: 0, max_rows: 0, io_priority: 0, compress: false,
 };
 
 // The same of functions.
-const LOADED = {load: ['stream', 'max_bytes', 'io_priority'], load_file: ['file', 'map', 'max_bytes', 'io_priority']};
+const LOADED = {
+    load: ['stream', 'max_bytes', 'io_priority'],
+    load_file: ['file', 'map', 'max_bytes', 'io_priority'],
+};
 const SAVED = {
     npy: {save: ['tensor', 'stream', 'io_priority'], save_file: ['tensor', 'file', 'io_priority']},
     npz: {
-        save: ['table', 'compress', 'stream', 'io_priority'], save_file: ['table', 'compress', 'file', 'io_priority'],
+        save: ['table', 'compress', 'stream', 'io_priority'],
+        save_file: ['table', 'compress', 'file', 'io_priority'],
     },
 };
 
