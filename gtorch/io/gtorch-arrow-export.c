@@ -231,6 +231,15 @@ export_column (GTorchTensor *tensor, const gchar *name, GTorchArrowSchema *schem
   return TRUE;
 }
 
+static gboolean
+check_places (gboolean are_there, GError **error)
+{
+  if (!are_there)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("to_arrow: there is no structure to fill: its address is 0"));
+  return are_there;
+}
+
 /**
  * gtorch_arrow_export_tensor:
  * @tensor: a tensor
@@ -253,7 +262,8 @@ gboolean
 gtorch_arrow_export_tensor (GTorchTensor *tensor, gsize schema, gsize array, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), FALSE);
-  g_return_val_if_fail (schema != 0 && array != 0, FALSE);
+  if (!check_places (schema != 0 && array != 0, error))
+    return FALSE;
   return export_column (tensor, "", (GTorchArrowSchema *) schema, (GTorchArrowArray *) array,
                         error);
 }
@@ -321,7 +331,8 @@ gboolean
 gtorch_arrow_export_table (GTorchTable *table, gsize schema, gsize array, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_TABLE (table), FALSE);
-  g_return_val_if_fail (schema != 0 && array != 0, FALSE);
+  if (!check_places (schema != 0 && array != 0, error))
+    return FALSE;
   return export_table (table, (GTorchArrowSchema *) schema, (GTorchArrowArray *) array, error);
 }
 
@@ -403,7 +414,8 @@ gtorch_arrow_export_stream (GTorchTable *table, gsize stream, GError **error)
   Stream *self;
 
   g_return_val_if_fail (GTORCH_IS_TABLE (table), FALSE);
-  g_return_val_if_fail (stream != 0, FALSE);
+  if (!check_places (stream != 0, error))
+    return FALSE;
   if (!export_table (table, NULL, NULL, error))
     return FALSE;
   self = g_new0 (Stream, 1);

@@ -222,6 +222,9 @@ test_arrow_refuses_to_export (void)
   g_assert_false (gtorch_arrow_export_tensor (two, (gsize) &schema, (gsize) &array, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD);
   g_assert_null (schema.release);
+  g_clear_error (&error);
+  g_assert_false (gtorch_arrow_export_stream (table, 0, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
 }
 
 int
