@@ -174,7 +174,9 @@ gtorch_arrow_reader_read_table (GTorchArrowReader *self, GCancellable *cancellab
 {
   g_return_val_if_fail (GTORCH_IS_ARROW_READER (self), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  return enter (self, error) ? read_table (self, cancellable, error) : NULL;
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !enter (self, error))
+    return NULL;
+  return read_table (self, cancellable, error);
 }
 
 static void

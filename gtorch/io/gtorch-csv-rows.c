@@ -359,7 +359,7 @@ gtorch_csv_reader_read_table (GTorchCSVReader *self, guint64 max_rows, GCancella
 
   g_return_val_if_fail (GTORCH_IS_CSV_READER (self), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (!enter (self, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !enter (self, error))
     return NULL;
   table = read_table (self, max_rows, cancellable, error);
   g_atomic_int_set (&self->is_busy, FALSE);
@@ -392,7 +392,7 @@ gtorch_csv_reader_read_tensor (GTorchCSVReader *self, guint64 max_rows, GCancell
 
   g_return_val_if_fail (GTORCH_IS_CSV_READER (self), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (!enter (self, error))
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) || !enter (self, error))
     return NULL;
   tensor = read_tensor (self, max_rows, cancellable, error);
   g_atomic_int_set (&self->is_busy, FALSE);
