@@ -72,7 +72,14 @@
 #include <gtorch/distributed/gtorch-store.h>
 #include <gtorch/distributed/gtorch-tcp-store.h>
 #include <gtorch/distributed/gtorch-work.h>
+#include <gtorch/io/gtorch-arrow.h>
+#include <gtorch/io/gtorch-checkpoint-node.h>
+#include <gtorch/io/gtorch-checkpoint-file.h>
+#include <gtorch/io/gtorch-csv-reader.h>
+#include <gtorch/io/gtorch-npy.h>
+#include <gtorch/io/gtorch-npz.h>
 #include <gtorch/io/gtorch-safetensors.h>
+#include <gtorch/io/gtorch-table.h>
 #include <gtorch/nn/gtorch-nn.h>
 #include <gtorch/optim/gtorch-adafactor.h>
 #include <gtorch/optim/gtorch-averaged-model.h>

@@ -57,6 +57,13 @@ is_left_out (const Function *function)
   static const gchar *const ends[] = { "_async",    "_finish", "_finish_lists", "_free",
                                        "_get_type", "_quark",  "_ref",          "_unref" };
   static const gchar *const names[] = {
+    "gtorch_arrow_export_stream",
+    "gtorch_arrow_export_table",
+    "gtorch_arrow_export_tensor",
+    "gtorch_arrow_import_table",
+    "gtorch_arrow_import_tensor",
+    "gtorch_arrow_reader_new",
+    "gtorch_arrow_release",
     "gtorch_dlpack_delete",
     "gtorch_memory_source_release",
     "gtorch_stream_new_external",

@@ -83,6 +83,13 @@ static const struct
   { "gtorch_dlpack_delete", "address" },          { "gtorch_memory_source_release", "address" },
   { "gtorch_stream_new_external", "handle" },     { "gtorch_tensor_import_dlpack", "address" },
   { "gtorch_tensor_new_from_dlpack", "managed" }, { "gtorch_stream_new_from_address", "address" },
+  { "gtorch_arrow_import_tensor", "schema" },     { "gtorch_arrow_import_tensor", "array" },
+  { "gtorch_arrow_import_table", "schema" },      { "gtorch_arrow_import_table", "array" },
+  { "gtorch_arrow_export_tensor", "schema" },     { "gtorch_arrow_export_tensor", "array" },
+  { "gtorch_arrow_export_table", "schema" },      { "gtorch_arrow_export_table", "array" },
+  { "gtorch_arrow_export_stream", "stream" },     { "gtorch_arrow_reader_new", "stream" },
+  { "gtorch_arrow_release", "schema" },           { "gtorch_arrow_release", "array" },
+  { "gtorch_arrow_release", "stream" },
 };
 
 static gboolean

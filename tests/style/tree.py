@@ -13,7 +13,7 @@ _SOURCE = re.compile(
     r"(\.(c|h|cu|cuh|inc|py|js|vala|toml|sh)(\.in)?|(^|/)meson\.build|(^|/)meson_options\.txt"
     r"|^bootstrap|^\.ci/run)$"
 )
-_BINARY = re.compile(r"\.(png|gz|xz|npz|safetensors|bin|mo|ico|pdf)$")
+_BINARY = re.compile(r"\.(png|gz|xz|npy|npz|pt|safetensors|bin|mo|ico|pdf)$")
 
 
 def full(path):

@@ -14,6 +14,8 @@ let GTorch;
 
 // The arguments before the cancellable, which is the last one before the callback.
 const AWAITED = {
+    ArrowReader: {read_table: ['io_priority']},
+    CSVReader: {read_table: ['max_rows', 'io_priority'], read_tensor: ['max_rows', 'io_priority']},
     Device: {open_monitor: [], synchronize: []},
     Event: {synchronize: []},
     GradScaler: {step: ['optimizer']},
@@ -25,7 +27,23 @@ const AWAITED = {
     },
     Timer: {stop: []},
 };
-const DEFAULTS = {cancellable: null, gradient: null, retain_graph: false, create_graph: false};
+const DEFAULTS = {
+    cancellable: null, gradient: null, retain_graph: false, create_graph: false,
+    map: false, max_bytes: 0, max_rows: 0, io_priority: 0, compress: false,
+};
+
+// The same of functions.
+const LOADED = {
+    load: ['stream', 'max_bytes', 'io_priority'],
+    load_file: ['file', 'map', 'max_bytes', 'io_priority'],
+};
+const SAVED = {
+    npy: {save: ['tensor', 'stream', 'io_priority'], save_file: ['tensor', 'file', 'io_priority']},
+    npz: {
+        save: ['table', 'compress', 'stream', 'io_priority'],
+        save_file: ['table', 'compress', 'file', 'io_priority'],
+    },
+};
 
 // Wraps func, whose arguments are followed by an optional callback. Those with a default may be left out, and
 // be given by name.
@@ -71,6 +89,12 @@ function setup(namespace) {
     for (const [owner, names] of Object.entries(AWAITED)) {
         for (const [name, args] of Object.entries(names))
             promisify(GTorch[owner].prototype, `${name}_async`, args);
+    }
+    for (const [name, args] of Object.entries(LOADED))
+        promisify(GTorch.Checkpoint, `${name}_async`, args);
+    for (const [form, functions] of Object.entries(SAVED)) {
+        for (const [name, args] of Object.entries({...LOADED, ...functions}))
+            promisify(GTorch, `${form}_${name}_async`, args);
     }
     for (const name of ['load', 'load_file'])
         promisifyWithProgress(GTorch, `safetensors_${name}_async`);

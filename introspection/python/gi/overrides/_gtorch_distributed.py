@@ -642,11 +642,15 @@ class DistributedDataParallel(GTorch.nn.Module):
     def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
                  process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
                  gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
-                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False):
+                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
+                 skip_all_reduce_unused_params=False):
         super().__init__()
-        for name, value in {'device_ids': device_ids, 'output_device': output_device, 'mixed_precision': mixed_precision,
-                            'delay_all_reduce_named_params': delay_all_reduce_named_params, 'device_mesh': device_mesh,
-                            'param_to_hook_all_reduce': param_to_hook_all_reduce}.items():
+        unsupported = {
+            'device_ids': device_ids, 'output_device': output_device, 'mixed_precision': mixed_precision,
+            'delay_all_reduce_named_params': delay_all_reduce_named_params, 'device_mesh': device_mesh,
+            'param_to_hook_all_reduce': param_to_hook_all_reduce,
+        }
+        for name, value in unsupported.items():
             if value is not None:
                 raise NotImplementedError(f'DistributedDataParallel: {name} is not supported')
         if dim != 0 or not init_sync or skip_all_reduce_unused_params:

@@ -18,9 +18,9 @@ def _function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, _api))
 
 
-_new = _function('PyCapsule_New', ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-_pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+capsule_new = _function('PyCapsule_New', ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+capsule_is_valid = _function('PyCapsule_IsValid', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+capsule_pointer = _function('PyCapsule_GetPointer', ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _function('PyCapsule_SetName', ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 
 # Python stores only the address of a capsule's name: these must stay alive.
@@ -28,7 +28,7 @@ NAMES = {v: GTorch.dlpack_get_capsule_name(v, False).encode() for v in (False, T
 USED = {v: GTorch.dlpack_get_capsule_name(v, True).encode() for v in (False, True)}
 
 
-class _Given:
+class Given:
     """The capsules that were passed to others, some of which are never consumed.
 
     A capsule has no destructor in Python: a library that refuses the contents of a capsule drops it with
@@ -61,14 +61,14 @@ class _Given:
     @staticmethod
     def drop(capsule):
         for versioned, name in NAMES.items():
-            if _is_valid(capsule, name):  # it was not consumed
-                GTorch.dlpack_delete(_pointer(capsule, name), versioned)
+            if capsule_is_valid(capsule, name):  # it was not consumed
+                GTorch.dlpack_delete(capsule_pointer(capsule, name), versioned)
 
 
 # reference count of an object that only a variable refers to: the variable, and the argument of
 # getrefcount()
 ALONE = 2
-_given = _Given()
+_given = Given()
 
 
 # DLPack's device types and names of streams.
@@ -99,7 +99,7 @@ def export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         self, stream, copy = self.cpu(), None, False
     versioned = max_version is not None and max_version[0] >= 1
     address = self.export_dlpack(versioned, bool(copy), _consumer(self, stream))
-    return _given.add(_new(address, NAMES[versioned], None))
+    return _given.add(capsule_new(address, NAMES[versioned], None))
 
 
 def device(self):
@@ -129,15 +129,15 @@ CODE, BOOL = 20, 6
 def ask_for_bools(array):
     """Returns the capsule of an array of bools of numpy, which shares all but those: that of its bytes as bools."""
     capsule = array.view('u1').__dlpack__()
-    ctypes.c_uint8.from_address(_pointer(capsule, NAMES[False]) + CODE).value = BOOL
+    ctypes.c_uint8.from_address(capsule_pointer(capsule, NAMES[False]) + CODE).value = BOOL
     return capsule
 
 
 def import_capsule(capsule):
     """Returns a tensor that aliases the memory of the capsule, and consumes the capsule."""
     for versioned, name in NAMES.items():
-        if _is_valid(capsule, name):
-            made = RawTensor.import_dlpack(_pointer(capsule, name), versioned)
+        if capsule_is_valid(capsule, name):
+            made = RawTensor.import_dlpack(capsule_pointer(capsule, name), versioned)
             _set_name(capsule, USED[versioned])
             return made
     raise TypeError('from_dlpack takes a capsule that was not used before, or an object with __dlpack__')

@@ -33,11 +33,9 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None))
 # What the pickles of containers, complex numbers and bytes call.
 REDUCED = (collections.OrderedDict, collections.Counter, set, frozenset, complex, codecs.encode)
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.OrderedDict, collections.Counter)
-OTHER_DTYPES = ('uint16', 'uint32', 'uint64', 'complex32', 'float8_', 'float4_', 'qint', 'quint', 'int1', 'bits')
 LEGACY = b'\x80\x02\x8a\nl\xfc\x9cF\xf9'  # the number that files had before they were zip archives
 ZIP = b'PK\x03\x04'
 VERSION = b'3\n'  # of the archive's format
-LATEST = 10  # the last version that PyTorch reads
 PROTOCOL = 2  # of the pickle, which PyTorch reads, too
 
 
@@ -209,153 +207,11 @@ def _save_safetensors(obj, path):
 # --- reading ---
 
 
-class _Type:
-    """The class of a storage: the dtype."""
-
-    def __init__(self, dtype):
-        self.dtype = dtype
+class Unloadable(pickle.UnpicklingError, RuntimeError):
+    """A file that cannot be loaded: PyTorch raises the one or the other."""
 
 
-def _numbers(name, values):
-    if not isinstance(values, tuple) or not all(type(value) is int and value >= 0 for value in values):
-        raise pickle.UnpicklingError(f'a tensor has the {name} {values!r}')
-    return list(values)
-
-
-def _flag(value):
-    if not isinstance(value, bool):
-        raise pickle.UnpicklingError(f'requires_grad of a tensor is {value!r}, not True or False')
-    return value
-
-
-def _rebuild_tensor(storage, offset, size, stride, requires_grad, _hooks, _metadata=None):
-    if not isinstance(storage, RawTensor):
-        raise pickle.UnpicklingError('a tensor has no storage')
-    (offset,) = _numbers('offset', (offset,))
-    size, stride = _numbers('shape', size), _numbers('strides', stride)
-    if len(size) != len(stride):
-        raise pickle.UnpicklingError(f'a tensor has the shape {size} and the strides {stride}')
-    reach = 0 if 0 in size else 1 + offset + sum((n - 1) * step for n, step in zip(size, stride))
-    if reach > storage.numel():
-        raise pickle.UnpicklingError(f'a tensor of shape {size} needs {reach} elements of {storage.numel()}')
-    if 0 in size:
-        tensor = _namespace().empty(size, dtype=storage.dtype, device=storage.device)
-    else:
-        tensor = storage.as_strided(size, stride, offset)
-    return tensor.requires_grad_() if _flag(requires_grad) else tensor
-
-
-def _rebuild_parameter(data, requires_grad, _hooks):
-    return _namespace().nn.Parameter(data, requires_grad=_flag(requires_grad))
-
-
-def _rebuild_unknown(*_args):
-    raise pickle.UnpicklingError('it has a tensor of a dtype that is missing here')
-
-
-def _size(values=()):
-    return Size(_numbers('shape', tuple(values)))
-
-
-def _encode(text, encoding):
-    if encoding != 'latin1':
-        raise pickle.UnpicklingError(f'bytes are encoded as {encoding!r}')
-    return text.encode('latin1')
-
-
-KNOWN = {
-    ('torch._utils', '_rebuild_tensor_v2'): _rebuild_tensor,
-    ('torch._utils', '_rebuild_parameter'): _rebuild_parameter,
-    ('torch', 'Size'): _size,
-    ('torch', 'device'): lambda *where: convert_device(':'.join(map(str, where))),
-    ('torch._utils', '_rebuild_tensor_v3'): _rebuild_unknown,
-    ('torch.storage', 'UntypedStorage'): _Type(DType.UINT8),
-    ('collections', 'OrderedDict'): collections.OrderedDict,
-    ('collections', 'Counter'): collections.Counter,
-    ('_codecs', 'encode'): _encode,
-    **{('torch', DType.get_name(dtype)): dtype for dtype in NAMES},
-    **{('torch', name): _Type(dtype) for name, dtype in STORAGES.items()},
-    **{(module, kind.__name__): kind for module in ('builtins', '__builtin__') for kind in (set, frozenset, complex)},
-}
-
-
-class _Unpickler(pickle._Unpickler):
-    """Knows what is in KNOWN, and sets no attributes but those of dictionaries in order."""
-
-    dispatch = dict(pickle._Unpickler.dispatch)
-
-    def __init__(self, file, storage):
-        super().__init__(file, encoding='utf-8')
-        self._storage = storage
-
-    def find_class(self, module, name):
-        try:
-            return KNOWN[module, name]
-        except KeyError:
-            pass
-        if module == 'torch' and name.startswith(OTHER_DTYPES):
-            raise pickle.UnpicklingError(f'it has tensors of {name}, a dtype that is missing here')
-        raise pickle.UnpicklingError(
-            f'it calls {module}.{name}: only tensors and containers of them are loaded, since any other function '
-            'may run code of the file, with weights_only=False as well'
-        )
-
-    def persistent_load(self, pid):
-        if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != 'storage' or not isinstance(pid[1], _Type):
-            raise pickle.UnpicklingError(f'a storage is described as {pid!r}')
-        _word, kind, key, where, numel = pid
-        return self._storage(kind.dtype, str(key), str(where), *_numbers('length', (numel,)))
-
-    def load_build(self):
-        state, obj = self.stack.pop(), self.stack[-1]
-        if type(obj) is not collections.OrderedDict or not isinstance(state, dict):
-            raise pickle.UnpicklingError(f'it sets attributes of a {type(obj).__name__}')
-        obj.__dict__.update({str(name): value for name, value in state.items()})
-
-    def load_reduce(self):
-        args, func = self.stack.pop(), self.stack[-1]
-        if not isinstance(args, tuple) or not any(func is one for one in KNOWN.values()) or not callable(func):
-            raise pickle.UnpicklingError(f'it calls {func!r}')
-        self.stack[-1] = func(*args)
-
-    def load_newobj(self):
-        args, cls = self.stack.pop(), self.stack.pop()
-        if not isinstance(args, tuple) or not any(cls is one for one in REDUCED[:-1]):
-            raise pickle.UnpicklingError(f'it makes a {cls!r}')
-        self.append(cls.__new__(cls, *args))
-
-    def _refuse(self):
-        raise pickle.UnpicklingError('it has an instruction that pickles of tensors do not need')
-
-    dispatch[pickle.BUILD[0]] = load_build
-    dispatch[pickle.REDUCE[0]] = load_reduce
-    dispatch[pickle.NEWOBJ[0]] = load_newobj
-    for _code in (pickle.NEWOBJ_EX, pickle.INST, pickle.OBJ, pickle.EXT1, pickle.EXT2, pickle.EXT4):
-        dispatch[_code[0]] = _refuse
-
-
-def _check_values(found):
-    """Refuses functions and classes where values should be, which no object of save() has."""
-    waiting, seen = [found], set()
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, _Type) or any(value is one for one in FUNCTIONS):
-            raise pickle.UnpicklingError('it has a function or a class in place of a value')
-        if isinstance(value, CONTAINERS) and id(value) not in seen:
-            seen.add(id(value))
-            waiting.extend(value)
-            if isinstance(value, dict):
-                waiting.extend(value.values())
-    return found
-
-
-FUNCTIONS = [one for one in KNOWN.values() if not isinstance(one, (DType, _Type))]
-
-
-def _check_version(archive, name):
-    text = archive.read(name).strip()
-    if not text.isdigit() or not 1 <= int(text) <= LATEST:
-        raise pickle.UnpicklingError(f'its version is {text.decode(errors="replace")}, not 1 to {LATEST}')
+Kind = GTorch.CheckpointKind
 
 
 def _target(map_location, where):
@@ -373,45 +229,101 @@ def _target(map_location, where):
         ) from error
 
 
-def _load_archive(file, map_location):
-    archive = zipfile.ZipFile(file)
-    names = archive.namelist()
-    stem = next((name[: -len('data.pkl')] for name in names if name.endswith('/data.pkl') or name == 'data.pkl'), None)
-    if stem is None:
-        raise pickle.UnpicklingError('it has no member data.pkl')
-    if f'{stem}constants.pkl' in names:
-        raise pickle.UnpicklingError('it is a program of TorchScript')
-    if f'{stem}version' in names:
-        _check_version(archive, f'{stem}version')
-    order = archive.read(f'{stem}byteorder').decode() if f'{stem}byteorder' in names else 'little'
-    if order != 'little':
-        raise pickle.UnpicklingError(f'its numbers are in the order {order!r} of bytes')
-    found = {}
+class _Builder:
+    """Makes Python's values of those of a checkpoint, which C has read."""
 
-    def storage(dtype, key, where, numel):
-        if key in found:
-            if found[key].dtype != dtype:
-                raise pickle.UnpicklingError(f'storage {key} has two dtypes')
-            return found[key]
-        member = f'{stem}data/{key}'
-        if member not in names:
-            raise pickle.UnpicklingError(f'storage {key} is missing')
-        size = archive.getinfo(member).file_size
-        if size != numel * dtype.itemsize:
-            name = DType.get_name(dtype)
-            raise pickle.UnpicklingError(f'storage {key} has {size} bytes for {numel} elements of {name}')
-        made = RawTensor.new_from_bytes(GLib.Bytes.new(archive.read(member)), dtype, [numel])
-        if callable(map_location):
-            chosen = moved(made, map_location(UntypedStorage(made.clone()), where), 'load(): map_location()')
-            if chosen is not None:
-                found[key] = chosen
-                return chosen
-        device = _target(None if callable(map_location) else map_location, where)
-        # a tensor of bytes is read-only, since it shares them
-        found[key] = made.clone() if device.type == 'cpu' else made.to(device)
-        return found[key]
+    def __init__(self, checkpoint, map_location):
+        self._checkpoint, self._map_location = checkpoint, map_location
+        self._storages, self._values = {}, []
+        numbers = (Kind.INT, lambda node: node.get_int()), (Kind.DOUBLE, lambda node: node.get_double())
+        self._plain = {
+            Kind.NONE: lambda node: None,
+            Kind.BOOL: lambda node: bool(node.get_int()),
+            **dict(numbers),
+            Kind.LONG: lambda node: int.from_bytes(self._bytes(node), 'little', signed=True),
+            Kind.COMPLEX: lambda node: complex(node.get_double(), node.get_imaginary()),
+            Kind.STRING: lambda node: self._bytes(node).decode(),
+            Kind.BYTES: self._bytes,
+            Kind.DTYPE: lambda node: DTYPE_OF[int(node.get_dtype())],
+            Kind.DEVICE: lambda node: convert_device(node.get_text()),
+            Kind.TENSOR: self._tensor, Kind.PARAMETER: self._tensor,
+            Kind.TUPLE: lambda node: tuple(self._items(node)),
+            Kind.SIZE: lambda node: Size(self._items(node)),
+            Kind.FROZENSET: lambda node: frozenset(self._items(node)),
+            Kind.LIST: lambda node: [], Kind.SET: lambda node: set(),
+            Kind.DICT: lambda node: {}, Kind.ORDERED_DICT: lambda node: collections.OrderedDict(),
+            Kind.COUNTER: lambda node: collections.Counter(),
+        }
 
-    return _check_values(_Unpickler(io.BytesIO(archive.read(f'{stem}data.pkl')), storage).load())
+    @staticmethod
+    def _bytes(node):
+        return node.get_bytes().get_data() or b''
+
+    def _items(self, node):
+        return [self._values[node.get_child(i).get_index()] for i in range(node.get_length())]
+
+    def _storage(self, index):
+        """The memory on the device where it belongs, and whether that is the one of the checkpoint."""
+        if index not in self._storages:
+            made, where = self._checkpoint.get_storage(index), self._checkpoint.get_location(index)
+            place, chosen = self._map_location, None
+            if callable(place):
+                given = made.clone()
+                chosen = moved(given, place(UntypedStorage(given), where), 'load(): map_location()')
+                place = None
+            if chosen is None:
+                device = _target(place, where)
+                # a tensor of bytes is read-only, since it shares them
+                chosen = made.to(device) if device.type != 'cpu' else made.clone() if made.is_read_only() else made
+            self._storages[index] = chosen, chosen is made
+        return self._storages[index]
+
+    def _tensor(self, node):
+        tensor = node.get_tensor()
+        storage, is_same = self._storage(node.get_storage_index())
+        if is_same:
+            return tensor
+        if tensor.numel() == 0:
+            made = _namespace().empty(tuple(tensor.shape), dtype=tensor.dtype, device=storage.device)
+        else:
+            made = storage.as_strided(list(tensor.shape), list(tensor.stride()), tensor.storage_offset())
+        if node.get_kind() == Kind.PARAMETER:
+            return _namespace().nn.Parameter(made, requires_grad=tensor.requires_grad)
+        return made.requires_grad_() if tensor.requires_grad else made
+
+    def _fill(self, node, value):
+        kind = node.get_kind()
+        if kind == Kind.LIST:
+            value.extend(self._items(node))
+        elif kind == Kind.SET:
+            value.update(self._items(node))
+        elif kind in (Kind.DICT, Kind.ORDERED_DICT, Kind.COUNTER):
+            keys = (self._values[node.get_key(i).get_index()] for i in range(node.get_length()))
+            for key, item in zip(keys, self._items(node)):
+                value[key] = item
+
+    def build(self):
+        nodes = [self._checkpoint.get_node(i) for i in range(self._checkpoint.get_n_nodes())]
+        for node in nodes:  # what a tuple has comes before it
+            self._values.append(self._plain[node.get_kind()](node))
+        for node, value in zip(nodes, self._values):
+            self._fill(node, value)
+        for node, value in zip(nodes, self._values):
+            attributes = node.get_attributes()
+            if attributes is not None:
+                value.__dict__.update((str(k), v) for k, v in self._values[attributes.get_index()].items())
+        return self._values[self._checkpoint.get_root().get_index()]
+
+
+DTYPE_OF = {int(dtype): dtype for dtype in NAMES}
+
+
+def _load_archive(file, path, map_location, mmap):
+    if path is not None:
+        checkpoint = GTorch.Checkpoint.load_file(Gio.File.new_for_path(path), mmap, GLib.MAXINT64, None)
+    else:
+        checkpoint = GTorch.Checkpoint.load_bytes(GLib.Bytes.new(file.read()), GLib.MAXINT64)
+    return _Builder(checkpoint, map_location).build()
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **pickle_load_args):
@@ -420,7 +332,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     Only tensors, numbers, texts and containers of them are loaded: no code of the file is run, whatever is in it and
     whatever @weights_only is. @map_location is a device for all tensors, a dictionary from names of devices to others,
     or a function that gets each storage, on the CPU, with the name of its device, and gives it on another, or None;
-    otherwise tensors come to the device where they were."""
+    otherwise tensors come to the device where they were. With @mmap, a file is mapped: tensors on the CPU are read from
+    it when they are used."""
     if pickle_load_args.pop('encoding', 'utf-8') not in ('utf-8', 'ascii'):
         raise NotImplementedError('load(): the texts of a file are in UTF-8')
     if pickle_module is not None or pickle_load_args:
@@ -436,27 +349,30 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
             )
     if isinstance(f, (str, os.PathLike)):
         with open(f, 'rb') as file:
-            return _load(file, map_location, os.fspath(f))
+            return _load(file, os.fspath(f), map_location, mmap, os.fspath(f))
     if not hasattr(f, 'read') or not hasattr(f, 'seek') or isinstance(f, io.TextIOBase):
         raise TypeError(f'load(): f must be a path or a binary stream that can seek, not {type(f).__name__}')
-    return _load(f, map_location, 'the stream')
+    return _load(f, None, map_location, mmap, 'the stream')
 
 
-def _load(file, map_location, what):
+def _load(file, path, map_location, mmap, what):
     start = file.read(9)
     file.seek(-len(start), os.SEEK_CUR)
     if start.startswith(ZIP):
         try:
-            return _load_archive(file, map_location)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            if isinstance(error, GLib.Error):
+            return _load_archive(file, path, map_location, bool(mmap))
+        except GLib.Error as error:
+            if not error.matches(GTorch.error_quark(), GTorch.Error.FORMAT) and not error.matches(
+                GTorch.error_quark(), GTorch.Error.NOT_SUPPORTED
+            ):
                 raise
-            text = str(error).removeprefix('load(): ')
-            raise RuntimeError(f'load(): {what} cannot be read: {text}') from error
+            text = error.message.removeprefix('checkpoint_load: ')
+            raise Unloadable(f'load(): {what} cannot be loaded: {text}') from error
+        except (RuntimeError, MemoryError):
+            raise
         except Exception as error:
-            # A damaged pickle fails in many ways, of which none is the program's.
             text = str(error) or type(error).__name__
-            raise pickle.UnpicklingError(f'load(): {what} cannot be loaded: {text}') from error
+            raise Unloadable(f'load(): {what} cannot be loaded: {text}') from error
     if start[8:9] == b'{':
         found = _namespace().safetensors_load_bytes(GLib.Bytes.new(file.read()))[0]
         found = {name: tensor.clone() for name, tensor in found.items()}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Files of NumPy, text with delimiters and PyTorch's checkpoints.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const HERE = GLib.path_get_dirname(GLib.Uri.parse(import.meta.url, GLib.UriFlags.NONE).get_path());
+const LABELS = [[1, 0, 3], [0, 1, 2]];
+
+function data(name) {
+    return Gio.File.new_for_path(GLib.build_filenamev([HERE, '..', 'io', 'data', name]));
+}
+
+function text(content) {
+    return Gio.MemoryInputStream.new_from_bytes(new GLib.Bytes(new TextEncoder().encode(content)));
+}
+
+tap.add('arrays_are_read_and_written', () => {
+    const array = GTorch.npy_load_file(data('f8-big.npy'), false, 0, null);
+    tap.equal(array.toArray(), LABELS);
+    const stream = Gio.MemoryOutputStream.new_resizable();
+    GTorch.npy_save(array, stream, null);
+    stream.close(null);
+    tap.equal(GTorch.npy_load_bytes(stream.steal_as_bytes()).toArray(), LABELS);
+    tap.throws(() => GTorch.npy_load_file(data('objects.npy'), false, 0, null),
+        error => error.matches(GTorch.Error, GTorch.Error.NOT_SUPPORTED));
+});
+
+tap.add('archives_are_tables', () => {
+    const table = GTorch.npz_load_file(data('compressed.npz'), false, 0, null);
+    tap.equal(table.get_length(), 4);
+    tap.equal(table.get_name(1), 'y');
+    tap.equal(table.lookup('x').toArray(), LABELS);
+    tap.throws(() => table.lookup('w'), error => error.matches(GTorch.Error, GTorch.Error.NOT_FOUND));
+});
+
+tap.add('text_is_read_in_blocks', () => {
+    const reader = GTorch.CSVReader.new(text('a;b\n1;2\n3;4\n5;6\n'));
+    reader.set_delimiter(';');
+    reader.set_dtype(GTorch.DType.INT64);
+    tap.equal(reader.read_tensor(2, null).toArray(), [[1, 2], [3, 4]]);
+    tap.equal(reader.read_table(2, null).lookup('b').toArray(), [6]);
+    tap.equal(reader.read_table(2, null), null);
+    const wrong = GTorch.CSVReader.new(text('a\nx\n'));
+    tap.throws(() => wrong.read_table(0, null), error => error.message.includes('line 2, column 1'));
+});
+
+tap.add('checkpoints_are_trees', () => {
+    const checkpoint = GTorch.Checkpoint.load_file(data('state.pt'), false, 0, null);
+    const tensors = checkpoint.get_tensors();
+    tap.equal(tensors.get_name(0), '0.weight');
+    const weight = tensors.lookup('0.weight').add(0.1).toArray();
+    tap.equal(weight.map(row => row.map(Math.round)), [[0, 1], [2, 3], [4, 5]]);
+    const root = GTorch.Checkpoint.load_file(data('nested.pt'), true, 0, null).get_root();
+    tap.equal(root.lookup('epoch').get_int(), 7);
+    tap.equal(root.lookup('name').get_text(), 'näme');
+    tap.equal(root.lookup('flags').get_kind(), GTorch.CheckpointKind.TUPLE);
+    tap.equal(root.lookup('optimizer').lookup('param_groups').get_child(0).lookup('lr').get_double(), 0.1);
+});
+
+tap.add('promises_are_kept', async () => {
+    const array = await GTorch.npy_load_file_async(data('f4.npy'));
+    tap.equal(array.toArray(), LABELS);
+    const table = await GTorch.npz_load_file_async(data('stored.npz'));
+    tap.equal(table.get_length(), 3);
+    const stream = Gio.MemoryOutputStream.new_resizable();
+    tap.assert(await GTorch.npz_save_async(table, true, stream));
+    const checkpoint = await GTorch.Checkpoint.load_file_async(data('single.pt'));
+    tap.equal(checkpoint.get_root().get_tensor().toArray(), [0, 1, 2]);
+    const reader = GTorch.CSVReader.new(text('a\n1\n'));
+    tap.equal((await reader.read_table_async()).lookup('a').toArray(), [1]);
+    tap.equal(await reader.read_table_async(), null);
+    const cancellable = new Gio.Cancellable();
+    cancellable.cancel();
+    let failed = false;
+    try {
+        await GTorch.npy_load_file_async(data('f4.npy'), false, 0, 0, cancellable);
+    } catch (error) {
+        failed = error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED);
+    }
+    tap.assert(failed);
+});
+
+await tap.run();
