@@ -19,29 +19,11 @@ template <typename T>
 static __device__ __forceinline__ void
 where_strided (const GtStrided &p)
 {
-  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
-  int64_t at[GT_STEPS][4] = {};
+  int64_t at[GT_STEPS][4];
   bool chosen[GT_STEPS];
   T x[GT_STEPS];
 
-#pragma unroll
-  for (int u = 0; u < GT_STEPS; u++)
-    {
-      uint32_t rest = first + u * GT_THREADS;
-
-      if (rest >= (uint32_t) p.base.n)
-        rest = 0;
-      for (uint32_t d = 0; d < p.n_dims; d++)
-        {
-          const uint32_t next = gt_divide (rest, p.shape[d]);
-          const uint32_t k = rest - next * p.shape[d].divisor;
-
-#pragma unroll
-          for (int j = 0; j < 4; j++)
-            at[u][j] += k * p.strides[d][j];
-          rest = next;
-        }
-    }
+  gt_walk (p, at);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
     chosen[u] = *((const guint8 *) p.base.data[1] + at[u][1]) != 0;
@@ -51,7 +33,7 @@ where_strided (const GtStrided &p)
                                    : (const char *) p.base.data[3] + at[u][3]);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
-    if (first + u * GT_THREADS < (uint32_t) p.base.n)
+    if (gt_step_at (u) < (uint32_t) p.base.n)
       *(T *) ((char *) p.base.data[0] + at[u][0]) = x[u];
 }
 
