@@ -77,7 +77,7 @@ template <typename T>
 static __device__ __forceinline__ void
 move (const GtStrided &p)
 {
-  int64_t at[GT_STEPS][2];
+  int32_t at[GT_STEPS][2];
   T x[GT_STEPS];
 
   gt_walk (p, at);
@@ -107,7 +107,7 @@ template <typename C>
 static __device__ __forceinline__ void
 convert (const GtStrided &p)
 {
-  int64_t at[GT_STEPS][2];
+  int32_t at[GT_STEPS][2];
 
   gt_walk (p, at);
 #pragma unroll
@@ -219,7 +219,7 @@ TRANSPOSE (8, uint64_t)
       gt_spread_##size (const __grid_constant__ GtStrided p)                                    \
   {                                                                                             \
     const T value = *(const T *) &p.base.number[0];                                             \
-    int64_t at[GT_STEPS][1];                                                                    \
+    int32_t at[GT_STEPS][1];                                                                    \
     gt_walk (p, at);                                                                            \
     for (int u = 0; u < GT_STEPS; u++)                                                          \
       if (gt_step_at (u) < (uint32_t) p.base.n)                                                 \

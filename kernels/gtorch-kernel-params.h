@@ -79,16 +79,17 @@ typedef struct
 } GtRows;
 GT_SIZE (GtRows, 176);
 
-/* Operands of any layouts and dtypes, with fewer than 2^31 elements. */
+/* Operands of any layouts and dtypes, with fewer than 2^31 elements, whose offsets are below 2^31 bytes. There
+ * is at least one dimension. */
 typedef struct
 {
   GtContiguous base;
   uint32_t n_dims;
   uint8_t dtypes[GT_MAX_OPERANDS];               /* GTorchDType */
   GtDivider shape[GT_MAX_DIMS];                  /* sizes, the innermost dimension first */
-  int64_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
+  int32_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
 } GtStrided;
-GT_SIZE (GtStrided, 840);
+GT_SIZE (GtStrided, 584);
 
 /* A batch of matrices to transpose: the source is contiguous along its columns, the destination along
  * rows. */

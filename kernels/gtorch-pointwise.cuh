@@ -193,7 +193,7 @@ gt_strided (const GtStrided &p)
   typedef typename Op::C C;
   typedef typename Op::O O;
   bool plain = p.dtypes[0] == gt_stored<O>::dtype;
-  int64_t offsets[GT_STEPS][Op::N + 1];
+  int32_t offsets[GT_STEPS][Op::N + 1];
   C in[GT_STEPS][Op::N];
 
 #pragma unroll

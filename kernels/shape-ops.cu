@@ -19,7 +19,7 @@ template <typename T>
 static __device__ __forceinline__ void
 where_strided (const GtStrided &p)
 {
-  int64_t at[GT_STEPS][4];
+  int32_t at[GT_STEPS][4];
   bool chosen[GT_STEPS];
   T x[GT_STEPS];
 

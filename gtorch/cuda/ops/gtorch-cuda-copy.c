@@ -40,29 +40,55 @@ is_aligned (gconstpointer data)
 
 /* --- one element at a time, any layout --- */
 
+/* Returns the dimension along which the farthest offset of an operand, or the number of elements, is greatest.
+ * *fits tells whether all are small enough for one launch. */
+static guint
+widest_dim (const GTorchIter *iter, gboolean *fits)
+{
+  gint64 greatest = -1, widths[GTORCH_ITER_MAX_OPERANDS] = { 0 };
+  guint d, k, widest = 0;
+
+  *fits = iter->numel < G_MAXINT32;
+  for (d = 0; d < iter->n_dims; d++)
+    {
+      gint64 width = iter->shape[d] - 1;
+
+      for (k = 0; k < iter->n_operands; k++)
+        {
+          const gint64 own = ABS (iter->strides[d][k]) * (iter->shape[d] - 1);
+
+          widths[k] += own;
+          width = MAX (width, own);
+          *fits &= widths[k] <= G_MAXINT32;
+        }
+      if (width > greatest)
+        {
+          greatest = width;
+          widest = d;
+        }
+    }
+  return widest;
+}
+
 gboolean
 gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel, const gchar *name,
                          const GTorchIter *iter, GtStrided *p, GTorchCudaLane *lane, GError **error)
 {
-  guint d, k, longest = 0;
+  gboolean fits;
+  guint d, k, widest = widest_dim (iter, &fits);
 
-  if (iter->numel >= G_MAXINT32)
+  if (!fits)
     { /* as two halves */
       GTorchIter part = *iter;
-      gint64 whole, half;
+      const gint64 whole = iter->shape[widest], half = whole / 2;
 
-      for (d = 1; d < iter->n_dims; d++)
-        if (iter->shape[d] > iter->shape[longest])
-          longest = d;
-      whole = iter->shape[longest];
-      half = whole / 2;
-      part.shape[longest] = half;
+      part.shape[widest] = half;
       part.numel = iter->numel / whole * half;
       if (!gtorch_cuda_run_strided (family, kernel, name, &part, p, lane, error))
         return FALSE;
       for (k = 0; k < iter->n_operands; k++)
-        part.data[k] += half * iter->strides[longest][k];
-      part.shape[longest] = whole - half;
+        part.data[k] += half * iter->strides[widest][k];
+      part.shape[widest] = whole - half;
       part.numel = iter->numel / whole * (whole - half);
       return gtorch_cuda_run_strided (family, kernel, name, &part, p, lane, error);
     }
