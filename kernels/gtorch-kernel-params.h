@@ -106,18 +106,19 @@ typedef struct
 } GtTranspose;
 GT_SIZE (GtTranspose, 520);
 
-/* A reduction of [outer, n, inner] to [outer, inner], with contiguous input. */
+/* A reduction of [outer, n, inner] to [outer, inner]; each [n, inner] of the input is contiguous. */
 typedef struct
 {
   const void *src;
   void *dst;
   void *partial; /* accumulators [n_splits, outer * inner] if n is split */
   uint64_t outer, n, inner;
+  uint64_t pitch;    /* elements of the input from one [n, inner] to the next */
   uint64_t n_total;  /* the divisor of the mean */
   uint32_t n_splits; /* number of parts of n, each reduced by a block; 0: a warp reduces a row */
   uint32_t width;    /* results per block when parts are combined, a power of 2 */
 } GtReduce;
-GT_SIZE (GtReduce, 64);
+GT_SIZE (GtReduce, 72);
 
 /* c = alpha a b + beta c, [m, k] by [k, n]; the columns of c are contiguous; strides are in elements. */
 typedef struct

@@ -373,34 +373,59 @@ GT_KERNEL (gt_find_flags_bool, GtFindFlags, 1024)
 CONJ (c64, GTorchComplex64)
 CONJ (c128, GTorchComplex128)
 
-/* --- complex numbers from their parts, as many at a time as the widest load holds --- */
-#define UNITE(name, T, C)                                                              \
-  GT_KERNEL (gt_unite_##name, GtUnite, 1024)                                           \
-  {                                                                                    \
-    constexpr int V = 16 / sizeof (T);                                                 \
-    typedef gt_vector<T, V> Vector;                                                    \
-    for (GT_LOOP (i, p.n / V))                                                         \
-      {                                                                                \
-        const Vector re = ((const Vector *) p.re)[i], im = ((const Vector *) p.im)[i]; \
-        Vector low, high;                                                              \
-        _Pragma ("unroll") for (int k = 0; k < V / 2; k++)                             \
-        {                                                                              \
-          low.at[2 * k] = re.at[k];                                                    \
-          low.at[2 * k + 1] = im.at[k];                                                \
-          high.at[2 * k] = re.at[V / 2 + k];                                           \
-          high.at[2 * k + 1] = im.at[V / 2 + k];                                       \
-        }                                                                              \
-        ((Vector *) p.y)[2 * i] = low;                                                 \
-        ((Vector *) p.y)[2 * i + 1] = high;                                            \
-      }                                                                                \
-    if (blockIdx.x == 0 && threadIdx.x < p.n % V)                                      \
-      {                                                                                \
-        const int64_t i = p.n / V * V + threadIdx.x;                                   \
-        ((C *) p.y)[i] = C (((const T *) p.re)[i], ((const T *) p.im)[i]);             \
-      }                                                                                \
-  }
-UNITE (f32, float, GTorchComplex64)
-UNITE (f64, double, GTorchComplex128)
+/* --- complex numbers from their parts, as many at a time as the widest load holds; if `polar`, from absolute
+ * values and angles --- */
+template <bool polar, typename T>
+GT_DEVICE void
+unite_two (T a, T b, T *y)
+{
+  T sine, cosine;
+
+  if (polar)
+    {
+      if (sizeof (T) == 4)
+        sincosf (b, (float *) &sine, (float *) &cosine);
+      else
+        sincos (b, (double *) &sine, (double *) &cosine);
+    }
+  y[0] = polar ? a * cosine : a;
+  y[1] = polar ? a * sine : b;
+}
+
+template <bool polar, typename T>
+static __device__ __forceinline__ void
+unite (const GtUnite &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  typedef gt_vector<T, V> Vector;
+
+  for (GT_LOOP (i, p.n / V))
+    {
+      const Vector re = ((const Vector *) p.re)[i], im = ((const Vector *) p.im)[i];
+      Vector low, high;
+
+#pragma unroll
+      for (int k = 0; k < V / 2; k++)
+        {
+          unite_two<polar> (re.at[k], im.at[k], low.at + 2 * k);
+          unite_two<polar> (re.at[V / 2 + k], im.at[V / 2 + k], high.at + 2 * k);
+        }
+      ((Vector *) p.y)[2 * i] = low;
+      ((Vector *) p.y)[2 * i + 1] = high;
+    }
+  if (blockIdx.x == 0 && threadIdx.x < p.n % V)
+    {
+      const int64_t i = p.n / V * V + threadIdx.x;
+
+      unite_two<polar> (((const T *) p.re)[i], ((const T *) p.im)[i], (T *) p.y + 2 * i);
+    }
+}
+
+#define UNITE(name, T)                                                     \
+  GT_KERNEL (gt_unite_##name, GtUnite, 1024) { unite<false, T> (p); }      \
+  GT_KERNEL (gt_unite_##name##_polar, GtUnite, 1024) { unite<true, T> (p); }
+UNITE (f32, float)
+UNITE (f64, double)
 
 /* --- cross products --- */
 template <typename T, typename C>

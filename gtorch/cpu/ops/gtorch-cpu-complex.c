@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Complex numbers from their parts. */
+/* Complex numbers from their parts, or from absolute values and angles. */
 
 #include "config.h"
 
+#include "cpu/gtorch-cpu-isa.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-pool.h"
 #include "gtorch-ops-private.h"
@@ -77,5 +78,51 @@ gtorch_cpu_complex (GTorchOpCall *call, GTorchQueue *queue, GError **error)
       if (part->numel > 0)
         gtorch_cpu_copy (part, call->inputs[i]);
     }
+  return TRUE;
+}
+
+#define BLOCK 512
+
+typedef struct
+{
+  GTorchLoop functions[2], mul;
+  gint64 size; /* of a part, in bytes */
+} Polar;
+
+static void
+polar_line (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Polar *polar = user_data;
+  gdouble factors[BLOCK];
+  gint64 i, m;
+  guint part;
+
+  for (i = 0; i < n; i += BLOCK)
+    for (part = 0, m = MIN (n - i, BLOCK); part < 2; part++)
+      {
+        char *const angles[] = { (char *) factors, data[2] + i * strides[2] };
+        char *const products[] = { data[0] + i * strides[0] + part * polar->size,
+                                   data[1] + i * strides[1], (char *) factors };
+        const gint64 to_factors[] = { polar->size, strides[2] };
+        const gint64 to_products[] = { strides[0], strides[1], polar->size };
+
+        polar->functions[part](angles, to_factors, m, NULL);
+        polar->mul (products, to_products, m, NULL);
+      }
+}
+
+gboolean
+gtorch_cpu_polar (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  GTorchImpl *operands[] = { call->outputs[0], call->inputs[0], call->inputs[1] };
+  const guint dtype = operands[1]->dtype;
+  const Polar polar = { { gtorch_cpu_loop (gtorch_ops[GTORCH_OP_COS].loop, dtype),
+                          gtorch_cpu_loop (gtorch_ops[GTORCH_OP_SIN].loop, dtype) },
+                        gtorch_cpu_loop (gtorch_ops[GTORCH_OP_MUL].loop, dtype),
+                        gtorch_dtype_size (dtype) };
+  GTorchIter iter;
+
+  gtorch_iter_init (&iter, operands, 3, operands[0]->shape, operands[0]->n_dims);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, polar_line, (gpointer) &polar);
   return TRUE;
 }
