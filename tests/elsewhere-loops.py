@@ -143,7 +143,7 @@ def outputs(compiler, folder, loops, stdin):
     }
     program.with_suffix(".c").write_text(PROGRAM % entries)
     subprocess.run(
-        [*compiler, "-o", program, program.with_suffix(".c"), folder / "gtorch/cpu/libgtorch-isa-baseline.a", "-lm"],
+        [*compiler, "-o", program, program.with_suffix(".c"), *(folder / f"gtorch/cpu/libgtorch-{part}-baseline.a" for part in ("loops", "isa")), "-lm"],
         check=True,
     )
     return subprocess.run([program], input=stdin, stdout=subprocess.PIPE, check=True).stdout
