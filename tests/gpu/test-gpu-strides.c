@@ -118,7 +118,7 @@ static void
 reductions_of_slices (void)
 {
   static const gint64 shapes[][3] = {
-    { 3, 5, 40 }, { 2, 700, 33 }, { 5, 3, 2000 }, { 2, 2, 70001 }, { 40000, 3, 5 }
+    { 3, 5, 40 }, { 2, 700, 33 }, { 5, 3, 2000 }, { 2, 3, 70001 }, { 40000, 3, 5 }
   };
   guint t, k;
   gint64 cut;
@@ -144,6 +144,41 @@ reductions_of_slices (void)
             g_autoptr (GTorchTensor) b = TRY (gtorch_tensor_narrow (device, dim, from, n, &error));
 
             check_reductions (what, a, b, tolerance_of (dtypes[t]));
+          }
+      }
+}
+
+/* Long rows are read once, in vectors if they are aligned; a great mean must not take the digits. */
+static void
+variances_of_long_rows (void)
+{
+  static const gint64 lengths[] = { 70000, 524288, 3000001 };
+  guint t, k;
+  gint64 cut;
+
+  for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
+    for (k = 0; k < G_N_ELEMENTS (lengths); k++)
+      {
+        g_autoptr (GTorchTensor) normal =
+            TRY (gtorch_randn (&lengths[k], 1, dtypes[t], NULL, NULL, &error));
+        g_autoptr (GTorchTensor) x =
+            TRY (gtorch_tensor_add_scalar (normal, t < 2 ? 100 : 1, 1, &error));
+        g_autoptr (GTorchTensor) host = as (x, GTORCH_DTYPE_FLOAT64);
+        g_autoptr (GTorchTensor) device = on (x, gpu);
+
+        if (is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
+          continue;
+        for (cut = 0; cut < 3; cut++)
+          {
+            g_autoptr (GTorchTensor) a =
+                TRY (gtorch_tensor_narrow (host, 0, cut, lengths[k] - 2 * cut, &error));
+            g_autoptr (GTorchTensor) b =
+                TRY (gtorch_tensor_narrow (device, 0, cut, lengths[k] - 2 * cut, &error));
+            g_autoptr (GTorchTensor) expected =
+                TRY (gtorch_tensor_var (a, NULL, 0, 1, FALSE, &error));
+            g_autoptr (GTorchTensor) got = TRY (gtorch_tensor_var (b, NULL, 0, 1, FALSE, &error));
+
+            agree ("a variance", got, expected, tolerance_of (dtypes[t]));
           }
       }
 }
@@ -196,6 +231,7 @@ main (int argc, char *argv[])
   ADD (operands_far_apart);
   ADD (more_elements_than_one_launch);
   ADD (reductions_of_slices);
+  ADD (variances_of_long_rows);
   ADD (complex_numbers_of_angles);
   return g_test_run ();
 }
