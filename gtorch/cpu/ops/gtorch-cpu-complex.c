@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include <string.h>
+
 #include "cpu/gtorch-cpu-isa.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-pool.h"
@@ -93,22 +95,34 @@ static void
 polar_line (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
 {
   const Polar *polar = user_data;
-  gdouble factors[BLOCK];
-  gint64 i, m;
-  guint part;
+  gdouble parts[2][BLOCK];
+  gint64 i, j, m;
+  guint k;
 
-  for (i = 0; i < n; i += BLOCK)
-    for (part = 0, m = MIN (n - i, BLOCK); part < 2; part++)
-      {
-        char *const angles[] = { (char *) factors, data[2] + i * strides[2] };
-        char *const products[] = { data[0] + i * strides[0] + part * polar->size,
-                                   data[1] + i * strides[1], (char *) factors };
-        const gint64 to_factors[] = { polar->size, strides[2] };
-        const gint64 to_products[] = { strides[0], strides[1], polar->size };
+  for (i = 0; i < n; i += m)
+    {
+      char *to = data[0] + i * strides[0];
+      const Parts joined = { (char *) parts[0], (char *) parts[1], to,
+                             polar->size == sizeof (gfloat) };
 
-        polar->functions[part](angles, to_factors, m, NULL);
-        polar->mul (products, to_products, m, NULL);
-      }
+      m = MIN (n - i, BLOCK);
+      for (k = 0; k < 2; k++)
+        {
+          char *const angles[] = { (char *) parts[k], data[2] + i * strides[2] };
+          char *const products[] = { angles[0], data[1] + i * strides[1], angles[0] };
+          const gint64 to_factors[] = { polar->size, strides[2] };
+          const gint64 to_products[] = { polar->size, strides[1], polar->size };
+
+          polar->functions[k](angles, to_factors, m, NULL);
+          polar->mul (products, to_products, m, NULL);
+        }
+      if (strides[0] == 2 * polar->size)
+        join_parts (0, m, (gpointer) &joined);
+      else
+        for (j = 0; j < m; j++, to += strides[0])
+          for (k = 0; k < 2; k++)
+            memcpy (to + k * polar->size, (char *) parts[k] + j * polar->size, polar->size);
+    }
 }
 
 gboolean
