@@ -79,8 +79,8 @@ typedef struct
 } GtRows;
 GT_SIZE (GtRows, 176);
 
-/* Operands of any layouts and dtypes, with fewer than 2^31 elements, whose offsets are below 2^31 bytes. There
- * is at least one dimension. */
+/* Operands of any layouts and dtypes, with fewer than 2^31 elements, whose offsets are below 2^31 bytes.
+ * There is at least one dimension. */
 typedef struct
 {
   GtContiguous base;

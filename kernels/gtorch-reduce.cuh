@@ -76,8 +76,8 @@ gt_reduce_block (typename Op::C acc, int n_warps)
   return acc;
 }
 
-/* Reduces the elements [begin, end) of a row with `width` threads, of which this one is `at`. Those before the
- * first address that is aligned to vectors, and those after the last vector, are read one by one. */
+/* Reduces the elements [begin, end) of a row with `width` threads, of which this one is `at`. Those before
+ * the first address that is aligned to vectors, and those after the last vector, are read one by one. */
 template <typename Op, typename M>
 GT_DEVICE typename Op::C
 gt_reduce_row (const M *x, uint64_t begin, uint64_t end, int at, int width)

@@ -421,8 +421,8 @@ unite (const GtUnite &p)
     }
 }
 
-#define UNITE(name, T)                                                     \
-  GT_KERNEL (gt_unite_##name, GtUnite, 1024) { unite<false, T> (p); }      \
+#define UNITE(name, T)                                                \
+  GT_KERNEL (gt_unite_##name, GtUnite, 1024) { unite<false, T> (p); } \
   GT_KERNEL (gt_unite_##name##_polar, GtUnite, 1024) { unite<true, T> (p); }
 UNITE (f32, float)
 UNITE (f64, double)

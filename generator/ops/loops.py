@@ -13,10 +13,10 @@ VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
     r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2|erfcx|erfinv(?:_f32)?|i[01]e?_f32|log_ndtr|ndtri)) \('
 )
-# Functions with branches and loops, which no compiler makes vectors of: one form for all strides is enough. (`gt_zeta`
-# would be put into each loop, which takes more code than several forms that call it.)
+# Functions with branches and loops, which no compiler makes vectors of: one form for all strides is enough. Others of
+# that kind, as `gt_zeta`, would then be put into each loop, which takes more code than several forms that call them.
 SCALAR_FUNCTIONS = re.compile(
-    r'\bgt_(airy_ai|bessel_k[01]|chebyshev|hermite|igammac?|laguerre|legendre|polygamma|sinc_derivative) \('
+    r'\bgt_(airy_ai|bessel_k[01]|igammac?|polygamma|sinc_derivative) \('
 )
 # Functions that expressions may call: those with one name for all types, through macros, and those
 # that C libraries have for doubles only and rows use as such.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Operands of any strides: those whose offsets need more than 32 bits, which are processed in parts, and slices
- * whose rows do not begin at aligned addresses. They are compared with the CPU's float64. */
+/* Operands of any strides: those whose offsets need more than 32 bits, which are processed in parts, and
+ * slices whose rows do not begin at aligned addresses. They are compared with the CPU's float64. */
 
 #include "config.h"
 

@@ -40,8 +40,8 @@ is_aligned (gconstpointer data)
 
 /* --- one element at a time, any layout --- */
 
-/* Returns the dimension along which the farthest offset of an operand, or the number of elements, is greatest.
- * *fits tells whether all are small enough for one launch. */
+/* Returns the dimension along which the farthest offset of an operand, or the number of elements, is
+ * greatest. *fits tells whether all are small enough for one launch. */
 static guint
 widest_dim (const GTorchIter *iter, gboolean *fits)
 {
