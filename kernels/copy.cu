@@ -72,65 +72,22 @@ CASTS (c64, GTorchComplex64)
 CASTS (c128, GTorchComplex128)
 
 /* --- any strides --- */
-template <typename F>
-static __device__ __forceinline__ void
-each (const GtStrided &p, F f)
-{
-#pragma unroll
-  for (uint32_t u = 0; u < GT_STEPS; u++)
-    {
-      const uint32_t i = (blockIdx.x * GT_STEPS + u) * GT_THREADS + threadIdx.x;
-      int64_t to = 0, from = 0;
-      uint32_t rest = i;
-
-      if (i >= (uint32_t) p.base.n)
-        return;
-      for (uint32_t d = 0; d < p.n_dims; d++)
-        {
-          const uint32_t next = gt_divide (rest, p.shape[d]);
-          const uint32_t at = rest - next * p.shape[d].divisor;
-
-          to += at * p.strides[d][0];
-          from += at * p.strides[d][1];
-          rest = next;
-        }
-      f ((char *) p.base.data[0] + to, (const char *) p.base.data[1] + from);
-    }
-}
-
 /* Copies elements, all loads of a thread before its first store, so that they are under way together. */
 template <typename T>
 static __device__ __forceinline__ void
 move (const GtStrided &p)
 {
-  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
-  int64_t to[GT_STEPS] = {}, from[GT_STEPS] = {};
+  int32_t at[GT_STEPS][2];
   T x[GT_STEPS];
 
+  gt_walk (p, at);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
-    {
-      uint32_t rest = first + u * GT_THREADS;
-
-      if (rest >= (uint32_t) p.base.n)
-        rest = 0;
-      for (uint32_t d = 0; d < p.n_dims; d++)
-        {
-          const uint32_t next = gt_divide (rest, p.shape[d]);
-          const uint32_t at = rest - next * p.shape[d].divisor;
-
-          to[u] += at * p.strides[d][0];
-          from[u] += at * p.strides[d][1];
-          rest = next;
-        }
-    }
+    x[u] = *(const T *) ((const char *) p.base.data[1] + at[u][1]);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
-    x[u] = *(const T *) ((const char *) p.base.data[1] + from[u]);
-#pragma unroll
-  for (int u = 0; u < GT_STEPS; u++)
-    if (first + u * GT_THREADS < (uint32_t) p.base.n)
-      *(T *) ((char *) p.base.data[0] + to[u]) = x[u];
+    if (gt_step_at (u) < (uint32_t) p.base.n)
+      *(T *) ((char *) p.base.data[0] + at[u][0]) = x[u];
 }
 
 #define MOVE(size, T)                                       \
@@ -145,14 +102,26 @@ MOVE (4, uint32_t)
 MOVE (8, uint64_t)
 MOVE (16, ulonglong2)
 
-/* C is a type that holds every value of the source's dtype. */
-#define CONVERT(c, C)                                                \
-  extern "C" __global__ void __launch_bounds__ (GT_THREADS)          \
-      gt_convert_##c (const __grid_constant__ GtStrided p)           \
-  {                                                                  \
-    each (p, [&p] (char *to, const char *from) {                     \
-      gt_store<C> (to, p.dtypes[0], gt_load<C> (from, p.dtypes[1])); \
-    });                                                              \
+/* Converts elements; C is a type that holds every value of the source's dtype. */
+template <typename C>
+static __device__ __forceinline__ void
+convert (const GtStrided &p)
+{
+  int32_t at[GT_STEPS][2];
+
+  gt_walk (p, at);
+#pragma unroll
+  for (int u = 0; u < GT_STEPS; u++)
+    if (gt_step_at (u) < (uint32_t) p.base.n)
+      gt_store<C> ((char *) p.base.data[0] + at[u][0], p.dtypes[0],
+                   gt_load<C> ((const char *) p.base.data[1] + at[u][1], p.dtypes[1]));
+}
+
+#define CONVERT(c, C)                                       \
+  extern "C" __global__ void __launch_bounds__ (GT_THREADS) \
+      gt_convert_##c (const __grid_constant__ GtStrided p)  \
+  {                                                         \
+    convert<C> (p);                                         \
   }
 CONVERT (i64, gint64)
 CONVERT (f64, double)
@@ -250,7 +219,11 @@ TRANSPOSE (8, uint64_t)
       gt_spread_##size (const __grid_constant__ GtStrided p)                                    \
   {                                                                                             \
     const T value = *(const T *) &p.base.number[0];                                             \
-    each (p, [value] (char *to, const char *from) { *(T *) to = value; });                      \
+    int32_t at[GT_STEPS][1];                                                                    \
+    gt_walk (p, at);                                                                            \
+    for (int u = 0; u < GT_STEPS; u++)                                                          \
+      if (gt_step_at (u) < (uint32_t) p.base.n)                                                 \
+        *(T *) ((char *) p.base.data[0] + at[u][0]) = value;                                    \
   }
 FILL (1, uint8_t)
 FILL (2, uint16_t)

@@ -79,16 +79,17 @@ typedef struct
 } GtRows;
 GT_SIZE (GtRows, 176);
 
-/* Operands of any layouts and dtypes, with fewer than 2^31 elements. */
+/* Operands of any layouts and dtypes, with fewer than 2^31 elements, whose offsets are below 2^31 bytes.
+ * There is at least one dimension. */
 typedef struct
 {
   GtContiguous base;
   uint32_t n_dims;
   uint8_t dtypes[GT_MAX_OPERANDS];               /* GTorchDType */
   GtDivider shape[GT_MAX_DIMS];                  /* sizes, the innermost dimension first */
-  int64_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
+  int32_t strides[GT_MAX_DIMS][GT_MAX_OPERANDS]; /* in bytes */
 } GtStrided;
-GT_SIZE (GtStrided, 840);
+GT_SIZE (GtStrided, 584);
 
 /* A batch of matrices to transpose: the source is contiguous along its columns, the destination along
  * rows. */
@@ -105,18 +106,19 @@ typedef struct
 } GtTranspose;
 GT_SIZE (GtTranspose, 520);
 
-/* A reduction of [outer, n, inner] to [outer, inner], with contiguous input. */
+/* A reduction of [outer, n, inner] to [outer, inner]; each [n, inner] of the input is contiguous. */
 typedef struct
 {
   const void *src;
   void *dst;
   void *partial; /* accumulators [n_splits, outer * inner] if n is split */
   uint64_t outer, n, inner;
+  uint64_t pitch;    /* elements of the input from one [n, inner] to the next */
   uint64_t n_total;  /* the divisor of the mean */
   uint32_t n_splits; /* number of parts of n, each reduced by a block; 0: a warp reduces a row */
   uint32_t width;    /* results per block when parts are combined, a power of 2 */
 } GtReduce;
-GT_SIZE (GtReduce, 64);
+GT_SIZE (GtReduce, 72);
 
 /* c = alpha a b + beta c, [m, k] by [k, n]; the columns of c are contiguous; strides are in elements. */
 typedef struct

@@ -6,7 +6,7 @@
 /* The three kernel bodies of all element-wise operations. Op has the types C (compute type) and O (result
  * type), the number of inputs N, and run (inputs, attrs); M is the type in memory. */
 
-#include "gtorch-types.cuh"
+#include "gtorch-walk.cuh"
 
 template <typename M, int V> struct alignas (sizeof (M) * V) gt_vector { M at[V]; };
 
@@ -185,40 +185,21 @@ GT_STORED (GTorchComplex64, GT_COMPLEX64)
 GT_STORED (GTorchComplex128, GT_COMPLEX128)
 
 /* Processes operands of any layouts, all loads of a thread before its first result, so that they are under
- * way together. If no operand is converted, the accesses are those of the type itself. Threads beyond the
- * end read the first element. */
+ * way together. If no operand is converted, the accesses are those of the type itself. */
 template <typename Op>
 static __device__ __forceinline__ void
 gt_strided (const GtStrided &p)
 {
   typedef typename Op::C C;
   typedef typename Op::O O;
-  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
   bool plain = p.dtypes[0] == gt_stored<O>::dtype;
-  int64_t offsets[GT_STEPS][Op::N + 1] = {};
+  int32_t offsets[GT_STEPS][Op::N + 1];
   C in[GT_STEPS][Op::N];
 
 #pragma unroll
   for (int k = 0; k < Op::N; k++)
     plain = plain && (p.base.numbers & (2u << k) || p.dtypes[k + 1] == gt_stored<C>::dtype);
-#pragma unroll
-  for (int u = 0; u < GT_STEPS; u++)
-    {
-      uint32_t rest = first + u * GT_THREADS;
-
-      if (rest >= (uint32_t) p.base.n)
-        rest = 0;
-      for (uint32_t d = 0; d < p.n_dims; d++)
-        {
-          const uint32_t next = gt_divide (rest, p.shape[d]);
-          const uint32_t at = rest - next * p.shape[d].divisor;
-
-#pragma unroll
-          for (int k = 0; k <= Op::N; k++)
-            offsets[u][k] += at * p.strides[d][k];
-          rest = next;
-        }
-    }
+  gt_walk (p, offsets);
 #pragma unroll
   for (int k = 0; k < Op::N; k++)
     {
@@ -242,7 +223,7 @@ gt_strided (const GtStrided &p)
     {
       void *const at = (char *) p.base.data[0] + offsets[u][0];
 
-      if (first + u * GT_THREADS >= (uint32_t) p.base.n)
+      if (gt_step_at (u) >= (uint32_t) p.base.n)
         break;
 
       const O y = gt_apply<Op>::run (in[u], p.base.attrs);

@@ -76,7 +76,8 @@ gt_reduce_block (typename Op::C acc, int n_warps)
   return acc;
 }
 
-/* Reduces the elements [begin, end) of a row with `width` threads, of which this one is `at`. */
+/* Reduces the elements [begin, end) of a row with `width` threads, of which this one is `at`. Those before
+ * the first address that is aligned to vectors, and those after the last vector, are read one by one. */
 template <typename Op, typename M>
 GT_DEVICE typename Op::C
 gt_reduce_row (const M *x, uint64_t begin, uint64_t end, int at, int width)
@@ -84,38 +85,36 @@ gt_reduce_row (const M *x, uint64_t begin, uint64_t end, int at, int width)
   typedef typename Op::C C;
   constexpr int V = 16 / sizeof (M);
   C acc[4] = { Op::init (), Op::init (), Op::init (), Op::init () };
-  uint64_t i = begin;
+  const uint32_t odd = ((uintptr_t) (x + begin) & 15) / sizeof (M);
+  const uint64_t first = odd == 0 ? begin : min (begin + V - odd, end);
+  const uint64_t n_vectors = (end - first) / V;
+  const gt_vector<M, V> *v = (const gt_vector<M, V> *) (x + first);
+  uint64_t j = at;
 
-  if (((uintptr_t) (x + begin) & 15) == 0)
+  if (begin + at < first)
+    acc[0] = Op::step (acc[0], gt_convert<C>::from (x[begin + at]));
+  for (; j + 3 * width < n_vectors; j += 4 * width)
     {
-      const gt_vector<M, V> *v = (const gt_vector<M, V> *) (x + begin);
-      const uint64_t n_vectors = (end - begin) / V;
-      uint64_t j = at;
-
-      for (; j + 3 * width < n_vectors; j += 4 * width)
-        {
-          gt_vector<M, V> in[4];
+      gt_vector<M, V> in[4];
 
 #pragma unroll
-          for (int u = 0; u < 4; u++)
-            in[u] = v[j + u * width];
+      for (int u = 0; u < 4; u++)
+        in[u] = v[j + u * width];
 #pragma unroll
-          for (int u = 0; u < 4; u++)
+      for (int u = 0; u < 4; u++)
 #pragma unroll
-            for (int k = 0; k < V; k++)
-              acc[u] = Op::step (acc[u], gt_convert<C>::from (in[u].at[k]));
-        }
-      for (; j < n_vectors; j += width)
-        {
-          const gt_vector<M, V> in = v[j];
-
-#pragma unroll
-          for (int k = 0; k < V; k++)
-            acc[k % 4] = Op::step (acc[k % 4], gt_convert<C>::from (in.at[k]));
-        }
-      i = begin + n_vectors * V;
+        for (int k = 0; k < V; k++)
+          acc[u] = Op::step (acc[u], gt_convert<C>::from (in[u].at[k]));
     }
-  for (i += at; i < end; i += width)
+  for (; j < n_vectors; j += width)
+    {
+      const gt_vector<M, V> in = v[j];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        acc[k % 4] = Op::step (acc[k % 4], gt_convert<C>::from (in.at[k]));
+    }
+  for (uint64_t i = first + n_vectors * V + at; i < end; i += width)
     acc[0] = Op::step (acc[0], gt_convert<C>::from (x[i]));
   return Op::combine (Op::combine (acc[0], acc[1]), Op::combine (acc[2], acc[3]));
 }
@@ -135,7 +134,7 @@ gt_reduce_rows (const GtReduce &p)
 
       if (row >= p.outer)
         return;
-      acc = gt_reduce_row<Op, M> ((const M *) p.src + row * p.n, 0, p.n, threadIdx.x % 32, 32);
+      acc = gt_reduce_row<Op, M> ((const M *) p.src + row * p.pitch, 0, p.n, threadIdx.x % 32, 32);
       acc = gt_reduce_block<Op> (acc, 1);
       if (threadIdx.x % 32 == 0)
         ((S *) p.dst)[row] = gt_reduced<S, truth>::from (Op::finish (acc, p.n_total));
@@ -147,8 +146,8 @@ gt_reduce_rows (const GtReduce &p)
     const uint64_t part = ((p.n + p.n_splits - 1) / p.n_splits + 15) / 16 * 16;
     const uint64_t begin = split * part < p.n ? split * part : p.n;
     const uint64_t end = begin + part < p.n ? begin + part : p.n;
-    C acc =
-        gt_reduce_row<Op, M> ((const M *) p.src + row * p.n, begin, end, threadIdx.x, blockDim.x);
+    C acc = gt_reduce_row<Op, M> ((const M *) p.src + row * p.pitch, begin, end, threadIdx.x,
+                                  blockDim.x);
 
     acc = gt_reduce_block<Op> (acc, blockDim.x / 32);
     if (threadIdx.x > 0)
@@ -175,7 +174,7 @@ gt_reduce_columns (const GtReduce &p)
   const uint64_t part = (p.n + gridDim.y - 1) / gridDim.y;
   const uint64_t begin = blockIdx.y * part < p.n ? blockIdx.y * part : p.n;
   const uint64_t end = begin + part < p.n ? begin + part : p.n;
-  const M *x = (const M *) p.src + o * p.n * p.inner + column;
+  const M *x = (const M *) p.src + o * p.pitch + column;
   C acc[4] = { Op::init (), Op::init (), Op::init (), Op::init () };
   uint64_t i = begin + warp;
 

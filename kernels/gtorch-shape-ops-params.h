@@ -92,7 +92,7 @@ typedef struct
 } GtConj;
 GT_SIZE (GtConj, 24);
 
-/* The n complex numbers of contiguous, aligned parts. */
+/* The n complex numbers of contiguous, aligned parts, or of absolute values and angles. */
 typedef struct
 {
   const void *re, *im;

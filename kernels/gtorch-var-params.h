@@ -23,5 +23,6 @@ typedef struct
   int64_t rows, n, parts;
   int64_t root;
   double correction;
+  int64_t width; /* threads for each row: 1, or a warp */
 } GtVariance;
-GT_SIZE (GtVariance, 56);
+GT_SIZE (GtVariance, 64);

@@ -19,29 +19,11 @@ template <typename T>
 static __device__ __forceinline__ void
 where_strided (const GtStrided &p)
 {
-  const uint32_t first = blockIdx.x * (GT_STEPS * GT_THREADS) + threadIdx.x;
-  int64_t at[GT_STEPS][4] = {};
+  int32_t at[GT_STEPS][4];
   bool chosen[GT_STEPS];
   T x[GT_STEPS];
 
-#pragma unroll
-  for (int u = 0; u < GT_STEPS; u++)
-    {
-      uint32_t rest = first + u * GT_THREADS;
-
-      if (rest >= (uint32_t) p.base.n)
-        rest = 0;
-      for (uint32_t d = 0; d < p.n_dims; d++)
-        {
-          const uint32_t next = gt_divide (rest, p.shape[d]);
-          const uint32_t k = rest - next * p.shape[d].divisor;
-
-#pragma unroll
-          for (int j = 0; j < 4; j++)
-            at[u][j] += k * p.strides[d][j];
-          rest = next;
-        }
-    }
+  gt_walk (p, at);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
     chosen[u] = *((const guint8 *) p.base.data[1] + at[u][1]) != 0;
@@ -51,7 +33,7 @@ where_strided (const GtStrided &p)
                                    : (const char *) p.base.data[3] + at[u][3]);
 #pragma unroll
   for (int u = 0; u < GT_STEPS; u++)
-    if (first + u * GT_THREADS < (uint32_t) p.base.n)
+    if (gt_step_at (u) < (uint32_t) p.base.n)
       *(T *) ((char *) p.base.data[0] + at[u][0]) = x[u];
 }
 
@@ -391,34 +373,59 @@ GT_KERNEL (gt_find_flags_bool, GtFindFlags, 1024)
 CONJ (c64, GTorchComplex64)
 CONJ (c128, GTorchComplex128)
 
-/* --- complex numbers from their parts, as many at a time as the widest load holds --- */
-#define UNITE(name, T, C)                                                              \
-  GT_KERNEL (gt_unite_##name, GtUnite, 1024)                                           \
-  {                                                                                    \
-    constexpr int V = 16 / sizeof (T);                                                 \
-    typedef gt_vector<T, V> Vector;                                                    \
-    for (GT_LOOP (i, p.n / V))                                                         \
-      {                                                                                \
-        const Vector re = ((const Vector *) p.re)[i], im = ((const Vector *) p.im)[i]; \
-        Vector low, high;                                                              \
-        _Pragma ("unroll") for (int k = 0; k < V / 2; k++)                             \
-        {                                                                              \
-          low.at[2 * k] = re.at[k];                                                    \
-          low.at[2 * k + 1] = im.at[k];                                                \
-          high.at[2 * k] = re.at[V / 2 + k];                                           \
-          high.at[2 * k + 1] = im.at[V / 2 + k];                                       \
-        }                                                                              \
-        ((Vector *) p.y)[2 * i] = low;                                                 \
-        ((Vector *) p.y)[2 * i + 1] = high;                                            \
-      }                                                                                \
-    if (blockIdx.x == 0 && threadIdx.x < p.n % V)                                      \
-      {                                                                                \
-        const int64_t i = p.n / V * V + threadIdx.x;                                   \
-        ((C *) p.y)[i] = C (((const T *) p.re)[i], ((const T *) p.im)[i]);             \
-      }                                                                                \
-  }
-UNITE (f32, float, GTorchComplex64)
-UNITE (f64, double, GTorchComplex128)
+/* --- complex numbers from their parts, as many at a time as the widest load holds; if `polar`, from absolute
+ * values and angles --- */
+template <bool polar, typename T>
+GT_DEVICE void
+unite_two (T a, T b, T *y)
+{
+  T sine, cosine;
+
+  if (polar)
+    {
+      if (sizeof (T) == 4)
+        sincosf (b, (float *) &sine, (float *) &cosine);
+      else
+        sincos (b, (double *) &sine, (double *) &cosine);
+    }
+  y[0] = polar ? a * cosine : a;
+  y[1] = polar ? a * sine : b;
+}
+
+template <bool polar, typename T>
+static __device__ __forceinline__ void
+unite (const GtUnite &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  typedef gt_vector<T, V> Vector;
+
+  for (GT_LOOP (i, p.n / V))
+    {
+      const Vector re = ((const Vector *) p.re)[i], im = ((const Vector *) p.im)[i];
+      Vector low, high;
+
+#pragma unroll
+      for (int k = 0; k < V / 2; k++)
+        {
+          unite_two<polar> (re.at[k], im.at[k], low.at + 2 * k);
+          unite_two<polar> (re.at[V / 2 + k], im.at[V / 2 + k], high.at + 2 * k);
+        }
+      ((Vector *) p.y)[2 * i] = low;
+      ((Vector *) p.y)[2 * i + 1] = high;
+    }
+  if (blockIdx.x == 0 && threadIdx.x < p.n % V)
+    {
+      const int64_t i = p.n / V * V + threadIdx.x;
+
+      unite_two<polar> (((const T *) p.re)[i], ((const T *) p.im)[i], (T *) p.y + 2 * i);
+    }
+}
+
+#define UNITE(name, T)                                                \
+  GT_KERNEL (gt_unite_##name, GtUnite, 1024) { unite<false, T> (p); } \
+  GT_KERNEL (gt_unite_##name##_polar, GtUnite, 1024) { unite<true, T> (p); }
+UNITE (f32, float)
+UNITE (f64, double)
 
 /* --- cross products --- */
 template <typename T, typename C>

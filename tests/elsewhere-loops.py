@@ -141,9 +141,10 @@ def outputs(compiler, folder, loops, stdin):
         "declarations": "\n".join(f"extern Loop {loop.name}_baseline;" for loop in loops),
         "entries": "\n".join(loop.entry() for loop in loops),
     }
+    archives = [folder / f"gtorch/cpu/libgtorch-{part}-baseline.a" for part in ("loops", "isa")]
     program.with_suffix(".c").write_text(PROGRAM % entries)
     subprocess.run(
-        [*compiler, "-o", program, program.with_suffix(".c"), folder / "gtorch/cpu/libgtorch-isa-baseline.a", "-lm"],
+        [*compiler, "-o", program, program.with_suffix(".c"), *archives, "-lm"],
         check=True,
     )
     return subprocess.run([program], input=stdin, stdout=subprocess.PIPE, check=True).stdout

@@ -13,6 +13,11 @@ VECTOR_FUNCTIONS = re.compile(
     r'\b(a?(cos|sin|tan)h?|atan2|cbrt|erfc?|exp2?|expm1|hypot|log(10|1p|2)?|pow'
     r'|gt_(sigmoid|softplus|gelu_tanh_grad|gelu_tanh_second|sech2|erfcx|erfinv(?:_f32)?|i[01]e?_f32|log_ndtr|ndtri)) \('
 )
+# Functions with branches and loops, which no compiler makes vectors of: one form for all strides is enough. Others of
+# that kind, as `gt_zeta`, would then be put into each loop, which takes more code than several forms that call them.
+SCALAR_FUNCTIONS = re.compile(
+    r'\bgt_(airy_ai|bessel_k[01]|igammac?|polygamma|sinc_derivative) \('
+)
 # Functions that expressions may call: those with one name for all types, through macros, and those
 # that C libraries have for doubles only and rows use as such.
 MATH_HEADER = pathlib.Path(__file__).resolve().parents[2] / 'gtorch' / 'cpu' / 'gtorch-cpu-math.h'
@@ -61,10 +66,15 @@ def emit_loop(row, dtype, texts):
                     has_quick=str(int(bool(texts['quick']))), quick=texts['quick'] or texts['step'],
                     **reduction(texts))
     common = {
-        'name': f'{row.name}_{suffix}', 'type': ctype, 'n': str(len(row.tensors)), 'forward': texts['forward'],
+        'name': f'{row.name}_{suffix}', 'type': ctype, 'forward': texts['forward'],
         'attrs': [f'const {value_of(a, dtype, i)};' for i, a in enumerate(row.attrs) if is_used(a, texts)],
-        'result': result_type(row, dtype), 'inputs': ', '.join(t.name for t in row.tensors),
+        'result': result_type(row, dtype),
     }
+    if SCALAR_FUNCTIONS.search(texts['forward']):
+        loads = [f'const T {t.name} = GTORCH_LOAD (T, data[{k}], i_, strides[{k}]);'
+                 for k, t in enumerate(row.tensors, 1)]
+        return fill('loops.c.in', 'scalar', loads=loads, **common)
+    common |= {'n': str(len(row.tensors)), 'inputs': ', '.join(t.name for t in row.tensors)}
     if texts['quick']:
         return fill('loops.c.in', 'quick', quick=texts['quick'], rare=texts['rare'], **common)
     vector = KINDS[dtype] == 'float' and VECTOR_FUNCTIONS.search(texts['forward'])

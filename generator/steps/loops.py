@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """The CPU's loops: `once`, then the update of each element.
 
-They are compiled once for contiguous elements, which are vectorised, and once for any strides, each
-with and without the optional states, since a branch in a loop would prevent vectorisation.
+They are compiled for contiguous elements of the dtypes that are computed in, with and without the optional
+states, since a branch in a loop would prevent vectorisation.
 """
 
 import itertools
@@ -11,13 +11,7 @@ import itertools
 from generator.steps import fill
 from generator.steps.expressions import Compiler, assigned_in, compile_statements, names_in, parse_value
 
-# suffix: stored type, compute type, load, store
-DTYPES = {
-    'f32': ('float', 'float', '{}', '{}'),
-    'f64': ('double', 'double', '{}', '{}'),
-    'f16': ('guint16', 'float', 'gt_half_to_float ({})', 'gt_half_from_float ({})'),
-    'bf16': ('guint16', 'float', 'gt_bfloat16_to_float ({})', 'gt_bfloat16_from_float ({})'),
-}
+DTYPES = {'f32': 'float', 'f64': 'double'}
 
 
 def prepare_lines(step, real='gdouble', truth='gboolean', numbers='numbers'):
@@ -74,7 +68,7 @@ def masks(step):
 
 
 def emit_loop(step, suffix):
-    stored, real, load, store = DTYPES[suffix]
+    real = DTYPES[suffix]
     bits = {state.name: 1 << index for index, state in enumerate(step.like)}
     constants, names = [], {'param': 'param', 'grad': 'grad'}
     for index, name in enumerate(step.once_names):
@@ -83,13 +77,13 @@ def emit_loop(step, suffix):
         names[name] = name
 
     def at(place):
-        return f'GTORCH_STEP_AT ({stored}, {place})'
+        return f'(({real} *) at[{place}])[i]'
 
-    loads = [f'      {real} param = {load.format(at(0))};', f'      {real} grad = {load.format(at(1))};']
+    loads = [f'      {real} param = {at(0)};', f'      {real} grad = {at(1)};']
     changed = assigned_in(step.update)
-    stores = [f'      {at(0)} = {store.format("param")};']
+    stores = [f'      {at(0)} = param;']
     for index, state in enumerate(step.like):
-        value, keep = load.format(at(2 + index)), f'{at(2 + index)} = {store.format(state.name)};'
+        value, keep = at(2 + index), f'{at(2 + index)} = {state.name};'
         names[state.name] = state.name
         has = f'(states & {bits[state.name]}) != 0'
         loads.append(f'      {real} {state.name} = {f"{has} ? {value} : 0" if state.when else value};')
@@ -104,11 +98,10 @@ def emit_loop(step, suffix):
                                 lambda name: f'(states & {bits[name]}) != 0', '      ')
     cases = []
     for mask in masks(step):
-        for label, packed in ((f'{mask}', 'TRUE'), (f'~{mask}u', 'FALSE')):
-            cases += [f'    case {label}:',
-                      f'      {step.c_name}_loop_{suffix} (data, strides, n, run->once, {packed}, {mask});',
-                      '      break;']
-    return fill('loops.c.in', 'loop', name=step.c_name, suffix=suffix, n=str(2 + len(step.like)), stored=stored,
+        cases += [f'    case {mask}:',
+                  f'      {step.c_name}_loop_{suffix} (data, n, run->once, {mask});',
+                  '      break;']
+    return fill('loops.c.in', 'loop', name=step.c_name, suffix=suffix, n=str(2 + len(step.like)),
                      constants='\n'.join(constants), loads='\n'.join(loads), update='\n'.join(update),
                      stores='\n'.join(stores), cases='\n'.join(cases))
 
@@ -120,7 +113,7 @@ def emit(steps):
             continue
         out += [emit_prepare(step), emit_keep(step)]
         out += [emit_loop(step, suffix) for suffix in DTYPES]
-        out.append(fill('loops.c.in', 'dispatch', name=step.c_name))
+        out.append(fill('loops.c.in', 'dispatch', name=step.c_name, n=str(2 + len(step.like))))
         keep = f'{step.c_name}_keep' if step.kept else 'NULL'
         table.append(f'  {{ {step.c_name}_prepare, {keep}, {step.c_name}_run }},')
     return fill('loops.c.in', 'loops', steps=''.join(out).rstrip('\n') + '\n', table='\n'.join(table))

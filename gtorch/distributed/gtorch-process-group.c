@@ -23,7 +23,7 @@
  *
  * Each process has a rank, from 0 to [property@ProcessGroup:size] - 1. All of them call the same functions
  * in the same order, with tensors of the same shape and dtype where the function does not say otherwise,
- * and each call returns at once with a [class@Work]. What carries the data is the backend: “mpi”, for
+ * and each call returns at once with a [class@Work]. What carries the data is the backend: mpi, for
  * tensors on the CPU, is the MPI that is installed; processes are started by its `mpirun`.
  *
  * ```c
@@ -255,7 +255,7 @@ find_engine (const gchar *backend, GError **error)
     if (strcmp (backend, engines[i]->name) == 0)
       return engines[i];
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-               _ ("process_group: there is no backend “%s”; there is “mpi”, for tensors on the "
+               _ ("process_group: there is no backend “%s”; there is mpi, for tensors on the "
                   "CPU"),
                gtorch_name_str (backend));
   return NULL;
@@ -313,8 +313,8 @@ make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *s
 
 /**
  * gtorch_process_group_new: (constructor)
- * @backend: what carries the data: “mpi”
- * @store: (nullable): a store that all processes share; “mpi” needs none
+ * @backend: what carries the data: mpi
+ * @store: (nullable): a store that all processes share; mpi needs none
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says
  * @timeout: for how many seconds an operation waits for the other ranks, more than 0
@@ -393,7 +393,7 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 
 /**
  * gtorch_process_group_new_async:
- * @backend: what carries the data: “mpi”
+ * @backend: what carries the data: mpi
  * @store: (nullable): a store that all processes share
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says
@@ -540,7 +540,7 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gs
  *
  * Gets the name of what carries the data.
  *
- * Returns: (nullable): the name, such as “mpi”
+ * Returns: (nullable): the name, such as mpi
  *
  * Since: 0.1
  */

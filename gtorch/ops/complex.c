@@ -167,22 +167,10 @@ gtorch_shape_complex (GTorchOpCall *call, GError **error)
          && gtorch_call_set_output (call, 0, dtype, shape, n_dims, error);
 }
 
-GTorchImpl *
-gtorch_composite_polar (GTorchImpl *abs, GTorchImpl *angle, GError **error)
+gboolean
+gtorch_shape_polar (GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GTorchImpl) cosine = NULL;
-  g_autoptr (GTorchImpl) sine = NULL;
-  g_autoptr (GTorchImpl) real = NULL;
-  g_autoptr (GTorchImpl) imag = NULL;
-
-  if (!same_dtypes ("polar", abs, angle, error))
-    return NULL;
-  if ((cosine = gtorch_op_cos (angle, error)) == NULL
-      || (sine = gtorch_op_sin (angle, error)) == NULL
-      || (real = gtorch_op_mul (abs, cosine, error)) == NULL
-      || (imag = gtorch_op_mul (abs, sine, error)) == NULL)
-    return NULL;
-  return gtorch_op_complex (real, imag, error);
+  return gtorch_shape_complex (call, error);
 }
 
 GTorchImpl *

@@ -165,7 +165,11 @@ gtorch_composite_instance_norm (GTorchImpl *input, GTorchImpl *running_mean,
   g_autoptr (GTorchImpl) var = NULL;
   g_autoptr (GTorchImpl) joined = NULL;
   g_autoptr (GTorchImpl) normal = NULL;
+  g_autoptr (GTorchImpl) factors = NULL;
+  g_autoptr (GTorchImpl) summands = NULL;
   gint64 shape[GTORCH_MAX_DIMS], n = 1;
+  const gboolean at_once = (weight == NULL || weight->dtype == input->dtype)
+                           && (bias == NULL || bias->dtype == input->dtype);
 
   if (!check_affine ("instance_norm", input, weight, bias, error)
       || !check_channels ("instance_norm", "running_mean", running_mean, input, error)
@@ -204,15 +208,20 @@ gtorch_composite_instance_norm (GTorchImpl *input, GTorchImpl *running_mean,
       if (var == NULL)
         return NULL;
     }
+  if (at_once
+      && ((weight != NULL && (factors = gtorch_op_repeat (weight, input->shape, 1, error)) == NULL)
+          || (bias != NULL
+              && (summands = gtorch_op_repeat (bias, input->shape, 1, error)) == NULL)))
+    return NULL;
   joined = gtorch_op_reshape (input, shape, input->n_dims, error);
-  normal = joined != NULL
-               ? gtorch_op_batch_norm (joined, mean, var, NULL, NULL, TRUE, momentum, eps, error)
-               : NULL;
+  normal = joined != NULL ? gtorch_op_batch_norm (joined, mean, var, factors, summands, TRUE,
+                                                  momentum, eps, error)
+                          : NULL;
   if (normal == NULL || !keep_mean (running_mean, mean, input->shape, error)
       || !keep_mean (running_var, var, input->shape, error))
     return NULL;
-  return affine (gtorch_op_reshape (normal, input->shape, input->n_dims, error), weight, bias,
-                 error);
+  return affine (gtorch_op_reshape (normal, input->shape, input->n_dims, error),
+                 at_once ? NULL : weight, at_once ? NULL : bias, error);
 }
 
 /* x / √(mean x² + eps), in float32 for 16-bit dtypes */

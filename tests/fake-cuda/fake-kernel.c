@@ -481,7 +481,7 @@ reduce_part (const Reduce *r, guint64 o, guint64 i, guint split, guint64 part, g
   guint64 begin = MIN (split * part, p->n), end = MIN (begin + part, p->n);
   gsize size = gtorch_dtype_size (r->kernel->dtype), wide = gtorch_dtype_size (r->compute);
   char acc[16] __attribute__ ((aligned (16)));
-  char *x = gather (r->src + ((o * p->n + begin) * p->inner + i) * size, end - begin, p->inner,
+  char *x = gather (r->src + (o * p->pitch + begin * p->inner + i) * size, end - begin, p->inner,
                     r->kernel->dtype, r->compute);
 
   r->loop->inner (x, end - begin, acc);
@@ -549,7 +549,9 @@ run_reduce (const FakeKernel *kernel, const FakeGrid *grid, gconstpointer parame
     }
 
   r.src = fake_memory_at ((guintptr) p->src,
-                          p->outer * p->n * p->inner * gtorch_dtype_size (kernel->dtype), device);
+                          ((p->outer - 1) * p->pitch + p->n * p->inner)
+                              * gtorch_dtype_size (kernel->dtype),
+                          device);
   if (r.src == NULL && p->n > 0)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   part = (p->n + splits - 1) / splits;

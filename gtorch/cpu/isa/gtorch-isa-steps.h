@@ -3,7 +3,7 @@
 
 #pragma once
 
-/* Macros for the loops of optimizer steps. */
+/* Macros for loops that change tensors in place. */
 
 #include "cpu/ops/gtorch-cpu-optim.h"
 #include "cpu/gtorch-cpu-half.h"
@@ -24,29 +24,3 @@
       at[k] = data[k];                     \
       stride[k] = strides[k];              \
     }
-
-#define GTORCH_STEP_DISPATCH(name)              \
-  switch (((const GTorchStepRun *) run)->dtype) \
-    {                                           \
-    case GTORCH_DTYPE_FLOAT64:                  \
-      name##_f64 (data, strides, n, run);       \
-      break;                                    \
-    case GTORCH_DTYPE_FLOAT16:                  \
-      name##_f16 (data, strides, n, run);       \
-      break;                                    \
-    case GTORCH_DTYPE_BFLOAT16:                 \
-      name##_bf16 (data, strides, n, run);      \
-      break;                                    \
-    default:                                    \
-      name##_f32 (data, strides, n, run);       \
-    }
-
-/* Returns whether all operands that are used are contiguous. Bit i of states stands for operand 2 + i. */
-static inline gboolean
-gtorch_step_is_packed (const gint64 *strides, guint n_operands, guint states, gint64 size)
-{
-  for (guint k = 0; k < n_operands; k++)
-    if (strides[k] != size && (k < 2 || (states & 1u << (k - 2)) != 0))
-      return FALSE;
-  return TRUE;
-}

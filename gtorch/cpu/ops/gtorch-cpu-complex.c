@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Complex numbers from their parts. */
+/* Complex numbers from their parts, or from absolute values and angles. */
 
 #include "config.h"
 
+#include <string.h>
+
+#include "cpu/gtorch-cpu-isa.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-pool.h"
 #include "gtorch-ops-private.h"
@@ -77,5 +80,63 @@ gtorch_cpu_complex (GTorchOpCall *call, GTorchQueue *queue, GError **error)
       if (part->numel > 0)
         gtorch_cpu_copy (part, call->inputs[i]);
     }
+  return TRUE;
+}
+
+#define BLOCK 512
+
+typedef struct
+{
+  GTorchLoop functions[2], mul;
+  gint64 size; /* of a part, in bytes */
+} Polar;
+
+static void
+polar_line (char *const *data, const gint64 *strides, gint64 n, gpointer user_data)
+{
+  const Polar *polar = user_data;
+  gdouble parts[2][BLOCK];
+  gint64 i, j, m;
+  guint k;
+
+  for (i = 0; i < n; i += m)
+    {
+      char *to = data[0] + i * strides[0];
+      const Parts joined = { (char *) parts[0], (char *) parts[1], to,
+                             polar->size == sizeof (gfloat) };
+
+      m = MIN (n - i, BLOCK);
+      for (k = 0; k < 2; k++)
+        {
+          char *const angles[] = { (char *) parts[k], data[2] + i * strides[2] };
+          char *const products[] = { angles[0], data[1] + i * strides[1], angles[0] };
+          const gint64 to_factors[] = { polar->size, strides[2] };
+          const gint64 to_products[] = { polar->size, strides[1], polar->size };
+
+          polar->functions[k](angles, to_factors, m, NULL);
+          polar->mul (products, to_products, m, NULL);
+        }
+      if (strides[0] == 2 * polar->size)
+        join_parts (0, m, (gpointer) &joined);
+      else
+        for (j = 0; j < m; j++, to += strides[0])
+          for (k = 0; k < 2; k++)
+            memcpy (to + k * polar->size, (char *) parts[k] + j * polar->size, polar->size);
+    }
+}
+
+gboolean
+gtorch_cpu_polar (GTorchOpCall *call, GTorchQueue *queue, GError **error)
+{
+  GTorchImpl *operands[] = { call->outputs[0], call->inputs[0], call->inputs[1] };
+  const guint dtype = operands[1]->dtype;
+  const Polar polar = { { gtorch_cpu_loop (gtorch_ops[GTORCH_OP_COS].loop, dtype),
+                          gtorch_cpu_loop (gtorch_ops[GTORCH_OP_SIN].loop, dtype) },
+                        gtorch_cpu_loop (gtorch_ops[GTORCH_OP_MUL].loop, dtype),
+                        gtorch_dtype_size (dtype) };
+  GTorchIter iter;
+
+  gtorch_iter_init (&iter, operands, 3, operands[0]->shape, operands[0]->n_dims);
+  gtorch_iter_run (&iter, GTORCH_CPU_GRAIN, polar_line, (gpointer) &polar);
   return TRUE;
 }

@@ -5,10 +5,53 @@
 
 #include "config.h"
 
+#include "cpu/gtorch-cpu-cast.h"
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/ops/gtorch-cpu-optim.h"
 #include "gtorch-ops-private.h"
 #include "optim/gtorch-step-call-private.h"
+
+#define BLOCK      256 /* elements that are copied to buffers at once */
+#define N_OPERANDS (GTORCH_STEP_STATES + GTORCH_STEP_MAX_STATES)
+
+void
+gtorch_step_run (char *const *data, const gint64 *strides, gint64 n, const GTorchStepRun *run,
+                 guint n_operands, GTorchStepBody f32, GTorchStepBody f64)
+{
+  const guint compute = gtorch_dtype_infos[run->dtype].compute;
+  const gint64 size = gtorch_dtype_size (compute);
+  const GTorchStepBody body = compute == GTORCH_DTYPE_FLOAT64 ? f64 : f32;
+  const GTorchCast load = gtorch_cpu_cast (compute, run->dtype),
+                   store = gtorch_cpu_cast (run->dtype, compute);
+  gdouble buffers[N_OPERANDS][BLOCK] __attribute__ ((aligned (64)));
+  char *block[N_OPERANDS];
+  gboolean is_packed = compute == run->dtype;
+  guint used = 3, k; /* bit k: operand k is present */
+  gint64 i, m;
+
+  used |= run->states << GTORCH_STEP_STATES;
+  for (k = 0; k < n_operands; k++)
+    {
+      block[k] = (char *) buffers[k];
+      is_packed &= strides[k] == size || !(used & 1u << k);
+    }
+  if (is_packed)
+    {
+      body (data, n, run);
+      return;
+    }
+  for (i = 0; i < n; i += m)
+    {
+      m = MIN (n - i, BLOCK);
+      for (k = 0; k < n_operands; k++)
+        if (used & 1u << k)
+          load (block[k], size, data[k] + i * strides[k], strides[k], m);
+      body (block, m, run);
+      for (k = 0; k < n_operands; k++)
+        if (k != 1 && used & 1u << k) /* all but the gradient */
+          store (data[k] + i * strides[k], strides[k], block[k], size, m);
+    }
+}
 
 static gboolean
 is_skipped (const GTorchOpCall *call)

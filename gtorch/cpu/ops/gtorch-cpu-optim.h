@@ -28,6 +28,14 @@ typedef struct
   void (*run) (char *const *data, const gint64 *strides, gint64 n, gpointer run);
 } GTorchStepLoop;
 
+/* Computes the step of n contiguous elements of the dtype that is computed in. */
+typedef void (*GTorchStepBody) (char *const *data, gint64 n, const GTorchStepRun *run);
+
+/* Runs the body for the run's dtype. Elements of 16 bits and those of other strides go through small buffers,
+ * block by block, so that no loops are needed for them. */
+void gtorch_step_run (char *const *data, const gint64 *strides, gint64 n, const GTorchStepRun *run,
+                      guint n_operands, GTorchStepBody f32, GTorchStepBody f64);
+
 /* Indexed in the order of gtorch_steps; generated from the optimizer rows. */
 GTORCH_ISA_DECLARE (extern const GTorchStepLoop, gtorch_step_loops, []);
 

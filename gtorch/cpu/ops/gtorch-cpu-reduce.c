@@ -21,9 +21,10 @@
 #include "ops/gtorch-op-parts-private.h"
 #include "device/gtorch-scratch-private.h"
 
-#define TILE    512 /* columns of an outer reduction that are processed together */
-#define OUTPUTS 64  /* outputs of an inner reduction that are finished together */
-#define NARROW  32  /* fewer columns are widened: several rows count as one */
+#define TILE      512  /* columns of an outer reduction that are processed together */
+#define OUTPUTS   64   /* outputs of an inner reduction that are finished together */
+#define CONVERTED 2048 /* elements of one output that are reduced at once if they are converted */
+#define NARROW    32   /* fewer columns are widened: several rows count as one */
 
 typedef const GTorchReduceLoop *const (*ReduceTable)[GTORCH_N_DTYPES];
 
@@ -134,7 +135,7 @@ static void
 inner_items (gint64 begin, gint64 end, gpointer user_data)
 {
   const Reduce *r = user_data;
-  char buffer[GTORCH_REDUCE_BLOCK * 16] __attribute__ ((aligned (64)));
+  char buffer[GTORCH_REDUCE_BLOCK * 16] __attribute__ ((aligned (64))); /* for gathered ones, too */
   const Dims *reduced = &r->reduced;
   gint64 run = reduced->n > 0 ? reduced->shape[reduced->n - 1] : 1;
   gint64 step = reduced->n > 0 ? reduced->strides[reduced->n - 1] : 1;
@@ -331,7 +332,7 @@ gtorch_cpu_reduce_run (const GTorchReduceLoop *loop, guint dtype, const GTorchIm
   else
     {
       r.n_tiles = 1;
-      r.block = GTORCH_REDUCE_BLOCK;
+      r.block = r.direct ? GTORCH_REDUCE_BLOCK : CONVERTED;
       width = 1;
     }
   r.n_blocks = (r.reduced.numel + r.block - 1) / r.block;

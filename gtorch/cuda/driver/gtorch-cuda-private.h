@@ -368,11 +368,6 @@ gboolean gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *famil
                                  const gchar *name, GTorchCudaLane *lane, guint64 blocks,
                                  guint threads, gconstpointer parameters, GError **error);
 
-/* Runs a kernel that takes a GtStrided over the whole iterator. */
-gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
-                                  const gchar *name, struct _GTorchIter *iter, GTorchCudaLane *lane,
-                                  GError **error);
-
 /* Returns the smallest power of 2 that is at least n, but at most `most`. */
 static inline guint
 gtorch_cuda_power_of_two (guint64 n, guint most)

@@ -11,7 +11,7 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cuda/memory/gtorch-cuda-adopt-private.h"
 #include "cuda/graph/gtorch-cuda-capture-private.h"
-#include "gtorch-cuda-kernels.h"
+#include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 #include "memory/gtorch-pinned-private.h"
 
@@ -40,38 +40,57 @@ is_aligned (gconstpointer data)
 
 /* --- one element at a time, any layout --- */
 
-typedef struct
+/* Returns the dimension along which the farthest offset of an operand, or the number of elements, is
+ * greatest. *fits tells whether all are small enough for one launch. */
+static guint
+widest_dim (const GTorchIter *iter, gboolean *fits)
 {
-  GTorchCudaLane *lane;
-  GTorchCudaFamily *family;
-  GTorchCudaKernel *kernel;
-  const gchar *name;
-  GtStrided p;
-} Strided;
+  gint64 greatest = -1, widths[GTORCH_ITER_MAX_OPERANDS] = { 0 };
+  guint d, k, widest = 0;
 
-static gboolean
-run_strided (Strided *s, GTorchIter *iter, GError **error)
-{
-  guint d, k, outer = iter->n_dims - 1;
-  GtStrided *p = &s->p;
+  *fits = iter->numel < G_MAXINT32;
+  for (d = 0; d < iter->n_dims; d++)
+    {
+      gint64 width = iter->shape[d] - 1;
 
-  if (iter->numel >= G_MAXINT32)
-    { /* copy them as two halves */
-      GTorchIter part = *iter;
-      gint64 whole = iter->shape[outer], half = whole / 2;
-
-      part.shape[outer] = half;
-      part.numel = iter->numel / whole * half;
-      part.n_dims -= half == 1;
-      if (!run_strided (s, &part, error))
-        return FALSE;
-      part = *iter;
-      part.shape[outer] = whole - half;
-      part.numel = iter->numel / whole * (whole - half);
       for (k = 0; k < iter->n_operands; k++)
-        part.data[k] += half * iter->strides[outer][k];
-      part.n_dims -= whole - half == 1;
-      return run_strided (s, &part, error);
+        {
+          const gint64 own = ABS (iter->strides[d][k]) * (iter->shape[d] - 1);
+
+          widths[k] += own;
+          width = MAX (width, own);
+          *fits &= widths[k] <= G_MAXINT32;
+        }
+      if (width > greatest)
+        {
+          greatest = width;
+          widest = d;
+        }
+    }
+  return widest;
+}
+
+gboolean
+gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel, const gchar *name,
+                         const GTorchIter *iter, GtStrided *p, GTorchCudaLane *lane, GError **error)
+{
+  gboolean fits;
+  guint d, k, widest = widest_dim (iter, &fits);
+
+  if (!fits)
+    { /* as two halves */
+      GTorchIter part = *iter;
+      const gint64 whole = iter->shape[widest], half = whole / 2;
+
+      part.shape[widest] = half;
+      part.numel = iter->numel / whole * half;
+      if (!gtorch_cuda_run_strided (family, kernel, name, &part, p, lane, error))
+        return FALSE;
+      for (k = 0; k < iter->n_operands; k++)
+        part.data[k] += half * iter->strides[widest][k];
+      part.shape[widest] = whole - half;
+      part.numel = iter->numel / whole * (whole - half);
+      return gtorch_cuda_run_strided (family, kernel, name, &part, p, lane, error);
     }
   p->base.n = iter->numel;
   p->n_dims = iter->n_dims;
@@ -83,17 +102,8 @@ run_strided (Strided *s, GTorchIter *iter, GError **error)
     }
   for (k = 0; k < iter->n_operands; k++)
     p->base.data[k] = iter->data[k];
-  return gtorch_cuda_kernel_run (s->kernel, s->family, s->name, s->lane,
-                                 n_blocks (iter->numel, GT_STEPS), GT_THREADS, p, error);
-}
-
-gboolean
-gtorch_cuda_run_strided (GTorchCudaFamily *in, GTorchCudaKernel *kernel, const gchar *name,
-                         GTorchIter *iter, GTorchCudaLane *lane, GError **error)
-{
-  Strided s = { .lane = lane, .family = in, .kernel = kernel, .name = name };
-
-  return run_strided (&s, iter, error);
+  return gtorch_cuda_kernel_run (kernel, family, name, lane, n_blocks (iter->numel, GT_STEPS),
+                                 GT_THREADS, p, error);
 }
 
 /* --- transposed --- */
@@ -163,7 +173,8 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
   GTorchImpl *operands[] = { dst, src };
   gsize size = gtorch_dtype_size (dst->dtype);
   gboolean same = dst->dtype == src->dtype, done = FALSE;
-  Strided s = { .lane = lane, .family = &gtorch_cuda_family_copy };
+  GTorchCudaKernel *kernel;
+  GtStrided p = { .n_dims = 0 };
   gchar name[32];
   GTorchIter iter;
   guint row_dim;
@@ -203,7 +214,7 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
         return FALSE;
       if (done)
         return TRUE;
-      s.kernel = &moves[size_index (size)];
+      kernel = &moves[size_index (size)];
       g_snprintf (name, sizeof name, "gt_move_%d", (int) size);
     }
   else
@@ -212,13 +223,12 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
       guint which = kind == GTORCH_KIND_COMPLEX ? 2 : (kind == GTORCH_KIND_FLOAT ? 1 : 0);
       static const gchar *const names[] = { "i64", "f64", "c128" };
 
-      s.kernel = &converts[which];
+      kernel = &converts[which];
       g_snprintf (name, sizeof name, "gt_convert_%s", names[which]);
-      s.p.dtypes[0] = dst->dtype;
-      s.p.dtypes[1] = src->dtype;
+      p.dtypes[0] = dst->dtype;
+      p.dtypes[1] = src->dtype;
     }
-  s.name = name;
-  return run_strided (&s, &iter, error);
+  return gtorch_cuda_run_strided (&gtorch_cuda_family_copy, kernel, name, &iter, &p, lane, error);
 }
 
 gboolean
@@ -226,8 +236,8 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
                        GError **error)
 {
   gsize size = gtorch_dtype_size (dst->dtype);
-  Strided s = { .lane = lane, .family = &gtorch_cuda_family_copy };
-  GtContiguous *p = &s.p.base;
+  GtStrided strided = { .n_dims = 0 };
+  GtContiguous *p = &strided.base;
   gchar name[32];
   GTorchIter iter;
 
@@ -255,9 +265,8 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
     }
   gtorch_iter_init (&iter, &dst, 1, dst->shape, dst->n_dims);
   g_snprintf (name, sizeof name, "gt_spread_%d", (int) size);
-  s.kernel = &spreads[size_index (size)];
-  s.name = name;
-  return run_strided (&s, &iter, error);
+  return gtorch_cuda_run_strided (&gtorch_cuda_family_copy, &spreads[size_index (size)], name,
+                                  &iter, &strided, lane, error);
 }
 
 /* --- between devices --- */

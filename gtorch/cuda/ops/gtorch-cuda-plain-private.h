@@ -76,6 +76,12 @@ struct _GTorchIter;
 gboolean gtorch_cuda_as_rows (const struct _GTorchIter *iter, const guint *sizes, guint vector,
                               GtRows *p);
 
+/* Runs a kernel that takes a GtStrided over the whole iterator, of whose operands it fills in the addresses
+ * and strides in p. */
+gboolean gtorch_cuda_run_strided (GTorchCudaFamily *family, GTorchCudaKernel *kernel,
+                                  const gchar *name, const struct _GTorchIter *iter, GtStrided *p,
+                                  GTorchCudaLane *lane, GError **error);
+
 /* These functions pack and unpack tensors like those of cpu/gtorch-cpu-pack.h. Numbers on the host are
  * copied to the device. */
 GTorchImpl *gtorch_cuda_pack (GTorchImpl *impl, guint dtype, GTorchCudaLane *lane, GError **error);

@@ -39,22 +39,34 @@ const gchar *const gtorch_cuda_dtype_suffixes[GTORCH_N_DTYPES] = {
   [GTORCH_DTYPE_COMPLEX128] = "c128",
 };
 
+/* Launches the kernel for n vectors. */
 static gboolean
 launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint64 n,
         gconstpointer parameters, GError **error)
 {
-  static const gchar *const ends[] = { "", "_r", "_s" };
   const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
   GTorchCudaKernel *kernel = &gtorch_cuda_pointwise_loaded[call->op->loop][dtype][form];
-  guint64 blocks = form == STRIDED ? DIVIDED_UP (n, GT_THREADS * GT_STEPS)
-                                   : DIVIDED_UP (n, GT_THREADS * GT_VECTORS);
+  guint64 blocks = DIVIDED_UP (n, GT_THREADS * GT_VECTORS);
   gchar name[64];
 
   if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
     g_snprintf (name, sizeof name, "gt_%s_%s%s", op->name, gtorch_cuda_dtype_suffixes[dtype],
-                ends[form]);
+                form == ROWS ? "_r" : "");
   return gtorch_cuda_kernel_run (kernel, op->family, name, lane, MAX (blocks, 1), GT_THREADS,
                                  parameters, error);
+}
+
+static gboolean
+launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, const GTorchIter *iter,
+                GtStrided *p, GError **error)
+{
+  const GTorchCudaLoop *op = &gtorch_cuda_pointwise_kernels[call->op->loop];
+  GTorchCudaKernel *kernel = &gtorch_cuda_pointwise_loaded[call->op->loop][dtype][STRIDED];
+  gchar name[64];
+
+  if (G_UNLIKELY (g_atomic_pointer_get (&kernel->kernel) == NULL))
+    g_snprintf (name, sizeof name, "gt_%s_%s_s", op->name, gtorch_cuda_dtype_suffixes[dtype]);
+  return gtorch_cuda_run_strided (op->family, kernel, name, iter, p, lane, error);
 }
 
 static gboolean
@@ -90,50 +102,6 @@ gtorch_cuda_as_rows (const GTorchIter *iter, const guint *sizes, guint vector, G
   p->base.n = inner / vector * outer;
   p->inner = gt_divider (inner / vector);
   return TRUE;
-}
-
-/* Launches the kernel for any strides, with fewer than 2^31 elements at a time. */
-static gboolean
-launch_strided (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, GTorchIter *iter,
-                GtStrided *p, GError **error)
-{
-  guint d, k, outer = iter->n_dims - 1;
-  gint64 n = iter->numel;
-
-  if (n >= G_MAXINT32)
-    {
-      gint64 whole = iter->shape[outer], half = whole / 2;
-
-      iter->shape[outer] = half;
-      iter->numel = n / whole * half;
-      if (half == 1)
-        iter->n_dims--;
-      if (!launch_strided (call, lane, dtype, iter, p, error))
-        return FALSE;
-      iter->n_dims = outer + 1;
-      for (k = 0; k < iter->n_operands; k++)
-        iter->data[k] += half * iter->strides[outer][k];
-      iter->shape[outer] = whole - half;
-      iter->numel = n / whole * (whole - half);
-      if (!launch_strided (call, lane, dtype, iter, p, error))
-        return FALSE;
-      for (k = 0; k < iter->n_operands; k++)
-        iter->data[k] -= half * iter->strides[outer][k];
-      iter->shape[outer] = whole;
-      iter->numel = n;
-      return TRUE;
-    }
-  p->base.n = n;
-  p->n_dims = iter->n_dims;
-  for (d = 0; d < iter->n_dims; d++)
-    {
-      p->shape[d] = gt_divider (iter->shape[d]);
-      for (k = 0; k < iter->n_operands; k++)
-        p->strides[d][k] = iter->strides[d][k];
-    }
-  for (k = 0; k < iter->n_operands; k++)
-    p->base.data[k] = iter->data[k];
-  return launch (call, lane, dtype, STRIDED, n, p, error);
 }
 
 static void

@@ -49,19 +49,19 @@ launch (GTorchOpCall *call, GTorchCudaLane *lane, guint dtype, guint form, guint
   return gtorch_cuda_kernel_launch (kernel, lane, &shape, p, error);
 }
 
-/* Returns whether the input is contiguous and the reduced dimensions are adjacent. Fills in the sizes in
- * p. */
+/* Returns whether the reduced dimensions are adjacent, contiguous together with those after them, and
+ * equally far apart along those before them. Fills in the sizes in p. */
 static gboolean
 as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
 {
-  guint i = 0;
+  gint64 step = 1;
+  guint i = 0, first, k;
 
-  if (!x->is_contiguous)
-    return FALSE;
   p->outer = p->n = p->inner = 1;
   while (i < x->n_dims && !(mask & (G_GUINT64_CONSTANT (1) << i)))
     p->outer *= x->shape[i++];
-  for (; i < x->n_dims && ((mask & (G_GUINT64_CONSTANT (1) << i)) || x->shape[i] == 1); i++)
+  for (first = i; i < x->n_dims && ((mask & (G_GUINT64_CONSTANT (1) << i)) || x->shape[i] == 1);
+       i++)
     p->n *= x->shape[i];
   for (; i < x->n_dims; i++)
     {
@@ -69,6 +69,18 @@ as_block (const GTorchImpl *x, guint64 mask, GtReduce *p)
         return FALSE;
       p->inner *= x->shape[i];
     }
+  p->pitch = p->n * p->inner;
+  if (x->is_contiguous)
+    return TRUE;
+  for (i = x->n_dims, k = 0; i-- > 0;)
+    if (x->shape[i] != 1)
+      {
+        if (i < first && k++ == 0)
+          step = p->pitch = x->strides[i];
+        else if (x->strides[i] != step)
+          return FALSE;
+        step *= x->shape[i];
+      }
   return TRUE;
 }
 
@@ -114,7 +126,7 @@ gtorch_cuda_reduce (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 
       ready = gtorch_cuda_pack (moved, call->compute, lane, error);
       p.outer = output->numel;
-      p.n = x->numel / output->numel;
+      p.n = p.pitch = x->numel / output->numel;
       p.inner = 1;
     }
   if (ready == NULL)

@@ -125,6 +125,7 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
   g_autoptr (GTorchImpl) y = NULL;
   GTorchImpl *operands[4];
   GtRows in_rows = { 0 };
+  GtStrided strided = { .n_dims = 0 };
   GTorchIter iter;
   gchar name[24];
   guint32 single;
@@ -172,7 +173,7 @@ choose (GTorchOpCall *call, GTorchCudaLane *lane, GTorchImpl *condition, GTorchI
     }
   g_snprintf (name, sizeof name, "gt_where_%u", size);
   return gtorch_cuda_run_strided (&gtorch_cuda_family_shape_ops, &kernels[g_bit_storage (size) - 1],
-                                  name, &iter, lane, error);
+                                  name, &iter, &strided, lane, error);
 }
 
 gboolean

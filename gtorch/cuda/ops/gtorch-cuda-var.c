@@ -34,9 +34,10 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean root, GError **erro
   m.moments = gtorch_impl_data (parts);
   v.moments = m.moments;
   v.y = gtorch_impl_data (y);
+  v.width = m.parts > 4 ? 32 : 1;
   return gtorch_cuda_run_blocks (&gtorch_kernels_moments_rows, dtype, lane, m.rows * m.parts, &m,
                                  error)
-         && gtorch_cuda_run (&gtorch_kernels_variance, dtype, lane, v.rows, &v, error)
+         && gtorch_cuda_run (&gtorch_kernels_variance, dtype, lane, v.rows * v.width, &v, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
