@@ -443,13 +443,6 @@ wait_free (gpointer data)
 }
 
 static void
-free_indices (gpointer indices)
-{
-  if (indices != NULL)
-    gtorch_size_unref (indices);
-}
-
-static void
 free_batch (gpointer batch)
 {
   if (batch != NULL)
@@ -463,11 +456,11 @@ end_wait (GTask *task, GTorchBatch *batch, GError *error)
   GTorchDataLoaderIter *self = g_task_get_source_object (task);
   Wait *wait = g_task_get_task_data (task);
 
+  if (self->pass != NULL)
+    gtorch_pass_forget (self->pass);
   drop_source (&wait->wake);
   drop_source (&wait->cancel);
   drop_source (&wait->time);
-  if (self->pass != NULL)
-    gtorch_pass_forget (self->pass);
   self->is_pending = FALSE;
   self->wake = NULL;
   if (error != NULL)
@@ -608,14 +601,20 @@ end_local (GTask *task, GTorchBatch *batch)
   end_wait (task, batch, error);
 }
 
+/* The thread drops its reference to the inner task late, so that has none to the iterator: the outer one has it. */
 static void
-make_in_thread (GTask *inner, gpointer self, gpointer indices, GCancellable *cancellable)
+make_in_thread (GTask *inner, gpointer source, gpointer data, GCancellable *cancellable)
 {
-  g_task_return_pointer (inner, make_local (self, indices, cancellable), free_batch);
+  GTask *task = data;
+  Wait *wait = g_task_get_task_data (task);
+
+  g_task_return_pointer (inner,
+                         make_local (g_task_get_source_object (task), wait->indices, cancellable),
+                         free_batch);
 }
 
 static void
-on_made (GObject *self, GAsyncResult *result, gpointer task)
+on_made (GObject *source, GAsyncResult *result, gpointer task)
 {
   end_local (task, g_task_propagate_pointer (G_TASK (result), NULL));
 }
@@ -647,11 +646,10 @@ make_alone (GTask *task)
       wait->wake = attach (task, g_idle_source_new (), make_in_context);
       return;
     }
-  inner = g_task_new (self, g_task_get_cancellable (task), on_made, task);
+  inner = g_task_new (NULL, g_task_get_cancellable (task), on_made, task);
   g_task_set_source_tag (inner, make_alone);
   g_task_set_check_cancellable (inner, FALSE);
-  g_task_set_task_data (inner, wait->indices != NULL ? gtorch_size_ref (wait->indices) : NULL,
-                        free_indices);
+  g_task_set_task_data (inner, task, NULL);
   g_task_run_in_thread (inner, make_in_thread);
 }
 
