@@ -17,10 +17,10 @@
  *
  * The batches of one epoch of a [class@DataLoader], one after another.
  *
- * [method@DataLoaderIter.next] waits for a batch, and [method@DataLoaderIter.next_async] does not block the main loop
- * meanwhile. Cancelling either ends the wait: the batch is given by the next call. [method@DataLoaderIter.close], or
- * dropping the last reference, ends the epoch: the work of the workers is cancelled, and they are waited for until each
- * of them is done with the sample that it is at.
+ * [method@DataLoaderIter.next] waits for a batch, and [method@DataLoaderIter.next_async] does not block
+ * the main loop meanwhile. Cancelling either ends the wait: the batch is given by the next call.
+ * [method@DataLoaderIter.close], or dropping the last reference, ends the epoch: the work of the workers
+ * is cancelled, and they are waited for until each of them is done with the sample that it is at.
  *
  * One thread at a time uses an iterator. Several can read the same loader.
  *
@@ -274,7 +274,8 @@ begin_local (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **err
   return TRUE;
 }
 
-/* Makes the next batch; NULL at the end. indices are those of next_indices (), or NULL for an iterable data set. */
+/* Makes the next batch; NULL at the end. indices are those of next_indices (), or NULL for an iterable
+ * data set. */
 static GTorchBatch *
 make_local (GTorchDataLoaderIter *self, GTorchSize *indices, GCancellable *cancellable)
 {
@@ -313,8 +314,8 @@ prepare_local (GTorchDataLoaderIter *self, GTorchSize **indices)
   return *indices != NULL;
 }
 
-/* Takes the indices, and the batch, which is NULL at the end. A batch that is not made because its caller does not want
- * it any longer is made by the next call. */
+/* Takes the indices, and the batch, which is NULL at the end. A batch that is not made because its caller
+ * does not want it any longer is made by the next call. */
 static GTorchSample *
 take_local (GTorchDataLoaderIter *self, GTorchSize *indices, GTorchBatch *batch,
             GCancellable *cancellable, GError **error)
@@ -351,8 +352,9 @@ begin_next (GTorchDataLoaderIter *self, GError **error)
  * Waits for the next batch.
  *
  * Returns: (transfer full) (nullable): the batch; %NULL without an error at the end, or after
- *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT, %G_IO_ERROR_PENDING
- *   during [method@DataLoaderIter.next_async], or an error of the data set, the sampler or the collate function
+ *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT,
+ *   %G_IO_ERROR_PENDING during [method@DataLoaderIter.next_async], or an error of the data set, the
+ *   sampler or the collate function
  *
  * Since: 0.1
  */
@@ -570,7 +572,8 @@ wait_for_workers (GTask *task)
   step (task);
 }
 
-/* Without workers a data set that several threads can use is read by a thread of GTask's, another one by the main loop. */
+/* Without workers a data set that several threads can use is read by a thread of GTask's, another one by
+ * the main loop. */
 
 static void
 end_fetcher (GTorchDataLoaderIter *self)
@@ -601,7 +604,8 @@ end_local (GTask *task, GTorchBatch *batch)
   end_wait (task, batch, error);
 }
 
-/* The thread drops its reference to the inner task late, so that has none to the iterator: the outer one has it. */
+/* The thread drops its reference to the inner task late, so that has none to the iterator: the outer one
+ * has it. */
 static void
 make_in_thread (GTask *inner, gpointer source, gpointer data, GCancellable *cancellable)
 {
@@ -663,7 +667,8 @@ make_alone (GTask *task)
  * Gets the next batch without blocking the main loop. One call at a time: another one meanwhile fails with
  * %G_IO_ERROR_PENDING.
  *
- * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop itself does.
+ * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop
+ * itself does.
  *
  * Since: 0.1
  */
@@ -767,8 +772,9 @@ gtorch_data_loader_iter_new (GTorchDataLoader *loader, GTorchPassStart *start, G
  *
  * Begins an epoch, and starts the workers.
  *
- * Returns: (transfer full): an iterator of its batches; %NULL with the errors of [method@DataLoader.check], of the
- *   sampler, of pinned memory or of the device, or with the system's if a worker cannot be started
+ * Returns: (transfer full): an iterator of its batches; %NULL with the errors of
+ *   [method@DataLoader.check], of the sampler, of pinned memory or of the device, or with the system's if
+ *   a worker cannot be started
  *
  * Since: 0.1
  */
@@ -876,11 +882,12 @@ gtorch_data_loader_iter_get_progress (GTorchDataLoaderIter *self)
  * gtorch_data_loader_iter_close:
  * @self: an iterator
  *
- * Ends the epoch. Batches that were made in advance are dropped, the work of the workers is cancelled, and they are
- * waited for; a data set that blocks and does not look at its cancellable is left to its thread after 10 seconds.
+ * Ends the epoch. Batches that were made in advance are dropped, the work of the workers is cancelled,
+ * and they are waited for; a data set that blocks and does not look at its cancellable is left to its
+ * thread after 10 seconds.
  *
- * [method@DataLoaderIter.next] gives %NULL afterwards. At the end of an epoch, and with the last reference, this is done,
- * too.
+ * [method@DataLoaderIter.next] gives %NULL afterwards. At the end of an epoch, and with the last
+ * reference, this is done, too.
  *
  * Since: 0.1
  */

@@ -17,7 +17,8 @@ const Squares = GObject.registerClass(class Squares extends GTorch.Dataset {
     get_item(i) {
         if (i === this.bad)
             throw new RangeError(`no sample ${i}`);
-        return {x: GTorch.tensor([i, 2 * i]), square: i * i, half: i / 2 + 0.25, name: `n${i}`, pair: [i, true]};
+        const x = GTorch.tensor([i, 2 * i]);
+        return {x, square: i * i, half: i / 2 + 0.25, name: `n${i}`, pair: [i, true]};
     }
 });
 
@@ -79,7 +80,8 @@ add('collate makes tensors of parts', () => {
     equal(batch[2], ['a', 'b']);
     throws(() => GTorch.Sample.collate([[1, 2], [1]]),
         error => error.matches(GTorch.Error, GTorch.Error.INVALID) &&
-            error.message === 'collate: sample 0 is a tuple of 2, and sample 1 a tuple of 1: the lengths must be equal');
+            error.message === 'collate: sample 0 is a tuple of 2, and sample 1 a tuple of 1: ' +
+                'the lengths must be equal');
 });
 
 add('for reads a loader of tensors', () => {

@@ -47,15 +47,16 @@ function sampleOf(value, what = 'a sample') {
         const keys = Object.keys(value);
         return Sample.new_dict(keys, keys.map(key => sampleOf(value[key], `${what}.${key}`)));
     }
-    throw new TypeError(`${what} is ${convert.describe(value)}, which no sample can be: a tensor, a number, ` +
-        'a text, a boolean, bytes, null, or an array or a plain object of these');
+    throw new TypeError(`${what} is ${convert.describe(value)}, which no sample can be: a tensor, a ` +
+        'number, a text, a boolean, bytes, null, or an array or a plain object of these');
 }
 
 function valueOf(sample) {
     const {Sample, SampleKind} = GTorch;
     if (!(sample instanceof Sample))
         return sample;
-    const children = () => Array.from({length: sample.get_n_children()}, (_, i) => valueOf(sample.get_child(i)));
+    const count = sample.get_n_children();
+    const children = () => Array.from({length: count}, (_, i) => valueOf(sample.get_child(i)));
     switch (sample.get_kind()) {
     case SampleKind.TENSOR:
         return sample.get_tensor();
@@ -91,8 +92,10 @@ function overrideSample() {
             return sampleOf(value, 'the value');
         },
         collate(samples) {
-            if (!Array.isArray(samples))
-                throw new TypeError(`collate: an array of samples is wanted, not ${convert.describe(samples)}`);
+            if (!Array.isArray(samples)) {
+                const found = convert.describe(samples);
+                throw new TypeError(`collate: an array of samples is wanted, not ${found}`);
+            }
             return collate.call(Sample, Array.from(samples, (one, i) => sampleOf(one, `samples[${i}]`)));
         },
     });
@@ -150,7 +153,9 @@ function sourceOfIndices(iterator) {
 
 // The source that iterate() of a program's class gave, or what it gave as one.
 function sourceFor(Source, make, self, value) {
-    return value instanceof Source ? value : make(iteratorOf(`${convert.nameOf(self.constructor)}: iterate()`, value));
+    if (value instanceof Source)
+        return value;
+    return make(iteratorOf(`${convert.nameOf(self.constructor)}: iterate()`, value));
 }
 
 const lengthOf = (what, value) => convert.bounded(what, 'the length', 'int64', value);
@@ -173,7 +178,10 @@ function overrideDatasets() {
         get_batch: sample,
         get_length: length,
         // a generator is called here, which else would count as a result that is not there yet
-        iterate: {call: (self, func, given) => sourceFor(SampleSource, sourceOfValues, self, func.apply(self, given))},
+        iterate: {
+            call: (self, func, given) =>
+                sourceFor(SampleSource, sourceOfValues, self, func.apply(self, given)),
+        },
     });
     derivable(SampleSource, {
         next: {
@@ -184,7 +192,8 @@ function overrideDatasets() {
     derivable(Sampler, {
         get_length: length,
         iterate: {
-            call: (self, func, given) => sourceFor(GTorch.IndexSource, sourceOfIndices, self, func.apply(self, given)),
+            call: (self, func, given) =>
+                sourceFor(GTorch.IndexSource, sourceOfIndices, self, func.apply(self, given)),
         },
     });
     derivable(GTorch.IndexSource, {
@@ -234,7 +243,8 @@ function overrideDatasets() {
 // What for and for await read; break ends the epoch.
 function readerOf(loader, next, settle) {
     const iter = loader.iterate();
-    const result = batch => batch === null ? {done: true, value: undefined} : {done: false, value: valueOf(batch)};
+    const result = batch => batch === null
+        ? {done: true, value: undefined} : {done: false, value: valueOf(batch)};
     return {
         next: () => next(iter, result),
         return(value) {
