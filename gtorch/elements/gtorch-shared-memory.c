@@ -251,20 +251,22 @@ gtorch_shared_memory_get_address (GTorchSharedMemory *self)
 }
 
 /**
- * gtorch_shared_memory_is_lent:
+ * gtorch_shared_memory_is_used:
  * @self: shared memory
  *
- * Tells whether [method@SharedMemory.lend] was called, and the other process still uses the memory.
+ * Tells whether tensors or holds of this process use the memory or, after [method@SharedMemory.lend], those of the
+ * other process do.
  *
- * Returns: %TRUE if it must not be written to
+ * Returns: %TRUE if the memory must not be written to for something else
  *
  * Since: 0.1
  */
 gboolean
-gtorch_shared_memory_is_lent (GTorchSharedMemory *self)
+gtorch_shared_memory_is_used (GTorchSharedMemory *self)
 {
   g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), FALSE);
-  return self->map != NULL && g_atomic_int_get (lent_word (self)) != 0;
+  return self->map != NULL
+         && (g_atomic_int_get (&self->users) != 0 || g_atomic_int_get (lent_word (self)) != 0);
 }
 
 /**
@@ -289,7 +291,7 @@ gtorch_shared_memory_lend (GTorchSharedMemory *self)
  * gtorch_shared_memory_hold:
  * @self: shared memory
  *
- * Keeps the memory lent, as a tensor there does, until [method@SharedMemory.release] is called.
+ * Keeps the memory used, as a tensor there does, until [method@SharedMemory.release] is called.
  *
  * With a hold, the first of several tensors may be gone before the next is made.
  *

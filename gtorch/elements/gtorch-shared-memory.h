@@ -25,7 +25,7 @@ gsize gtorch_shared_memory_get_n_bytes (GTorchSharedMemory *self);
 GTORCH_AVAILABLE_IN_0_1
 gsize gtorch_shared_memory_get_address (GTorchSharedMemory *self);
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_shared_memory_is_lent (GTorchSharedMemory *self);
+gboolean gtorch_shared_memory_is_used (GTorchSharedMemory *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_shared_memory_lend (GTorchSharedMemory *self);
 GTORCH_AVAILABLE_IN_0_1

@@ -4,13 +4,12 @@
 
 import collections.abc as kinds
 import copy
-import dataclasses
 import re
 import sys
 
 from gi.repository import GTorch
 
-from gi.overrides import _gtorch_worker_info as workers
+from gi.overrides import _gtorch_worker_info as info
 from gi.overrides._gtorch_convert import RawTensor
 
 TEXTS = re.compile('[SaUO]')  # kinds of NumPy's arrays that are no numbers
@@ -91,11 +90,12 @@ def collate(batch, *, collate_fn_map=None):
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """Stacks tensors; in a worker process into memory that the program's process shares."""
-    elem = batch[0]
-    out = workers.shared_for(elem, len(batch)) if workers.shared_for is not None else None
-    if out is not None and not any(one.shape != elem.shape or one.dtype != elem.dtype or one.requires_grad
-                                   for one in batch):
-        return GTorch.stack(batch, 0, out=out)
+    out = info.shared_like(batch[0], len(batch)) if info.shared_like is not None else None
+    if out is not None:
+        try:
+            return GTorch.stack(batch, 0, out=out)
+        except RuntimeError:  # of several dtypes, or with gradients
+            pass
     return GTorch.stack(batch, 0)
 
 
@@ -129,45 +129,34 @@ def collate_str_fn(batch, *, collate_fn_map=None):
 
 
 class _Kinds(dict):
-    """The functions by kinds of elements, with those of NumPy once a program has imported it."""
+    """The functions by kinds of elements. Those for NumPy come once it is imported, and before those for Python's
+    numbers, as some of its numbers are floats, too."""
 
-    def _complete(self):
+    def complete(self):
         numpy = sys.modules.get('numpy')
-        if numpy is None or self._has_numpy:
+        if numpy is None or numpy.ndarray in self:
             return
-        self._has_numpy = True
-        last = {kind: self.pop(kind) for kind in (float, int, str, bytes) if kind in self}
+        others = {kind: self.pop(kind) for kind in [*self][1:]}
         self[numpy.ndarray] = collate_numpy_array_fn
         self[(numpy.bool_, numpy.number, numpy.object_)] = collate_numpy_scalar_fn
-        self.update(last)  # float64 is a float, too
-
-    _has_numpy = False
-
-    def items(self):
-        self._complete()
-        return super().items()
-
-    def __contains__(self, key):
-        self._complete()
-        return super().__contains__(key)
+        self.update(others)
 
 
 default_collate_fn_map = _Kinds({
-    RawTensor: collate_tensor_fn,
+    GTorch.Tensor: collate_tensor_fn,
     float: collate_float_fn,
     int: collate_int_fn,
     str: collate_str_fn,
     bytes: collate_str_fn,
 })
-default_collate_fn_map[GTorch.Tensor] = default_collate_fn_map.pop(RawTensor)
-for _kind in (float, int, str, bytes):  # a class of numbers may be found by a base: tensors come first
-    default_collate_fn_map[_kind] = default_collate_fn_map.pop(_kind)
+default_collate_fn_map.complete()
 
 
 def default_collate(batch):
     """Makes a batch of a list of samples that have the same structure: tensors and NumPy arrays are stacked, numbers
     become vectors (float64, int64, bool), texts and bytes stay; dicts, lists and named tuples keep their kind, and
     other tuples become lists."""
+    default_collate_fn_map.complete()
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 

@@ -73,8 +73,7 @@ class RandomSampler(Sampler[int]):
                 yield from GTorch.randint(0, n, (size,), dtype=GTorch.int64, generator=generator).tolist()
             return
         for start in range(0, count, n):
-            order = GTorch.randperm(n, generator=generator).tolist()
-            yield from order[: count - start]
+            yield from GTorch.randperm(n, generator=generator)[: count - start].tolist()
 
     def __len__(self):
         return self.num_samples
@@ -138,6 +137,34 @@ class BatchSampler(Sampler[list]):
     def __len__(self):
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def owner(sampler):
+    """The sampler that an order follows from, inside of those that make batches of it."""
+    while isinstance(getattr(sampler, 'sampler', None), Sampler):
+        sampler = sampler.sampler
+    return sampler
+
+
+def pieces(batch_sampler):
+    """The batches of a sampler for what takes ranges and tensors of indices as well as lists: of orders that are known
+    as a whole no lists are made."""
+    if type(batch_sampler) is not BatchSampler:
+        return iter(batch_sampler)
+    inner, size, drop_last = batch_sampler.sampler, batch_sampler.batch_size, batch_sampler.drop_last
+    if type(inner) is SequentialSampler:
+        n = len(inner)
+        return (range(start, min(start + size, n)) for start in range(0, n - size + 1 if drop_last else n, size))
+    if type(inner) is RandomSampler and not inner.replacement and inner._num_samples is None:
+        return _cut(inner, size, drop_last)
+    return iter(batch_sampler)
+
+
+def _cut(sampler, size, drop_last):
+    n = len(sampler)
+    order = GTorch.randperm(n, generator=_fresh(sampler.generator))
+    for start in range(0, n - size + 1 if drop_last else n, size):
+        yield order[start : start + size]
 
 
 class DistributedSampler(Sampler[Index]):
