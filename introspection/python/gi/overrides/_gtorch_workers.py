@@ -218,6 +218,13 @@ class Pieces:
             tensor = self.place(tensor.dtype, list(tensor.shape)).copy_(tensor.detach())
         raise AssertionError('a tensor is where it was copied to')
 
+    def reduce(self, tensor):
+        """What a pickle of a result has of a tensor: where it is."""
+        if tensor.device.type != 'cpu' or tensor.numel() == 0 or not tensor.is_leaf:
+            return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        piece, offset = self.find(tensor)
+        return _rebuilt, (piece.number, offset, int(tensor.dtype), list(tensor.shape), tensor.requires_grad)
+
 
 def _rebuilt(piece, offset, dtype, shape, requires_grad):
     """A tensor of a result, in the program's process."""
@@ -226,21 +233,6 @@ def _rebuilt(piece, offset, dtype, shape, requires_grad):
 
 
 _reading = threading.local()
-
-
-class _Pickler(reduction.ForkingPickler):
-    """Pickles a result, but for its tensors."""
-
-    def __init__(self, file, pieces):
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self.pieces = pieces
-        self.dispatch_table = {**self.dispatch_table, GTorch.Tensor: self.reduce_tensor}
-
-    def reduce_tensor(self, tensor):
-        if tensor.device.type != 'cpu' or tensor.numel() == 0 or not tensor.is_leaf:
-            return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        piece, offset = self.pieces.find(tensor)
-        return _rebuilt, (piece.number, offset, int(tensor.dtype), list(tensor.shape), tensor.requires_grad)
 
 
 # --- in a worker process ---
@@ -339,8 +331,10 @@ class _Worker:
     def send(self, number, result):
         """Sends a result, and the file descriptors of memory that it is the first to use."""
         file = io.BytesIO()
+        pickler = reduction.ForkingPickler(file, pickle.HIGHEST_PROTOCOL)
+        pickler.dispatch_table = {**pickler.dispatch_table, GTorch.Tensor: self.pieces.reduce}
         try:
-            _Pickler(file, self.pieces).dump((number, result))
+            pickler.dump((number, result))
         except Exception as error:
             self.pieces.begin()
             file = io.BytesIO(pickle.dumps((number, (ERROR, Caught(error, self.where), None))))
