@@ -4,6 +4,7 @@
 
 They are classes of Python, whose __init__() need not be called, and are pickled as such: a worker process has its own."""
 
+import abc
 import bisect
 import itertools
 import math
@@ -32,12 +33,13 @@ class Dataset(Generic[Sample]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[Sample]):
+class IterableDataset(Dataset[Sample], abc.ABC):
     """A data set that is read from its beginning: a class of a program's has __iter__(). In workers of a loader each
     iterates by itself; get_worker_info() tells which part is whose."""
 
+    @abc.abstractmethod
     def __iter__(self):
-        raise NotImplementedError(f'{type(self).__name__}: an iterable data set needs an __iter__()')
+        """The samples."""
 
     def __add__(self, other):
         return ChainDataset([self, other])
@@ -66,13 +68,12 @@ class TensorDataset(Dataset[tuple]):
         return self.tensors[0].shape[0]
 
     def _batch(self, indices):
-        """The collated samples of @indices, a list or an int64 tensor."""
+        """The collated samples of @indices, a list, a range or an int64 tensor."""
         if isinstance(indices, range):
             return [tensor[indices.start : indices.stop].clone() for tensor in self.tensors]
-        where = self.tensors[0].device
-        found = indices if isinstance(indices, RawTensor) else GTorch.tensor(indices, dtype=GTorch.int64)
-        return [tensor.index_select(0, found if tensor.device == where == found.device else found.to(tensor.device))
-                for tensor in self.tensors]
+        if isinstance(indices, list):
+            indices = GTorch.tensor([i + len(self) if i < 0 else i for i in indices] if min(indices) < 0 else indices)
+        return [tensor.index_select(0, indices.to(tensor.device)) for tensor in self.tensors]
 
 
 def batches(dataset):

@@ -65,7 +65,7 @@ class MapFetcher:
         """The batch of a list of indices, or the sample of one index."""
         if not self.collates:
             return self.collate_fn(self.dataset[index])
-        if self.batch is not None:
+        if self.batch is not None and (type(index) is not list or all(type(i) is int for i in index)):
             return self.batch(index)
         if self.getitems:
             return self.collate_fn(self.getitems(index))
