@@ -415,8 +415,8 @@ class _WithProcesses(_Iterator):
             kind, data = self.take(self.await_one())
         except StopIteration:
             raise
-        except BaseException:  # a worker is gone, or the program wants to end
-            self.close()
+        except BaseException:  # a worker is gone or late, or the program wants to end
+            self.close(workers.LOOK)
             raise
         if kind == workers.ERROR:
             raise data.made()
@@ -466,14 +466,14 @@ class _WithProcesses(_Iterator):
         if not self.loader.persistent_workers:
             self.close()
 
-    def close(self):
-        """Ends the workers."""
+    def close(self, patience=workers.PATIENCE):
+        """Ends the workers, after @patience seconds those that are busy, too."""
         if self.is_closed:
             return
         self.is_closed = True
         for one in self.processes:
             one.end()
-        until = time.monotonic() + workers.PATIENCE
+        until = time.monotonic() + patience
         for one in self.processes:
             one.join(until)
         self.owners, self.arrived = {}, {}

@@ -220,7 +220,10 @@ class Pieces:
 
     def reduce(self, tensor):
         """What a pickle of a result has of a tensor: where it is."""
-        if tensor.device.type != 'cpu' or tensor.numel() == 0 or not tensor.is_leaf:
+        if not tensor.is_leaf:
+            raise RuntimeError(f'a tensor of shape {list(tensor.shape)} that requires grad and was computed cannot go to '
+                               'another process: use detach()')
+        if tensor.device.type != 'cpu' or tensor.numel() == 0:
             return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         piece, offset = self.find(tensor)
         return _rebuilt, (piece.number, offset, int(tensor.dtype), list(tensor.shape), tensor.requires_grad)
