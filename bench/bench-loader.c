@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How fast one consumer gets batches of tensors in memory, beside memcpy () of as many bytes. Prints GB of batches per
- * second, of the best of five epochs: without workers and with them, in order and shuffled, by rows of 4 kB and of
- * 600 kB (images of 3 x 224 x 224 floats). */
+/* How fast one consumer gets batches of tensors in memory, beside memcpy () of as many bytes. Prints GB
+ * of batches per second, of the best of five epochs: without workers and with them, in order and
+ * shuffled, by rows of 4 kB and of 600 kB (images of 3 x 224 x 224 floats). */
 
 #include "config.h"
 
