@@ -171,8 +171,8 @@ tap.add('objects_with_a_text_are_shown_by_it', () => {
     const names = typelib.callables().filter(({name, args}) => name === 'to_string' && args.length === 0)
         .map(({owner}) => owner);
     const made = {
-        Device: GTorch.Device.cpu(), Module: nn.Linear(1, 2), Size: GTorch.Size.new([1, 2]),
-        Tensor: GTorch.ones([1]),
+        Device: GTorch.Device.cpu(), Module: nn.Linear(1, 2), Sample: GTorch.Sample.new_int(1),
+        Size: GTorch.Size.new([1, 2]), Tensor: GTorch.ones([1]),
     };
     tap.equal(names.sort(), Object.keys(made));
     for (const one of Object.values(made))

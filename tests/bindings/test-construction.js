@@ -90,20 +90,33 @@ tap.add('devices_are_made_of_names', () => {
         tap.throws(() => new GTorch.Device(...given), error => error.message.includes('one name or number'));
 });
 
+function streamed() {
+    const Streamed = GObject.registerClass(class Streamed extends GTorch.IterableDataset {});
+    return new Streamed();
+}
+
 // A class whose function new() takes what is no property that can be written needs new to call that function.
+const ROWS = GTorch.TensorDataset.new([GTorch.ones([2])]);
 const BY_FUNCTION = {
+    ChainDataset: {datasets: [new GTorch.ChainDataset({datasets: [streamed()]})]},
+    ConcatDataset: {datasets: [ROWS]},
     GraphedModule: {module: GTorch.nn.Identity(), samples: [GTorch.ones([1])]},
+    IndexSource: {indices: [1, 2]},
     PackedSequence: {data: GTorch.ones([3, 2]), batch_sizes: GTorch.tensor([2, 1], {dtype: GTorch.int64})},
     ParamGroup: {params: GTorch.nn.Linear(1, 1).get_parameters(true), learning_rate: 0.5, weight_decay: 0.25},
     Parameter: {data: GTorch.ones([2]), requires_grad: false},
+    SharedMemory: {n_bytes: 8},
     SpectralNorm: {weight: GTorch.ones([2, 3]), n_power_iterations: 2, dim: 0, eps: 1e-9},
+    StackDataset: {datasets: [ROWS]},
     Stream: {device: 'cpu', priority: 0},
+    TensorDataset: {tensors: [GTorch.ones([2])]},
     TransformerDecoder: {
         decoder_layer: GTorch.nn.TransformerDecoderLayer(4, 2, 3), num_layers: 1, norm: null,
     },
     TransformerEncoder: {
         encoder_layer: GTorch.nn.TransformerEncoderLayer(4, 2, 3), num_layers: 1, norm: null,
     },
+    WeightedRandomSampler: {weights: [1, 2], num_samples: 1},
 };
 // Their parameters come in groups, which the functions of GTorch.optim make.
 const OPTIMIZERS = ['ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'LBFGS', 'Muon',

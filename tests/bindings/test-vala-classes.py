@@ -53,8 +53,9 @@ def others_are_sealed():
 def derivable_ones_compile():
     names = [name for name, derivable in classes().items() if derivable]
     derivable = {
-        'Attention', 'ConvTranspose', 'Decoder', 'Encoder', 'Function', 'LRScheduler', 'Loss', 'MemorySource', 'Module',
-        'Optimizer', 'RNNBase',
+        'Attention', 'ConvTranspose', 'Dataset', 'Decoder', 'Encoder', 'Fetcher', 'Function', 'IndexSource',
+        'IterableDataset', 'LRScheduler', 'Loss', 'MemorySource', 'Module', 'Optimizer', 'RNNBase', 'SampleSource',
+        'Sampler',
     }
     assert derivable == set(names), names
     with tempfile.TemporaryDirectory() as folder:

@@ -16,6 +16,8 @@ let GTorch;
 const AWAITED = {
     ArrowReader: {read_table: ['io_priority']},
     CSVReader: {read_table: ['max_rows', 'io_priority'], read_tensor: ['max_rows', 'io_priority']},
+    DataLoader: {run: []},
+    DataLoaderIter: {next: []},
     Device: {open_monitor: [], synchronize: []},
     Event: {synchronize: []},
     GradScaler: {step: ['optimizer']},

@@ -206,6 +206,40 @@ const MADE = {
             return made;
         },
     },
+    ChainDataset: {
+        args: [{name: 'datasets', required: true}],
+        make: ({datasets}) => GTorch.ChainDataset.new(datasets),
+    },
+    ConcatDataset: {
+        args: [{name: 'datasets', required: true}],
+        make: ({datasets}) => GTorch.ConcatDataset.new(datasets),
+    },
+    IndexSource: {
+        args: [{name: 'indices', required: true}],
+        make: ({indices}) => GTorch.IndexSource.new(indices instanceof GTorch.Size
+            ? indices : GTorch.Size.new(convert.integers('IndexSource', 'indices', indices))),
+    },
+    SharedMemory: {
+        args: [{name: 'n_bytes', required: true}],
+        make: ({n_bytes: n}) => GTorch.SharedMemory.new(n),
+    },
+    StackDataset: {
+        args: [{name: 'datasets', required: true}, {name: 'keys'}],
+        make: ({datasets, keys = null}) => keys === null
+            ? GTorch.StackDataset.new(datasets) : GTorch.StackDataset.new_with_keys(keys, datasets),
+    },
+    TensorDataset: {
+        args: [{name: 'tensors', required: true}],
+        make: ({tensors}) => GTorch.TensorDataset.new(tensors),
+    },
+    WeightedRandomSampler: {
+        args: [
+            {name: 'weights', required: true}, {name: 'num_samples', required: true}, {name: 'replacement'},
+            {name: 'generator'},
+        ],
+        make: ({weights, num_samples: n, replacement = true, generator = null}) =>
+            GTorch.WeightedRandomSampler.new(weights, n, replacement, generator),
+    },
     // The object of C is of no use before init(), which fails where the device cannot be watched.
     DeviceMonitor: {
         args: [{name: 'device', required: true}],
