@@ -533,43 +533,6 @@ make_timer (void)
   return gtorch_timer_new (NULL);
 }
 
-/* Without a server: nothing waits for a key. */
-static gpointer
-make_store (void)
-{
-  return g_object_new (GTORCH_TYPE_TCP_STORE, NULL);
-}
-
-static gpointer
-make_process_group (void)
-{
-  return g_object_new (GTORCH_TYPE_PROCESS_GROUP, NULL);
-}
-
-static gpointer
-make_distributed_module (void)
-{
-  return g_object_new (GTORCH_TYPE_DISTRIBUTED_MODULE, NULL);
-}
-
-static gpointer
-make_work (void)
-{
-  return g_object_new (GTORCH_TYPE_WORK, NULL);
-}
-
-static gpointer
-make_file_store (void)
-{
-  return g_object_new (GTORCH_TYPE_FILE_STORE, NULL);
-}
-
-static gpointer
-make_prefix_store (void)
-{
-  return g_object_new (GTORCH_TYPE_PREFIX_STORE, "prefix", "part", NULL);
-}
-
 static gpointer
 make_source (void)
 {
@@ -818,14 +781,6 @@ static const struct
   { "GTorchStreamGuard", make_stream_guard },
   { "GTorchTensor", make_tensor },
   { "GTorchTensorIter", make_tensor_iter },
-  { "GTorchDistributedModule", make_distributed_module },
-  { "GTorchFileStore", make_file_store },
-  { "GTorchHashStore", (gpointer (*) (void)) gtorch_hash_store_new },
-  { "GTorchPrefixStore", make_prefix_store },
-  { "GTorchProcessGroup", make_process_group },
-  { "GTorchStore", make_store },
-  { "GTorchTcpStore", make_store },
-  { "GTorchWork", make_work },
   { "GTorchTimer", make_timer },
   { "GTorchTransformer", make_transformer },
   { "GTorchTransformerDecoder", make_decoder },
@@ -855,6 +810,9 @@ gpointer
 refuse_make (const Param *param)
 {
   gpointer made = refuse_make_data (param->type);
+
+  if (made == NULL)
+    made = refuse_make_distributed (param->type);
   guint i;
 
   if (made != NULL)
