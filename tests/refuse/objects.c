@@ -660,43 +660,6 @@ make_nothing (void)
   return NULL;
 }
 
-static gpointer
-make_named_tensors (void)
-{
-  g_autoptr (GTorchTensor) tensor = gtorch_ones (SHAPE, GTORCH_DTYPE_NONE, NULL, NULL);
-  GTorchTable *table = gtorch_table_new ();
-
-  gtorch_table_add (table, "ones", tensor, NULL);
-  return table;
-}
-
-static gpointer
-make_csv_reader (void)
-{
-  g_autoptr (GInputStream) stream = g_memory_input_stream_new_from_data ("a,b\n1,2\n", -1, NULL);
-
-  return gtorch_csv_reader_new (stream);
-}
-
-/* Without content: only files have some. */
-static gpointer
-make_checkpoint (void)
-{
-  return g_object_new (GTORCH_TYPE_CHECKPOINT, NULL);
-}
-
-static gpointer
-make_checkpoint_node (void)
-{
-  return g_object_new (GTORCH_TYPE_CHECKPOINT_NODE, NULL);
-}
-
-static gpointer
-make_arrow_reader (void)
-{
-  return g_object_new (GTORCH_TYPE_ARROW_READER, NULL);
-}
-
 static const struct
 {
   const gchar *type;
@@ -722,11 +685,6 @@ static const struct
   { "GTorchCUDAGraph", (gpointer (*) (void)) gtorch_cuda_graph_new },
   { "GTorchChainedScheduler", make_chained },
   { "GTorchCyclicLR", make_cyclic },
-  { "GTorchArrowReader", make_arrow_reader },
-  { "GTorchCSVReader", make_csv_reader },
-  { "GTorchCheckpoint", make_checkpoint },
-  { "GTorchCheckpointNode", make_checkpoint_node },
-  { "GTorchTable", make_named_tensors },
   { "GTorchConvTranspose", make_conv_transpose },
   { "GTorchDevice", make_device },
   { "GTorchDecoder", make_decoder },
@@ -811,9 +769,12 @@ refuse_make (const Param *param)
 {
   gpointer made = refuse_make_data (param->type);
 
+  guint i;
+
+  if (made == NULL)
+    made = refuse_make_file_object (param->type);
   if (made == NULL)
     made = refuse_make_distributed (param->type);
-  guint i;
 
   if (made != NULL)
     return made;

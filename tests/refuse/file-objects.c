@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Readers of files and what they give, to pass to functions. */
+
+#include "config.h"
+
+#include <gio/gio.h>
+
+#include "refuse.h"
+
+static GTorchTable *
+table_new (void)
+{
+  g_autoptr (GTorchTensor) tensor =
+      gtorch_ones (GTORCH_SHAPE (2, 3), GTORCH_DTYPE_NONE, NULL, NULL);
+  GTorchTable *table = gtorch_table_new ();
+
+  gtorch_table_add (table, "ones", tensor, NULL);
+  return table;
+}
+
+gpointer
+refuse_make_file_object (const gchar *type)
+{
+  if (g_str_equal (type, "GTorchTable"))
+    return table_new ();
+  if (g_str_equal (type, "GTorchCSVReader"))
+    {
+      g_autoptr (GInputStream) stream =
+          g_memory_input_stream_new_from_data ("a,b\n1,2\n", -1, NULL);
+
+      return gtorch_csv_reader_new (stream);
+    }
+  /* without content: only files have some */
+  if (g_str_equal (type, "GTorchCheckpoint"))
+    return g_object_new (GTORCH_TYPE_CHECKPOINT, NULL);
+  if (g_str_equal (type, "GTorchCheckpointNode"))
+    return g_object_new (GTORCH_TYPE_CHECKPOINT_NODE, NULL);
+  if (g_str_equal (type, "GTorchArrowReader"))
+    return g_object_new (GTORCH_TYPE_ARROW_READER, NULL);
+  return NULL;
+}
