@@ -83,3 +83,4 @@
 #include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
+#include <gtorch/text/gtorch-tokenizer.h>
