@@ -84,3 +84,4 @@
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
 #include <gtorch/text/gtorch-tokenizer.h>
+#include <gtorch/vision/gtorch-image.h>
