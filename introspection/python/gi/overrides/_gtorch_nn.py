@@ -545,9 +545,12 @@ def _layer(name, raw):
     return layers.layer(name, raw, own, transformer.activation)
 
 
-def compose(transforms):
-    """One transform after the other: a Sequential of them."""
-    return GTorch.Sequential(*transforms)
+def _compose(sequential):
+    def Compose(transforms):  # a class there
+        """One transform after the other: a Sequential of them."""
+        return sequential(*transforms)
+
+    return Compose
 
 
 def install(export, submodule, functions):
@@ -578,6 +581,6 @@ def install(export, submodule, functions):
     nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
         show_later(module, layers.of_space(None), GTorch)
-    show_later(submodule('transforms', 'Transforms of images.', {'Compose': compose}),
+    show_later(submodule('transforms', 'Transforms of images.', {'Compose': _compose(nn['Sequential'])}),
                layers.of_space('transforms'), GTorch)
     optim.install(export, submodule)
