@@ -394,8 +394,8 @@ gtorch_json_lookup (const GTorchJsonNode *object, const gchar *key)
 const gchar *
 gtorch_json_kind_name (const GTorchJsonNode *node)
 {
-  static const gchar *const names[]
-      = { "null", "false", "true", "a number", "a string", "an array", "an object" };
+  static const gchar *const names[] = { "null",     "false",    "true",     "a number",
+                                        "a string", "an array", "an object" };
 
   return node != NULL ? names[node->kind] : "nothing";
 }

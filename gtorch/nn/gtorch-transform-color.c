@@ -241,7 +241,8 @@ hue_channel (GTorchFormula *f, GTorchImpl *h, GTorchImpl *s, GTorchImpl *v, gdou
   return GTORCH_FORMULA_OP (f, sub, v, missing, 1);
 }
 
-/* The hue, in turns; `range` is the difference of the greatest and the least channel, 1 where they are equal. */
+/* The hue, in turns; `range` is the difference of the greatest and the least channel, 1 where they are
+ * equal. */
 static GTorchImpl *
 find_hue (GTorchFormula *f, GTorchImpl *image, GTorchImpl *most, GTorchImpl *range)
 {

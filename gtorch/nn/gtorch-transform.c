@@ -31,14 +31,14 @@ gboolean
 gtorch_transform_draw (gdouble *numbers, guint n, GError **error)
 {
   gint64 shape = n;
-  g_autoptr (GTorchImpl) drawn
-      = gtorch_op_rand (&shape, 1, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu (), NULL, error);
+  g_autoptr (GTorchImpl) drawn =
+      gtorch_op_rand (&shape, 1, GTORCH_DTYPE_FLOAT64, gtorch_device_cpu (), NULL, error);
 
   for (guint i = 0; drawn != NULL && i < n; i++)
     {
       g_autoptr (GTorchImpl) one = gtorch_op_select (drawn, 0, i, error);
-      g_autoptr (GTorchTensor) tensor
-          = one != NULL ? gtorch_tensor_wrap (g_steal_pointer (&one)) : NULL;
+      g_autoptr (GTorchTensor) tensor =
+          one != NULL ? gtorch_tensor_wrap (g_steal_pointer (&one)) : NULL;
       GError *local = NULL;
 
       if (tensor == NULL)
@@ -102,11 +102,13 @@ static GTorchImpl *
 resize (GTorchFormula *f, GTorchImpl *image, gint64 height, gint64 width, gint mode,
         gboolean antialias)
 {
-  gboolean is_nearest = mode == GTORCH_RESAMPLING_NEAREST || mode == GTORCH_RESAMPLING_NEAREST_EXACT;
+  gboolean is_nearest =
+      mode == GTORCH_RESAMPLING_NEAREST || mode == GTORCH_RESAMPLING_NEAREST_EXACT;
   gboolean casts = !is_nearest && !gtorch_dtype_is_floating_point (image->dtype);
   gint64 size[] = { height, width };
   guint n = image->n_dims;
-  gint64 batch[4] = { 1, n > 2 ? image->shape[n - 3] : 1, image->shape[n - 2], image->shape[n - 1] };
+  gint64 batch[4] = { 1, n > 2 ? image->shape[n - 3] : 1, image->shape[n - 2],
+                      image->shape[n - 1] };
   gint64 shape[GTORCH_MAX_DIMS];
   guint dtype = image->dtype;
   GTorchImpl *result;
@@ -123,9 +125,9 @@ resize (GTorchFormula *f, GTorchImpl *image, gint64 height, gint64 width, gint m
   result = GTORCH_FORMULA_OP (f, reshape, image, batch, 4);
   if (casts)
     result = GTORCH_FORMULA_OP (f, to_dtype, result, GTORCH_DTYPE_FLOAT32);
-  result = GTORCH_FORMULA_OP (f, interpolate, result, size, 2, GTORCH_NONE_DOUBLE, mode, FALSE,
-                              FALSE, antialias && !is_nearest, GTORCH_NONE_DOUBLE,
-                              GTORCH_NONE_DOUBLE);
+  result =
+      GTORCH_FORMULA_OP (f, interpolate, result, size, 2, GTORCH_NONE_DOUBLE, mode, FALSE, FALSE,
+                         antialias && !is_nearest, GTORCH_NONE_DOUBLE, GTORCH_NONE_DOUBLE);
   if (casts)
     {
       if (mode == GTORCH_RESAMPLING_BICUBIC && dtype == GTORCH_DTYPE_UINT8)
@@ -193,8 +195,7 @@ gtorch_layer_resize (GTorchModule *self, GTorchTensor *input, GTorchSize *size, 
 /* --- parts --- */
 
 GTorchTensor *
-gtorch_layer_center_crop (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
-                          GError **error)
+gtorch_layer_center_crop (GTorchModule *self, GTorchTensor *input, GTorchSize *size, GError **error)
 {
   g_auto (GTorchFormula) f = GTORCH_FORMULA_INIT (error);
   GTorchImpl *image = gtorch_tensor_unwrap (input);
@@ -363,8 +364,7 @@ gtorch_layer_random_erasing (GTorchModule *self, GTorchTensor *input, gdouble p,
   gboolean is_found;
   Part part;
 
-  if (!gtorch_transform_check (self, image, 3, error)
-      || !gtorch_transform_draw (&number, 1, error))
+  if (!gtorch_transform_check (self, image, 3, error) || !gtorch_transform_draw (&number, 1, error))
     return NULL;
   gtorch_transform_range (scale, 0.02, 0.33, scales);
   gtorch_transform_range (ratio, 0.3, 3.3, ratios);
@@ -388,8 +388,7 @@ gtorch_layer_random_flip (GTorchModule *self, GTorchTensor *input, gdouble p, gi
   GTorchImpl *image = gtorch_tensor_unwrap (input);
   gdouble number;
 
-  if (!gtorch_transform_check (self, image, 2, error)
-      || !gtorch_transform_draw (&number, 1, error))
+  if (!gtorch_transform_check (self, image, 2, error) || !gtorch_transform_draw (&number, 1, error))
     return NULL;
   if (number >= p)
     return g_object_ref (input);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Added tokens are cut out of a text before anything else is done to it. Of several that begin at one place the
- * longest counts. They are sorted by the byte that they begin with, the longest first. */
+/* Added tokens are cut out of a text before anything else is done to it. Of several that begin at one place
+ * the longest counts. They are sorted by the byte that they begin with, the longest first. */
 
 #include "config.h"
 
@@ -14,9 +14,9 @@
 
 struct _GTorchAddedTokens
 {
-  GArray *tokens;       /* of GTorchAddedToken, in the order of the file */
-  GHashTable *by_name;  /* content to position and one */
-  GHashTable *by_id;    /* likewise */
+  GArray *tokens;         /* of GTorchAddedToken, in the order of the file */
+  GHashTable *by_name;    /* content to position and one */
+  GHashTable *by_id;      /* likewise */
   GArray *begins[2][256]; /* positions, of those in raw and in normalized texts; NULL for none */
 };
 
@@ -67,10 +67,10 @@ parse_token (GTorchAddedTokens *tokens, const GTorchJsonNode *node, guint i,
   const gchar *other;
 
   if (content == NULL || content->kind != GTORCH_JSON_STRING || *content->string == '\0')
-    return fail (error, i, _ ("“content” must be a string that is not empty"));
+    return fail (error, i, _ ("content must be a string that is not empty"));
   if (id == NULL || id->kind != GTORCH_JSON_NUMBER || !id->is_integer || id->integer < 0
       || id->integer >= GTORCH_VOCAB_MAX_IDS)
-    return fail (error, i, _ ("“id” must be an integer from 0 to 4194303"));
+    return fail (error, i, _ ("id must be an integer from 0 to 4194303"));
   other = gtorch_vocab_get (vocab, id->integer, NULL);
   if (other != NULL ? strcmp (other, content->string) != 0
                     : gtorch_vocab_lookup (vocab, content->string, strlen (content->string)) >= 0)
@@ -114,7 +114,7 @@ gtorch_added_tokens_parse (const GTorchJsonNode *node, const GTorchVocab *vocab,
   if (node != NULL && node->kind != GTORCH_JSON_ARRAY)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("tokenizer: “added_tokens” is %s, but must be an array"),
+                   _ ("tokenizer: added_tokens is %s, but must be an array"),
                    gtorch_json_kind_name (node));
       return NULL;
     }

@@ -108,8 +108,7 @@ find_string (GTorchPieces *pieces, const GTorchPiece *piece, const gchar *patter
 
   while (length > 0 && before + length <= piece->end)
     {
-      const gchar *found
-          = memmem (text + before, piece->end - before, pattern, length);
+      const gchar *found = memmem (text + before, piece->end - before, pattern, length);
 
       if (found == NULL)
         break;
@@ -188,9 +187,8 @@ merge_parts (GTorchPieces *pieces, GTorchSplitBehavior behavior)
     case GTORCH_SPLIT_CONTIGUOUS:
       for (guint i = 0; i < n; i++)
         {
-          gboolean joins = behavior == GTORCH_SPLIT_CONTIGUOUS
-                               ? parts[i].is_match == was_match
-                               : parts[i].is_match && !was_match;
+          gboolean joins = behavior == GTORCH_SPLIT_CONTIGUOUS ? parts[i].is_match == was_match
+                                                               : parts[i].is_match && !was_match;
 
           if (i == 0 || !joins)
             {
@@ -345,8 +343,7 @@ byte_level (const GTorchStep *step, GTorchPieces *pieces)
 }
 
 static gboolean
-split_piece (const GTorchStep *step, GTorchPieces *pieces, const GTorchPiece *piece,
-             GError **error)
+split_piece (const GTorchStep *step, GTorchPieces *pieces, const GTorchPiece *piece, GError **error)
 {
   GTorchSplitBehavior behavior = step->behavior;
 
@@ -403,8 +400,8 @@ gboolean
 gtorch_pre_tokenize (const GArray *steps, const gchar *text, gsize length, GTorchPieces *pieces,
                      GError **error)
 {
-  static const GTorchStep punctuation
-      = { .kind = GTORCH_STEP_PUNCTUATION, .behavior = GTORCH_SPLIT_ISOLATED };
+  static const GTorchStep punctuation = { .kind = GTORCH_STEP_PUNCTUATION,
+                                          .behavior = GTORCH_SPLIT_ISOLATED };
 
   g_string_truncate (pieces->text, 0);
   g_string_append_len (pieces->text, text, length);

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* From tokens to text. Each decoder changes the list of texts that the tokens have become; what is left is
- * put together. Texts have lengths here, since tokens of bytes may stand for zero bytes and for parts of characters. */
+ * put together. Texts have lengths here, since tokens of bytes may stand for zero bytes and for parts of
+ * characters. */
 
 #include "config.h"
 
@@ -21,9 +22,9 @@ static void
 cleanup (GString *text)
 {
   static const gchar *const table[][2] = {
-    { " .", "." },     { " ?", "?" },           { " !", "!" },   { " ,", "," },
-    { " ' ", "'" },    { " n't", "n't" },       { " 'm", "'m" }, { " do not", " don't" },
-    { " 's", "'s" },   { " 've", "'ve" },       { " 're", "'re" },
+    { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
+    { " ' ", "'" },  { " n't", "n't" }, { " 'm", "'m" },   { " do not", " don't" },
+    { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (table); i++)

@@ -66,8 +66,8 @@ fail (GError **error, const gchar *type, const gchar *rule)
 static gboolean
 is_id (const GTorchJsonNode *node)
 {
-  return node != NULL && node->kind == GTORCH_JSON_NUMBER && node->is_integer
-         && node->integer >= 0 && node->integer < GTORCH_VOCAB_MAX_IDS;
+  return node != NULL && node->kind == GTORCH_JSON_NUMBER && node->is_integer && node->integer >= 0
+         && node->integer < GTORCH_VOCAB_MAX_IDS;
 }
 
 /* ["[SEP]", 102] */
@@ -90,7 +90,7 @@ read_bert (GTorchTokenFrame *frame, const GTorchJsonNode *node, const gchar *typ
   gint64 cls, sep;
 
   if (!get_pair (node, "cls", &cls) || !get_pair (node, "sep", &sep))
-    return fail (error, type, _ ("“cls” and “sep” must be arrays of a token and its number"));
+    return fail (error, type, _ ("cls and sep must be arrays of a token and its number"));
   clear_items (frame);
   for (guint i = 0; i < 2; i++)
     {
@@ -119,24 +119,24 @@ read_item (GArray *items, const GTorchJsonNode *node, const GTorchJsonNode *toke
 
   if (id == NULL || id->kind != GTORCH_JSON_STRING || !is_id (type_id))
     return fail (error, type,
-                 _ ("an item must be a “Sequence” or “SpecialToken” with “id” and “type_id”"));
+                 _ ("an item must be a Sequence or SpecialToken with id and type_id"));
   if (sequence != NULL)
     {
       if (strcmp (id->string, "A") != 0 && strcmp (id->string, "B") != 0)
-        return fail (error, type, _ ("the “id” of a sequence must be A or B"));
+        return fail (error, type, _ ("the id of a sequence must be A or B"));
       add_sequence (items, id->string[0] == 'B', type_id->integer);
       return TRUE;
     }
   ids = gtorch_json_lookup (gtorch_json_lookup (tokens, id->string), "ids");
   if (ids == NULL || ids->kind != GTORCH_JSON_ARRAY)
-    return fail (error, type, _ ("“special_tokens” must have “ids” for each token of an item"));
+    return fail (error, type, _ ("special_tokens must have ids for each token of an item"));
   item = (Item){ -1, type_id->integer, g_array_new (FALSE, FALSE, sizeof (gint64)) };
   for (const GTorchJsonNode *number = ids->first; number != NULL; number = number->next)
     {
       if (!is_id (number))
         {
           g_array_unref (item.ids);
-          return fail (error, type, _ ("the “ids” of a token must be integers from 0 to 4194303"));
+          return fail (error, type, _ ("the ids of a token must be integers from 0 to 4194303"));
         }
       g_array_append_val (item.ids, number->integer);
     }
@@ -158,7 +158,7 @@ read_template (GTorchTokenFrame *frame, const GTorchJsonNode *node, const gchar 
       guint n[2] = { 0, 0 };
 
       if (list == NULL || list->kind != GTORCH_JSON_ARRAY || list->n_children > 256)
-        return fail (error, type, _ ("“single” and “pair” must be arrays of at most 256 items"));
+        return fail (error, type, _ ("single and pair must be arrays of at most 256 items"));
       for (const GTorchJsonNode *item = list->first; item != NULL; item = item->next)
         if (!read_item (frame->items[i], item, tokens, type, error))
           return FALSE;
@@ -170,7 +170,7 @@ read_template (GTorchTokenFrame *frame, const GTorchJsonNode *node, const gchar 
             n[sequence]++;
         }
       if (n[0] != 1 || n[1] != i)
-        return fail (error, type, _ ("“single” must have A once, “pair” A and B once each"));
+        return fail (error, type, _ ("single must have A once, pair A and B once each"));
     }
   return TRUE;
 }
@@ -179,8 +179,7 @@ static gboolean
 read_frame (GTorchTokenFrame *frame, const GTorchJsonNode *node, GError **error)
 {
   const GTorchJsonNode *member = gtorch_json_lookup (node, "type");
-  const gchar *type
-      = member != NULL && member->kind == GTORCH_JSON_STRING ? member->string : "";
+  const gchar *type = member != NULL && member->kind == GTORCH_JSON_STRING ? member->string : "";
 
   if (strcmp (type, "ByteLevel") == 0)
     return TRUE; /* it concerns only where tokens stand in the text */
@@ -194,7 +193,7 @@ read_frame (GTorchTokenFrame *frame, const GTorchJsonNode *node, GError **error)
       guint n = 0;
 
       if (list == NULL || list->kind != GTORCH_JSON_ARRAY)
-        return fail (error, type, _ ("“processors” must be an array"));
+        return fail (error, type, _ ("processors must be an array"));
       for (const GTorchJsonNode *item = list->first; item != NULL; item = item->next)
         {
           const GTorchJsonNode *kind = gtorch_json_lookup (item, "type");

@@ -3,9 +3,10 @@
 
 /* Byte pairs (BPE), longest pieces first (WordPiece) and whole words (WordLevel).
  *
- * BPE begins with the characters of a word and merges, again and again, the pair of neighbours that comes first in
- * the list of merges, the leftmost one of several. A heap has all pairs that can be merged; one that is out of date
- * when it is taken is dropped. So a word of n characters takes n log n steps, and one of a megabyte, too. */
+ * BPE begins with the characters of a word and merges, again and again, the pair of neighbours that comes
+ * first in the list of merges, the leftmost one of several. A heap has all pairs that can be merged; one
+ * that is out of date when it is taken is dropped. So a word of n characters takes n log n steps, and one
+ * of a megabyte, too. */
 
 #include "config.h"
 
@@ -35,8 +36,9 @@ struct _GTorchTokenModel
   gint64 max_chars;
   gboolean fuse_unk, byte_fallback, ignore_merges;
   gint32 bytes[256]; /* the tokens <0x00> to <0xFF>, or -1 */
-  gint32 chars[512]; /* of the first characters of Unicode, those of byte-level vocabularies among them */
-  Merge *merges;     /* a hash table */
+  gint32 chars
+      [512]; /* of the first characters of Unicode, those of byte-level vocabularies among them */
+  Merge *merges; /* a hash table */
   guint32 mask;
   GArray *pairs; /* guint64, by rank */
 };
@@ -75,7 +77,7 @@ parse_vocab (GTorchTokenModel *model, const GTorchJsonNode *node, GError **error
   if (vocab == NULL || vocab->kind != GTORCH_JSON_OBJECT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("tokenizer: model: “vocab” is %s, but must be an object"),
+                   _ ("tokenizer: model: vocab is %s, but must be an object"),
                    gtorch_json_kind_name (vocab));
       return FALSE;
     }
@@ -127,7 +129,7 @@ parse_merges (GTorchTokenModel *model, const GTorchJsonNode *node, GError **erro
   if (merges == NULL || merges->kind != GTORCH_JSON_ARRAY)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("tokenizer: model: “merges” is %s, but must be an array"),
+                   _ ("tokenizer: model: merges is %s, but must be an array"),
                    gtorch_json_kind_name (merges));
       return FALSE;
     }
@@ -161,7 +163,10 @@ parse_merges (GTorchTokenModel *model, const GTorchJsonNode *node, GError **erro
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        _ ("tokenizer: model: merge %d: the token “%s” is not in the vocabulary"),
-                       rank, gtorch_name_str (id < 0 ? whole->str : id_b < 0 ? b : item->string));
+                       rank,
+                       gtorch_name_str (id < 0     ? whole->str
+                                        : id_b < 0 ? b
+                                                   : item->string));
           return FALSE;
         }
       pair = pair_of (id_a, id_b);
@@ -225,7 +230,7 @@ parse_model (GTorchTokenModel *model, const GTorchJsonNode *node, GError **error
   if (number != NULL && !(number->kind == GTORCH_JSON_NUMBER && number->number == 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("tokenizer: model: “dropout” is not supported"));
+                   _ ("tokenizer: model: dropout is not supported"));
       return FALSE;
     }
   model->max_chars = 100;
@@ -246,10 +251,9 @@ parse_model (GTorchTokenModel *model, const GTorchJsonNode *node, GError **error
   model->fuse_unk = is_true (node, "fuse_unk");
   model->byte_fallback = is_true (node, "byte_fallback");
   model->ignore_merges = is_true (node, "ignore_merges");
-  model->unk_id = model->unk_token != NULL
-                      ? gtorch_vocab_lookup (model->vocab, model->unk_token,
-                                             strlen (model->unk_token))
-                      : -1;
+  model->unk_id = model->unk_token != NULL ? gtorch_vocab_lookup (model->vocab, model->unk_token,
+                                                                  strlen (model->unk_token))
+                                           : -1;
   return model->kind != GTORCH_TOKEN_MODEL_BPE || parse_merges (model, node, error);
 }
 
@@ -262,7 +266,7 @@ gtorch_token_model_parse (const GTorchJsonNode *node, GError **error)
   if (node == NULL || node->kind != GTORCH_JSON_OBJECT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("tokenizer: “model” is %s, but must be an object"),
+                   _ ("tokenizer: model is %s, but must be an object"),
                    gtorch_json_kind_name (node));
       return NULL;
     }
@@ -332,9 +336,11 @@ gtorch_token_model_write (GTorchTokenModel *model, GString *text)
   if (model->kind == GTORCH_TOKEN_MODEL_BPE)
     {
       write_member (text, "end_of_word_suffix", model->suffix);
-      g_string_append_printf (
-          text, ",\"dropout\":null,\"fuse_unk\":%s,\"byte_fallback\":%s,\"ignore_merges\":%s",
-          words[model->fuse_unk], words[model->byte_fallback], words[model->ignore_merges]);
+      g_string_append_printf (text,
+                              ",\"dropout\":null,\"fuse_unk\":%s,\"byte_fallback\":%s,\"ignore_"
+                              "merges\":%s",
+                              words[model->fuse_unk], words[model->byte_fallback],
+                              words[model->ignore_merges]);
     }
   g_string_append (text, ",\"vocab\":{");
   for (gint32 i = 0; i < gtorch_vocab_get_end (model->vocab); i++)
@@ -450,8 +456,7 @@ add_candidate (GTorchTokenCoder *coder, gint32 left)
 
   if (left < 0 || symbols[left].after < 0)
     return;
-  merge = find_merge (coder->model,
-                      pair_of (symbols[left].id, symbols[symbols[left].after].id));
+  merge = find_merge (coder->model, pair_of (symbols[left].id, symbols[symbols[left].after].id));
   if (merge->pair != NO_PAIR)
     heap_push (coder->heap, pair_of (merge->rank, left));
 }

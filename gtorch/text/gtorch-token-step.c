@@ -90,12 +90,12 @@ get_pattern (Reader *reader, GTorchStep *step)
       return TRUE;
     }
   if (regex == NULL || regex->kind != GTORCH_JSON_STRING || string != NULL)
-    return fail (reader, "pattern", _ ("an object with “String” or “Regex”"));
+    return fail (reader, "pattern", _ ("an object with String or Regex"));
   step->regex = g_regex_new (regex->string, G_REGEX_OPTIMIZE, 0, &local);
   if (step->regex == NULL)
     {
-      g_set_error (reader->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("tokenizer: %s %s: %s"), reader->section, reader->type, local->message);
+      g_set_error (reader->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT, _ ("tokenizer: %s %s: %s"),
+                   reader->section, reader->type, local->message);
       return FALSE;
     }
   return TRUE;
@@ -104,8 +104,8 @@ get_pattern (Reader *reader, GTorchStep *step)
 static gboolean
 get_behavior (Reader *reader, const gchar *otherwise, GTorchSplitBehavior *behavior)
 {
-  static const gchar *const names[]
-      = { "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+  static const gchar *const names[] = { "Removed", "Isolated", "MergedWithPrevious",
+                                        "MergedWithNext", "Contiguous" };
   g_autofree gchar *name = NULL;
 
   if (!get_string (reader, "behavior", otherwise, &name))

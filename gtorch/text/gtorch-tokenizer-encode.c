@@ -196,9 +196,9 @@ padded_length (GTorchTokenizer *self, gsize longest)
  *
  * Turns a text into numbers of tokens.
  *
- * If truncation or padding is enabled, the numbers are cut or filled up. Fails with %GTORCH_ERROR_NOT_FOUND if a part
- * of the text has no token and the vocabulary none for what is unknown, with %GTORCH_ERROR_INVALID if the text is not
- * UTF-8 or cannot be cut as the rule says.
+ * If truncation or padding is enabled, the numbers are cut or filled up. Fails with %GTORCH_ERROR_NOT_FOUND
+ * if a part of the text has no token and the vocabulary none for what is unknown, with
+ * %GTORCH_ERROR_INVALID if the text is not UTF-8 or cannot be cut as the rule says.
  *
  * Returns: (array length=n_ids) (transfer full): the numbers, or %NULL on error
  *
@@ -229,9 +229,8 @@ gtorch_tokenizer_encode (GTorchTokenizer *self, const gchar *text, const gchar *
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
                      _ ("encode: %" G_GSIZE_FORMAT " numbers could not be allocated"), length);
       for (gsize i = 0; ids != NULL && i < length; i++)
-        ids[i] = i >= n_before && i < n_before + n
-                     ? g_array_index (list.ids, gint64, i - n_before)
-                     : self->padding.id;
+        ids[i] = i >= n_before && i < n_before + n ? g_array_index (list.ids, gint64, i - n_before)
+                                                   : self->padding.id;
       *n_ids = length;
     }
   token_list_clear (&list);
@@ -293,12 +292,11 @@ fill (GTorchTokenizer *self, const GTorchTokenList *lists, gsize n, gsize length
         {
           gboolean is_token = j >= n_before && j - n_before < n_tokens;
 
-          ids[i * length + j] = is_token ? g_array_index (lists[i].ids, gint64, j - n_before)
-                                         : self->padding.id;
+          ids[i * length + j] =
+              is_token ? g_array_index (lists[i].ids, gint64, j - n_before) : self->padding.id;
           mask[i * length + j] = is_token;
-          types[i * length + j] = is_token
-                                      ? g_array_index (lists[i].type_ids, gint64, j - n_before)
-                                      : self->padding.type_id;
+          types[i * length + j] = is_token ? g_array_index (lists[i].type_ids, gint64, j - n_before)
+                                           : self->padding.type_id;
         }
     }
 }
@@ -315,8 +313,7 @@ find_length (GTorchTokenizer *self, const GTorchTokenList *lists, gsize n, gsize
   if (self->padding.length >= 0)
     *length = padded_length (self, longest);
   for (gsize i = 0; i < n; i++)
-    if (lists[i].ids->len != *length
-        && (self->padding.length < 0 || lists[i].ids->len > *length))
+    if (lists[i].ids->len != *length && (self->padding.length < 0 || lists[i].ids->len > *length))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                      _ ("encode_batch: text %" G_GSIZE_FORMAT " has %u tokens and another one has "
@@ -369,16 +366,17 @@ make_tensors (GTorchTokenizer *self, const GTorchTokenList *lists, gsize n,
  * @texts: (array zero-terminated=1): texts
  * @pairs: (nullable) (array zero-terminated=1): as many second texts
  * @add_special_tokens: whether the special tokens of the model are added, such as `[CLS]`
- * @attention_mask: (out) (optional) (transfer full): 1 for each token and 0 for padding, [n_texts, length] of int64
- * @type_ids: (out) (optional) (transfer full): 0 for tokens of the first text and 1 for those of the second one,
- *   or what the model's file says; [n_texts, length] of int64
+ * @attention_mask: (out) (optional) (transfer full): 1 for each token and 0 for padding, [n_texts, length]
+ * of int64
+ * @type_ids: (out) (optional) (transfer full): 0 for tokens of the first text and 1 for those of the second
+ * one, or what the model's file says; [n_texts, length] of int64
  * @error: return location for an error
  *
  * Turns texts into numbers of tokens, in several threads.
  *
- * The sequences become equally long by the rules of truncation and padding. Fails with %GTORCH_ERROR_INVALID if they
- * are not and padding is not enabled, or if there are not as many @pairs as @texts; and like
- * [method@Tokenizer.encode], with the place of the first text that failed.
+ * The sequences become equally long by the rules of truncation and padding. Fails with
+ * %GTORCH_ERROR_INVALID if they are not and padding is not enabled, or if there are not as many @pairs as
+ * @texts; and like [method@Tokenizer.encode], with the place of the first text that failed.
  *
  * Returns: (transfer full): the numbers, [n_texts, length] of int64, on the CPU, or %NULL on error
  *

@@ -30,8 +30,8 @@ parse (GBytes *bytes, GError **error)
  *
  * Reads a tokenizer from a stream of at most 256 MiB.
  *
- * Fails with %GTORCH_ERROR_FORMAT if the file breaks the rules of its format, and with %GTORCH_ERROR_NOT_SUPPORTED if
- * it asks for what this version lacks, such as the model Unigram.
+ * Fails with %GTORCH_ERROR_FORMAT if the file breaks the rules of its format, and with
+ * %GTORCH_ERROR_NOT_SUPPORTED if it asks for what this version lacks, such as the model Unigram.
  *
  * Returns: (transfer full): a new tokenizer, or %NULL on error
  *

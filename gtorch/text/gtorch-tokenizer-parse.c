@@ -13,8 +13,8 @@
 #include "base/gtorch-text-private.h"
 #include "text/gtorch-tokenizer-private.h"
 
-static const gchar *const section_names[]
-    = { "normalizer", "pre_tokenizer", "post_processor", "decoder" };
+static const gchar *const section_names[] = { "normalizer", "pre_tokenizer", "post_processor",
+                                              "decoder" };
 static const gchar *const strategies[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
 
 static gboolean
@@ -47,13 +47,13 @@ static gboolean
 get_side (const GTorchJsonNode *node, const gchar *section, gboolean *left, GError **error)
 {
   const GTorchJsonNode *member = gtorch_json_lookup (node, "direction");
-  const gchar *name = member == NULL                        ? "Right"
+  const gchar *name = member == NULL                       ? "Right"
                       : member->kind == GTORCH_JSON_STRING ? member->string
-                                                            : "";
+                                                           : "";
 
   *left = strcmp (name, "Left") == 0;
   return *left || strcmp (name, "Right") == 0
-         || fail (error, section, _ ("“direction” must be Left or Right"));
+         || fail (error, section, _ ("direction must be Left or Right"));
 }
 
 static gboolean
@@ -72,7 +72,7 @@ parse_truncation (GTorchTokenizer *self, const GTorchJsonNode *node, GError **er
         break;
   if (i == G_N_ELEMENTS (strategies))
     return fail (error, "truncation",
-                 _ ("“strategy” must be LongestFirst, OnlyFirst or OnlySecond"));
+                 _ ("strategy must be LongestFirst, OnlyFirst or OnlySecond"));
   self->truncation.strategy = i;
   return get_count (node, "truncation", "max_length", -1, &self->truncation.max_length, error)
          && get_count (node, "truncation", "stride", 0, &self->truncation.stride, error)
@@ -89,13 +89,13 @@ parse_padding (GTorchTokenizer *self, const GTorchJsonNode *node, GError **error
   if (node == NULL)
     return TRUE;
   if (strategy == NULL
-      || !(strategy->kind == GTORCH_JSON_STRING ? strcmp (strategy->string, "BatchLongest") == 0
-                                                : strategy->kind == GTORCH_JSON_OBJECT
-                                                      && strategy->n_children == 1
-                                                      && strcmp (strategy->first->key, "Fixed") == 0))
-    return fail (error, "padding", _ ("“strategy” must be BatchLongest or {\"Fixed\": length}"));
+      || !(strategy->kind == GTORCH_JSON_STRING
+               ? strcmp (strategy->string, "BatchLongest") == 0
+               : strategy->kind == GTORCH_JSON_OBJECT && strategy->n_children == 1
+                     && strcmp (strategy->first->key, "Fixed") == 0))
+    return fail (error, "padding", _ ("strategy must be BatchLongest or {\"Fixed\": length}"));
   if (token != NULL && token->kind != GTORCH_JSON_STRING)
-    return fail (error, "padding", _ ("“pad_token” must be a string"));
+    return fail (error, "padding", _ ("pad_token must be a string"));
   if (!get_count (strategy, "padding", "Fixed", 0, &length, error)
       || !get_count (node, "padding", "pad_to_multiple_of", 0, &self->padding.multiple, error)
       || !get_count (node, "padding", "pad_id", 0, &self->padding.id, error)
@@ -130,8 +130,8 @@ gtorch_tokenizer_parse (const gchar *text, gsize length, GError **error)
     {
       sections[i] = gtorch_json_lookup (root, section_names[i]);
       if (sections[i] != NULL)
-        self->sections[i]
-            = g_strndup (text + sections[i]->begin, sections[i]->end - sections[i]->begin);
+        self->sections[i] =
+            g_strndup (text + sections[i]->begin, sections[i]->end - sections[i]->begin);
     }
   g_clear_pointer (&self->frame, gtorch_token_frame_free);
   g_clear_pointer (&self->normalizers, g_array_unref);
@@ -165,12 +165,11 @@ write_rules (GTorchTokenizer *self, GString *text)
   if (self->truncation.max_length < 0)
     g_string_append (text, "null");
   else
-    g_string_append_printf (
-        text,
-        "{\"direction\":\"%s\",\"max_length\":%" G_GINT64_FORMAT
-        ",\"strategy\":\"%s\",\"stride\":%" G_GINT64_FORMAT "}",
-        sides[self->truncation.left], self->truncation.max_length,
-        strategies[self->truncation.strategy], self->truncation.stride);
+    g_string_append_printf (text,
+                            "{\"direction\":\"%s\",\"max_length\":%" G_GINT64_FORMAT
+                            ",\"strategy\":\"%s\",\"stride\":%" G_GINT64_FORMAT "}",
+                            sides[self->truncation.left], self->truncation.max_length,
+                            strategies[self->truncation.strategy], self->truncation.stride);
   g_string_append (text, ",\"padding\":");
   if (self->padding.length < 0)
     {
@@ -211,9 +210,8 @@ write_added_tokens (GTorchTokenizer *self, GString *text)
       g_string_append_printf (text,
                               ",\"single_word\":%s,\"lstrip\":%s,\"rstrip\":%s,"
                               "\"normalized\":%s,\"special\":%s}",
-                              words[token->single_word], words[token->lstrip],
-                              words[token->rstrip], words[token->normalized],
-                              words[token->special]);
+                              words[token->single_word], words[token->lstrip], words[token->rstrip],
+                              words[token->normalized], words[token->special]);
     }
   g_string_append_c (text, ']');
 }

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The parts of a tokenizer, in the order in which a text passes through them: added tokens, normalizers,
- * pre-tokenizers, the model, the template, truncation and padding; and decoders for the way back. Each part is what
- * the section of the same name in tokenizer.json says. All strings are UTF-8 without zero bytes. */
+ * pre-tokenizers, the model, the template, truncation and padding; and decoders for the way back. Each part
+ * is what the section of the same name in tokenizer.json says. All strings are UTF-8 without zero bytes. */
 
 #pragma once
 
@@ -33,7 +33,8 @@ gint32 gtorch_vocab_get_end (const GTorchVocab *vocab); /* the highest number, a
 gint32 gtorch_vocab_get_n_tokens (const GTorchVocab *vocab);
 gsize gtorch_vocab_get_longest (const GTorchVocab *vocab); /* in bytes */
 
-/* --- normalizers (gtorch-normalizer.c), pre-tokenizers (gtorch-pre-tokenizer.c), decoders (gtorch-decode.c) --- */
+/* --- normalizers (gtorch-normalizer.c), pre-tokenizers (gtorch-pre-tokenizer.c), decoders
+ * (gtorch-decode.c) --- */
 
 typedef enum
 {
@@ -185,9 +186,8 @@ typedef struct
 typedef struct _GTorchAddedTokens GTorchAddedTokens;
 
 /* Tokens of the vocabulary must have the numbers that they have there. */
-GTorchAddedTokens *gtorch_added_tokens_parse (const GTorchJsonNode *node,
-                                              const GTorchVocab *vocab, const GArray *normalizers,
-                                              GError **error);
+GTorchAddedTokens *gtorch_added_tokens_parse (const GTorchJsonNode *node, const GTorchVocab *vocab,
+                                              const GArray *normalizers, GError **error);
 void gtorch_added_tokens_free (GTorchAddedTokens *tokens);
 guint gtorch_added_tokens_get_n (const GTorchAddedTokens *tokens);
 const GTorchAddedToken *gtorch_added_tokens_get (const GTorchAddedTokens *tokens, guint i);
@@ -252,7 +252,8 @@ struct _GTorchTokenizer
   GTorchAddedTokens *added;
   GTorchTokenFrame *frame;
   GArray *normalizers, *pre_tokenizers, *decoders; /* of GTorchStep */
-  gchar *sections[4]; /* what the file says of these: normalizer, pre_tokenizer, post_processor, decoder */
+  gchar *sections
+      [4]; /* what the file says of these: normalizer, pre_tokenizer, post_processor, decoder */
   GTorchTokenTruncation truncation;
   GTorchTokenPadding padding;
 };

@@ -3,10 +3,11 @@
 
 /* Byte-level BPE from texts: the most frequent pair of neighbours becomes a token, again and again.
  *
- * Words are counted first, and each is looked at once, however often it occurs. A table has each pair with its number
- * of occurrences and the words where it was seen; a heap has the pairs by that number, and of equal ones the one with
- * the lower tokens first, so that the result does not depend on the order of words. Numbers in the heap may be too
- * high; that is seen when a pair is taken, and it goes back with its present number. */
+ * Words are counted first, and each is looked at once, however often it occurs. A table has each pair with
+ * its number of occurrences and the words where it was seen; a heap has the pairs by that number, and of
+ * equal ones the one with the lower tokens first, so that the result does not depend on the order of words.
+ * Numbers in the heap may be too high; that is seen when a pair is taken, and it goes back with its present
+ * number. */
 
 #include "config.h"
 
@@ -45,7 +46,7 @@ typedef struct
   GArray *pairs;     /* of Pair */
   guint32 *slots;    /* of a hash table: the place of a pair and one, or 0 */
   guint32 mask;
-  GArray *heap; /* of Candidate */
+  GArray *heap;   /* of Candidate */
   GArray *merges; /* guint64 */
 } Trainer;
 
@@ -121,8 +122,7 @@ count_words (Trainer *trainer, const gchar *text, const GArray *pre_tokenizers,
       gtorch_vocab_insert (trainer->seen, at, end - at, trainer->words->len);
       for (; at < end; at = g_utf8_next_char (at))
         {
-          gint32 id
-              = gtorch_vocab_lookup (trainer->tokens, at, g_utf8_next_char (at) - at);
+          gint32 id = gtorch_vocab_lookup (trainer->tokens, at, g_utf8_next_char (at) - at);
 
           g_array_append_val (trainer->symbols, id);
           word.length++;
@@ -427,13 +427,13 @@ train (Trainer *trainer, const gchar *const *texts, gint64 vocab_size, gint64 mi
        const gchar *const *special_tokens, gboolean add_prefix_space, GCancellable *cancellable,
        GError **error)
 {
-  g_autofree gchar *section
-      = g_strdup_printf ("{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":true,"
-                         "\"use_regex\":true}",
-                         add_prefix_space ? "true" : "false");
+  g_autofree gchar *section =
+      g_strdup_printf ("{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":true,"
+                       "\"use_regex\":true}",
+                       add_prefix_space ? "true" : "false");
   g_autoptr (GTorchJson) json = gtorch_json_parse ("train_bpe", section, strlen (section), NULL);
-  g_autoptr (GArray) steps
-      = gtorch_steps_parse ("pre_tokenizer", gtorch_json_get_root (json), NULL);
+  g_autoptr (GArray) steps =
+      gtorch_steps_parse ("pre_tokenizer", gtorch_json_get_root (json), NULL);
   GTorchPieces pieces;
   gboolean is_done = TRUE;
 
@@ -466,18 +466,20 @@ train (Trainer *trainer, const gchar *const *texts, gint64 vocab_size, gint64 mi
  * @texts: (array zero-terminated=1): texts
  * @vocab_size: how many tokens there may be, at least 256 and the special ones
  * @min_frequency: how often a pair must occur to become a token
- * @special_tokens: (nullable) (array zero-terminated=1): tokens that are never split, which get the lowest numbers
+ * @special_tokens: (nullable) (array zero-terminated=1): tokens that are never split, which get the lowest
+ * numbers
  * @add_prefix_space: whether a blank is put before each text
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
  * Makes a tokenizer of GPT-2's kind, byte-level BPE, from texts.
  *
- * It begins with the 256 bytes, so it has tokens for any text, and makes the most frequent pair a token until there
- * are @vocab_size, or no pair is frequent enough. The same texts give the same tokens, in any order.
+ * It begins with the 256 bytes, so it has tokens for any text, and makes the most frequent pair a token
+ * until there are @vocab_size, or no pair is frequent enough. The same texts give the same tokens, in any
+ * order.
  *
- * Fails with %GTORCH_ERROR_INVALID for a size that is too small or over 4194304, for a text that is not UTF-8, and for
- * special tokens that are empty or given twice.
+ * Fails with %GTORCH_ERROR_INVALID for a size that is too small or over 4194304, for a text that is not
+ * UTF-8, and for special tokens that are empty or given twice.
  *
  * Returns: (transfer full): a new tokenizer, or %NULL on error
  *
@@ -524,10 +526,11 @@ train_in_thread (GTask *task, gpointer source_object, gpointer data, GCancellabl
 {
   const Training *training = data;
   GError *error = NULL;
-  GTorchTokenizer *tokenizer = gtorch_tokenizer_train_bpe (
-      (const gchar *const *) training->texts, training->vocab_size, training->min_frequency,
-      (const gchar *const *) training->special_tokens, training->add_prefix_space, cancellable,
-      &error);
+  GTorchTokenizer *tokenizer =
+      gtorch_tokenizer_train_bpe ((const gchar *const *) training->texts, training->vocab_size,
+                                  training->min_frequency,
+                                  (const gchar *const *) training->special_tokens,
+                                  training->add_prefix_space, cancellable, &error);
 
   if (tokenizer != NULL)
     g_task_return_pointer (task, tokenizer, g_object_unref);
@@ -540,7 +543,8 @@ train_in_thread (GTask *task, gpointer source_object, gpointer data, GCancellabl
  * @texts: (array zero-terminated=1): texts, which are copied
  * @vocab_size: how many tokens there may be, at least 256 and the special ones
  * @min_frequency: how often a pair must occur to become a token
- * @special_tokens: (nullable) (array zero-terminated=1): tokens that are never split, which get the lowest numbers
+ * @special_tokens: (nullable) (array zero-terminated=1): tokens that are never split, which get the lowest
+ * numbers
  * @add_prefix_space: whether a blank is put before each text
  * @cancellable: (nullable): a cancellable
  * @callback: (scope async) (closure user_data): called when it is done

@@ -17,15 +17,17 @@
  * Turns texts into the numbers that language models take, and back.
  *
  * It is read from the file `tokenizer.json` that accompanies a model, which says everything: how texts are
- * normalized, where they are split, how words become tokens of the vocabulary, which special tokens stand around
- * them. The models are BPE (such as GPT-2's), WordPiece (such as BERT's) and WordLevel. What a file asks for and this
- * version lacks is refused when it is loaded, never left out. [func@Tokenizer.train_bpe] makes a tokenizer from texts.
+ * normalized, where they are split, how words become tokens of the vocabulary, which special tokens stand
+ * around them. The models are BPE (such as GPT-2's), WordPiece (such as BERT's) and WordLevel. What a file
+ * asks for and this version lacks is refused when it is loaded, never left out. [func@Tokenizer.train_bpe]
+ * makes a tokenizer from texts.
  *
  * ```c
  * g_autoptr (GTorchTokenizer) tokenizer = gtorch_tokenizer_load_file (file, NULL, &error);
  * const gchar *texts[] = { "What is a tensor?", "A block of numbers.", NULL };
  * g_autoptr (GTorchTensor) mask = NULL;
- * g_autoptr (GTorchTensor) ids = gtorch_tokenizer_encode_batch (tokenizer, texts, NULL, TRUE, &mask, NULL, &error);
+ * g_autoptr (GTorchTensor) ids = gtorch_tokenizer_encode_batch (tokenizer, texts, NULL, TRUE, &mask, NULL,
+ * &error);
  * ```
  *
  * Several threads may encode and decode with one tokenizer, while none changes its padding or truncation.
@@ -159,9 +161,8 @@ get_token (GTorchTokenizer *self, gint64 id)
 {
   const GTorchAddedToken *added = gtorch_added_tokens_by_id (self->added, id);
 
-  return added != NULL
-             ? added->content
-             : gtorch_vocab_get (gtorch_token_model_get_vocab (self->model), id, NULL);
+  return added != NULL ? added->content
+                       : gtorch_vocab_get (gtorch_token_model_get_vocab (self->model), id, NULL);
 }
 
 /**
@@ -169,8 +170,8 @@ get_token (GTorchTokenizer *self, gint64 id)
  * @self: a tokenizer
  * @id: a number
  *
- * Gets the token that has a number, as it is in the vocabulary. In byte-level vocabularies such as GPT-2's, each
- * byte is a character there: a blank is `Ġ`.
+ * Gets the token that has a number, as it is in the vocabulary. In byte-level vocabularies such as GPT-2's,
+ * each byte is a character there: a blank is `Ġ`.
  *
  * Returns: (transfer full) (nullable): the token, or %NULL if none has this number
  *
@@ -223,8 +224,8 @@ gtorch_tokenizer_enable_padding (GTorchTokenizer *self, gint64 length, gint64 mu
   if (!gtorch_name_check ("enable_padding", pad_token, error))
     return FALSE;
   g_free (self->padding.token);
-  self->padding
-      = (GTorchTokenPadding){ length, multiple, left, pad_id, pad_type_id, g_strdup (pad_token) };
+  self->padding =
+      (GTorchTokenPadding){ length, multiple, left, pad_id, pad_type_id, g_strdup (pad_token) };
   return TRUE;
 }
 
@@ -253,7 +254,8 @@ gtorch_tokenizer_disable_padding (GTorchTokenizer *self)
  *
  * Lets [method@Tokenizer.encode] and [method@Tokenizer.encode_batch] cut sequences that are too long.
  *
- * Fails with %GTORCH_ERROR_INVALID if @max_length is less than the special tokens of one text, or over 16777216.
+ * Fails with %GTORCH_ERROR_INVALID if @max_length is less than the special tokens of one text, or over
+ * 16777216.
  *
  * Returns: %TRUE on success
  *
@@ -367,9 +369,9 @@ character_length (const guchar *at, const guchar *end, gboolean *is_valid)
  *
  * Turns numbers into text.
  *
- * Bytes that are no UTF-8, such as half a character at the end, become U+FFFD. Fails with %GTORCH_ERROR_INDEX for
- * a number that no token has, and with %GTORCH_ERROR_FORMAT if the text has a zero byte, which a string cannot; then
- * [method@Tokenizer.decode_bytes] gives it.
+ * Bytes that are no UTF-8, such as half a character at the end, become U+FFFD. Fails with
+ * %GTORCH_ERROR_INDEX for a number that no token has, and with %GTORCH_ERROR_FORMAT if the text has a zero
+ * byte, which a string cannot; then [method@Tokenizer.decode_bytes] gives it.
  *
  * Returns: (transfer full): the text, or %NULL on error
  *
@@ -417,8 +419,8 @@ gtorch_tokenizer_decode (GTorchTokenizer *self, const gint64 *ids, gsize n_ids,
  * @skip_special_tokens: whether special tokens are left out
  * @error: return location for an error
  *
- * Turns numbers into the bytes of a text, which need not be UTF-8: a token may end within a character. A program that
- * shows a text while a model writes it keeps the incomplete end for the next token.
+ * Turns numbers into the bytes of a text, which need not be UTF-8: a token may end within a character. A
+ * program that shows a text while a model writes it keeps the incomplete end for the next token.
  *
  * Returns: (transfer full): the bytes, or %NULL on error
  *

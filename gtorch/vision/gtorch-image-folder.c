@@ -18,9 +18,9 @@
  *
  * Images in folders that are called like their classes: `root/cat/1.jpg`, `root/dog/a/2.png`.
  *
- * Sample i is a tuple of an image, [channels, height, width] of uint8, or what the transform makes of it, and the
- * number of its class. Classes are numbered in the order of their names, and so are the files of a class, those in
- * folders within it included. Files whose names do not end like those of images are left out.
+ * Sample i is a tuple of an image, [channels, height, width] of uint8, or what the transform makes of it,
+ * and the number of its class. Classes are numbered in the order of their names, and so are the files of a
+ * class, those in folders within it included. Files whose names do not end like those of images are left out.
  *
  * ```c
  * g_autoptr (GTorchImageFolder) folder =
@@ -143,8 +143,8 @@ gtorch_image_folder_init (GTorchImageFolder *self)
 static gboolean
 is_image (const gchar *name)
 {
-  static const gchar *const endings[] = { ".jpg", ".jpeg", ".png",  ".ppm",  ".bmp", ".gif",
-                                          ".pgm", ".tif",  ".tiff", ".webp" };
+  static const gchar *const endings[] = { ".jpg", ".jpeg", ".png", ".ppm",  ".bmp",
+                                          ".gif", ".pgm",  ".tif", ".tiff", ".webp" };
   g_autofree gchar *lower = g_ascii_strdown (name, -1);
 
   for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
@@ -164,9 +164,10 @@ static gboolean
 list_folder (GFile *folder, GPtrArray *folders, GPtrArray *files, GCancellable *cancellable,
              GError **error)
 {
-  g_autoptr (GFileEnumerator) entries = g_file_enumerate_children (
-      folder, G_FILE_ATTRIBUTE_STANDARD_NAME "," G_FILE_ATTRIBUTE_STANDARD_TYPE,
-      G_FILE_QUERY_INFO_NONE, cancellable, error);
+  g_autoptr (GFileEnumerator) entries =
+      g_file_enumerate_children (folder,
+                                 G_FILE_ATTRIBUTE_STANDARD_NAME "," G_FILE_ATTRIBUTE_STANDARD_TYPE,
+                                 G_FILE_QUERY_INFO_NONE, cancellable, error);
   GFileInfo *info;
 
   if (entries == NULL)
@@ -176,7 +177,8 @@ list_folder (GFile *folder, GPtrArray *folders, GPtrArray *files, GCancellable *
       if (!g_file_enumerator_iterate (entries, &info, NULL, cancellable, error))
         return FALSE;
       if (info != NULL)
-        g_ptr_array_add (g_file_info_get_file_type (info) == G_FILE_TYPE_DIRECTORY ? folders : files,
+        g_ptr_array_add (g_file_info_get_file_type (info) == G_FILE_TYPE_DIRECTORY ? folders
+                                                                                   : files,
                          g_strdup (g_file_info_get_name (info)));
     }
   while (info != NULL);
@@ -266,8 +268,8 @@ fill (GTorchImageFolder *self, GFile *root, GCancellable *cancellable, GError **
  *
  * Lists the images of a folder. They are read when they are asked for.
  *
- * Workers call the transform in several threads at a time. Fails with %GTORCH_ERROR_NOT_FOUND if there are no classes
- * or one has no images, and with an error of GIO's if a folder cannot be read.
+ * Workers call the transform in several threads at a time. Fails with %GTORCH_ERROR_NOT_FOUND if there are
+ * no classes or one has no images, and with an error of GIO's if a folder cannot be read.
  *
  * Returns: (transfer full): a new data set, or %NULL on error
  *
@@ -334,8 +336,8 @@ gtorch_image_folder_get_file (GTorchImageFolder *self, gint64 index, GError **er
  * @index: which sample
  * @error: return location for an error
  *
- * Gets the number of a sample's class, without reading the image. Fails with %GTORCH_ERROR_INDEX if there is no such
- * sample.
+ * Gets the number of a sample's class, without reading the image. Fails with %GTORCH_ERROR_INDEX if there
+ * is no such sample.
  *
  * Returns: the number, or -1 on error
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Decoders of images. Both are libraries that are opened when the first image comes: TurboJPEG, if it is there, for
- * JPEG, and GdkPixbuf for everything else and for what TurboJPEG does not do. */
+/* Decoders of images. Both are libraries that are opened when the first image comes: TurboJPEG, if it is
+ * there, for JPEG, and GdkPixbuf for everything else and for what TurboJPEG does not do. */
 
 #pragma once
 

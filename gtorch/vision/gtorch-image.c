@@ -62,15 +62,15 @@ GTorchImpl *
 gtorch_image_new (gint64 width, gint64 height, guint n_channels, GError **error)
 {
   gint64 shape[] = { height, width, n_channels };
-  GTorchImpl *image
-      = gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_UINT8, shape, 3, error);
+  GTorchImpl *image = gtorch_impl_new (gtorch_device_cpu (), GTORCH_DTYPE_UINT8, shape, 3, error);
 
   if (image == NULL)
     g_prefix_error (error, "image_load: ");
   return image;
 }
 
-/* A pixel of the result is that of the stored image at (x, y), whose axes are swapped from orientation 5 on. */
+/* A pixel of the result is that of the stored image at (x, y), whose axes are swapped from orientation 5
+ * on. */
 GTorchImpl *
 gtorch_image_turn (GTorchImpl *image, guint orientation, GError **error)
 {
@@ -129,11 +129,12 @@ check_request (const gchar *who, GTorchImageMode mode, gint64 max_pixels, GError
  * The result is [channels, height, width] of uint8. In memory the channels of a pixel lie side by side
  * (channels-last), as decoders write them.
  *
- * GdkPixbuf is opened with the first image, so other programs need it neither installed nor in memory. JPEG is decoded
- * by TurboJPEG instead if that is there (Debian's package libturbojpeg0), in half the time.
+ * GdkPixbuf is opened with the first image, so other programs need it neither installed nor in memory. JPEG
+ * is decoded by TurboJPEG instead if that is there (Debian's package libturbojpeg0), in half the time.
  *
- * Fails with %GTORCH_ERROR_FORMAT for what is no image or ends early, with %GTORCH_ERROR_INVALID for an image of more
- * than @max_pixels, before it is decoded, and with %GTORCH_ERROR_NOT_SUPPORTED if GdkPixbuf is not installed.
+ * Fails with %GTORCH_ERROR_FORMAT for what is no image or ends early, with %GTORCH_ERROR_INVALID for an
+ * image of more than @max_pixels, before it is decoded, and with %GTORCH_ERROR_NOT_SUPPORTED if GdkPixbuf
+ * is not installed.
  *
  * ```c
  * g_autoptr (GTorchTensor) image =
@@ -149,8 +150,9 @@ gtorch_image_load_bytes (GBytes *bytes, GTorchImageMode mode, gboolean apply_ori
                          gint64 max_pixels, GCancellable *cancellable, GError **error)
 {
   static const gint64 order[] = { 2, 0, 1 };
-  GTorchImageRequest request
-      = { NULL, 0, mode, apply_orientation, max_pixels > 0 ? max_pixels : MAX_PIXELS, cancellable };
+  GTorchImageRequest request = {
+    NULL, 0, mode, apply_orientation, max_pixels > 0 ? max_pixels : MAX_PIXELS, cancellable
+  };
   g_autoptr (GTorchImpl) image = NULL;
   GError *local = NULL;
 
@@ -410,10 +412,9 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
       || (rows = gtorch_op_permute (colored, order, 3, error)) == NULL
       || (contiguous = gtorch_op_contiguous (rows, error)) == NULL)
     return NULL;
-  pixels = g_bytes_new_with_free_func (gtorch_impl_data (contiguous),
-                                       shape[0] * shape[1] * shape[2],
-                                       (GDestroyNotify) gtorch_impl_unref,
-                                       gtorch_impl_ref (contiguous));
+  pixels =
+      g_bytes_new_with_free_func (gtorch_impl_data (contiguous), shape[0] * shape[1] * shape[2],
+                                  (GDestroyNotify) gtorch_impl_unref, gtorch_impl_ref (contiguous));
   return gtorch_pixbuf_encode (pixels, shape[2], shape[1], shape[0] == 4, format, quality, error);
 }
 
@@ -426,8 +427,8 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Writes an image; see [func@image_encode]. A file that exists is replaced when the new one is complete, and stays as
- * it is on failure.
+ * Writes an image; see [func@image_encode]. A file that exists is replaced when the new one is complete,
+ * and stays as it is on failure.
  *
  * Returns: %TRUE on success
  *

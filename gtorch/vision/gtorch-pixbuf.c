@@ -69,7 +69,8 @@ open_library (const gchar *who, GError **error)
     }
   if (!is_open)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                 _ ("%s: GdkPixbuf (%s, Debian's package libgdk-pixbuf-2.0-0) cannot be opened: %s"),
+                 _ ("%s: GdkPixbuf (%s, Debian's package libgdk-pixbuf-2.0-0) cannot be opened: "
+                    "%s"),
                  who, LIBRARY, gtorch_library_error ());
   g_mutex_unlock (&lock);
   return is_open;

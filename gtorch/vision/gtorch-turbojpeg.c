@@ -118,8 +118,8 @@ decode (const GTorchImageRequest *request, gpointer handle, GError **error)
       return NULL;
     }
   return request->apply_orientation
-             ? gtorch_image_turn (image,
-                                  gtorch_exif_orientation (request->data, request->n_bytes), error)
+             ? gtorch_image_turn (image, gtorch_exif_orientation (request->data, request->n_bytes),
+                                  error)
              : image;
 }
 

@@ -79,8 +79,8 @@ test_batches_are_pinned (void)
   }
 }
 
-/* The batch is used by work of the consumer's stream, which must wait for the copy, and dropped before that work is
- * done, which must keep its memory from the next copies. */
+/* The batch is used by work of the consumer's stream, which must wait for the copy, and dropped before that
+ * work is done, which must keep its memory from the next copies. */
 static void
 read_on_device (GTorchDataLoader *loader, GTorchDevice *device, GTorchStream *stream)
 {

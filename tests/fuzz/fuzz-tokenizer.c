@@ -19,21 +19,24 @@ const FuzzSeed fuzz_seeds[] = {
   FUZZ_SEED ("{\"model\":{\"type\":\"BPE\"," VOCAB ",\"merges\":[\"a b\"],\"unk_token\":\"[U]\"},"
              "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},"
              "\"decoder\":{\"type\":\"ByteLevel\"}," SPECIAL "}"),
-  FUZZ_SEED ("{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[U]\"," VOCAB "},"
-             "\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true},"
-             "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"decoder\":{\"type\":\"WordPiece\"},"
-             "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"c\",5],\"cls\":[\"a\",1]},"
-             "\"padding\":{\"strategy\":{\"Fixed\":8},\"pad_id\":5},"
-             "\"truncation\":{\"max_length\":6,\"strategy\":\"OnlyFirst\",\"stride\":0}}"),
-  FUZZ_SEED ("{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true," VOCAB
-             ",\"merges\":[[\"a\",\"b\"]],\"continuing_subword_prefix\":\"##\"},"
-             "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},"
-             "{\"type\":\"Replace\",\"pattern\":{\"String\":\"b\"},\"content\":\"ab\"}]},"
-             "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
-             "\"pattern\":{\"Regex\":\"a+\"},\"behavior\":\"MergedWithNext\",\"invert\":false},"
-             "{\"type\":\"Digits\",\"individual_digits\":true},{\"type\":\"Punctuation\"}]},"
-             "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},"
-             "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}]}," SPECIAL "}"),
+  FUZZ_SEED (
+      "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[U]\"," VOCAB "},"
+      "\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true},"
+      "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"decoder\":{\"type\":\"WordPiece\"},"
+      "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"c\",5],\"cls\":[\"a\",1]},"
+      "\"padding\":{\"strategy\":{\"Fixed\":8},\"pad_id\":5},"
+      "\"truncation\":{\"max_length\":6,\"strategy\":\"OnlyFirst\",\"stride\":0}}"),
+  FUZZ_SEED (
+      "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true," VOCAB
+      ",\"merges\":[[\"a\",\"b\"]],\"continuing_subword_prefix\":\"##\"},"
+      "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},"
+      "{\"type\":\"Replace\",\"pattern\":{\"String\":\"b\"},\"content\":\"ab\"}]},"
+      "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+      "\"pattern\":{\"Regex\":\"a+\"},\"behavior\":\"MergedWithNext\",\"invert\":false},"
+      "{\"type\":\"Digits\",\"individual_digits\":true},{\"type\":\"Punctuation\"}]},"
+      "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},"
+      "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}]}," SPECIAL
+      "}"),
   FUZZ_SEED ("{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "},"
              "\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"post_processor\":{\"type\":"
              "\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"c\",\"type_id\":0}},"
@@ -65,9 +68,10 @@ check (GTorchTokenizer *tokenizer)
       g_autoptr (GError) local = NULL;
       g_autoptr (GError) other = NULL;
       gsize n = 0, m = 0;
-      g_autofree gint64 *ids
-          = gtorch_tokenizer_encode (tokenizer, texts[i], texts[2 - i], TRUE, &n, &local);
-      g_autofree gint64 *same = gtorch_tokenizer_encode (again, texts[i], texts[2 - i], TRUE, &m, &other);
+      g_autofree gint64 *ids =
+          gtorch_tokenizer_encode (tokenizer, texts[i], texts[2 - i], TRUE, &n, &local);
+      g_autofree gint64 *same =
+          gtorch_tokenizer_encode (again, texts[i], texts[2 - i], TRUE, &m, &other);
       g_autofree gchar *text = NULL;
 
       g_assert_true ((ids == NULL) == (same == NULL));

@@ -24,8 +24,8 @@ TEXTS = [
     'tabs\tand\nnewlines\r\n  and   blanks\u00a0no-break\u3000wide\u2028line',
     'def f(x):\n    return x ** 2 + 3 * (x - 1) / 4  # comment\n\n\n',
 ]
-PIECES = ['<|end|>', '<mask>', '<mask>s', 'Hello', '[CLS]', "'s", "'LL", 'é', 'e\u0301', '中', '🥰', '\u200d', '\ufffd',
-          '\x07', '\t', '\n', '  ', '\u00a0', '\u0085', '½', 'ß', 'Σς', '~', '$', '``', 'x' * 120, '\u1680', 'ǅ', 'Ⓐ', 'İ']
+PIECES = ['<|end|>', '<mask>', '<mask>s', 'Hello', '[CLS]', "'s", "'LL", 'é', 'e\u0301', '中', '🥰', '\u200d',
+          '\ufffd', '\x07', '\t', '\n', '  ', '\u00a0', '\u0085', '½', 'ß', 'Σς', '~', '$', '``', 'x' * 120, '\u1680', 'ǅ', 'Ⓐ', 'İ']
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -67,12 +67,12 @@ def suffixes():
 def tokenizers():
     plain = byte_level()
     split = {'type': 'Sequence', 'pretokenizers': [
-        {'type': 'Split', 'pattern': {'Regex': r'\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)'}, 'behavior': 'MergedWithNext',
-         'invert': False},
+        {'type': 'Split', 'pattern': {'Regex': r'\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)'},
+         'behavior': 'MergedWithNext', 'invert': False},
         {'type': 'Digits', 'individual_digits': True},
         {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True, 'use_regex': True}]}
-    added = [{'id': 0, 'content': '<|end|>', 'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False,
-              'special': True},
+    added = [{'id': 0, 'content': '<|end|>', 'single_word': False, 'lstrip': False, 'rstrip': False,
+              'normalized': False, 'special': True},
              {'id': 420, 'content': '<mask>', 'single_word': False, 'lstrip': True, 'rstrip': False, 'normalized': True,
               'special': False},
              {'id': 421, 'content': 'Hello', 'single_word': True, 'lstrip': False, 'rstrip': True, 'normalized': True,
@@ -109,7 +109,8 @@ def case(tokenizer, draw):
 def cut(tokenizer, draw):
     rule = {'length': draw.randint(6, 16), 'strategy': draw.choice(['longest_first', 'only_first', 'only_second']),
             'left': draw.random() < 0.5, 'pad_left': draw.random() < 0.5, 'multiple': draw.choice([0, 4])}
-    tokenizer.enable_truncation(rule['length'], strategy=rule['strategy'], direction='left' if rule['left'] else 'right')
+    tokenizer.enable_truncation(rule['length'], strategy=rule['strategy'],
+                                direction='left' if rule['left'] else 'right')
     tokenizer.enable_padding(direction='left' if rule['pad_left'] else 'right', pad_id=1, pad_type_id=3,
                              pad_to_multiple_of=rule['multiple'] or None)
     pairs = [(text(draw), text(draw)) for _ in range(2)]

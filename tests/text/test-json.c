@@ -11,9 +11,9 @@
 static void
 test_values (void)
 {
-  static const gchar text[]
-      = " {\"a\": [1, -2.5e1, true, false, null, {}], \"b\\n\": \"\\u00e9\\ud83d\\ude00\\/\", "
-        "\"a\" : 9223372036854775807, \"c\": 9223372036854775808} ";
+  static const gchar text[] =
+      " {\"a\": [1, -2.5e1, true, false, null, {}], \"b\\n\": \"\\u00e9\\ud83d\\ude00\\/\", "
+      "\"a\" : 9223372036854775807, \"c\": 9223372036854775808} ";
   g_autoptr (GError) error = NULL;
   g_autoptr (GTorchJson) json = gtorch_json_parse ("test", text, strlen (text), &error);
   const GTorchJsonNode *root, *node;

@@ -7,10 +7,11 @@
 #include <gtorch/gtorch.h>
 #include <string.h>
 
-static const gchar *const texts[]
-    = { "low low low low low lower lower newest newest newest newest newest newest widest widest "
-        "widest",
-        "aaaa aaaaaaa bananas", NULL };
+static const gchar *const texts[] = {
+  "low low low low low lower lower newest newest newest newest newest newest widest widest "
+  "widest",
+  "aaaa aaaaaaa bananas", NULL
+};
 
 static void
 assert_token (GTorchTokenizer *tokenizer, gint64 id, const gchar *expected)
@@ -25,11 +26,11 @@ static void
 test_finds_frequent_pairs (void)
 {
   static const gchar *const special[] = { "<end>", NULL };
-  static const gchar *const learnt[]
-      = { "aa", "es", "est", "lo", "low", "ew", "new", "Ġlow", "Ġnew", "Ġnewest" };
+  static const gchar *const learnt[] = { "aa", "es",  "est",  "lo",   "low",
+                                         "ew", "new", "Ġlow", "Ġnew", "Ġnewest" };
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTokenizer) tokenizer
-      = gtorch_tokenizer_train_bpe (texts, 267, 2, special, FALSE, NULL, &error);
+  g_autoptr (GTorchTokenizer) tokenizer =
+      gtorch_tokenizer_train_bpe (texts, 267, 2, special, FALSE, NULL, &error);
 
   g_assert_no_error (error);
   g_assert_cmpint (gtorch_tokenizer_get_vocab_size (tokenizer), ==, 267);
@@ -45,8 +46,8 @@ test_any_text_comes_back (void)
   static const gchar text[] = "newest\n  😀 <end>\tÜ\x01";
   static const gchar *const special[] = { "<end>", NULL };
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTokenizer) tokenizer
-      = gtorch_tokenizer_train_bpe (texts, 300, 2, special, FALSE, NULL, &error);
+  g_autoptr (GTorchTokenizer) tokenizer =
+      gtorch_tokenizer_train_bpe (texts, 300, 2, special, FALSE, NULL, &error);
   g_autofree gint64 *ids = NULL;
   g_autofree gchar *decoded = NULL;
   g_autofree gchar *half = NULL;

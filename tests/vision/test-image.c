@@ -119,9 +119,9 @@ test_modes (void)
 static GBytes *
 with_orientation (GBytes *jpeg, guint8 orientation)
 {
-  const guint8 segment[] = { 0xff, 0xe1, 0,    34, 'E', 'x',  'i',  'f', 0, 0, 'M', 'M',
-                             0,    42,   0,    0,  0,   8,    0,    1,   1, 0x12, 0, 3,
-                             0,    0,    0,    1,  0,   orientation, 0, 0, 0, 0, 0, 0 };
+  const guint8 segment[] = { 0xff, 0xe1, 0, 34, 'E', 'x',         'i', 'f', 0, 0,    'M', 'M',
+                             0,    42,   0, 0,  0,   8,           0,   1,   1, 0x12, 0,   3,
+                             0,    0,    0, 1,  0,   orientation, 0,   0,   0, 0,    0,   0 };
   GByteArray *bytes = g_byte_array_new ();
   gsize n;
   const guint8 *data = g_bytes_get_data (jpeg, &n);
@@ -233,7 +233,8 @@ test_refuses_images (void)
       "image_encode: the shape is [4, 3, 5], but JPEG has no opacity" },
     { four, "tiff", 90, GTORCH_ERROR_NOT_SUPPORTED,
       "image_encode: the format is “tiff”, but must be png or jpeg" },
-    { four, "png", 0, GTORCH_ERROR_INVALID, "image_encode: the quality is 0, but must be 1 to 100" },
+    { four, "png", 0, GTORCH_ERROR_INVALID,
+      "image_encode: the quality is 0, but must be 1 to 100" },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)

@@ -263,8 +263,8 @@ def show_later(module, names, namespace, missing=None):
 
 
 def import_later(module, part, classes, names, namespace):
-    """Lets @module have classes of the namespace, whose override classes make() of a part makes, and other names of that
-    part, which is imported when one of them is first named."""
+    """Lets @module have classes of the namespace, whose override classes make() of a part makes, and other names of
+    that part, which is imported when one of them is first named."""
 
     def imported():
         return importlib.import_module(f'gi.overrides.{part}')
