@@ -88,7 +88,8 @@ tap.add('every_argument_may_be_given_by_name_and_by_position', () => {
         });
         tap.equal(classOf(name)(...everything).toString(), text);
         if (!table[name].any)
-            tap.throws(() => classOf(name)({...given, no_such: 1}), error => error.message.includes('no_such'));
+            tap.throws(() => classOf(name)({...given, no_such: 1}),
+                error => error.message.includes('no_such'));
     }
     tap.assert(n > 80, `${n} arguments`);
 });
