@@ -106,8 +106,8 @@ tap.add('forward_takes_as_many_inputs_as_the_layer', () => {
         refuses(() => layer.forward(), 'forward: 0 arguments were given, it takes 1');
     }
     for (const name of ['MSELoss', 'L1Loss']) {
-        refuses(() => classOf(name)().forward(row, row, 1), `${name}.forward: 3 arguments were given,
-                it takes 2`);
+        refuses(() => classOf(name)().forward(row, row, 1),
+            `${name}.forward: 3 arguments were given, it takes 2`);
         refuses(() => classOf(name)().forward(row), 'it takes 2');
     }
     refuses(() => GTorch.tensor([1], {}, 5), 'one object with options');
