@@ -115,3 +115,6 @@
 #include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
+#include <gtorch/text/gtorch-tokenizer.h>
+#include <gtorch/vision/gtorch-image-folder.h>
+#include <gtorch/vision/gtorch-image.h>

@@ -64,6 +64,7 @@ def table(layers):
             'doc': layer.doc,
             'any': layer.any,
             'signature': signature(layer),
+            **({'space': layer.space} if layer.space else {}),
             **({'inputs': list(layer.inputs)} if layer.inputs else {}),
             **({'lists': layer.lists} if layer.lists else {}),
             **({'needed': layer.n_needed} if layer.n_needed < len(layer.inputs) else {}),

@@ -124,6 +124,7 @@ class Layer(rows.Row):
     KEYS = {
         'op', 'base', 'like', 'doc', 'inputs', 'props', 'args', 'forward', 'params', 'buffers', 'check', 'prepare',
         'built', 'repr', 'new', 'any', 'sample', 'refuse', 'make', 'symbol', 'class', 'fields', 'lazy', 'lazy_defaults',
+        'space',
     }
     NEEDED = ('doc',)
 
@@ -135,6 +136,7 @@ class Layer(rows.Row):
         if self.base not in BASES:
             self.fail('base', f'is one of {", ".join(BASES)}')
         self.make = data.get('make')
+        self.space = data.get('space')
         self.by_hand = data.get('class') == 'hand'
         self.op = None
         if 'op' in data:

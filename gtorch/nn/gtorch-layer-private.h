@@ -211,6 +211,36 @@ GTorchTensor *gtorch_layer_softmax2d (GTorchModule *self, GTorchTensor *input, G
 GTorchTensor *gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
                                         GTorchFactors *factors, gint mode, gboolean align_corners,
                                         gboolean recompute_scale_factor, GError **error);
+/* of images: gtorch-transform.c, gtorch-transform-color.c */
+GTorchTensor *gtorch_layer_resize (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
+                                   gint mode, gint64 max_size, gboolean antialias, GError **error);
+GTorchTensor *gtorch_layer_center_crop (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
+                                        GError **error);
+GTorchTensor *gtorch_layer_pad_image (GTorchModule *self, GTorchTensor *input, GTorchSize *padding,
+                                      gdouble fill, gint mode, GError **error);
+GTorchTensor *gtorch_layer_random_crop (GTorchModule *self, GTorchTensor *input, GTorchSize *size,
+                                        GTorchSize *padding, gboolean pad_if_needed, gdouble fill,
+                                        gint mode, GError **error);
+GTorchTensor *gtorch_layer_random_resized_crop (GTorchModule *self, GTorchTensor *input,
+                                                GTorchSize *size, GTorchFactors *scale,
+                                                GTorchFactors *ratio, gint mode, gboolean antialias,
+                                                GError **error);
+GTorchTensor *gtorch_layer_random_erasing (GTorchModule *self, GTorchTensor *input, gdouble p,
+                                           GTorchFactors *scale, GTorchFactors *ratio,
+                                           gdouble value, gboolean inplace, GError **error);
+GTorchTensor *gtorch_layer_random_flip (GTorchModule *self, GTorchTensor *input, gdouble p,
+                                        gint64 dim, GError **error);
+GTorchTensor *gtorch_layer_convert_image (GTorchModule *self, GTorchTensor *input, gint dtype,
+                                          GError **error);
+GTorchTensor *gtorch_layer_normalize_image (GTorchModule *self, GTorchTensor *input,
+                                            GTorchFactors *mean, GTorchFactors *std,
+                                            gboolean inplace, GError **error);
+GTorchTensor *gtorch_layer_grayscale (GTorchModule *self, GTorchTensor *input, gint64 n_channels,
+                                      GError **error);
+GTorchTensor *gtorch_layer_color_jitter (GTorchModule *self, GTorchTensor *input,
+                                         GTorchFactors *brightness, GTorchFactors *contrast,
+                                         GTorchFactors *saturation, GTorchFactors *hue,
+                                         GError **error);
 typedef GTorchImpl *(*GTorchLayerMaxUnpool) (GTorchImpl *input, GTorchImpl *indices,
                                              const gint64 *kernel_size, gsize n_kernel_size,
                                              const gint64 *stride, gsize n_stride,

@@ -10,6 +10,7 @@ import GTorch from 'gi://GTorch?version=1';
 import * as tap from './tap.js';
 
 const {nn, optim} = GTorch;
+const classOf = name => nn[name] ?? GTorch.transforms[name];
 const {operations} = imports.overrides._gtorch_ops;
 const {LAYERS} = imports.overrides._gtorch_layer_table;
 const {OPTIMIZERS, SCHEDULES} = imports.overrides._gtorch_steps;
@@ -85,7 +86,7 @@ tap.add('layers_optimizers_and_schedules_ignore_nothing', () => {
     };
     for (const [name, {args, any}] of Object.entries(LAYERS)) {
         if (!any)
-            check(name, nn[name], args);
+            check(name, classOf(name), args);
     }
     for (const {name, args, positional} of OPTIMIZERS)
         check(name, (...given) => optim[name]([weight()], ...given), args, positional);
@@ -99,14 +100,15 @@ tap.add('layers_optimizers_and_schedules_ignore_nothing', () => {
 tap.add('forward_takes_as_many_inputs_as_the_layer', () => {
     const row = GTorch.ones([4, 2]);
     for (const name of ['ReLU', 'Identity', 'Tanh', 'Flatten']) {
-        const layer = nn[name]();
+        const layer = classOf(name)();
         for (const more of [[row], [5, 'x'], [undefined], [null]])
             refuses(() => layer.forward(row, ...more), `${name}.forward: ${1 + more.length} arguments were`);
         refuses(() => layer.forward(), 'forward: 0 arguments were given, it takes 1');
     }
     for (const name of ['MSELoss', 'L1Loss']) {
-        refuses(() => nn[name]().forward(row, row, 1), `${name}.forward: 3 arguments were given, it takes 2`);
-        refuses(() => nn[name]().forward(row), 'it takes 2');
+        refuses(() => classOf(name)().forward(row, row, 1),
+            `${name}.forward: 3 arguments were given, it takes 2`);
+        refuses(() => classOf(name)().forward(row), 'it takes 2');
     }
     refuses(() => GTorch.tensor([1], {}, 5), 'one object with options');
 });

@@ -11,6 +11,7 @@ import GTorch from 'gi://GTorch?version=1';
 import * as tap from './tap.js';
 
 const {nn} = GTorch;
+const classOf = name => nn[name] ?? GTorch.transforms[name];
 
 function read(file) {
     const [, text] = file.load_contents(null);
@@ -29,7 +30,7 @@ function values(value) {
 
 function make(name, {positional, named}) {
     const options = Object.fromEntries(Object.entries(named).map(([key, value]) => [key, values(value)]));
-    return nn[name](...positional.map(values), options);
+    return classOf(name)(...positional.map(values), options);
 }
 
 // Returns values for the arguments that have no default.
@@ -79,15 +80,16 @@ tap.add('every_argument_may_be_given_by_name_and_by_position', () => {
     let n = 0;
     for (const [name, signature] of Object.entries(signatures)) {
         const given = required(name);
-        const text = nn[name](given).toString();
+        const text = classOf(name)(given).toString();
         const everything = signature.map(arg => arg.length === 1 ? given[arg[0]] : arg[1]);
         signature.forEach(([key], i) => {
-            tap.equal(nn[name]({...given, [key]: everything[i]}).toString(), text);
+            tap.equal(classOf(name)({...given, [key]: everything[i]}).toString(), text);
             n++;
         });
-        tap.equal(nn[name](...everything).toString(), text);
+        tap.equal(classOf(name)(...everything).toString(), text);
         if (!table[name].any)
-            tap.throws(() => nn[name]({...given, no_such: 1}), error => error.message.includes('no_such'));
+            tap.throws(() => classOf(name)({...given, no_such: 1}),
+                error => error.message.includes('no_such'));
     }
     tap.assert(n > 80, `${n} arguments`);
 });
@@ -107,7 +109,7 @@ tap.add('layers_created_from_properties_print_like_the_original', () => {
                         return [arg.name, layer.cutoffs.slice(0, -1)];
                     return [arg.name, isNumbers ? layer[arg.property] : sample.named[arg.name]];
                 });
-            tap.equal(nn[name](Object.fromEntries(given)).toString(), sample.text);
+            tap.equal(classOf(name)(Object.fromEntries(given)).toString(), sample.text);
             n++;
         }
     }
@@ -121,7 +123,7 @@ tap.add('unsupported_arguments_are_named', () => {
     for (const [name, row] of Object.entries(table)) {
         for (const arg of row.args.filter(one => one.kind === 'refused')) {
             const value = typeof arg.default === 'boolean' ? !arg.default : 3;
-            tap.throws(() => nn[name]({...required(name), [arg.name]: value}),
+            tap.throws(() => classOf(name)({...required(name), [arg.name]: value}),
                 error => error.message.includes(arg.name) && error.message.includes(arg.why));
             n++;
         }

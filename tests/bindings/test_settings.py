@@ -66,7 +66,7 @@ def layer_arguments(row):
 def layers_refuse_it_later_too():
     n = 0
     for name, row in LAYERS.items():
-        cls, needed = getattr(nn, name), layer_arguments(row)
+        cls, needed = getattr(GTorch.transforms if 'space' in row else nn, name), layer_arguments(row)
         for arg in row['args']:
             if arg['kind'] in ('refused', 'tensor', 'device', 'dtype') or arg['property'] != arg['name']:
                 continue  # the attribute bias is a parameter

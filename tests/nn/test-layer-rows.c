@@ -519,7 +519,7 @@ parameters_are_created_with_the_given_dtype (void)
       GTorchDType dtype;
       gint64 features = 3;
 
-      if (g_object_class_find_property (G_OBJECT_GET_CLASS (module), "dtype") == NULL)
+      if (g_object_class_find_property (G_OBJECT_GET_CLASS (module), "device") == NULL)
         continue;
       say (&layer_samples[i]);
       g_object_get (module, "dtype", &dtype, "device", &device, NULL);

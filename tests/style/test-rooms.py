@@ -41,6 +41,7 @@ ORDER = [
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
+    ["text", "vision"],
     ["cuda/driver", "cuda/memory", "cuda/graph", "cuda/ops"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

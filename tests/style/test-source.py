@@ -41,7 +41,7 @@ CAP_EXCEPTIONS = {}
 
 PYTHON_OUTSIDE_STDLIB = {
     # Reference values are made with PyTorch once and kept; these scripts do not run in the suite.
-    r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors"},
+    r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors", "tokenizers"},
     # PyTorch's own samples; see HACKING.md.
     r"^tests/peer/": {"torch", "gi"},
     r"^bench/": {"torch", "numpy", "gi"},

@@ -54,6 +54,33 @@ typedef struct
             to[i] += (T) weights[k] * from[i];                               \
       }
 
+/* Along rows: a sum stays in a register, and the weights of a result serve several rows. */
+#define ROWS 4
+#define FORWARD_ROWS(T)                                                \
+  for (a = 0; a < outer; a += ROWS)                                    \
+    {                                                                  \
+      const gint64 n_rows = MIN (ROWS, outer - a);                     \
+                                                                       \
+      for (j = 0; j < n_out; j++)                                      \
+        {                                                              \
+          const T *from = (const T *) x + a * n_in + taps->first[j];   \
+          T *to = (T *) y + a * n_out + j;                             \
+          const gdouble *weights = taps->weights + j * taps->max_taps; \
+          T sums[ROWS] = { 0 };                                        \
+                                                                       \
+          if (n_rows == ROWS)                                          \
+            for (k = 0; k < taps->counts[j]; k++)                      \
+              for (i = 0; i < ROWS; i++)                               \
+                sums[i] += (T) weights[k] * from[i * n_in + k];        \
+          else                                                         \
+            for (k = 0; k < taps->counts[j]; k++)                      \
+              for (i = 0; i < n_rows; i++)                             \
+                sums[i] += (T) weights[k] * from[i * n_in + k];        \
+          for (i = 0; i < n_rows; i++)                                 \
+            to[i * n_out] = sums[i];                                   \
+        }                                                              \
+    }
+
 static void
 forward_pass (guint dtype, const Taps *taps, const char *x, char *y, gint64 outer, gint64 n_in,
               gint64 n_out, gint64 inner)
@@ -61,6 +88,15 @@ forward_pass (guint dtype, const Taps *taps, const char *x, char *y, gint64 oute
   gint64 a, j, i;
   guint k;
 
+  if (inner == 1 && taps->max_taps > 1
+      && (dtype == GTORCH_DTYPE_FLOAT32 || dtype == GTORCH_DTYPE_FLOAT64))
+    {
+      if (dtype == GTORCH_DTYPE_FLOAT32)
+        FORWARD_ROWS (gfloat)
+      else
+        FORWARD_ROWS (gdouble)
+      return;
+    }
   switch (dtype)
     {
     case GTORCH_DTYPE_FLOAT32:

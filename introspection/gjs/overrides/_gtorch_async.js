@@ -102,4 +102,7 @@ function setup(namespace) {
         promisifyWithProgress(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])
         promisifyWithProgress(GTorch, `safetensors_${name}_lists_async`);
+    Gio._promisify(GTorch, 'image_load_file_async');
+    for (const name of ['load_file', 'train_bpe'])
+        Gio._promisify(GTorch.Tokenizer, `${name}_async`);
 }

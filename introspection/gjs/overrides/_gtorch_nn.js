@@ -896,8 +896,9 @@ function setup(namespace, keep) {
         ...transformer.setup(GTorch, module => running.includes(module)),
         ...containers.setup(GTorch),
     };
+    const transforms = {Compose: list => nn.Sequential(...list)};
     for (const [name, spec] of Object.entries(LAYERS))
-        nn[name] = makeLayer(name, spec);
+        (spec.space === 'transforms' ? transforms : nn)[name] = makeLayer(name, spec);
     for (const name of Object.keys(PRETRAINED))
         nn[name].from_pretrained = pretrained(name, nn[name]);
     nn.init = init.members(GTorch);
@@ -907,5 +908,6 @@ function setup(namespace, keep) {
     };
     // The namespace looks up every name in the typelib first, which does not have these.
     Object.defineProperty(GTorch, 'nn', {value: nn});
+    Object.defineProperty(GTorch, 'transforms', {value: transforms});
     Object.defineProperty(GTorch, 'optim', {value: optim.setup(GTorch)});
 }

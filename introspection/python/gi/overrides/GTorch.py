@@ -23,7 +23,7 @@ from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
 from gi.overrides._gtorch_mixin import mixin
-from gi.overrides._gtorch_properties import name_functions
+from gi.overrides._gtorch_properties import import_later, name_functions
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
 __all__ = []
@@ -223,6 +223,9 @@ def _import_parts():
     from gi.overrides import _gtorch_graphed
 
     _gtorch_graphed.install(export, submodule, sys.modules['gi.repository.GTorch.cuda'])
+    import_later(submodule('tokenizers', 'Texts as numbers.', {}), '_gtorch_text', ('Tokenizer',), (), GTorch)
+    import_later(submodule('vision', 'Images from files.', {}), '_gtorch_vision', ('ImageFolder',), (
+        'ImageReadMode', 'decode_image', 'encode_jpeg', 'encode_png', 'read_image', 'write_jpeg', 'write_png'), GTorch)
 
 
 _import_parts()

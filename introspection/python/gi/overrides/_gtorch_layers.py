@@ -359,6 +359,11 @@ PRETRAINED = {
 }
 
 
+def of_space(space):
+    """Returns the names of the layers that a submodule has: None for nn."""
+    return {name for name, row in LAYERS.items() if row.get('space') == space}
+
+
 def layer(name, raw, own, activation):
     """Creates the class of a layer from that of C: nn.Linear(2, 3), and class Mine(nn.Linear). @own has what it has
     beside what all layers have; @activation makes a module of an activation."""

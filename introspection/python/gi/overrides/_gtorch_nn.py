@@ -545,6 +545,14 @@ def _layer(name, raw):
     return layers.layer(name, raw, own, transformer.activation)
 
 
+def _compose(sequential):
+    def Compose(transforms):  # a class there
+        """One transform after the other: a Sequential of them."""
+        return sequential(*transforms)
+
+    return Compose
+
+
 def install(export, submodule, functions):
     """Classes that are derived from by others come first: PyGObject looks bases up only once."""
     export('Module', override(Module))
@@ -572,5 +580,7 @@ def install(export, submodule, functions):
     kinds = {name: kind for name, kind in nn.items() if isinstance(kind, type)}
     nn['modules'] = submodule('nn.modules', 'Modules and layers.', kinds)
     for module in (nn['modules'], submodule('nn', 'Modules and layers.', nn)):
-        show_later(module, layers.LAYERS, GTorch)
+        show_later(module, layers.of_space(None), GTorch)
+    show_later(submodule('transforms', 'Transforms of images.', {'Compose': _compose(nn['Sequential'])}),
+               layers.of_space('transforms'), GTorch)
     optim.install(export, submodule)

@@ -262,4 +262,24 @@ def show_later(module, names, namespace, missing=None):
     module.__dir__ = lambda: sorted({*vars(module), *names} - {'__getattr__', '__dir__'})
 
 
+def import_later(module, part, classes, names, namespace):
+    """Lets @module have classes of the namespace, whose override classes make() of a part makes, and other names of
+    that part, which is imported when one of them is first named."""
+
+    def imported():
+        return importlib.import_module(f'gi.overrides.{part}')
+
+    def find(name):
+        if name not in names:
+            raise AttributeError(f'{module.__name__.partition("gi.repository.")[2]} has no {name}', name=name)
+        owner = namespace if name in classes else imported()
+        module.__dict__[name] = made = getattr(owner, name)
+        return made
+
+    names = {*classes, *names}
+    make_later(classes, lambda name, raw: imported().make(name, raw))
+    module.__getattr__ = find
+    module.__dir__ = lambda: sorted({*vars(module), *names} - {'__getattr__', '__dir__'})
+
+
 get_introspection_module('GTorch').__class__ = Module

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tokenizers with the names of the package `tokenizers`: GTorch.Tokenizer, and GTorch.tokenizers."""
+
+import os
+
+from gi.overrides import override
+from gi.repository import Gio, GLib
+
+from gi.overrides._gtorch_convert import GTorch
+
+OVERRIDES = 'gi.overrides.GTorch'
+STRATEGIES = {'longest_first': 'LONGEST_FIRST', 'only_first': 'ONLY_FIRST', 'only_second': 'ONLY_SECOND'}
+SIDES = {'right': False, 'left': True}
+
+
+def _one_of(name, value, table):
+    if value not in table:
+        raise ValueError(f'{name} is {value!r}, but must be one of {", ".join(map(repr, table))}')
+    return table[value]
+
+
+def _numbers(ids):
+    return ids.tolist() if hasattr(ids, 'tolist') else list(ids)
+
+
+def make(_name, raw):
+    """Creates the class from that of C."""
+
+    class Tokenizer(raw):
+        """Turns texts into the numbers of tokens, and back: Tokenizer.from_file('tokenizer.json')."""
+
+        __module__, __qualname__ = OVERRIDES, 'Tokenizer'
+
+        @staticmethod
+        def from_file(path):
+            """Reads a file tokenizer.json."""
+            return raw.load_file(Gio.File.new_for_path(os.fspath(path)), None)
+
+        @staticmethod
+        def from_buffer(buffer):
+            """Reads the content of a file, as bytes."""
+            return raw.load_bytes(GLib.Bytes.new(bytes(buffer)))
+
+        @staticmethod
+        def from_str(json):
+            """Reads the text of a file."""
+            return Tokenizer.from_buffer(json.encode())
+
+        @staticmethod
+        def train_bpe(texts, vocab_size, min_frequency=2, special_tokens=(), add_prefix_space=False, cancellable=None):
+            """Makes a byte-level BPE from texts, as GPT-2 has it."""
+            return raw.train_bpe(list(texts), vocab_size, min_frequency, list(special_tokens),
+                                               add_prefix_space, cancellable)
+
+        def to_str(self):
+            """The text of a file."""
+            return self.to_bytes().get_data().decode()
+
+        def save(self, path, cancellable=None):
+            """Writes a file: a path, or a Gio.File."""
+            file = path if isinstance(path, Gio.File) else Gio.File.new_for_path(os.fspath(path))
+            return super().save(file, cancellable)
+
+        def encode(self, text, pair=None, add_special_tokens=True):
+            """The numbers of a text's tokens, as a list."""
+            return list(super().encode(text, pair, add_special_tokens))
+
+        def encode_batch(self, texts, pairs=None, add_special_tokens=True):
+            """The tensors ids, attention_mask and type_ids of several texts."""
+            return super().encode_batch(list(texts), None if pairs is None else list(pairs), add_special_tokens)
+
+        def decode(self, ids, skip_special_tokens=True):
+            """The text of numbers: a list, or a tensor."""
+            return super().decode(_numbers(ids), skip_special_tokens)
+
+        def decode_bytes(self, ids, skip_special_tokens=True):
+            """The bytes of numbers, which may end within a character."""
+            return super().decode_bytes(_numbers(ids), skip_special_tokens).get_data() or b''
+
+        def token_to_id(self, token):
+            """The number of a token, or None."""
+            found = super().token_to_id(token)
+            return found if found >= 0 else None
+
+        def enable_padding(self, length=None, pad_to_multiple_of=None, direction='right', pad_id=0, pad_type_id=0,
+                           pad_token='[PAD]'):
+            """Lets sequences be filled up to a length, by default that of the longest."""
+            return super().enable_padding(length or 0, pad_to_multiple_of or 0, _one_of('direction', direction, SIDES),
+                                          pad_id, pad_type_id, pad_token)
+
+        def enable_truncation(self, max_length, strategy='longest_first', direction='right'):
+            """Lets sequences be cut."""
+            strategy = getattr(GTorch.Truncation, _one_of('strategy', strategy, STRATEGIES))
+            return super().enable_truncation(max_length, strategy, _one_of('direction', direction, SIDES))
+
+        def no_padding(self):
+            """Lets sequences be as long as they are."""
+            self.disable_padding()
+
+        def no_truncation(self):
+            """Lets sequences be as long as they are."""
+            self.disable_truncation()
+
+    return override(Tokenizer)
