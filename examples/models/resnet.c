@@ -145,6 +145,7 @@ make_block (gint64 inputs, gint64 channels, gint64 stride, GError **error)
   g_autoptr (ExampleBlock) self = g_object_new (EXAMPLE_TYPE_BLOCK, NULL);
   GTorchModule *module = GTORCH_MODULE (self);
   const gint64 outputs = depth == 18 ? channels : 4 * channels;
+  g_autoptr (GTorchTensor) weight = NULL;
 
   self->n_convs = depth == 18 ? 2 : 3;
   for (guint i = 0; i < self->n_convs; i++)
@@ -163,6 +164,10 @@ make_block (gint64 inputs, gint64 channels, gint64 stride, GError **error)
       if (self->norm[i] == NULL)
         return NULL;
     }
+  weight = gtorch_module_get_tensor (self->norm[self->n_convs - 1], "weight", error);
+  /* so that a block begins as its shortcut alone */
+  if (weight == NULL || !gtorch_init_zeros (weight, error))
+    return NULL;
   if (stride != 1 || inputs != outputs)
     {
       GTorchModule *shortcut =

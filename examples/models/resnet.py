@@ -48,6 +48,7 @@ class Block(nn.Module):
         self.bn1 = norm(width)
         self.conv2 = conv(width, width, 3, padding=1, bias=False)
         self.bn2 = norm(width)
+        nn.init.zeros_(self.bn2.weight)  # so that a block begins as its shortcut alone
         self.downsample = make_shortcut(inputs, width, stride, conv, norm)
 
     def forward(self, x):
@@ -70,6 +71,7 @@ class Bottleneck(nn.Module):
         self.bn2 = norm(width)
         self.conv3 = conv(width, 4 * width, 1, bias=False)
         self.bn3 = norm(4 * width)
+        nn.init.zeros_(self.bn3.weight)
         self.downsample = make_shortcut(inputs, 4 * width, stride, conv, norm)
 
     def forward(self, x):
