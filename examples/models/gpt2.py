@@ -160,7 +160,7 @@ class Training:
                 self.loss = self.compute()
             current.wait_stream(self.side)
         else:
-            with torch.graph(self.graph):
+            with torch.graph(self.graph, stream=self.side):
                 self.loss = self.compute()
             self.graph.replay()
         return self.loss

@@ -83,9 +83,9 @@ convolve (GTorchModule *conv, GTorchModule *norm, GTorchTensor *x, gboolean with
               ? gtorch_tensor_view (turned, gtorch_tensor_get_shape (rows, &n_dims), 4, error)
               : NULL;
     }
-  if (y == NULL || (with_relu && gtorch_tensor_relu_inplace (y, error) == NULL))
+  if (y == NULL)
     return NULL;
-  return g_steal_pointer (&y);
+  return with_relu ? gtorch_tensor_relu (y, error) : g_steal_pointer (&y);
 }
 
 /* --- blocks: two convolutions of 3 x 3, or one between two of 1 x 1, added to their input --- */
@@ -108,7 +108,7 @@ example_block_forward (GTorchModule *module, GTorchTensor *x, GError **error)
 {
   ExampleBlock *self = EXAMPLE_BLOCK (module);
   g_autoptr (GTorchTensor) y = g_object_ref (x);
-  g_autoptr (GTorchTensor) shortcut = NULL;
+  g_autoptr (GTorchTensor) shortcut = NULL, sum = NULL;
 
   for (guint i = 0; i < self->n_convs; i++)
     {
@@ -122,10 +122,8 @@ example_block_forward (GTorchModule *module, GTorchTensor *x, GError **error)
   shortcut = self->shortcut_conv != NULL
                  ? convolve (self->shortcut_conv, self->shortcut_norm, x, FALSE, error)
                  : g_object_ref (x);
-  if (shortcut == NULL || gtorch_tensor_add_inplace (y, shortcut, 1, error) == NULL
-      || gtorch_tensor_relu_inplace (y, error) == NULL)
-    return NULL;
-  return g_steal_pointer (&y);
+  sum = shortcut != NULL ? gtorch_tensor_add (y, shortcut, 1, error) : NULL;
+  return sum != NULL ? gtorch_tensor_relu (sum, error) : NULL;
 }
 
 static void
@@ -442,7 +440,8 @@ static gboolean
 training_capture (Training *self, GError **error)
 {
   g_autoptr (GTorchGraphCapture) capture =
-      gtorch_graph_capture_new (self->graph, NULL, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL, error);
+      gtorch_graph_capture_new (self->graph, self->side, NULL, GTORCH_CAPTURE_MODE_THREAD_LOCAL,
+                                error);
 
   return capture != NULL && training_compute (self, error)
          && gtorch_graph_capture_end (capture, error);

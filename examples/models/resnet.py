@@ -52,10 +52,9 @@ class Block(nn.Module):
         self.downsample = make_shortcut(inputs, width, stride, conv, norm)
 
     def forward(self, x):
-        y = self.bn1(self.conv1(x)).relu_()
+        y = F.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
-        y += x if self.downsample is None else self.downsample(x)
-        return y.relu_()
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
 
 
 class Bottleneck(nn.Module):
@@ -75,11 +74,10 @@ class Bottleneck(nn.Module):
         self.downsample = make_shortcut(inputs, 4 * width, stride, conv, norm)
 
     def forward(self, x):
-        y = self.bn1(self.conv1(x)).relu_()
-        y = self.bn2(self.conv2(y)).relu_()
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
         y = self.bn3(self.conv3(y))
-        y += x if self.downsample is None else self.downsample(x)
-        return y.relu_()
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
 
 
 def make_shortcut(inputs, outputs, stride, conv, norm):
@@ -115,7 +113,7 @@ class ResNet(nn.Module):
     def forward(self, x):
         if self.channels_last:
             x = x.permute(0, 2, 3, 1)
-        x = self.bn1(self.conv1(x)).relu_()
+        x = F.relu(self.bn1(self.conv1(x)))
         if self.channels_last:
             x = F.max_pool2d(x.permute(0, 3, 1, 2), 3, stride=2, padding=1).permute(0, 2, 3, 1).contiguous()
         else:
@@ -180,7 +178,7 @@ class Training:
                 self.loss = self.compute()
             current.wait_stream(self.side)
         else:
-            with torch.graph(self.graph):
+            with torch.graph(self.graph, stream=self.side):
                 self.loss = self.compute()
             self.graph.replay()
         return self.loss
