@@ -97,6 +97,21 @@ def judge(model, losses):
     return is_good
 
 
+def train(args, model, options):
+    """Runs a model on both sides, and on the peer's once more; returns whether all have written losses."""
+    for command, side, *more in ((args.ours, 'gtorch'), (args.peer, 'torch'), (args.peer, 'torch', '--disturb')):
+        # the peer must not find GTorch's libraries
+        hidden = ('PYTHONPATH', 'LD_LIBRARY_PATH') if side == 'torch' else ()
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        done = subprocess.run([*shlex.split(command), HERE / 'losses.py', side, model, args.folder, *options, *more],
+                              check=False, env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            reason = (done.stderr.strip().splitlines() or [f'exit status {done.returncode}'])[-1]
+            print(f'| {model} | {side} failed: {reason[:150]} | | | | NO |', flush=True)
+            return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description='compare the losses of trainings with GTorch and with PyTorch')
     parser.add_argument('folder', type=pathlib.Path)
@@ -117,13 +132,9 @@ def main():
     print('|---|---|---|---|---|---|', flush=True)
     is_good = True
     for model in args.only.split(','):
-        if not args.draw:
-            for command, side, *more in ((args.ours, 'gtorch'), (args.peer, 'torch'), (args.peer, 'torch', '--disturb')):
-                # the peer must not find GTorch's libraries
-                hidden = ('PYTHONPATH', 'LD_LIBRARY_PATH') if side == 'torch' else ()
-                environment = {name: value for name, value in os.environ.items() if name not in hidden}
-                subprocess.run([*shlex.split(command), HERE / 'losses.py', side, model, args.folder, *options, *more],
-                               check=True, env=environment)
+        if not args.draw and not train(args, model, options):
+            is_good = False
+            continue
         losses = read(args.folder, model)
         if 'gtorch' in losses and 'torch' in losses:
             is_good &= judge(model, losses)

@@ -23,13 +23,28 @@ def open_package(name):
     import torch.nn.functional
 
     # what GTorch has for all devices, PyTorch has for GPUs
-    torch.graph, torch.CUDAGraph = torch.cuda.graph, torch.cuda.CUDAGraph
+    torch.graph, torch.CUDAGraph, torch.Stream = torch.cuda.graph, torch.cuda.CUDAGraph, make_stream(torch)
     torch.current_stream = torch.cuda.current_stream
     # convolutions in float32, as products are: GTorch's default for both
     torch.backends.cudnn.allow_tf32 = False
     for suffix in ('', '.nn', '.nn.functional'):
         sys.modules['gtorch' + suffix] = sys.modules['torch' + suffix]
     return torch
+
+
+def make_stream(torch):
+    """Returns a class of PyTorch's streams that are current within `with`, in all of its versions."""
+
+    class Stream(torch.cuda.Stream):
+        def __enter__(self):
+            self.context = torch.cuda.stream(self)
+            self.context.__enter__()
+            return self
+
+        def __exit__(self, *error):
+            return self.context.__exit__(*error)
+
+    return Stream
 
 
 def load_example(name):
@@ -131,9 +146,10 @@ class LSTM(WithAdam):
 
     def draw_batches(self, steps):
         example, torch = self.example, self.torch
-        series = torch.tensor(example.make_series(), device='cpu')
-        starts = torch.randint(0, example.HOURS - example.PAST - example.AHEAD, (steps * self.batch,), device='cpu')
-        past, future = example.cut(series, starts)
+        series = example.make_series()
+        changes = torch.tensor([now - before for before, now in zip(series, series[example.WEEK:])], device='cpu')
+        starts = torch.randint(0, len(changes) - example.PAST - example.AHEAD, (steps * self.batch,), device='cpu')
+        past, future = example.cut(changes, starts)
         return {
             'past': past.view(steps, self.batch, example.PAST, 1),
             'future': future.reshape(steps, self.batch, example.AHEAD),

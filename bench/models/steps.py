@@ -3,13 +3,14 @@
 # SPDX-FileCopyrightText: The GTorch authors
 """Measures training steps of the models of examples/models beside PyTorch: time, and memory at the peak.
 
-    steps.py --peer 'python-with-torch' [--device cuda] [--small] [--only PREFIX,…] [--profile FOLDER]
+    steps.py --peer 'python-with-torch' [--device cuda] [--small] [--only PREFIX,…] [--profile FOLDER] [--budget S]
 
 Run it in a shell of meson devenv. Each row runs in a process of its own, one after the other, so that no
 row has memory or caches of another. A time is the least of the medians of three rounds of steps, each of
 which ends with a wait for the device. Memory is the peak of tensors (max_memory_allocated() on GPUs, and
 what the process takes on the CPU). On a GPU, --profile adds a table of the kernels of one step, by Nsight
-Compute's ncu; a run of it takes minutes, and is given up after --limit seconds.
+Compute's ncu. A row or a profile is given up after --limit seconds, and what would begin after --budget
+seconds is left out: torch.compile() and the profiles of PyTorch come last.
 
 Rows: resnet50 is ResNet-50 in mixed precision (float16 with a scaler), 128 images of 224 x 224, channels
 last, SGD with momentum; gpt2 is GPT-2 small in bfloat16, 16 x 1024 tokens, AdamW. eager calls every
@@ -135,6 +136,16 @@ def measure(args):
 # --- all rows ---
 
 
+class Budget:
+    """How long all rows together, and one of them, may take."""
+
+    def __init__(self, seconds, limit):
+        self.end, self.limit = time.monotonic() + seconds, limit
+
+    def left(self):
+        return min(self.limit, self.end - time.monotonic())
+
+
 def environment_of(side):
     hidden = ('PYTHONPATH', 'LD_LIBRARY_PATH') if side == 'torch' else ()
     return {name: value for name, value in os.environ.items() if name not in hidden}
@@ -146,13 +157,15 @@ def command_of(args, side, model, way):
     return [*command, *options, '--row', side, model, way]
 
 
-def run_row(args, side, model, way):
+def run_row(args, side, model, way, seconds):
     """Returns what a row has printed, or why there is nothing."""
+    if seconds < 1:
+        return 'left out: no time'
     try:
-        done = subprocess.run(command_of(args, side, model, way), env=environment_of(side), timeout=args.limit,
+        done = subprocess.run(command_of(args, side, model, way), env=environment_of(side), timeout=seconds,
                               capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
-        return f'no result after {args.limit} s'
+        return f'no result after {seconds:.0f} s'
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
     return (done.stderr.strip().splitlines() or [f'exit status {done.returncode}'])[-1][:150]
@@ -164,20 +177,25 @@ def short(name):
     return name.split('(')[0][:70]
 
 
-def profile(args, side, model, folder):
+def find_ncu():
+    places = ['/usr/local/cuda/bin/ncu', *map(str, pathlib.Path('/opt/nvidia/nsight-compute').glob('*/ncu'))]
+    return shutil.which('ncu') or next((place for place in places if os.access(place, os.X_OK)), None)
+
+
+def profile(args, side, model, seconds):
     """Writes and prints the kernels of one eager step, with their times and counts."""
-    ncu = shutil.which('ncu')
-    if ncu is None:
-        print(f'\nno profile of {model} with {side}: there is no ncu')
+    ncu = find_ncu()
+    if ncu is None or seconds < 1:
+        print(f'\nno profile of {model} with {side}: there is no {"ncu" if ncu is None else "time"}')
         return
     command = [ncu, '--profile-from-start', 'off', '--clock-control', 'none', '--cache-control', 'none', '--csv', '--metrics',
                'gpu__time_duration.sum', '--target-processes', 'all', *command_of(args, side, model, 'eager'), '--profiled']
     try:
-        done = subprocess.run(command, env=environment_of(side), timeout=args.limit, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment_of(side), timeout=seconds, capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
-        print(f'\nno profile of {model} with {side} after {args.limit} s')
+        print(f'\nno profile of {model} with {side} after {seconds:.0f} s')
         return
-    (folder / f'{model}-{side}.csv').write_text(done.stdout)
+    (args.profile / f'{model}-{side}.csv').write_text(done.stdout)
     rows = done.stdout[done.stdout.find('"ID"'):] if '"ID"' in done.stdout else ''
     total = collections.Counter()
     count = collections.Counter()
@@ -196,6 +214,26 @@ def profile(args, side, model, folder):
     sys.stdout.flush()
 
 
+def run_rows(args, budget, ways):
+    """Prints the rows of these ways to run a model; returns how many failed."""
+    n_failed = 0
+    for model, sides in ROWS.items():
+        for side, way in ((side, way) for side in sides for way in sides[side] if way in ways):
+            name = f'{model}.{side}.{way}'
+            if not name.startswith(args.wanted) or (side == 'torch' and not args.peer):
+                continue
+            if side == 'torch' and way == 'graph' and args.device == 'cpu':
+                continue  # PyTorch's graphs are for GPUs
+            got = run_row(args, side, model, way, budget.left())
+            if isinstance(got, str):
+                n_failed += 1
+                print(f'| {name} | {got} | | | |', flush=True)
+            else:
+                print(f'| {name} | {got["seconds"] * 1e3:.2f} ms | {got["host"] * 1e3:.2f} ms | '
+                      f'{got["peak"] / 2**30:.2f} GiB | {got["loss"]:.4f} |', flush=True)
+    return n_failed
+
+
 def main():
     parser = argparse.ArgumentParser(description='measure training steps beside PyTorch')
     parser.add_argument('--peer', help='the command of a Python that has PyTorch; without it only GTorch runs')
@@ -205,6 +243,7 @@ def main():
     parser.add_argument('--only', default='', help='names of rows, or their beginnings: gpt2,resnet50.torch')
     parser.add_argument('--profile', type=pathlib.Path, metavar='FOLDER', help='add tables of kernels')
     parser.add_argument('--limit', type=int, default=120, help='seconds that a row may take')
+    parser.add_argument('--budget', type=float, default=3600, help='seconds that all rows may take')
     parser.add_argument('--row', nargs=3, metavar=('SIDE', 'MODEL', 'WAY'), help=argparse.SUPPRESS)
     parser.add_argument('--profiled', action='store_true', help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -212,28 +251,25 @@ def main():
         args.side, args.model, args.way = args.row
         measure(args)
         return 0
-    wanted = tuple(args.only.split(','))
-    n_failed = 0
-    print('| row | step | host | peak | loss |\n|---|---|---|---|---|', flush=True)
-    for model, sides in ROWS.items():
-        for side, ways in sides.items():
-            for way in ways:
-                name = f'{model}.{side}.{way}'
-                if not name.startswith(wanted) or (side == 'torch' and not args.peer):
-                    continue
-                got = run_row(args, side, model, way)
-                if isinstance(got, str):
-                    n_failed += 1
-                    print(f'| {name} | {got} | | | |', flush=True)
-                else:
-                    print(f'| {name} | {got["seconds"] * 1e3:.2f} ms | {got["host"] * 1e3:.2f} ms | '
-                          f'{got["peak"] / 2**30:.2f} GiB | {got["loss"]:.4f} |', flush=True)
+    args.wanted = tuple(args.only.split(','))
+    budget = Budget(args.budget, args.limit)
+    head = '| row | step | host | peak | loss |\n|---|---|---|---|---|'
+    print(head, flush=True)
+    n_failed = run_rows(args, budget, ['eager', 'graph', 'eager-first', 'graph-first'])
+    sides = ['gtorch', *(['torch'] if args.peer else [])]
+    profiles = [(side, model) for side in sides for model in ROWS if f'{model}.{side}.eager'.startswith(args.wanted)]
     if args.profile:
         args.profile.mkdir(parents=True, exist_ok=True)
-        for model in ROWS:
-            for side in ('gtorch', *(['torch'] if args.peer else [])):
-                if f'{model}.{side}.eager'.startswith(wanted):
-                    profile(args, side, model, args.profile)
+        for side, model in profiles:
+            if side == 'gtorch':
+                profile(args, side, model, budget.left())
+    if args.peer and not args.small:
+        print(f'\n{head}', flush=True)
+        n_failed += run_rows(args, budget, ['compiled'])
+    if args.profile:
+        for side, model in profiles:
+            if side == 'torch':
+                profile(args, side, model, budget.left())
     return 1 if n_failed else 0
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # SPDX-FileCopyrightText: The GTorch authors
-"""A long short-term memory, which forecasts a series: two days of an hourly load from the week before.
+"""A long short-term memory, which forecasts a series: two days of an hourly load.
 
 The series is computed: the load of a network of electricity as a sum of a day's, a week's and a year's
-course and of noise that decays. The model reads 168 hours one by one and says by how much the 48 that follow
-differ from those of the week before. It is measured on the last part of the series, which it has not seen,
-beside the forecast that everything is as it was in that week.
+course and of noise that decays. What repeats itself every week is subtracted: the model reads by how much
+each of the last 72 hours differed from the same hour a week before, and says the same of the 48 hours that
+follow. It is measured on the last part of the series, which it has not seen, beside the forecast that
+everything is as it was a week ago.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import gtorch as torch
 from gtorch import nn
 from gtorch.nn import functional as F
 
-HOURS, PAST, AHEAD = 6000, 168, 48
+HOURS, WEEK, PAST, AHEAD = 6000, 168, 72, 48
 
 
 def make_series():
@@ -32,40 +33,41 @@ def make_series():
 
 
 class Forecaster(nn.Module):
-    """Takes the past [N, 168, 1], returns what follows, [N, 48]."""
+    """Takes the past [N, 72, 1], returns what follows, [N, 48]."""
 
-    def __init__(self, hidden=64):
+    def __init__(self, hidden=32):
         super().__init__()
         self.lstm = nn.LSTM(1, hidden, batch_first=True)
         self.last = nn.Linear(hidden, AHEAD)
 
     def forward(self, past):
         outputs, _ = self.lstm(past)
-        return past[:, :AHEAD, 0] + self.last(outputs[:, -1])
+        return self.last(outputs[:, -1])
 
 
-def cut(series, starts):
-    """Returns the past [N, 168, 1] and the future [N, 48] of pieces that start there."""
+def cut(changes, starts):
+    """Returns the past [N, 72, 1] and the future [N, 48] of pieces that start there."""
     places = starts[:, None] + torch.arange(PAST + AHEAD, device=starts.device)
-    pieces = series[places]
+    pieces = changes[places]
     return pieces[:, :PAST, None], pieces[:, PAST:]
 
 
-def draw(path, past, future, forecast):
-    """Draws the last days of the past and of the future in grey, and the forecast in blue."""
+def draw(path, series, start, forecast):
+    """Draws three days and the two that follow in grey, and the forecast of these in blue."""
     import cairo
 
-    width, height, shown = 640, 240, 96
+    width, height, n = 640, 240, PAST + AHEAD
     surface = cairo.ImageSurface(cairo.FORMAT_RGB24, width, height)
     cr = cairo.Context(surface)
     cr.set_source_rgb(1, 1, 1)
     cr.paint()
-    lines = [((0.6, 0.6, 0.6), 0, past[-shown:] + future), ((0.1, 0.3, 0.7), shown, forecast)]
-    low, high = min(min(line) for _, _, line in lines), max(max(line) for _, _, line in lines)
-    for colour, first, line in lines:
+    known = series[start + WEEK:start + WEEK + n]
+    guessed = [value + change for value, change in zip(series[start + PAST:start + n], forecast)]
+    low, high = min(known + guessed), max(known + guessed)
+    for colour, first, line in ((0.6, 0.6, 0.6), 0, known), ((0.1, 0.3, 0.7), PAST, guessed):
         cr.set_source_rgb(*colour)
         for i, value in enumerate(line):
-            cr.line_to(10 + (first + i) * (width - 20) / (shown + AHEAD), height - 10 - (value - low) / (high - low) * (height - 20))
+            cr.line_to(10 + (first + i) * (width - 20) / n, height - 10 - (value - low) / (high - low) * (height - 20))
         cr.stroke()
     surface.write_to_png(path)
 
@@ -83,13 +85,14 @@ def main():
     torch.set_default_device(device)
     print(f'lstm: on {device}, {device.get_name()}', flush=True)
     torch.manual_seed(args.seed)
-    series = torch.tensor(make_series(), device=device)
+    series = make_series()
+    changes = torch.tensor([now - before for before, now in zip(series, series[WEEK:])], device=device)
     n_train = HOURS * 4 // 5
     model = Forecaster().to(device)
     adam = torch.optim.Adam(model.parameters(), lr=3e-3)
     for step in range(1, args.steps + 1):
         starts = torch.randint(0, n_train - PAST - AHEAD, (args.batch,), device='cpu').to(device)
-        past, future = cut(series, starts)
+        past, future = cut(changes, starts)
         loss = F.mse_loss(model(past), future)
         adam.zero_grad()
         loss.backward()
@@ -97,14 +100,14 @@ def main():
         if step % 50 == 0 or step == args.steps:
             print(f'step {step} of {args.steps}: loss {loss.item():.4f}', flush=True)
 
-    starts = torch.arange(n_train, HOURS - PAST - AHEAD, 24, device=device)
-    past, future = cut(series, starts)
+    starts = torch.arange(n_train, HOURS - WEEK - PAST - AHEAD, 24, device=device)
+    past, future = cut(changes, starts)
     with torch.no_grad():
         forecast = model(past)
     error = F.mse_loss(forecast, future).sqrt().item()
-    plain = F.mse_loss(past[:, :AHEAD, 0], future).sqrt().item()
+    plain = future.square().mean().sqrt().item()
     if args.output:
-        draw(args.output, past[7, :, 0].tolist(), future[7].tolist(), forecast[7].tolist())
+        draw(args.output, series, starts[7].item(), forecast[7].tolist())
     print(f'lstm: loss {loss.item():.6f}, error {error:.6f}, that of the week before {plain:.6f}')
 
 
