@@ -38,7 +38,8 @@ def read(folder, model):
 
 
 def smooth(losses, width):
-    return [sum(losses[max(0, i - width + 1):i + 1]) / len(losses[max(0, i - width + 1):i + 1]) for i in range(len(losses))]
+    parts = (losses[max(0, i - width + 1):i + 1] for i in range(len(losses)))
+    return [sum(part) / len(part) for part in parts]
 
 
 def draw(path, model, losses):
@@ -54,7 +55,8 @@ def draw(path, model, losses):
     highest = max(max(line) for line in losses.values())
 
     def place(step, loss):
-        return left + (width - left - 20) * step / max(n - 1, 1), height - bottom - (height - bottom - top) * loss / highest
+        x = left + (width - left - 20) * step / max(n - 1, 1)
+        return x, height - bottom - (height - bottom - top) * loss / highest
 
     cr.set_font_size(12)
     for i in range(5):

@@ -38,7 +38,8 @@ ROWS = {  # model: ways to run it, for each side
     'resnet50': {'gtorch': ['eager', 'graph', 'eager-first', 'graph-first'], 'torch': ['eager', 'graph', 'compiled']},
     'gpt2': {'gtorch': ['eager', 'graph'], 'torch': ['eager', 'graph', 'compiled']},
 }
-LARGE, SMALL = {'resnet50': (128, 224, 64, 1000), 'gpt2': (16, 'small')}, {'resnet50': (4, 32, 8, 10), 'gpt2': (2, 'tiny')}
+LARGE = {'resnet50': (128, 224, 64, 1000), 'gpt2': (16, 'small')}
+SMALL = {'resnet50': (4, 32, 8, 10), 'gpt2': (2, 'tiny')}
 
 
 # --- one row, in a process of its own ---
@@ -63,7 +64,8 @@ def start_resnet(torch, side, way, device, sizes):
             training.x = training.x.to(memory_format=torch.channels_last)
             images = images.to(memory_format=torch.channels_last)
         if device.type == 'cuda':
-            training.optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
+            options = {'lr': 0.01, 'momentum': 0.9, 'weight_decay': 1e-4}
+            training.optimizer = torch.optim.SGD(model.parameters(), **options, fused=True)
         if way == 'compiled':
             training.model = torch.compile(model)
     else:
@@ -81,7 +83,8 @@ def start_gpt2(torch, side, way, device, sizes):
     training = example.Training(model, batch, model.context, device, 6e-4, torch.bfloat16, way == 'graph')
     if side == 'torch' and device.type == 'cuda':
         groups = [{k: g[k] for k in ('params', 'weight_decay')} for g in training.optimizer.param_groups]
-        training.optimizer = torch.optim.AdamW(groups, lr=6e-4, betas=(0.9, 0.95), fused=True, capturable=way == 'graph')
+        options = {'lr': 6e-4, 'betas': (0.9, 0.95), 'capturable': way == 'graph'}
+        training.optimizer = torch.optim.AdamW(groups, **options, fused=True)
     if side == 'torch' and way == 'compiled':
         training.model = torch.compile(model)
     return lambda: training.step(tokens)
@@ -188,10 +191,12 @@ def profile(args, side, model, seconds):
     if ncu is None or seconds < 1:
         print(f'\nno profile of {model} with {side}: there is no {"ncu" if ncu is None else "time"}')
         return
-    command = [ncu, '--profile-from-start', 'off', '--clock-control', 'none', '--cache-control', 'none', '--csv', '--metrics',
-               'gpu__time_duration.sum', '--target-processes', 'all', *command_of(args, side, model, 'eager'), '--profiled']
+    command = [ncu, '--profile-from-start', 'off', '--clock-control', 'none', '--cache-control', 'none', '--csv',
+               '--metrics', 'gpu__time_duration.sum', '--target-processes', 'all',
+               *command_of(args, side, model, 'eager'), '--profiled']
     try:
-        done = subprocess.run(command, env=environment_of(side), timeout=seconds, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment_of(side), timeout=seconds, capture_output=True, text=True,
+                              check=False)
     except subprocess.TimeoutExpired:
         print(f'\nno profile of {model} with {side} after {seconds:.0f} s')
         return
@@ -199,10 +204,11 @@ def profile(args, side, model, seconds):
     rows = done.stdout[done.stdout.find('"ID"'):] if '"ID"' in done.stdout else ''
     total = collections.Counter()
     count = collections.Counter()
-    scale = {'ns': 1e-6, 'nsecond': 1e-6, 'us': 1e-3, 'usecond': 1e-3, 'ms': 1, 'msecond': 1, 's': 1e3, 'second': 1e3}
+    scale = {'ns': 1e-6, 'us': 1e-3, 'ms': 1, 's': 1e3}
     for row in csv.DictReader(io.StringIO(rows)):
         if row.get('Metric Name') == 'gpu__time_duration.sum':
-            total[short(row['Kernel Name'])] += float(row['Metric Value'].replace(',', '')) * scale[row['Metric Unit']]
+            unit = row['Metric Unit'].removesuffix('econd')  # nsecond or ns
+            total[short(row['Kernel Name'])] += float(row['Metric Value'].replace(',', '')) * scale[unit]
             count[short(row['Kernel Name'])] += 1
     if not total:
         print(f'\nno profile of {model} with {side}: {(done.stdout + done.stderr).strip()[-300:]}')

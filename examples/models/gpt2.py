@@ -98,7 +98,7 @@ class GPT2(nn.Module):
 def load_text(folder):
     """Returns the bytes of all files of a folder, or of one file, as tokens on the CPU."""
     path = pathlib.Path(folder)
-    files = sorted(file for file in path.iterdir() if file.is_file() and not file.is_symlink()) if path.is_dir() else [path]
+    files = sorted(file for file in path.iterdir() if not file.is_symlink()) if path.is_dir() else [path]
     return torch.tensor(list(b'\n'.join(file.read_bytes() for file in files)), device='cpu')
 
 

@@ -32,7 +32,7 @@ const queries = [];
 for (const argument of System.programArgs) {
     const match = /^--(\w+)=(.*)$/.exec(argument);
     if (argument === '--help') {
-        print('Searches the documents of a folder by their meaning. Arguments are what to search for. Options:');
+        print('Searches the documents of a folder for the arguments, by their meaning. Options:');
         for (const name of Object.keys(HELP))
             print(`  --${name}=…   ${HELP[name]}`);
         System.exit(0);
@@ -174,7 +174,8 @@ function embed(texts, batch = 32) {
 // Returns the paragraphs of the documents below a folder, and which file each is from.
 function findPieces(file) {
     const pieces = [];
-    const children = [...file.enumerate_children('standard::*', Gio.FileQueryInfoFlags.NOFOLLOW_SYMLINKS, null)];
+    const flags = Gio.FileQueryInfoFlags.NOFOLLOW_SYMLINKS;
+    const children = [...file.enumerate_children('standard::*', flags, null)];
     children.sort((a, b) => a.get_name() < b.get_name() ? -1 : 1);
     for (const info of children) {
         const child = file.get_child(info.get_name());

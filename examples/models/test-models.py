@@ -31,8 +31,8 @@ SMALL_RESNET = ['--width=8', '--size=32', '--batch=8']
 
 def run(command, *arguments, status=0):
     """Returns the lines that the program prints."""
-    done = subprocess.run([*command, f'--device={DEVICE}', *arguments], env=ENVIRONMENT, capture_output=True, check=False,
-                          encoding='utf-8', timeout=120)
+    command = [*command, f'--device={DEVICE}', *arguments]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False, encoding='utf-8', timeout=120)
     if DEVICE != 'cpu' and re.search(f'device: no .*{DEVICE}', done.stderr):
         raise tap.Skip(f'no device {DEVICE}')
     assert done.returncode == status, f'exit status {done.returncode}\n{done.stdout[-200:]}{done.stderr}'
@@ -140,7 +140,8 @@ def write_small_minilm(folder):
     for i in range(2):
         at = f'encoder.layer.{i}'
         linear = {f'attention.self.{name}': (size, size) for name in ('query', 'key', 'value')}
-        linear |= {'attention.output.dense': (size, size), 'intermediate.dense': (inner, size), 'output.dense': (size, inner)}
+        linear['attention.output.dense'] = size, size
+        linear |= {'intermediate.dense': (inner, size), 'output.dense': (size, inner)}
         for name, shape in linear.items():
             shapes |= {f'{at}.{name}.weight': shape, f'{at}.{name}.bias': shape[:1]}
         norms += [f'{at}.attention.output.LayerNorm', f'{at}.output.LayerNorm']
@@ -183,7 +184,8 @@ def test_minilm(programs):
     @tap.case
     def a_text_has_its_embedding_beside_a_longer_one():
         for _, command in programs:
-            alone, beside = embed(command, folder, 'a pear')[0], embed(command, folder, 'a pear', 'a red apple as a pear')[0]
+            alone = embed(command, folder, 'a pear')[0]
+            beside = embed(command, folder, 'a pear', 'a red apple as a pear')[0]
             assert max(abs(a - b) for a, b in zip(alone, beside)) < 1e-5, (alone, beside)
 
     @tap.case

@@ -88,7 +88,8 @@ function draw(path, rows) {
     cr.paint();
     rows.forEach((row, i) => row.toArray().forEach((image, j) => image.forEach((value, k) => {
         cr.setSourceRGB(1 - value, 1 - value, 1 - value);
-        cr.rectangle(gap + j * step + k % 8 * pixel, gap + i * step + Math.floor(k / 8) * pixel, pixel, pixel);
+        const [left, top] = [gap + j * step, gap + i * step];
+        cr.rectangle(left + k % 8 * pixel, top + Math.floor(k / 8) * pixel, pixel, pixel);
         cr.fill();
     })));
     cr.$dispose();
