@@ -42,7 +42,7 @@ def main():
                 grey = round(255 * (1 - value))
                 if grey < 250:
                     left, top = 64 + j * step, 14 + i * step
-                    picture.rect(left + k % 8 * PIXEL, top + k // 8 * PIXEL, PIXEL, PIXEL, f'#{grey:02x}{grey:02x}{grey:02x}')
+                    picture.rect(left + k % 8 * PIXEL, top + k // 8 * PIXEL, PIXEL, PIXEL, '#' + f'{grey:02x}' * 3)
     picture.save(sys.argv[3])
 
 
