@@ -78,6 +78,7 @@ def draw(path, model, losses):
             continue
         cr.set_source_rgb(*colour)
         cr.set_line_width(5 if side == 'torch' else 2)
+        cr.new_path()  # away from the end of the last text
         for step, loss in enumerate(smooth(losses[side], max(1, n // 50))):
             cr.line_to(*place(step, loss))
         cr.stroke()
