@@ -194,6 +194,8 @@ def main():
     parser.add_argument('--start', default='You may', help='how the sample begins')
     parser.add_argument('--length', type=int, default=200, help='how many bytes the sample has beyond that')
     args = parser.parse_args()
+    if args.steps < 1:
+        parser.error(f'--steps is {args.steps}, and must be at least 1')
 
     device = torch.device(args.device) if args.device else torch.Device.get_default()
     torch.set_default_device(device)

@@ -80,6 +80,8 @@ def main():
     parser.add_argument('--batch', type=int, default=32, help='pieces of the series in a batch')
     parser.add_argument('--output', help='a picture to draw of a forecast')
     args = parser.parse_args()
+    if args.steps < 1:
+        parser.error(f'--steps is {args.steps}, and must be at least 1')
 
     device = torch.device(args.device) if args.device else torch.Device.get_default()
     torch.set_default_device(device)

@@ -180,6 +180,8 @@ def main():
     parser.add_argument('--model', type=pathlib.Path, help='a folder with config, tokenizer and weights')
     parser.add_argument('--json', action='store_true', help='print the embeddings of the queries, and end')
     args = parser.parse_args()
+    if args.steps < 1:
+        parser.error(f'--steps is {args.steps}, and must be at least 1')
 
     device = torch.device(args.device) if args.device else torch.Device.get_default()
     torch.set_default_device(device)

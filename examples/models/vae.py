@@ -76,6 +76,8 @@ def main():
     parser.add_argument('--data', default=str(DATA), help='the digits, digits.csv.gz')
     parser.add_argument('--output', default='vae.png', help='the picture to draw')
     args = parser.parse_args()
+    if args.steps < 1:
+        parser.error(f'--steps is {args.steps}, and must be at least 1')
 
     device = torch.device(args.device) if args.device else torch.Device.get_default()
     torch.set_default_device(device)
