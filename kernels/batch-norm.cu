@@ -191,6 +191,7 @@ merge_threads (moments<double> &m)
 #define MOST_WARPS  8 /* of a block: 256 threads */
 #define MOMENT_ROWS 4 /* a thread loads as many vectors before it uses the first */
 #define DOT_ROWS    2
+#define SCALE_ROWS  2
 
 template <int L, int V> struct tile
 {
@@ -411,10 +412,11 @@ column_dots (const GtChannelDots &p)
     }
 }
 
-/* Calls begin (channel) for the channels of each tile that a block has, and row (i) for its rows. */
-template <int L, int V, typename Begin, typename Row>
+/* Calls begin (channel) for the channels of each tile that a block has, and rows (i, step, channel) for N of
+ * its rows, of which those from the batch's end on do not exist. */
+template <int L, int V, int N, typename Begin, typename Rows>
 GT_DEVICE void
-each_row (int64_t batch, int64_t channels, Begin begin, Row row)
+each_row (int64_t batch, int64_t channels, Begin begin, Rows rows)
 {
   const int64_t tiles = tile<L, V>::count (channels),
                 parts = gridDim.x > tiles ? gridDim.x / tiles : 1;
@@ -428,8 +430,8 @@ each_row (int64_t batch, int64_t channels, Begin begin, Row row)
       if (t.channel >= channels)
         continue;
       begin (t.channel);
-      for (int64_t i = part * t.rows + t.row; i < batch; i += parts * t.rows)
-        row (i, t.channel);
+      for (int64_t i = part * t.rows + t.row; i < batch; i += N * parts * t.rows)
+        rows (i, parts * t.rows, t.channel);
     }
 }
 
@@ -439,7 +441,7 @@ column_scale (const GtChannelScale &p)
 {
   C scale[V], mean[V], bias[V];
 
-  each_row<L, V> (
+  each_row<L, V, SCALE_ROWS> (
       p.batch, p.channels,
       [&] (int64_t c) {
 #pragma unroll
@@ -450,15 +452,25 @@ column_scale (const GtChannelScale &p)
             bias[k] = p.bias != NULL ? p.bias[c + k] : 0;
           }
       },
-      [&] (int64_t i, int64_t c) {
-        const gt_vector<T, V> x = load_columns<T, V> (p.x, i, p.channels, c);
-        gt_vector<T, V> y;
+      [&] (int64_t i, int64_t step, int64_t c) {
+        gt_vector<T, V> x[SCALE_ROWS];
 
 #pragma unroll
-        for (int k = 0; k < V; k++)
-          y.at[k] =
-              gt_convert<T>::from ((gt_convert<C>::from (x.at[k]) - mean[k]) * scale[k] + bias[k]);
-        *(gt_vector<T, V> *) ((T *) p.y + i * p.channels + c) = y;
+        for (int j = 0; j < SCALE_ROWS; j++)
+          if (i + j * step < p.batch)
+            x[j] = load_columns<T, V> (p.x, i + j * step, p.channels, c);
+#pragma unroll
+        for (int j = 0; j < SCALE_ROWS; j++)
+          if (i + j * step < p.batch)
+            {
+              gt_vector<T, V> y;
+
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                y.at[k] = gt_convert<T>::from (
+                    (gt_convert<C>::from (x[j].at[k]) - mean[k]) * scale[k] + bias[k]);
+              *(gt_vector<T, V> *) ((T *) p.y + (i + j * step) * p.channels + c) = y;
+            }
       });
 }
 
@@ -468,7 +480,7 @@ column_grad (const GtChannelGrad &p)
 {
   C mean[V], a[V], b[V], d[V];
 
-  each_row<L, V> (
+  each_row<L, V, 1> (
       p.batch, p.channels,
       [&] (int64_t c) {
 #pragma unroll
@@ -480,7 +492,7 @@ column_grad (const GtChannelGrad &p)
             d[k] = p.factors[(c + k) * 3 + 2];
           }
       },
-      [&] (int64_t i, int64_t c) {
+      [&] (int64_t i, int64_t, int64_t c) {
         const gt_vector<T, V> g = load_columns<T, V> (p.g, i, p.channels, c),
                               x = load_columns<T, V> (p.x, i, p.channels, c);
         gt_vector<T, V> grad;
