@@ -117,6 +117,8 @@ int main (string[] args) {
         context.parse (ref args);
         if (args.length > 1)
             throw new OptionError.FAILED ("unexpected argument “%s”", args[1]);
+        if (n_steps < 1 || batch < 1)
+            throw new OptionError.BAD_VALUE ("steps %d and batch %d must be at least 1", n_steps, batch);
         unowned var device = GTorch.get_default_device ();
         print ("lstm: on %s, %s\n", device.to_string (), device.get_name ());
         run ();

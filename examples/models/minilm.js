@@ -47,6 +47,10 @@ for (const argument of System.programArgs) {
     }
     options[match[1]] = match[2];
 }
+if (!(Number(options.steps) >= 1)) {
+    printerr(`minilm: --steps is ${options.steps}, and must be at least 1`);
+    System.exit(1);
+}
 if (options.model === null) {
     printerr('minilm: --model must name the folder with the weights');
     System.exit(1);

@@ -44,7 +44,9 @@ def loss_of(lines):
 
 
 def refuses_wrong_options(command):
-    run([*command, '--stray'], status=2 if command[-1].endswith('.py') else 1)
+    status = 2 if command[-1].endswith('.py') else 1
+    run([*command, '--stray'], status=status)
+    assert '0' in run([*command, '--steps=0'], status=status)[-1]
 
 
 def explains_itself(command):

@@ -42,6 +42,10 @@ for (const argument of System.programArgs) {
     }
     options[match[1]] = match[2];
 }
+if (!(Number(options.steps) >= 1)) {
+    printerr(`vae: --steps is ${options.steps}, and must be at least 1`);
+    System.exit(1);
+}
 const here = Gio.File.new_for_uri(import.meta.url).get_parent();
 const data = options.data ?? here.resolve_relative_path('../data/digits.csv.gz').get_path();
 
