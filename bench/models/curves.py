@@ -6,7 +6,7 @@
     curves.py FOLDER --peer 'python-with-torch' [--device D] [--steps N] [--small] [--only MODEL,MODEL…]
     curves.py FOLDER --draw
 
-Run it in a shell of meson devenv. A third run, PyTorch's with weights that differ by a millionth, tells what
+Run it in a shell of meson devenv. A third run, PyTorch's with weights that differ by a hundred-thousandth, tells what
 is noise. Prints for each model the largest difference of the first ten losses, which must be at most 1e-4,
 and the means of the last tenth; fails if they differ by more than a tenth and by more than twice the
 noise. Draws MODEL.png into the folder if pycairo is there; --draw only draws, from the files of losses.
@@ -25,7 +25,7 @@ from sides import MODELS
 HERE = pathlib.Path(__file__).parent
 SIDES = {'torch-disturbed': (0.75, 0.75, 0.75), 'torch': (0.85, 0.45, 0.1), 'gtorch': (0.1, 0.3, 0.7)}
 TITLES = {
-    'torch-disturbed': 'PyTorch, weights changed by a millionth',
+    'torch-disturbed': 'PyTorch, weights changed by 1e-5',
     'torch': 'PyTorch',
     'gtorch': 'GTorch',
 }

@@ -6,7 +6,7 @@
     losses.py PACKAGE MODEL FOLDER [--device D] [--steps N] [--small] [--disturb]
 
 The file FOLDER/MODEL.pt has the initial weights and the batches; GTorch, which must run first, writes it.
-With --disturb each weight is multiplied by one plus at most a millionth, and the name of the result has
+With --disturb each weight is multiplied by one plus at most a hundred-thousandth, and the name of the result has
 “-disturbed”: that tells how far apart runs end that differ by no more than rounding.
 """
 
@@ -48,7 +48,7 @@ def main():
     if args.disturb:
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter.mul_(1 + 1e-6 * (2 * torch.rand(parameter.shape) - 1))
+                parameter.mul_(1 + 1e-5 * (2 * torch.rand(parameter.shape) - 1))
     step = side.start(model.to(device), device)
     losses = []
     for i in range(args.steps):
