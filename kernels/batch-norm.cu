@@ -182,84 +182,328 @@ merge_threads (moments<double> &m)
       m.merge (shared[i].n, shared[i].mean, shared[i].squares);
 }
 
-/* Columns of a matrix, inner = 1: 32 threads read as many neighbours. Each warp has other rows. */
-template <typename T, typename C>
+/* --- columns of a matrix, inner = 1 ---
+ *
+ * A block has a tile of neighbouring channels. L threads beside each other have V channels of a row each, 16
+ * bytes if possible, and the block's other threads have other rows. What a channel has for itself is read
+ * once, and stays in registers for all rows of a thread. */
+
+#define MOST_WARPS  8 /* of a block: 256 threads */
+#define MOMENT_ROWS 4 /* a thread loads as many vectors before it uses the first */
+#define DOT_ROWS    2
+#define SCALE_ROWS  2
+
+template <int L, int V> struct tile
+{
+  int64_t channel; /* of the thread's first element */
+  int row, rows;   /* of the block */
+
+  __device__ __forceinline__
+  tile (int64_t number)
+      : channel ((number * L + threadIdx.x % L) * V), row (threadIdx.x / L), rows (blockDim.x / L)
+  {
+  }
+
+  static __device__ __forceinline__ int64_t
+  count (int64_t channels)
+  {
+    return (channels + L * V - 1) / (L * V);
+  }
+};
+
+template <typename T, int V>
+GT_DEVICE gt_vector<T, V>
+load_columns (const void *from, int64_t row, int64_t channels, int64_t channel)
+{
+  return *(const gt_vector<T, V> *) ((const T *) from + row * channels + channel);
+}
+
+/* The moments of V columns, of which all have as many elements. */
+template <typename C, int V> struct column_set
+{
+  C n, mean[V], squares[V];
+
+  __device__ __forceinline__
+  column_set ()
+      : n (0)
+  {
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      mean[k] = squares[k] = 0;
+  }
+
+  template <typename T, int N>
+  __device__ __forceinline__ void
+  take (const gt_vector<T, V> *x)
+  {
+    const C f = N / (n + N);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      {
+        const C first = gt_convert<C>::from (x[0].at[k]);
+        C sum = 0, mean_of, square = 0, d;
+
+        /* subtract the first element, so that the moments of equal elements are exact */
+#pragma unroll
+        for (int j = 1; j < N; j++)
+          sum += gt_convert<C>::from (x[j].at[k]) - first;
+        mean_of = first + sum / N;
+#pragma unroll
+        for (int j = 0; j < N; j++)
+          {
+            const C e = gt_convert<C>::from (x[j].at[k]) - mean_of;
+
+            square += e * e;
+          }
+        d = mean_of - mean[k];
+        squares[k] += square + d * d * n * f;
+        mean[k] += d * f;
+      }
+    n += N;
+  }
+};
+
+template <typename T, typename C, int L, int V>
 GT_DEVICE void
 column_moments (const GtChannelMoments &p)
 {
-  __shared__ moments<double> shared[32][33];
-  const int64_t tiles = (p.channels + 31) / 32, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t warps = blockDim.x / 32;
+  __shared__ double means[MOST_WARPS][L * V], squares[MOST_WARPS][L * V], counts[MOST_WARPS];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
 
-  for (int64_t block = blockIdx.x; block < tiles * p.splits; block += gridDim.x)
+  for (int64_t block = blockIdx.x; block < tile<L, V>::count (p.channels) * p.splits;
+       block += gridDim.x)
     {
       const range r (block, p.splits, p.batch);
-      const int64_t c = r.channel * 32 + lane;
-      moments<C> m = { 0, 0, 0 };
+      const tile<L, V> t (r.channel);
+      column_set<C, V> m;
+      moments<double> all[V];
 
-      if (c < p.channels)
-        for (int64_t i = r.begin + warp; i < r.end; i += warps)
+      if (t.channel < p.channels)
+        {
+          int64_t i = r.begin + t.row;
+          gt_vector<T, V> x[MOMENT_ROWS];
+
+          for (; i + (MOMENT_ROWS - 1) * t.rows < r.end; i += MOMENT_ROWS * t.rows)
+            {
+#pragma unroll
+              for (int j = 0; j < MOMENT_ROWS; j++)
+                x[j] = load_columns<T, V> (p.x, i + j * t.rows, p.channels, t.channel);
+              m.template take<T, MOMENT_ROWS> (x);
+            }
+          for (; i < r.end; i += t.rows)
+            {
+              x[0] = load_columns<T, V> (p.x, i, p.channels, t.channel);
+              m.template take<T, 1> (x);
+            }
+        }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          all[k] = { m.n, m.mean[k], m.squares[k] };
+          for (int offset = L; offset < 32; offset *= 2)
+            {
+              const double n = __shfl_xor_sync (~0u, all[k].n, offset),
+                           mean = __shfl_xor_sync (~0u, all[k].mean, offset),
+                           square = __shfl_xor_sync (~0u, all[k].squares, offset);
+
+              all[k].merge (n, mean, square);
+            }
+        }
+      __syncthreads (); /* the former values have been read */
+      if (lane < L)
+#pragma unroll
+        for (int k = 0; k < V; k++)
           {
-            const C x = gt_get<C, T> (p.x, i * p.channels + c);
+            means[warp][lane * V + k] = all[k].mean;
+            squares[warp][lane * V + k] = all[k].squares;
+          }
+      if (lane == 0)
+        counts[warp] = all[0].n;
+      __syncthreads ();
+      for (int k = threadIdx.x; k < L * V; k += blockDim.x)
+        if (r.channel * L * V + k < p.channels)
+          {
+            moments<double> whole = { counts[0], means[0][k], squares[0][k] };
+            double *part = p.parts + ((r.channel * L * V + k) * p.splits + block % p.splits) * 3;
 
-            m.template take<1> (&x);
+            for (int w = 1; w < warps; w++)
+              whole.merge (counts[w], means[w][k], squares[w][k]);
+            part[0] = whole.n;
+            part[1] = whole.mean;
+            part[2] = whole.squares;
+          }
+    }
+}
+
+template <typename T, typename C, int L, int V>
+GT_DEVICE void
+column_dots (const GtChannelDots &p)
+{
+  __shared__ double shared[2][MOST_WARPS][L * V];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+
+  for (int64_t block = blockIdx.x; block < tile<L, V>::count (p.channels) * p.splits;
+       block += gridDim.x)
+    {
+      const range r (block, p.splits, p.batch);
+      const tile<L, V> t (r.channel);
+      C mean[V], sum[V], dot[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          mean[k] = t.channel < p.channels ? p.mean[t.channel + k] : 0;
+          sum[k] = dot[k] = 0;
+        }
+      if (t.channel < p.channels)
+        for (int64_t i = r.begin + t.row; i < r.end; i += DOT_ROWS * t.rows)
+          {
+            gt_vector<T, V> g[DOT_ROWS], x[DOT_ROWS];
+
+#pragma unroll
+            for (int j = 0; j < DOT_ROWS; j++)
+              if (i + j * t.rows < r.end)
+                {
+                  g[j] = load_columns<T, V> (p.g, i + j * t.rows, p.channels, t.channel);
+                  x[j] = load_columns<T, V> (p.x, i + j * t.rows, p.channels, t.channel);
+                }
+#pragma unroll
+            for (int j = 0; j < DOT_ROWS; j++)
+              if (i + j * t.rows < r.end)
+#pragma unroll
+                for (int k = 0; k < V; k++)
+                  {
+                    const C grad = gt_convert<C>::from (g[j].at[k]);
+
+                    sum[k] += grad;
+                    dot[k] += grad * (gt_convert<C>::from (x[j].at[k]) - mean[k]);
+                  }
           }
       __syncthreads (); /* the former values have been read */
-      shared[warp][lane] = { m.n, m.mean, m.squares };
-      __syncthreads ();
-      if (warp == 0 && c < p.channels)
+#pragma unroll
+      for (int k = 0; k < V; k++)
         {
-          moments<double> all = shared[0][lane];
-          double *part = p.parts + (c * p.splits + block % p.splits) * 3;
+          double s = sum[k], d = dot[k];
 
-          for (int k = 1; k < warps; k++)
-            all.merge (shared[k][lane].n, shared[k][lane].mean, shared[k][lane].squares);
-          part[0] = all.n;
-          part[1] = all.mean;
-          part[2] = all.squares;
+          for (int offset = L; offset < 32; offset *= 2)
+            {
+              s += __shfl_xor_sync (~0u, s, offset);
+              d += __shfl_xor_sync (~0u, d, offset);
+            }
+          if (lane < L)
+            {
+              shared[0][warp][lane * V + k] = s;
+              shared[1][warp][lane * V + k] = d;
+            }
+        }
+      __syncthreads ();
+      for (int k = threadIdx.x; k < 2 * L * V; k += blockDim.x)
+        {
+          const int which = k / (L * V), column = k % (L * V);
+          const int64_t c = r.channel * L * V + column;
+          double all = 0;
+
+          for (int w = 0; w < warps && c < p.channels; w++)
+            all += shared[which][w][column];
+          if (c < p.channels)
+            p.parts[(c * p.splits + block % p.splits) * 2 + which] = all;
         }
     }
 }
 
-template <typename T, typename C>
+/* Calls begin (channel) for the channels of each tile that a block has, and rows (i, step, channel) for N of
+ * its rows, of which those from the batch's end on do not exist. */
+template <int L, int V, int N, typename Begin, typename Rows>
 GT_DEVICE void
-column_dots (const GtChannelDots &p)
+each_row (int64_t batch, int64_t channels, Begin begin, Rows rows)
 {
-  __shared__ double shared[2][32][33];
-  const int64_t tiles = (p.channels + 31) / 32, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t warps = blockDim.x / 32;
+  const int64_t tiles = tile<L, V>::count (channels),
+                parts = gridDim.x > tiles ? gridDim.x / tiles : 1;
 
-  for (int64_t block = blockIdx.x; block < tiles * p.splits; block += gridDim.x)
+  for (int64_t block = blockIdx.x; block < tiles * parts; block += gridDim.x)
     {
-      const range r (block, p.splits, p.batch);
-      const int64_t c = r.channel * 32 + lane;
-      dots<C> d = { 0, 0 };
+      int64_t number;
+      const int64_t part = gt_split (block, tiles, &number);
+      const tile<L, V> t (number);
 
-      if (c < p.channels)
-        {
-          const C mean = p.mean[c];
-
-          for (int64_t i = r.begin + warp; i < r.end; i += warps)
-            {
-              const C g = gt_get<C, T> (p.g, i * p.channels + c),
-                      x = gt_get<C, T> (p.x, i * p.channels + c);
-
-              d.template take<1> (&g, &x, mean);
-            }
-        }
-      __syncthreads (); /* the former values have been read */
-      shared[0][warp][lane] = d.sum;
-      shared[1][warp][lane] = d.dot;
-      __syncthreads ();
-      if (warp < 2 && c < p.channels)
-        {
-          double sum = 0;
-
-          for (int k = 0; k < warps; k++)
-            sum += shared[warp][k][lane];
-          p.parts[(c * p.splits + block % p.splits) * 2 + warp] = sum;
-        }
+      if (t.channel >= channels)
+        continue;
+      begin (t.channel);
+      for (int64_t i = part * t.rows + t.row; i < batch; i += N * parts * t.rows)
+        rows (i, parts * t.rows, t.channel);
     }
+}
+
+template <typename T, typename C, int L, int V>
+GT_DEVICE void
+column_scale (const GtChannelScale &p)
+{
+  C scale[V], mean[V], bias[V];
+
+  each_row<L, V, SCALE_ROWS> (
+      p.batch, p.channels,
+      [&] (int64_t c) {
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          {
+            scale[k] = p.scale[c + k];
+            mean[k] = p.mean[c + k];
+            bias[k] = p.bias != NULL ? p.bias[c + k] : 0;
+          }
+      },
+      [&] (int64_t i, int64_t step, int64_t c) {
+        gt_vector<T, V> x[SCALE_ROWS];
+
+#pragma unroll
+        for (int j = 0; j < SCALE_ROWS; j++)
+          if (i + j * step < p.batch)
+            x[j] = load_columns<T, V> (p.x, i + j * step, p.channels, c);
+#pragma unroll
+        for (int j = 0; j < SCALE_ROWS; j++)
+          if (i + j * step < p.batch)
+            {
+              gt_vector<T, V> y;
+
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                y.at[k] = gt_convert<T>::from (
+                    (gt_convert<C>::from (x[j].at[k]) - mean[k]) * scale[k] + bias[k]);
+              *(gt_vector<T, V> *) ((T *) p.y + (i + j * step) * p.channels + c) = y;
+            }
+      });
+}
+
+template <typename T, typename C, int L, int V>
+GT_DEVICE void
+column_grad (const GtChannelGrad &p)
+{
+  C mean[V], a[V], b[V], d[V];
+
+  each_row<L, V, 1> (
+      p.batch, p.channels,
+      [&] (int64_t c) {
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          {
+            mean[k] = p.mean[c + k];
+            a[k] = p.factors[(c + k) * 3];
+            b[k] = p.factors[(c + k) * 3 + 1];
+            d[k] = p.factors[(c + k) * 3 + 2];
+          }
+      },
+      [&] (int64_t i, int64_t, int64_t c) {
+        const gt_vector<T, V> g = load_columns<T, V> (p.g, i, p.channels, c),
+                              x = load_columns<T, V> (p.x, i, p.channels, c);
+        gt_vector<T, V> grad;
+
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          grad.at[k] =
+              gt_convert<T>::from (a[k] * gt_convert<C>::from (g.at[k])
+                                   + b[k] * (gt_convert<C>::from (x.at[k]) - mean[k]) + d[k]);
+        *(gt_vector<T, V> *) ((T *) p.grad + i * p.channels + c) = grad;
+      });
 }
 
 template <typename T, int V>
@@ -279,7 +523,10 @@ channel_moments (const GtChannelMoments &p)
 
   if (p.inner == 1)
     {
-      column_moments<T, C> (p);
+      if (has_vectors<T, V> (p.x, p.x, p.channels))
+        column_moments<T, C, 8, V> (p);
+      else
+        column_moments<T, C, 32, 1> (p);
       return;
     }
   for (int64_t block = blockIdx.x; block < p.channels * p.splits; block += gridDim.x)
@@ -310,7 +557,10 @@ channel_dots (const GtChannelDots &p)
 
   if (p.inner == 1)
     {
-      column_dots<T, C> (p);
+      if (has_vectors<T, V> (p.x, p.g, p.channels))
+        column_dots<T, C, 8, V> (p);
+      else
+        column_dots<T, C, 32, 1> (p);
       return;
     }
   for (int64_t block = blockIdx.x; block < p.channels * p.splits; block += gridDim.x)
@@ -328,38 +578,61 @@ channel_dots (const GtChannelDots &p)
     }
 }
 
+/* A warp has a channel. */
 GT_KERNEL (gt_channel_statistics_f64, GtChannelStatistics, 1024)
 {
-  for (GT_LOOP (c, p.channels))
+  for (GT_LOOP (i, p.channels * 32))
     {
+      const int64_t c = i / 32;
       moments<double> all = { 0, 0, 0 };
 
-      for (int64_t i = c * p.splits; i < (c + 1) * p.splits; i++)
-        all.merge (p.parts[i * 3], p.parts[i * 3 + 1], p.parts[i * 3 + 2]);
-      p.mean[c] = all.mean;
-      p.var[c] = all.squares / all.n;
-      p.scale[c] = (p.weight != NULL ? p.weight[c] : 1) / sqrt (all.squares / all.n + p.eps);
+      for (int64_t k = i % 32; k < p.splits; k += 32)
+        all.merge (p.parts[(c * p.splits + k) * 3], p.parts[(c * p.splits + k) * 3 + 1],
+                   p.parts[(c * p.splits + k) * 3 + 2]);
+      for (int offset = 16; offset > 0; offset /= 2)
+        {
+          const double n = __shfl_down_sync (~0u, all.n, offset),
+                       mean = __shfl_down_sync (~0u, all.mean, offset),
+                       squares = __shfl_down_sync (~0u, all.squares, offset);
+
+          all.merge (n, mean, squares);
+        }
+      if (i % 32 == 0)
+        {
+          p.mean[c] = all.mean;
+          p.var[c] = all.squares / all.n;
+          p.scale[c] = (p.weight != NULL ? p.weight[c] : 1) / sqrt (all.squares / all.n + p.eps);
+        }
     }
 }
 
 GT_KERNEL (gt_channel_factors_f64, GtChannelFactors, 1024)
 {
-  for (GT_LOOP (c, p.channels))
+  for (GT_LOOP (i, p.channels * 32))
     {
+      const int64_t c = i / 32;
       const double rstd = 1 / sqrt (p.var[c] + p.eps),
                    scale = (p.weight != NULL ? p.weight[c] : 1) * rstd;
       double sum = 0, dot = 0;
 
-      for (int64_t i = c * p.splits; i < (c + 1) * p.splits; i++)
+      for (int64_t k = i % 32; k < p.splits; k += 32)
         {
-          sum += p.parts[i * 2];
-          dot += p.parts[i * 2 + 1];
+          sum += p.parts[(c * p.splits + k) * 2];
+          dot += p.parts[(c * p.splits + k) * 2 + 1];
         }
-      p.grad_weight[c] = dot * rstd;
-      p.grad_bias[c] = sum;
-      p.factors[c * 3] = scale;
-      p.factors[c * 3 + 1] = -scale * rstd * rstd * dot / p.n;
-      p.factors[c * 3 + 2] = -scale * sum / p.n;
+      for (int offset = 16; offset > 0; offset /= 2)
+        {
+          sum += __shfl_down_sync (~0u, sum, offset);
+          dot += __shfl_down_sync (~0u, dot, offset);
+        }
+      if (i % 32 == 0)
+        {
+          p.grad_weight[c] = dot * rstd;
+          p.grad_bias[c] = sum;
+          p.factors[c * 3] = scale;
+          p.factors[c * 3 + 1] = -scale * rstd * rstd * dot / p.n;
+          p.factors[c * 3 + 2] = -scale * sum / p.n;
+        }
     }
 }
 
@@ -391,7 +664,14 @@ channel_scale (const GtChannelScale &p)
 {
   const int V = 16 / sizeof (T);
 
-  if (has_vectors<T, V> (p.x, p.y, p.inner))
+  if (p.inner == 1)
+    {
+      if (has_vectors<T, V> (p.x, p.y, p.channels))
+        column_scale<T, C, 8, V> (p);
+      else
+        column_scale<T, C, 32, 1> (p);
+    }
+  else if (has_vectors<T, V> (p.x, p.y, p.inner))
     scale_vectors<T, C, V> (p);
   else
     scale_vectors<T, C, 1> (p);
@@ -429,7 +709,15 @@ channel_grad (const GtChannelGrad &p)
 {
   const int V = 16 / sizeof (T);
 
-  if (has_vectors<T, V> (p.x, p.g, p.inner) && has_vectors<T, V> (p.grad, p.grad, p.inner))
+  if (p.inner == 1)
+    {
+      if (has_vectors<T, V> (p.x, p.g, p.channels)
+          && has_vectors<T, V> (p.grad, p.grad, p.channels))
+        column_grad<T, C, 8, V> (p);
+      else
+        column_grad<T, C, 32, 1> (p);
+    }
+  else if (has_vectors<T, V> (p.x, p.g, p.inner) && has_vectors<T, V> (p.grad, p.grad, p.inner))
     grad_vectors<T, C, V> (p);
   else
     grad_vectors<T, C, 1> (p);

@@ -204,9 +204,11 @@ gradients_of_norms_and_softmax (void)
 
   for (t = 0; t < 2; t++)
     for (k = 0; k < G_N_ELEMENTS (sizes); k++)
-      for (kind = 0; kind < 3; kind++)
+      for (kind = 0; kind < 4; kind++)
         {
-          const gint64 rows[] = { 130, sizes[k] }, images[] = { 5, sizes[k], 3, 2 };
+          /* of columns, a batch norm has several blocks */
+          const gint64 rows[] = { kind == 3 ? 600 : 130, sizes[k] },
+                       images[] = { 5, sizes[k], 3, 2 };
           g_autofree gchar *what =
               g_strdup_printf ("%s, kind %u of %d", gtorch_dtype_get_name (dtypes[t]), kind,
                                (int) sizes[k]);
@@ -216,7 +218,7 @@ gradients_of_norms_and_softmax (void)
           pair (&sizes[k], 1, dtypes[t], &x[1], &y[1]);
           pair (&sizes[k], 1, dtypes[t], &x[2], &y[2]);
           check_gradients (what, x, y, kind == 2 ? 1 : 3, dtypes[t],
-                           kind == 0 ? normalize : (kind == 1 ? normalize_batch : log_softmax),
+                           kind == 0 ? normalize : (kind == 2 ? log_softmax : normalize_batch),
                            (gpointer) &sizes[k]);
           for (i = 0; i < 3; i++)
             {

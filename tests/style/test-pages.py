@@ -254,7 +254,9 @@ for name in PAGES:
 def pictures_are_drawn():
     """By the programs of docs/gallery, as the build of the manual runs them."""
     arguments = {"digits.py": [tree.full("examples/data/digits.csv.gz"), "curve.svg", "digits.svg"],
-                 "spirals.py": ["spirals.svg"], "memory.py": ["memory.svg"], "streams.py": ["streams.svg"]}
+                 "spirals.py": ["spirals.svg"], "memory.py": ["memory.svg"], "streams.py": ["streams.svg"],
+                 "autoencoder.py": [tree.full("examples/models/vae.py"), tree.full("examples/data/digits.csv.gz"),
+                                    "autoencoder.svg"]}
     programs = {os.path.basename(path) for path in tree.files() if re.fullmatch(r"docs/gallery/(?!svg)\w+\.py", path)}
     assert programs == set(arguments), programs ^ set(arguments)
     with tempfile.TemporaryDirectory() as folder:

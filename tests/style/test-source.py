@@ -44,7 +44,7 @@ PYTHON_OUTSIDE_STDLIB = {
     r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors", "tokenizers"},
     # PyTorch's own samples; see HACKING.md.
     r"^tests/peer/": {"torch", "gi"},
-    r"^bench/": {"torch", "numpy", "gi"},
+    r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo"},
     # The binding itself, run by the Python that has gi.
     r"^introspection/python/": {"gi", "gtorch", "numpy"},
     # It describes the package that has been built, by the same Python.

@@ -10,17 +10,39 @@
 
 #define BLOCKS_WANTED  1024 /* for all channels together: enough to occupy any GPU */
 #define LEAST_ELEMENTS 4096 /* of a block, so that few of its threads have none */
-#define MOST_SPLITS    64   /* one thread merges the parts of a channel */
+#define LEAST_ROWS     256  /* likewise, where the channels are columns */
+#define MOST_SPLITS    512  /* a warp merges the parts of a channel */
+
+/* Returns how many columns a block has: 128 bytes of a row, or 32 elements of one that is not a multiple of
+ * 16 bytes long. Those of the kernels may be fewer, if an address is odd, and then some splits do more. */
+static gint64
+columns_of (const GTorchRows *rows, guint dtype)
+{
+  const gint64 size = gtorch_dtype_size (dtype);
+
+  return rows->n * size % 16 == 0 ? 128 / size : 32;
+}
 
 /* Returns into how many parts, each with a block of threads, the elements of a channel are divided. */
 static gint64
-splits_of (const GTorchRows *rows)
+splits_of (const GTorchRows *rows, gint64 n_blocks)
 {
-  const gint64 n = rows->outer * rows->inner,
-               blocks = rows->inner == 1 ? (rows->n + 31) / 32 : rows->n;
-  const gint64 least = rows->inner == 1 ? LEAST_ELEMENTS / 32 : LEAST_ELEMENTS;
+  const gint64 n = rows->outer * rows->inner;
+  const gint64 most = n / (rows->inner == 1 ? LEAST_ROWS : LEAST_ELEMENTS);
 
-  return CLAMP (MIN (BLOCKS_WANTED / blocks, n / least), 1, MOST_SPLITS);
+  return CLAMP (MIN (BLOCKS_WANTED / n_blocks, most), 1, MOST_SPLITS);
+}
+
+/* Launches one of the kernels that have `splits` blocks for each channel or for some columns. Those for
+ * columns have shared memory for 256 threads. */
+static gboolean
+run_parts (const GTorchCudaKernelSet *kernels, guint dtype, GTorchCudaLane *lane,
+           gboolean by_columns, gint64 n_blocks, gconstpointer p, GError **error)
+{
+  return by_columns ? gtorch_cuda_launch_blocks (kernels, gtorch_cuda_dtype_suffixes[dtype], lane,
+                                                 n_blocks, p, error)
+                    : gtorch_cuda_launch_each (kernels, gtorch_cuda_dtype_suffixes[dtype], lane,
+                                               n_blocks, p, error);
 }
 
 static gboolean
@@ -34,6 +56,7 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
   gboolean ok = FALSE;
   gdouble *parts, *per_channel;
   gint64 splits, n_blocks, n_threads;
+  gboolean by_columns;
   GTorchImpl *x;
 
   for (i = 0; i < call->n_inputs; i++)
@@ -55,16 +78,19 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
       goto done;
     }
   rows = gtorch_rows_along (x->shape, x->n_dims, 1);
-  splits = splits_of (&rows);
+  by_columns = rows.inner == 1;
+  n_blocks =
+      by_columns ? (rows.n + columns_of (&rows, dtype) - 1) / columns_of (&rows, dtype) : rows.n;
+  splits = splits_of (&rows, n_blocks);
+  n_blocks *= splits;
   scratch = gtorch_impl_new (x->storage->device, GTORCH_DTYPE_FLOAT64,
                              (gint64[]){ 3 * rows.n * (splits + 1) }, 1, error);
   if (scratch == NULL)
     goto done;
   parts = gtorch_impl_data (scratch);
   per_channel = parts + 3 * rows.n * splits;
-  n_blocks = (rows.inner == 1 ? (rows.n + 31) / 32 : rows.n) * splits;
-  /* a thread has the elements of 16 bytes */
-  n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / 16, 1);
+  /* a thread has the elements of 16 bytes; by columns of eight rows, for which it keeps the factors */
+  n_threads = MAX (x->numel * (gint64) gtorch_dtype_size (dtype) / (by_columns ? 128 : 16), 1);
   if (!backward)
     {
       const GtChannelMoments m = {
@@ -96,11 +122,11 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .inner = rows.inner,
       };
 
-      ok =
-          gtorch_cuda_run_blocks (&gtorch_kernels_channel_moments, dtype, lane, n_blocks, &m, error)
-          && gtorch_cuda_run (&gtorch_kernels_channel_statistics, GTORCH_DTYPE_FLOAT64, lane,
-                              rows.n, &t, error)
-          && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, n_threads, &s, error);
+      ok = run_parts (GTORCH_CUDA_SET (&gtorch_kernels_channel_moments, &m), dtype, lane,
+                      by_columns, n_blocks, &m, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_statistics, GTORCH_DTYPE_FLOAT64, lane,
+                               32 * rows.n, &t, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_scale, dtype, lane, n_threads, &s, error);
     }
   else
     {
@@ -137,9 +163,10 @@ cuda_run (GTorchOpCall *call, GTorchCudaLane *lane, gboolean backward, GError **
         .inner = rows.inner,
       };
 
-      ok = gtorch_cuda_run_blocks (&gtorch_kernels_channel_dots, dtype, lane, n_blocks, &d, error)
-           && gtorch_cuda_run (&gtorch_kernels_channel_factors, GTORCH_DTYPE_FLOAT64, lane, rows.n,
-                               &f, error)
+      ok = run_parts (GTORCH_CUDA_SET (&gtorch_kernels_channel_dots, &d), dtype, lane, by_columns,
+                      n_blocks, &d, error)
+           && gtorch_cuda_run (&gtorch_kernels_channel_factors, GTORCH_DTYPE_FLOAT64, lane,
+                               32 * rows.n, &f, error)
            && gtorch_cuda_run (&gtorch_kernels_channel_grad, dtype, lane, n_threads, &g, error);
     }
   for (i = 0; ok && i < 3; i++)
