@@ -26,7 +26,8 @@ nn = GTorch.nn
 SIGNATURES = json.loads((HERE / 'layer-signatures.json').read_text('utf-8'))['layers']
 TABLE = json.loads(pathlib.Path(os.environ['GTORCH_LAYERS']).read_text('utf-8'))
 NAMES = {
-    'nn': nn, 'transforms': GTorch.transforms, 'GTorch': GTorch, 'nan': float('nan'), 'inf': float('inf'), 'tensor': lambda n: GTorch.ones(n),
+    'nn': nn, 'transforms': GTorch.transforms, 'GTorch': GTorch, 'nan': float('nan'), 'inf': float('inf'),
+    'tensor': lambda n: GTorch.ones(n),
 }
 
 

@@ -25,7 +25,8 @@ TEXTS = [
     'def f(x):\n    return x ** 2 + 3 * (x - 1) / 4  # comment\n\n\n',
 ]
 PIECES = ['<|end|>', '<mask>', '<mask>s', 'Hello', '[CLS]', "'s", "'LL", 'é', 'e\u0301', '中', '🥰', '\u200d',
-          '\ufffd', '\x07', '\t', '\n', '  ', '\u00a0', '\u0085', '½', 'ß', 'Σς', '~', '$', '``', 'x' * 120, '\u1680', 'ǅ', 'Ⓐ', 'İ']
+          '\ufffd', '\x07', '\t', '\n', '  ', '\u00a0', '\u0085', '½', 'ß', 'Σς', '~', '$', '``',
+          'x' * 120, '\u1680', 'ǅ', 'Ⓐ', 'İ']
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 
 
