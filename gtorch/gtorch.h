@@ -83,3 +83,15 @@
 #include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
+#include <gtorch/train/gtorch-accuracy.h>
+#include <gtorch/train/gtorch-class-score.h>
+#include <gtorch/train/gtorch-confusion-matrix.h>
+#include <gtorch/train/gtorch-csv-log.h>
+#include <gtorch/train/gtorch-event-writer.h>
+#include <gtorch/train/gtorch-json-log.h>
+#include <gtorch/train/gtorch-log.h>
+#include <gtorch/train/gtorch-mean-metric.h>
+#include <gtorch/train/gtorch-mean-squared-error.h>
+#include <gtorch/train/gtorch-metric.h>
+#include <gtorch/train/gtorch-perplexity.h>
+#include <gtorch/train/gtorch-progress-bar.h>

@@ -37,6 +37,7 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
+    ["train"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
