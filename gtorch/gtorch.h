@@ -110,3 +110,6 @@
 #include <gtorch/train/gtorch-metric.h>
 #include <gtorch/train/gtorch-perplexity.h>
 #include <gtorch/train/gtorch-progress-bar.h>
+#include <gtorch/train/gtorch-trainer-choices.h>
+#include <gtorch/train/gtorch-trainer-parts.h>
+#include <gtorch/train/gtorch-trainer.h>
