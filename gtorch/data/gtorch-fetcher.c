@@ -126,8 +126,10 @@ gtorch_fetcher_real_fetch (GTorchFetcher *self, guint worker, const gint64 *indi
 
 /* --- samples that come one after another --- */
 
-static void
-set_source (GTorchFetcher *self, guint worker, GTorchSampleSource *source)
+/* The samples of a batch that an error interrupted. */
+static G_DEFINE_QUARK (gtorch - fetcher - partial, partial)
+
+    static void set_source (GTorchFetcher *self, guint worker, GTorchSampleSource *source)
 {
   GTorchFetcherPrivate *priv = private_of (self);
   GTorchSampleSource *former = NULL;
@@ -189,7 +191,9 @@ gtorch_fetcher_real_fetch_next (GTorchFetcher *self, guint worker, gint64 n, gbo
     return NULL;
   if (n == 0)
     return convert (self, gtorch_sample_source_next (source, cancellable, error), error);
-  samples = g_ptr_array_new_with_free_func (unref_samples);
+  samples = g_object_steal_qdata (G_OBJECT (source), partial_quark ());
+  if (samples == NULL)
+    samples = g_ptr_array_new_with_free_func (unref_samples);
   while ((gint64) samples->len < n)
     {
       GError *local = NULL;
@@ -197,6 +201,9 @@ gtorch_fetcher_real_fetch_next (GTorchFetcher *self, guint worker, gint64 n, gbo
 
       if (local != NULL)
         {
+          /* What was read is of the batch that the next call makes. */
+          g_object_set_qdata_full (G_OBJECT (source), partial_quark (), g_steal_pointer (&samples),
+                                   (GDestroyNotify) g_ptr_array_unref);
           g_propagate_error (error, local);
           return NULL;
         }
