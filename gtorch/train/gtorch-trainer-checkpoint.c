@@ -337,7 +337,7 @@ gtorch_trainer_write_checkpoint (GTorchTrainerRun *run, GFile *file, GError **er
       return FALSE;
     }
   g_clear_error (&local);
-  loader = g_variant_ref_sink (gtorch_data_loader_get_state (run->priv->loader));
+  loader = gtorch_data_loader_get_state (run->priv->loader);
   return save (run->trainer, run->settings.scaler, loader, file, run->cancellable, error);
 }
 
@@ -447,9 +447,8 @@ gtorch_trainer_save_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
   if (!check_idle (self, "save_checkpoint", error))
     return FALSE;
   priv = gtorch_trainer_get_private (self);
-  loader = priv->loader_state != NULL
-               ? g_variant_ref (priv->loader_state)
-               : g_variant_ref_sink (gtorch_data_loader_get_state (priv->loader));
+  loader = priv->loader_state != NULL ? g_variant_ref (priv->loader_state)
+                                      : gtorch_data_loader_get_state (priv->loader);
   return save (self, priv->settings.scaler, loader, file, cancellable, error);
 }
 
@@ -604,7 +603,7 @@ gtorch_trainer_load_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
     return FALSE;
   if (loader != NULL)
     {
-      former = g_variant_ref_sink (gtorch_data_loader_get_state (priv->loader));
+      former = gtorch_data_loader_get_state (priv->loader);
       if (!gtorch_data_loader_set_state (priv->loader, loader, error))
         return FALSE;
     }

@@ -19,6 +19,7 @@ typedef struct
   gint64 number;
   gdouble value;
   GError *failure;
+  GVariant *results;
 } Notice;
 
 struct _GTorchTrainerDelivery
@@ -39,6 +40,7 @@ notice_free (gpointer data)
   Notice *notice = data;
 
   g_clear_error (&notice->failure);
+  g_clear_pointer (&notice->results, g_variant_unref);
   g_free (notice);
 }
 
@@ -97,6 +99,8 @@ emit_until (GTorchTrainerDelivery *self, gint64 until)
       g_mutex_unlock (&self->lock);
       if (notice == NULL)
         break;
+      if (notice->results != NULL)
+        gtorch_trainer_publish (self->trainer, notice->results);
       gtorch_trainer_emit (self->trainer, notice->signal, notice->number, notice->value,
                            notice->failure);
       notice_free (notice);
@@ -148,38 +152,62 @@ attach (GTorchTrainerDelivery *self)
   g_source_unref (source);
 }
 
-void
-gtorch_trainer_delivery_add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number,
-                             gdouble value, const GError *failure)
+static void
+add_now (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdouble value,
+         const GError *failure, GVariant *results)
 {
-  const gboolean is_heard = gtorch_trainer_is_heard (self->trainer, signal);
-  Notice *notice;
+  const gint64 now = g_get_monotonic_time ();
+
+  if (results != NULL)
+    gtorch_trainer_publish (self->trainer, results);
+  gtorch_trainer_emit (self->trainer, signal, number, value, failure);
+  if (now - self->notify_time < NOTIFY_INTERVAL && signal == GTORCH_TRAINER_STEP_DONE)
+    return;
+  self->notify_time = now;
+  notify (self);
+}
+
+static void
+add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdouble value,
+     const GError *failure, GVariant *results)
+{
+  const gboolean is_heard = results != NULL || gtorch_trainer_is_heard (self->trainer, signal);
 
   if (self->context == NULL)
     {
-      const gint64 now = g_get_monotonic_time ();
-
-      if (is_heard)
-        gtorch_trainer_emit (self->trainer, signal, number, value, failure);
-      if (now - self->notify_time >= NOTIFY_INTERVAL || signal != GTORCH_TRAINER_STEP_DONE)
-        {
-          self->notify_time = now;
-          notify (self);
-        }
+      add_now (self, signal, number, value, failure, results);
       return;
     }
   g_mutex_lock (&self->lock);
   self->is_dirty = TRUE;
   if (is_heard)
     {
-      notice = g_new (Notice, 1);
-      *notice = (Notice){ signal, number, value, failure != NULL ? g_error_copy (failure) : NULL };
+      Notice *notice = g_new (Notice, 1);
+
+      *notice = (Notice){ signal, number, value, failure != NULL ? g_error_copy (failure) : NULL,
+                          results != NULL ? g_variant_ref (results) : NULL };
       g_queue_push_tail (&self->notices, notice);
     }
   if (is_heard || signal != GTORCH_TRAINER_STEP_DONE
       || g_get_monotonic_time () - self->notify_time >= NOTIFY_INTERVAL)
     attach (self);
   g_mutex_unlock (&self->lock);
+}
+
+void
+gtorch_trainer_delivery_add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number,
+                             gdouble value, const GError *failure)
+{
+  add (self, signal, number, value, failure, NULL);
+}
+
+void
+gtorch_trainer_delivery_add_results (GTorchTrainerDelivery *self, gint64 step, gdouble loss,
+                                     GVariant *results)
+{
+  g_autoptr (GVariant) owned = g_variant_ref_sink (results);
+
+  add (self, GTORCH_TRAINER_EVALUATED, step, loss, NULL, owned);
 }
 
 static void

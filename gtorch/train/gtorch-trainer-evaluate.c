@@ -149,22 +149,16 @@ compute_results (GTorchTrainerRun *run, Results *results, GError **error)
   return FALSE;
 }
 
-static void
-publish (GTorchTrainerPrivate *priv, const Results *results)
+static GVariant *
+pack (const Results *results)
 {
-  g_mutex_lock (&priv->lock);
-  g_hash_table_remove_all (priv->results);
-  g_ptr_array_set_size (priv->result_names, 0);
-  for (guint i = 0; i < results->values->len; i++)
-    {
-      gchar *name = g_strdup (results->names->pdata[i]);
+  GVariantBuilder builder;
 
-      g_ptr_array_add (priv->result_names, name);
-      g_hash_table_insert (priv->results, name,
-                           g_memdup2 (&g_array_index (results->values, gdouble, i),
-                                      sizeof (gdouble)));
-    }
-  g_mutex_unlock (&priv->lock);
+  g_variant_builder_init (&builder, G_VARIANT_TYPE ("a(sd)"));
+  for (guint i = 0; i < results->values->len; i++)
+    g_variant_builder_add (&builder, "(sd)", results->names->pdata[i],
+                           g_array_index (results->values, gdouble, i));
+  return g_variant_builder_end (&builder);
 }
 
 static gboolean
@@ -275,14 +269,13 @@ gtorch_trainer_run_end_evaluation (GTorchTrainerRun *run, GError **error)
   gtorch_trainer_run_leave_evaluation (run);
   if (!compute_results (run, &results, error))
     return FALSE;
-  publish (run->priv, &results);
   if (!find_monitored (run, &results, &monitored, error))
     return FALSE;
   is_better = note_result (run, monitored);
   if (!write_results (run, &results, error) || !step_schedules (run, monitored, error)
       || (is_better && run->settings.save_best && !save_best (run, error)))
     return FALSE;
-  gtorch_trainer_delivery_add (run->delivery, GTORCH_TRAINER_EVALUATED, run->step,
-                               g_array_index (values, gdouble, 0), NULL);
+  gtorch_trainer_delivery_add_results (run->delivery, run->step, g_array_index (values, gdouble, 0),
+                                       pack (&results));
   return TRUE;
 }

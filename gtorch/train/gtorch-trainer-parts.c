@@ -217,6 +217,18 @@ gtorch_trainer_update_metrics (GTorchTrainer *self, GTorchTensor *output, GTorch
   return TRUE;
 }
 
+static GVariant *
+dup_results (GTorchTrainer *self)
+{
+  GTorchTrainerPrivate *priv = gtorch_trainer_get_private (self);
+  GVariant *results;
+
+  g_mutex_lock (&priv->lock);
+  results = priv->results != NULL ? g_variant_ref (priv->results) : NULL;
+  g_mutex_unlock (&priv->lock);
+  return results;
+}
+
 /**
  * gtorch_trainer_get_result_names:
  * @self: a trainer
@@ -230,15 +242,18 @@ gtorch_trainer_update_metrics (GTorchTrainer *self, GTorchTensor *output, GTorch
 gchar **
 gtorch_trainer_get_result_names (GTorchTrainer *self)
 {
-  GTorchTrainerPrivate *priv;
   g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
+  g_autoptr (GVariant) results = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), NULL);
-  priv = gtorch_trainer_get_private (self);
-  g_mutex_lock (&priv->lock);
-  for (guint i = 0; i < priv->result_names->len; i++)
-    g_strv_builder_add (builder, priv->result_names->pdata[i]);
-  g_mutex_unlock (&priv->lock);
+  results = dup_results (self);
+  for (gsize i = 0; results != NULL && i < g_variant_n_children (results); i++)
+    {
+      const gchar *name;
+
+      g_variant_get_child (results, i, "(&sd)", &name, NULL);
+      g_strv_builder_add (builder, name);
+    }
   return g_strv_builder_end (builder);
 }
 
@@ -257,20 +272,21 @@ gtorch_trainer_get_result_names (GTorchTrainer *self)
 gdouble
 gtorch_trainer_get_result (GTorchTrainer *self, const gchar *name, GError **error)
 {
-  GTorchTrainerPrivate *priv;
-  const gdouble *found;
-  gdouble value = 0;
+  g_autoptr (GVariant) results = NULL;
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), 0);
   g_return_val_if_fail (name != NULL, 0);
-  priv = gtorch_trainer_get_private (self);
-  g_mutex_lock (&priv->lock);
-  found = g_hash_table_lookup (priv->results, name);
-  if (found != NULL)
-    value = *found;
-  g_mutex_unlock (&priv->lock);
-  if (found == NULL)
-    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-                 _ ("get_result: the last evaluation has no result “%s”"), name);
-  return value;
+  results = dup_results (self);
+  for (gsize i = 0; results != NULL && i < g_variant_n_children (results); i++)
+    {
+      const gchar *found;
+      gdouble value;
+
+      g_variant_get_child (results, i, "(&sd)", &found, &value);
+      if (g_str_equal (found, name))
+        return value;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
+               _ ("get_result: the last evaluation has no result “%s”"), name);
+  return 0;
 }

@@ -71,8 +71,7 @@ typedef struct
   GMutex lock; /* of what follows: other threads read it while a run goes on */
   GTorchTrainerCounters counters;
   gdouble throughput, progress;
-  GHashTable *results; /* name -> gdouble */
-  GPtrArray *result_names;
+  GVariant *results;     /* of the last evaluation that the program was told of: a(sd) */
   GTorchTrainerRun *run; /* NULL: none */
 } GTorchTrainerPrivate;
 
@@ -188,12 +187,17 @@ typedef enum
 
 void gtorch_trainer_emit (GTorchTrainer *self, GTorchTrainerSignal signal, gint64 number,
                           gdouble value, const GError *failure);
+void gtorch_trainer_publish (GTorchTrainer *self, GVariant *results);
 gboolean gtorch_trainer_is_heard (GTorchTrainer *self, GTorchTrainerSignal signal);
 
 /* context NULL: at once, in this thread. */
 GTorchTrainerDelivery *gtorch_trainer_delivery_new (GTorchTrainer *trainer, GMainContext *context);
 void gtorch_trainer_delivery_add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal,
                                   gint64 number, gdouble value, const GError *failure);
+/* The results of an evaluation are those that programs get, from when they are told on. Takes a floating
+ * reference. */
+void gtorch_trainer_delivery_add_results (GTorchTrainerDelivery *self, gint64 step, gdouble loss,
+                                          GVariant *results);
 /* Sleeps while very many signals wait for the main loop, until it is cancelled. */
 void gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancellable,
                                    gint *is_stopped);

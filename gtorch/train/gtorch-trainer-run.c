@@ -146,7 +146,7 @@ gtorch_trainer_run_end (GTorchTrainerRun *run)
     {
       /* The next run goes on behind the last batch. */
       g_clear_pointer (&priv->loader_state, g_variant_unref);
-      priv->loader_state = g_variant_ref_sink (gtorch_data_loader_get_state (priv->loader));
+      priv->loader_state = gtorch_data_loader_get_state (priv->loader);
       gtorch_data_loader_iter_close (run->iter);
     }
   if (run->settings.progress_bar != NULL)

@@ -47,8 +47,8 @@ gtorch_trainer_count_samples (GTorchSample *batch)
   g_autoptr (GPtrArray) tensors = gtorch_sample_get_tensors (batch);
   GTorchTensor *first = tensors->len > 0 ? tensors->pdata[0] : NULL;
 
-  return first != NULL && gtorch_tensor_get_n_dims (first) > 0
-             ? gtorch_tensor_get_shape (first, NULL)[0]
+  return first != NULL && gtorch_tensor_unwrap (first)->n_dims > 0
+             ? gtorch_tensor_unwrap (first)->shape[0]
              : 1;
 }
 

@@ -69,6 +69,17 @@ gtorch_trainer_emit (GTorchTrainer *self, GTorchTrainerSignal signal, gint64 num
     g_signal_emit (self, signals[signal], 0, number, value);
 }
 
+void
+gtorch_trainer_publish (GTorchTrainer *self, GVariant *results)
+{
+  GTorchTrainerPrivate *priv = PRIVATE (self);
+
+  g_mutex_lock (&priv->lock);
+  g_clear_pointer (&priv->results, g_variant_unref);
+  priv->results = g_variant_ref (results);
+  g_mutex_unlock (&priv->lock);
+}
+
 gboolean
 gtorch_trainer_is_heard (GTorchTrainer *self, GTorchTrainerSignal signal)
 {
@@ -401,7 +412,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "loss", GTORCH_PROPERTY_DOUBLE (gtorch_trainer_get_loss, NULL), .value = NAN },
+  { "loss", GTORCH_PROPERTY_DOUBLE (gtorch_trainer_get_loss, NULL) },
   /**
    * GTorchTrainer:progress: (getter get_progress)
    *
@@ -425,7 +436,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "best", GTORCH_PROPERTY_DOUBLE (gtorch_trainer_get_best, NULL), .value = NAN },
+  { "best", GTORCH_PROPERTY_DOUBLE (gtorch_trainer_get_best, NULL) },
 };
 /* clang-format on */
 
@@ -544,8 +555,7 @@ gtorch_trainer_finalize (GObject *object)
   g_ptr_array_unref (priv->metrics);
   g_ptr_array_unref (priv->logs);
   g_clear_pointer (&priv->loader_state, g_variant_unref);
-  g_hash_table_unref (priv->results);
-  g_ptr_array_unref (priv->result_names);
+  g_clear_pointer (&priv->results, g_variant_unref);
   g_mutex_clear (&priv->lock);
   G_OBJECT_CLASS (gtorch_trainer_parent_class)->finalize (object);
 }
@@ -659,8 +669,6 @@ gtorch_trainer_init (GTorchTrainer *self)
   priv->schedules = g_ptr_array_new_with_free_func (schedule_free);
   priv->metrics = g_ptr_array_new_with_free_func (metric_free);
   priv->logs = g_ptr_array_new_with_free_func (g_object_unref);
-  priv->results = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
-  priv->result_names = g_ptr_array_new_with_free_func (g_free);
   priv->counters.loss = priv->counters.best = NAN;
 }
 

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <gtorch/gtorch.h>
+#include <math.h>
 
 #include "test-device.h"
 
@@ -14,8 +15,9 @@ floats (const gdouble *values, gint64 rows, gint64 columns)
 {
   g_autoptr (GError) error = NULL;
   const gint64 shape[] = { rows, columns };
-  GTorchTensor *tensor = gtorch_tensor_new_from_doubles (
-      values, rows * MAX (columns, 1), shape, columns > 0 ? 2 : 1, GTORCH_DTYPE_FLOAT32, NULL, &error);
+  GTorchTensor *tensor =
+      gtorch_tensor_new_from_doubles (values, rows * MAX (columns, 1), shape, columns > 0 ? 2 : 1,
+                                      GTORCH_DTYPE_FLOAT32, NULL, &error);
 
   g_assert_no_error (error);
   return tensor;
@@ -128,15 +130,18 @@ test_accuracy_refuses_other_shapes (void)
   g_autoptr (GTorchTensor) real = floats (scores, 4, 0);
 
   assert_refused (metric, output, target, GTORCH_ERROR_SHAPE,
-                  "accuracy: outputs of shape [4, 3] do not fit targets of shape [3]: scores have one "
+                  "accuracy: outputs of shape [4, 3] do not fit targets of shape [3]: scores have "
+                  "one "
                   "more dimension, the classes, behind the first, and classes have the same shape");
   assert_refused (metric, output, real, GTORCH_ERROR_DTYPE,
                   "accuracy: targets must be classes, of an integer dtype, not float32");
   assert_refused (metric, real, right, GTORCH_ERROR_DTYPE,
-                  "accuracy: outputs of the shape of the targets, [4], must be classes, of an integer "
+                  "accuracy: outputs of the shape of the targets, [4], must be classes, of an "
+                  "integer "
                   "dtype, not float32");
   assert_refused (tenth, output, right, GTORCH_ERROR_SHAPE,
-                  "accuracy: outputs of shape [4, 3] have scores for 3 classes, fewer than the best "
+                  "accuracy: outputs of shape [4, 3] have scores for 3 classes, fewer than the "
+                  "best "
                   "10");
   assert_refused (none, output, right, GTORCH_ERROR_INVALID,
                   "accuracy: top_k is 0, it must be at least 1");
@@ -288,8 +293,8 @@ test_perplexity_of_a_guess_is_the_number_of_words (void)
 
   update (metric, logits, words);
   assert_near (value_of (metric), 7);
-  g_assert_cmpint (
-      gtorch_tensor_item_int (gtorch_metric_get_state (metric, "total", NULL), NULL), ==, 2);
+  g_assert_cmpint (gtorch_tensor_item_int (gtorch_metric_get_state (metric, "total", NULL), NULL),
+                   ==, 2);
 }
 
 /* --- states --- */
