@@ -528,8 +528,9 @@ gtorch_subset_random_sampler_get_length (GTorchSampler *sampler, GError **error)
 static gint64 *
 draw_of_subset (GTorchSampler *sampler, GTorchGenerator *generator, gint64 *n, GError **error)
 {
+  gsize n_indices;
   const gint64 *indices =
-      gtorch_size_get_values (GTORCH_SUBSET_RANDOM_SAMPLER (sampler)->indices, NULL);
+      gtorch_size_get_values (GTORCH_SUBSET_RANDOM_SAMPLER (sampler)->indices, &n_indices);
   gint64 *order = gtorch_draw_permutation ("subset_random_sampler", *n, generator, error);
   gint64 i;
 

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Batches without blocking the main loop. */
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "data-test.h"
+
+typedef struct
+{
+  GMainLoop *loop;
+  GString *text;
+  GError *error;
+  GThread *thread;
+  gboolean is_done;
+  guint n_emitted;
+  GCancellable *cancel_after_2;
+} Reader;
+
+static Reader
+reader_new (void)
+{
+  return (Reader){ g_main_loop_new (NULL, FALSE), g_string_new (NULL), NULL, g_thread_self () };
+}
+
+static void
+reader_clear (Reader *self)
+{
+  g_main_loop_unref (self->loop);
+  g_string_free (self->text, TRUE);
+  g_clear_error (&self->error);
+}
+
+static GTorchDataLoader *
+loader_of (gpointer dataset, gint workers)
+{
+  return g_object_new (GTORCH_TYPE_DATA_LOADER, "dataset", dataset, "batch-size", (gint64) 2,
+                       "num-workers", workers, NULL);
+}
+
+static void
+add (Reader *self, GTorchSample *batch)
+{
+  g_autofree gchar *numbers = text_of (batch);
+
+  g_string_append_printf (self->text, self->text->len > 0 ? "|%s" : "%s", numbers);
+}
+
+static void
+on_next (GObject *iter, GAsyncResult *result, gpointer data)
+{
+  Reader *self = data;
+  g_autoptr (GTorchSample) batch =
+      gtorch_data_loader_iter_next_finish (GTORCH_DATA_LOADER_ITER (iter), result, &self->error);
+
+  g_assert_true (g_thread_self () == self->thread);
+  if (batch == NULL)
+    {
+      g_main_loop_quit (self->loop);
+      return;
+    }
+  add (self, batch);
+  gtorch_data_loader_iter_next_async (GTORCH_DATA_LOADER_ITER (iter), NULL, on_next, self);
+}
+
+static void
+test_next_async_gives_all_batches (void)
+{
+  gint workers, safe;
+
+  for (workers = 0; workers <= 2; workers++)
+    for (safe = workers > 0; safe <= 1; safe++)
+      {
+        g_autoptr (Counted) counted = counted_new (5);
+        g_autoptr (Streamed) streamed = streamed_new (5);
+        guint k;
+
+        gtorch_dataset_set_thread_safe (GTORCH_DATASET (counted), safe);
+        gtorch_dataset_set_thread_safe (GTORCH_DATASET (streamed), safe);
+        for (k = 0; k < 2; k++)
+          {
+            g_autoptr (GTorchDataLoader) loader =
+                loader_of (k == 0 ? (gpointer) counted : streamed, workers);
+            g_autoptr (GError) error = NULL;
+            g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, &error);
+            Reader reader = reader_new ();
+
+            gtorch_data_loader_iter_next_async (iter, NULL, on_next, &reader);
+            g_main_loop_run (reader.loop);
+            g_assert_no_error (reader.error);
+            g_assert_cmpstr (reader.text->str, ==,
+                             k == 0 || workers < 2 ? "0 1|2 3|4" : "0 2|1 3|4");
+            reader_clear (&reader);
+          }
+      }
+}
+
+static void
+on_first (GObject *iter, GAsyncResult *result, gpointer data)
+{
+  Reader *self = data;
+  g_autoptr (GTorchSample) batch =
+      gtorch_data_loader_iter_next_finish (GTORCH_DATA_LOADER_ITER (iter), result, &self->error);
+
+  if (batch != NULL)
+    add (self, batch);
+  g_main_loop_quit (self->loop);
+}
+
+static gboolean
+on_idle (gpointer data)
+{
+  (*(guint *) data)++;
+  g_usleep (100);
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+test_main_loop_goes_on_meanwhile (void)
+{
+  gint workers;
+
+  for (workers = 0; workers <= 1; workers++)
+    {
+      g_autoptr (Counted) dataset = counted_new (4);
+      g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+      g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, NULL);
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      Reader reader = reader_new ();
+      guint n_idle = 0, source;
+
+      g_atomic_int_set (&dataset->is_shut, TRUE);
+      source = g_idle_add (on_idle, &n_idle);
+      gtorch_data_loader_iter_next_async (iter, cancellable, on_first, &reader);
+      while (n_idle < 20)
+        g_main_context_iteration (NULL, TRUE);
+      /* One call at a time. */
+      {
+        g_autoptr (GError) error = NULL;
+
+        g_assert_null (gtorch_data_loader_iter_next (iter, NULL, &error));
+        g_assert_error (error, G_IO_ERROR, G_IO_ERROR_PENDING);
+      }
+      g_cancellable_cancel (cancellable);
+      g_main_loop_run (reader.loop);
+      g_assert_error (reader.error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_clear_error (&reader.error);
+      /* The batch is given by the next call. */
+      g_atomic_int_set (&dataset->is_shut, FALSE);
+      gtorch_data_loader_iter_next_async (iter, NULL, on_first, &reader);
+      g_main_loop_run (reader.loop);
+      g_assert_no_error (reader.error);
+      g_assert_cmpstr (reader.text->str, ==, "0 1");
+      g_source_remove (source);
+      reader_clear (&reader);
+    }
+}
+
+static void
+test_closing_ends_the_wait (void)
+{
+  gint workers;
+
+  for (workers = 0; workers <= 1; workers++)
+    {
+      g_autoptr (Counted) dataset = counted_new (4);
+      g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+      g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, NULL);
+      Reader reader = reader_new ();
+
+      g_atomic_int_set (&dataset->is_shut, TRUE);
+      gtorch_data_loader_iter_next_async (iter, NULL, on_first, &reader);
+      if (workers == 0)
+        g_atomic_int_set (&dataset->is_shut, FALSE);
+      gtorch_data_loader_iter_close (iter);
+      g_main_loop_run (reader.loop);
+      g_assert_no_error (reader.error);
+      g_assert_cmpstr (reader.text->str, ==, "");
+      reader_clear (&reader);
+    }
+}
+
+static void
+test_timeout_ends_the_wait (void)
+{
+  g_autoptr (Counted) dataset = counted_new (4);
+  g_autoptr (GTorchDataLoader) loader = g_object_new (GTORCH_TYPE_DATA_LOADER, "dataset", dataset,
+                                                      "num-workers", 1, "timeout", 0.01, NULL);
+  g_autoptr (GTorchDataLoaderIter) iter = NULL;
+  Reader reader = reader_new ();
+
+  g_atomic_int_set (&dataset->is_shut, TRUE);
+  iter = gtorch_data_loader_iterate (loader, NULL);
+  gtorch_data_loader_iter_next_async (iter, NULL, on_first, &reader);
+  g_main_loop_run (reader.loop);
+  g_assert_error (reader.error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+  reader_clear (&reader);
+}
+
+static void
+on_batch (GTorchDataLoader *loader, GTorchSample *batch, gpointer data)
+{
+  Reader *self = data;
+
+  g_assert_true (g_thread_self () == self->thread);
+  self->n_emitted++;
+  add (self, batch);
+  if (self->cancel_after_2 != NULL && self->n_emitted == 2)
+    g_cancellable_cancel (self->cancel_after_2);
+}
+
+static void
+on_run (GObject *loader, GAsyncResult *result, gpointer data)
+{
+  Reader *self = data;
+
+  self->is_done = gtorch_data_loader_run_finish (GTORCH_DATA_LOADER (loader), result, &self->error);
+  g_main_loop_quit (self->loop);
+}
+
+static void
+test_run_emits_each_batch (void)
+{
+  gint workers;
+
+  for (workers = 0; workers <= 2; workers++)
+    {
+      g_autoptr (Counted) dataset = counted_new (7);
+      g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+      Reader reader = reader_new ();
+
+      g_signal_connect (loader, "batch", G_CALLBACK (on_batch), &reader);
+      gtorch_data_loader_run_async (loader, NULL, on_run, &reader);
+      g_main_loop_run (reader.loop);
+      g_assert_no_error (reader.error);
+      g_assert_true (reader.is_done);
+      g_assert_cmpstr (reader.text->str, ==, "0 1|2 3|4 5|6");
+      g_assert_cmpfloat (gtorch_data_loader_get_progress (loader), ==, 1);
+      reader_clear (&reader);
+    }
+}
+
+static void
+test_run_ends_when_cancelled (void)
+{
+  gint workers;
+
+  for (workers = 0; workers <= 2; workers++)
+    {
+      g_autoptr (Counted) dataset = counted_new (1000);
+      g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      Reader reader = reader_new ();
+
+      reader.cancel_after_2 = cancellable;
+      g_signal_connect (loader, "batch", G_CALLBACK (on_batch), &reader);
+      gtorch_data_loader_run_async (loader, cancellable, on_run, &reader);
+      g_main_loop_run (reader.loop);
+      g_assert_error (reader.error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_assert_cmpint (reader.n_emitted, ==, 2);
+      reader_clear (&reader);
+    }
+}
+
+static void
+test_run_reports_errors (void)
+{
+  gint workers;
+
+  for (workers = 0; workers <= 1; workers++)
+    {
+      g_autoptr (Counted) dataset = counted_new (9);
+      g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
+      Reader reader = reader_new ();
+
+      dataset->bad = 5;
+      g_signal_connect (loader, "batch", G_CALLBACK (on_batch), &reader);
+      gtorch_data_loader_run_async (loader, NULL, on_run, &reader);
+      g_main_loop_run (reader.loop);
+      g_assert_error (reader.error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+      g_assert_cmpint (reader.n_emitted, ==, 2);
+      reader_clear (&reader);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+#define ADD(name) g_test_add_func ("/GTorch/DataLoader/Async/" #name, test_##name)
+  ADD (next_async_gives_all_batches);
+  ADD (main_loop_goes_on_meanwhile);
+  ADD (closing_ends_the_wait);
+  ADD (timeout_ends_the_wait);
+  ADD (run_emits_each_batch);
+  ADD (run_ends_when_cancelled);
+  ADD (run_reports_errors);
+  return g_test_run ();
+}

@@ -1,0 +1,6 @@
+#include "data-test.h"
+int
+main (void)
+{
+  return 0;
+}
