@@ -50,6 +50,7 @@
 #include <gtorch/base/gtorch-size.h>
 #include <gtorch/stream/gtorch-stream.h>
 #include <gtorch/elements/gtorch-einsum.h>
+#include <gtorch/elements/gtorch-shared-memory.h>
 #include <gtorch/elements/gtorch-tensor-async.h>
 #include <gtorch/elements/gtorch-tensor-bytes.h>
 #include <gtorch/elements/gtorch-tensor-create.h>

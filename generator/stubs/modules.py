@@ -54,9 +54,12 @@ class Package:
 
     def text(self, name):
         lines, imports = [], []
+        written = f'{name.partition(".")[2]}.pyi.in'
+        has_written = (fill.folder / written).exists()  # of classes with type variables, which inspect does not tell
         for key, value in self.members(name):
-            self.member(name, key, value, lines, imports)
-        lines += self.hidden(name)
+            if not has_written or isinstance(value, types.ModuleType):
+                self.member(name, key, value, lines, imports)
+        lines += [fill(written, 'body')] if has_written else self.hidden(name)
         body = '\n'.join(lines).replace('~', '' if name == ROOT else '_g.')
         homes = {home for home, _key in self.homes.values() if home not in (ROOT, name) and f'{home}.' in body}
         imports += [f'import {home}' for home in sorted(homes)]

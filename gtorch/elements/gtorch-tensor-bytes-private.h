@@ -16,4 +16,8 @@ GTorchImpl *gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize st
                                         gboolean is_read_only, guint dtype, const gint64 *shape,
                                         guint n_dims, GError **error);
 
+/* Checks the dtype and the shape of a tensor that is to be made, and gives the number of its elements. */
+gboolean gtorch_tensor_check_target (const gchar *op, gint64 dtype, const gint64 *shape,
+                                     gsize n_dims, gint64 *numel, GError **error);
+
 G_END_DECLS

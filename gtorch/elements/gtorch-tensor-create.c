@@ -18,9 +18,9 @@
 #include "ops/gtorch-host-private.h"
 #include "tensor/gtorch-tensor-private.h"
 
-static gboolean
-check_target (const gchar *op, gint64 dtype, const gint64 *shape, gsize n_dims, gint64 *numel,
-              GError **error)
+gboolean
+gtorch_tensor_check_target (const gchar *op, gint64 dtype, const gint64 *shape, gsize n_dims,
+                            gint64 *numel, GError **error)
 {
   gsize i;
 
@@ -125,7 +125,7 @@ new_from_values (const gchar *op, guint source, gconstpointer values, gsize n_va
   g_autoptr (GTorchImpl) impl = NULL;
   gint64 numel;
 
-  if (!check_target (op, dtype, shape, n_dims, &numel, error)
+  if (!gtorch_tensor_check_target (op, dtype, shape, n_dims, &numel, error)
       || !check_count (op, n_values, numel, dtype, shape, n_dims, error)
       || !check_range (op, source, values, n_values, dtype, error))
     return NULL;
@@ -345,7 +345,7 @@ gtorch_tensor_new_from_bytes (GBytes *bytes, GTorchDType dtype, const gint64 *sh
 
   g_return_val_if_fail (bytes != NULL, NULL);
 
-  if (!check_target ("from_bytes", dtype, shape, n_dims, &numel, error))
+  if (!gtorch_tensor_check_target ("from_bytes", dtype, shape, n_dims, &numel, error))
     return NULL;
   if ((gsize) numel * gtorch_dtype_size (dtype) != g_bytes_get_size (bytes))
     {

@@ -6,6 +6,7 @@ import gtorch as torch
 from gtorch import Tensor, nn, optim
 from gtorch.nn import functional as F
 from gtorch.optim.lr_scheduler import StepLR
+from gtorch.utils.data import DataLoader, Dataset
 
 
 class Net(nn.Module):
@@ -46,5 +47,18 @@ def shapes() -> tuple[int, ...]:
     return torch.cat(parts, dim=1).shape
 
 
+class Rows(Dataset[tuple[Tensor, int]]):
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return torch.ones(2), index
+
+    def __len__(self) -> int:
+        return 5
+
+
+def batches() -> list[int]:
+    loader: DataLoader[list[Tensor]] = DataLoader(Rows(), batch_size=2, shuffle=False, drop_last=True)
+    return [int(labels.sum()) for _, labels in loader]
+
+
 if __name__ == '__main__':
-    print(losses(4), tuple(shapes()))
+    print(losses(4), tuple(shapes()), batches())

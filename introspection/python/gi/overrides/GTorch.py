@@ -188,7 +188,7 @@ def _import_parts():
     from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_dtypes, _gtorch_exceptions, _gtorch_facts
     from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
     from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
-    from gi.overrides import _gtorch_nvtx, _gtorch_processor
+    from gi.overrides import _gtorch_data, _gtorch_nvtx, _gtorch_processor
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
         part.install(export, submodule, ops)
@@ -209,6 +209,7 @@ def _import_parts():
     _gtorch_storage.install(export)
     type(GTorch).functions.update(dict.fromkeys(('save', 'load'), 'gi.overrides._gtorch_serialization'))
     _gtorch_testing.install(submodule)
+    _gtorch_data.install(submodule)
     _gtorch_results.install(submodule)
     _gtorch_nn.install(export, submodule, {name: globals()[name] for name in ops.FUNCTIONS})
     _gtorch_callbacks.install(export, submodule, ops)

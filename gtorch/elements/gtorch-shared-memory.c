@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Memory that two processes see. One makes it, writes tensors there and passes the file descriptor on; the other
+ * makes tensors of the same memory. A page before the memory has one word, whether the memory is lent: the maker sets
+ * it before it tells the other process, and the other process clears it once none of its tensors uses the memory, so
+ * that the maker may write there anew without having been told.
+ *
+ * The file is sealed against changes of its size: otherwise the other process would die of a SIGBUS where the maker has
+ * made it shorter. After a fork the child has the tensors of its parent, too: it never clears the word, and the
+ * parent does not clear those that were set when it forked, as the child still reads the memory. */
+
+#include "config.h"
+
+#include "elements/gtorch-shared-memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gi18n-lib.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/gtorch-device-private.h"
+#include "elements/gtorch-tensor-bytes-private.h"
+#include "memory/gtorch-storage-private.h"
+#include "tensor/gtorch-tensor-private.h"
+
+/**
+ * GTorchSharedMemory:
+ *
+ * Memory of the host that two processes share.
+ *
+ * One process makes it, writes tensors to it and sends the file descriptor over a socket; the other makes tensors of
+ * the same memory, which nobody copies. It is what worker processes of data loaders send batches by.
+ *
+ * ```c
+ * g_autoptr (GTorchSharedMemory) memory = gtorch_shared_memory_new (1024, &error);
+ * g_autoptr (GTorchTensor) batch = gtorch_shared_memory_make_tensor (
+ *     memory, 0, GTORCH_DTYPE_FLOAT32, GTORCH_SHAPE (16, 16), &error);
+ * ```
+ *
+ * Since: 0.1
+ */
+
+#define HEAD  4096 /* bytes before the memory, so that it begins with a page */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+struct _GTorchSharedMemory
+{
+  GObject parent_instance;
+  guint8 *map; /* NULL for a bare object, which g_object_new () gives */
+  gsize n_bytes;
+  gint fd;        /* -1 if another process has made the memory */
+  gint users;     /* tensors and holds of this process; atomic */
+  guint era;      /* the forks of this process when the first of them came */
+  gboolean owned; /* this process has made the memory */
+};
+
+static guint era; /* atomic */
+
+G_DEFINE_TYPE (GTorchSharedMemory, gtorch_shared_memory, G_TYPE_OBJECT)
+
+static void
+begin_era (void)
+{
+  g_atomic_int_inc (&era);
+}
+
+static void __attribute__ ((constructor)) gtorch_shared_memory_watch_forks (void)
+{
+  pthread_atfork (begin_era, NULL, NULL);
+}
+
+static gint *
+lent_word (GTorchSharedMemory *self)
+{
+  return (gint *) self->map;
+}
+
+static void
+gtorch_shared_memory_finalize (GObject *object)
+{
+  GTorchSharedMemory *self = GTORCH_SHARED_MEMORY (object);
+
+  if (self->map != NULL)
+    munmap (self->map, HEAD + self->n_bytes);
+  if (self->fd >= 0)
+    close (self->fd);
+  G_OBJECT_CLASS (gtorch_shared_memory_parent_class)->finalize (object);
+}
+
+static void
+gtorch_shared_memory_class_init (GTorchSharedMemoryClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gtorch_shared_memory_finalize;
+}
+
+static void
+gtorch_shared_memory_init (GTorchSharedMemory *self)
+{
+  self->fd = -1;
+}
+
+static GTorchSharedMemory *
+fail (GTorchSharedMemory *self, const gchar *call, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR,
+               errno == ENOMEM ? GTORCH_ERROR_OUT_OF_MEMORY : GTORCH_ERROR_FAILED,
+               _ ("shared_memory: %s: %s"), call, g_strerror (errno));
+  g_object_unref (self);
+  return NULL;
+}
+
+static gboolean
+map (GTorchSharedMemory *self, gint fd)
+{
+  gpointer found = mmap (NULL, HEAD + self->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+  if (found == MAP_FAILED)
+    return FALSE;
+  self->map = found;
+  return TRUE;
+}
+
+/**
+ * gtorch_shared_memory_new:
+ * @n_bytes: the size
+ * @error: return location for an error
+ *
+ * Makes memory for tensors that another process is to have, too.
+ *
+ * The memory has no name in a file system, and is gone when no process has it any more.
+ *
+ * Returns: (transfer full): the memory, of which every byte is 0, or %NULL with %GTORCH_ERROR_INVALID for no
+ *   bytes or more than a file can have, and %GTORCH_ERROR_OUT_OF_MEMORY or %GTORCH_ERROR_FAILED from the system
+ *
+ * Since: 0.1
+ */
+GTorchSharedMemory *
+gtorch_shared_memory_new (gsize n_bytes, GError **error)
+{
+  GTorchSharedMemory *self;
+
+  if (n_bytes == 0 || n_bytes > G_MAXINT64 - HEAD)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("shared_memory: the size is %" G_GSIZE_FORMAT
+                      ", not from 1 to %" G_GINT64_FORMAT),
+                   n_bytes, G_MAXINT64 - HEAD);
+      return NULL;
+    }
+  self = g_object_new (GTORCH_TYPE_SHARED_MEMORY, NULL);
+  self->n_bytes = n_bytes;
+  self->owned = TRUE;
+  self->fd = memfd_create ("gtorch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (self->fd < 0)
+    return fail (self, "memfd_create", error);
+  if (ftruncate (self->fd, (off_t) (HEAD + n_bytes)) != 0)
+    return fail (self, "ftruncate", error);
+  if (fcntl (self->fd, F_ADD_SEALS, SEALS) != 0)
+    return fail (self, "F_ADD_SEALS", error);
+  if (!map (self, self->fd))
+    return fail (self, "mmap", error);
+  return self;
+}
+
+/**
+ * gtorch_shared_memory_new_from_fd:
+ * @fd: the file descriptor of memory that another process has made by [ctor@SharedMemory.new]; remains the
+ *   caller's and may be closed afterwards
+ * @error: return location for an error
+ *
+ * Takes memory of another process.
+ *
+ * Returns: (transfer full): the memory, or %NULL with %GTORCH_ERROR_FORMAT if @fd is none or not such a file,
+ *   and %GTORCH_ERROR_OUT_OF_MEMORY or %GTORCH_ERROR_FAILED from the system
+ *
+ * Since: 0.1
+ */
+GTorchSharedMemory *
+gtorch_shared_memory_new_from_fd (gint fd, GError **error)
+{
+  GTorchSharedMemory *self;
+  struct stat info;
+  gint seals = fcntl (fd, F_GET_SEALS);
+
+  if (seals < 0 || (seals & SEALS) != SEALS || fstat (fd, &info) != 0 || info.st_size <= HEAD)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                   _ ("shared_memory: file descriptor %d is not that of shared memory, whose size "
+                      "is fixed"),
+                   fd);
+      return NULL;
+    }
+  self = g_object_new (GTORCH_TYPE_SHARED_MEMORY, NULL);
+  self->n_bytes = (gsize) info.st_size - HEAD;
+  return map (self, fd) ? self : fail (self, "mmap", error);
+}
+
+/**
+ * gtorch_shared_memory_get_fd:
+ * @self: shared memory
+ *
+ * Gets the file descriptor for the other process. It belongs to @self.
+ *
+ * Returns: the file descriptor, or -1 if another process has made the memory
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_shared_memory_get_fd (GTorchSharedMemory *self)
+{
+  g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), -1);
+  return self->fd;
+}
+
+/**
+ * gtorch_shared_memory_get_n_bytes:
+ * @self: shared memory
+ *
+ * Gets the size.
+ *
+ * Returns: the number of bytes for tensors
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_shared_memory_get_n_bytes (GTorchSharedMemory *self)
+{
+  g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), 0);
+  return self->n_bytes;
+}
+
+/**
+ * gtorch_shared_memory_get_address:
+ * @self: shared memory
+ *
+ * Gets the address in this process, by which [method@Tensor.get_data_ptr] of a tensor tells its offset.
+ *
+ * Returns: the address of the first byte
+ *
+ * Since: 0.1
+ */
+gsize
+gtorch_shared_memory_get_address (GTorchSharedMemory *self)
+{
+  g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), 0);
+  return self->map == NULL ? 0 : (gsize) (self->map + HEAD);
+}
+
+/**
+ * gtorch_shared_memory_is_used:
+ * @self: shared memory
+ *
+ * Tells whether tensors or holds of this process use the memory or, after [method@SharedMemory.lend], those of the
+ * other process do.
+ *
+ * Returns: %TRUE if the memory must not be written to for something else
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_shared_memory_is_used (GTorchSharedMemory *self)
+{
+  g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), FALSE);
+  return self->map != NULL
+         && (g_atomic_int_get (&self->users) != 0 || g_atomic_int_get (lent_word (self)) != 0);
+}
+
+/**
+ * gtorch_shared_memory_lend:
+ * @self: shared memory
+ *
+ * Notes that the other process uses the memory, until all its tensors there and holds are gone.
+ *
+ * The process that made the memory calls this before it tells the other one of tensors.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_shared_memory_lend (GTorchSharedMemory *self)
+{
+  g_return_if_fail (GTORCH_IS_SHARED_MEMORY (self));
+  if (self->map != NULL)
+    g_atomic_int_set (lent_word (self), 1);
+}
+
+/**
+ * gtorch_shared_memory_hold:
+ * @self: shared memory
+ *
+ * Keeps the memory used, as a tensor there does, until [method@SharedMemory.release] is called.
+ *
+ * With a hold, the first of several tensors may be gone before the next is made.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_shared_memory_hold (GTorchSharedMemory *self)
+{
+  g_return_if_fail (GTORCH_IS_SHARED_MEMORY (self));
+  if (g_atomic_int_add (&self->users, 1) == 0)
+    self->era = (guint) g_atomic_int_get (&era);
+}
+
+/**
+ * gtorch_shared_memory_release:
+ * @self: shared memory
+ *
+ * Ends what [method@SharedMemory.hold] began. The last release, or the end of the last tensor, lets the process
+ * that made the memory write there again.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_shared_memory_release (GTorchSharedMemory *self)
+{
+  g_return_if_fail (GTORCH_IS_SHARED_MEMORY (self));
+  g_return_if_fail (g_atomic_int_get (&self->users) > 0);
+  if (g_atomic_int_dec_and_test (&self->users) && !self->owned && self->map != NULL
+      && self->era == (guint) g_atomic_int_get (&era))
+    g_atomic_int_set (lent_word (self), 0);
+}
+
+static void
+free_shared_storage (GTorchStorage *storage)
+{
+  GTorchSharedMemory *self = storage->free_data;
+
+  gtorch_shared_memory_release (self);
+  g_object_unref (self);
+}
+
+static gboolean
+check_bools (const guint8 *data, gsize n_bytes, GError **error)
+{
+  gsize i;
+
+  for (i = 0; i < n_bytes; i++)
+    if (data[i] > 1)
+      {
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                     _ ("shared_memory: byte %u at %" G_GSIZE_FORMAT
+                        " is not a bool, which is 0 or 1"),
+                     data[i], i);
+        return FALSE;
+      }
+  return TRUE;
+}
+
+/**
+ * gtorch_shared_memory_make_tensor:
+ * @self: shared memory
+ * @offset: where the first element is, in bytes; a multiple of the size of an element
+ * @dtype: the dtype of the elements
+ * @shape: (array length=n_dims) (nullable): the shape of the tensor
+ * @n_dims: the number of dimensions; 0 for a single number
+ * @error: return location for an error
+ *
+ * Makes a tensor on the CPU that aliases a part of the memory, in C order, and keeps the memory alive. It may be
+ * written to; both processes see that.
+ *
+ * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE for a wrong shape or
+ *   dtype, %GTORCH_ERROR_INDEX if the memory does not reach as far, %GTORCH_ERROR_INVALID if @offset is not aligned,
+ *   and %GTORCH_ERROR_FORMAT if a bool is neither 0 nor 1
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_shared_memory_make_tensor (GTorchSharedMemory *self, gsize offset, GTorchDType dtype,
+                                  const gint64 *shape, gsize n_dims, GError **error)
+{
+  GTorchStorage *storage;
+  GTorchImpl *impl;
+  gint64 numel;
+  gsize length;
+
+  g_return_val_if_fail (GTORCH_IS_SHARED_MEMORY (self), NULL);
+
+  if (!gtorch_tensor_check_target ("shared_memory", dtype, shape, n_dims, &numel, error))
+    return NULL;
+  length = (gsize) numel * gtorch_dtype_size (dtype);
+  if (offset > self->n_bytes || length > self->n_bytes - offset)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
+                   _ ("shared_memory: %" G_GSIZE_FORMAT " bytes at %" G_GSIZE_FORMAT
+                      " are out of range for %" G_GSIZE_FORMAT),
+                   length, offset, self->n_bytes);
+      return NULL;
+    }
+  if (length == 0)
+    return gtorch_tensor_wrap (
+        gtorch_impl_new (gtorch_device_cpu (), dtype, shape, (guint) n_dims, error));
+  if (offset % gtorch_dtype_infos[dtype].alignment != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("shared_memory: %" G_GSIZE_FORMAT " is no multiple of the size of %s"),
+                   offset, gtorch_dtype_get_name (dtype));
+      return NULL;
+    }
+  if (dtype == GTORCH_DTYPE_BOOL && !check_bools (self->map + HEAD + offset, length, error))
+    return NULL;
+  gtorch_shared_memory_hold (self);
+  storage = gtorch_storage_new_foreign (gtorch_device_cpu (), self->map + HEAD + offset, length,
+                                        free_shared_storage, g_object_ref (self));
+  impl = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, (guint) n_dims);
+  gtorch_storage_unref (storage);
+  return gtorch_tensor_wrap (impl);
+}
