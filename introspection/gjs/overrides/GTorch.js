@@ -25,6 +25,7 @@ const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
 const tensor = imports.overrides._gtorch_tensor;
+const train = imports.overrides._gtorch_train;
 
 let GTorch;
 
@@ -729,6 +730,7 @@ function _init() {
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
+    train.setup(GTorch);
     overrideText();
     overrideSeeds();
     overrideLists();

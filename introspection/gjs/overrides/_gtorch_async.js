@@ -24,6 +24,7 @@ const AWAITED = {
         item_int: [], to_device: ['device'],
     },
     Timer: {stop: []},
+    Trainer: {run: []},
 };
 const DEFAULTS = {cancellable: null, gradient: null, retain_graph: false, create_graph: false};
 
