@@ -28,8 +28,8 @@
  * A log that TensorBoard shows: numbers, histograms, pictures and text in a file of events in a folder.
  *
  * The first event makes the folder, and the file, whose name has the time, the computer and the process.
- * Events are given to the system after [property@EventWriter:flush-secs], and by [method@Log.flush]. A step of
- * [const@NONE] is left out, and a time of [const@NONE_DOUBLE] is the present.
+ * Events are given to the system after [property@EventWriter:flush-secs], and by [method@Log.flush]. A step
+ * of [const@NONE] is left out, and a time of [const@NONE_DOUBLE] is the present.
  *
  * ```c
  * g_autoptr (GFile) folder = g_file_new_for_path ("runs/first");

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/gtorch-callback-private.h"
+#include "base/gtorch-file-save-private.h"
 
 /**
  * GTorchLog:
@@ -218,12 +219,11 @@ gtorch_log_file_write (GTorchLogFile *self, gconstpointer data, gsize n_bytes, G
     return FALSE;
   if (self->stream == NULL)
     {
-      g_autoptr (GFileOutputStream) base =
-          g_file_append_to (self->file, G_FILE_CREATE_NONE, NULL, error);
+      g_autoptr (GOutputStream) base = gtorch_file_append (self->file, error);
 
       if (base == NULL)
         return FALSE;
-      self->stream = g_buffered_output_stream_new_sized (G_OUTPUT_STREAM (base), 1 << 16);
+      self->stream = g_buffered_output_stream_new_sized (base, 1 << 16);
     }
   return g_output_stream_write_all (self->stream, data, n_bytes, NULL, NULL, error);
 }

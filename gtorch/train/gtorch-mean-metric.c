@@ -17,8 +17,8 @@
  * The mean of numbers, such as losses.
  *
  * [method@Metric.update] takes a tensor whose elements are all counted, and in place of targets weights of
- * the elements, whose shape can be broadcast to theirs. The states are `sum` and `weight`, float64; the result
- * is one float64, NaN before the first batch.
+ * the elements, whose shape can be broadcast to theirs. The states are `sum` and `weight`, float64; the
+ * result is one float64, NaN before the first batch.
  *
  * ```c
  * gtorch_metric_update (GTORCH_METRIC (mean), losses, NULL, &error);

@@ -16,7 +16,8 @@
 /**
  * GTorchPerplexity:
  *
- * The exponential of the mean cross-entropy: among how many equally probable words a language model hesitates.
+ * The exponential of the mean cross-entropy: among how many equally probable words a language model
+ * hesitates.
  *
  * Outputs are logits of shape [batch, words, …], targets words of shape [batch, …], as for
  * [func@cross_entropy]. The states are `sum` and `total`; the result is one float64, NaN before the first

@@ -21,9 +21,9 @@
  * epoch 2/10  45% ━━━━━━━━━━━━━━╸               450/1000 0:12<0:15 37.4/s loss 0.312
  * ```
  *
- * It is written to the standard error, and only if that is a terminal: nothing gets into a pipe or a file. The
- * line fits the width of the terminal, and is written at most ten times a second. A [class@Trainer] shows its
- * progress in its [property@Trainer:progress-bar]. Functions may be called from any thread.
+ * It is written to the standard error, and only if that is a terminal: nothing gets into a pipe or a file.
+ * The line fits the width of the terminal, and is written at most ten times a second. A [class@Trainer] shows
+ * its progress in its [property@Trainer:progress-bar]. Functions may be called from any thread.
  *
  * ```c
  * g_autoptr (GTorchProgressBar) bar = gtorch_progress_bar_new ();

@@ -426,9 +426,9 @@ check_idle (GTorchTrainer *self, const gchar *op, GError **error)
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Writes everything that a later run goes on from: the states of the module, the optimizer, the schedules, the
- * scaler, the generators of random numbers and the loader, and how far training is. The file is complete or
- * not there at all. It is a safetensors file, whose names begin with `model.` for the module.
+ * Writes everything that a later run goes on from: the states of the module, the optimizer, the schedules,
+ * the scaler, the generators of random numbers and the loader, and how far training is. The file is complete
+ * or not there at all. It is a safetensors file, whose names begin with `model.` for the module.
  *
  * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if a run goes on, or with the error of the file
  *
@@ -501,7 +501,7 @@ read_counters (GFile *file, const Lists *lists, GTorchTrainerCounters *counters,
   g_autoptr (GVariant) normal = NULL;
 
   if (packed == NULL)
-    return fail_format (file, _ ("it has no tensor “trainer”"), error);
+    return fail_format (file, _ ("it has no counters"), error);
   bytes = gtorch_tensor_get_bytes (packed, error);
   if (bytes == NULL)
     return FALSE;
@@ -572,12 +572,12 @@ set_generators (GTorchTrainerPrivate *priv, GFile *file, const Lists *lists, GEr
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
- * Takes everything from a checkpoint, so that the next run goes on from there. The trainer must have been made
- * like the one that wrote it: with the same module, optimizer, schedules and loader. Then its steps give the
- * same bits as those of a run that never ended.
+ * Takes everything from a checkpoint, so that the next run goes on from there. The trainer must have been
+ * made like the one that wrote it: with the same module, optimizer, schedules and loader. Then its steps give
+ * the same bits as those of a run that never ended.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT for a file that is no such checkpoint, with the errors of
- *   the parts that a state does not fit, or of the file; then nothing has changed
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_FORMAT for a file that is no such checkpoint, with the errors
+ *   of the parts that a state does not fit, or of the file; then nothing has changed
  *
  * Since: 0.1
  */

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* Brings the signals of a run to the main context of the program, in order. A turn of the main loop emits
- * signals for a few milliseconds at most, so that many of them do not stop it; if the loop cannot keep up, the
- * run waits. Changes of properties are notified at most twenty times a second. */
+ * signals for a few milliseconds at most, so that many of them do not stop it; if the loop cannot keep up,
+ * the run waits. Changes of properties are notified at most twenty times a second. */
 
 #include "config.h"
 

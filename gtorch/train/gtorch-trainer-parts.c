@@ -30,8 +30,8 @@ refuse_while_running (GTorchTrainer *self, const gchar *op, GError **error)
  * Adds a schedule. A [class@ReduceLROnPlateau] gets the monitored result of evaluations, so its interval must
  * be %GTORCH_TRAINER_INTERVAL_EVALUATION.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the interval does not fit the schedule or a run goes
- *   on
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the interval does not fit the schedule or a run
+ *   goes on
  *
  * Since: 0.1
  */
@@ -74,7 +74,8 @@ gtorch_trainer_add_scheduler (GTorchTrainer *self, GTorchLRScheduler *scheduler,
  *
  * Adds a metric to the evaluations.
  *
- * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the name is empty, taken, or `loss`, or a run goes on
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID if the name is empty, taken, or `loss`, or a run goes
+ *   on
  *
  * Since: 0.1
  */
@@ -168,8 +169,8 @@ gtorch_trainer_set_training_step (GTorchTrainer *self, GTorchTrainerStepFunc fun
 /**
  * gtorch_trainer_set_validation_step:
  * @self: a trainer
- * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): computes the loss of a batch of an
- *   evaluation and calls [method@Trainer.update_metrics], or %NULL for what the trainer does by default
+ * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): computes the loss of a batch of
+ *   an evaluation and calls [method@Trainer.update_metrics], or %NULL for what the trainer does by default
  * @user_data: data for @func
  * @destroy: (nullable): frees @user_data
  *

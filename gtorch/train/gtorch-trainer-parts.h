@@ -26,6 +26,8 @@ void gtorch_trainer_set_validation_step (GTorchTrainer *self, GTorchTrainerStepF
                                          gpointer user_data, GDestroyNotify destroy);
 
 GTORCH_AVAILABLE_IN_0_1
+gdouble gtorch_trainer_get_best (GTorchTrainer *self);
+GTORCH_AVAILABLE_IN_0_1
 gchar **gtorch_trainer_get_result_names (GTorchTrainer *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_result (GTorchTrainer *self, const gchar *name, GError **error);

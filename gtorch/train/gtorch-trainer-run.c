@@ -5,10 +5,10 @@
  * checkpoint. Whoever drives the run (gtorch-trainer-drive.c) asks for one part after the other, so that the
  * same code works in a thread and in a main loop.
  *
- * The host is at most AHEAD steps before the device. Behind each step there is a point in the stream; what the
- * step has computed, its loss, is read when the point is reached, so that nothing waits for it. Before what
- * needs everything that was computed (the mean loss of an epoch, the results of an evaluation, a checkpoint),
- * all points are waited for. */
+ * The host is at most AHEAD steps before the device. Behind each step there is a point in the stream; what
+ * the step has computed, its loss, is read when the point is reached, so that nothing waits for it. Before
+ * what needs everything that was computed (the mean loss of an epoch, the results of an evaluation, a
+ * checkpoint), all points are waited for. */
 
 #include "config.h"
 

@@ -116,7 +116,5 @@ GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_progress (GTorchTrainer *self);
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_trainer_get_throughput (GTorchTrainer *self);
-GTORCH_AVAILABLE_IN_0_1
-gdouble gtorch_trainer_get_best (GTorchTrainer *self);
 
 G_END_DECLS

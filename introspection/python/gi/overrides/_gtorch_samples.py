@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Samples of C as Python's values, and the other way: tensors, numbers, texts, bytes, None, tuples and dicts of these."""
+"""Samples of C as Python's values, and the other way: tensors, numbers, texts, bytes, None, tuples and dicts."""
 
 from collections.abc import Mapping, Sequence
 

@@ -51,8 +51,8 @@ def _bounds(name, values, bins):
 
 
 class SummaryWriter:
-    """Writes events for TensorBoard into @log_dir, by default runs/ with the time, the computer and @comment. Events are
-    written as they come: max_queue has no effect."""
+    """Writes events for TensorBoard into @log_dir, by default runs/ with the time, the computer and @comment. Events
+    are written as they come: max_queue has no effect."""
 
     def __init__(self, log_dir=None, comment='', purge_step=None, max_queue=10, flush_secs=120, filename_suffix=''):
         if purge_step is not None:

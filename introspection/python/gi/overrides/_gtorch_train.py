@@ -9,8 +9,8 @@ from gi.overrides._gtorch_properties import make_later, show_later
 
 NAMES = (
     'Accuracy', 'CSVLog', 'ClassScore', 'ConfusionMatrix', 'EventWriter', 'F1Score', 'JSONLog', 'Log', 'MeanMetric',
-    'MeanSquaredError', 'Metric', 'Perplexity', 'PrecisionScore', 'ProgressBar', 'RecallScore', 'ScoreAverage', 'Trainer',
-    'TrainerInterval',
+    'MeanSquaredError', 'Metric', 'Perplexity', 'PrecisionScore', 'ProgressBar', 'RecallScore', 'ScoreAverage',
+    'Trainer', 'TrainerInterval',
 )  # fmt: skip
 
 

@@ -97,8 +97,9 @@ def _stepping(function):
 
 def _trainer(raw):
     class Trainer(raw):
-        """Trains @module with the batches of @loader, any iterable of batches. Settings, such as n_epochs, are properties.
-        A class of a program's overrides training_step(batch) or validation_step(batch), which return the loss."""
+        """Trains @module with the batches of @loader, any iterable of batches. Settings, such as n_epochs, are
+        properties. A class of a program's overrides training_step(batch) or validation_step(batch), which return the
+        loss."""
 
         __module__ = OVERRIDES
 
@@ -110,7 +111,9 @@ def _trainer(raw):
                     setattr(cls, f'do_{name}', _stepping(function))
                     guard_vfuncs(cls, (name,))
 
-        def __init__(self, module, loader, loss=None, optimizer=None, *, metrics=None, schedulers=(), logs=(), **settings):
+        def __init__(
+            self, module, loader, loss=None, optimizer=None, *, metrics=None, schedulers=(), logs=(), **settings
+        ):
             for name, convert in CONVERTED.items():
                 if name in settings:
                     settings[name] = convert(settings[name])
