@@ -234,12 +234,12 @@ gtorch_batch_sampler_new (GTorchSampler *sampler, gint64 batch_size, gboolean dr
 /**
  * GTorchDistributedSampler:
  *
- * The indices of one process among several that train together: every process gets another part of the samples, all
- * parts of the same length.
+ * The indices of one process among several that train together: every process gets another part of the
+ * samples, all parts of the same length.
  *
- * If the samples cannot be divided evenly, some of them come twice, or with `drop-last` some are left out. With
- * `shuffle` the order follows from the seed and the epoch alone, which must be the same in all processes; call
- * [method@DistributedSampler.set_epoch] before each epoch, or all have the same order.
+ * If the samples cannot be divided evenly, some of them come twice, or with `drop-last` some are left
+ * out. With `shuffle` the order follows from the seed and the epoch alone, which must be the same in all
+ * processes; call [method@DistributedSampler.set_epoch] before each epoch, or all have the same order.
  *
  * Since: 0.1
  */

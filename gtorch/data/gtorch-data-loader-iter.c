@@ -17,10 +17,10 @@
  *
  * The batches of one epoch of a [class@DataLoader], one after another.
  *
- * [method@DataLoaderIter.next] waits for a batch, and [method@DataLoaderIter.next_async] does not block the main loop
- * meanwhile. Cancelling either ends the wait: the batch is given by the next call. [method@DataLoaderIter.close], or
- * dropping the last reference, ends the epoch: the work of the workers is cancelled, and they are waited for until each
- * of them is done with the sample that it is at.
+ * [method@DataLoaderIter.next] waits for a batch, and [method@DataLoaderIter.next_async] does not block
+ * the main loop meanwhile. Cancelling either ends the wait: the batch is given by the next call.
+ * [method@DataLoaderIter.close], or dropping the last reference, ends the epoch: the work of the workers
+ * is cancelled, and they are waited for until each of them is done with the sample that it is at.
  *
  * One thread at a time uses an iterator. Several can read the same loader.
  *
@@ -274,7 +274,8 @@ begin_local (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **err
   return TRUE;
 }
 
-/* Makes the next batch; NULL at the end. indices are those of next_indices (), or NULL for an iterable data set. */
+/* Makes the next batch; NULL at the end. indices are those of next_indices (), or NULL for an iterable
+ * data set. */
 static GTorchBatch *
 make_local (GTorchDataLoaderIter *self, GTorchSize *indices, GCancellable *cancellable)
 {
@@ -313,8 +314,8 @@ prepare_local (GTorchDataLoaderIter *self, GTorchSize **indices)
   return *indices != NULL;
 }
 
-/* Takes the indices, and the batch, which is NULL at the end. A batch that is not made because its caller does not want
- * it any longer is made by the next call. */
+/* Takes the indices, and the batch, which is NULL at the end. A batch that is not made because its caller
+ * does not want it any longer is made by the next call. */
 static GTorchSample *
 take_local (GTorchDataLoaderIter *self, GTorchSize *indices, GTorchBatch *batch,
             GCancellable *cancellable, GError **error)
@@ -351,8 +352,9 @@ begin_next (GTorchDataLoaderIter *self, GError **error)
  * Waits for the next batch.
  *
  * Returns: (transfer full) (nullable): the batch; %NULL without an error at the end, or after
- *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT, %G_IO_ERROR_PENDING
- *   during [method@DataLoaderIter.next_async], or an error of the data set, the sampler or the collate function
+ *   [method@DataLoaderIter.close]; %NULL with @error set: %G_IO_ERROR_CANCELLED, %G_IO_ERROR_TIMED_OUT,
+ *   %G_IO_ERROR_PENDING during [method@DataLoaderIter.next_async], or an error of the data set, the
+ *   sampler or the collate function
  *
  * Since: 0.1
  */
@@ -443,13 +445,6 @@ wait_free (gpointer data)
 }
 
 static void
-free_indices (gpointer indices)
-{
-  if (indices != NULL)
-    gtorch_size_unref (indices);
-}
-
-static void
 free_batch (gpointer batch)
 {
   if (batch != NULL)
@@ -463,11 +458,11 @@ end_wait (GTask *task, GTorchBatch *batch, GError *error)
   GTorchDataLoaderIter *self = g_task_get_source_object (task);
   Wait *wait = g_task_get_task_data (task);
 
+  if (self->pass != NULL)
+    gtorch_pass_forget (self->pass);
   drop_source (&wait->wake);
   drop_source (&wait->cancel);
   drop_source (&wait->time);
-  if (self->pass != NULL)
-    gtorch_pass_forget (self->pass);
   self->is_pending = FALSE;
   self->wake = NULL;
   if (error != NULL)
@@ -577,7 +572,8 @@ wait_for_workers (GTask *task)
   step (task);
 }
 
-/* Without workers a data set that several threads can use is read by a thread of GTask's, another one by the main loop. */
+/* Without workers a data set that several threads can use is read by a thread of GTask's, another one by
+ * the main loop. */
 
 static void
 end_fetcher (GTorchDataLoaderIter *self)
@@ -608,14 +604,21 @@ end_local (GTask *task, GTorchBatch *batch)
   end_wait (task, batch, error);
 }
 
+/* The thread drops its reference to the inner task late, so that has none to the iterator: the outer one
+ * has it. */
 static void
-make_in_thread (GTask *inner, gpointer self, gpointer indices, GCancellable *cancellable)
+make_in_thread (GTask *inner, gpointer source, gpointer data, GCancellable *cancellable)
 {
-  g_task_return_pointer (inner, make_local (self, indices, cancellable), free_batch);
+  GTask *task = data;
+  Wait *wait = g_task_get_task_data (task);
+
+  g_task_return_pointer (inner,
+                         make_local (g_task_get_source_object (task), wait->indices, cancellable),
+                         free_batch);
 }
 
 static void
-on_made (GObject *self, GAsyncResult *result, gpointer task)
+on_made (GObject *source, GAsyncResult *result, gpointer task)
 {
   end_local (task, g_task_propagate_pointer (G_TASK (result), NULL));
 }
@@ -647,11 +650,10 @@ make_alone (GTask *task)
       wait->wake = attach (task, g_idle_source_new (), make_in_context);
       return;
     }
-  inner = g_task_new (self, g_task_get_cancellable (task), on_made, task);
+  inner = g_task_new (NULL, g_task_get_cancellable (task), on_made, task);
   g_task_set_source_tag (inner, make_alone);
   g_task_set_check_cancellable (inner, FALSE);
-  g_task_set_task_data (inner, wait->indices != NULL ? gtorch_size_ref (wait->indices) : NULL,
-                        free_indices);
+  g_task_set_task_data (inner, task, NULL);
   g_task_run_in_thread (inner, make_in_thread);
 }
 
@@ -665,7 +667,8 @@ make_alone (GTask *task)
  * Gets the next batch without blocking the main loop. One call at a time: another one meanwhile fails with
  * %G_IO_ERROR_PENDING.
  *
- * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop itself does.
+ * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop
+ * itself does.
  *
  * Since: 0.1
  */
@@ -769,8 +772,9 @@ gtorch_data_loader_iter_new (GTorchDataLoader *loader, GTorchPassStart *start, G
  *
  * Begins an epoch, and starts the workers.
  *
- * Returns: (transfer full): an iterator of its batches; %NULL with the errors of [method@DataLoader.check], of the
- *   sampler, of pinned memory or of the device, or with the system's if a worker cannot be started
+ * Returns: (transfer full): an iterator of its batches; %NULL with the errors of
+ *   [method@DataLoader.check], of the sampler, of pinned memory or of the device, or with the system's if
+ *   a worker cannot be started
  *
  * Since: 0.1
  */
@@ -878,11 +882,12 @@ gtorch_data_loader_iter_get_progress (GTorchDataLoaderIter *self)
  * gtorch_data_loader_iter_close:
  * @self: an iterator
  *
- * Ends the epoch. Batches that were made in advance are dropped, the work of the workers is cancelled, and they are
- * waited for; a data set that blocks and does not look at its cancellable is left to its thread after 10 seconds.
+ * Ends the epoch. Batches that were made in advance are dropped, the work of the workers is cancelled,
+ * and they are waited for; a data set that blocks and does not look at its cancellable is left to its
+ * thread after 10 seconds.
  *
- * [method@DataLoaderIter.next] gives %NULL afterwards. At the end of an epoch, and with the last reference, this is done,
- * too.
+ * [method@DataLoaderIter.next] gives %NULL afterwards. At the end of an epoch, and with the last
+ * reference, this is done, too.
  *
  * Since: 0.1
  */

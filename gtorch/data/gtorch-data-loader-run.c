@@ -44,10 +44,11 @@ on_batch (GObject *source, GAsyncResult *result, gpointer data)
  * @callback: (nullable) (scope async) (closure user_data): called after the last batch
  * @user_data: data for @callback
  *
- * Begins an epoch and emits [signal@DataLoader::batch] for each batch, without blocking the main loop while it waits.
+ * Begins an epoch and emits [signal@DataLoader::batch] for each batch, without blocking the main loop
+ * while it waits.
  *
- * A handler that takes long lets the workers go on with the next batches. Cancelling ends the workers, and no further
- * batch is emitted.
+ * A handler that takes long lets the workers go on with the next batches. Cancelling ends the workers,
+ * and no further batch is emitted.
  *
  * Since: 0.1
  */

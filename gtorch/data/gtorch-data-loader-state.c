@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Beginning a pass, anew or in its middle. What a loader continues from is the number of the epoch, the seed of its
- * workers, what lets the sampler begin the pass again, and which batches were handed out: their indices are drawn once
- * more, and no sample of them is read. After the end of an epoch the last pass of the sampler is drawn once more, too,
- * so that a generator is where it was. */
+/* Beginning a pass, anew or in its middle. What a loader continues from is the number of the epoch, the
+ * seed of its workers, what lets the sampler begin the pass again, and which batches were handed out:
+ * their indices are drawn once more, and no sample of them is read. After the end of an epoch the last
+ * pass of the sampler is drawn once more, too, so that a generator is where it was. */
 
 #include "config.h"
 
@@ -47,8 +47,7 @@ gtorch_data_loader_count (GTorchDataLoader *self, guint64 serial, guint64 number
       if (i > 0)
         g_array_remove_range (self->later, 0, i);
     }
-  g_object_notify (G_OBJECT (self), "position");
-  g_object_notify (G_OBJECT (self), "progress");
+  gtorch_data_loader_notify (self, FALSE);
 }
 
 void
@@ -57,7 +56,7 @@ gtorch_data_loader_finish_pass (GTorchDataLoader *self, guint64 serial)
   if (self->serial != serial || self->is_done)
     return;
   self->is_done = TRUE;
-  g_object_notify (G_OBJECT (self), "progress");
+  gtorch_data_loader_notify (self, FALSE);
 }
 
 /* --- states --- */
@@ -66,13 +65,14 @@ gtorch_data_loader_finish_pass (GTorchDataLoader *self, guint64 serial)
  * gtorch_data_loader_get_state:
  * @self: a loader
  *
- * Gets what [method@DataLoader.set_state] of a loader with the same settings and the same data set continues from, in
- * this process or another.
+ * Gets what [method@DataLoader.set_state] of a loader with the same settings and the same data set
+ * continues from, in this process or another.
  *
- * It has the epoch, the number of batches that were given, and the state of the sampler's random numbers: the other
- * loader gives the very batches that this one would give next in this epoch, and, if it has a `generator` of its own,
- * in the next ones. Without one, the orders of further epochs follow from the CPU's default generator, whose state is
- * not in it. Of an iterable data set the batches that were given are read again, and left out.
+ * It has the epoch, the number of batches that were given, and the state of the sampler's random numbers:
+ * the other loader gives the very batches that this one would give next in this epoch, and, if it has a
+ * `generator` of its own, in the next ones. Without one, the orders of further epochs follow from the
+ * CPU's default generator, whose state is not in it. Of an iterable data set the batches that were given
+ * are read again, and left out.
  *
  * Returns: (transfer full): a dictionary of type `a{sv}`
  *
@@ -158,8 +158,8 @@ read_state (GVariant *state, State *self, GError **error)
  * @state: a state from [method@DataLoader.get_state]
  * @error: return location for an error
  *
- * Lets the next epoch that is begun be the one that @state was in the middle of, with the batches that were not given
- * yet. If that one was at its end, the next one follows.
+ * Lets the next epoch that is begun be the one that @state was in the middle of, with the batches that
+ * were not given yet. If that one was at its end, the next one follows.
  *
  * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not the state of a loader
  *
@@ -365,8 +365,6 @@ gtorch_data_loader_begin (GTorchDataLoader *self, GTorchPassStart *start, GError
   if (start->skipped != NULL)
     g_array_append_vals (self->later, start->skipped->data, start->skipped->len);
   self->position = (gint64) (self->n_first + self->later->len);
-  g_object_notify (G_OBJECT (self), "epoch");
-  g_object_notify (G_OBJECT (self), "position");
-  g_object_notify (G_OBJECT (self), "progress");
+  gtorch_data_loader_notify (self, TRUE);
   return TRUE;
 }

@@ -22,10 +22,11 @@
  *
  * Makes batches of the samples of a data set.
  *
- * [method@DataLoader.iterate] begins an epoch, whose batches [method@DataLoaderIter.next] gives one after another;
- * [method@DataLoader.run_async] emits [signal@DataLoader::batch] for each of them. With `num-workers`, threads
- * of the loader make the next batches meanwhile: each of them as many as `prefetch-factor` says. With `device`
- * they are copied there on a stream of the loader's own, and the stream of whoever takes a batch waits for its copy.
+ * [method@DataLoader.iterate] begins an epoch, whose batches [method@DataLoaderIter.next] gives one after
+ * another; [method@DataLoader.run_async] emits [signal@DataLoader::batch] for each of them. With
+ * `num-workers`, threads of the loader make the next batches meanwhile: each of them as many as
+ * `prefetch-factor` says. With `device` they are copied there on a stream of the loader's own, and the
+ * stream of whoever takes a batch waits for its copy.
  *
  * ```c
  * g_autoptr (GTorchDataLoader) loader = gtorch_data_loader_new (dataset, 32, TRUE);
@@ -39,10 +40,10 @@
  *   }
  * ```
  *
- * Settings are fixed when the loader is made, and [method@DataLoader.check] says whether they fit together. An
- * error of a worker is that of the call that would have given the batch, with its code; further calls give the
- * batches after it. [method@DataLoader.get_state] returns what another loader continues from, in the middle of
- * an epoch, too.
+ * Settings are fixed when the loader is made, and [method@DataLoader.check] says whether they fit
+ * together. An error of a worker is that of the call that would have given the batch, with its code;
+ * further calls give the batches after it. [method@DataLoader.get_state] returns what another loader
+ * continues from, in the middle of an epoch, too.
  *
  * Since: 0.1
  */
@@ -87,10 +88,10 @@ gtorch_data_loader_finalize (GObject *object)
 
 typedef GTorchDataLoader Self;
 
-static gint64
-peek_length (GTorchDataLoader *self)
+static void
+gtorch_data_loader_get_length_value (gpointer object, const GTorchField *field, GValue *value)
 {
-  return gtorch_data_loader_get_length (self, NULL);
+  g_value_set_int64 (value, gtorch_data_loader_get_length (object, NULL));
 }
 
 #define FIELD(member) GTORCH_FIELD (GTorchDataLoader, member)
@@ -133,8 +134,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDataLoader:batch-sampler:
    *
-   * The samples of each batch: a sampler that gives those of one batch at a time, such as [class@BatchSampler]. Not
-   * together with `batch-size`, `shuffle`, `sampler` and `drop-last`.
+   * The samples of each batch: a sampler that gives those of one batch at a time, such as
+   * [class@BatchSampler]. Not together with `batch-size`, `shuffle`, `sampler` and `drop-last`.
    *
    * Since: 0.1
    */
@@ -218,8 +219,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchDataLoader:device:
    *
-   * Where batches are copied, by way of pinned memory and on a stream of the loader's own; %NULL to leave them where
-   * the data set has them.
+   * Where batches are copied, by way of pinned memory and on a stream of the loader's own; %NULL to leave
+   * them where the data set has them.
    *
    * Since: 0.1
    */
@@ -232,7 +233,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "length", GTORCH_PROPERTY_INT64 (peek_length, NULL), .value = -1 },
+  { "length", GTORCH_FIELD_INT64, .value = -1, .get_value = gtorch_data_loader_get_length_value },
   /**
    * GTorchDataLoader:epoch:
    *
@@ -270,7 +271,8 @@ gtorch_data_loader_class_init (GTorchDataLoaderClass *klass)
    * @self: the loader
    * @batch: the batch
    *
-   * Emitted for each batch by [method@DataLoader.run_async], in the thread-default main context of its caller.
+   * Emitted for each batch by [method@DataLoader.run_async], in the thread-default main context of its
+   * caller.
    *
    * Since: 0.1
    */
@@ -310,13 +312,14 @@ gtorch_data_loader_new (GTorchDataset *dataset, gint64 batch_size, gboolean shuf
 /**
  * gtorch_data_loader_set_collate:
  * @self: a loader
- * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): makes a batch of samples; %NULL for
- *   [func@Sample.collate]
+ * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): makes a batch of samples;
+ *   %NULL for [func@Sample.collate]
  * @user_data: data for @func
  * @destroy: (nullable): frees @user_data
  *
- * Sets the function that makes a batch of samples, before the first epoch. If `batch-size` is 0, it is called with
- * each sample alone. With workers it is called in their threads. A fetcher that was given is not concerned.
+ * Sets the function that makes a batch of samples, before the first epoch. If `batch-size` is 0, it is
+ * called with each sample alone. With workers it is called in their threads. A fetcher that was given is
+ * not concerned.
  *
  * Since: 0.1
  */
@@ -427,8 +430,8 @@ check_workers (GTorchDataLoader *self, GError **error)
  *
  * Checks whether the settings fit together. [method@DataLoader.iterate] does it, too.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID, or with %GTORCH_ERROR_NOT_SUPPORTED for workers and a data set
- *   that several threads cannot use
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_INVALID, or with %GTORCH_ERROR_NOT_SUPPORTED for workers and
+ *   a data set that several threads cannot use
  *
  * Since: 0.1
  */
@@ -479,11 +482,11 @@ gtorch_data_loader_make_sampler (GTorchDataLoader *self, GError **error)
  *
  * Counts the batches of an epoch.
  *
- * Of an iterable data set that knows its length it is an estimate: with several workers each source may have a last
- * batch of its own.
+ * Of an iterable data set that knows its length it is an estimate: with several workers each source may
+ * have a last batch of its own.
  *
- * Returns: the number of batches; -1 with @error set: %GTORCH_ERROR_NOT_SUPPORTED if it is not known, or the errors of
- *   [method@DataLoader.check]
+ * Returns: the number of batches; -1 with @error set: %GTORCH_ERROR_NOT_SUPPORTED if it is not known, or
+ *   the errors of [method@DataLoader.check]
  *
  * Since: 0.1
  */
@@ -564,12 +567,21 @@ gtorch_data_loader_get_progress (GTorchDataLoader *self)
   return self->length == 0 ? 1 : MIN (1, (gdouble) self->position / (gdouble) self->length);
 }
 
+void
+gtorch_data_loader_notify (GTorchDataLoader *self, gboolean is_new_epoch)
+{
+  if (is_new_epoch)
+    g_object_notify (G_OBJECT (self), "epoch");
+  g_object_notify (G_OBJECT (self), "position");
+  g_object_notify (G_OBJECT (self), "progress");
+}
+
 /**
  * gtorch_data_loader_close:
  * @self: a loader
  *
- * Ends the workers that remain between epochs (`persistent-workers`). The next epoch starts others. It is done when the
- * loader is finalized, too.
+ * Ends the workers that remain between epochs (`persistent-workers`). The next epoch starts others. It is
+ * done when the loader is finalized, too.
  *
  * Since: 0.1
  */

@@ -18,8 +18,8 @@
  * Samples with numbers from 0, from which a [class@DataLoader] makes batches.
  *
  * A subclass overrides get_length and get_item, in any language. [class@TensorDataset] has its samples in
- * tensors; [class@Subset], [class@ConcatDataset] and [class@StackDataset] make data sets of others. Samples that
- * only come one after another are those of an [class@IterableDataset].
+ * tensors; [class@Subset], [class@ConcatDataset] and [class@StackDataset] make data sets of others.
+ * Samples that only come one after another are those of an [class@IterableDataset].
  *
  * ```c
  * static GTorchSample *
@@ -75,8 +75,8 @@ static const GTorchField fields[] = {
    *
    * Whether several threads may ask for samples at a time.
    *
-   * If it is %FALSE, a [class@DataLoader] with workers refuses the data set, unless its fetcher does not call it
-   * in threads of this process. It is %FALSE for classes of JavaScript, which has one thread.
+   * If it is %FALSE, a [class@DataLoader] with workers refuses the data set, unless its fetcher does not
+   * call it in threads of this process. It is %FALSE for classes of JavaScript, which has one thread.
    *
    * Since: 0.1
    */
@@ -214,8 +214,8 @@ gtorch_dataset_has_batch (GTorchDataset *self)
  *
  * Counts the samples.
  *
- * Returns: the number of samples; -1 with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the data set does not know
- *   it
+ * Returns: the number of samples; -1 with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the data set does
+ *   not know it
  *
  * Since: 0.1
  */

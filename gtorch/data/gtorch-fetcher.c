@@ -19,8 +19,9 @@
  *
  * What the workers of a [class@DataLoader] call to get a batch.
  *
- * Each loader makes one that asks its data set for samples and collates them. A subclass does it in another way: in
- * other processes, on other machines. Order, prefetch, timeouts, errors and the state are the loader's business.
+ * Each loader makes one that asks its data set for samples and collates them. A subclass does it in
+ * another way: in other processes, on other machines. Order, prefetch, timeouts, errors and the state are
+ * the loader's business.
  *
  * Since: 0.1
  */
@@ -63,7 +64,8 @@ collate (GTorchFetcher *self, GTorchSample **samples, gsize n, GError **error)
   return NULL;
 }
 
-/* A sample that is no part of a batch, whose reference is taken: the function of the program gets it alone. */
+/* A sample that is no part of a batch, whose reference is taken: the function of the program gets it
+ * alone. */
 static GTorchSample *
 convert (GTorchFetcher *self, GTorchSample *sample, GError **error)
 {
@@ -296,8 +298,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchFetcher:fixed-workers:
    *
-   * Whether batch i is always made by worker i modulo the number of workers, so that what happens in a worker follows
-   * from the order of batches alone. Otherwise a worker that is free makes the next one.
+   * Whether batch i is always made by worker i modulo the number of workers, so that what happens in a
+   * worker follows from the order of batches alone. Otherwise a worker that is free makes the next one.
    *
    * Since: 0.1
    */
@@ -381,8 +383,8 @@ gtorch_fetcher_get_fixed_workers (GTorchFetcher *self)
 /**
  * gtorch_fetcher_set_collate:
  * @self: a fetcher
- * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): makes a batch of samples; %NULL for
- *   [func@Sample.collate]
+ * @func: (nullable) (scope notified) (closure user_data) (destroy destroy): makes a batch of samples;
+ *   %NULL for [func@Sample.collate]
  * @user_data: data for @func
  * @destroy: (nullable): frees @user_data
  *

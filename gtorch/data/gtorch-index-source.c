@@ -14,7 +14,8 @@
  *
  * One pass of a [class@Sampler]: the indices of samples, some at a time.
  *
- * [ctor@IndexSource.new] makes one of a list, which is all that many samplers need. A subclass overrides next.
+ * [ctor@IndexSource.new] makes one of a list, which is all that many samplers need. A subclass overrides
+ * next.
  *
  * Since: 0.1
  */
@@ -103,11 +104,11 @@ gtorch_index_source_new (GTorchSize *indices)
  * @n: how many indices are wanted, at least 1
  * @error: return location for an error
  *
- * Gets the next indices: as many as are wanted, or fewer before the end. A source of batches gives the indices of one
- * batch, whatever @n is.
+ * Gets the next indices: as many as are wanted, or fewer before the end. A source of batches gives the
+ * indices of one batch, whatever @n is.
  *
- * Returns: (transfer full) (nullable): the indices, %NULL without an error at the end, or %NULL with @error set:
- *   %GTORCH_ERROR_INVALID for a number below 1, or an error of the sampler
+ * Returns: (transfer full) (nullable): the indices, %NULL without an error at the end, or %NULL with
+ *   @error set: %GTORCH_ERROR_INVALID for a number below 1, or an error of the sampler
  *
  * Since: 0.1
  */

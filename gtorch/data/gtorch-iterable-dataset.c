@@ -52,8 +52,8 @@ gtorch_sample_source_init (GTorchSampleSource *self)
  *
  * Gets the next sample.
  *
- * Returns: (transfer full) (nullable): the sample, %NULL without an error at the end, or %NULL with @error set:
- *   %G_IO_ERROR_CANCELLED or an error of the data set
+ * Returns: (transfer full) (nullable): the sample, %NULL without an error at the end, or %NULL with
+ *   @error set: %G_IO_ERROR_CANCELLED or an error of the data set
  *
  * Since: 0.1
  */
@@ -80,11 +80,12 @@ gtorch_sample_source_next (GTorchSampleSource *self, GCancellable *cancellable, 
 /**
  * GTorchIterableDataset:
  *
- * Samples that only come one after another: from a network, a pipe, a file that is too large to find a sample in.
+ * Samples that only come one after another: from a network, a pipe, a file that is too large to find a
+ * sample in.
  *
- * A subclass overrides iterate, which begins to read. A [class@DataLoader] cuts batches from what arrives; with
- * workers, each of them has a source of its own, and the batches of the sources alternate. Without get_length the
- * length is unknown.
+ * A subclass overrides iterate, which begins to read. A [class@DataLoader] cuts batches from what
+ * arrives; with workers, each of them has a source of its own, and the batches of the sources alternate.
+ * Without get_length the length is unknown.
  *
  * Since: 0.1
  */
@@ -141,8 +142,8 @@ gtorch_iterable_dataset_init (GTorchIterableDataset *self)
  *
  * Begins to read the samples.
  *
- * Returns: (transfer full): the source; %NULL with @error set: %GTORCH_ERROR_INVALID if there is no such worker, or
- *   an error of the data set
+ * Returns: (transfer full): the source; %NULL with @error set: %GTORCH_ERROR_INVALID if there is no such
+ *   worker, or an error of the data set
  *
  * Since: 0.1
  */

@@ -103,8 +103,8 @@ gtorch_concat_dataset_init (GTorchConcatDataset *self)
  *
  * Creates a data set of the samples of several others. Their lengths are asked for once, here.
  *
- * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, or if one is iterable,
- *   or with the error of a data set's length
+ * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, or if one
+ *   is iterable, or with the error of a data set's length
  *
  * Since: 0.1
  */
@@ -169,8 +169,8 @@ gtorch_concat_dataset_get_datasets (GTorchConcatDataset *self)
  *
  * Tells where the samples of each data set end.
  *
- * Returns: (transfer none) (nullable): for each data set the index after its last sample; %NULL for an object that
- *   was not made by [ctor@ConcatDataset.new]
+ * Returns: (transfer none) (nullable): for each data set the index after its last sample; %NULL for an
+ *   object that was not made by [ctor@ConcatDataset.new]
  *
  * Since: 0.1
  */
@@ -320,8 +320,8 @@ gtorch_chain_dataset_init (GTorchChainDataset *self)
  *
  * Creates a data set of the samples of several others.
  *
- * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, or if one is not
- *   iterable
+ * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, or if one
+ *   is not iterable
  *
  * Since: 0.1
  */
@@ -365,7 +365,8 @@ gtorch_chain_dataset_get_datasets (GTorchChainDataset *self)
 /**
  * GTorchStackDataset:
  *
- * The samples of several data sets side by side: sample i is a tuple of sample i of each, or a dictionary of them.
+ * The samples of several data sets side by side: sample i is a tuple of sample i of each, or a dictionary
+ * of them.
  *
  * Since: 0.1
  */
@@ -514,8 +515,8 @@ stack_new (const gchar *const *keys, GTorchDataset **datasets, gsize n, GError *
  *
  * Creates a data set whose samples are tuples of those of several others.
  *
- * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, if one is iterable, or
- *   if the lengths differ, or with the error of a data set's length
+ * Returns: (transfer full): the data set; %NULL with %GTORCH_ERROR_INVALID without data sets, if one is
+ *   iterable, or if the lengths differ, or with the error of a data set's length
  *
  * Since: 0.1
  */

@@ -75,8 +75,8 @@ void gtorch_workers_close (GTorchWorkers *self);
 GTorchPass *gtorch_pass_new (GTorchWorkers *workers, guint64 seed, gboolean in_order);
 /* Gives the workers the work of one batch. worker: who does it. */
 void gtorch_pass_push (GTorchPass *self, guint64 number, guint worker, GTorchSize *indices);
-/* Returns the batch with this number, or without an order any, if it is there; otherwise NULL, and `wake` (may be NULL)
- * gets the ready time 0 when there is something new. */
+/* Returns the batch with this number, or without an order any, if it is there; otherwise NULL, and `wake`
+ * (may be NULL) gets the ready time 0 when there is something new. */
 GTorchBatch *gtorch_pass_poll (GTorchPass *self, guint64 number, GSource *wake);
 /* No source is woken any longer. */
 void gtorch_pass_forget (GTorchPass *self);
@@ -135,8 +135,10 @@ void gtorch_pass_start_clear (GTorchPassStart *self);
 gboolean gtorch_data_loader_begin (GTorchDataLoader *self, GTorchPassStart *start, GError **error);
 /* Counts a batch that the pass with this serial handed out. */
 void gtorch_data_loader_count (GTorchDataLoader *self, guint64 serial, guint64 number);
+void gtorch_data_loader_notify (GTorchDataLoader *self, gboolean is_new_epoch);
 void gtorch_data_loader_finish_pass (GTorchDataLoader *self, guint64 serial);
-/* The sampler of batches, or of samples without batches; NULL without an error if the data set is iterable. */
+/* The sampler of batches, or of samples without batches; NULL without an error if the data set is
+ * iterable. */
 GTorchSampler *gtorch_data_loader_make_sampler (GTorchDataLoader *self, GError **error);
 /* Takes what start has. */
 GTorchDataLoaderIter *gtorch_data_loader_iter_new (GTorchDataLoader *loader, GTorchPassStart *start,

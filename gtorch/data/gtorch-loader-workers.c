@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The threads of a loader. They share a queue of jobs, each of which is one batch of one pass; a job may be meant for one
- * worker. Whoever reads the pass puts jobs there, so that samplers are called in its thread alone, and takes the results.
- * One lock protects all of it. Threads own a reference to the workers, and jobs one to their pass: a data set that blocks
- * for ever keeps its thread and what that needs, and nobody who waits. */
+/* The threads of a loader. They share a queue of jobs, each of which is one batch of one pass; a job may
+ * be meant for one worker. Whoever reads the pass puts jobs there, so that samplers are called in its
+ * thread alone, and takes the results. One lock protects all of it. Threads own a reference to the
+ * workers, and jobs one to their pass: a data set that blocks for ever keeps its thread and what that
+ * needs, and nobody who waits. */
 
 #include "config.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Samplers in order and by chance. A pass by chance draws its indices in pieces, from the generator of the sampler, or
- * from one of its own, which is seeded from the CPU's default one. Its state is that of the generator before the first
- * piece. */
+/* Samplers in order and by chance. A pass by chance draws its indices in pieces, from the generator of
+ * the sampler, or from one of its own, which is seeded from the CPU's default one. Its state is that of
+ * the generator before the first piece. */
 
 #include "config.h"
 
@@ -82,7 +82,8 @@ gtorch_draw_permutation (const gchar *op, gint64 n, GTorchGenerator *generator, 
 
 /* --- passes --- */
 
-/* Returns the next indices of a pass, of which at least 1 and at most *n are wanted; sets *n to how many they are. */
+/* Returns the next indices of a pass, of which at least 1 and at most *n are wanted; sets *n to how many
+ * they are. */
 typedef gint64 *(*DrawFunc) (GTorchSampler *sampler, GTorchGenerator *generator, gint64 *n,
                              GError **error);
 
@@ -362,8 +363,8 @@ static const GTorchField random_fields[] = {
   /**
    * GTorchRandomSampler:num-samples:
    *
-   * How many indices a pass has; -1 for as many as there are samples. Without replacement, more indices than samples
-   * are several orders one after another.
+   * How many indices a pass has; -1 for as many as there are samples. Without replacement, more indices
+   * than samples are several orders one after another.
    *
    * Since: 0.1
    */
@@ -372,7 +373,8 @@ static const GTorchField random_fields[] = {
   /**
    * GTorchRandomSampler:generator:
    *
-   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's default one.
+   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's
+   * default one.
    *
    * Since: 0.1
    */
@@ -460,7 +462,8 @@ gtorch_random_sampler_init (GTorchRandomSampler *self)
  * @length: how many samples there are
  * @replacement: whether an index may come several times
  * @num_samples: how many indices a pass has; -1 for as many as there are samples
- * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's default one
+ * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's
+ *   default one
  *
  * Creates a sampler of indices by chance.
  *
@@ -509,7 +512,8 @@ static const GTorchField subset_fields[] = {
   /**
    * GTorchSubsetRandomSampler:generator:
    *
-   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's default one.
+   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's
+   * default one.
    *
    * Since: 0.1
    */
@@ -586,7 +590,8 @@ gtorch_subset_random_sampler_init (GTorchSubsetRandomSampler *self)
  * gtorch_subset_random_sampler_new: (constructor)
  * @indices: (array length=n_indices): the indices
  * @n_indices: the length of @indices
- * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's default one
+ * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's
+ *   default one
  *
  * Creates a sampler of some indices in an order by chance.
  *
@@ -670,7 +675,8 @@ static const GTorchField weighted_fields[] = {
   /**
    * GTorchWeightedRandomSampler:generator:
    *
-   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's default one.
+   * Where the numbers come from. %NULL: each pass has a generator of its own, seeded from the CPU's
+   * default one.
    *
    * Since: 0.1
    */
@@ -776,7 +782,8 @@ gtorch_weighted_random_sampler_init (GTorchWeightedRandomSampler *self)
  * @n_weights: the length of @weights
  * @num_samples: how many indices a pass has
  * @replacement: whether an index may come several times
- * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's default one
+ * @generator: (nullable): where the numbers come from; %NULL for one that is seeded from the CPU's
+ *   default one
  *
  * Creates a sampler of indices by chance that are not equally probable.
  *

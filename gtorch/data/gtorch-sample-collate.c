@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Batches of samples. Each tensor of a batch is allocated once, and the samples' elements are written straight
- * to their places in it. */
+/* Batches of samples. Each tensor of a batch is allocated once, and the samples' elements are written
+ * straight to their places in it. */
 
 #include "config.h"
 

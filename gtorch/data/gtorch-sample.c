@@ -15,8 +15,8 @@
  * One element of a data set, or a batch of them: a tensor, a number, a text, or a tuple or dictionary of
  * samples.
  *
- * A sample does not change, and threads may share one. The tensors in it are not copied. Samples can be nested
- * 64 deep.
+ * A sample does not change, and threads may share one. The tensors in it are not copied. Samples can be
+ * nested 64 deep.
  *
  * ```c
  * GTorchSample *parts[] = { gtorch_sample_new_tensor (image), gtorch_sample_new_int (7) };

@@ -15,8 +15,9 @@
  *
  * The order in which a [class@DataLoader] reads the samples of a data set.
  *
- * Each call of [method@Sampler.iterate] begins a pass. A subclass overrides iterate and get_length; a sampler of
- * batches, for [property@DataLoader:batch-sampler], gives the indices of one batch at a time, and counts batches.
+ * Each call of [method@Sampler.iterate] begins a pass. A subclass overrides iterate and get_length; a
+ * sampler of batches, for [property@DataLoader:batch-sampler], gives the indices of one batch at a time,
+ * and counts batches.
  *
  * ```c
  * g_autoptr (GTorchSampler) sampler = gtorch_random_sampler_new (1000, FALSE, -1, NULL);
@@ -105,8 +106,8 @@ gtorch_sampler_get_length (GTorchSampler *self, GError **error)
  *
  * Begins a pass. Several passes may be read at a time.
  *
- * Returns: (transfer full): the source of the indices; %NULL with @error set: %GTORCH_ERROR_INVALID if settings are
- *   wrong, or an error of the sampler
+ * Returns: (transfer full): the source of the indices; %NULL with @error set: %GTORCH_ERROR_INVALID if
+ *   settings are wrong, or an error of the sampler
  *
  * Since: 0.1
  */

@@ -145,8 +145,8 @@ gtorch_subset_init (GTorchSubset *self)
  * @indices: (array length=n_indices): the samples' indices there; negative ones count from the end
  * @n_indices: the length of @indices
  *
- * Creates a data set of some of the samples of another one. Indices that are out of range there are refused when
- * they are asked for.
+ * Creates a data set of some of the samples of another one. Indices that are out of range there are
+ * refused when they are asked for.
  *
  * Returns: (transfer full): the data set
  *
@@ -245,8 +245,8 @@ count (GTorchDataset *dataset, GError **error)
  *
  * Splits a data set into parts by chance, no sample being in two of them.
  *
- * Returns: (transfer container) (element-type GTorchSubset): the parts; %NULL with %GTORCH_ERROR_INVALID if the sum
- *   is another number or a length is negative, or with the error of the data set's length
+ * Returns: (transfer container) (element-type GTorchSubset): the parts; %NULL with %GTORCH_ERROR_INVALID
+ *   if the sum is another number or a length is negative, or with the error of the data set's length
  *
  * Since: 0.1
  */
@@ -291,11 +291,12 @@ gtorch_random_split (GTorchDataset *dataset, const gint64 *lengths, gsize n_leng
  * @generator: (nullable): where the order comes from; %NULL for the CPU's default generator
  * @error: return location for an error
  *
- * Splits a data set like [func@random_split]. Part i has floor (length * fraction i) samples, and those that are left
- * are given to the parts one by one, from the first.
+ * Splits a data set like [func@random_split]. Part i has floor (length * fraction i) samples, and those
+ * that are left are given to the parts one by one, from the first.
  *
- * Returns: (transfer container) (element-type GTorchSubset): the parts; %NULL with %GTORCH_ERROR_INVALID if the sum is
- *   another number or a fraction is not between 0 and 1, or with the error of the data set's length
+ * Returns: (transfer container) (element-type GTorchSubset): the parts; %NULL with %GTORCH_ERROR_INVALID
+ *   if the sum is another number or a fraction is not between 0 and 1, or with the error of the data
+ *   set's length
  *
  * Since: 0.1
  */

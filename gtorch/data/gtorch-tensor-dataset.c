@@ -20,8 +20,8 @@
  *
  * Samples that are the rows of tensors: sample i is a tuple of row i of each.
  *
- * The rows of a batch are copied at once, to where the batch is; single samples are views. The tensors may be on a
- * device.
+ * The rows of a batch are copied at once, to where the batch is; single samples are views. The tensors
+ * may be on a device.
  *
  * ```c
  * GTorchTensor *tensors[] = { images, labels };
@@ -87,8 +87,8 @@ gtorch_tensor_dataset_get_item (GTorchDataset *dataset, gint64 index, GCancellab
   return pack (parts);
 }
 
-/* Rows that lie side by side in the host's memory are copied straight to their places; others are selected by an
- * operation. */
+/* Rows that lie side by side in the host's memory are copied straight to their places; others are
+ * selected by an operation. */
 static GTorchTensor *
 select_rows (GTorchTensor *tensor, const gint64 *indices, gsize n, GError **error)
 {

@@ -203,8 +203,9 @@ gtorch_worker_info_get_dataset (GTorchWorkerInfo *self)
  * gtorch_worker_info_get_generator: (get-property generator)
  * @self: a worker's information
  *
- * Gets a generator that is seeded anew for each batch: what a data set draws from it follows from the pass and the
- * number of the batch, not from the worker that makes the batch. So a loader that is resumed gives the same samples.
+ * Gets a generator that is seeded anew for each batch: what a data set draws from it follows from the
+ * pass and the number of the batch, not from the worker that makes the batch. So a loader that is resumed
+ * gives the same samples.
  *
  * Returns: (transfer none): the generator
  *

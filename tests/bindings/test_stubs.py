@@ -186,7 +186,7 @@ def mypy_finds_mistakes():
 @tap.case
 def the_program_runs():
     found = subprocess.run([sys.executable, SAMPLE], capture_output=True, encoding='utf-8', check=True)
-    assert found.stdout.endswith('(2, 2)\n'), found.stdout
+    assert found.stdout.endswith('(2, 2) [1, 5]\n'), found.stdout
 
 
 if __name__ == '__main__':

@@ -128,12 +128,13 @@ test_main_loop_goes_on_meanwhile (void)
     {
       g_autoptr (Counted) dataset = counted_new (4);
       g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
-      g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, NULL);
+      g_autoptr (GTorchDataLoaderIter) iter = NULL;
       g_autoptr (GCancellable) cancellable = g_cancellable_new ();
       Reader reader = reader_new ();
       guint n_idle = 0, source;
 
       g_atomic_int_set (&dataset->is_shut, TRUE);
+      iter = gtorch_data_loader_iterate (loader, NULL);
       source = g_idle_add (on_idle, &n_idle);
       gtorch_data_loader_iter_next_async (iter, cancellable, on_first, &reader);
       while (n_idle < 20)
@@ -169,10 +170,11 @@ test_closing_ends_the_wait (void)
     {
       g_autoptr (Counted) dataset = counted_new (4);
       g_autoptr (GTorchDataLoader) loader = loader_of (dataset, workers);
-      g_autoptr (GTorchDataLoaderIter) iter = gtorch_data_loader_iterate (loader, NULL);
+      g_autoptr (GTorchDataLoaderIter) iter = NULL;
       Reader reader = reader_new ();
 
       g_atomic_int_set (&dataset->is_shut, TRUE);
+      iter = gtorch_data_loader_iterate (loader, NULL);
       gtorch_data_loader_iter_next_async (iter, NULL, on_first, &reader);
       if (workers == 0)
         g_atomic_int_set (&dataset->is_shut, FALSE);

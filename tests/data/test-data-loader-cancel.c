@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Loaders that are given up at any moment. Whatever was being done, it ends, and nothing is left: under AddressSanitizer
- * leaks fail the program. */
+/* Loaders that are given up at any moment. Whatever was being done, it ends, and nothing is left: under
+ * AddressSanitizer leaks fail the program. */
 
 #include "config.h"
 

@@ -131,6 +131,12 @@ make_tensor_iter (void)
 }
 
 static gpointer
+make_shared_memory (void)
+{
+  return gtorch_shared_memory_new (64, NULL);
+}
+
+static gpointer
 make_size (void)
 {
   return gtorch_size_new (SHAPE);
@@ -717,6 +723,7 @@ static const struct
   { "GTorchSequential", make_sequential },
   { "GTorchSequentialLR", make_sequence },
   { "GTorchGradNode", make_grad_node },
+  { "GTorchSharedMemory", make_shared_memory },
   { "GTorchSize", make_size },
   { "GTorchFactors", make_factors },
   { "GTorchStream", make_stream },

@@ -17,6 +17,7 @@ const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
 const {classes, owners} = imports.overrides._gtorch_calls_table;
 const convert = imports.overrides._gtorch_convert;
+const data = imports.overrides._gtorch_data;
 const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
@@ -730,6 +731,7 @@ function _init() {
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
+    data.setup(GTorch);
     train.setup(GTorch);
     overrideText();
     overrideSeeds();

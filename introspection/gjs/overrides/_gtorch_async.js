@@ -14,6 +14,8 @@ let GTorch;
 
 // The arguments before the cancellable, which is the last one before the callback.
 const AWAITED = {
+    DataLoader: {run: []},
+    DataLoaderIter: {next: []},
     Device: {open_monitor: [], synchronize: []},
     Event: {synchronize: []},
     GradScaler: {step: ['optimizer']},

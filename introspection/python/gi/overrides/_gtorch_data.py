@@ -5,6 +5,8 @@
 import importlib
 import sys
 
+from gi.overrides import _gtorch_samples as samples
+
 PARTS = {
     '_gtorch_collate': ('default_collate', 'default_convert'),
     '_gtorch_datapipes': (
@@ -72,6 +74,7 @@ def _later(homes):
 
 
 def install(submodule):
+    samples.install()
     utils = sys.modules['gi.repository.GTorch.utils']
     for name, (doc, homes) in MODULES.items():
         space, members = _later(homes)

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from gi.repository import GTorch
 
 from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_samples import from_sample
 
 HERE = 'gtorch.utils.data'
 Sample = TypeVar('Sample', covariant=True)
@@ -77,8 +78,10 @@ class TensorDataset(Dataset[tuple]):
 
 
 def batches(dataset):
-    """The function that gives collated samples of a data set of tensors, or None: for classes of a program's, which may
-    have another __getitem__()."""
+    """The function that gives collated samples of a data set of tensors or in C, or None: for classes of a program's,
+    which may have another __getitem__()."""
+    if isinstance(dataset, GTorch.Dataset):
+        return lambda indices: from_sample(dataset.get_batch([int(i) for i in indices], None), list)
     return dataset._batch if type(dataset) is TensorDataset else None
 
 
@@ -231,6 +234,7 @@ def random_split(dataset, lengths, generator=None):
     return [Subset(dataset, order[end - length : end]) for end, length in zip(ends, lengths)]
 
 
+IterableDataset.register(GTorch.IterableDataset)
 ALL = (ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split)
 for _one in ALL:
     _one.__module__ = HERE

@@ -63,7 +63,7 @@ class DataLoader(Generic[Batch]):
 
     The order is that of @batch_sampler, of @sampler, random with @shuffle, or that of the data set. @collate_fn makes a
     batch of a list of samples, by default default_collate(). With @num_workers above 0 as many processes load batches
-    in advance, each @prefetch_factor of them. state_dict() tells where the loader is, and load_state_dict() lets the
+    in advance, each @prefetch_factor of them; with @worker='thread', and for data sets in C, threads do. state_dict() tells where the loader is, and load_state_dict() lets the
     next iteration go on there."""
 
     __is_made = False
@@ -71,7 +71,10 @@ class DataLoader(Generic[Batch]):
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
                  collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
                  multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
-                 pin_memory_device='', in_order=True):
+                 pin_memory_device='', in_order=True, worker=None):
+        if worker not in (None, 'process', 'thread'):
+            raise ValueError(f"DataLoader(): worker must be 'process', 'thread' or None, not {worker!r}")
+        self.worker = worker or ('thread' if isinstance(dataset, GTorch.Dataset) else 'process')
         self._check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self._dataset_kind = int(isinstance(dataset, datasets.IterableDataset))
         self._check_order(shuffle, sampler, batch_sampler, batch_size, drop_last)
@@ -96,7 +99,7 @@ class DataLoader(Generic[Batch]):
         if collate_fn is None:
             collate_fn = collate.default_collate if self._auto_collation else collate.default_convert
         self.collate_fn, self.persistent_workers = collate_fn, persistent_workers
-        self._iterator = self._progress = self._resumed = self._told_length = None
+        self._iterator = self._progress = self._resumed = self._told_length = self._core = None
         self.__is_made = True
         self.check_worker_number_rationality()
 
@@ -157,6 +160,8 @@ class DataLoader(Generic[Batch]):
     def __iter__(self):
         if self.num_workers == 0:
             return _Alone(self)
+        if self.worker == 'thread':
+            return _WithThreads(self)
         if not self.persistent_workers:
             return _WithProcesses(self)
         if self._iterator is None or self._iterator.is_closed:
@@ -172,6 +177,13 @@ class DataLoader(Generic[Batch]):
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def for_library(self):
+        """The GTorch.DataLoader that gives the same batches, for functions of the library that take one. Epochs and
+        positions are its own."""
+        from gi.overrides import _gtorch_threads as threads
+
+        return threads.core(self, lambda: iter(self._index_sampler), [], for_c=True, timeout=self.timeout)
 
     def _task(self, base_seed):
         has_state = _has_state(self.dataset)
@@ -352,6 +364,42 @@ class _Alone(_Iterator):
         if self.has_state:
             self.progress.datasets[0] = self.loader.dataset.state_dict()
         return data
+
+
+class _WithThreads(_Iterator):
+    """An iteration with threads, which the loader in C has."""
+
+    def start(self, loader):
+        from gi.overrides import _gtorch_threads as threads
+
+        self.wait = threads.wait
+        if loader._core is None or not loader.persistent_workers:
+            look = min(workers.LOOK, loader.timeout or workers.LOOK)
+            order, raised = [None], []
+            loader._core = threads.core(loader, lambda: order[0], raised, for_c=False, timeout=look), order, raised
+        core, order, self.raised = loader._core
+        order[0] = self.order.indices
+        self.inner = core.iterate()
+        for _ in self.order.skipped:
+            self.wait(self.inner, 0, self.raised)
+
+    def next_data(self):
+        try:
+            data = self.wait(self.inner, self.loader.timeout, self.raised)
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        if data is None:
+            raise StopIteration
+        self.progress.position += 1
+        if isinstance(data, workers.Caught):
+            raise data.made()
+        return data
+
+    def close(self):
+        """Ends the work of the threads."""
+        self.is_closed = True
+        self.inner.close()
 
 
 class _WithProcesses(_Iterator):

@@ -10,6 +10,15 @@ shared_like = None  # in a worker process: memory for a batch that the program's
 
 
 @dataclasses.dataclass(frozen=True)
+class RNG:
+    """The generators of a thread: of Python's module random and of this library."""
+
+    random_generator: Any
+    torch_generator: Any
+    numpy_generator: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
 class WorkerInfo:
     """The worker that calls: its number, how many there are, the seed of its random numbers, and its data set, in a
     process a copy. A thread has a generator of its own."""
