@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Memory that two processes see. One makes it, writes tensors there and passes the file descriptor on; the other
- * makes tensors of the same memory. A page before the memory has one word, whether the memory is lent: the maker sets
- * it before it tells the other process, and the other process clears it once none of its tensors uses the memory, so
- * that the maker may write there anew without having been told.
+/* Memory that two processes see. One makes it, writes tensors there and passes the file descriptor
+ * on; the other makes tensors of the same memory. A page before the memory has one word, whether
+ * the memory is lent: the maker sets it before it tells the other process, and the other process
+ * clears it once none of its tensors uses the memory, so that the maker may write there anew
+ * without having been told.
  *
- * The file is sealed against changes of its size: otherwise the other process would die of a SIGBUS where the maker has
- * made it shorter. After a fork the child has the tensors of its parent, too: it never clears the word, and the
- * parent does not clear those that were set when it forked, as the child still reads the memory. */
+ * The file is sealed against changes of its size: otherwise the other process would die of a SIGBUS
+ * where the maker has made it shorter. After a fork the child has the tensors of its parent, too:
+ * it never clears the word, and the parent does not clear those that were set when it forked, as
+ * the child still reads the memory. */
 
 #include "config.h"
 
@@ -32,8 +34,9 @@
  *
  * Memory of the host that two processes share.
  *
- * One process makes it, writes tensors to it and sends the file descriptor over a socket; the other makes tensors of
- * the same memory, which nobody copies. It is what worker processes of data loaders send batches by.
+ * One process makes it, writes tensors to it and sends the file descriptor over a socket; the other
+ * makes tensors of the same memory, which nobody copies. It is what worker processes of data
+ * loaders send batches by.
  *
  * ```c
  * g_autoptr (GTorchSharedMemory) memory = gtorch_shared_memory_new (1024, &error);
@@ -107,7 +110,8 @@ static GTorchSharedMemory *
 fail (GTorchSharedMemory *self, const gchar *call, GError **error)
 {
   g_set_error (error, GTORCH_ERROR,
-               errno == ENOMEM ? GTORCH_ERROR_OUT_OF_MEMORY : GTORCH_ERROR_FAILED,
+               errno == ENOMEM || errno == ENOSPC ? GTORCH_ERROR_OUT_OF_MEMORY
+                                                  : GTORCH_ERROR_FAILED,
                _ ("shared_memory: %s: %s"), call, g_strerror (errno));
   g_object_unref (self);
   return NULL;
@@ -133,8 +137,9 @@ map (GTorchSharedMemory *self, gint fd)
  *
  * The memory has no name in a file system, and is gone when no process has it any more.
  *
- * Returns: (transfer full): the memory, of which every byte is 0, or %NULL with %GTORCH_ERROR_INVALID for no
- *   bytes or more than a file can have, and %GTORCH_ERROR_OUT_OF_MEMORY or %GTORCH_ERROR_FAILED from the system
+ * Returns: (transfer full): the memory, of which every byte is 0, or %NULL with
+ *   %GTORCH_ERROR_INVALID for no bytes or more than a file can have, and
+ *   %GTORCH_ERROR_OUT_OF_MEMORY or %GTORCH_ERROR_FAILED from the system
  *
  * Since: 0.1
  */
@@ -157,8 +162,9 @@ gtorch_shared_memory_new (gsize n_bytes, GError **error)
   self->fd = memfd_create ("gtorch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (self->fd < 0)
     return fail (self, "memfd_create", error);
-  if (ftruncate (self->fd, (off_t) (HEAD + n_bytes)) != 0)
-    return fail (self, "ftruncate", error);
+  /* Memory that is missing is told here, not by a signal when it is used. */
+  if (fallocate (self->fd, 0, 0, (off_t) (HEAD + n_bytes)) != 0)
+    return fail (self, "fallocate", error);
   if (fcntl (self->fd, F_ADD_SEALS, SEALS) != 0)
     return fail (self, "F_ADD_SEALS", error);
   if (!map (self, self->fd))
@@ -254,8 +260,8 @@ gtorch_shared_memory_get_address (GTorchSharedMemory *self)
  * gtorch_shared_memory_is_used:
  * @self: shared memory
  *
- * Tells whether tensors or holds of this process use the memory or, after [method@SharedMemory.lend], those of the
- * other process do.
+ * Tells whether tensors or holds of this process use the memory or, after
+ * [method@SharedMemory.lend], those of the other process do.
  *
  * Returns: %TRUE if the memory must not be written to for something else
  *
@@ -309,8 +315,8 @@ gtorch_shared_memory_hold (GTorchSharedMemory *self)
  * gtorch_shared_memory_release:
  * @self: shared memory
  *
- * Ends what [method@SharedMemory.hold] began. The last release, or the end of the last tensor, lets the process
- * that made the memory write there again.
+ * Ends what [method@SharedMemory.hold] began. The last release, or the end of the last tensor, lets
+ * the process that made the memory write there again.
  *
  * Since: 0.1
  */
@@ -359,12 +365,13 @@ check_bools (const guint8 *data, gsize n_bytes, GError **error)
  * @n_dims: the number of dimensions; 0 for a single number
  * @error: return location for an error
  *
- * Makes a tensor on the CPU that aliases a part of the memory, in C order, and keeps the memory alive. It may be
- * written to; both processes see that.
+ * Makes a tensor on the CPU that aliases a part of the memory, in C order, and keeps the memory
+ * alive. It may be written to; both processes see that.
  *
- * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE for a wrong shape or
- *   dtype, %GTORCH_ERROR_INDEX if the memory does not reach as far, %GTORCH_ERROR_INVALID if @offset is not aligned,
- *   and %GTORCH_ERROR_FORMAT if a bool is neither 0 nor 1
+ * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_SHAPE or %GTORCH_ERROR_DTYPE
+ *   for a wrong shape or dtype, %GTORCH_ERROR_INDEX if the memory does not reach as far,
+ *   %GTORCH_ERROR_INVALID if @offset is not aligned, and %GTORCH_ERROR_FORMAT if a bool is neither
+ *   0 nor 1
  *
  * Since: 0.1
  */

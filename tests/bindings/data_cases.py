@@ -146,7 +146,8 @@ def refused_batches(torch):
 def own_functions_for_kinds(torch):
     utils = torch.utils.data._utils.collate
     found = utils.collate([1, 2], collate_fn_map={int: lambda batch, *, collate_fn_map: sum(batch)})
-    nested = utils.collate([('a', 1), ('b', 2)], collate_fn_map={(int, str): lambda batch, *, collate_fn_map: len(batch)})
+    counting = {(int, str): lambda batch, *, collate_fn_map: len(batch)}
+    nested = utils.collate([('a', 1), ('b', 2)], collate_fn_map=counting)
     return [plain(torch, found), plain(torch, nested)]
 
 
@@ -197,8 +198,8 @@ def iterable(torch):
         found[f'none {workers}'] = batches(torch, data.DataLoader(count(0), batch_size=2, **options))
     chain = data.ChainDataset([with_length(3), with_length(2)])
     found['chain'] = [batches(torch, data.DataLoader(chain, 2)), len(chain), type(with_length(1) + count(1)).__name__]
-    found['lengths'] = [len(data.DataLoader(with_length(7), n, drop_last=d)) for n in (2, 7, None) for d in (False, True)
-                        if n or not d]
+    settings = [(n, d) for n in (2, 7, None) for d in (False, True) if n or not d]
+    found['lengths'] = [len(data.DataLoader(with_length(7), n, drop_last=d)) for n, d in settings]
     return found
 
 
@@ -227,7 +228,8 @@ def parts(torch):
     for lengths in ([3, 7], [0.5, 0.5], [0.3, 0.3, 0.4], [1 / 3, 1 / 3, 1 / 3], [10]):
         split = data.random_split(range(10), lengths, generator=torch.Generator().manual_seed(1))
         found.append([len(one) for one in split] + [sorted(i for one in split for i in one.indices)])
-    found.append([caught(lambda: data.random_split(range(10), lengths)) for lengths in ([3, 3], [0.5, 0.6], [1.5, -0.5])])
+    wrong = ([3, 3], [0.5, 0.6], [1.5, -0.5])
+    found.append([caught(lambda: data.random_split(range(10), lengths)) for lengths in wrong])
     return found
 
 
@@ -241,7 +243,8 @@ def orders(torch):
         'random twice': sorted(data.RandomSampler(range(4), num_samples=8)),
         'replacement': [len(list(data.RandomSampler(range(5), True, n))) for n in (3, 64, 70)],
         'subset': sorted(data.SubsetRandomSampler([7, 3, 5])),
-        'weighted': list(data.WeightedRandomSampler([0, 0, 1.0], 3)) + sorted(data.WeightedRandomSampler([1, 1, 1], 3, False)),
+        'weighted': list(data.WeightedRandomSampler([0, 0, 1.0], 3)),
+        'weighted once': sorted(data.WeightedRandomSampler([1, 1, 1], 3, False)),
         'batches': [list(data.BatchSampler(range(7), 3, d)) for d in (False, True)],
         'batch lengths': [len(data.BatchSampler(range(7), 3, d)) for d in (False, True)],
     }

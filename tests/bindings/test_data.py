@@ -25,11 +25,11 @@ from tap import raises  # noqa: E402
 
 REFERENCE = json.loads((HERE / 'data.json').read_text('utf-8'))
 PUBLIC = (
-    'BatchSampler ChainDataset ConcatDataset DFIterDataPipe DataChunk DataLoader Dataset DistributedSampler IterDataPipe '
-    'IterableDataset MapDataPipe RandomSampler Sampler SequentialSampler StackDataset Subset SubsetRandomSampler '
-    'TensorDataset WeightedRandomSampler _DatasetKind argument_validation default_collate default_convert '
-    'functional_datapipe get_worker_info guaranteed_datapipes_determinism non_deterministic random_split '
-    'runtime_validation runtime_validation_disabled'
+    'BatchSampler ChainDataset ConcatDataset DFIterDataPipe DataChunk DataLoader Dataset DistributedSampler '
+    'IterDataPipe IterableDataset MapDataPipe RandomSampler Sampler SequentialSampler StackDataset Subset '
+    'SubsetRandomSampler TensorDataset WeightedRandomSampler _DatasetKind argument_validation default_collate '
+    'default_convert functional_datapipe get_worker_info guaranteed_datapipes_determinism non_deterministic '
+    'random_split runtime_validation runtime_validation_disabled '
 ).split()
 SQUARES, SEVERAL, COUNT, WITH_LENGTH = data_cases.sets(torch)
 TEN = data.TensorDataset(torch.arange(10.0), torch.arange(10))

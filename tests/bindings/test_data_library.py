@@ -61,8 +61,8 @@ def numbers(loader):
 @tap.case
 def structures_become_samples_and_are_themselves_again():
     own = object()
-    for value in (None, True, 3, -(2**63), 2**70, 1.5, 'text', 'a\0b', b'\0\1', (1, (2.0, 'x')), {'a': 1, 'b': {'c': ()}},
-                  {1: 2}, own, 1j):
+    for value in (None, True, 3, -(2**63), 2**70, 1.5, 'text', 'a\0b', b'\0\1', (1, (2.0, 'x')),
+                  {'a': 1, 'b': {'c': ()}}, {1: 2}, own, 1j):
         again = from_sample(to_sample(value))
         assert type(again) is type(value) and again == value, (value, again)
     assert from_sample(to_sample([1, [2]])) == (1, (2,)) and from_sample(to_sample((1, (2,))), list) == [1, [2]]

@@ -430,7 +430,8 @@ for set_name, one_set, set_options in (
 def a_state_of_other_workers_is_refused_for_iterable_sets():
     loader = data.DataLoader(Count(8), num_workers=2)
     next(iter(loader))
-    raises(ValueError, lambda: data.DataLoader(Count(8), num_workers=1).load_state_dict(loader.state_dict()), '2 workers')
+    other = data.DataLoader(Count(8), num_workers=1)
+    raises(ValueError, lambda: other.load_state_dict(loader.state_dict()), '2 workers')
     whole = data.DataLoader(Numbers(6), batch_size=2, num_workers=2)
     iterator = iter(whole)
     next(iterator)
@@ -456,8 +457,8 @@ def an_error_has_its_kind_and_the_workers_traceback():
 
     iterator = iter(data.DataLoader(Numbers(8, make), batch_size=2, num_workers=2))
     assert next(iterator).tolist() == [0, 1]
-    error = raises(FileNotFoundError, lambda: next(iterator), 'DataLoader worker 1, index [2, 3]', 'picture 3 is not there',
-                   'Traceback', 'in make', pathlib.Path(__file__).name)
+    error = raises(FileNotFoundError, lambda: next(iterator), 'DataLoader worker 1, index [2, 3]',
+                   'picture 3 is not there', 'Traceback', 'in make', pathlib.Path(__file__).name)
     assert error.errno is None
     assert [x.tolist() for x in iterator] == [[4, 5], [6, 7]]
 

@@ -83,7 +83,7 @@ def collate(batch, *, collate_fn_map=None):
         raise TypeError(default_collate_err_msg_format.format(type(elem).__name__))
     lengths = {len(one) for one in batch}
     if len(lengths) > 1 and not hasattr(elem, '_fields'):
-        raise RuntimeError(f'default_collate: the samples of a batch have {sorted(lengths)} elements, not the same number')
+        raise RuntimeError(f'default_collate: the samples have {sorted(lengths)} elements, not the same number')
     columns = list(zip(*batch))
     return rebuilt(elem, lambda i, _one: collate(columns[i], collate_fn_map=collate_fn_map))
 

@@ -26,8 +26,9 @@ PARTS = {
 }  # fmt: skip
 HOMES = {name: part for part, names in PARTS.items() for name in names}
 COLLATE = {name: '_gtorch_collate' for name in (
-    'collate', 'collate_float_fn', 'collate_int_fn', 'collate_numpy_array_fn', 'collate_numpy_scalar_fn', 'collate_str_fn',
-    'collate_tensor_fn', 'default_collate', 'default_collate_err_msg_format', 'default_collate_fn_map', 'default_convert',
+    'collate', 'collate_float_fn', 'collate_int_fn', 'collate_numpy_array_fn', 'collate_numpy_scalar_fn',
+    'collate_str_fn', 'collate_tensor_fn', 'default_collate', 'default_collate_err_msg_format',
+    'default_collate_fn_map', 'default_convert',
 )}
 TENSORBOARD = {'SummaryWriter': '_gtorch_tensorboard'}
 WORKER = {name: '_gtorch_worker_info' for name in ('WorkerInfo', 'get_worker_info')}

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The base classes of PyTorch's data pipes, which are data sets whose steps are methods: GTorch.utils.data.IterDataPipe,
-MapDataPipe and their decorators. The pipes themselves (map, batch, shuffle …) are not here: a loader does that."""
+"""The base classes of PyTorch's data pipes, which are data sets whose steps are methods: IterDataPipe and MapDataPipe
+of GTorch.utils.data, and their decorators. The pipes themselves (map, batch, shuffle …) are not here: a loader does
+that."""
 
 import contextlib
 import functools
@@ -160,6 +161,7 @@ class runtime_validation_disabled(contextlib.ContextDecorator):
 
 
 ALL = (DFIterDataPipe, DataChunk, IterDataPipe, MapDataPipe, argument_validation, functional_datapipe,
-       guaranteed_datapipes_determinism, non_deterministic, runtime_validation, runtime_validation_disabled)  # fmt: skip
+       guaranteed_datapipes_determinism, non_deterministic, runtime_validation,
+       runtime_validation_disabled)  # fmt: skip
 for _one in ALL:
     _one.__module__ = HERE

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Data sets as PyTorch's classes: GTorch.utils.data.Dataset and what is built of data sets.
 
-They are classes of Python, whose __init__() need not be called, and are pickled as such: a worker process has its own."""
+They are classes of Python, whose __init__() need not be called, and are pickled as such for worker processes."""
 
 import abc
 import bisect
@@ -186,8 +186,8 @@ class Subset(Dataset[Sample]):
     def __init__(self, dataset, indices):
         own = type(self)
         if own.__getitem__ is not Subset.__getitem__ and own.__getitems__ is Subset.__getitems__:
-            raise NotImplementedError(f'{own.__name__} has a __getitem__() of its own and needs a __getitems__(indices), '
-                                      'too, by which loaders ask for batches')
+            raise NotImplementedError(f'{own.__name__} has a __getitem__() of its own and needs a '
+                                      '__getitems__(indices), too, by which loaders ask for batches')
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, idx):

@@ -63,8 +63,8 @@ class DataLoader(Generic[Batch]):
 
     The order is that of @batch_sampler, of @sampler, random with @shuffle, or that of the data set. @collate_fn makes a
     batch of a list of samples, by default default_collate(). With @num_workers above 0 as many processes load batches
-    in advance, each @prefetch_factor of them; with @worker='thread', and for data sets in C, threads do. state_dict() tells where the loader is, and load_state_dict() lets the
-    next iteration go on there."""
+    in advance, each @prefetch_factor of them; with @worker='thread', and for data sets in C, threads do. state_dict()
+    tells where the loader is, and load_state_dict() lets the next iteration go on there."""
 
     __is_made = False
 
@@ -252,7 +252,7 @@ class _Order:
         if loader._dataset_kind == _DatasetKind.Iterable:
             self.skipped = list(itertools.islice(self.indices, progress.position))
         else:
-            # One more is drawn: the order follows from the state that is kept, whatever is drawn before the first batch.
+            # One more is drawn: so the order follows from the state that is kept, whatever a program draws meanwhile.
             first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
             self.indices = itertools.chain(first, self.indices)
         if before is not None:

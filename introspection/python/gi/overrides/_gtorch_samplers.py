@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Orders of samples as PyTorch's classes: GTorch.utils.data.Sampler and those that the library has.
 
-Random orders are drawn by GTorch's generators: torch.manual_seed() makes them the same again, but they are not those that
-PyTorch draws for the seed."""
+Random orders are drawn by GTorch's generators: torch.manual_seed() makes them the same again, but they are not those
+that PyTorch draws for the seed."""
 
 import itertools
 import math

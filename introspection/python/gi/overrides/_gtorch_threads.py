@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What lets the loader in C (GTorch.DataLoader) get batches of Python's data sets, orders and functions: in its threads,
-or for programs that give a loader of Python's to the library."""
+"""What lets the loader in C (GTorch.DataLoader) get batches of Python's data sets, orders and functions: in its
+threads, or for programs that give a loader of Python's to the library."""
 
 import multiprocessing
 import random
@@ -20,7 +20,7 @@ TIMED_OUT = Gio.IOErrorEnum.TIMED_OUT
 
 
 class _Source(GTorch.IndexSource):
-    """The order of an epoch. What Python asks a data set for need not be numbers: C gets the numbers of such requests."""
+    """The order of an epoch. What Python asks a data set for need not be numbers: C gets the numbers of requests."""
 
     __module__ = HERE
 
@@ -110,7 +110,7 @@ class _Fetcher(GTorch.Fetcher):
 
     def made(self, worker, index):
         """The batch as a sample, or None at the end. An error becomes one of C's, or is passed on as it is."""
-        # A thread of C's has a state of Python's for the time of this call alone, which must not be the last to have it.
+        # A thread of C's has a state of Python's for this call alone; it must not be the last to have an object of C's.
         info.of_thread.info = self.infos.get(worker)
         try:
             if self.failed.get(worker) is not None:
@@ -176,8 +176,8 @@ class _ProcessFetcher(_Fetcher):
             while number != self.sent[worker]:  # others are of batches that were given up
                 while not workers.wait([process], workers.LOOK):
                     if cancellable is not None and cancellable.is_cancelled():
-                        raise GLib.Error('the batch is not wanted any longer', GLib.quark_to_string(Gio.io_error_quark()),
-                                         int(Gio.IOErrorEnum.CANCELLED))
+                        domain = GLib.quark_to_string(Gio.io_error_quark())
+                        raise GLib.Error('the batch is not wanted any longer', domain, int(Gio.IOErrorEnum.CANCELLED))
                 number, (kind, data, _state) = process.receive()
             if kind == workers.END:
                 return None
@@ -207,7 +207,8 @@ def core(loader, begin, raised, *, for_c, timeout):
     is_plain = base is not None and workers.whole_batches(task) is not None
     given = {'num_workers': loader.num_workers, 'in_order': loader.in_order}
     if loader.num_workers > 0:
-        given.update(prefetch_factor=loader.prefetch_factor, persistent_workers=loader.persistent_workers, timeout=timeout)
+        given.update(prefetch_factor=loader.prefetch_factor, persistent_workers=loader.persistent_workers,
+                     timeout=timeout)
     if for_c:
         given.update(pin_memory=loader.pin_memory, generator=loader.generator)
     requests = None if is_plain else []

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The worker processes of loaders: what runs in them, and the program's end of one.
 
-The two ends have a socket. The program sends pickled tasks; a thread of the worker reads them, so that the program never
-waits for room in the socket, and looks for the end of the program, however that comes. A result is pickled, but for its
-tensors: these are in shared memory (GTorch.SharedMemory), whose file descriptors follow the result that uses them first.
-A worker writes to the same memory again once the program has dropped the tensors that it had there."""
+The two ends have a socket. The program sends pickled tasks; a thread of the worker reads them, so that the program
+never waits for room in the socket, and looks for the end of the program, however that comes. A result is pickled, but
+for its tensors: these are in shared memory (GTorch.SharedMemory), whose file descriptors follow the result that uses
+them first. A worker writes to the same memory again once the program has dropped the tensors that it had there."""
 
 import collections
+import importlib
 import io
 import os
 import pickle
@@ -20,12 +21,12 @@ import time
 import traceback
 from multiprocessing import connection, reduction
 
-import gtorch  # noqa: F401: where this module is the first that a process imports
-from gi.repository import GLib, GTorch
+importlib.import_module('gtorch')  # which finds the library of a wheel, where a process imports this module first
+from gi.repository import GLib, GTorch  # noqa: E402
 
-from gi.overrides import _gtorch_collate as collate
-from gi.overrides import _gtorch_datasets as datasets
-from gi.overrides import _gtorch_worker_info as info
+from gi.overrides import _gtorch_collate as collate  # noqa: E402
+from gi.overrides import _gtorch_datasets as datasets  # noqa: E402
+from gi.overrides import _gtorch_worker_info as info  # noqa: E402
 
 ALIGNMENT = 64
 PAGE = 4096
@@ -221,8 +222,8 @@ class Pieces:
     def reduce(self, tensor):
         """What a pickle of a result has of a tensor: where it is."""
         if not tensor.is_leaf:
-            raise RuntimeError(f'a tensor of shape {list(tensor.shape)} that requires grad and was computed cannot go to '
-                               'another process: use detach()')
+            raise RuntimeError(f'a tensor of shape {list(tensor.shape)} that requires grad and was computed cannot go '
+                               'to another process: use detach()')
         if tensor.device.type != 'cpu' or tensor.numel() == 0:
             return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         piece, offset = self.find(tensor)
