@@ -8,39 +8,13 @@
 
 const {Gio} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
+const {valueOf} = imports.overrides._gtorch_data;
 const {derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
 
 const LOCAL = Symbol('has functions of the program');
-
-// The structure of a sample: tensors, arrays, objects and so on.
-function fromSample(sample) {
-    const {SampleKind} = GTorch;
-    switch (sample.get_kind()) {
-    case SampleKind.TENSOR:
-        return sample.get_tensor();
-    case SampleKind.TUPLE:
-        return Array.from({length: sample.get_n_children()}, (_one, i) => fromSample(sample.get_child(i)));
-    case SampleKind.DICT:
-        return Object.fromEntries(sample.get_keys().map(key => [key, fromSample(sample.lookup(key))]));
-    case SampleKind.INT:
-        return sample.get_int();
-    case SampleKind.DOUBLE:
-        return sample.get_double();
-    case SampleKind.BOOL:
-        return sample.get_bool();
-    case SampleKind.STRING:
-        return sample.get_string();
-    case SampleKind.BYTES:
-        return sample.get_bytes().toArray();
-    case SampleKind.VALUE:
-        return sample.get_value();
-    default:
-        return null;
-    }
-}
 
 function mustBeLoss(what, value) {
     if (!(value instanceof GTorch.Tensor))
@@ -96,7 +70,7 @@ function overrideSteps(prototype) {
             convert.plainFunction(name, func);
             this[LOCAL] = true;
             raw.call(this, (trainer, sample) => noting(() =>
-                mustBeLoss(`the function of ${name}()`, func(trainer, fromSample(sample)))));
+                mustBeLoss(`the function of ${name}()`, func(trainer, valueOf(sample)))));
         };
     }
 }
@@ -132,7 +106,7 @@ function overrideRuns(prototype) {
 function setup(namespace) {
     GTorch = namespace;
     const step = {
-        call: (self, func, [sample]) => func.call(self, fromSample(sample)),
+        call: (self, func, [sample]) => func.call(self, valueOf(sample)),
         result: mustBeLoss,
     };
     derivable(GTorch.Trainer, {training_step: step, validation_step: step});
