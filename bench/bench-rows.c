@@ -26,7 +26,7 @@
 
 typedef struct
 {
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   GTorchDevice *device;
   GTorchTensor *tensors[MAX_TENSORS];
   GTorchAttr attrs[MAX_ATTRS];
@@ -76,7 +76,7 @@ parse_sizes (Run *run, const gchar *text)
   return *text == '\0';
 }
 
-static const GTorchSample *
+static const GTorchOpSample *
 find_sample (const gchar *name, const gchar *index)
 {
   guint i;

@@ -28,7 +28,7 @@ typedef struct
   gdouble low, high; /* the range of random inputs */
   gboolean grad;
   gboolean magnitudes; /* other signs and phases of the results are as right */
-} GTorchSample;
+} GTorchOpSample;
 
 /* Calls any operation, also a composite one; appends new references to results. */
 typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
@@ -37,7 +37,7 @@ typedef gboolean (*GTorchInvoker) (GTorchImpl *const *inputs, guint n_inputs,
 extern const GTorchInvoker gtorch_op_invokers[];
 /* The invokers of the in-place forms, whose result is input 0; NULL where there is none. */
 extern const GTorchInvoker gtorch_op_in_place_invokers[];
-extern const GTorchSample gtorch_op_samples[];
+extern const GTorchOpSample gtorch_op_samples[];
 extern const guint gtorch_n_op_samples;
 
 G_END_DECLS

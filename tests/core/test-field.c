@@ -35,18 +35,18 @@ typedef struct
   GObject parent_instance;
   Values kept, computed;
   guint n_calls;
-} GTorchSample;
+} TestFields;
 
 typedef struct
 {
   GObjectClass parent_class;
-} GTorchSampleClass;
+} TestFieldsClass;
 
-typedef GTorchSample Self;
+typedef TestFields Self;
 
-GType gtorch_sample_get_type (void);
-G_DEFINE_TYPE (GTorchSample, gtorch_sample, G_TYPE_OBJECT)
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSample, g_object_unref)
+GType test_fields_get_type (void);
+G_DEFINE_TYPE (TestFields, test_fields, G_TYPE_OBJECT)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TestFields, g_object_unref)
 
 #define NUMBER(Value, name, property)                                  \
   static Value get_##name (Self *self) { return self->computed.name; } \
@@ -198,7 +198,7 @@ static const GTorchField functions[] = {
 };
 
 static void
-gtorch_sample_finalize (GObject *object)
+test_fields_finalize (GObject *object)
 {
   Self *self = (Self *) object;
 
@@ -207,26 +207,26 @@ gtorch_sample_finalize (GObject *object)
   g_free (self->computed.text);
   g_clear_object (&self->computed.object);
   g_clear_pointer (&self->computed.date, g_date_time_unref);
-  G_OBJECT_CLASS (gtorch_sample_parent_class)->finalize (object);
+  G_OBJECT_CLASS (test_fields_parent_class)->finalize (object);
 }
 
 static void
-gtorch_sample_class_init (GTorchSampleClass *klass)
+test_fields_class_init (TestFieldsClass *klass)
 {
-  G_OBJECT_CLASS (klass)->finalize = gtorch_sample_finalize;
+  G_OBJECT_CLASS (klass)->finalize = test_fields_finalize;
   GTORCH_FIELDS (klass, members);
   GTORCH_FIELDS (klass, functions);
 }
 
 static void
-gtorch_sample_init (Self *self)
+test_fields_init (Self *self)
 {
 }
 
 static Self *
 sample_new (void)
 {
-  return g_object_new (gtorch_sample_get_type (), NULL);
+  return g_object_new (test_fields_get_type (), NULL);
 }
 
 /* --- */
@@ -254,7 +254,7 @@ assert_logged (const gchar *pattern)
 static GParamSpec *
 find (const gchar *name)
 {
-  g_autoptr (GTypeClass) klass = g_type_class_ref (gtorch_sample_get_type ());
+  g_autoptr (GTypeClass) klass = g_type_class_ref (test_fields_get_type ());
 
   return g_object_class_find_property (G_OBJECT_CLASS (klass), name);
 }
@@ -262,7 +262,7 @@ find (const gchar *name)
 static void
 tables_are_in_their_order (void)
 {
-  g_autoptr (GTypeClass) klass = g_type_class_ref (gtorch_sample_get_type ());
+  g_autoptr (GTypeClass) klass = g_type_class_ref (test_fields_get_type ());
   g_autofree GParamSpec **specs = NULL;
   guint n, i;
 
@@ -320,7 +320,7 @@ ranges_end_with_the_type (void)
 static void
 members_begin_with_their_defaults (void)
 {
-  g_autoptr (GTorchSample) self = sample_new ();
+  g_autoptr (TestFields) self = sample_new ();
 
   g_assert_true (self->kept.on);
   g_assert_cmpint (self->kept.number, ==, -7);
@@ -400,8 +400,8 @@ are_equal (GParamSpec *pspec, const GValue *a, const GValue *b)
 static void
 values_come_back (void)
 {
-  g_autoptr (GTypeClass) klass = g_type_class_ref (gtorch_sample_get_type ());
-  g_autoptr (GTorchSample) self = sample_new ();
+  g_autoptr (GTypeClass) klass = g_type_class_ref (test_fields_get_type ());
+  g_autoptr (TestFields) self = sample_new ();
   g_autofree GParamSpec **specs = NULL;
   guint n, i, m, n_written = 0;
 
@@ -442,7 +442,7 @@ static void
 what_is_fixed_is_set_once (void)
 {
   g_autoptr (GTorchSize) size = gtorch_size_new ((const gint64[]){ 2, 3 }, 2);
-  g_autoptr (GTorchSample) self = g_object_new (gtorch_sample_get_type (), "size", size, NULL);
+  g_autoptr (TestFields) self = g_object_new (test_fields_get_type (), "size", size, NULL);
   g_autoptr (GTorchSize) now = NULL;
 
   g_object_get (self, "size", &now, NULL);
@@ -456,13 +456,13 @@ what_is_fixed_is_set_once (void)
 static void
 what_is_refused_stays (void)
 {
-  g_autoptr (GTorchSample) self = sample_new ();
+  g_autoptr (TestFields) self = sample_new ();
   guint count = 0;
 
   g_object_set (self, "computed-ratio", 2.0, "computed-number", 4, NULL);
   g_signal_connect (self, "notify", G_CALLBACK (count_call), &count);
   g_object_set (self, "computed-ratio", -1.0, NULL);
-  assert_logged ("GTorchSample:computed-ratio stays as it was: sample: the ratio -1 is "
+  assert_logged ("TestFields:computed-ratio stays as it was: sample: the ratio -1 is "
                  "below 0");
   g_object_set (self, "computed-number", 11, NULL);
   assert_logged ("*computed-number*");
@@ -477,7 +477,7 @@ what_is_refused_stays (void)
 static void
 truth_is_any_number (void)
 {
-  g_autoptr (GTorchSample) self = sample_new ();
+  g_autoptr (TestFields) self = sample_new ();
 
   g_object_set (self, "on", FALSE, "computed-on", FALSE, NULL);
   g_object_set (self, "on", 4, "computed-on", 4, NULL);
@@ -491,8 +491,8 @@ members_are_released (void)
   g_autoptr (GObject) object = g_object_new (G_TYPE_OBJECT, NULL);
   g_autoptr (GDateTime) date = g_date_time_new_now_utc ();
   g_autoptr (GTorchSize) size = gtorch_size_new ((const gint64[]){ 2, 3 }, 2);
-  GTorchSample *self =
-      g_object_new (gtorch_sample_get_type (), "size", size, "object", object, "date", date, "text",
+  TestFields *self =
+      g_object_new (test_fields_get_type (), "size", size, "object", object, "date", date, "text",
                     "text", "computed-object", object, "computed-date", date, NULL);
   gpointer weak = object;
   GObject *read;

@@ -38,7 +38,7 @@ typedef struct
 {
   const Fault *fault;
   const GTorchOpClass *op;
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   Layout layout;
   Way way;
   guint dtype;
@@ -311,7 +311,7 @@ anything_may_fail (gconstpointer data)
   for (i = 0; i < gtorch_n_op_samples; i++)
     for (half = 0; gtorch_op_samples[i].op == op->id && half < 2; half++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[i];
+        const GTorchOpSample *sample = &gtorch_op_samples[i];
         g_autoptr (GRand) rand = g_rand_new_with_seed (sample->op * 64 + sample->index);
         Case self = { test->fault, op, sample, .dtype = main_dtype (op, half) };
 

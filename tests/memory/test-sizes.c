@@ -41,7 +41,7 @@
 typedef struct
 {
   const GTorchOpClass *op;
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   guint dtype;
   gint64 from, to; /* dimensions of size `from` get the size `to` */
   gint tensor;     /* in one tensor, or (-1) in all and in the attributes */
@@ -457,7 +457,7 @@ huge_sizes_are_errors_or_fit (gconstpointer data)
   n_tests_done++;
   for (s = 0; s < gtorch_n_op_samples; s++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[s];
+      const GTorchOpSample *sample = &gtorch_op_samples[s];
       Case self = { .op = op, .sample = sample };
 
       for (t = 0; sample->op == op->id && t < sample->n_tensors; t++)

@@ -36,7 +36,7 @@ wide_dtype (guint dtype)
 }
 
 void
-inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout layout)
+inputs_make (Inputs *inputs, const GTorchOpSample *sample, guint dtype, Layout layout)
 {
   g_autoptr (GRand) rand =
       g_rand_new_with_seed (g_str_hash (gtorch_ops[sample->op].name) + sample->index);
@@ -53,7 +53,7 @@ inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout lay
 }
 
 void
-inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample, Layout layout)
+inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchOpSample *sample, Layout layout)
 {
   guint i;
 
@@ -82,7 +82,7 @@ inputs_move (Inputs *inputs)
 }
 
 GPtrArray *
-invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
+invoke (const GTorchOpSample *sample, const Inputs *inputs, GError **error)
 {
   g_autoptr (GPtrArray) results =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
@@ -103,7 +103,7 @@ has_values (const GTorchOpClass *op)
 
 /* Returns TRUE if a sample whose operation computes in integers has fractions as numbers. */
 static gboolean
-has_fraction (const GTorchSample *sample)
+has_fraction (const GTorchOpSample *sample)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   guint i, n_attrs = 0;
@@ -121,13 +121,13 @@ has_fraction (const GTorchSample *sample)
 
 /* Divisors between 0 and 1 are zeros as integers. */
 static gboolean
-divides_by_zero (const GTorchSample *sample)
+divides_by_zero (const GTorchOpSample *sample)
 {
   return (gtorch_ops[sample->op].flags & GTORCH_OP_FLAG_DIVIDES) != 0 && sample->low < 1;
 }
 
 gboolean
-is_for (const GTorchSample *sample, guint dtype)
+is_for (const GTorchOpSample *sample, guint dtype)
 {
   return (gtorch_ops[sample->op].dtypes & (1u << dtype)) != 0
          && (gtorch_dtype_kind (dtype) != GTORCH_KIND_INT
@@ -135,7 +135,7 @@ is_for (const GTorchSample *sample, guint dtype)
 }
 
 void
-sample_resize (Resized *resized, const GTorchSample *sample, gint64 old, gint64 length)
+sample_resize (Resized *resized, const GTorchOpSample *sample, gint64 old, gint64 length)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   const gboolean alone = op->shape == gtorch_shape_pointwise;

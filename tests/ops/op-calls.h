@@ -19,22 +19,22 @@ typedef struct
 void inputs_clear (Inputs *inputs);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Inputs, inputs_clear)
 
-void inputs_make (Inputs *inputs, const GTorchSample *sample, guint dtype, Layout layout);
+void inputs_make (Inputs *inputs, const GTorchOpSample *sample, guint dtype, Layout layout);
 /* Copies the inputs to the widest dtype of their kind. */
-void inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchSample *sample, Layout layout);
+void inputs_widen (Inputs *wide, const Inputs *inputs, const GTorchOpSample *sample, Layout layout);
 /* Moves the inputs to test_device (). */
 void inputs_move (Inputs *inputs);
 
 /* Returns the results, or NULL. */
-GPtrArray *invoke (const GTorchSample *sample, const Inputs *inputs, GError **error);
+GPtrArray *invoke (const GTorchOpSample *sample, const Inputs *inputs, GError **error);
 /* Returns FALSE if the results are random, or not initialised. */
 gboolean has_values (const GTorchOpClass *op);
 /* Returns TRUE if the sample can be computed in the dtype. */
-gboolean is_for (const GTorchSample *sample, guint dtype);
+gboolean is_for (const GTorchOpSample *sample, guint dtype);
 
 typedef struct
 {
-  GTorchSample sample;
+  GTorchOpSample sample;
   GTorchSampleTensor tensors[MAX_TENSORS];
   GTorchAttr attrs[MAX_ATTRS];
   gint64 sizes[8];
@@ -43,4 +43,4 @@ typedef struct
 
 /* Replaces the size `old` in the sample by `length`. In element-wise operations all other sizes become 1,
  * so that their loops have that length. */
-void sample_resize (Resized *resized, const GTorchSample *sample, gint64 old, gint64 length);
+void sample_resize (Resized *resized, const GTorchOpSample *sample, gint64 old, gint64 length);

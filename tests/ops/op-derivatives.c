@@ -171,7 +171,7 @@ variable_get (const Variable *self, GError **error)
 }
 
 gboolean
-derivative_is_undefined (const GTorchSample *sample, guint input)
+derivative_is_undefined (const GTorchOpSample *sample, guint input)
 {
   static const gchar *const undefined[] = {
     "attention_backward",
@@ -222,7 +222,7 @@ derivative_is_undefined (const GTorchSample *sample, guint input)
 }
 
 guint
-sample_count_floats (const GTorchSample *sample)
+sample_count_floats (const GTorchOpSample *sample)
 {
   guint i, n = 0;
 
@@ -243,7 +243,7 @@ float_dtype (Parts parts, guint nth)
 static void
 case_init (Case *self, const Derivative *form)
 {
-  const GTorchSample *sample = form->sample;
+  const GTorchOpSample *sample = form->sample;
   guint i, n_floats = 0;
 
   self->form = form;
@@ -332,7 +332,7 @@ writable_copy (const Case *self, GTorchImpl *impl, GError **error)
 static GPtrArray *
 evaluate (const Case *self, GError **error)
 {
-  const GTorchSample *sample = self->form->sample;
+  const GTorchOpSample *sample = self->form->sample;
   g_autoptr (GPtrArray) results =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_autoptr (GradArray) inputs = g_ptr_array_new ();
@@ -797,7 +797,7 @@ derivative_check_forward (const Derivative *form, gchar **message, GError **erro
 }
 
 gboolean
-derivative_run_dual (const GTorchSample *sample, guint input, GError **error)
+derivative_run_dual (const GTorchOpSample *sample, guint input, GError **error)
 {
   const Derivative form = { .sample = sample, .order = 1 };
   g_auto (Case) self = { NULL };

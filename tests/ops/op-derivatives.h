@@ -19,7 +19,7 @@ typedef enum
 
 typedef struct
 {
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   guint order; /* 1 or 2 */
   gboolean in_place;
   Parts parts;
@@ -41,11 +41,11 @@ DerivativeResult derivative_check (const Derivative *self, gchar **message, GErr
  * differences along the directions of all inputs at once. */
 DerivativeResult derivative_check_forward (const Derivative *self, gchar **message, GError **error);
 /* Runs the operation with a tangent of one input, though it may have no derivative by it. */
-gboolean derivative_run_dual (const GTorchSample *sample, guint input, GError **error);
+gboolean derivative_run_dual (const GTorchOpSample *sample, guint input, GError **error);
 /* Returns TRUE if the operation has no derivative, or none with respect to this input: computing it is an
  * error. */
-gboolean derivative_is_undefined (const GTorchSample *sample, guint input);
+gboolean derivative_is_undefined (const GTorchOpSample *sample, guint input);
 /* Returns a description for the messages of tests. */
 gchar *derivative_str (const Derivative *self);
 /* Returns how many inputs have no dtype of their own. */
-guint sample_count_floats (const GTorchSample *sample);
+guint sample_count_floats (const GTorchOpSample *sample);

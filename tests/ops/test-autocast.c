@@ -35,7 +35,7 @@ region (GTorchDType dtype)
 
 /* --- each operation, compared with PyTorch as recorded by autocast-reference.py --- */
 
-static const GTorchSample *
+static const GTorchOpSample *
 find_sample (const gchar *op, guint index)
 {
   guint i;
@@ -56,7 +56,7 @@ dtype_of_letter (gchar letter, guint low)
 /* Returns the dtypes of the sample's results for inputs of these dtypes, in the words of the file; "none"
  * if it does not accept them, with or without autocast. */
 static gchar *
-results_of (const GTorchSample *sample, const gchar *pattern, guint low)
+results_of (const GTorchOpSample *sample, const gchar *pattern, guint low)
 {
   g_autoptr (GPtrArray) results =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
@@ -127,7 +127,7 @@ dtypes_of_results_are_pytorchs (void)
   for (i = 0; lines[i][0] != '\0'; i++)
     {
       g_auto (GStrv) words = g_strsplit (lines[i], " ", -1);
-      const GTorchSample *sample = find_sample (words[0], (guint) atoi (words[1]));
+      const GTorchOpSample *sample = find_sample (words[0], (guint) atoi (words[1]));
 
       g_assert_nonnull (sample);
       if (is_under_sanitizer () && i % 10 > 0)

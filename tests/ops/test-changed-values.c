@@ -192,7 +192,7 @@ is_listed (const gchar *op, const gchar *arg)
 }
 
 static void
-fill_inputs (GPtrArray *inputs, const GTorchSample *sample, guint floating)
+fill_inputs (GPtrArray *inputs, const GTorchOpSample *sample, guint floating)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (5);
   guint i;
@@ -217,7 +217,7 @@ typedef enum
 
 /* Returns whether the gradient of input `wanted` needs result `changed`, or input `changed - 100`. */
 static Need
-need (const GTorchSample *sample, guint wanted, guint changed, guint floating)
+need (const GTorchOpSample *sample, guint wanted, guint changed, guint floating)
 {
   g_autoptr (GPtrArray) inputs = g_ptr_array_new ();
   g_autoptr (GPtrArray) results =
@@ -313,10 +313,10 @@ needs_a_result (const GTorchOpClass *op, guint wanted)
 }
 
 /* Returns the sample with the most tensors. */
-static const GTorchSample *
+static const GTorchOpSample *
 find_sample (const GTorchOpClass *op)
 {
-  const GTorchSample *sample = NULL;
+  const GTorchOpSample *sample = NULL;
   guint i;
 
   for (i = 0; i < gtorch_n_op_samples; i++)
@@ -330,7 +330,7 @@ static void
 results_may_be_changed (gconstpointer data)
 {
   const GTorchOpClass *op = data;
-  const GTorchSample *sample = find_sample (op);
+  const GTorchOpSample *sample = find_sample (op);
   guint i, k;
 
   for (i = 0; i < sample->n_tensors; i++)
@@ -411,7 +411,7 @@ main (int argc, char *argv[])
     {
       g_autofree gchar *path =
           g_strdup_printf ("/GTorch/changed-values/%s/results_may_be_changed", gtorch_ops[i].name);
-      const GTorchSample *sample = find_sample (&gtorch_ops[i]);
+      const GTorchOpSample *sample = find_sample (&gtorch_ops[i]);
 
       if (sample != NULL && sample->n_tensors > 0)
         g_test_add_data_func (path, &gtorch_ops[i], results_may_be_changed);

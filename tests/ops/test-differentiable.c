@@ -130,7 +130,7 @@ is_floating (const GTorchImpl *impl)
 /* Checks the sample with input `wanted` as the only one that requires grad. Returns the number of results
  * with a history. */
 static guint
-check (const GTorchSample *sample, guint wanted, guint floating)
+check (const GTorchOpSample *sample, guint wanted, guint floating)
 {
   const gchar *op = gtorch_ops[sample->op].name, *arg = sample->tensors[wanted].name;
   g_autoptr (GRand) rand = g_rand_new_with_seed (5);
@@ -221,7 +221,7 @@ keeps_the_graph (gconstpointer data)
   for (s = 0; s < gtorch_n_op_samples; s++)
     for (i = 0; gtorch_op_samples[s].op == op->id && i < gtorch_op_samples[s].n_tensors; i++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[s];
+        const GTorchOpSample *sample = &gtorch_op_samples[s];
         const guint n =
             check (sample, i, GTORCH_DTYPE_FLOAT64) + check (sample, i, GTORCH_DTYPE_COMPLEX128);
 

@@ -324,7 +324,7 @@ other_dimensions_are_errors (gconstpointer data)
   for (i = 0; i < gtorch_n_op_samples; i++)
     for (n_dims = 0; gtorch_op_samples[i].op == op->id && n_dims <= 5; n_dims++)
       {
-        GTorchSample sample = gtorch_op_samples[i];
+        GTorchOpSample sample = gtorch_op_samples[i];
         g_autofree GTorchSampleTensor *tensors =
             g_memdup2 (sample.tensors, sample.n_tensors * sizeof *tensors);
         g_auto (Inputs) inputs = { { NULL }, 0 };

@@ -58,7 +58,7 @@ main_dtype (const GTorchOpClass *op)
 }
 
 static void
-inputs_new (const GTorchSample *sample, guint32 seed, GTorchImpl **inputs)
+inputs_new (const GTorchOpSample *sample, guint32 seed, GTorchImpl **inputs)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (seed);
   guint i;
@@ -75,7 +75,7 @@ inputs_new (const GTorchSample *sample, guint32 seed, GTorchImpl **inputs)
 }
 
 static gboolean
-invoke (const GTorchSample *sample, gboolean in_place, GTorchImpl *const *inputs,
+invoke (const GTorchOpSample *sample, gboolean in_place, GTorchImpl *const *inputs,
         GPtrArray *results, GError **error)
 {
   const GTorchInvoker invoker =
@@ -86,7 +86,7 @@ invoke (const GTorchSample *sample, gboolean in_place, GTorchImpl *const *inputs
 }
 
 static gboolean
-overwrites (const GTorchSample *sample, gboolean in_place, guint i)
+overwrites (const GTorchOpSample *sample, gboolean in_place, guint i)
 {
   return in_place && i == 0 && (gtorch_ops[sample->op].flags & GTORCH_OP_FLAG_OVERWRITES);
 }
@@ -111,7 +111,7 @@ is_refused (GPtrArray *results)
 }
 
 static void
-check_operand (const GTorchSample *sample, gboolean in_place, guint i, GTorchStream *stream)
+check_operand (const GTorchOpSample *sample, gboolean in_place, guint i, GTorchStream *stream)
 {
   GTorchImpl *inputs[MAX_TENSORS] = { NULL };
   g_autoptr (GPtrArray) results =
@@ -159,7 +159,7 @@ out:
 static void
 refuses (gconstpointer data)
 {
-  const GTorchSample *sample = data;
+  const GTorchOpSample *sample = data;
   g_autoptr (GTorchStream) stream = gtorch_stream_new (gtorch_device_cpu (), 0, NULL);
   guint i, form;
 
@@ -173,7 +173,7 @@ refuses (gconstpointer data)
 static void
 ignores_the_values (gconstpointer data)
 {
-  const GTorchSample *sample = data;
+  const GTorchOpSample *sample = data;
   g_autofree gpointer bytes = NULL;
   guint32 seed;
 
@@ -205,7 +205,7 @@ main (int argc, char *argv[])
   g_test_init (&argc, &argv, NULL);
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[i];
+      const GTorchOpSample *sample = &gtorch_op_samples[i];
       const GTorchOpClass *op = &gtorch_ops[sample->op];
       g_autofree gchar *path =
           g_strdup_printf ("/GTorch/failed-operands/%s/%u", op->name, sample->index);

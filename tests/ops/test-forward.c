@@ -51,7 +51,7 @@ check_all (const GTorchOpClass *op, guint order, gboolean in_place)
 
   for (s = 0; s < gtorch_n_op_samples; s++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[s];
+      const GTorchOpSample *sample = &gtorch_op_samples[s];
       const guint n_parts =
           sample_count_floats (sample) > 1 && (op->dtypes & GTORCH_DTYPES (COMPLEX128))
               ? N_PARTS
@@ -109,7 +109,7 @@ undefined_tangents_are_refused (gconstpointer data)
   for (s = 0; s < gtorch_n_op_samples; s++)
     for (i = 0; i < gtorch_op_samples[s].n_tensors; i++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[s];
+        const GTorchOpSample *sample = &gtorch_op_samples[s];
         const GTorchSampleTensor *tensor = &sample->tensors[i];
         g_autoptr (GError) error = NULL;
 
@@ -139,7 +139,7 @@ is_undefined (const GTorchOpClass *op)
 }
 
 static gboolean
-has_floats (const GTorchSample *sample)
+has_floats (const GTorchOpSample *sample)
 {
   guint i;
 

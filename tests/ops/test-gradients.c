@@ -56,7 +56,7 @@ check (Derivative *form)
 }
 
 static guint
-n_parts (const GTorchOpClass *op, const GTorchSample *sample)
+n_parts (const GTorchOpClass *op, const GTorchOpSample *sample)
 {
   return sample_count_floats (sample) > 1 && (op->dtypes & GTORCH_DTYPES (COMPLEX128))
              ? N_PARTS
@@ -71,7 +71,7 @@ check_all (const GTorchOpClass *op, guint order, gboolean in_place)
   for (round = 0; round < n_rounds; round++)
     for (s = 0; s < gtorch_n_op_samples; s++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[s];
+        const GTorchOpSample *sample = &gtorch_op_samples[s];
 
         if (sample->op != op->id || !sample->grad)
           continue;
@@ -117,7 +117,7 @@ gradients_in_place_agree_with_differences (gconstpointer data)
 }
 
 static gboolean
-has_floats (const GTorchSample *sample)
+has_floats (const GTorchOpSample *sample)
 {
   guint i;
 

@@ -32,7 +32,7 @@ typedef enum
 typedef struct
 {
   const GTorchOpClass *op;
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   GTorchImpl *inputs[MAX_TENSORS]; /* values; the first input is changed */
   GTorchImpl *rows;                /* values of a matrix whose second row is changed */
   guint mask;                      /* the inputs that are the target */
@@ -239,7 +239,7 @@ compare (const Case *self, const Outcome *a, const Outcome *b)
 
 /* Returns FALSE if the sample has no in-place call. */
 static gboolean
-case_init (Case *self, const GTorchSample *sample, guint mask)
+case_init (Case *self, const GTorchOpSample *sample, guint mask)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (g_str_hash (self->op->name) + sample->index);
   GTorchSampleTensor spec;
@@ -271,7 +271,7 @@ case_init (Case *self, const GTorchSample *sample, guint mask)
 }
 
 static guint
-check (const GTorchOpClass *op, const GTorchSample *sample, guint mask)
+check (const GTorchOpClass *op, const GTorchOpSample *sample, guint mask)
 {
   guint target, operand, n = 0;
 

@@ -46,7 +46,7 @@ view_strides (View view, gint dim, const gint64 *shape, gint n_dims, gint64 *str
 
 static GTorchImpl *
 input_new_view (const GTorchSampleTensor *spec, guint dtype, View view, gint dim,
-                const GTorchSample *sample, GRand *rand)
+                const GTorchOpSample *sample, GRand *rand)
 {
   const gint64 offset = view == VIEW_APART ? 1 : 0;
   GTorchSampleTensor row = { .n_dims = 1, .dtype = spec->dtype };
@@ -66,7 +66,7 @@ input_new_view (const GTorchSampleTensor *spec, guint dtype, View view, gint dim
 
 /* Creates inputs one of which, or all if it is -1, are views, and copies of them. */
 static void
-make_views (Inputs *views, Inputs *copies, const GTorchSample *sample, guint dtype, View view,
+make_views (Inputs *views, Inputs *copies, const GTorchOpSample *sample, guint dtype, View view,
             gint which, gint dim)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (sample->op * 31 + sample->index);
@@ -132,7 +132,7 @@ bit_difference (const GTorchImpl *impl, const GTorchImpl *expected)
 
 /* Returns whether there is such a call. */
 static gboolean
-check_view (const GTorchSample *sample, gint64 most, guint dtype, View view, gint which, gint dim)
+check_view (const GTorchOpSample *sample, gint64 most, guint dtype, View view, gint which, gint dim)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   g_auto (Inputs) views = { { NULL }, 0 };
@@ -176,7 +176,7 @@ check_view (const GTorchSample *sample, gint64 most, guint dtype, View view, gin
 /* Tells whether matrices of the view that must be positive-definite can be: not if their elements share
  * memory. */
 static gboolean
-keeps_matrices (const GTorchSample *sample, View view, gint which, gint dim)
+keeps_matrices (const GTorchOpSample *sample, View view, gint which, gint dim)
 {
   guint i;
 
@@ -188,7 +188,7 @@ keeps_matrices (const GTorchSample *sample, View view, gint which, gint dim)
 }
 
 static guint
-check_views (const GTorchSample *sample, gint64 most, guint dtype)
+check_views (const GTorchOpSample *sample, gint64 most, guint dtype)
 {
   guint n_checked = 0, view;
   gint which, dim, n_dims = 0;
@@ -206,7 +206,7 @@ check_views (const GTorchSample *sample, gint64 most, guint dtype)
 
 /* Returns how many terms a sum along one dimension of the sample's tensors has at most. */
 static gint64
-terms_of (const GTorchSample *sample)
+terms_of (const GTorchOpSample *sample)
 {
   gint64 most = 1;
   guint i;
@@ -219,7 +219,7 @@ terms_of (const GTorchSample *sample)
 }
 
 static guint
-check_sample (const GTorchSample *sample, guint dtype)
+check_sample (const GTorchOpSample *sample, guint dtype)
 {
   g_autoptr (GHashTable) done = g_hash_table_new (NULL, NULL);
   guint n_checked = check_views (sample, terms_of (sample), dtype);
@@ -262,7 +262,7 @@ views_give_what_copies_give (gconstpointer data)
 static gboolean
 check_empty (const Resized *resized, guint dtype, gint64 old)
 {
-  const GTorchSample *sample = &resized->sample;
+  const GTorchOpSample *sample = &resized->sample;
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   g_auto (Inputs) there = { { NULL }, 0 };
   g_auto (Inputs) here = { { NULL }, 0 };
@@ -313,7 +313,7 @@ empty_tensors_give_what_the_cpu_gives (gconstpointer data)
   for (i = 0; i < gtorch_n_op_samples; i++)
     for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[i];
+        const GTorchOpSample *sample = &gtorch_op_samples[i];
 
         if (sample->op != op->id || !is_for (sample, dtype))
           continue;

@@ -437,7 +437,7 @@ probabilities_are_checked (void)
 }
 
 /* Returns the first sample of the row, or NULL. */
-static const GTorchSample *
+static const GTorchOpSample *
 first_sample (const GTorchOpClass *op)
 {
   guint i;
@@ -455,8 +455,8 @@ takes_factor (const GTorchOpClass *op, guint attr, gdouble value, guint dtype)
 {
   const gint64 shape[] = { 2, 2, 2 };
   const guint n_dims = g_str_equal (op->name, "baddbmm") ? 3 : 2;
-  const GTorchSample *sample = op->shape == NULL ? first_sample (op) : NULL;
-  GTorchSample called;
+  const GTorchOpSample *sample = op->shape == NULL ? first_sample (op) : NULL;
+  GTorchOpSample called;
   g_auto (Inputs) inputs = { { NULL } };
   g_autoptr (GPtrArray) results = NULL;
   GTorchImpl *output = NULL;
@@ -669,7 +669,7 @@ numbers_are_not_wrapped (void)
   for (s = 0; s < gtorch_n_op_samples; s++)
     for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[s];
+        const GTorchOpSample *sample = &gtorch_op_samples[s];
         const GTorchOpClass *op = &gtorch_ops[sample->op];
 
         if (!is_for (sample, dtypes[d]) || !has_values (op))

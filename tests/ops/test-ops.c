@@ -16,20 +16,20 @@
 #include "op-calls.h"
 
 static gboolean
-is_factory (const GTorchSample *sample)
+is_factory (const GTorchOpSample *sample)
 {
   return sample->n_tensors == 0;
 }
 
 /* The absolute values, if the sample compares only these. */
 static GTorchImpl *
-comparable (const GTorchSample *sample, GTorchImpl *result)
+comparable (const GTorchOpSample *sample, GTorchImpl *result)
 {
   return sample->magnitudes ? gtorch_op_abs (result, NULL) : gtorch_impl_ref (result);
 }
 
 static void
-check_results (const GTorchSample *sample, guint dtype, Layout layout)
+check_results (const GTorchOpSample *sample, guint dtype, Layout layout)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   g_auto (Inputs) inputs = { { NULL }, 0 };
@@ -113,7 +113,7 @@ read_guards (const GTorchImpl *impl, gchar guards[2][16])
 }
 
 static gchar *
-in_place_difference (const GTorchSample *sample, Inputs *inputs, const GTorchImpl *expected)
+in_place_difference (const GTorchOpSample *sample, Inputs *inputs, const GTorchImpl *expected)
 {
   GTorchImpl *self = inputs->tensors[0];
   gchar before[2][16] = { { 0 } }, after[2][16] = { { 0 } };
@@ -133,7 +133,7 @@ in_place_difference (const GTorchSample *sample, Inputs *inputs, const GTorchImp
 static gboolean
 check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
 {
-  const GTorchSample *sample = &resized->sample;
+  const GTorchOpSample *sample = &resized->sample;
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   g_auto (Inputs) inputs = { { NULL }, 0 };
   g_auto (Inputs) wide = { { NULL }, 0 };
@@ -176,7 +176,7 @@ check_length (const Resized *resized, guint dtype, Layout layout, gint64 length)
 
 /* Returns the number of possible calls. */
 static guint
-check_lengths (const GTorchSample *sample, guint dtype)
+check_lengths (const GTorchOpSample *sample, guint dtype)
 {
   const gint64 vector = (16 << gtorch_cpu_isa ()) / gtorch_dtype_size (dtype);
   const gint64 lengths[] = { 0, 1, vector - 1, vector, vector + 1, 2 * vector + 3, 131 };
@@ -230,7 +230,7 @@ in_place_agrees (gconstpointer data)
   for (i = 0; i < gtorch_n_op_samples; i++)
     for (layout = LAYOUT_CONTIGUOUS; layout < LAYOUT_EXPANDED; layout++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[i];
+        const GTorchOpSample *sample = &gtorch_op_samples[i];
         guint dtype = op->dtypes & GTORCH_DTYPES (FLOAT32) ? GTORCH_DTYPE_FLOAT32
                       : op->dtypes & GTORCH_DTYPES (INT64) ? GTORCH_DTYPE_INT64
                                                            : GTORCH_DTYPE_BOOL;
@@ -283,7 +283,7 @@ other_dtypes_are_errors (gconstpointer data)
   for (i = 0; i < gtorch_n_op_samples; i++)
     for (dtype = 1; dtype < GTORCH_N_DTYPES; dtype++)
       {
-        const GTorchSample *sample = &gtorch_op_samples[i];
+        const GTorchOpSample *sample = &gtorch_op_samples[i];
         g_auto (Inputs) inputs = { { NULL }, 0 };
         g_autoptr (GPtrArray) results = NULL;
         g_autoptr (GError) error = NULL;
@@ -320,7 +320,7 @@ released_tensors_are_errors (gconstpointer data)
 
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[i];
+      const GTorchOpSample *sample = &gtorch_op_samples[i];
 
       for (k = 0; sample->op == op->id && k < sample->n_tensors; k++)
         {
@@ -352,7 +352,7 @@ main (int argc, char *argv[])
   for (i = 0; i < gtorch_n_ops; i++)
     {
       const GTorchOpClass *op = &gtorch_ops[i];
-      const GTorchSample *sample = NULL;
+      const GTorchOpSample *sample = NULL;
       struct
       {
         const gchar *name;

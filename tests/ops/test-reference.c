@@ -67,7 +67,7 @@ load_reference (const gchar *path)
 
 /* Returns the stored tensor; a complex one was stored as pairs. */
 static GTorchImpl *
-find (const GTorchSample *sample, guint dtype, const gchar *kind, guint index)
+find (const GTorchOpSample *sample, guint dtype, const gchar *kind, guint index)
 {
   g_autofree gchar *name =
       g_strdup_printf ("%s/%u/%s/%s%u", gtorch_ops[sample->op].name, sample->index,
@@ -79,7 +79,7 @@ find (const GTorchSample *sample, guint dtype, const gchar *kind, guint index)
 /* Functions of which PyTorch has six or nine digits in float64, or whose factor it rounds to float32; and
  * exponentials of matrices, whose small elements have the rounding of the large ones. */
 static gdouble
-tolerance_of (const GTorchSample *sample)
+tolerance_of (const GTorchOpSample *sample)
 {
   static const gchar *const names[] = {
     "celu", "digamma", "igamma", "igammac", "linalg_matrix_exp", "matrix_exp", "polygamma", NULL
@@ -122,7 +122,7 @@ differ (GTorchImpl *ours, GTorchImpl *theirs, gdouble least_tolerance)
 }
 
 static void
-complain (const GTorchSample *sample, guint dtype, const gchar *what, guint index,
+complain (const GTorchOpSample *sample, guint dtype, const gchar *what, guint index,
           const gchar *text)
 {
   if (text == NULL)
@@ -133,7 +133,7 @@ complain (const GTorchSample *sample, guint dtype, const gchar *what, guint inde
 }
 
 static void
-check (const GTorchSample *sample, guint dtype)
+check (const GTorchOpSample *sample, guint dtype)
 {
   g_autoptr (GPtrArray) results =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);

@@ -33,7 +33,7 @@ sample_dtype (const GTorchOpClass *op)
 }
 
 static void
-inputs_make (Inputs *inputs, const GTorchSample *sample, guint round)
+inputs_make (Inputs *inputs, const GTorchOpSample *sample, guint round)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (sample->op * 64 + sample->index + round * 65536);
   guint dtype = sample_dtype (&gtorch_ops[sample->op]);
@@ -63,7 +63,7 @@ inputs_overwrite (Inputs *inputs, const Inputs *values)
 }
 
 static GPtrArray *
-invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
+invoke (const GTorchOpSample *sample, const Inputs *inputs, GError **error)
 {
   g_autoptr (GPtrArray) results =
       g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
@@ -74,7 +74,7 @@ invoke (const GTorchSample *sample, const Inputs *inputs, GError **error)
 }
 
 static void
-compare (const GTorchSample *sample, GPtrArray *results, GPtrArray *expected)
+compare (const GTorchOpSample *sample, GPtrArray *results, GPtrArray *expected)
 {
   guint i;
 
@@ -104,7 +104,7 @@ a_stream_gives_the_same (gconstpointer data)
   g_assert_no_error (error);
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[i];
+      const GTorchOpSample *sample = &gtorch_op_samples[i];
       g_auto (Inputs) inputs = { { NULL }, 0 };
       g_autoptr (GPtrArray) expected = NULL;
       g_autoptr (GPtrArray) results = NULL;
@@ -143,7 +143,7 @@ a_replay_gives_the_same (gconstpointer data)
     return;
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[i];
+      const GTorchOpSample *sample = &gtorch_op_samples[i];
       g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
       g_auto (Inputs) inputs = { { NULL }, 0 };
       g_autoptr (GPtrArray) results = NULL;

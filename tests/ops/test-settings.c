@@ -87,11 +87,11 @@ is_ignored (const gchar *op, const GTorchArgSpec *arg)
 }
 
 static void
-try_value (const GTorchSample *sample, const Inputs *inputs, guint attr, const GTorchArgSpec *arg,
+try_value (const GTorchOpSample *sample, const Inputs *inputs, guint attr, const GTorchArgSpec *arg,
            guint dtype, gdouble value)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
-  GTorchSample changed = *sample;
+  GTorchOpSample changed = *sample;
   GTorchAttr attrs[MAX_ATTRS];
   g_autoptr (GPtrArray) results = NULL;
   g_autoptr (GError) error = NULL;
@@ -135,7 +135,7 @@ try_value (const GTorchSample *sample, const Inputs *inputs, guint attr, const G
 static void
 invalid_numbers_are_refused_or_give_nan (gconstpointer data)
 {
-  const GTorchSample *sample = data;
+  const GTorchOpSample *sample = data;
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
                                         GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_INT32 };
@@ -905,7 +905,7 @@ generators_of_other_devices_are_refused (void)
   g_assert_true (gtorch_generator_get_device (generator) == gtorch_device_cpu ());
   for (guint i = 0; i < gtorch_n_op_samples; i++)
     {
-      GTorchSample sample = gtorch_op_samples[i];
+      GTorchOpSample sample = gtorch_op_samples[i];
       const GTorchOpClass *op = &gtorch_ops[sample.op];
       GTorchAttr attrs[MAX_ATTRS];
       g_auto (Inputs) inputs = { .n = 0 };

@@ -38,7 +38,7 @@ are_equal (const GTorchImpl *a, const GTorchImpl *b)
 
 /* Returns FALSE if the sizes are incompatible, or the results are too large to check. */
 static gboolean
-check (const GTorchSample *sample, guint dtype)
+check (const GTorchOpSample *sample, guint dtype)
 {
   static const guint threads[] = { 2, 5, 8 };
   g_auto (Inputs) inputs = { { NULL }, 0 };
@@ -74,7 +74,7 @@ check (const GTorchSample *sample, guint dtype)
 
 /* Enlarges one size of the sample until the tensors are large enough. */
 static guint
-check_sizes (const GTorchSample *sample, guint dtype)
+check_sizes (const GTorchOpSample *sample, guint dtype)
 {
   static const gint64 lengths[] = { 100003, 30011, 9001, 3001, 1009, 331 };
   g_autoptr (GHashTable) done = g_hash_table_new (NULL, NULL);

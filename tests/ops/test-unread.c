@@ -17,7 +17,7 @@ static const gchar *const by_nature[] = { "bucketize", "isreal", "search_places"
 static const gdouble specials[] = { 0, NAN, -INFINITY, INFINITY };
 
 static void
-make (Inputs *inputs, const GTorchSample *sample, guint seed, const gdouble *special)
+make (Inputs *inputs, const GTorchOpSample *sample, guint seed, const gdouble *special)
 {
   const GTorchOpClass *op = &gtorch_ops[sample->op];
   guint dtype = op->dtypes & GTORCH_DTYPES (FLOAT32) ? GTORCH_DTYPE_FLOAT32
@@ -62,7 +62,7 @@ are_same (GPtrArray *results, GPtrArray *others)
 /* Returns TRUE if the sample gives the same results for other values. An error would depend on the
  * values. */
 static gboolean
-ignores_values (const GTorchSample *sample, const gdouble *special, gboolean *lacks)
+ignores_values (const GTorchOpSample *sample, const gdouble *special, gboolean *lacks)
 {
   g_auto (Inputs) first = { { NULL } }, second = { { NULL } };
   g_autoptr (GPtrArray) results = NULL, others = NULL;
@@ -92,7 +92,7 @@ row_says_whether_values_are_read (gconstpointer data)
 
   for (i = 0; i < gtorch_n_op_samples; i++)
     {
-      const GTorchSample *sample = &gtorch_op_samples[i];
+      const GTorchOpSample *sample = &gtorch_op_samples[i];
 
       if (sample->op != op->id || sample->n_tensors == 0)
         continue;

@@ -63,6 +63,33 @@ batch_func (gpointer user_data, GError **error)
   return NULL;
 }
 
+static GTorchSample *
+collate_func (GTorchSample **samples, gsize n_samples, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? gtorch_sample_ref (samples[0]) : NULL;
+}
+
+static GTorchTensor *
+map_func (GTorchTensor *tensor, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? g_object_ref (tensor) : NULL;
+}
+
+static GTorchTensor *
+alloc_func (GTorchDType dtype, const gint64 *shape, gsize n_dims, gpointer user_data,
+            GError **error)
+{
+  return refuse_called_back (error)
+             ? gtorch_empty (shape, n_dims, dtype, gtorch_device_cpu (), error)
+             : NULL;
+}
+
+static gboolean
+worker_func (guint worker, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error);
+}
+
 static GPtrArray *
 graphed_func (GTorchTensor **inputs, gsize n_inputs, gpointer user_data, GError **error)
 {
@@ -170,6 +197,7 @@ static const struct
   { "GTorchBackwardPreHook", G_CALLBACK (backward_pre_hook) },
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
   { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
+  { "GTorchCollateFunc", G_CALLBACK (collate_func) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },
   { "GTorchDistanceFunc", G_CALLBACK (distance_func) },
   { "GTorchForwardHook", G_CALLBACK (module_hook) },
@@ -186,10 +214,13 @@ static const struct
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesProxyFunc", G_CALLBACK (refuse_no_proxy) },
+  { "GTorchSampleAllocFunc", G_CALLBACK (alloc_func) },
+  { "GTorchSampleMapFunc", G_CALLBACK (map_func) },
   { "GTorchStreamFunc", G_CALLBACK (object_func) },
   { "GTorchLRFunc", G_CALLBACK (refuse_keep_rate) },
   { "GTorchTensorHook", G_CALLBACK (tensor_hook) },
   { "GTorchUnpackFunc", G_CALLBACK (unpack_func) },
+  { "GTorchWorkerInitFunc", G_CALLBACK (worker_func) },
 };
 
 gpointer

@@ -45,6 +45,8 @@ FOREIGN = {
     'GOutputStream': 'g_object_unref',
     'GPtrArray': 'g_ptr_array_unref',
     'GSource': 'g_source_unref',
+    'GValue': 'g_free',
+    'GVariant': 'g_variant_unref',
 }
 FUNCTIONS = {'GAsyncReadyCallback', 'GDestroyNotify', 'GFileProgressCallback'}
 

@@ -847,8 +847,11 @@ make_metadata (const gchar *value)
 gpointer
 refuse_make (const Param *param)
 {
+  gpointer made = refuse_make_data (param->type);
   guint i;
 
+  if (made != NULL)
+    return made;
   if (is_metadata (param))
     return make_metadata ("somebody");
   for (i = 0; i < G_N_ELEMENTS (makers); i++)
@@ -871,6 +874,10 @@ refuse_drop (const Param *param, gpointer object)
     g_hash_table_unref (object);
   else if (g_str_equal (param->type, "GTorchReferences"))
     gtorch_references_free (object);
+  else if (g_str_equal (param->type, "GVariant"))
+    g_variant_unref (object);
+  else if (g_str_equal (param->type, "GValue"))
+    g_free (object); /* an integer */
   else if (param->get_type != NULL && !G_TYPE_IS_OBJECT (param->get_type ()))
     g_boxed_free (param->get_type (), object);
   else

@@ -141,6 +141,8 @@ extern CallbackMode callback_mode;
 gboolean refuse_called_back (GError **error);
 gboolean refuse_keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, gdouble *factor,
                            gpointer data, GError **error);
+/* Returns an object of gtorch/data, or NULL if the type is of another folder. */
+gpointer refuse_make_data (const gchar *type);
 gpointer refuse_no_proxy (GObject *object);
 /* Returns an object that has no type of GTorch. */
 gpointer refuse_stranger (void);

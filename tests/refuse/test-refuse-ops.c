@@ -18,7 +18,7 @@
 typedef struct
 {
   const GTorchOpClass *op;
-  const GTorchSample *sample;
+  const GTorchOpSample *sample;
   const Function *function;
   gboolean in_place;
   gboolean is_scalar;       /* the optional number in place of a tensor is used */
@@ -51,7 +51,7 @@ main_dtype (const GTorchOpClass *op)
 }
 
 static GTorchTensor *
-tensor_new (const GTorchSampleTensor *spec, guint dtype, const GTorchSample *sample)
+tensor_new (const GTorchSampleTensor *spec, guint dtype, const GTorchOpSample *sample)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (1);
   GTorchImpl *impl = input_new (spec, dtype, LAYOUT_CONTIGUOUS, sample->low, sample->high, rand);
@@ -71,7 +71,7 @@ sample_dtype (const Call *call, guint input)
 static void
 call_init (Call *call)
 {
-  const GTorchSample *sample = call->sample;
+  const GTorchOpSample *sample = call->sample;
   guint i, place = 0, attr = 0, input = 0;
 
   call->n_tensors = sample->n_tensors;

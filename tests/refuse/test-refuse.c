@@ -365,7 +365,8 @@ is_object (const Param *param)
 {
   if (param->kind == PARAM_FOREIGN)
     return !g_str_equal (param->type, "GBytes") && !g_str_equal (param->type, "GHashTable")
-           && !g_str_equal (param->type, "GObject");
+           && !g_str_equal (param->type, "GObject") && !g_str_equal (param->type, "GValue")
+           && !g_str_equal (param->type, "GVariant");
   return param->get_type != NULL && G_TYPE_IS_OBJECT (param->get_type ());
 }
 
