@@ -230,7 +230,8 @@ change_state (GTorchGenerator *self, guint64 seed, guint64 counter, const gchar 
     {
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
 
-      set_state (gtorch_device_get_default_generator (device), seed, counter);
+      if (device != NULL) /* a child of fork () has none of the GPUs */
+        set_state (gtorch_device_get_default_generator (device), seed, counter);
     }
 }
 
@@ -382,8 +383,11 @@ gtorch_random_states_new (void)
   for (i = 0; i < n; i++)
     {
       g_autoptr (GTorchDevice) device = g_list_model_get_item (devices, i);
-      State *state = &self->states[self->n++];
+      State *state;
 
+      if (device == NULL)
+        continue;
+      state = &self->states[self->n++];
       state->generator = g_object_ref (gtorch_device_get_default_generator (device));
       g_mutex_lock (&state->generator->lock);
       state->seed = state->generator->seed;

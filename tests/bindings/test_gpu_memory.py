@@ -210,5 +210,31 @@ def random_numbers_can_be_repeated():
     cuda.seed()
 
 
+@tap.case
+def loaders_pin_batches():
+    data = torch.utils.data
+
+    class Rows(data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, i):
+            return {'x': torch.full((3,), float(i)), 'rest': (i, 'text')}
+
+    assert torch.zeros(1, device='cuda').item() == 0  # processes are forked beside a device that is used
+    for options in ({}, {'num_workers': 2}, {'num_workers': 2, 'worker': 'thread'}):
+        for i, batch in enumerate(data.DataLoader(Rows(), batch_size=2, pin_memory=True, **options)):
+            assert batch['x'].is_pinned() and batch['rest'][0].is_pinned() and batch['rest'][1] == ('text', 'text')
+            on_gpu = batch['x'].to('cuda', non_blocking=True)
+            assert on_gpu.tolist() == [[2 * i] * 3, [2 * i + 1] * 3]
+
+    class Own:
+        def pin_memory(self):
+            return 'pinned'
+
+    loader = data.DataLoader(Rows(), batch_size=6, pin_memory=True, collate_fn=lambda batch: [Own(), (Own(), 1)])
+    assert list(loader) == [['pinned', ('pinned', 1)]]
+
+
 if __name__ == '__main__':
     tap.main()
