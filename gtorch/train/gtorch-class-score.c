@@ -34,7 +34,7 @@
  *
  * ```c
  * g_autoptr (GTorchPrecisionScore) precision =
- *     gtorch_precision_score_new (10, GTORCH_SCORE_AVERAGE_MACRO);
+ *     gtorch_precision_score_new (10, GTORCH_SCORE_AVERAGE_MACRO, &error);
  * ```
  *
  * Since: 0.1
@@ -46,7 +46,8 @@
  * Of the targets of a class, the share that was found.
  *
  * ```c
- * g_autoptr (GTorchRecallScore) recall = gtorch_recall_score_new (10, GTORCH_SCORE_AVERAGE_MACRO);
+ * g_autoptr (GTorchRecallScore) recall =
+ *     gtorch_recall_score_new (10, GTORCH_SCORE_AVERAGE_MACRO, &error);
  * ```
  *
  * Since: 0.1
@@ -58,7 +59,8 @@
  * The harmonic mean of precision and recall.
  *
  * ```c
- * g_autoptr (GTorchF1Score) f1 = gtorch_f1_score_new (10, GTORCH_SCORE_AVERAGE_WEIGHTED);
+ * g_autoptr (GTorchF1Score) f1 =
+ *     gtorch_f1_score_new (10, GTORCH_SCORE_AVERAGE_WEIGHTED, &error);
  * ```
  *
  * Since: 0.1
@@ -316,55 +318,73 @@ gtorch_f1_score_init (GTorchF1Score *self)
 {
 }
 
+static gpointer
+make (GType type, gint64 num_classes, GTorchScoreAverage average, GError **error)
+{
+  if ((gint) average < GTORCH_SCORE_AVERAGE_NONE || average > GTORCH_SCORE_AVERAGE_WEIGHTED)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("class_score: there is no average %d"), average);
+      return NULL;
+    }
+  if (!gtorch_metric_check_classes ("class_score", num_classes, error))
+    return NULL;
+  return g_object_new (type, "num-classes", num_classes, "average", average, NULL);
+}
+
 /**
  * gtorch_precision_score_new:
  * @num_classes: the number of classes
  * @average: what the average is taken of
+ * @error: return location for an error
  *
  * Creates a precision.
  *
- * Returns: (transfer full): the metric; updates fail with %GTORCH_ERROR_INVALID if @num_classes is below 1
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
+ *   is no such average
  *
  * Since: 0.1
  */
 GTorchPrecisionScore *
-gtorch_precision_score_new (gint64 num_classes, GTorchScoreAverage average)
+gtorch_precision_score_new (gint64 num_classes, GTorchScoreAverage average, GError **error)
 {
-  return g_object_new (GTORCH_TYPE_PRECISION_SCORE, "num-classes", num_classes, "average", average,
-                       NULL);
+  return make (GTORCH_TYPE_PRECISION_SCORE, num_classes, average, error);
 }
 
 /**
  * gtorch_recall_score_new:
  * @num_classes: the number of classes
  * @average: what the average is taken of
+ * @error: return location for an error
  *
  * Creates a recall.
  *
- * Returns: (transfer full): the metric; updates fail with %GTORCH_ERROR_INVALID if @num_classes is below 1
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
+ *   is no such average
  *
  * Since: 0.1
  */
 GTorchRecallScore *
-gtorch_recall_score_new (gint64 num_classes, GTorchScoreAverage average)
+gtorch_recall_score_new (gint64 num_classes, GTorchScoreAverage average, GError **error)
 {
-  return g_object_new (GTORCH_TYPE_RECALL_SCORE, "num-classes", num_classes, "average", average,
-                       NULL);
+  return make (GTORCH_TYPE_RECALL_SCORE, num_classes, average, error);
 }
 
 /**
  * gtorch_f1_score_new:
  * @num_classes: the number of classes
  * @average: what the average is taken of
+ * @error: return location for an error
  *
  * Creates an F1 score.
  *
- * Returns: (transfer full): the metric; updates fail with %GTORCH_ERROR_INVALID if @num_classes is below 1
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
+ *   is no such average
  *
  * Since: 0.1
  */
 GTorchF1Score *
-gtorch_f1_score_new (gint64 num_classes, GTorchScoreAverage average)
+gtorch_f1_score_new (gint64 num_classes, GTorchScoreAverage average, GError **error)
 {
-  return g_object_new (GTORCH_TYPE_F1_SCORE, "num-classes", num_classes, "average", average, NULL);
+  return make (GTORCH_TYPE_F1_SCORE, num_classes, average, error);
 }

@@ -65,13 +65,13 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchF1Score, gtorch_f1_score, GTORCH, F1_SCORE, GTorchClassScore)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchPrecisionScore *gtorch_precision_score_new (gint64 num_classes, GTorchScoreAverage average)
-    G_GNUC_WARN_UNUSED_RESULT;
+GTorchPrecisionScore *gtorch_precision_score_new (gint64 num_classes, GTorchScoreAverage average,
+                                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchRecallScore *gtorch_recall_score_new (gint64 num_classes,
-                                            GTorchScoreAverage average) G_GNUC_WARN_UNUSED_RESULT;
+GTorchRecallScore *gtorch_recall_score_new (gint64 num_classes, GTorchScoreAverage average,
+                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchF1Score *gtorch_f1_score_new (gint64 num_classes,
-                                    GTorchScoreAverage average) G_GNUC_WARN_UNUSED_RESULT;
+GTorchF1Score *gtorch_f1_score_new (gint64 num_classes, GTorchScoreAverage average,
+                                    GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "base/gtorch-text-private.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-file-save-private.h"
 #include "train/gtorch-log-private.h"
@@ -59,7 +60,7 @@ check_names (const gchar *const *names, GError **error)
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                      _ ("csv_log: the name “%s” must have characters, and no comma, quote or line "
                         "break"),
-                     *names);
+                     gtorch_name_str (*names));
         return FALSE;
       }
   return TRUE;

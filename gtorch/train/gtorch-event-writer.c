@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/gtorch-text-private.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-none-private.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -552,7 +553,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
                    _ ("add_image: dataformats is “%s” and the shape %s: it must be CHW, HWC, HW, "
                       "NCHW "
                       "or NHWC, with a letter for each dimension"),
-                   dataformats, gtorch_impl_shape_str (image));
+                   gtorch_name_str (dataformats), gtorch_impl_shape_str (image));
       return NULL;
     }
   if (image->dtype != GTORCH_DTYPE_UINT8 && image->dtype != GTORCH_DTYPE_BOOL

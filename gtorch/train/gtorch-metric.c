@@ -7,6 +7,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-text-private.h"
 #include "base/gtorch-callback-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "elements/gtorch-tensor-bytes.h"
@@ -85,7 +86,7 @@ need_state (GTorchMetric *self, const gchar *op, const gchar *name, GError **err
 
   if (state == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND, _ ("%s: %s has no state “%s”"), op,
-                 G_OBJECT_TYPE_NAME (self), name);
+                 G_OBJECT_TYPE_NAME (self), gtorch_name_str (name));
   return state;
 }
 
@@ -300,7 +301,7 @@ gtorch_metric_add_state (GTorchMetric *self, const gchar *name, GTorchTensor *in
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    *name == '\0' ? _ ("add_state: the name “%s” is empty")
                                  : _ ("add_state: there is a state “%s” already"),
-                   name);
+                   gtorch_name_str (name));
       return FALSE;
     }
   guard = gtorch_no_grad ();

@@ -646,6 +646,8 @@ gtorch_trainer_resume (GTorchTrainer *self, gboolean *found, GCancellable *cance
 
   g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   folder = gtorch_trainer_get_private (self)->settings.checkpoint_folder;
   if (folder == NULL)
     {

@@ -9,6 +9,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "base/gtorch-text-private.h"
 #include "optim/gtorch-reduce-lr-on-plateau.h"
 
 static gboolean
@@ -99,7 +100,7 @@ gtorch_trainer_add_metric (GTorchTrainer *self, const gchar *name, GTorchMetric 
   if (is_taken)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("add_metric: the name “%s” is empty or taken"), name);
+                   _ ("add_metric: the name “%s” is empty or taken"), gtorch_name_str (name));
       return FALSE;
     }
   added = g_new (GTorchTrainerMetric, 1);
@@ -288,6 +289,6 @@ gtorch_trainer_get_result (GTorchTrainer *self, const gchar *name, GError **erro
         return value;
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
-               _ ("get_result: the last evaluation has no result “%s”"), name);
+               _ ("get_result: the last evaluation has no result “%s”"), gtorch_name_str (name));
   return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-property-private.h"
 #include "base/gtorch-references-private.h"
 #include "base/gtorch-task-private.h"
 #include "dispatch/gtorch-autocast.h"
@@ -163,7 +164,7 @@ set_setting (gpointer object, const GTorchField *field, const GValue *value)
     case GTORCH_FIELD_INT64:
       SET (gint64, int64);
     case GTORCH_FIELD_DOUBLE:
-      SET (gdouble, double);
+      return gtorch_property_set_double (place, g_value_get_double (value));
     case GTORCH_FIELD_STRING:
       if (g_strcmp0 (*(gchar **) place, g_value_get_string (value)) == 0)
         return FALSE;

@@ -532,19 +532,19 @@ make_mean_squared_error (void)
 static gpointer
 make_precision_score (void)
 {
-  return gtorch_precision_score_new (3, GTORCH_SCORE_AVERAGE_MACRO);
+  return gtorch_precision_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
 }
 
 static gpointer
 make_recall_score (void)
 {
-  return gtorch_recall_score_new (3, GTORCH_SCORE_AVERAGE_MACRO);
+  return gtorch_recall_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
 }
 
 static gpointer
 make_f1_score (void)
 {
-  return gtorch_f1_score_new (3, GTORCH_SCORE_AVERAGE_MACRO);
+  return gtorch_f1_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
 }
 
 /* Of a folder in which nothing can be made. */

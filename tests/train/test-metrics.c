@@ -216,9 +216,10 @@ test_scores_average_as_told (void)
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       /* a fourth class that does not occur changes no average */
-      g_autoptr (GTorchPrecisionScore) precision = gtorch_precision_score_new (4, cases[i].average);
-      g_autoptr (GTorchRecallScore) recall = gtorch_recall_score_new (4, cases[i].average);
-      g_autoptr (GTorchF1Score) f1 = gtorch_f1_score_new (4, cases[i].average);
+      g_autoptr (GTorchPrecisionScore) precision =
+          gtorch_precision_score_new (4, cases[i].average, NULL);
+      g_autoptr (GTorchRecallScore) recall = gtorch_recall_score_new (4, cases[i].average, NULL);
+      g_autoptr (GTorchF1Score) f1 = gtorch_f1_score_new (4, cases[i].average, NULL);
 
       update (precision, output, target);
       update (recall, output, target);
@@ -233,7 +234,7 @@ static void
 test_scores_without_average_are_one_for_each_class (void)
 {
   g_autoptr (GTorchMetric) metric =
-      GTORCH_METRIC (gtorch_recall_score_new (3, GTORCH_SCORE_AVERAGE_NONE));
+      GTORCH_METRIC (gtorch_recall_score_new (3, GTORCH_SCORE_AVERAGE_NONE, NULL));
   g_autoptr (GTorchTensor) output = floats (scores, 4, 3);
   g_autoptr (GTorchTensor) target = ints (classes, 4);
   g_autoptr (GTorchTensor) result = NULL;

@@ -173,8 +173,9 @@ what_is_no_checkpoint_changes_nothing (void)
   g_assert_true (gtorch_safetensors_save_file (table, NULL, file, NULL, NULL, NULL, &error));
   g_assert_false (gtorch_trainer_load_checkpoint (trainer, file, NULL, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
-  message = g_strdup_printf ("load_checkpoint: %s is no checkpoint of a trainer: it has no counters",
-                             path);
+  message =
+      g_strdup_printf ("load_checkpoint: %s is no checkpoint of a trainer: it has no counters",
+                       path);
   g_assert_cmpstr (error->message, ==, message);
   g_clear_error (&error);
   g_assert_true (gtorch_trainer_save_checkpoint (small, file, NULL, &error));
