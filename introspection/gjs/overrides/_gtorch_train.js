@@ -6,7 +6,7 @@
 
 /* exported setup */
 
-const {Gio} = imports.gi;
+const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
 const {valueOf} = imports.overrides._gtorch_data;
 const {derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
@@ -23,7 +23,7 @@ function mustBeLoss(what, value) {
 }
 
 function isOwn(object) {
-    return object !== null && object !== undefined && isProgramsOwn(object.constructor);
+    return object instanceof GObject.Object && isProgramsOwn(object.constructor);
 }
 
 function hasOwnModules(module) {
@@ -62,7 +62,7 @@ function marking(prototype, name, place, isTheirs) {
 function overrideSteps(prototype) {
     for (const name of ['set_training_step', 'set_validation_step']) {
         const raw = prototype[name];
-        prototype[name] = function (func) {
+        prototype[name] = convert.counted(name, function (func) {
             if (func === null) {
                 raw.call(this, null);
                 return;
@@ -71,30 +71,30 @@ function overrideSteps(prototype) {
             this[LOCAL] = true;
             raw.call(this, (trainer, sample) => noting(() =>
                 mustBeLoss(`the function of ${name}()`, func(trainer, valueOf(sample)))));
-        };
+        }, 1);
     }
 }
 
 function overrideRuns(prototype) {
     const {run, run_async: runAsync} = prototype;
-    prototype.run = function (cancellable = null) {
+    prototype.run = convert.counted('run', function (cancellable = null) {
         return restoring(() => run.call(this, cancellable));
-    };
+    }, 1);
     prototype.run_async = function (...given) {
-        if (isLocal(this))
+        if (given.length <= 2 && isLocal(this)) // more are refused
             this.threaded = false;
         return runAsync.apply(this, given);
     };
     for (const name of ['save_checkpoint', 'load_checkpoint']) {
         const raw = prototype[name];
-        prototype[name] = function (file, cancellable = null) {
+        prototype[name] = convert.counted(name, function (file, cancellable = null) {
             return raw.call(this, typeof file === 'string' ? Gio.File.new_for_path(file) : file, cancellable);
-        };
+        }, 2);
     }
     const {resume} = prototype;
-    prototype.resume = function (cancellable = null) {
+    prototype.resume = convert.counted('resume', function (cancellable = null) {
         return resume.call(this, cancellable).at(-1);
-    };
+    }, 1);
     Object.defineProperty(prototype, 'results', {
         configurable: true,
         get() {
