@@ -340,8 +340,8 @@ make (GType type, gint64 num_classes, GTorchScoreAverage average, GError **error
  *
  * Creates a precision.
  *
- * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
- *   is no such average
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or
+ *   there is no such average
  *
  * Since: 0.1
  */
@@ -359,8 +359,8 @@ gtorch_precision_score_new (gint64 num_classes, GTorchScoreAverage average, GErr
  *
  * Creates a recall.
  *
- * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
- *   is no such average
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or
+ *   there is no such average
  *
  * Since: 0.1
  */
@@ -378,8 +378,8 @@ gtorch_recall_score_new (gint64 num_classes, GTorchScoreAverage average, GError 
  *
  * Creates an F1 score.
  *
- * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or there
- *   is no such average
+ * Returns: (transfer full): the metric, or %NULL with %GTORCH_ERROR_INVALID if @num_classes is below 1 or
+ *   there is no such average
  *
  * Since: 0.1
  */

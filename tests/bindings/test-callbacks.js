@@ -238,7 +238,8 @@ way('BatchFunc', 'update_bn', func =>
 way('TrainerStepFunc', 'run', func => {
     const module = new nn.Linear(2, 1);
     const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones([1, 2])]), 1, false);
-    const trainer = new GTorch.Trainer({module, loader, optimizer: new GTorch.optim.SGD(module.parameters())});
+    const optimizer = new GTorch.optim.SGD(module.parameters());
+    const trainer = new GTorch.Trainer({module, loader, optimizer});
     trainer.set_training_step((self, [x]) => func() ?? self.module.forward(x).sum());
     trainer.run();
 });

@@ -512,79 +512,6 @@ make_sequence (void)
 }
 
 static gpointer
-make_accuracy (void)
-{
-  return gtorch_accuracy_new (1);
-}
-
-static gpointer
-make_confusion_matrix (void)
-{
-  return gtorch_confusion_matrix_new (3);
-}
-
-static gpointer
-make_mean_squared_error (void)
-{
-  return gtorch_mean_squared_error_new (TRUE);
-}
-
-static gpointer
-make_precision_score (void)
-{
-  return gtorch_precision_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
-}
-
-static gpointer
-make_recall_score (void)
-{
-  return gtorch_recall_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
-}
-
-static gpointer
-make_f1_score (void)
-{
-  return gtorch_f1_score_new (3, GTORCH_SCORE_AVERAGE_MACRO, NULL);
-}
-
-/* Of a folder in which nothing can be made. */
-static gpointer
-make_csv_log (void)
-{
-  g_autoptr (GFile) file = g_file_new_for_path ("/proc/none/log.csv");
-
-  return gtorch_csv_log_new (file);
-}
-
-static gpointer
-make_json_log (void)
-{
-  g_autoptr (GFile) file = g_file_new_for_path ("/proc/none/log.jsonl");
-
-  return gtorch_json_log_new (file);
-}
-
-static gpointer
-make_event_writer (void)
-{
-  g_autoptr (GFile) folder = g_file_new_for_path ("/proc/none");
-
-  return gtorch_event_writer_new (folder, NULL);
-}
-
-static gpointer
-make_trainer (void)
-{
-  g_autoptr (GTorchModule) module = make_module ();
-  g_autoptr (GTorchTensor) tensor = make_tensor ();
-  g_autoptr (GTorchDataset) dataset = GTORCH_DATASET (gtorch_tensor_dataset_new (&tensor, 1, NULL));
-  g_autoptr (GTorchDataLoader) loader = gtorch_data_loader_new (dataset, 2, FALSE);
-  g_autoptr (GTorchOptimizer) optimizer = make_optimizer ();
-
-  return gtorch_trainer_new (module, loader, NULL, optimizer);
-}
-
-static gpointer
 make_group (void)
 {
   g_autoptr (GListModel) params = make_parameters ();
@@ -797,22 +724,22 @@ static const struct
   { "GTorchSequentialLR", make_sequence },
   { "GTorchGradNode", make_grad_node },
   { "GTorchSharedMemory", make_shared_memory },
-  { "GTorchAccuracy", make_accuracy },
-  { "GTorchCSVLog", make_csv_log },
-  { "GTorchClassScore", make_f1_score },
-  { "GTorchConfusionMatrix", make_confusion_matrix },
-  { "GTorchEventWriter", make_event_writer },
-  { "GTorchF1Score", make_f1_score },
-  { "GTorchJSONLog", make_json_log },
-  { "GTorchLog", make_json_log },
+  { "GTorchAccuracy", refuse_make_accuracy },
+  { "GTorchCSVLog", refuse_make_csv_log },
+  { "GTorchClassScore", refuse_make_f1_score },
+  { "GTorchConfusionMatrix", refuse_make_confusion_matrix },
+  { "GTorchEventWriter", refuse_make_event_writer },
+  { "GTorchF1Score", refuse_make_f1_score },
+  { "GTorchJSONLog", refuse_make_json_log },
+  { "GTorchLog", refuse_make_json_log },
   { "GTorchMeanMetric", (gpointer (*) (void)) gtorch_mean_metric_new },
-  { "GTorchMeanSquaredError", make_mean_squared_error },
-  { "GTorchMetric", make_accuracy },
+  { "GTorchMeanSquaredError", refuse_make_mean_squared_error },
+  { "GTorchMetric", refuse_make_accuracy },
   { "GTorchPerplexity", (gpointer (*) (void)) gtorch_perplexity_new },
-  { "GTorchPrecisionScore", make_precision_score },
+  { "GTorchPrecisionScore", refuse_make_precision_score },
   { "GTorchProgressBar", (gpointer (*) (void)) gtorch_progress_bar_new },
-  { "GTorchRecallScore", make_recall_score },
-  { "GTorchTrainer", make_trainer },
+  { "GTorchRecallScore", refuse_make_recall_score },
+  { "GTorchTrainer", refuse_make_trainer },
   { "GTorchSize", make_size },
   { "GTorchFactors", make_factors },
   { "GTorchStream", make_stream },

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GTorch.utils.data, utils.tensorboard and the modules inside them, whose contents are imported when they are first named."""
+"""GTorch.utils.data, utils.tensorboard and the modules in them, whose contents are imported when they are first
+named."""
 
 import importlib
 import sys
