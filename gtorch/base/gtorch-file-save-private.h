@@ -20,6 +20,9 @@ gboolean gtorch_file_save (GFile *file, GTorchFileSaveFunc func, gpointer data,
 gboolean gtorch_file_save_bytes (GFile *file, GBytes *bytes, GCancellable *cancellable,
                                  GError **error);
 
+/* Opens a file, or makes it, to append to it: for logs, whose last records a loss of power may take. */
+GOutputStream *gtorch_file_append (GFile *file, GError **error);
+
 /* The system calls of a save; they return -1 and set errno as the system does. Tests replace them, to
  * record calls or let them fail. */
 typedef struct

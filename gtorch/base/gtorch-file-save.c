@@ -509,3 +509,9 @@ gtorch_file_save_bytes (GFile *file, GBytes *bytes, GCancellable *cancellable, G
 {
   return gtorch_file_save (file, write_bytes, bytes, cancellable, error);
 }
+
+GOutputStream *
+gtorch_file_append (GFile *file, GError **error)
+{
+  return (GOutputStream *) g_file_append_to (file, G_FILE_CREATE_NONE, NULL, error);
+}

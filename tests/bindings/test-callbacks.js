@@ -235,6 +235,14 @@ way('MultiAverageFunc', 'update_parameters', func => updated({multi_avg_fn: () =
 way('BatchFunc', 'update_bn', func =>
     GTorch.optim.swa_utils.update_bn([1].map.call([1], () => func() ?? GTorch.ones([2, 1])),
         nn.BatchNorm1d(1)));
+way('TrainerStepFunc', 'run', func => {
+    const module = new nn.Linear(2, 1);
+    const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones([1, 2])]), 1, false);
+    const optimizer = new GTorch.optim.SGD(module.parameters());
+    const trainer = new GTorch.Trainer({module, loader, optimizer});
+    trainer.set_training_step((self, [x]) => func() ?? self.module.forward(x).sum());
+    trainer.run();
+});
 way('OptimizerClosure', 'step', func => GTorch.optim.LBFGS([leaf()]).step(() => func() ?? 1));
 way('GradcheckFunc', 'gradcheck', func => GTorch.gradcheck(x => func() ?? x.mul(2), leaf()));
 way('GradcheckFunc', 'gradgradcheck', func => GTorch.gradgradcheck(x => func() ?? x.mul(x), leaf()));

@@ -35,6 +35,12 @@ def trained():
     return optimizer
 
 
+def trainer():
+    x, net = GTorch.ones(4, 2), GTorch.nn.Linear(2, 1)
+    loader = [(x, GTorch.zeros(4, 1))]
+    return GTorch.Trainer(net, loader, GTorch.nn.MSELoss(), GTorch.optim.SGD(net.parameters(), lr=0.1))
+
+
 # An object of each class with such methods.
 OBJECTS = {
     'Device': lambda: GTorch.Device('cpu'),
@@ -44,6 +50,7 @@ OBJECTS = {
     'Stream': lambda: GTorch.Stream('cpu'),
     'Tensor': lambda: leaf().sum(),
     'Timer': GTorch.Timer,
+    'Trainer': lambda: trainer(),
 }
 # The arguments before the cancellable.
 ARGUMENTS = {

@@ -181,6 +181,14 @@ def update_bn(func):
     GTorch.optim.swa_utils.update_bn((func() or GTorch.ones([2, 1]) for _ in range(2)), nn.BatchNorm1d(1))
 
 
+@way('TrainerStepFunc')
+def training_step(function):
+    net = nn.Linear(2, 1)
+    trainer = GTorch.Trainer(net, [(GTorch.ones(1, 2),)], None, GTorch.optim.SGD(net.parameters(), lr=0.1))
+    trainer.set_training_step(lambda trainer, batch: function() or trainer.get_module()(batch[0]).sum())
+    trainer.run()
+
+
 @way('OptimizerClosure')
 def step_of_lbfgs(func):
     GTorch.optim.LBFGS([leaf()]).step(lambda: func() or 1.0)

@@ -41,6 +41,12 @@ closure_func (gpointer user_data, GError **error)
 }
 
 static GTorchTensor *
+step_func (GTorchTrainer *trainer, GTorchSample *batch, gpointer user_data, GError **error)
+{
+  return closure_func (user_data, error);
+}
+
+static GTorchTensor *
 average_func (GTorchAveragedModel *self, GTorchTensor *averaged, GTorchTensor *current,
               GTorchTensor *n_averaged, gpointer user_data, GError **error)
 {
@@ -209,6 +215,7 @@ static const struct
   { "GTorchModuleFunc", G_CALLBACK (quiet_func) },
   { "GTorchMultiAverageFunc", G_CALLBACK (multi_average_func) },
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
+  { "GTorchTrainerStepFunc", G_CALLBACK (step_func) },
   { "GTorchPackFunc", G_CALLBACK (pack_func) },
   { "GTorchRecomputeFunc", G_CALLBACK (recompute_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },

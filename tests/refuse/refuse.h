@@ -148,3 +148,14 @@ gpointer refuse_make_file_object (const gchar *type);
 gpointer refuse_no_proxy (GObject *object);
 /* Returns an object that has no type of GTorch. */
 gpointer refuse_stranger (void);
+/* Objects of the folder train (train-objects.c). */
+gpointer refuse_make_accuracy (void);
+gpointer refuse_make_confusion_matrix (void);
+gpointer refuse_make_mean_squared_error (void);
+gpointer refuse_make_precision_score (void);
+gpointer refuse_make_recall_score (void);
+gpointer refuse_make_f1_score (void);
+gpointer refuse_make_csv_log (void);
+gpointer refuse_make_json_log (void);
+gpointer refuse_make_event_writer (void);
+gpointer refuse_make_trainer (void);

@@ -38,6 +38,7 @@ ORDER = [
     ["data"],
     ["io"],
     ["distributed", "distributed/mpi"],
+    ["train"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],

@@ -26,6 +26,7 @@ const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
 const tensor = imports.overrides._gtorch_tensor;
+const train = imports.overrides._gtorch_train;
 
 let GTorch;
 
@@ -731,6 +732,7 @@ function _init() {
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
     data.setup(GTorch);
+    train.setup(GTorch);
     overrideText();
     overrideSeeds();
     overrideLists();

@@ -28,6 +28,7 @@ const AWAITED = {
         item_double: [], item_int: [], to_device: ['device'], to_doubles: [], to_ints: [],
     },
     Timer: {stop: []},
+    Trainer: {run: []},
 };
 const DEFAULTS = {
     cancellable: null, gradient: null, retain_graph: false, create_graph: false,

@@ -189,7 +189,7 @@ def _import_parts():
     from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_dtypes, _gtorch_exceptions, _gtorch_facts
     from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
     from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
-    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor
+    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor, _gtorch_train
 
     for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
         part.install(export, submodule, ops)
@@ -215,6 +215,7 @@ def _import_parts():
     _gtorch_results.install(submodule)
     _gtorch_nn.install(export, submodule, {name: globals()[name] for name in ops.FUNCTIONS})
     _gtorch_callbacks.install(export, submodule, ops)
+    _gtorch_train.install(submodule)
     _gtorch_func.install(export, submodule)
     from gi.overrides import _gtorch_parallel
 
@@ -325,6 +326,7 @@ if mixin is not None:
                 'LRScheduler',
                 'Function',
                 'FunctionContext',
+                'Trainer',
             )
         ),
         _GTorch.Identity.new(),

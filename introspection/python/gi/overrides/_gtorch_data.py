@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GTorch.utils.data and the modules inside it, whose contents are imported when they are first named."""
+"""GTorch.utils.data, utils.tensorboard and the modules in them, whose contents are imported when they are first
+named."""
 
 import importlib
 import sys
@@ -30,6 +31,7 @@ COLLATE = {name: '_gtorch_collate' for name in (
     'collate_str_fn', 'collate_tensor_fn', 'default_collate', 'default_collate_err_msg_format',
     'default_collate_fn_map', 'default_convert',
 )}
+TENSORBOARD = {'SummaryWriter': '_gtorch_tensorboard'}
 WORKER = {name: '_gtorch_worker_info' for name in ('WorkerInfo', 'get_worker_info')}
 
 
@@ -51,6 +53,8 @@ MODULES = {
     'utils.data._utils': ('What loaders are made of.', {}),
     'utils.data._utils.collate': ('Batches of samples by their structure.', COLLATE),
     'utils.data._utils.worker': ('Workers of loaders.', WORKER),
+    'utils.tensorboard': ('Events for TensorBoard.', TENSORBOARD),
+    'utils.tensorboard.writer': ('The writer of events.', TENSORBOARD),
 }
 
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/train/gtorch-log.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_JSON_LOG (gtorch_json_log_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_FINAL_TYPE (GTorchJSONLog, gtorch_json_log, GTORCH, JSON_LOG, GTorchLog)
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchJSONLog *gtorch_json_log_new (GFile *file) G_GNUC_WARN_UNUSED_RESULT;
+
+G_END_DECLS

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/train/gtorch-metric.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_MEAN_METRIC (gtorch_mean_metric_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_FINAL_TYPE (GTorchMeanMetric, gtorch_mean_metric, GTORCH, MEAN_METRIC, GTorchMetric)
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchMeanMetric *gtorch_mean_metric_new (void) G_GNUC_WARN_UNUSED_RESULT;
+
+G_END_DECLS

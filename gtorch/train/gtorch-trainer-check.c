@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Which settings of a trainer are valid. */
+
+#include "config.h"
+
+#include "train/gtorch-trainer-private.h"
+
+#include <glib/gi18n-lib.h>
+#include <math.h>
+
+static gboolean
+check_number (const gchar *name, gint64 value, gint64 least, GError **error)
+{
+  if (value >= least)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("trainer: %s is %" G_GINT64_FORMAT ", it must be at least %" G_GINT64_FORMAT),
+               name, value, least);
+  return FALSE;
+}
+
+static gboolean
+check_size (const gchar *name, gdouble value, GError **error)
+{
+  if (value >= 0 && isfinite (value))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("trainer: %s is %g, it must be a number that is not below 0"), name, value);
+  return FALSE;
+}
+
+/**
+ * gtorch_trainer_check:
+ * @self: a trainer
+ * @error: return location for an error
+ *
+ * Tells whether a run can be made with the present settings. Properties accept any number; this function and
+ * runs report an invalid one.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_INVALID
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_trainer_check (GTorchTrainer *self, GError **error)
+{
+  GTorchTrainerPrivate *priv;
+  const GTorchTrainerSettings *settings;
+  const gchar *missing;
+
+  g_return_val_if_fail (GTORCH_IS_TRAINER (self), FALSE);
+  priv = gtorch_trainer_get_private (self);
+  settings = &priv->settings;
+  missing = priv->module == NULL      ? "module"
+            : priv->loader == NULL    ? "loader"
+            : priv->optimizer == NULL ? "optimizer"
+                                      : NULL;
+  if (missing != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("trainer: there is no %s"),
+                   missing);
+      return FALSE;
+    }
+  if (!check_number ("n_epochs", settings->n_epochs, 1, error)
+      || !check_number ("max_steps", settings->max_steps, 0, error)
+      || !check_number ("accumulate_steps", settings->accumulate_steps, 1, error)
+      || !check_number ("evaluate_every", settings->evaluate_every, 0, error)
+      || !check_number ("log_every", settings->log_every, 1, error)
+      || !check_number ("patience", settings->patience, 0, error)
+      || !check_number ("checkpoint_every", settings->checkpoint_every, 0, error)
+      || !check_number ("keep_checkpoints", settings->keep_checkpoints, 0, error)
+      || !check_size ("clip_norm", settings->clip_norm, error)
+      || !check_size ("min_delta", settings->min_delta, error))
+    return FALSE;
+  if (settings->autocast != GTORCH_DTYPE_NONE && settings->autocast != GTORCH_DTYPE_FLOAT16
+      && settings->autocast != GTORCH_DTYPE_BFLOAT16)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("trainer: autocast is %s, it must be float16, bfloat16 or none"),
+                   gtorch_dtype_get_name (settings->autocast));
+      return FALSE;
+    }
+  if (settings->graph && (settings->accumulate_steps > 1 || settings->scaler != NULL))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   settings->scaler != NULL
+                       ? _ ("trainer: graph and a scaler are set: a captured step has no scaler")
+                       : _ ("trainer: graph is set and accumulate_steps is %" G_GINT64_FORMAT
+                            ": a captured step has one batch"),
+                   settings->accumulate_steps);
+      return FALSE;
+    }
+  if ((settings->patience > 0 || settings->save_best) && settings->validation_loader == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("trainer: %s is set, and there is no validation_loader"),
+                   settings->patience > 0 ? "patience" : "save_best");
+      return FALSE;
+    }
+  if (settings->save_best && settings->checkpoint_folder == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("trainer: save_best is set, and there is no checkpoint_folder"));
+      return FALSE;
+    }
+  return TRUE;
+}

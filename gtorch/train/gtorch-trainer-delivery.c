@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Brings the signals of a run to the main context of the program, in order. A turn of the main loop emits
+ * signals for a few milliseconds at most, so that many of them do not stop it; if the loop cannot keep up,
+ * the run waits. Changes of properties are notified at most twenty times a second. */
+
+#include "config.h"
+
+#include "train/gtorch-trainer-private.h"
+
+#define MAX_WAITING     1024
+#define TURN            (2 * G_TIME_SPAN_MILLISECOND)
+#define NOTIFY_INTERVAL (50 * G_TIME_SPAN_MILLISECOND)
+
+typedef struct
+{
+  GTorchTrainerSignal signal;
+  gint64 number;
+  gdouble value;
+  GError *failure;
+  GVariant *results;
+} Notice;
+
+struct _GTorchTrainerDelivery
+{
+  gint ref_count;
+  GTorchTrainer *trainer; /* the run's */
+  GMainContext *context;  /* NULL: signals are emitted at once */
+  GMutex lock;
+  GCond cond;
+  GQueue notices;
+  gboolean is_attached, is_dirty, is_awake;
+  gint64 notify_time;
+};
+
+static void
+notice_free (gpointer data)
+{
+  Notice *notice = data;
+
+  g_clear_error (&notice->failure);
+  g_clear_pointer (&notice->results, g_variant_unref);
+  g_free (notice);
+}
+
+GTorchTrainerDelivery *
+gtorch_trainer_delivery_new (GTorchTrainer *trainer, GMainContext *context)
+{
+  GTorchTrainerDelivery *self = g_new0 (GTorchTrainerDelivery, 1);
+
+  self->ref_count = 1;
+  self->trainer = g_object_ref (trainer);
+  self->context = context != NULL ? g_main_context_ref (context) : NULL;
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->cond);
+  g_queue_init (&self->notices);
+  return self;
+}
+
+void
+gtorch_trainer_delivery_unref (GTorchTrainerDelivery *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  g_queue_clear_full (&self->notices, notice_free);
+  g_clear_pointer (&self->context, g_main_context_unref);
+  g_object_unref (self->trainer);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->cond);
+  g_free (self);
+}
+
+static void
+notify (GTorchTrainerDelivery *self)
+{
+  static const gchar *const names[] = { "step", "epoch", "loss", "progress", "throughput", "best" };
+  GObject *trainer = G_OBJECT (self->trainer);
+
+  g_object_freeze_notify (trainer);
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    g_object_notify (trainer, names[i]);
+  g_object_thaw_notify (trainer);
+}
+
+/* Emits what waits, until a time. */
+static void
+emit_until (GTorchTrainerDelivery *self, gint64 until)
+{
+  gboolean is_due;
+
+  do
+    {
+      Notice *notice;
+
+      g_mutex_lock (&self->lock);
+      notice = g_queue_pop_head (&self->notices);
+      g_cond_broadcast (&self->cond);
+      g_mutex_unlock (&self->lock);
+      if (notice == NULL)
+        break;
+      if (notice->results != NULL)
+        gtorch_trainer_publish (self->trainer, notice->results);
+      gtorch_trainer_emit (self->trainer, notice->signal, notice->number, notice->value,
+                           notice->failure);
+      notice_free (notice);
+    }
+  while (g_get_monotonic_time () < until);
+  g_mutex_lock (&self->lock);
+  is_due = self->is_dirty;
+  self->is_dirty = FALSE;
+  self->notify_time = g_get_monotonic_time ();
+  g_mutex_unlock (&self->lock);
+  if (is_due)
+    notify (self);
+}
+
+static gboolean
+on_turn (gpointer data)
+{
+  GTorchTrainerDelivery *self = data;
+  gboolean has_more;
+
+  emit_until (self, g_get_monotonic_time () + TURN);
+  g_mutex_lock (&self->lock);
+  has_more = !g_queue_is_empty (&self->notices);
+  self->is_attached = has_more;
+  g_mutex_unlock (&self->lock);
+  return has_more;
+}
+
+static void
+release (gpointer data)
+{
+  gtorch_trainer_delivery_unref (data);
+}
+
+/* With the lock held. Of a lower priority than what draws and answers. */
+static void
+attach (GTorchTrainerDelivery *self)
+{
+  GSource *source;
+
+  if (self->is_attached)
+    return;
+  self->is_attached = TRUE;
+  g_atomic_int_inc (&self->ref_count);
+  source = g_idle_source_new ();
+  g_source_set_static_name (source, "[GTorch] signals of a trainer");
+  g_source_set_callback (source, on_turn, self, release);
+  g_source_attach (source, self->context);
+  g_source_unref (source);
+}
+
+static void
+add_now (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdouble value,
+         const GError *failure, GVariant *results)
+{
+  const gint64 now = g_get_monotonic_time ();
+
+  if (results != NULL)
+    gtorch_trainer_publish (self->trainer, results);
+  gtorch_trainer_emit (self->trainer, signal, number, value, failure);
+  if (now - self->notify_time < NOTIFY_INTERVAL && signal == GTORCH_TRAINER_STEP_DONE)
+    return;
+  self->notify_time = now;
+  notify (self);
+}
+
+static void
+add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number, gdouble value,
+     const GError *failure, GVariant *results)
+{
+  const gboolean is_heard = results != NULL || gtorch_trainer_is_heard (self->trainer, signal);
+
+  if (self->context == NULL)
+    {
+      add_now (self, signal, number, value, failure, results);
+      return;
+    }
+  g_mutex_lock (&self->lock);
+  self->is_dirty = TRUE;
+  if (is_heard)
+    {
+      Notice *notice = g_new (Notice, 1);
+
+      *notice = (Notice){ signal, number, value, failure != NULL ? g_error_copy (failure) : NULL,
+                          results != NULL ? g_variant_ref (results) : NULL };
+      g_queue_push_tail (&self->notices, notice);
+    }
+  if (is_heard || signal != GTORCH_TRAINER_STEP_DONE
+      || g_get_monotonic_time () - self->notify_time >= NOTIFY_INTERVAL)
+    attach (self);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gtorch_trainer_delivery_add (GTorchTrainerDelivery *self, GTorchTrainerSignal signal, gint64 number,
+                             gdouble value, const GError *failure)
+{
+  add (self, signal, number, value, failure, NULL);
+}
+
+void
+gtorch_trainer_delivery_add_results (GTorchTrainerDelivery *self, gint64 step, gdouble loss,
+                                     GVariant *results)
+{
+  g_autoptr (GVariant) owned = g_variant_ref_sink (results);
+
+  add (self, GTORCH_TRAINER_EVALUATED, step, loss, NULL, owned);
+}
+
+static void
+on_cancelled (GCancellable *cancellable, gpointer data)
+{
+  gtorch_trainer_delivery_wake (data);
+}
+
+void
+gtorch_trainer_delivery_wake (GTorchTrainerDelivery *self)
+{
+  g_mutex_lock (&self->lock);
+  self->is_awake = TRUE;
+  g_cond_broadcast (&self->cond);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancellable,
+                              gint *is_stopped)
+{
+  gulong handler = 0;
+  gboolean is_full;
+
+  if (self->context == NULL)
+    return;
+  g_mutex_lock (&self->lock);
+  is_full = g_queue_get_length (&self->notices) >= MAX_WAITING;
+  self->is_awake = FALSE;
+  g_mutex_unlock (&self->lock);
+  if (!is_full || g_atomic_int_get (is_stopped))
+    return;
+  if (cancellable != NULL)
+    handler = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled), self, NULL);
+  g_mutex_lock (&self->lock);
+  while (!self->is_awake && !g_atomic_int_get (is_stopped)
+         && g_queue_get_length (&self->notices) >= MAX_WAITING / 2)
+    g_cond_wait (&self->cond, &self->lock);
+  g_mutex_unlock (&self->lock);
+  if (handler != 0)
+    g_cancellable_disconnect (cancellable, handler);
+}
+
+void
+gtorch_trainer_delivery_flush (GTorchTrainerDelivery *self)
+{
+  gboolean is_empty;
+
+  if (self->context == NULL)
+    {
+      notify (self);
+      return;
+    }
+  do
+    {
+      emit_until (self, G_MAXINT64);
+      g_mutex_lock (&self->lock);
+      is_empty = g_queue_is_empty (&self->notices);
+      g_mutex_unlock (&self->lock);
+    }
+  while (!is_empty);
+}

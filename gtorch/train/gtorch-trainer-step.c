@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* The batches and steps of a run: forward, loss, backward and the optimizer, one after the other or captured
+ * as a graph. */
+
+#include "config.h"
+
+#include "train/gtorch-trainer-private.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "data/gtorch-sample-collate.h"
+#include "device/gtorch-device-private.h"
+#include "dispatch/gtorch-autocast.h"
+#include "dispatch/gtorch-grad-mode.h"
+#include "gtorch-ops-private.h"
+#include "nn/gtorch-clip-grad.h"
+#include "optim/gtorch-optimizer-private.h"
+#include "tensor/gtorch-tensor-private.h"
+
+/* Steps before the capture, so that states of the optimizer and plans of libraries are made outside of it. */
+#define WARMUP 3
+
+struct _GTorchTrainerGraph
+{
+  guint n_steps; /* before the capture */
+  GTorchCUDAGraph *graph;
+  GTorchSample *inputs; /* what the graph reads */
+  GTorchTensor *loss;   /* what it writes */
+};
+
+void
+gtorch_trainer_graph_free (GTorchTrainerGraph *graph)
+{
+  g_clear_object (&graph->graph);
+  g_clear_pointer (&graph->inputs, gtorch_sample_unref);
+  g_clear_object (&graph->loss);
+  g_free (graph);
+}
+
+/* The size of the first dimension of the first tensor. */
+gint64
+gtorch_trainer_count_samples (GTorchSample *batch)
+{
+  g_autoptr (GPtrArray) tensors = gtorch_sample_get_tensors (batch);
+  GTorchTensor *first = tensors->len > 0 ? tensors->pdata[0] : NULL;
+
+  return first != NULL && gtorch_tensor_unwrap (first)->n_dims > 0
+             ? gtorch_tensor_unwrap (first)->shape[0]
+             : 1;
+}
+
+GTorchSample *
+gtorch_trainer_run_move (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  return gtorch_sample_to_device (batch, run->device, TRUE, error);
+}
+
+/* --- points --- */
+
+static gdouble
+get_learning_rate (GTorchTrainerRun *run)
+{
+  return gtorch_optimizer_get_learning_rate (run->priv->optimizer);
+}
+
+gboolean
+gtorch_trainer_run_add_point (GTorchTrainerRun *run, GTorchTensor *loss, GError **error)
+{
+  GTorchStream *stream =
+      run->stream != NULL ? run->stream : gtorch_stream_get_current (run->device);
+  g_autoptr (GTorchEvent) event = gtorch_event_new (GTORCH_EVENT_NONE);
+  g_autoptr (GTorchTensor) near = NULL;
+  GTorchTrainerPoint *point;
+
+  if (loss != NULL)
+    {
+      g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+
+      /* A copy: a graph overwrites its own. */
+      near = gtorch_tensor_wrap (gtorch_op_to (gtorch_tensor_unwrap (loss), GTORCH_DTYPE_NONE,
+                                               gtorch_device_cpu (), TRUE, TRUE, error));
+      if (near == NULL)
+        return FALSE;
+    }
+  if (!gtorch_event_record (event, stream, error))
+    return FALSE;
+  point = g_new (GTorchTrainerPoint, 1);
+  *point = (GTorchTrainerPoint){
+    g_steal_pointer (&event), g_steal_pointer (&near), run->step, run->epoch,
+    run->n_samples,           get_learning_rate (run)
+  };
+  g_queue_push_tail (&run->points, point);
+  return TRUE;
+}
+
+/* --- batches --- */
+
+static GTorchTensor *
+compute_loss (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  g_autoptr (GTorchAutocastGuard) autocast = NULL;
+  g_autoptr (GTorchTensor) loss = NULL;
+
+  if (run->settings.autocast != GTORCH_DTYPE_NONE)
+    {
+      autocast = gtorch_autocast_guard_new (gtorch_device_get_device_type (run->device),
+                                            run->settings.autocast, TRUE, TRUE, error);
+      if (autocast == NULL)
+        return NULL;
+    }
+  loss = gtorch_trainer_training_step (run->trainer, batch, error);
+  if (loss == NULL || gtorch_tensor_get_numel (loss) == 1)
+    return g_steal_pointer (&loss);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+               _ ("training_step: the loss has the shape %s, and must be one number"),
+               gtorch_impl_shape_str (gtorch_tensor_unwrap (loss)));
+  return NULL;
+}
+
+/* What backward begins with: the share of the batch in the step, scaled. */
+static GTorchTensor *
+scale_loss (GTorchTrainerRun *run, GTorchTensor *loss, GError **error)
+{
+  const gint64 n = run->settings.accumulate_steps;
+  g_autoptr (GTorchTensor) share = g_object_ref (loss);
+
+  if (n > 1)
+    {
+      g_autoptr (GTorchImpl) number = gtorch_impl_new_number (n);
+
+      g_object_unref (share);
+      share = gtorch_tensor_wrap (gtorch_op_div (gtorch_tensor_unwrap (loss), number, error));
+    }
+  if (share == NULL || run->settings.scaler == NULL)
+    return g_steal_pointer (&share);
+  return gtorch_grad_scaler_scale (run->settings.scaler, share, error);
+}
+
+/* Adds the loss to that of the step. */
+static gboolean
+add_loss (GTorchTrainerRun *run, GTorchTensor *loss, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (loss, error);
+
+  if (plain != NULL && run->n_accumulated > 0)
+    {
+      GTorchImpl *sum =
+          gtorch_op_add (gtorch_tensor_unwrap (run->loss), gtorch_tensor_unwrap (plain), 1, error);
+
+      g_object_unref (plain);
+      plain = gtorch_tensor_wrap (sum);
+    }
+  if (plain == NULL)
+    return FALSE;
+  g_set_object (&run->loss, plain);
+  return TRUE;
+}
+
+static gboolean
+go_through (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  g_autoptr (GTorchTensor) loss = NULL;
+  g_autoptr (GTorchTensor) scaled = NULL;
+
+  if (run->n_accumulated == 0)
+    {
+      run->n_samples = 0;
+      if (!gtorch_optimizer_zero_grad (run->priv->optimizer, TRUE, error))
+        return FALSE;
+    }
+  loss = compute_loss (run, batch, error);
+  scaled = loss != NULL ? scale_loss (run, loss, error) : NULL;
+  if (scaled == NULL || !gtorch_tensor_backward (scaled, NULL, FALSE, FALSE, error)
+      || !add_loss (run, loss, error))
+    return FALSE;
+  run->n_accumulated++;
+  run->n_samples += gtorch_trainer_count_samples (batch);
+  return TRUE;
+}
+
+/* --- steps --- */
+
+static gboolean
+clip (GTorchTrainerRun *run, GError **error)
+{
+  g_autoptr (GPtrArray) params = NULL;
+  g_autoptr (GTorchTensor) norm = NULL;
+
+  if (run->settings.clip_norm == 0)
+    return TRUE;
+  if (run->settings.scaler != NULL
+      && !gtorch_grad_scaler_unscale (run->settings.scaler, run->priv->optimizer, error))
+    return FALSE;
+  params = gtorch_optimizer_dup_params (run->priv->optimizer);
+  norm = gtorch_clip_grad_norm ((GTorchTensor **) params->pdata, params->len,
+                                run->settings.clip_norm, 2, FALSE, error);
+  return norm != NULL;
+}
+
+static gboolean
+update (GTorchTrainerRun *run, GError **error)
+{
+  GTorchGradScaler *scaler = run->settings.scaler;
+
+  if (!clip (run, error))
+    return FALSE;
+  if (scaler == NULL)
+    return gtorch_optimizer_step (run->priv->optimizer, error);
+  return gtorch_grad_scaler_step (scaler, run->priv->optimizer, error)
+         && gtorch_grad_scaler_update (scaler, NULL, error);
+}
+
+/* The mean loss of the batches of the step. */
+static GTorchTensor *
+mean_loss (GTorchTrainerRun *run, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GTorchImpl) number = gtorch_impl_new_number (run->n_accumulated);
+
+  if (run->n_accumulated == 1)
+    return g_object_ref (run->loss);
+  return gtorch_tensor_wrap (gtorch_op_div (gtorch_tensor_unwrap (run->loss), number, error));
+}
+
+gboolean
+gtorch_trainer_run_step (GTorchTrainerRun *run, GError **error)
+{
+  const gboolean is_replayed = run->graph != NULL && run->loss == run->graph->loss;
+  GPtrArray *schedules = run->priv->schedules;
+  g_autoptr (GTorchTensor) loss = NULL;
+
+  if (!is_replayed && !update (run, error))
+    return FALSE;
+  loss = mean_loss (run, error);
+  run->step++;
+  if (loss == NULL || !gtorch_trainer_run_add_point (run, loss, error))
+    return FALSE;
+  run->n_accumulated = 0;
+  g_clear_object (&run->loss);
+  for (guint i = 0; i < schedules->len; i++)
+    {
+      const GTorchTrainerSchedule *one = schedules->pdata[i];
+
+      if (one->interval == GTORCH_TRAINER_INTERVAL_STEP
+          && !gtorch_lr_scheduler_step (one->scheduler, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* --- graphs --- */
+
+static GTorchTensor *
+copy_tensor (GTorchTensor *tensor, gpointer data, GError **error)
+{
+  return gtorch_tensor_wrap (gtorch_op_clone (gtorch_tensor_unwrap (tensor), error));
+}
+
+static gboolean
+compute_step (GTorchStream *stream, gpointer data, GError **error)
+{
+  GTorchTrainerRun *run = data;
+
+  run->n_accumulated = 0;
+  return go_through (run, run->graph->inputs, error) && update (run, error);
+}
+
+static gboolean
+capture (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  GTorchTrainerGraph *graph = run->graph;
+  gboolean result;
+
+  graph->inputs = gtorch_sample_map_tensors (batch, copy_tensor, NULL, error);
+  if (graph->inputs == NULL)
+    return FALSE;
+  graph->graph = gtorch_cuda_graph_new ();
+  gtorch_cuda_graph_set_warmup_iterations (graph->graph, 0);
+  result = gtorch_cuda_graph_capture (graph->graph, run->stream, NULL, compute_step, run, error);
+  run->n_accumulated = 0;
+  if (result)
+    graph->loss = g_steal_pointer (&run->loss);
+  return result;
+}
+
+/* Copies the batch to where the graph reads; FALSE without an error if it has another shape. */
+static gboolean
+fill (GTorchTrainerGraph *graph, GTorchSample *batch, gboolean *fits, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GPtrArray) to = gtorch_sample_get_tensors (graph->inputs);
+  g_autoptr (GPtrArray) from = gtorch_sample_get_tensors (batch);
+
+  *fits = to->len == from->len;
+  for (guint i = 0; i < to->len && *fits; i++)
+    {
+      const GTorchImpl *here = gtorch_tensor_unwrap (to->pdata[i]);
+      const GTorchImpl *there = gtorch_tensor_unwrap (from->pdata[i]);
+
+      *fits = gtorch_impl_same_shape (here, there) && here->dtype == there->dtype;
+    }
+  for (guint i = 0; i < to->len && *fits; i++)
+    if (!gtorch_op_copy_inplace (gtorch_tensor_unwrap (to->pdata[i]),
+                                 gtorch_tensor_unwrap (from->pdata[i]), TRUE, error))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+replay (GTorchTrainerRun *run, GTorchSample *batch, gboolean *fits, GError **error)
+{
+  if (!fill (run->graph, batch, fits, error) || !*fits)
+    return !*fits;
+  if (!gtorch_cuda_graph_replay_on (run->graph->graph, run->stream, error))
+    return FALSE;
+  run->n_accumulated = 1;
+  run->n_samples = gtorch_trainer_count_samples (batch);
+  g_set_object (&run->loss, run->graph->loss);
+  return TRUE;
+}
+
+gboolean
+gtorch_trainer_run_batch (GTorchTrainerRun *run, GTorchSample *batch, GError **error)
+{
+  g_autoptr (GTorchSample) here = gtorch_trainer_run_move (run, batch, error);
+  gboolean fits = FALSE;
+
+  if (here == NULL)
+    return FALSE;
+  if (!run->settings.graph)
+    return go_through (run, here, error);
+  if (run->graph == NULL)
+    run->graph = g_new0 (GTorchTrainerGraph, 1);
+  if (run->graph->n_steps < WARMUP)
+    {
+      run->graph->n_steps++;
+      return go_through (run, here, error);
+    }
+  if (run->graph->graph == NULL && !capture (run, here, error))
+    return FALSE;
+  if (!replay (run, here, &fits, error))
+    return FALSE;
+  return fits || go_through (run, here, error);
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// The trainer. JavaScript runs in one thread: a trainer with a function or a class of the program's does its
+// work in the main loop, step by step, and any other one in a thread of its own.
+
+/* exported setup */
+
+const {Gio, GObject} = imports.gi;
+const convert = imports.overrides._gtorch_convert;
+const {valueOf} = imports.overrides._gtorch_data;
+const {derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
+
+let GTorch;
+
+const LOCAL = Symbol('has functions of the program');
+
+function mustBeLoss(what, value) {
+    if (!(value instanceof GTorch.Tensor))
+        throw new TypeError(`${what} must return the loss, a tensor, not ${convert.describe(value)}`);
+    return value;
+}
+
+function isOwn(object) {
+    return object instanceof GObject.Object && isProgramsOwn(object.constructor);
+}
+
+function hasOwnModules(module) {
+    if (module === null || module === undefined)
+        return false;
+    const list = module.get_modules();
+    for (let i = 0; i < list.get_n_items(); i++) {
+        if (isOwn(list.get_item(i)))
+            return true;
+    }
+    return false;
+}
+
+function isLocalLoader(loader) {
+    return loader !== null && (loader[LOCAL] === true ||
+        [loader.dataset, loader.sampler, loader.batch_sampler].some(isOwn));
+}
+
+// Must steps be made in this thread?
+function isLocal(trainer) {
+    return trainer[LOCAL] === true || isOwn(trainer) || isOwn(trainer.optimizer) ||
+        hasOwnModules(trainer.module) || hasOwnModules(trainer.loss_module) ||
+        isLocalLoader(trainer.loader) || isLocalLoader(trainer.validation_loader);
+}
+
+// Marks the object if the value that the method gets is one of the program's.
+function marking(prototype, name, place, isTheirs) {
+    const raw = prototype[name];
+    prototype[name] = function (...given) {
+        if (isTheirs(given[place]))
+            this[LOCAL] = true;
+        return raw.apply(this, given);
+    };
+}
+
+function overrideSteps(prototype) {
+    for (const name of ['set_training_step', 'set_validation_step']) {
+        const raw = prototype[name];
+        prototype[name] = convert.counted(name, function (func) {
+            if (func === null) {
+                raw.call(this, null);
+                return;
+            }
+            convert.plainFunction(name, func);
+            this[LOCAL] = true;
+            raw.call(this, (trainer, sample) => noting(() =>
+                mustBeLoss(`the function of ${name}()`, func(trainer, valueOf(sample)))));
+        }, 1);
+    }
+}
+
+function overrideRuns(prototype) {
+    const {run, run_async: runAsync} = prototype;
+    prototype.run = convert.counted('run', function (cancellable = null) {
+        return restoring(() => run.call(this, cancellable));
+    }, 1);
+    prototype.run_async = function (...given) {
+        if (given.length <= 2 && isLocal(this)) // more are refused
+            this.threaded = false;
+        return runAsync.apply(this, given);
+    };
+    for (const name of ['save_checkpoint', 'load_checkpoint']) {
+        const raw = prototype[name];
+        prototype[name] = convert.counted(name, function (file, cancellable = null) {
+            return raw.call(this, typeof file === 'string' ? Gio.File.new_for_path(file) : file, cancellable);
+        }, 2);
+    }
+    const {resume} = prototype;
+    prototype.resume = convert.counted('resume', function (cancellable = null) {
+        return resume.call(this, cancellable).at(-1);
+    }, 1);
+    Object.defineProperty(prototype, 'results', {
+        configurable: true,
+        get() {
+            return Object.fromEntries(this.get_result_names().map(name => [name, this.get_result(name)]));
+        },
+    });
+}
+
+function setup(namespace) {
+    GTorch = namespace;
+    const step = {
+        call: (self, func, [sample]) => func.call(self, valueOf(sample)),
+        result: mustBeLoss,
+    };
+    derivable(GTorch.Trainer, {training_step: step, validation_step: step});
+    overrideSteps(GTorch.Trainer.prototype);
+    overrideRuns(GTorch.Trainer.prototype);
+    marking(GTorch.Trainer.prototype, 'add_metric', 1, isOwn);
+    marking(GTorch.Trainer.prototype, 'add_log', 0, isOwn);
+    marking(GTorch.Trainer.prototype, 'add_scheduler', 0, isOwn);
+    marking(GTorch.DataLoader.prototype, 'set_collate', 0, func => func !== null);
+    restore(GTorch.Metric.prototype, 'update', 'compute', 'compute_value', 'reset');
+    restore(GTorch.Log.prototype, 'write', 'flush', 'close');
+}

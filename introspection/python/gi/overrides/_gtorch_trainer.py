@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The trainer, and the base classes of metrics and logs."""
+
+import os
+
+from gi.overrides import override
+from gi.repository import Gio, GTorch
+
+from gi.overrides import _gtorch_samples as samples
+from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passing, restores, restoring
+from gi.overrides._gtorch_layers import construct
+
+OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
+HERE = 'gtorch.train'  # PyGObject makes no types of classes of overrides
+
+
+# --- loaders of other kinds ---
+
+
+class _Source(GTorch.SampleSource):
+    """What a Python loader gives in an epoch."""
+
+    __module__ = HERE
+
+    def __init__(self, iterator):
+        super().__init__()
+        self._iterator = iterator
+
+    def do_next(self, _cancellable):
+        return passing('the loader', self._step)
+
+    def _step(self):
+        for batch in self._iterator:
+            return samples.to_sample(batch)
+        return None
+
+
+class _Batches(GTorch.IterableDataset):
+    """The batches of a Python loader, as they are."""
+
+    __module__ = HERE
+
+    def __init__(self, loader):
+        super().__init__()
+        self._loader = loader
+
+    def do_iterate(self, _worker, _n_workers):
+        return passing('the loader', lambda: _Source(iter(self._loader)))
+
+    def do_get_length(self):
+        return len(self._loader) if hasattr(self._loader, '__len__') else -1
+
+
+def loader_of(name, value):
+    """A loader of C: @value itself, or one that gives the batches of an iterable."""
+    if value is None or isinstance(value, GTorch.DataLoader):
+        return value
+    if not hasattr(value, '__iter__'):
+        raise TypeError(f'{name}: a loader can be iterated; {value!r} cannot')
+    # What a C loader draws of the default generator would change what comes after it.
+    return GTorch.DataLoader(dataset=_Batches(value), batch_size=0, generator=GTorch.Generator())
+
+
+# --- the trainer ---
+
+
+def file_of(value):
+    return Gio.File.new_for_path(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else value
+
+
+CONVERTED = {
+    'validation_loader': lambda value: loader_of('Trainer(): validation_loader', value),
+    'checkpoint_folder': file_of,
+    'progress_bar': lambda value: GTorch.ProgressBar() if value is True else value or None,
+    'autocast': lambda value: GTorch.DType.NONE if value is None else convert_dtype(value),
+    'monitor_mode': lambda value: convert_enum(GTorch.PlateauMode, value, 'Trainer(): monitor_mode'),
+    'graph': convert_bool,
+    'save_best': convert_bool,
+    'threaded': convert_bool,
+}
+
+
+def _stepping(function):
+    """Wraps training_step() for C: the batch as Python's values, and a tensor back."""
+
+    def step(self, sample):
+        found = function(self, samples.from_sample(sample))
+        if not isinstance(found, RawTensor):
+            raise TypeError(f'{function.__qualname__}() must return the loss, a tensor, not {found!r}')
+        return found
+
+    step.__name__ = step.__qualname__ = function.__name__
+    return step
+
+
+def _trainer(raw):
+    class Trainer(raw):
+        """Trains @module with the batches of @loader, any iterable of batches. Settings, such as n_epochs, are
+        properties. A class of a program's overrides training_step(batch) or validation_step(batch), which return the
+        loss."""
+
+        __module__ = OVERRIDES
+
+        def __init_subclass__(cls, **options):
+            super().__init_subclass__(**options)
+            for name in ('training_step', 'validation_step'):
+                function = own_vfunc(cls, name)
+                if function is not None:
+                    setattr(cls, f'do_{name}', _stepping(function))
+                    guard_vfuncs(cls, (name,))
+
+        def __init__(
+            self, module, loader, loss=None, optimizer=None, *, metrics=None, schedulers=(), logs=(), **settings
+        ):
+            for name, convert in CONVERTED.items():
+                if name in settings:
+                    settings[name] = convert(settings[name])
+            settings.update(module=module, loader=loader_of('Trainer()', loader), loss_module=loss, optimizer=optimizer)
+            construct(self, settings)
+            for name, metric in (metrics or {}).items():
+                self.add_metric(name, metric)
+            for one in schedulers:
+                self.add_scheduler(*one if isinstance(one, (tuple, list)) else (one,))
+            for log in logs:
+                self.add_log(log)
+            self.check()
+
+        def add_scheduler(self, scheduler, interval='epoch'):
+            """Adds a schedule, whose steps are made at the ends of epochs, after each 'step' or each 'evaluation'."""
+            kind = convert_enum(GTorch.TrainerInterval, interval, 'add_scheduler(): interval')
+            raw.add_scheduler(self, scheduler, kind)
+
+        def training_step(self, batch):
+            """Computes the loss of a batch."""
+            return restoring(raw.do_training_step, self, samples.to_sample(batch))
+
+        def validation_step(self, batch):
+            """Computes the loss of a batch, and updates the metrics."""
+            return restoring(raw.do_validation_step, self, samples.to_sample(batch))
+
+        def set_training_step(self, function):
+            """Sets function(trainer, batch), which computes the loss."""
+            self._set('set_training_step', function)
+
+        def set_validation_step(self, function):
+            """Sets function(trainer, batch), which computes the loss of a batch of an evaluation."""
+            self._set('set_validation_step', function)
+
+        def _set(self, name, function):
+            set_function = getattr(raw, name)
+            if function is None:
+                set_function(self, None)
+                return
+            if not callable(function):
+                raise TypeError(f'{name}(): {function!r} cannot be called')
+
+            def call(trainer, sample, *_data):
+                return passing(f'the function of {name}()', _stepping(function), trainer, sample)
+
+            set_function(self, call)
+
+        @property
+        def results(self):
+            """The results of the last evaluation by name."""
+            return {name: self.get_result(name) for name in self.get_result_names()}
+
+        def run(self, cancellable=None):
+            """Trains in this thread."""
+            restoring(raw.run, self, cancellable)
+
+        def save_checkpoint(self, file, cancellable=None):
+            """Writes a checkpoint: @file is a path or a Gio.File."""
+            raw.save_checkpoint(self, file_of(file), cancellable)
+
+        def load_checkpoint(self, file, cancellable=None):
+            """Goes on from a checkpoint: @file is a path or a Gio.File."""
+            raw.load_checkpoint(self, file_of(file), cancellable)
+
+        def resume(self, cancellable=None):
+            """Loads the last checkpoint of the folder; returns whether there was one."""
+            return raw.resume(self, cancellable)[-1]
+
+    return override(Trainer)
+
+
+# --- metrics and logs ---
+
+
+def _succeeding(function):
+    """For C, which needs to know whether it succeeded: returning None counts as success."""
+
+    def call(self, *args):
+        return function(self, *args) is not False
+
+    call.__name__ = call.__qualname__ = function.__name__
+    return call
+
+
+def _writing(function):
+    """For C, which passes the number of values, too."""
+
+    def write(self, step, names, values, *_count):
+        return function(self, step, list(names), list(values)) is not False
+
+    return write
+
+
+def _restore(raw, names):
+    """Exceptions of the program's own functions pass through these."""
+    for name in names:
+        setattr(raw, name, restores(getattr(raw, name)))
+
+
+def _metric(raw):
+    _restore(raw, ('update', 'compute', 'compute_value', 'reset'))
+
+    class Metric(raw):
+        """The base class of metrics: update(output, target) adds a batch to the states, compute() gives the metric."""
+
+        __module__ = OVERRIDES
+
+        def __init_subclass__(cls, **options):
+            super().__init_subclass__(**options)
+            for name in ('update', 'reset'):
+                function = own_vfunc(cls, name)
+                if function is not None:
+                    setattr(cls, f'do_{name}', _succeeding(function))
+            guard_vfuncs(cls, ('update', 'compute', 'reset'))
+
+        def add_state(self, name, initial):
+            """Adds a state, which reset() gives its initial value, a tensor or a number, again."""
+            tensor = initial if isinstance(initial, RawTensor) else GTorch.tensor(initial)
+            raw.add_state(self, name, tensor)
+
+    return override(Metric)
+
+
+def _log(raw):
+    _restore(raw, ('write', 'flush', 'close'))
+
+    class Log(raw):
+        """The base class of logs: write(step, names, values)."""
+
+        __module__ = OVERRIDES
+
+        def __init_subclass__(cls, **options):
+            super().__init_subclass__(**options)
+            for name in ('write', 'flush', 'close'):
+                function = own_vfunc(cls, name)
+                if function is not None:
+                    setattr(cls, f'do_{name}', WRAPPERS[name](function))
+            guard_vfuncs(cls, ('write', 'flush', 'close'))
+
+    return override(Log)
+
+
+WRAPPERS = {'write': _writing, 'flush': _succeeding, 'close': _succeeding}
+MAKERS = {'Log': _log, 'Metric': _metric, 'Trainer': _trainer}

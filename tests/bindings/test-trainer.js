@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// The trainer, metrics and logs from JavaScript.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GObject from 'gi://GObject';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+const {nn} = GTorch;
+
+function loader(shuffle = false) {
+    const generator = GTorch.Generator.new_with_seed(1);
+    const x = GTorch.randn([64, 5], {generator});
+    const y = x.narrow(1, 0, 2).argmax(1);
+    return GTorch.DataLoader.new(GTorch.TensorDataset.new([x, y]), 16, shuffle);
+}
+
+function make(Class = GTorch.Trainer, settings = {}) {
+    GTorch.manual_seed(2);
+    const module = new nn.Sequential(new nn.Linear(5, 16), new nn.ReLU(), new nn.Linear(16, 2));
+    const optimizer = new GTorch.optim.Adam(module.parameters(), {lr: 0.02});
+    return new Class({
+        module, optimizer, loader: loader(), loss_module: new nn.CrossEntropyLoss(), ...settings,
+    });
+}
+
+function weights(trainer) {
+    return JSON.stringify(trainer.module.parameters().map(one => one.tolist()));
+}
+
+async function failure(promise) {
+    try {
+        await promise;
+    } catch (error) {
+        return error;
+    }
+    return null;
+}
+
+tap.add('a_classifier_learns', async () => {
+    const trainer = make(GTorch.Trainer, {n_epochs: 20, validation_loader: loader()});
+    const losses = [];
+    const epochs = [];
+    trainer.add_metric('accuracy', GTorch.Accuracy.new(1));
+    trainer.connect('step-done', (_trainer, _step, loss) => losses.push(loss));
+    trainer.connect('epoch-done', (_trainer, epoch) => epochs.push(epoch));
+    await trainer.run_async();
+    tap.equal(losses.length, 80);
+    tap.assert(losses.at(-1) < losses[0] / 2, `${losses}`);
+    tap.equal(epochs.length, 20);
+    tap.assert(trainer.results.accuracy > 0.9, JSON.stringify(trainer.results));
+    tap.equal(trainer.threaded, true);
+    tap.equal(trainer.progress, 1);
+});
+
+tap.add('a_run_in_this_thread_gives_the_same', async () => {
+    const one = make(GTorch.Trainer, {n_epochs: 3});
+    const other = make(GTorch.Trainer, {n_epochs: 3});
+    one.run();
+    await other.run_async();
+    tap.equal(weights(one), weights(other));
+});
+
+const Regression = GObject.registerClass(class Regression extends GTorch.Trainer {
+    training_step([x]) {
+        return this.module.forward(x).sub(x.narrow(1, 0, 2)).square().mean();
+    }
+});
+
+tap.add('a_class_overrides_the_step', async () => {
+    const trainer = make(Regression, {n_epochs: 30});
+    const losses = [];
+    trainer.connect('step-done', (_trainer, _step, loss) => losses.push(loss));
+    await trainer.run_async();
+    tap.equal(trainer.threaded, false);
+    tap.assert(losses.at(-1) < losses[0] / 2, `${losses}`);
+});
+
+tap.add('a_function_computes_the_loss', async () => {
+    const trainer = make(GTorch.Trainer, {n_epochs: 2});
+    let count = 0;
+    trainer.set_training_step((self, [x, y]) => {
+        count++;
+        return nn.functional.cross_entropy(self.module.forward(x), y);
+    });
+    await trainer.run_async();
+    tap.equal(count, 8);
+});
+
+class Boom extends Error {}
+
+tap.add('exceptions_end_the_run', async () => {
+    const fail = () => {
+        throw new Boom('the function does not want to');
+    };
+    const trainer = make();
+    trainer.set_training_step(fail);
+    let thrown = null;
+    try {
+        trainer.run();
+    } catch (error) {
+        thrown = error;
+    }
+    tap.assert(thrown instanceof Boom, `${thrown}`);
+    const told = [];
+    trainer.connect('failed', (_trainer, error) => told.push(error.message));
+    const error = await failure(trainer.run_async());
+    tap.assert(/does not want to/.test(error.message), error.message);
+    tap.equal(told.length, 1);
+    trainer.set_training_step(() => 5);
+    tap.throws(() => trainer.run(), one => /must return the loss, a tensor/.test(one.message));
+});
+
+tap.add('runs_are_cancelled', async () => {
+    for (let i = 0; i < 30; i++) {
+        const trainer = make(i % 2 ? Regression : GTorch.Trainer, {n_epochs: 10000});
+        const cancellable = new Gio.Cancellable();
+        GLib.timeout_add(GLib.PRIORITY_DEFAULT, i % 7, () => {
+            cancellable.cancel();
+            return GLib.SOURCE_REMOVE;
+        });
+        const error = await failure(trainer.run_async(cancellable));
+        tap.assert(error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED), `${error}`);
+    }
+});
+
+const Largest = GObject.registerClass(class Largest extends GTorch.Metric {
+    _init() {
+        super._init();
+        this.add_state('largest', GTorch.tensor(-1000));
+    }
+
+    update(output, _target) {
+        this.set_state('largest', GTorch.maximum(this.get_state('largest'), output.max()));
+        return true;
+    }
+
+    compute() {
+        return this.get_state('largest');
+    }
+});
+
+tap.add('a_class_is_a_metric', async () => {
+    const metric = new Largest();
+    metric.update(GTorch.tensor([1, 5]), null);
+    metric.update(GTorch.tensor([3]), null);
+    tap.equal(metric.compute_value(), 5);
+    metric.reset();
+    tap.equal(metric.compute_value(), -1000);
+    const trainer = make(GTorch.Trainer, {n_epochs: 1, validation_loader: loader()});
+    trainer.add_metric('largest', metric);
+    await trainer.run_async();
+    tap.equal(trainer.threaded, false);
+    tap.assert(trainer.results.largest > -1000, JSON.stringify(trainer.results));
+});
+
+tap.add('a_resumed_run_gives_the_same', async () => {
+    const folder = Gio.File.new_for_path(GLib.Dir.make_tmp('gtorch-train-XXXXXX'));
+    const settings = {n_epochs: 4, checkpoint_folder: folder};
+    const whole = make(GTorch.Trainer, settings);
+    whole.run();
+    const rest = make(GTorch.Trainer, {n_epochs: 4});
+    rest.load_checkpoint(folder.get_child('step-0000000008.safetensors').get_path());
+    tap.equal(rest.step, 8);
+    await rest.run_async();
+    tap.equal(weights(rest), weights(whole));
+    const last = make(GTorch.Trainer, settings);
+    tap.equal(last.resume(), true);
+    tap.equal(last.step, 16);
+    for (const step of [4, 8, 12, 16])
+        folder.get_child(`step-${String(step).padStart(10, '0')}.safetensors`).delete(null);
+    folder.delete(null);
+});
+
+tap.add('the_main_loop_goes_on', async () => {
+    for (const Class of [GTorch.Trainer, Regression]) {
+        const trainer = make(Class, {n_epochs: 60});
+        let last = GLib.get_monotonic_time();
+        let longest = 0;
+        const source = GLib.timeout_add(GLib.PRIORITY_DEFAULT, 1, () => {
+            const now = GLib.get_monotonic_time();
+            longest = Math.max(longest, now - last);
+            last = now;
+            return GLib.SOURCE_CONTINUE;
+        });
+        await trainer.run_async();
+        GLib.source_remove(source);
+        print(`# the longest gap was ${longest / 1000} ms`);
+    }
+});
+
+await tap.run();

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The trainer, metrics and logs from Python."""
+
+import asyncio
+import gc
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+
+import gi  # noqa: E402
+
+gi.require_version('GTorch', '1')
+from gi.repository import Gio, GLib  # noqa: E402
+
+import on_device  # noqa: E402, F401
+import tap  # noqa: E402
+
+import gtorch as torch  # noqa: E402
+from gtorch import nn  # noqa: E402
+from gtorch.train import Accuracy, JSONLog, Metric, Trainer  # noqa: E402
+from gtorch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+
+def data(n=64):
+    x = torch.randn(n, 5, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(x, (x[:, 0] > 0).long())
+
+
+def model():
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
+
+
+def make(cls=Trainer, loader=None, **settings):
+    net = model()
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+    loader = loader or DataLoader(data(), batch_size=16, shuffle=True)
+    trainer = cls(net, loader, nn.CrossEntropyLoss(), optimizer, **settings)
+    torch.manual_seed(3)
+    return trainer
+
+
+def run_async(trainer, cancellable=None):
+    """Runs in the background; returns the error."""
+    loop, failed = GLib.MainLoop(), []
+
+    def done(source, result):
+        try:
+            source.run_finish(result)
+        except Exception as error:
+            failed.append(error)
+        loop.quit()
+
+    trainer.run_async(cancellable, done)
+    loop.run()
+    return failed[0] if failed else None
+
+
+def losses_of(trainer):
+    found = []
+    trainer.connect('step-done', lambda _trainer, _step, loss: found.append(loss))
+    return found
+
+
+@tap.case
+def a_classifier_learns():
+    trainer = make(n_epochs=20, metrics={'accuracy': Accuracy()}, validation_loader=DataLoader(data(), 32))
+    found, epochs, main = losses_of(trainer), [], threading.current_thread()
+    trainer.connect('epoch-done', lambda *_: epochs.append(threading.current_thread() is main))
+    assert run_async(trainer) is None
+    assert len(found) == 80 and found[-1] < found[0] / 2, found
+    assert epochs == [True] * 20
+    assert trainer.results['accuracy'] > 0.9, trainer.results
+    assert trainer.epoch == 20 and trainer.step == 80 and trainer.progress == 1 and trainer.loss == found[-1]
+
+
+@tap.case
+def a_run_in_this_thread_gives_the_same():
+    one, other = make(n_epochs=3), make(n_epochs=3)
+    one.run()
+    torch.manual_seed(3)
+    assert run_async(other) is None
+    for here, there in zip(one.get_module().parameters(), other.get_module().parameters()):
+        assert torch.equal(here, there)
+
+
+@tap.case
+def a_loop_gives_the_same():
+    net, trainer = model(), make(n_epochs=2)
+    trainer.run()
+    optimizer, loader = torch.optim.Adam(net.parameters(), lr=0.02), DataLoader(data(), batch_size=16, shuffle=True)
+    torch.manual_seed(3)
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+    for here, there in zip(trainer.get_module().parameters(), net.parameters()):
+        assert torch.equal(here, there)
+
+
+class Autoencoder(Trainer):
+    """Overrides both steps."""
+
+    threads = ()
+
+    def training_step(self, batch):
+        self.threads = {*self.threads, threading.get_ident()}
+        x, _label = batch
+        return ((self.get_module()(x) - x[:, :2]) ** 2).mean()
+
+    def validation_step(self, batch):
+        assert not torch.is_grad_enabled()
+        self.update_metrics(self.get_module()(batch[0]), batch[1])
+        return self.training_step(batch)
+
+
+@tap.case
+def a_class_overrides_the_steps():
+    trainer = make(Autoencoder, n_epochs=10, validation_loader=DataLoader(data(), 32), metrics={'accuracy': Accuracy()})
+    found = losses_of(trainer)
+    assert run_async(trainer) is None
+    assert found[-1] < found[0]
+    assert threading.get_ident() not in trainer.threads
+    assert set(trainer.results) == {'loss', 'accuracy'}
+
+
+@tap.case
+def a_function_computes_the_loss():
+    trainer = make(n_epochs=2)
+    trainer.set_training_step(lambda self, batch: self.get_module()(batch[0]).square().mean())
+    trainer.run()
+    trainer.set_training_step(None)
+    trainer.set_property('n-epochs', 3)
+    trainer.run()
+    assert trainer.epoch == 3
+
+
+class Stubborn(Trainer):
+    def training_step(self, batch):
+        raise KeyError('the class does not want to')
+
+
+@tap.case
+def exceptions_end_the_run():
+    tap.raises(KeyError, lambda: make(Stubborn).run(), 'the class does not want to')
+    trainer, told = make(Stubborn), []
+    trainer.connect('failed', lambda _trainer, error: told.append(error.message))
+    error = run_async(trainer)
+    assert isinstance(error, GLib.Error) and 'KeyError' in error.message and 'does not want' in error.message
+    assert told == [error.message]
+    trainer = make()
+    trainer.set_training_step(lambda *_: 5)
+    tap.raises(TypeError, lambda: trainer.run(), 'must return the loss, a tensor, not 5')
+
+
+@tap.case
+def any_iterable_is_a_loader():
+    batches = [(x, y) for x, y in DataLoader(data(), 16)]
+    trainer = make(loader=batches, n_epochs=2)
+    trainer.run()
+    assert trainer.step == 8 and trainer.progress == 1
+    tap.raises(TypeError, lambda: make(loader=5), 'a loader can be iterated')
+
+    def broken():
+        yield batches[0]
+        raise OSError('the disk is gone')
+
+    class Broken:
+        def __iter__(self):
+            return broken()
+
+    tap.raises(OSError, lambda: make(loader=Broken()).run(), 'the disk is gone')
+
+
+@tap.case
+def settings_are_checked():
+    tap.raises(ValueError, lambda: make(n_epochs=0), 'n_epochs is 0, it must be at least 1')
+    tap.raises(ValueError, lambda: make(accumulate_steps=-1), 'accumulate_steps is -1')
+
+
+@tap.case
+def a_run_can_be_awaited():
+    async def train():
+        trainer = make(n_epochs=3)
+        await torch.awaitable(trainer.run_async, trainer.run_finish)
+        return trainer.epoch
+
+    assert asyncio.run(train()) == 3
+
+
+@tap.case
+def runs_are_cancelled():
+    random.seed(4)
+    for _ in range(60):
+        trainer, cancellable = make(n_epochs=1000), Gio.Cancellable()
+        GLib.timeout_add(random.randrange(8), cancellable.cancel)
+        error = run_async(trainer, cancellable)
+        assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED), error
+
+
+@tap.case
+def a_trainer_goes_away():
+    trainer = make(Autoencoder, n_epochs=2)
+    trainer.connect('step-done', lambda *_: trainer.step)  # a cycle
+    run_async(trainer)
+    seen = trainer.weak_ref()
+    del trainer
+    for _ in range(3):
+        gc.collect()
+        GLib.MainContext.default().iteration(False)
+    assert seen() is None or not torch.train.Trainer  # what collects cycles knows it
+
+
+@tap.case
+def a_resumed_run_gives_the_same():
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = lambda trainer: torch.optim.lr_scheduler.ExponentialLR(trainer.get_optimizer(), 0.9)  # noqa: E731
+        whole = make(n_epochs=4, checkpoint_folder=folder)
+        whole.add_scheduler(schedule(whole), 'step')
+        found = losses_of(whole)
+        whole.run()
+        names = sorted(path.name for path in pathlib.Path(folder).iterdir())
+        assert names == [f'step-{step:010}.safetensors' for step in (4, 8, 12, 16)], names
+        rest = make(n_epochs=4)
+        rest.add_scheduler(schedule(rest), 'step')
+        torch.manual_seed(99)
+        rest.load_checkpoint(pathlib.Path(folder) / names[1])
+        later = losses_of(rest)
+        assert run_async(rest) is None
+        assert later == found[8:], (later, found[8:])
+        again = make(n_epochs=4, checkpoint_folder=folder)
+        again.add_scheduler(schedule(again), 'step')
+        assert again.resume() is True and again.step == 16
+
+
+@tap.case
+def logs_get_numbers():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / 'log.jsonl'
+        trainer = make(n_epochs=2, log_every=2, logs=[JSONLog.new(Gio.File.new_for_path(str(path)))])
+        trainer.run()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+    steps = [line['step'] for line in lines if 'train/loss' in line]
+    assert steps == [2, 4, 6, 8], lines
+    assert any('train/epoch_loss' in line for line in lines)
+
+
+class Collected(torch.train.Log):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def write(self, step, names, values):
+        self.seen.append((step, dict(zip(names, values))))
+
+
+@tap.case
+def a_class_is_a_log():
+    log = Collected()
+    make(n_epochs=1, log_every=1, logs=[log]).run()
+    assert len(log.seen) == 5 and log.seen[0][1]['epoch'] == 0, log.seen
+
+
+class Largest(Metric):
+    def __init__(self):
+        super().__init__()
+        self.add_state('largest', -1000.0)
+
+    def update(self, output, target):
+        both = torch.maximum(self.get_state('largest'), output.max())
+        self.set_state('largest', both)
+
+    def compute(self):
+        return self.get_state('largest')
+
+
+@tap.case
+def a_class_is_a_metric():
+    metric = Largest()
+    metric.update(torch.tensor([1.0, 5.0]), torch.tensor([0, 0]))
+    metric.update(torch.tensor([3.0]), torch.tensor([0]))
+    assert metric.compute_value() == 5
+    metric.reset()
+    assert metric.compute().item() == -1000
+
+
+class Wrong(Metric):
+    def update(self, output, target):
+        raise LookupError('no such thing')
+
+
+@tap.case
+def exceptions_of_metrics_pass():
+    tap.raises(LookupError, lambda: Wrong().update(torch.ones(1), torch.ones(1)), 'no such thing')
+
+
+@tap.case
+def the_main_loop_goes_on():
+    trainer = make(n_epochs=60)
+    last, longest = [time.monotonic()], [0.0]
+
+    def tick():
+        now = time.monotonic()
+        longest[0] = max(longest[0], now - last[0])
+        last[0] = now
+        return True
+
+    source = GLib.timeout_add(1, tick)
+    assert run_async(trainer) is None
+    GLib.source_remove(source)
+    print(f'# the longest gap was {longest[0] * 1000:.1f} ms, with {trainer.throughput:.0f} samples a second')
+
+
+tap.main()
