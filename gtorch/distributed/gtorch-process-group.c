@@ -392,7 +392,7 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
 }
 
 /**
- * gtorch_process_group_new_async:
+ * gtorch_process_group_create_async:
  * @backend: what carries the data: mpi
  * @store: (nullable): a store that all processes share
  * @rank: the rank of this process; -1 for what the backend says
@@ -407,16 +407,17 @@ make_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
  * Since: 0.1
  */
 void
-gtorch_process_group_new_async (const gchar *backend, GTorchStore *store, gint rank,
-                                gint world_size, gdouble timeout, GCancellable *cancellable,
-                                GAsyncReadyCallback callback, gpointer user_data)
+gtorch_process_group_create_async (const gchar *backend, GTorchStore *store, gint rank,
+                                   gint world_size, gdouble timeout, GCancellable *cancellable,
+                                   GAsyncReadyCallback callback, gpointer user_data)
 {
   GTask *task;
   Wish *wish;
 
   g_return_if_fail (backend != NULL && (store == NULL || GTORCH_IS_STORE (store)));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (NULL, gtorch_process_group_new_async, cancellable, callback, user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_process_group_create_async, cancellable, callback, user_data);
   wish = g_new (Wish, 1);
   *wish = (Wish){ g_strdup (backend),
                   store == NULL ? NULL : g_object_ref (store),
@@ -430,21 +431,21 @@ gtorch_process_group_new_async (const gchar *backend, GTorchStore *store, gint r
 }
 
 /**
- * gtorch_process_group_new_finish: (constructor)
+ * gtorch_process_group_create_finish:
  * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends a call of [func@ProcessGroup.new_async].
+ * Ends a call of [func@ProcessGroup.create_async].
  *
  * Returns: (transfer full): a new group, or %NULL with @error set
  *
  * Since: 0.1
  */
 GTorchProcessGroup *
-gtorch_process_group_new_finish (GAsyncResult *result, GError **error)
+gtorch_process_group_create_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, NULL, gtorch_process_group_new_async, error))
+  if (!gtorch_task_take (result, NULL, gtorch_process_group_create_async, error))
     return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }

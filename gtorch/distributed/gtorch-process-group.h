@@ -25,12 +25,12 @@ GTorchProcessGroup *gtorch_process_group_new (const gchar *backend, GTorchStore 
                                               GCancellable *cancellable,
                                               GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_process_group_new_async (const gchar *backend, GTorchStore *store, gint rank,
-                                     gint world_size, gdouble timeout, GCancellable *cancellable,
-                                     GAsyncReadyCallback callback, gpointer user_data);
+void gtorch_process_group_create_async (const gchar *backend, GTorchStore *store, gint rank,
+                                        gint world_size, gdouble timeout, GCancellable *cancellable,
+                                        GAsyncReadyCallback callback, gpointer user_data);
 GTORCH_AVAILABLE_IN_0_1
-GTorchProcessGroup *gtorch_process_group_new_finish (GAsyncResult *result,
-                                                     GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTorchProcessGroup *gtorch_process_group_create_finish (GAsyncResult *result,
+                                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchProcessGroup *gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks,
                                                    gsize n_ranks, gdouble timeout,

@@ -474,7 +474,7 @@ make (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 }
 
 /**
- * gtorch_tcp_store_new_async:
+ * gtorch_tcp_store_create_async:
  * @host: the name or the address of the server's host
  * @port: the port at which the server listens; 0 for the server to take a free one
  * @world_size: how many processes there are, the server included; 0 if that is not known
@@ -491,17 +491,17 @@ make (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
  * Since: 0.1
  */
 void
-gtorch_tcp_store_new_async (const gchar *host, guint port, gint world_size, gboolean is_server,
-                            gdouble timeout, gboolean wait_for_workers, const gchar *token,
-                            GCancellable *cancellable, GAsyncReadyCallback callback,
-                            gpointer user_data)
+gtorch_tcp_store_create_async (const gchar *host, guint port, gint world_size, gboolean is_server,
+                               gdouble timeout, gboolean wait_for_workers, const gchar *token,
+                               GCancellable *cancellable, GAsyncReadyCallback callback,
+                               gpointer user_data)
 {
   GTask *task;
   Wish *wish;
 
   g_return_if_fail (host != NULL);
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (NULL, gtorch_tcp_store_new_async, cancellable, callback, user_data);
+  task = gtorch_task_new (NULL, gtorch_tcp_store_create_async, cancellable, callback, user_data);
   wish = g_new (Wish, 1);
   *wish = (Wish){ g_strdup (host), g_strdup (token), port,   world_size,
                   is_server,       wait_for_workers, timeout };
@@ -511,21 +511,21 @@ gtorch_tcp_store_new_async (const gchar *host, guint port, gint world_size, gboo
 }
 
 /**
- * gtorch_tcp_store_new_finish: (constructor)
+ * gtorch_tcp_store_create_finish:
  * @result: the result that the callback got
  * @error: return location for an error
  *
- * Ends a call of [func@TcpStore.new_async].
+ * Ends a call of [func@TcpStore.create_async].
  *
  * Returns: (transfer full): a new store, or %NULL with @error set
  *
  * Since: 0.1
  */
 GTorchTcpStore *
-gtorch_tcp_store_new_finish (GAsyncResult *result, GError **error)
+gtorch_tcp_store_create_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, NULL, gtorch_tcp_store_new_async, error))
+  if (!gtorch_task_take (result, NULL, gtorch_tcp_store_create_async, error))
     return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }

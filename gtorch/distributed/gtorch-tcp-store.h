@@ -19,13 +19,13 @@ GTorchTcpStore *gtorch_tcp_store_new (const gchar *host, guint port, gint world_
                                       GCancellable *cancellable,
                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-void gtorch_tcp_store_new_async (const gchar *host, guint port, gint world_size, gboolean is_server,
-                                 gdouble timeout, gboolean wait_for_workers, const gchar *token,
-                                 GCancellable *cancellable, GAsyncReadyCallback callback,
-                                 gpointer user_data);
+void gtorch_tcp_store_create_async (const gchar *host, guint port, gint world_size,
+                                    gboolean is_server, gdouble timeout, gboolean wait_for_workers,
+                                    const gchar *token, GCancellable *cancellable,
+                                    GAsyncReadyCallback callback, gpointer user_data);
 GTORCH_AVAILABLE_IN_0_1
-GTorchTcpStore *gtorch_tcp_store_new_finish (GAsyncResult *result,
-                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTorchTcpStore *gtorch_tcp_store_create_finish (GAsyncResult *result,
+                                                GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 const gchar *gtorch_tcp_store_get_host (GTorchTcpStore *self);
 GTORCH_AVAILABLE_IN_0_1

@@ -211,21 +211,21 @@ a_store_is_made_without_blocking (void)
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   g_autoptr (GError) error = NULL;
 
-  gtorch_tcp_store_new_async ("localhost", 0, 0, TRUE, 30, FALSE, NULL, NULL, on_made, &result);
+  gtorch_tcp_store_create_async ("localhost", 0, 0, TRUE, 30, FALSE, NULL, NULL, on_made, &result);
   while (result == NULL)
     g_main_context_iteration (NULL, TRUE);
-  store = gtorch_tcp_store_new_finish (result, &error);
+  store = gtorch_tcp_store_create_finish (result, &error);
   g_assert_no_error (error);
   g_assert_nonnull (store);
   g_clear_object (&result);
-  gtorch_tcp_store_new_async ("localhost", free_port (), 0, FALSE, (gdouble) INFINITY, FALSE, NULL,
-                              cancellable, on_made, &result);
+  gtorch_tcp_store_create_async ("localhost", free_port (), 0, FALSE, (gdouble) INFINITY, FALSE,
+                                 NULL, cancellable, on_made, &result);
   while (g_main_context_iteration (NULL, FALSE))
     ;
   g_cancellable_cancel (cancellable);
   while (result == NULL)
     g_main_context_iteration (NULL, TRUE);
-  g_assert_null (gtorch_tcp_store_new_finish (result, &error));
+  g_assert_null (gtorch_tcp_store_create_finish (result, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
 }
 
