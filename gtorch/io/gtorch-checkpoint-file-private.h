@@ -8,16 +8,16 @@
 
 G_BEGIN_DECLS
 
-struct _GTorchCheckpoint
+struct _GTorchCheckpointFile
 {
   GObject parent_instance;
   GTorchPickle *pickle;
 };
 
-GTorchCheckpointNode *gtorch_checkpoint_node_new (GTorchCheckpoint *checkpoint, guint index);
+GTorchCheckpointNode *gtorch_checkpoint_node_new (GTorchCheckpointFile *checkpoint, guint index);
 
 static inline GTorchPickleNode *
-gtorch_checkpoint_peek (GTorchCheckpoint *self, guint index)
+gtorch_checkpoint_file_peek (GTorchCheckpointFile *self, guint index)
 {
   return self->pickle->nodes->pdata[index];
 }

@@ -16,19 +16,19 @@
 #define MAX_STEPS 1000000
 
 /**
- * GTorchCheckpoint:
+ * GTorchCheckpointFile:
  *
  * What PyTorch's `torch.save()` has written: tensors, numbers and texts, in dictionaries, lists and tuples.
  *
  * No code of the file is run, and it need not be trusted: a name of anything but tensors and containers is
  * an error. Tensors that shared memory when they were saved share it again.
  *
- * [method@Checkpoint.get_root] is the value that was saved, and [method@Checkpoint.get_tensors] finds all
- * tensors in it, with names such as `model.0.weight`.
+ * [method@CheckpointFile.get_root] is the value that was saved, and [method@CheckpointFile.get_tensors]
+ * finds all tensors in it, with names such as `model.0.weight`.
  *
  * ```c
- * g_autoptr (GTorchCheckpoint) checkpoint = gtorch_checkpoint_load_file (file, FALSE, 0, NULL, &error);
- * g_autoptr (GTorchTable) tensors = gtorch_checkpoint_get_tensors (checkpoint, &error);
+ * g_autoptr (GTorchCheckpointFile) checkpoint = gtorch_checkpoint_file_load_file (file, FALSE, 0, NULL,
+ * &error); g_autoptr (GTorchTable) tensors = gtorch_checkpoint_file_get_tensors (checkpoint, &error);
  * g_autoptr (GHashTable) state = gtorch_table_to_hash_table (tensors);
  *
  * gtorch_module_load_state_dict (network, state, TRUE, &error);
@@ -36,46 +36,46 @@
  *
  * Since: 0.1
  */
-G_DEFINE_TYPE (GTorchCheckpoint, gtorch_checkpoint, G_TYPE_OBJECT)
+G_DEFINE_TYPE (GTorchCheckpointFile, gtorch_checkpoint_file, G_TYPE_OBJECT)
 
 static void
-gtorch_checkpoint_finalize (GObject *object)
+gtorch_checkpoint_file_finalize (GObject *object)
 {
-  g_clear_pointer (&GTORCH_CHECKPOINT (object)->pickle, gtorch_pickle_free);
-  G_OBJECT_CLASS (gtorch_checkpoint_parent_class)->finalize (object);
+  g_clear_pointer (&GTORCH_CHECKPOINT_FILE (object)->pickle, gtorch_pickle_free);
+  G_OBJECT_CLASS (gtorch_checkpoint_file_parent_class)->finalize (object);
 }
 
 static void
-gtorch_checkpoint_class_init (GTorchCheckpointClass *klass)
+gtorch_checkpoint_file_class_init (GTorchCheckpointFileClass *klass)
 {
-  G_OBJECT_CLASS (klass)->finalize = gtorch_checkpoint_finalize;
+  G_OBJECT_CLASS (klass)->finalize = gtorch_checkpoint_file_finalize;
 }
 
 static void
-gtorch_checkpoint_init (GTorchCheckpoint *self)
+gtorch_checkpoint_file_init (GTorchCheckpointFile *self)
 {
 }
 
 /* --- loading --- */
 
 /* Takes the source, which may be NULL with an error. */
-static GTorchCheckpoint *
+static GTorchCheckpointFile *
 read_source (GTorchSource *source, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GTorchSource) own = source;
   g_autoptr (GTorchPickle) pickle =
       source != NULL ? gtorch_pickle_read (source, cancellable, error) : NULL;
-  GTorchCheckpoint *self;
+  GTorchCheckpointFile *self;
 
   if (pickle == NULL)
     return NULL;
-  self = g_object_new (GTORCH_TYPE_CHECKPOINT, NULL);
+  self = g_object_new (GTORCH_TYPE_CHECKPOINT_FILE, NULL);
   self->pickle = g_steal_pointer (&pickle);
   return self;
 }
 
 /**
- * gtorch_checkpoint_load_bytes:
+ * gtorch_checkpoint_file_load_bytes:
  * @bytes: the content of a file of `torch.save()`
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB
  * @error: return location for an error
@@ -83,19 +83,19 @@ read_source (GTorchSource *source, GCancellable *cancellable, GError **error)
  * Reads a checkpoint that is in memory. Tensors alias the memory of @bytes and are read-only, like those of
  * [ctor@Tensor.new_from_bytes].
  *
- * Returns: (transfer full): the checkpoint, or %NULL on error as for [func@Checkpoint.load]
+ * Returns: (transfer full): the checkpoint, or %NULL on error as for [func@CheckpointFile.load]
  *
  * Since: 0.1
  */
-GTorchCheckpoint *
-gtorch_checkpoint_load_bytes (GBytes *bytes, guint64 max_bytes, GError **error)
+GTorchCheckpointFile *
+gtorch_checkpoint_file_load_bytes (GBytes *bytes, guint64 max_bytes, GError **error)
 {
   g_return_val_if_fail (bytes != NULL, NULL);
   return read_source (gtorch_source_new_from_bytes (OP, bytes, max_bytes), NULL, error);
 }
 
 /**
- * gtorch_checkpoint_load:
+ * gtorch_checkpoint_file_load:
  * @stream: a stream of the content of a file of `torch.save()`
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB
  * @cancellable: (nullable): a cancellable
@@ -113,9 +113,9 @@ gtorch_checkpoint_load_bytes (GBytes *bytes, guint64 max_bytes, GError **error)
  *
  * Since: 0.1
  */
-GTorchCheckpoint *
-gtorch_checkpoint_load (GInputStream *stream, guint64 max_bytes, GCancellable *cancellable,
-                        GError **error)
+GTorchCheckpointFile *
+gtorch_checkpoint_file_load (GInputStream *stream, guint64 max_bytes, GCancellable *cancellable,
+                             GError **error)
 {
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
@@ -124,7 +124,7 @@ gtorch_checkpoint_load (GInputStream *stream, guint64 max_bytes, GCancellable *c
 }
 
 /**
- * gtorch_checkpoint_load_file:
+ * gtorch_checkpoint_file_load_file:
  * @file: a file of `torch.save()`
  * @map: whether to map the file into memory if it is local
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB; what is mapped takes none
@@ -135,13 +135,13 @@ gtorch_checkpoint_load (GInputStream *stream, guint64 max_bytes, GCancellable *c
  * memory; writing to a tensor changes the memory, not the file, and check sums are not checked. The file
  * must not be changed in place as long as tensors are alive; it may be replaced.
  *
- * Returns: (transfer full): the checkpoint, or %NULL on error as for [func@Checkpoint.load]
+ * Returns: (transfer full): the checkpoint, or %NULL on error as for [func@CheckpointFile.load]
  *
  * Since: 0.1
  */
-GTorchCheckpoint *
-gtorch_checkpoint_load_file (GFile *file, gboolean map, guint64 max_bytes,
-                             GCancellable *cancellable, GError **error)
+GTorchCheckpointFile *
+gtorch_checkpoint_file_load_file (GFile *file, gboolean map, guint64 max_bytes,
+                                  GCancellable *cancellable, GError **error)
 {
   g_return_val_if_fail (G_IS_FILE (file), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
@@ -173,10 +173,10 @@ load_run (gpointer data, GCancellable *cancellable, GError **error)
   const Load *load = data;
 
   return G_IS_FILE (load->from)
-             ? (gpointer) gtorch_checkpoint_load_file (G_FILE (load->from), load->map,
-                                                       load->max_bytes, cancellable, error)
-             : gtorch_checkpoint_load (G_INPUT_STREAM (load->from), load->max_bytes, cancellable,
-                                       error);
+             ? (gpointer) gtorch_checkpoint_file_load_file (G_FILE (load->from), load->map,
+                                                            load->max_bytes, cancellable, error)
+             : gtorch_checkpoint_file_load (G_INPUT_STREAM (load->from), load->max_bytes,
+                                            cancellable, error);
 }
 
 static void
@@ -189,7 +189,7 @@ load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_
 }
 
 /**
- * gtorch_checkpoint_load_async:
+ * gtorch_checkpoint_file_load_async:
  * @stream: a stream of the content of the file
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB
  * @io_priority: the priority, such as %G_PRIORITY_DEFAULT
@@ -197,46 +197,47 @@ load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@Checkpoint.load] in another thread. Cancelling ends the operation immediately,
+ * Does the same as [func@CheckpointFile.load] in another thread. Cancelling ends the operation immediately,
  * even if @stream blocks and ignores its cancellable; then the thread uses @stream until that call returns.
  *
  * Since: 0.1
  */
 void
-gtorch_checkpoint_load_async (GInputStream *stream, guint64 max_bytes, int io_priority,
-                              GCancellable *cancellable, GAsyncReadyCallback callback,
-                              gpointer user_data)
+gtorch_checkpoint_file_load_async (GInputStream *stream, guint64 max_bytes, int io_priority,
+                                   GCancellable *cancellable, GAsyncReadyCallback callback,
+                                   gpointer user_data)
 {
   g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (G_IS_INPUT_STREAM (stream));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (NULL, gtorch_checkpoint_load_async, cancellable, callback, user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_checkpoint_file_load_async, cancellable, callback, user_data);
   load_begin (task, stream, FALSE, max_bytes, io_priority);
 }
 
 /**
- * gtorch_checkpoint_load_finish:
+ * gtorch_checkpoint_file_load_finish:
  * @result: the result that the callback got
  * @error: return location for an error
  *
- * Gets the result of [func@Checkpoint.load_async].
+ * Gets the result of [func@CheckpointFile.load_async].
  *
  * Returns: (transfer full): the checkpoint, or %NULL on error
  *
  * Since: 0.1
  */
-GTorchCheckpoint *
-gtorch_checkpoint_load_finish (GAsyncResult *result, GError **error)
+GTorchCheckpointFile *
+gtorch_checkpoint_file_load_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, NULL, gtorch_checkpoint_load_async, error))
+  if (!gtorch_task_take (result, NULL, gtorch_checkpoint_file_load_async, error))
     return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }
 
 /**
- * gtorch_checkpoint_load_file_async:
+ * gtorch_checkpoint_file_load_file_async:
  * @file: the file
  * @map: whether to map the file into memory if it is local
  * @max_bytes: the most memory that the content may take, 0 for 16 GiB; what is mapped takes none
@@ -245,40 +246,40 @@ gtorch_checkpoint_load_finish (GAsyncResult *result, GError **error)
  * @callback: (scope async) (closure user_data): called when it is done
  * @user_data: data for @callback
  *
- * Does the same as [func@Checkpoint.load_file] in another thread.
+ * Does the same as [func@CheckpointFile.load_file] in another thread.
  *
  * Since: 0.1
  */
 void
-gtorch_checkpoint_load_file_async (GFile *file, gboolean map, guint64 max_bytes, int io_priority,
-                                   GCancellable *cancellable, GAsyncReadyCallback callback,
-                                   gpointer user_data)
+gtorch_checkpoint_file_load_file_async (GFile *file, gboolean map, guint64 max_bytes,
+                                        int io_priority, GCancellable *cancellable,
+                                        GAsyncReadyCallback callback, gpointer user_data)
 {
   g_autoptr (GTask) task = NULL;
 
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task =
-      gtorch_task_new (NULL, gtorch_checkpoint_load_file_async, cancellable, callback, user_data);
+  task = gtorch_task_new (NULL, gtorch_checkpoint_file_load_file_async, cancellable, callback,
+                          user_data);
   load_begin (task, file, map, max_bytes, io_priority);
 }
 
 /**
- * gtorch_checkpoint_load_file_finish:
+ * gtorch_checkpoint_file_load_file_finish:
  * @result: the result that the callback got
  * @error: return location for an error
  *
- * Gets the result of [func@Checkpoint.load_file_async].
+ * Gets the result of [func@CheckpointFile.load_file_async].
  *
  * Returns: (transfer full): the checkpoint, or %NULL on error
  *
  * Since: 0.1
  */
-GTorchCheckpoint *
-gtorch_checkpoint_load_file_finish (GAsyncResult *result, GError **error)
+GTorchCheckpointFile *
+gtorch_checkpoint_file_load_file_finish (GAsyncResult *result, GError **error)
 {
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, NULL, gtorch_checkpoint_load_file_async, error))
+  if (!gtorch_task_take (result, NULL, gtorch_checkpoint_file_load_file_async, error))
     return NULL;
   return g_task_propagate_pointer (G_TASK (result), error);
 }
@@ -286,7 +287,7 @@ gtorch_checkpoint_load_file_finish (GAsyncResult *result, GError **error)
 /* --- what there is --- */
 
 /**
- * gtorch_checkpoint_get_root:
+ * gtorch_checkpoint_file_get_root:
  * @self: a checkpoint
  *
  * Gets the value that was saved.
@@ -296,14 +297,14 @@ gtorch_checkpoint_load_file_finish (GAsyncResult *result, GError **error)
  * Since: 0.1
  */
 GTorchCheckpointNode *
-gtorch_checkpoint_get_root (GTorchCheckpoint *self)
+gtorch_checkpoint_file_get_root (GTorchCheckpointFile *self)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), NULL);
   return gtorch_checkpoint_node_new (self, self->pickle != NULL ? self->pickle->root : 0);
 }
 
 /**
- * gtorch_checkpoint_get_n_nodes:
+ * gtorch_checkpoint_file_get_n_nodes:
  * @self: a checkpoint
  *
  * Gets the number of different values. Those that a tuple or a frozen set consists of have lower numbers
@@ -314,16 +315,16 @@ gtorch_checkpoint_get_root (GTorchCheckpoint *self)
  * Since: 0.1
  */
 guint
-gtorch_checkpoint_get_n_nodes (GTorchCheckpoint *self)
+gtorch_checkpoint_file_get_n_nodes (GTorchCheckpointFile *self)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), 0);
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), 0);
   return self->pickle != NULL ? self->pickle->nodes->len : 0;
 }
 
 /**
- * gtorch_checkpoint_get_node:
+ * gtorch_checkpoint_file_get_node:
  * @self: a checkpoint
- * @index: a number below [method@Checkpoint.get_n_nodes]
+ * @index: a number below [method@CheckpointFile.get_n_nodes]
  *
  * Gets a value by its number.
  *
@@ -332,19 +333,20 @@ gtorch_checkpoint_get_n_nodes (GTorchCheckpoint *self)
  * Since: 0.1
  */
 GTorchCheckpointNode *
-gtorch_checkpoint_get_node (GTorchCheckpoint *self, guint index)
+gtorch_checkpoint_file_get_node (GTorchCheckpointFile *self, guint index)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), NULL);
-  return index < gtorch_checkpoint_get_n_nodes (self) ? gtorch_checkpoint_node_new (self, index)
-                                                      : NULL;
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), NULL);
+  return index < gtorch_checkpoint_file_get_n_nodes (self)
+             ? gtorch_checkpoint_node_new (self, index)
+             : NULL;
 }
 
 /* Containers may be within several others: the walk has an end. */
 static gboolean
-collect (GTorchCheckpoint *self, guint index, GString *name, guint depth, guint *n_steps,
+collect (GTorchCheckpointFile *self, guint index, GString *name, guint depth, guint *n_steps,
          GTorchTable *table, GError **error)
 {
-  const GTorchPickleNode *node = gtorch_checkpoint_peek (self, index);
+  const GTorchPickleNode *node = gtorch_checkpoint_file_peek (self, index);
   gboolean is_dict = node->kind == GTORCH_CHECKPOINT_KIND_DICT
                      || node->kind == GTORCH_CHECKPOINT_KIND_ORDERED_DICT;
   gsize length = name->len;
@@ -366,7 +368,7 @@ collect (GTorchCheckpoint *self, guint index, GString *name, guint depth, guint 
   for (guint i = 0; node->children != NULL && i < node->children->len; i += 1 + is_dict)
     {
       const GTorchPickleNode *key =
-          is_dict ? gtorch_checkpoint_peek (self, g_array_index (node->children, guint32, i))
+          is_dict ? gtorch_checkpoint_file_peek (self, g_array_index (node->children, guint32, i))
                   : NULL;
 
       if (length > 0)
@@ -391,7 +393,7 @@ collect (GTorchCheckpoint *self, guint index, GString *name, guint depth, guint 
 }
 
 /**
- * gtorch_checkpoint_get_tensors:
+ * gtorch_checkpoint_file_get_tensors:
  * @self: a checkpoint
  * @error: return location for an error
  *
@@ -407,20 +409,20 @@ collect (GTorchCheckpoint *self, guint index, GString *name, guint depth, guint 
  * Since: 0.1
  */
 GTorchTable *
-gtorch_checkpoint_get_tensors (GTorchCheckpoint *self, GError **error)
+gtorch_checkpoint_file_get_tensors (GTorchCheckpointFile *self, GError **error)
 {
   g_autoptr (GTorchTable) table = gtorch_table_new ();
   g_autoptr (GString) name = g_string_new (NULL);
   guint n_steps = 0;
 
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), NULL);
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), NULL);
   if (self->pickle != NULL && !collect (self, self->pickle->root, name, 0, &n_steps, table, error))
     return NULL;
   return g_steal_pointer (&table);
 }
 
 /**
- * gtorch_checkpoint_get_n_storages:
+ * gtorch_checkpoint_file_get_n_storages:
  * @self: a checkpoint
  *
  * Gets the number of pieces of memory that the tensors are views of.
@@ -430,16 +432,16 @@ gtorch_checkpoint_get_tensors (GTorchCheckpoint *self, GError **error)
  * Since: 0.1
  */
 guint
-gtorch_checkpoint_get_n_storages (GTorchCheckpoint *self)
+gtorch_checkpoint_file_get_n_storages (GTorchCheckpointFile *self)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), 0);
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), 0);
   return self->pickle != NULL ? self->pickle->storages->len : 0;
 }
 
 /**
- * gtorch_checkpoint_get_storage:
+ * gtorch_checkpoint_file_get_storage:
  * @self: a checkpoint
- * @index: a number below [method@Checkpoint.get_n_storages]
+ * @index: a number below [method@CheckpointFile.get_n_storages]
  *
  * Gets a piece of memory as a tensor of one dimension.
  *
@@ -448,18 +450,18 @@ gtorch_checkpoint_get_n_storages (GTorchCheckpoint *self)
  * Since: 0.1
  */
 GTorchTensor *
-gtorch_checkpoint_get_storage (GTorchCheckpoint *self, guint index)
+gtorch_checkpoint_file_get_storage (GTorchCheckpointFile *self, guint index)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), NULL);
-  if (index >= gtorch_checkpoint_get_n_storages (self))
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), NULL);
+  if (index >= gtorch_checkpoint_file_get_n_storages (self))
     return NULL;
   return ((const GTorchPickleStorage *) self->pickle->storages->pdata[index])->tensor;
 }
 
 /**
- * gtorch_checkpoint_get_location:
+ * gtorch_checkpoint_file_get_location:
  * @self: a checkpoint
- * @index: a number below [method@Checkpoint.get_n_storages]
+ * @index: a number below [method@CheckpointFile.get_n_storages]
  *
  * Gets the name of the device on which a piece of memory was when it was saved, such as `cpu` or `cuda:0`.
  *
@@ -468,10 +470,10 @@ gtorch_checkpoint_get_storage (GTorchCheckpoint *self, guint index)
  * Since: 0.1
  */
 const gchar *
-gtorch_checkpoint_get_location (GTorchCheckpoint *self, guint index)
+gtorch_checkpoint_file_get_location (GTorchCheckpointFile *self, guint index)
 {
-  g_return_val_if_fail (GTORCH_IS_CHECKPOINT (self), NULL);
-  if (index >= gtorch_checkpoint_get_n_storages (self))
+  g_return_val_if_fail (GTORCH_IS_CHECKPOINT_FILE (self), NULL);
+  if (index >= gtorch_checkpoint_file_get_n_storages (self))
     return NULL;
   return ((const GTorchPickleStorage *) self->pickle->storages->pdata[index])->location;
 }

@@ -13,7 +13,7 @@
 /**
  * GTorchCheckpointNode:
  *
- * A value in a [class@Checkpoint]: a number, a text, a tensor, or a container of other values.
+ * A value in a [class@CheckpointFile]: a number, a text, a tensor, or a container of other values.
  *
  * Each kind has its function: [method@CheckpointNode.get_int] for integers,
  * [method@CheckpointNode.get_tensor] for tensors. A function that does not belong to the kind returns 0 or
@@ -24,7 +24,7 @@
 struct _GTorchCheckpointNode
 {
   GObject parent_instance;
-  GTorchCheckpoint *checkpoint;
+  GTorchCheckpointFile *checkpoint;
   guint index;
 };
 
@@ -87,7 +87,7 @@ gtorch_checkpoint_node_init (GTorchCheckpointNode *self)
 }
 
 GTorchCheckpointNode *
-gtorch_checkpoint_node_new (GTorchCheckpoint *checkpoint, guint index)
+gtorch_checkpoint_node_new (GTorchCheckpointFile *checkpoint, guint index)
 {
   GTorchCheckpointNode *self = g_object_new (GTORCH_TYPE_CHECKPOINT_NODE, NULL);
 
@@ -103,7 +103,7 @@ peek (GTorchCheckpointNode *self)
   static const GTorchPickleNode none = { .kind = GTORCH_CHECKPOINT_KIND_NONE };
 
   return self->checkpoint != NULL && self->checkpoint->pickle != NULL
-             ? gtorch_checkpoint_peek (self->checkpoint, self->index)
+             ? gtorch_checkpoint_file_peek (self->checkpoint, self->index)
              : &none;
 }
 
@@ -136,8 +136,8 @@ gtorch_checkpoint_node_get_kind (GTorchCheckpointNode *self)
  * gtorch_checkpoint_node_get_index:
  * @self: a value of a checkpoint
  *
- * Gets the number of the value, by which [method@Checkpoint.get_node] finds it. The same value has the same
- * number wherever it is.
+ * Gets the number of the value, by which [method@CheckpointFile.get_node] finds it. The same value has the
+ * same number wherever it is.
  *
  * Returns: the number
  *
@@ -230,7 +230,7 @@ gtorch_checkpoint_node_get_key (GTorchCheckpointNode *self, guint place)
  * Gets a value of a dictionary whose key is a text.
  *
  * ```c
- * g_autoptr (GTorchCheckpointNode) root = gtorch_checkpoint_get_root (checkpoint);
+ * g_autoptr (GTorchCheckpointNode) root = gtorch_checkpoint_file_get_root (checkpoint);
  * g_autoptr (GTorchCheckpointNode) epoch = gtorch_checkpoint_node_lookup (root, "epoch", &error);
  * gint64 n = epoch != NULL ? gtorch_checkpoint_node_get_int (epoch) : 0;
  * ```
@@ -251,8 +251,8 @@ gtorch_checkpoint_node_lookup (GTorchCheckpointNode *self, const gchar *key, GEr
   for (guint i = gtorch_checkpoint_node_get_length (self); is_dict (node) && i > 0; i--)
     {
       const GTorchPickleNode *one =
-          gtorch_checkpoint_peek (self->checkpoint,
-                                  g_array_index (node->children, guint32, 2 * i - 2));
+          gtorch_checkpoint_file_peek (self->checkpoint,
+                                       g_array_index (node->children, guint32, 2 * i - 2));
 
       if (one->kind == GTORCH_CHECKPOINT_KIND_STRING && one->length == strlen (key)
           && strcmp (one->text, key) == 0)
@@ -307,7 +307,7 @@ gtorch_checkpoint_node_get_tensor (GTorchCheckpointNode *self)
  * gtorch_checkpoint_node_get_storage_index:
  * @self: a value of a checkpoint
  *
- * Gets the number of the memory that the tensor is a view of, by which [method@Checkpoint.get_storage]
+ * Gets the number of the memory that the tensor is a view of, by which [method@CheckpointFile.get_storage]
  * finds it.
  *
  * Returns: the number, -1 if the value is no tensor

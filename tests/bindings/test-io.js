@@ -51,12 +51,12 @@ tap.add('text_is_read_in_blocks', () => {
 });
 
 tap.add('checkpoints_are_trees', () => {
-    const checkpoint = GTorch.Checkpoint.load_file(data('state.pt'), false, 0, null);
+    const checkpoint = GTorch.CheckpointFile.load_file(data('state.pt'), false, 0, null);
     const tensors = checkpoint.get_tensors();
     tap.equal(tensors.get_name(0), '0.weight');
     const weight = tensors.lookup('0.weight').add(0.1).toArray();
     tap.equal(weight.map(row => row.map(Math.round)), [[0, 1], [2, 3], [4, 5]]);
-    const root = GTorch.Checkpoint.load_file(data('nested.pt'), true, 0, null).get_root();
+    const root = GTorch.CheckpointFile.load_file(data('nested.pt'), true, 0, null).get_root();
     tap.equal(root.lookup('epoch').get_int(), 7);
     tap.equal(root.lookup('name').get_text(), 'näme');
     tap.equal(root.lookup('flags').get_kind(), GTorch.CheckpointKind.TUPLE);
@@ -70,7 +70,7 @@ tap.add('promises_are_kept', async () => {
     tap.equal(table.get_length(), 3);
     const stream = Gio.MemoryOutputStream.new_resizable();
     tap.assert(await GTorch.npz_save_async(table, true, stream));
-    const checkpoint = await GTorch.Checkpoint.load_file_async(data('single.pt'));
+    const checkpoint = await GTorch.CheckpointFile.load_file_async(data('single.pt'));
     tap.equal(checkpoint.get_root().get_tensor().toArray(), [0, 1, 2]);
     const reader = GTorch.CSVReader.new(text('a\n1\n'));
     tap.equal((await reader.read_table_async()).lookup('a').toArray(), [1]);

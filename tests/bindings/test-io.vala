@@ -71,8 +71,8 @@ void text_is_read_as_columns () throws GLib.Error {
 }
 
 void checkpoints_are_trees () throws GLib.Error {
-    var checkpoint = Checkpoint.load_file (data ("state.pt"), false, 0, null);
-    var root = Checkpoint.load_file (data ("nested.pt"), true, 0, null).get_root ();
+    var checkpoint = CheckpointFile.load_file (data ("state.pt"), false, 0, null);
+    var root = CheckpointFile.load_file (data ("nested.pt"), true, 0, null).get_root ();
 
     check (checkpoint.get_tensors ().lookup ("0.weight").round ().sum ().item_double () == 15, "weights");
     check (root.lookup ("epoch").get_int () == 7, "epoch");

@@ -156,7 +156,7 @@ def checkpoints_are_loaded_by_c():
     network = GTorch.nn.Sequential(GTorch.nn.Linear(2, 3), GTorch.nn.BatchNorm1d(3))
     network.load_state_dict(GTorch.load(DATA / 'state.pt'))
     assert network[0].weight.round().tolist() == [[0, 1], [2, 3], [4, 5]]
-    checkpoint = GTorch.Checkpoint.load_file(Gio.File.new_for_path(str(DATA / 'state.pt')), True, 0, None)
+    checkpoint = GTorch.CheckpointFile.load_file(Gio.File.new_for_path(str(DATA / 'state.pt')), True, 0, None)
     assert checkpoint.get_tensors().keys() == list(network.state_dict())
 
 

@@ -42,11 +42,11 @@ const FuzzSeed fuzz_seeds[] = {
 };
 
 static void
-walk (GTorchCheckpoint *checkpoint)
+walk (GTorchCheckpointFile *checkpoint)
 {
-  for (guint i = 0; i < gtorch_checkpoint_get_n_nodes (checkpoint); i++)
+  for (guint i = 0; i < gtorch_checkpoint_file_get_n_nodes (checkpoint); i++)
     {
-      g_autoptr (GTorchCheckpointNode) node = gtorch_checkpoint_get_node (checkpoint, i);
+      g_autoptr (GTorchCheckpointNode) node = gtorch_checkpoint_file_get_node (checkpoint, i);
       g_autoptr (GTorchCheckpointNode) attributes = gtorch_checkpoint_node_get_attributes (node);
       g_autoptr (GBytes) bytes = gtorch_checkpoint_node_get_bytes (node);
       GTorchTensor *tensor = gtorch_checkpoint_node_get_tensor (node);
@@ -67,7 +67,7 @@ walk (GTorchCheckpoint *checkpoint)
 
           g_assert_nonnull (elements);
           g_assert_nonnull (
-              gtorch_checkpoint_get_location (checkpoint,
+              gtorch_checkpoint_file_get_location (checkpoint,
                                               gtorch_checkpoint_node_get_storage_index (node)));
         }
     }
@@ -84,7 +84,7 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autoptr (GBytes) storage = g_bytes_new_static (numbers, 16);
   g_autoptr (GBytes) archive = NULL;
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchCheckpoint) checkpoint = NULL;
+  g_autoptr (GTorchCheckpointFile) checkpoint = NULL;
 
   gtorch_zip_writer_add (writer, "a/data.pkl", nothing, pickle, FALSE, NULL, NULL);
   gtorch_zip_writer_add (writer, "a/data/0", nothing, storage, FALSE, NULL, NULL);
@@ -92,11 +92,11 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   gtorch_zip_writer_close (writer, NULL, NULL);
   g_output_stream_close (out, NULL, NULL);
   archive = g_memory_output_stream_steal_as_bytes (G_MEMORY_OUTPUT_STREAM (out));
-  checkpoint = gtorch_checkpoint_load_bytes (archive, 1 << 22, &error);
+  checkpoint = gtorch_checkpoint_file_load_bytes (archive, 1 << 22, &error);
   g_assert_true ((checkpoint == NULL) == (error != NULL));
   if (checkpoint != NULL)
     {
-      g_autoptr (GTorchTable) table = gtorch_checkpoint_get_tensors (checkpoint, NULL);
+      g_autoptr (GTorchTable) table = gtorch_checkpoint_file_get_tensors (checkpoint, NULL);
 
       walk (checkpoint);
     }

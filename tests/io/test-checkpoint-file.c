@@ -6,12 +6,12 @@
 #include "io-test.h"
 #include "io/gtorch-zip-private.h"
 
-static GTorchCheckpoint *
+static GTorchCheckpointFile *
 load (const gchar *name)
 {
   g_autoptr (GFile) file = data_file (name);
   g_autoptr (GError) error = NULL;
-  GTorchCheckpoint *checkpoint = gtorch_checkpoint_load_file (file, FALSE, 0, NULL, &error);
+  GTorchCheckpointFile *checkpoint = gtorch_checkpoint_file_load_file (file, FALSE, 0, NULL, &error);
 
   g_assert_no_error (error);
   return checkpoint;
@@ -20,9 +20,9 @@ load (const gchar *name)
 static void
 test_checkpoint_gives_a_state_dict (void)
 {
-  g_autoptr (GTorchCheckpoint) checkpoint = load ("state.pt");
+  g_autoptr (GTorchCheckpointFile) checkpoint = load ("state.pt");
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTable) tensors = gtorch_checkpoint_get_tensors (checkpoint, &error);
+  g_autoptr (GTorchTable) tensors = gtorch_checkpoint_file_get_tensors (checkpoint, &error);
   g_autoptr (GHashTable) state = gtorch_table_to_hash_table (tensors);
   g_autoptr (GTorchModule) linear = GTORCH_MODULE (gtorch_linear_new (2, 3, NULL));
   g_autoptr (GTorchModule) norm = GTORCH_MODULE (gtorch_batch_norm1d_new (3, NULL));
@@ -50,8 +50,8 @@ get (GTorchCheckpointNode *root, const gchar *key)
 static void
 test_checkpoint_keeps_kinds_and_values (void)
 {
-  g_autoptr (GTorchCheckpoint) checkpoint = load ("nested.pt");
-  g_autoptr (GTorchCheckpointNode) root = gtorch_checkpoint_get_root (checkpoint);
+  g_autoptr (GTorchCheckpointFile) checkpoint = load ("nested.pt");
+  g_autoptr (GTorchCheckpointNode) root = gtorch_checkpoint_file_get_root (checkpoint);
   g_autoptr (GTorchCheckpointNode) epoch = get (root, "epoch");
   g_autoptr (GTorchCheckpointNode) loss = get (root, "loss");
   g_autoptr (GTorchCheckpointNode) name = get (root, "name");
@@ -103,7 +103,7 @@ test_checkpoint_keeps_kinds_and_values (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
   g_assert_cmpstr (error->message, ==, "checkpoint_lookup: the dict has no key “nothing”");
   g_clear_error (&error);
-  g_assert_null (gtorch_checkpoint_get_tensors (checkpoint, &error)); /* a list contains itself */
+  g_assert_null (gtorch_checkpoint_file_get_tensors (checkpoint, &error)); /* a list contains itself */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
 }
 
@@ -125,17 +125,17 @@ test_checkpoint_shares_storages (void)
   for (guint how = 0; how < 4; how++)
     {
       g_autoptr (GInputStream) pipe = pipe_of (bytes);
-      g_autoptr (GTorchCheckpoint) checkpoint =
-          how == 0   ? gtorch_checkpoint_load_bytes (bytes, 0, &error)
-          : how == 1 ? gtorch_checkpoint_load (pipe, 0, NULL, &error)
-                     : gtorch_checkpoint_load_file (file, how == 3, 0, NULL, &error);
+      g_autoptr (GTorchCheckpointFile) checkpoint =
+          how == 0   ? gtorch_checkpoint_file_load_bytes (bytes, 0, &error)
+          : how == 1 ? gtorch_checkpoint_file_load (pipe, 0, NULL, &error)
+                     : gtorch_checkpoint_file_load_file (file, how == 3, 0, NULL, &error);
       g_autoptr (GTorchCheckpointNode) root = NULL;
       g_autoptr (GTorchCheckpointNode) node = NULL;
       GTorchTensor *base, *columns, *parameter;
       guint storage;
 
       g_assert_no_error (error);
-      root = gtorch_checkpoint_get_root (checkpoint);
+      root = gtorch_checkpoint_file_get_root (checkpoint);
       base = tensor_of (root, "base");
       columns = tensor_of (root, "columns");
       parameter = tensor_of (root, "parameter");
@@ -146,11 +146,11 @@ test_checkpoint_shares_storages (void)
       g_assert_cmpuint (gtorch_tensor_get_data_ptr (base), ==,
                         gtorch_tensor_get_data_ptr (columns) - 16);
       g_assert_cmpuint (gtorch_tensor_get_data_ptr (
-                            gtorch_checkpoint_get_storage (checkpoint, storage)),
+                            gtorch_checkpoint_file_get_storage (checkpoint, storage)),
                         ==, gtorch_tensor_get_data_ptr (base));
-      g_assert_cmpstr (gtorch_checkpoint_get_location (checkpoint, storage), ==, "cpu");
-      g_assert_null (gtorch_checkpoint_get_storage (checkpoint,
-                                                    gtorch_checkpoint_get_n_storages (checkpoint)));
+      g_assert_cmpstr (gtorch_checkpoint_file_get_location (checkpoint, storage), ==, "cpu");
+      g_assert_null (gtorch_checkpoint_file_get_storage (checkpoint,
+                                                    gtorch_checkpoint_file_get_n_storages (checkpoint)));
       assert_shape (tensor_of (root, "none"), "0,3");
       g_assert_cmpint (gtorch_tensor_get_dtype (tensor_of (root, "half")), ==,
                        GTORCH_DTYPE_BFLOAT16);
@@ -185,7 +185,7 @@ test_checkpoint_refuses_by_name (void)
       g_autoptr (GBytes) bytes = data_bytes (cases[i].name);
       g_autoptr (GError) error = NULL;
 
-      g_assert_null (gtorch_checkpoint_load_bytes (bytes, 0, &error));
+      g_assert_null (gtorch_checkpoint_file_load_bytes (bytes, 0, &error));
       g_assert_error (error, GTORCH_ERROR, cases[i].code);
       g_assert_true (g_str_has_prefix (error->message, "checkpoint_load: "));
       g_assert_nonnull (strstr (error->message, cases[i].text));
@@ -258,18 +258,18 @@ test_checkpoint_refuses_what_lies (void)
   g_autoptr (GBytes) good =
       archive_of (TENSOR ("\4", "\1", "\3", "\1"), sizeof TENSOR ("\4", "\1", "\3", "\1") - 1);
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchCheckpoint) checkpoint = gtorch_checkpoint_load_bytes (good, 0, &error);
+  g_autoptr (GTorchCheckpointFile) checkpoint = gtorch_checkpoint_file_load_bytes (good, 0, &error);
   g_autoptr (GTorchTable) tensors = NULL;
 
   g_assert_no_error (error);
-  tensors = gtorch_checkpoint_get_tensors (checkpoint, &error);
+  tensors = gtorch_checkpoint_file_get_tensors (checkpoint, &error);
   g_assert_cmpstr (gtorch_table_get_name (tensors, 0), ==, "");
   assert_shape (gtorch_table_get_tensor (tensors, 0), "3");
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       g_autoptr (GBytes) bytes = archive_of (cases[i].pickle, cases[i].n);
 
-      g_assert_null (gtorch_checkpoint_load_bytes (bytes, 0, &error));
+      g_assert_null (gtorch_checkpoint_file_load_bytes (bytes, 0, &error));
       g_assert_nonnull (error);
       g_test_message ("%u: %s", i, error->message);
       g_assert_true (error->domain == GTORCH_ERROR);
@@ -289,7 +289,7 @@ test_checkpoint_keeps_to_the_limit (void)
     g_string_append_c (pickle, ']');
   g_string_append_c (pickle, '.');
   bytes = archive_of (pickle->str, pickle->len);
-  g_assert_null (gtorch_checkpoint_load_bytes (bytes, 1000000, &error));
+  g_assert_null (gtorch_checkpoint_file_load_bytes (bytes, 1000000, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY);
   g_assert_nonnull (strstr (error->message, "the limit of 1000000 bytes"));
 }
@@ -301,7 +301,7 @@ test_checkpoint_walks_end (void)
   g_autoptr (GString) pickle = g_string_new ("]q");
   g_autoptr (GBytes) bytes = NULL;
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchCheckpoint) checkpoint = NULL;
+  g_autoptr (GTorchCheckpointFile) checkpoint = NULL;
 
   g_string_append_c (pickle, 0);
   for (guint i = 0; i < 60; i++)
@@ -313,9 +313,9 @@ test_checkpoint_walks_end (void)
     }
   g_string_append_c (pickle, '.');
   bytes = archive_of (pickle->str, pickle->len);
-  checkpoint = gtorch_checkpoint_load_bytes (bytes, 0, &error);
+  checkpoint = gtorch_checkpoint_file_load_bytes (bytes, 0, &error);
   g_assert_no_error (error);
-  g_assert_null (gtorch_checkpoint_get_tensors (checkpoint, &error));
+  g_assert_null (gtorch_checkpoint_file_get_tensors (checkpoint, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
 }
 
@@ -324,14 +324,14 @@ test_checkpoint_loads_in_threads (void)
 {
   g_autoptr (GFile) file = data_file ("single.pt");
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchCheckpoint) checkpoint = NULL;
+  g_autoptr (GTorchCheckpointFile) checkpoint = NULL;
   g_autoptr (GTorchTable) tensors = NULL;
   Waiting loading = { NULL };
 
-  gtorch_checkpoint_load_file_async (file, TRUE, 0, 0, NULL, on_done, &loading);
-  checkpoint = gtorch_checkpoint_load_file_finish (wait_for (&loading), &error);
+  gtorch_checkpoint_file_load_file_async (file, TRUE, 0, 0, NULL, on_done, &loading);
+  checkpoint = gtorch_checkpoint_file_load_file_finish (wait_for (&loading), &error);
   g_assert_no_error (error);
-  tensors = gtorch_checkpoint_get_tensors (checkpoint, &error);
+  tensors = gtorch_checkpoint_file_get_tensors (checkpoint, &error);
   assert_values (gtorch_table_get_tensor (tensors, 0), VALUES (0, 1, 2));
   g_object_unref (loading.result);
 }

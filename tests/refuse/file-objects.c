@@ -33,8 +33,8 @@ refuse_make_file_object (const gchar *type)
       return gtorch_csv_reader_new (stream);
     }
   /* without content: only files have some */
-  if (g_str_equal (type, "GTorchCheckpoint"))
-    return g_object_new (GTORCH_TYPE_CHECKPOINT, NULL);
+  if (g_str_equal (type, "GTorchCheckpointFile"))
+    return g_object_new (GTORCH_TYPE_CHECKPOINT_FILE, NULL);
   if (g_str_equal (type, "GTorchCheckpointNode"))
     return g_object_new (GTORCH_TYPE_CHECKPOINT_NODE, NULL);
   if (g_str_equal (type, "GTorchArrowReader"))

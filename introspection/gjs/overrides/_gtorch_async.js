@@ -94,7 +94,7 @@ function setup(namespace) {
             promisify(GTorch[owner].prototype, `${name}_async`, args);
     }
     for (const [name, args] of Object.entries(LOADED))
-        promisify(GTorch.Checkpoint, `${name}_async`, args);
+        promisify(GTorch.CheckpointFile, `${name}_async`, args);
     for (const [form, functions] of Object.entries(SAVED)) {
         for (const [name, args] of Object.entries({...LOADED, ...functions}))
             promisify(GTorch, `${form}_${name}_async`, args);

@@ -320,9 +320,9 @@ DTYPE_OF = {int(dtype): dtype for dtype in NAMES}
 
 def _load_archive(file, path, map_location, mmap):
     if path is not None:
-        checkpoint = GTorch.Checkpoint.load_file(Gio.File.new_for_path(path), mmap, GLib.MAXINT64, None)
+        checkpoint = GTorch.CheckpointFile.load_file(Gio.File.new_for_path(path), mmap, GLib.MAXINT64, None)
     else:
-        checkpoint = GTorch.Checkpoint.load_bytes(GLib.Bytes.new(file.read()), GLib.MAXINT64)
+        checkpoint = GTorch.CheckpointFile.load_bytes(GLib.Bytes.new(file.read()), GLib.MAXINT64)
     return _Builder(checkpoint, map_location).build()
 
 
