@@ -20,7 +20,7 @@
  * hesitates.
  *
  * Outputs are logits of shape [batch, words, …], targets words of shape [batch, …], as for
- * [func@cross_entropy]. The states are `sum` and `total`; the result is one float64, NaN before the first
+ * [method@Tensor.cross_entropy]. The states are `sum` and `total`; the result is one float64, NaN before the first
  * batch.
  *
  * ```c
