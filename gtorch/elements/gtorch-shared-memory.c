@@ -128,6 +128,22 @@ map (GTorchSharedMemory *self, gint fd)
   return TRUE;
 }
 
+/* The system would give a file in memory all that there is, and end programs for more. */
+static gboolean
+check_available (gsize n_bytes, GError **error)
+{
+  guint64 available, total;
+
+  if (!gtorch_device_get_memory_info (gtorch_device_cpu (), &available, &total, NULL)
+      || n_bytes <= available)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+               _ ("shared_memory: %" G_GSIZE_FORMAT " bytes were asked for, and %" G_GUINT64_FORMAT
+                  " are available"),
+               n_bytes, available);
+  return FALSE;
+}
+
 /**
  * gtorch_shared_memory_new:
  * @n_bytes: the size
@@ -156,6 +172,8 @@ gtorch_shared_memory_new (gsize n_bytes, GError **error)
                    n_bytes, G_MAXINT64 - HEAD);
       return NULL;
     }
+  if (!check_available (n_bytes, error))
+    return NULL;
   self = g_object_new (GTORCH_TYPE_SHARED_MEMORY, NULL);
   self->n_bytes = n_bytes;
   self->owned = TRUE;

@@ -495,6 +495,8 @@ gtorch_tokenizer_train_bpe (const gchar *const *texts, gint64 vocab_size, gint64
 
   g_return_val_if_fail (texts != NULL, NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return NULL;
   trainer_init (&trainer);
   tokenizer = train (&trainer, texts, vocab_size, min_frequency, special_tokens, add_prefix_space,
                      cancellable, error);

@@ -268,9 +268,12 @@ gtorch_tokenizer_enable_truncation (GTorchTokenizer *self, gint64 max_length,
   gint64 n_special;
 
   g_return_val_if_fail (GTORCH_IS_TOKENIZER (self), FALSE);
-  g_return_val_if_fail (strategy >= GTORCH_TRUNCATION_LONGEST_FIRST
-                            && strategy <= GTORCH_TRUNCATION_ONLY_SECOND,
-                        FALSE);
+  if (strategy < GTORCH_TRUNCATION_LONGEST_FIRST || strategy > GTORCH_TRUNCATION_ONLY_SECOND)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("enable_truncation: there is no strategy %d"), (gint) strategy);
+      return FALSE;
+    }
   n_special = gtorch_token_frame_count (self->frame, FALSE);
   if (max_length < n_special || max_length > GTORCH_TOKENS_MAX)
     {

@@ -283,9 +283,13 @@ gtorch_image_folder_new (GFile *root, GTorchModule *transform, GTorchImageMode m
 
   g_return_val_if_fail (G_IS_FILE (root), NULL);
   g_return_val_if_fail (transform == NULL || GTORCH_IS_MODULE (transform), NULL);
-  g_return_val_if_fail (mode >= GTORCH_IMAGE_MODE_UNCHANGED && mode <= GTORCH_IMAGE_MODE_RGB_ALPHA,
-                        NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
+  if (mode < GTORCH_IMAGE_MODE_UNCHANGED || mode > GTORCH_IMAGE_MODE_RGB_ALPHA)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("image_folder: there is no mode %d"), (gint) mode);
+      return NULL;
+    }
   self = g_object_new (GTORCH_TYPE_IMAGE_FOLDER, NULL);
   g_set_object (&self->transform, transform);
   self->mode = mode;

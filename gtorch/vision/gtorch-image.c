@@ -107,6 +107,12 @@ gtorch_image_turn (GTorchImpl *image, guint orientation, GError **error)
 static gboolean
 check_request (const gchar *who, GTorchImageMode mode, gint64 max_pixels, GError **error)
 {
+  if (mode < GTORCH_IMAGE_MODE_UNCHANGED || mode > GTORCH_IMAGE_MODE_RGB_ALPHA)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: there is no mode %d"), who,
+                   (gint) mode);
+      return FALSE;
+    }
   if (max_pixels >= 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -157,8 +163,6 @@ gtorch_image_load_bytes (GBytes *bytes, GTorchImageMode mode, gboolean apply_ori
   GError *local = NULL;
 
   g_return_val_if_fail (bytes != NULL, NULL);
-  g_return_val_if_fail (mode >= GTORCH_IMAGE_MODE_UNCHANGED && mode <= GTORCH_IMAGE_MODE_RGB_ALPHA,
-                        NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!check_request ("image_load", mode, max_pixels, error))
     return NULL;
@@ -197,8 +201,6 @@ gtorch_image_load (GInputStream *stream, GTorchImageMode mode, gboolean apply_or
   g_autoptr (GBytes) bytes = NULL;
 
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
-  g_return_val_if_fail (mode >= GTORCH_IMAGE_MODE_UNCHANGED && mode <= GTORCH_IMAGE_MODE_RGB_ALPHA,
-                        NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!check_request ("image_load", mode, max_pixels, error))
     return NULL;
@@ -230,8 +232,6 @@ gtorch_image_load_file (GFile *file, GTorchImageMode mode, gboolean apply_orient
   g_autoptr (GBytes) bytes = NULL;
 
   g_return_val_if_fail (G_IS_FILE (file), NULL);
-  g_return_val_if_fail (mode >= GTORCH_IMAGE_MODE_UNCHANGED && mode <= GTORCH_IMAGE_MODE_RGB_ALPHA,
-                        NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
   if (!check_request ("image_load", mode, max_pixels, error))
     return NULL;
@@ -298,7 +298,6 @@ gtorch_image_load_file_async (GFile *file, GTorchImageMode mode, gboolean apply_
   Load *load;
 
   g_return_if_fail (G_IS_FILE (file));
-  g_return_if_fail (mode >= GTORCH_IMAGE_MODE_UNCHANGED && mode <= GTORCH_IMAGE_MODE_RGB_ALPHA);
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   load = g_new (Load, 1);
   *load = (Load){ g_object_ref (file), mode, apply_orientation, max_pixels };
@@ -444,6 +443,8 @@ gtorch_image_save_file (GTorchTensor *image, GFile *file, const gchar *format, g
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (format != NULL, FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   bytes = gtorch_image_encode (image, format, quality, error);
   return bytes != NULL && gtorch_file_save_bytes (file, bytes, cancellable, error);
 }

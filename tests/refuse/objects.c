@@ -133,7 +133,10 @@ make_tensor_iter (void)
 static gpointer
 make_shared_memory (void)
 {
-  return gtorch_shared_memory_new (64, NULL);
+  GTorchSharedMemory *memory = gtorch_shared_memory_new (64, NULL);
+
+  gtorch_shared_memory_hold (memory); /* which the release ends */
+  return memory;
 }
 
 static gpointer
@@ -789,6 +792,8 @@ refuse_make (const Param *param)
 
   if (made == NULL)
     made = refuse_make_file_object (param->type);
+  if (made == NULL)
+    made = refuse_make_text_object (param->type);
   if (made == NULL)
     made = refuse_make_distributed (param->type);
 

@@ -145,6 +145,7 @@ gboolean refuse_keep_rate (GTorchLRScheduler *scheduler, gint64 n, guint group, 
 gpointer refuse_make_data (const gchar *type);
 gpointer refuse_make_distributed (const gchar *type);
 gpointer refuse_make_file_object (const gchar *type);
+gpointer refuse_make_text_object (const gchar *type);
 gpointer refuse_no_proxy (GObject *object);
 /* Returns an object that has no type of GTorch. */
 gpointer refuse_stranger (void);

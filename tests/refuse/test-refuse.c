@@ -273,7 +273,7 @@ call_clear (Call *call)
         refuse_drop (&call->function->params[i], call->objects[i]);
       for (k = 0; k < G_N_ELEMENTS (call->lists[i]); k++)
         if (call->lists[i][k] != NULL)
-          g_object_unref (call->lists[i][k]);
+          refuse_drop (&call->function->params[i], call->lists[i][k]);
     }
 }
 
@@ -492,13 +492,19 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
           call->args[i + 1].i = 70;
         }
       else if (is_objects)
-        g_clear_object (&call->lists[i][1]);
+        {
+          refuse_drop (param, call->lists[i][1]);
+          call->lists[i][1] = NULL;
+        }
       else
         return FALSE;
       refusal->what = g_strdup (is_ints ? "has 70" : "has NULL");
       refusal->expect = is_ints ? MAY_FAIL : MAY_COMPLAIN;
       return TRUE;
     case 4:
+      /* a boxed value has no class that could be checked */
+      if (is_objects && !G_TYPE_IS_OBJECT (param->get_type ()))
+        return FALSE;
       if (is_objects)
         g_set_object ((GObject **) &call->lists[i][1], refuse_stranger ());
       else
@@ -520,7 +526,7 @@ spoil_list (Call *call, guint i, guint m, Refusal *refusal)
       refusal->what = g_strdup_printf ("has one that %s", what);
       if (odd == NULL)
         return FALSE;
-      g_object_unref (call->lists[i][1]);
+      refuse_drop (&call->function->params[i], call->lists[i][1]);
       call->lists[i][1] = odd;
       return TRUE;
     }
