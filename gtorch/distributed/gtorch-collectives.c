@@ -220,7 +220,10 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
 
   if (engine == NULL || !check_overlap (collective, error))
     return NULL;
-  work = gtorch_work_new (collective->name, gtorch_process_group_next_sequence (group));
+  work = gtorch_work_new (collective->name,
+                          gtorch_process_group_next_sequence (
+                              group, collective->kind == GTORCH_COLLECTIVE_SEND
+                                         || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
   if (!engine->klass->start (engine, group, g_steal_pointer (&owned), work, error))
     return NULL;
   return g_steal_pointer (&work);

@@ -72,13 +72,16 @@ struct _GTorchEngine
 
 extern const GTorchEngineClass gtorch_mpi_engine;
 
-/* Called by engines, in any thread: no further operation begins, and signals are emitted. */
+/* Called by engines, in any thread: no further operation begins, and signals are emitted. Takes the group:
+ * the reference is dropped in its context. */
 void gtorch_process_group_fail (GTorchProcessGroup *group, const GError *error);
 
 /* For gtorch-collectives.c: the engine, or NULL with an error if the group has failed or this process has
  * no part in it. */
 GTorchEngine *gtorch_process_group_get_engine (GTorchProcessGroup *group, const gchar *name,
                                                GError **error);
-guint64 gtorch_process_group_next_sequence (GTorchProcessGroup *group);
+/* The number of a collective, which is that of the other ranks; messages between two ranks have numbers of
+ * their own. */
+guint64 gtorch_process_group_next_sequence (GTorchProcessGroup *group, gboolean is_message);
 
 G_END_DECLS

@@ -42,7 +42,7 @@ typedef struct
   MpiEngine *engine;
   GWeakRef group;
   GTorchCollective *collective;
-  GTorchWork *work;
+  GTorchWorkState *work;
   gdouble timeout;
   gint rank;
 } Job;
@@ -256,7 +256,7 @@ fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
-               job->collective->name, job->rank, gtorch_work_get_sequence (job->work), message);
+               job->collective->name, job->rank, job->work->sequence, message);
   return FALSE;
 }
 
@@ -301,8 +301,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                        _ ("%s: rank %d waited %g seconds for the other ranks in operation "
                           "%" G_GUINT64_FORMAT " of the group: one has not begun it, or is gone"),
-                       job->collective->name, job->rank, job->timeout,
-                       gtorch_work_get_sequence (job->work));
+                       job->collective->name, job->rank, job->timeout, job->work->sequence);
           return FALSE;
         }
       if (n < N_SPINS)
@@ -542,16 +541,13 @@ run_job (gpointer data, GError **error)
 
   if (run_collective (job, &local))
     {
-      gtorch_work_complete (job->work, NULL);
+      gtorch_work_state_complete (job->work, NULL);
       return TRUE;
     }
   group = g_weak_ref_get (&job->group);
   if (group != NULL)
-    {
-      gtorch_process_group_fail (group, local);
-      g_object_unref (group);
-    }
-  gtorch_work_complete (job->work, g_error_copy (local));
+    gtorch_process_group_fail (group, local);
+  gtorch_work_state_complete (job->work, g_error_copy (local));
   g_propagate_error (error, local);
   return FALSE;
 }
@@ -562,13 +558,12 @@ job_free (gpointer data)
 {
   Job *job = data;
 
-  gtorch_work_complete (job->work,
-                        g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                                     _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
-                                        " of the group, since work before it has failed"),
-                                     job->collective->name, job->rank,
-                                     gtorch_work_get_sequence (job->work)));
-  g_object_unref (job->work);
+  gtorch_work_state_complete (job->work,
+                              g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                                           _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
+                                              " of the group, since work before it has failed"),
+                                           job->collective->name, job->rank, job->work->sequence));
+  gtorch_work_state_unref (job->work);
   g_weak_ref_clear (&job->group);
   gtorch_collective_free (job->collective);
   engine_unref (job->engine);
@@ -653,7 +648,7 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   g_atomic_int_inc (&self->ref_count);
   g_weak_ref_init (&job->group, group);
   job->collective = g_steal_pointer (&owned);
-  job->work = g_object_ref (work);
+  job->work = gtorch_work_state_ref (gtorch_work_get_state (work));
   job->timeout = gtorch_process_group_get_timeout (group);
   job->rank = self->rank;
   /* the job may be over, and the collective freed, before this function ends */

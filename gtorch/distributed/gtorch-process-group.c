@@ -57,7 +57,7 @@ struct _GTorchProcessGroup
   gint rank, size;
   gint *ranks; /* in the world */
   gdouble timeout;
-  guint64 sequence;
+  guint64 sequence, n_messages;
   gint n_parts; /* how many groups of some ranks have been made of it */
   GMainContext *context;
   GMutex lock;
@@ -163,6 +163,7 @@ typedef struct
 {
   GTorchProcessGroup *group;
   GError *error;
+  gboolean is_first;
 } Report;
 
 static gboolean
@@ -170,7 +171,8 @@ emit_failed (gpointer data)
 {
   Report *report = data;
 
-  g_signal_emit (report->group, signals[FAILED], 0, report->error);
+  if (report->is_first)
+    g_signal_emit (report->group, signals[FAILED], 0, report->error);
   return G_SOURCE_REMOVE;
 }
 
@@ -187,23 +189,18 @@ report_free (gpointer data)
 void
 gtorch_process_group_fail (GTorchProcessGroup *self, const GError *error)
 {
-  g_autoptr (GSource) source = NULL;
-  gboolean is_first;
-  Report *report;
+  g_autoptr (GMainContext) context = g_main_context_ref (self->context);
+  g_autoptr (GSource) source = g_idle_source_new ();
+  Report *report = g_new (Report, 1);
 
   g_mutex_lock (&self->lock);
-  is_first = self->failure == NULL;
-  if (is_first)
+  *report = (Report){ self, g_error_copy (error), self->failure == NULL };
+  if (report->is_first)
     self->failure = g_error_copy (error);
   g_mutex_unlock (&self->lock);
-  if (!is_first)
-    return;
-  report = g_new (Report, 1);
-  *report = (Report){ g_object_ref (self), g_error_copy (error) };
-  source = g_idle_source_new ();
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, emit_failed, report, report_free);
-  g_source_attach (source, self->context);
+  g_source_attach (source, context);
 }
 
 GTorchEngine *
@@ -231,9 +228,9 @@ gtorch_process_group_get_engine (GTorchProcessGroup *self, const gchar *name, GE
 }
 
 guint64
-gtorch_process_group_next_sequence (GTorchProcessGroup *self)
+gtorch_process_group_next_sequence (GTorchProcessGroup *self, gboolean is_message)
 {
-  return ++self->sequence;
+  return is_message ? ++self->n_messages : ++self->sequence;
 }
 
 static gboolean

@@ -7,9 +7,27 @@
 
 G_BEGIN_DECLS
 
-/* operation: a static string, "all_reduce". */
+/* What a thread that carries out an operation has of its work. No reference to the object: the last one
+ * would be dropped in that thread, for which bindings take their interpreter's lock, and a thread that has
+ * it may be waiting for this one. */
+typedef struct
+{
+  gint ref_count;
+  const gchar *operation; /* a static string, "all_reduce"; NULL: there is none */
+  guint64 sequence;
+  GMutex lock;
+  GCond changed;
+  gboolean is_done; /* atomic */
+  GError *error;
+  GPtrArray *tasks; /* GTask, of wait_async () */
+} GTorchWorkState;
+
 GTorchWork *gtorch_work_new (const gchar *operation, guint64 sequence);
+/* Borrowed. */
+GTorchWorkState *gtorch_work_get_state (GTorchWork *self);
+GTorchWorkState *gtorch_work_state_ref (GTorchWorkState *state);
+void gtorch_work_state_unref (GTorchWorkState *state);
 /* Ends the work, once; further calls do nothing. Takes the error, NULL for success. In any thread. */
-void gtorch_work_complete (GTorchWork *self, GError *error);
+void gtorch_work_state_complete (GTorchWorkState *state, GError *error);
 
 G_END_DECLS

@@ -36,13 +36,7 @@
 struct _GTorchWork
 {
   GObject parent_instance;
-  const gchar *operation;
-  guint64 sequence;
-  GMutex lock;
-  GCond changed;
-  gboolean is_done; /* atomic */
-  GError *error;
-  GPtrArray *tasks; /* GTask, of wait_async () */
+  GTorchWorkState *state;
 };
 
 G_DEFINE_TYPE (GTorchWork, gtorch_work, G_TYPE_OBJECT)
@@ -61,22 +55,49 @@ static const GTorchField fields[] = {
   /**
    * GTorchWork:sequence:
    *
-   * The number of the operation in its group: all ranks begin the same operations in the same order.
+   * The number of the operation in its group: all ranks begin the same collectives in the same order.
+   * Messages between two ranks are counted by themselves.
    *
    * Since: 0.1
    */
   { "sequence", GTORCH_PROPERTY_UINT64 (gtorch_work_get_sequence, NULL) },
 };
 
+static GTorchWorkState *
+state_new (void)
+{
+  GTorchWorkState *state = g_new0 (GTorchWorkState, 1);
+
+  state->ref_count = 1;
+  g_mutex_init (&state->lock);
+  g_cond_init (&state->changed);
+  state->tasks = g_ptr_array_new_with_free_func (g_object_unref);
+  return state;
+}
+
+GTorchWorkState *
+gtorch_work_state_ref (GTorchWorkState *state)
+{
+  g_atomic_int_inc (&state->ref_count);
+  return state;
+}
+
+void
+gtorch_work_state_unref (GTorchWorkState *state)
+{
+  if (!g_atomic_int_dec_and_test (&state->ref_count))
+    return;
+  g_clear_error (&state->error);
+  g_ptr_array_unref (state->tasks);
+  g_cond_clear (&state->changed);
+  g_mutex_clear (&state->lock);
+  g_free (state);
+}
+
 static void
 gtorch_work_finalize (GObject *object)
 {
-  GTorchWork *self = GTORCH_WORK (object);
-
-  g_clear_error (&self->error);
-  g_ptr_array_unref (self->tasks);
-  g_cond_clear (&self->changed);
-  g_mutex_clear (&self->lock);
+  gtorch_work_state_unref (GTORCH_WORK (object)->state);
   G_OBJECT_CLASS (gtorch_work_parent_class)->finalize (object);
 }
 
@@ -90,9 +111,7 @@ gtorch_work_class_init (GTorchWorkClass *klass)
 static void
 gtorch_work_init (GTorchWork *self)
 {
-  g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
-  self->tasks = g_ptr_array_new_with_free_func (g_object_unref);
+  self->state = state_new ();
 }
 
 GTorchWork *
@@ -100,9 +119,15 @@ gtorch_work_new (const gchar *operation, guint64 sequence)
 {
   GTorchWork *self = g_object_new (GTORCH_TYPE_WORK, NULL);
 
-  self->operation = operation;
-  self->sequence = sequence;
+  self->state->operation = operation;
+  self->state->sequence = sequence;
   return self;
+}
+
+GTorchWorkState *
+gtorch_work_get_state (GTorchWork *self)
+{
+  return self->state;
 }
 
 static void
@@ -114,26 +139,44 @@ return_task (GTask *task, const GError *error)
     g_task_return_boolean (task, TRUE);
 }
 
+static gboolean
+return_in_context (gpointer data)
+{
+  GTorchWork *self = g_task_get_source_object (data);
+
+  return_task (data, self->state->error);
+  return G_SOURCE_REMOVE;
+}
+
 void
-gtorch_work_complete (GTorchWork *self, GError *error)
+gtorch_work_state_complete (GTorchWorkState *state, GError *error)
 {
   g_autoptr (GPtrArray) tasks = NULL;
   guint i;
 
-  g_mutex_lock (&self->lock);
-  if (self->is_done)
+  g_mutex_lock (&state->lock);
+  if (state->is_done)
     g_clear_error (&error);
   else
     {
-      self->error = error;
-      g_atomic_int_set (&self->is_done, TRUE);
-      tasks = g_steal_pointer (&self->tasks);
-      self->tasks = g_ptr_array_new_with_free_func (g_object_unref);
-      g_cond_broadcast (&self->changed);
+      state->error = error;
+      g_atomic_int_set (&state->is_done, TRUE);
+      tasks = g_steal_pointer (&state->tasks);
+      state->tasks = g_ptr_array_new_with_free_func (g_object_unref);
+      g_cond_broadcast (&state->changed);
     }
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&state->lock);
+  /* the references to the tasks, and by them to the object, are dropped where they were begun */
   for (i = 0; tasks != NULL && i < tasks->len; i++)
-    return_task (tasks->pdata[i], self->error);
+    {
+      g_autoptr (GSource) source = g_idle_source_new ();
+
+      g_source_set_priority (source, G_PRIORITY_DEFAULT);
+      g_source_set_callback (source, return_in_context, tasks->pdata[i], g_object_unref);
+      g_source_attach (source, g_task_get_context (tasks->pdata[i]));
+    }
+  if (tasks != NULL)
+    g_ptr_array_set_free_func (tasks, NULL);
 }
 
 /**
@@ -150,7 +193,7 @@ const gchar *
 gtorch_work_get_operation (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), NULL);
-  return self->operation;
+  return self->state->operation;
 }
 
 /**
@@ -167,7 +210,7 @@ guint64
 gtorch_work_get_sequence (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), 0);
-  return self->sequence;
+  return self->state->sequence;
 }
 
 /**
@@ -184,7 +227,7 @@ gboolean
 gtorch_work_is_completed (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
-  return g_atomic_int_get (&self->is_done);
+  return g_atomic_int_get (&self->state->is_done);
 }
 
 /**
@@ -201,14 +244,14 @@ gboolean
 gtorch_work_is_success (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
-  return g_atomic_int_get (&self->is_done) && self->error == NULL;
+  return g_atomic_int_get (&self->state->is_done) && self->state->error == NULL;
 }
 
 /* Made by g_object_new (): nothing would ever end it. */
 static gboolean
 check_operation (GTorchWork *self, GError **error)
 {
-  if (self->operation != NULL)
+  if (self->state->operation != NULL)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("work: this work has no operation; functions of a group make work"));
@@ -220,9 +263,9 @@ on_cancelled (GCancellable *cancellable, gpointer data)
 {
   GTorchWork *self = data;
 
-  g_mutex_lock (&self->lock);
-  g_cond_broadcast (&self->changed);
-  g_mutex_unlock (&self->lock);
+  g_mutex_lock (&self->state->lock);
+  g_cond_broadcast (&self->state->changed);
+  g_mutex_unlock (&self->state->lock);
 }
 
 /**
@@ -254,7 +297,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
   if (isnan (timeout))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: the timeout is not a number"),
-                   self->operation);
+                   self->state->operation);
       return FALSE;
     }
   deadline = timeout >= 0 && timeout < 1e9
@@ -263,22 +306,22 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
   handler = cancellable == NULL ? 0
                                 : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
                                                          g_object_ref (self), g_object_unref);
-  g_mutex_lock (&self->lock);
-  while (!self->is_done && !g_cancellable_is_cancelled (cancellable))
+  g_mutex_lock (&self->state->lock);
+  while (!self->state->is_done && !g_cancellable_is_cancelled (cancellable))
     if (deadline == G_MAXINT64)
-      g_cond_wait (&self->changed, &self->lock);
-    else if (!g_cond_wait_until (&self->changed, &self->lock, deadline))
+      g_cond_wait (&self->state->changed, &self->state->lock);
+    else if (!g_cond_wait_until (&self->state->changed, &self->state->lock, deadline))
       break;
-  if (self->is_done && self->error == NULL)
+  if (self->state->is_done && self->state->error == NULL)
     result = TRUE;
-  else if (self->is_done)
-    g_propagate_error (error, g_error_copy (self->error));
+  else if (self->state->is_done)
+    g_propagate_error (error, g_error_copy (self->state->error));
   else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                  _ ("%s: operation %" G_GUINT64_FORMAT
                     " of the group is not over after %g seconds"),
-                 self->operation, self->sequence, timeout);
-  g_mutex_unlock (&self->lock);
+                 self->state->operation, self->state->sequence, timeout);
+  g_mutex_unlock (&self->state->lock);
   if (cancellable != NULL)
     g_cancellable_disconnect (cancellable, handler);
   return result;
@@ -290,9 +333,9 @@ take_task (GTorchWork *self, GTask *task)
 {
   gboolean result;
 
-  g_mutex_lock (&self->lock);
-  result = g_ptr_array_remove_fast (self->tasks, task);
-  g_mutex_unlock (&self->lock);
+  g_mutex_lock (&self->state->lock);
+  result = g_ptr_array_remove_fast (self->state->tasks, task);
+  g_mutex_unlock (&self->state->lock);
   return result;
 }
 
@@ -349,13 +392,13 @@ gtorch_work_wait_async (GTorchWork *self, GCancellable *cancellable, GAsyncReady
       g_task_set_task_data (task, source, drop_source);
       g_source_attach (source, g_task_get_context (task));
     }
-  g_mutex_lock (&self->lock);
-  is_done = self->is_done;
+  g_mutex_lock (&self->state->lock);
+  is_done = self->state->is_done;
   if (!is_done)
-    g_ptr_array_add (self->tasks, g_object_ref (task));
-  g_mutex_unlock (&self->lock);
+    g_ptr_array_add (self->state->tasks, g_object_ref (task));
+  g_mutex_unlock (&self->state->lock);
   if (is_done)
-    return_task (task, self->error);
+    return_task (task, self->state->error);
 }
 
 /**

@@ -20,8 +20,8 @@
  * hesitates.
  *
  * Outputs are logits of shape [batch, words, …], targets words of shape [batch, …], as for
- * [method@Tensor.cross_entropy]. The states are `sum` and `total`; the result is one float64, NaN before the first
- * batch.
+ * [method@Tensor.cross_entropy]. The states are `sum` and `total`; the result is one float64, NaN before
+ * the first batch.
  *
  * ```c
  * gtorch_metric_update (GTORCH_METRIC (perplexity), logits, next_words, &error);

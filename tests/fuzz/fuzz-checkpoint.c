@@ -68,7 +68,8 @@ walk (GTorchCheckpointFile *checkpoint)
           g_assert_nonnull (elements);
           g_assert_nonnull (
               gtorch_checkpoint_file_get_location (checkpoint,
-                                              gtorch_checkpoint_node_get_storage_index (node)));
+                                                   gtorch_checkpoint_node_get_storage_index (
+                                                       node)));
         }
     }
 }

@@ -11,7 +11,8 @@ load (const gchar *name)
 {
   g_autoptr (GFile) file = data_file (name);
   g_autoptr (GError) error = NULL;
-  GTorchCheckpointFile *checkpoint = gtorch_checkpoint_file_load_file (file, FALSE, 0, NULL, &error);
+  GTorchCheckpointFile *checkpoint =
+      gtorch_checkpoint_file_load_file (file, FALSE, 0, NULL, &error);
 
   g_assert_no_error (error);
   return checkpoint;
@@ -103,7 +104,8 @@ test_checkpoint_keeps_kinds_and_values (void)
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND);
   g_assert_cmpstr (error->message, ==, "checkpoint_lookup: the dict has no key “nothing”");
   g_clear_error (&error);
-  g_assert_null (gtorch_checkpoint_file_get_tensors (checkpoint, &error)); /* a list contains itself */
+  g_assert_null (
+      gtorch_checkpoint_file_get_tensors (checkpoint, &error)); /* a list contains itself */
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
 }
 
@@ -149,8 +151,9 @@ test_checkpoint_shares_storages (void)
                             gtorch_checkpoint_file_get_storage (checkpoint, storage)),
                         ==, gtorch_tensor_get_data_ptr (base));
       g_assert_cmpstr (gtorch_checkpoint_file_get_location (checkpoint, storage), ==, "cpu");
-      g_assert_null (gtorch_checkpoint_file_get_storage (checkpoint,
-                                                    gtorch_checkpoint_file_get_n_storages (checkpoint)));
+      g_assert_null (
+          gtorch_checkpoint_file_get_storage (checkpoint,
+                                              gtorch_checkpoint_file_get_n_storages (checkpoint)));
       assert_shape (tensor_of (root, "none"), "0,3");
       g_assert_cmpint (gtorch_tensor_get_dtype (tensor_of (root, "half")), ==,
                        GTORCH_DTYPE_BFLOAT16);

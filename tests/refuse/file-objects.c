@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Readers of files and what they give, to pass to functions. */
+/* Readers of files and what they give, and shared memory, to pass to functions. */
 
 #include "config.h"
 
@@ -25,6 +25,13 @@ refuse_make_file_object (const gchar *type)
 {
   if (g_str_equal (type, "GTorchTable"))
     return table_new ();
+  if (g_str_equal (type, "GTorchSharedMemory"))
+    {
+      GTorchSharedMemory *memory = gtorch_shared_memory_new (64, NULL);
+
+      gtorch_shared_memory_hold (memory); /* which the release ends */
+      return memory;
+    }
   if (g_str_equal (type, "GTorchCSVReader"))
     {
       g_autoptr (GInputStream) stream =

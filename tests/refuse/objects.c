@@ -131,15 +131,6 @@ make_tensor_iter (void)
 }
 
 static gpointer
-make_shared_memory (void)
-{
-  GTorchSharedMemory *memory = gtorch_shared_memory_new (64, NULL);
-
-  gtorch_shared_memory_hold (memory); /* which the release ends */
-  return memory;
-}
-
-static gpointer
 make_size (void)
 {
   return gtorch_size_new (SHAPE);
@@ -735,7 +726,6 @@ static const struct
   { "GTorchSequential", make_sequential },
   { "GTorchSequentialLR", make_sequence },
   { "GTorchGradNode", make_grad_node },
-  { "GTorchSharedMemory", make_shared_memory },
   { "GTorchAccuracy", refuse_make_accuracy },
   { "GTorchCSVLog", refuse_make_csv_log },
   { "GTorchClassScore", refuse_make_f1_score },

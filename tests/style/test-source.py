@@ -37,7 +37,9 @@ CAPS = [
 FUNCTION_CAP = 60
 
 # Path -> (cap, reason).
-CAP_EXCEPTIONS = {}
+CAP_EXCEPTIONS = {
+    "gtorch/gtorch.h": (160, "includes each header, a line for each"),
+}
 
 PYTHON_OUTSIDE_STDLIB = {
     # Reference values are made with PyTorch once and kept; these scripts do not run in the suite.
