@@ -133,14 +133,16 @@ def layer_kind(arg):
 
 
 def layers(path):
-    found, interfaces = [], []
+    """Returns what makes the layers of nn and those of transforms, and the options of both."""
+    found, interfaces = {'nn': [], 'transforms': []}, []
     for name, layer in json.loads(pathlib.Path(path).read_text('utf-8')).items():
         args = [(arg['name'], layer_kind(arg), arg['required']) for arg in layer['args'] if arg['kind'] != 'refused']
         interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind, _ in args), '}']
         n_required = sum(required for _, _, required in args)
         plain = [(key, kind) for key, kind, _ in args]
-        found.append(f'const {name}: {maker(plain, n_required, f"LayerOptions.{name}", f"GTorch.{name}")};')
-    return found, interfaces
+        made = maker(plain, n_required, f'LayerOptions.{name}', f'GTorch.{name}')
+        found[layer.get('space', 'nn')].append(f'const {name}: {made};')
+    return found['nn'], found['transforms'], interfaces
 
 
 def steps(path):
@@ -170,7 +172,7 @@ def hand_written(text):
 def emit(gir, ops, layer_table, step_table, file):
     operations = [Operation(row) for row in load(ops)]
     hand = hand_written(fill.sections('gtorch.d.ts.in')[''])
-    made, layer_options = layers(layer_table)
+    made, transforms, layer_options = layers(layer_table)
     optimizers, schedules = steps(step_table)
     names = {operation.row.name for operation in operations}
     text = typescript_gir.Namespace(gir, hand, names)
@@ -186,7 +188,7 @@ def emit(gir, ops, layer_table, step_table, file):
     functional = [f'const {o.row.name}: typeof GTorch.{o.row.name};' for o in operations
                   if o.row.name not in {*RESERVED, 'embedding', 'embedding_bag', 'unfold'}]
     write(file, fill(
-        'gtorch.d.ts.in', gtype_name='$gtype', layers=made, layer_options=layer_options,
+        'gtorch.d.ts.in', gtype_name='$gtype', layers=made, transforms=transforms, layer_options=layer_options,
         optimizers=optimizers, schedules=schedules,
         options=[line for o in operations for line in o.interface()], methods=methods,
         functions=[line for o in shown for line in o.functions()], functional=functional, enums=text.enums(),

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "distributed/mpi/gtorch-mpi-table.h"
+#include "distributed/mpi/gtorch-mpi-table-private.h"
 
 G_BEGIN_DECLS
 

@@ -5,6 +5,7 @@
 // convert: a string, null or an object for a number, a flag or an enum member. Functions that call
 // a given function must reject one that does not finish before they return.
 
+import Gio from 'gi://Gio';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
@@ -36,6 +37,10 @@ const OBJECTS = {
     LRScheduler: () => optim.lr_scheduler.StepLR(optim.SGD([weight()]), 1),
     GradScaler: () => GTorch.GradScaler.new(),
     Device: () => cpu,
+    // Their functions with promises are looked up in the object.
+    ArrowReader: () => Object.create(GTorch.ArrowReader.prototype),
+    CSVReader: () => GTorch.CSVReader.new(Gio.MemoryInputStream.new()),
+    Store: () => GTorch.HashStore.new(),
 };
 
 // Returns a valid value of an argument.
@@ -222,14 +227,33 @@ const averaged = (setter, func) => {
     for (let i = 0; i < 2; i++)
         model.update_parameters(nn.Linear(1, 1));
 };
+const rows = () => GTorch.TensorDataset.new([GTorch.ones([1, 1])]);
+const collated = (owner, func) => {
+    owner.set_collate(func);
+    const fetcher = owner instanceof GTorch.Fetcher ? owner : null;
+    return [...fetcher === null ? owner : new GTorch.DataLoader({dataset: rows(), fetcher})];
+};
+const trained = (setter, func) => {
+    const module = nn.Linear(1, 1);
+    const loader = GTorch.DataLoader.new(rows(), 1, false);
+    const trainer = new GTorch.Trainer({
+        module, loader, optimizer: optim.SGD(module.parameters()), validation_loader: loader,
+        loss_module: nn.MSELoss(),
+    });
+    trainer.set_training_step((self, [input]) => self.module.forward(input).sum());
+    trainer[setter](func);
+    trainer.run();
+};
 const TAKERS = {
     'AveragedModel.set_avg_fn': func => averaged('set_avg_fn', func),
     'AveragedModel.set_multi_avg_fn': func => averaged('set_multi_avg_fn', func),
     'CUDAGraph.capture': func => GTorch.CUDAGraph.new().capture(GTorch.Stream.new(cpu, 0), null, func),
     'CyclicLR.set_scale_fn': func =>
         replaced(CyclicLR(sgd(), 0.1, 0.2, {cycle_momentum: false}), 'set_scale_fn', func),
+    'DataLoader.set_collate': func => collated(GTorch.DataLoader.new(rows(), 1, false), func),
     'Device.run': func => cpu.run(func),
     'Device.run_as_default': func => cpu.run_as_default(func),
+    'Fetcher.set_collate': func => collated(new GTorch.Fetcher({dataset: rows()}), func),
     'GraphedModule.new_for_func': func => GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])]),
     'LambdaLR.new': func => stepped(GTorch.LambdaLR.new(sgd(), func)),
     'LambdaLR.set_lr_lambda': func => replaced(LambdaLR(sgd(), () => 1), 'set_lr_lambda', func),
@@ -249,9 +273,13 @@ const TAKERS = {
         replaced(MultiplicativeLR(sgd(), () => 1), 'set_lr_lambda', func),
     'Optimizer.step_closure': func =>
         GTorch.optim.LBFGS([nn.Parameter(GTorch.ones([1]))]).step_closure(func),
+    'Sample.collate_with': func => GTorch.Sample.collate_with([[1], [2]], func),
+    'Sample.map_tensors': func => GTorch.Sample.of(x()).map_tensors(func),
     'Stream.run': func => GTorch.Stream.new(cpu, 0).run(func),
     'Tensor.register_hook': func => leaf().register_hook(func),
     'Tensor.register_post_accumulate_grad_hook': func => leaf().register_post_accumulate_grad_hook(func),
+    'Trainer.set_training_step': func => trained('set_training_step', func),
+    'Trainer.set_validation_step': func => trained('set_validation_step', func),
     'autocast_run': func => GTorch.autocast_run(GTorch.DeviceType.CPU, GTorch.bfloat16, true, true, func),
     ...Object.fromEntries(['hessian', 'hessian_forward', 'hvp', 'jacobian', 'jacobian_forward', 'jvp', 'vhp',
         'vjp'].map(name => [`autograd_${name}`, func => GTorch[`autograd_${name}`](func, GTorch.ones([1]))])),
@@ -260,6 +288,7 @@ const TAKERS = {
     'checkpoint_function_new': func => GTorch.checkpoint_function_new(func, true),
     'gradcheck': func => GTorch.gradcheck(func, x()),
     'gradgradcheck': func => GTorch.gradgradcheck(func, x()),
+    'sample_collate_with': func => GTorch.sample_collate_with([[1], [2]], func),
     'saved_tensors_hooks': func => GTorch.saved_tensors_hooks(one => one, one => one, func),
     'register_tensor_hook': func => GTorch.register_tensor_hook(leaf(), func),
     'register_tensor_post_accumulate_grad_hook': func =>
@@ -284,7 +313,9 @@ tap.add('functions_that_continue_later_are_refused', () => {
     const kept = typelib.callables().filter(({args}) => args.some(arg =>
         arg.tag === 'callback' && [CALL, NOTIFIED].includes(arg.scope) && !arg.type.startsWith('Gio.')));
     const names = kept.map(({owner, name}) => owner === null ? name : `${owner}.${name}`)
-        .filter(name => name !== 'set_anomaly_func'); // which takes none
+        .filter(name => !['set_anomaly_func', 'DataLoader.set_worker_init'].includes(name)); // take none
+    tap.throws(() => GTorch.DataLoader.new(rows(), 1, false).set_worker_init(() => true), error =>
+        error.message.includes('workers are threads'));
     tap.throws(() => GTorch.set_anomaly_func(() => 'here'), error => error instanceof TypeError &&
         error.message.includes('other threads'));
     tap.equal(names.sort(), Object.keys(TAKERS).sort());
@@ -302,7 +333,7 @@ tap.add('functions_that_continue_later_are_refused', () => {
                 error.message.includes(': the function must be a plain one'));
         }
         const isOption = name.startsWith('triplet_margin_'); // of which bind() says that it is undefined
-        const isSetting = isOption || name.startsWith('AveragedModel.set_'); // may be null
+        const isSetting = isOption || /collate|^(AveragedModel|Trainer)\.set_/.test(name); // may be null
         const none = [...isSetting ? [] : [null], ...isOption ? [] : [undefined]];
         for (const value of [...none, 3, 'x', {}]) {
             tap.throws(() => take(value), error => error instanceof TypeError &&

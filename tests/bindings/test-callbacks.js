@@ -341,6 +341,87 @@ way('MemorySource.allocate', 'allocate', func => {
     source.allocate(cpu, 10, 0);
 });
 
+// --- data and training ---
+
+// A class whose method of the name calls this.func, and gives what is given here.
+let nMade = 0;
+function calling(Parent, name, gives, func) {
+    const klass = class extends Parent {};
+    Object.defineProperty(klass.prototype, name, {
+        value(...given) {
+            return func() ?? gives.apply(this, given);
+        },
+        configurable: true, writable: true,
+    });
+    return GObject.registerClass({GTypeName: `TestCalling${nMade++}`}, klass);
+}
+
+const rows = () => GTorch.TensorDataset.new([GTorch.ones([2, 1])]);
+const ofC = (owner, name, object, ...given) => GTorch[owner].prototype[name].apply(object, given);
+const READ = {
+    'Dataset.get_item': [() => 1, object => object.at(0)],
+    'Dataset.get_batch': [() => [1], object => ofC('Dataset', 'get_batch', object, [0], null)],
+    'Dataset.get_length': [() => 1, object => ofC('Dataset', 'get_length', object)],
+    'IterableDataset.iterate': [() => [1], object => [...object]],
+    'SampleSource.next': [() => null, object => ofC('SampleSource', 'next', object, null)],
+    'Sampler.get_length': [() => 1, object => ofC('Sampler', 'get_length', object)],
+    'Sampler.iterate': [() => [1], object => ofC('Sampler', 'iterate', object, 0)],
+    'Sampler.set_state': [() => true,
+        object => ofC('Sampler', 'set_state', object, new GLib.Variant('s', ''))],
+    'IndexSource.next': [() => null, object => ofC('IndexSource', 'next', object, 1)],
+    'Metric.update': [() => true, object => ofC('Metric', 'update', object, leaf(), null)],
+    'Metric.compute': [leaf, object => ofC('Metric', 'compute', object)],
+    'Metric.reset': [() => true, object => ofC('Metric', 'reset', object)],
+    'Log.write': [() => true, object => ofC('Log', 'write', object, 1, [], [])],
+    'Log.flush': [() => true, object => ofC('Log', 'flush', object)],
+    'Log.close': [() => true, object => ofC('Log', 'close', object)],
+};
+for (const [kind, [gives, read]] of Object.entries(READ)) {
+    const [owner, name] = kind.split('.');
+    way(kind, name, func => read(new (calling(GTorch[owner], name, gives, func))()));
+}
+const Once = GObject.registerClass(class Once extends GTorch.IterableDataset {
+    iterate() {
+        return [1];
+    }
+});
+for (const [name, gives, dataset] of [['begin', () => true, rows()], ['fetch', () => 1, rows()],
+    ['fetch_next', () => null, new Once()]]) {
+    way(`Fetcher.${name}`, 'in_a_loader', func => {
+        const fetcher = new (calling(GTorch.Fetcher, name, gives, func))({dataset});
+        return [...new GTorch.DataLoader({dataset, fetcher})];
+    });
+}
+for (const name of ['training_step', 'validation_step']) {
+    way(`Trainer.${name}`, 'run', func => {
+        const module = nn.Linear(1, 1);
+        const loader = GTorch.DataLoader.new(rows(), 1, false);
+        const step = function ([x]) {
+            return this.module.forward(x).sum();
+        };
+        const trainer = new (calling(GTorch.Trainer, name, step, func))({
+            module, loader, validation_loader: name === 'training_step' ? null : loader,
+            optimizer: GTorch.optim.SGD(module.parameters(), {lr: 0.1}),
+        });
+        if (name === 'validation_step')
+            trainer.set_training_step((self, [x]) => self.module.forward(x).sum());
+        trainer.run();
+    });
+}
+way('CollateFunc', 'in_a_loader', func => {
+    const loader = GTorch.DataLoader.new(rows(), 2, false);
+    loader.set_collate(samples => func() ?? samples);
+    return [...loader];
+});
+way('CollateFunc', 'of_a_fetcher', func => {
+    const fetcher = new GTorch.Fetcher({dataset: rows()});
+    fetcher.set_collate(samples => func() ?? samples[0]);
+    return [...new GTorch.DataLoader({dataset: rows(), fetcher})];
+});
+way('SampleMapFunc', 'map_tensors', func => GTorch.Sample.of([leaf()]).map_tensors(x => func() ?? x));
+way('SampleAllocFunc', 'collate_with', func => GTorch.Sample.collate_with([[1], [2]],
+    (dtype, shape) => func() ?? GTorch.empty(shape, {dtype})));
+
 const file = Gio.File.new_for_path(`${GLib.get_tmp_dir()}/gtorch-callbacks-js-${GLib.random_int()}`);
 const table = () => ({a: GTorch.ones([5])});
 
@@ -373,7 +454,9 @@ way('FileProgressCallback', 'load_file', func => {
 
 // Callbacks that a main loop runs or that cannot fail: gjs logs the exception.
 const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
-    'AnomalyFunc']; // the last becomes a part of another message
+    'IndexSource.get_state', 'Fetcher.end',
+    'WorkerInitFunc', // workers are threads: none of JavaScript's functions is taken
+    'AnomalyFunc']; // becomes a part of another message
 
 // --- the cases ---
 
@@ -503,7 +586,9 @@ tap.add('functions_with_promises_count_their_arguments', () => {
             tap.throws(() => owner[name].apply(owner, Array(length).fill(null)), wanted);
             n++;
         }
-        const needed = names.filter(one => ['device', 'file', 'input', 'optimizer', 'src'].includes(one));
+        const needed = names.filter(one => [
+            'backend', 'device', 'file', 'host', 'input', 'key', 'keys', 'optimizer', 'src', 'texts',
+        ].includes(one));
         if (needed.length > 0)
             tap.throws(() => owner[name](), wanted);
         for (const more of [1, 2]) {
@@ -514,6 +599,8 @@ tap.add('functions_with_promises_count_their_arguments', () => {
     for (const [, className, body] of text.matchAll(/<class name="(\w+)"(.*?)<\/class>/gs)) {
         for (const [, name, inner] of body.matchAll(/<method name="(\w+_async)"(.*?)<\/method>/gs))
             check(GTorch[className].prototype, name, inner);
+        for (const [, name, inner] of body.matchAll(/<function name="(\w+_async)"(.*?)<\/function>/gs))
+            check(GTorch[className], name, inner);
     }
     const functions = /^ {4}<function name="(\w+_async)"(.*?)<\/function>/gms;
     for (const [whole, name, inner] of text.matchAll(functions)) {

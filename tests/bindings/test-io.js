@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Files of NumPy, text with delimiters and PyTorch's checkpoints.
+// Files of NumPy, text with delimiters and PyTorch's checkpoints; the stores of several processes.
 
 import Gio from 'gi://Gio';
 import GLib from 'gi://GLib';
@@ -84,6 +84,30 @@ tap.add('promises_are_kept', async () => {
         failed = error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED);
     }
     tap.assert(failed);
+});
+
+tap.add('stores_give_promises', async () => {
+    const bytes = content => new GLib.Bytes(new TextEncoder().encode(content));
+    const server = await GTorch.TcpStore.create_async('127.0.0.1', 0, 1, {
+        is_server: true, timeout: 10, wait_for_workers: false,
+    });
+    for (const store of [GTorch.HashStore.new(), server]) {
+        const found = store.get_async('key');
+        tap.assert(await store.set_async('key', bytes('value')));
+        tap.equal(new TextDecoder().decode((await found).toArray()), 'value');
+        tap.assert(await store.wait_async(['key'], 5));
+        const [sum] = await store.add_async('n', 3);
+        tap.equal(sum, 3);
+        let message = '';
+        try {
+            await store.wait_async(['key', 'none'], 0);
+        } catch (error) {
+            ({message} = error);
+        }
+        tap.assert(message.includes('not all are there'), message);
+    }
+    tap.throws(() => GTorch.ProcessGroup.create_async({rank: 0}), error => error instanceof TypeError &&
+        error.message.includes('backend is missing'));
 });
 
 await tap.run();

@@ -6,6 +6,7 @@
 
 import GObject from 'gi://GObject';
 import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
 import GTorch from 'gi://GTorch?version=1';
 
 import * as tap from './tap.js';
@@ -42,6 +43,44 @@ function rates(Class) {
     return optimizer.lr;
 }
 
+// Objects that are derived from, and the data sets that they read.
+const ROWS = GTorch.TensorDataset.new([GTorch.arange(3)]);
+const Listed = GObject.registerClass(class TestOverriddenListed extends GTorch.SampleSource {
+    next() {
+        return this.values.shift();
+    }
+});
+const Endless = GObject.registerClass(class TestOverriddenEndless extends GTorch.IterableDataset {
+    * iterate() {
+        for (;;)
+            yield 0;
+    }
+});
+
+function sourceOf(values) {
+    return Object.assign(new Listed(), {values});
+}
+
+// Reads the batches of a loader whose fetcher is of the class.
+function fetched(Class, dataset = ROWS) {
+    const fetcher = new Class({dataset});
+    return [fetcher, [...new GTorch.DataLoader({dataset, fetcher, batch_size: 2})]];
+}
+
+function trained(Class, validation = null) {
+    const module = nn.Linear(1, 1);
+    const rows = x.view([2, 1]);
+    const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([rows, rows]), 2, false);
+    const trainer = new Class({
+        module, loader, optimizer: optim.SGD(module.parameters(), {lr: 0.5}), loss_module: nn.MSELoss(),
+        validation_loader: validation === null ? null : loader,
+    });
+    trainer.run();
+    return trainer;
+}
+
+const ofC = (name, member) => (object, ...given) => GTorch[name].prototype[member].apply(object, given);
+const seven = module => module.weight.sum().mul(0).add(7);
 const pair = (a, b = a) => a.add(b);
 const leaf = () => GTorch.ones([2]).requires_grad_();
 // The function that overrides, the call that leads to it, and what that gives.
@@ -147,8 +186,170 @@ const CASES = {
         },
         gives: 1,
     },
+    'Dataset.get_length': {
+        func: () => 3, parent: GTorch.Dataset,
+        call: Class => ofC('Dataset', 'get_length')(new Class()), gives: 3,
+    },
+    'Dataset.get_item': {
+        func: i => [i, 'text'], parent: GTorch.Dataset, call: Class => new Class().at(1), gives: [1, 'text'],
+    },
+    'Dataset.get_batch': {
+        func: indices => indices.map(i => 2 * i), parent: GTorch.Dataset,
+        call: Class => ofC('Dataset', 'get_batch')(new Class(), [1, 2], null).unpack(), gives: [2, 4],
+    },
+    'IterableDataset.iterate': {
+        func: Symbol('set below'), parent: GTorch.IterableDataset, isGenerator: true,
+        call: Class => [...new Class()], gives: [0, 1],
+    },
+    'SampleSource.next': {
+        func() {
+            this.n = (this.n ?? 0) + 1;
+            return this.n < 3 ? {n: this.n} : null;
+        },
+        parent: GTorch.SampleSource,
+        call: Class => {
+            const source = new Class();
+            const found = [];
+            for (let one; (one = ofC('SampleSource', 'next')(source, null)) !== null;)
+                found.push(one.unpack().n);
+            return found;
+        },
+        gives: [1, 2],
+    },
+    'Sampler.get_length': {
+        func: () => 3, parent: GTorch.Sampler,
+        call: Class => ofC('Sampler', 'get_length')(new Class()), gives: 3,
+    },
+    'Sampler.iterate': {
+        func: Symbol('set below'), parent: GTorch.Sampler, isGenerator: true,
+        call: Class => ofC('Sampler', 'iterate')(new Class(), 2).next(5).get_values(), gives: [2, 4],
+    },
+    'Sampler.set_state': {
+        func(state) {
+            this.seen = state.unpack();
+        },
+        parent: GTorch.Sampler,
+        call: Class => {
+            const sampler = new Class();
+            ofC('Sampler', 'set_state')(sampler, new GLib.Variant('s', 'here'));
+            return sampler.seen;
+        },
+        gives: 'here',
+    },
+    'IndexSource.next': {
+        func: n => [5, 6, 7].slice(0, n), parent: GTorch.IndexSource,
+        call: Class => ofC('IndexSource', 'next')(new Class(), 2).get_values(), gives: [5, 6],
+    },
+    'IndexSource.get_state': {
+        func: () => new GLib.Variant('s', 'here'), parent: GTorch.IndexSource, isLogged: true,
+        call: Class => ofC('IndexSource', 'get_state')(new Class()).unpack(), gives: 'here',
+    },
+    'Fetcher.begin': {
+        func(worker, nWorkers) {
+            this.seen = [worker, nWorkers];
+        },
+        parent: GTorch.Fetcher, call: Class => fetched(Class)[0].seen, gives: [0, 1],
+    },
+    'Fetcher.fetch': {
+        func: (worker, indices) => ({worker, indices}), parent: GTorch.Fetcher,
+        call: Class => fetched(Class)[1], gives: [{worker: 0, indices: [0, 1]}, {worker: 0, indices: [2]}],
+    },
+    'Fetcher.fetch_next': {
+        func(_worker, n) {
+            this.n = (this.n ?? 0) + n;
+            return this.n < 5 ? this.n : null;
+        },
+        parent: GTorch.Fetcher, call: Class => fetched(Class, new Endless())[1], gives: [2, 4],
+    },
+    'Fetcher.end': {
+        func(worker) {
+            this.seen = worker;
+        },
+        parent: GTorch.Fetcher, isLogged: true, call: Class => fetched(Class)[0].seen, gives: 0,
+    },
+    'Metric.update': {
+        func(output, target) {
+            this.seen = [output.item(), target];
+        },
+        parent: GTorch.Metric,
+        call: Class => {
+            const metric = new Class();
+            ofC('Metric', 'update')(metric, GTorch.tensor(5), null);
+            return metric.seen;
+        },
+        gives: [5, null],
+    },
+    'Metric.compute': {
+        func: () => GTorch.tensor(2.5), parent: GTorch.Metric,
+        call: Class => new Class().compute_value(), gives: 2.5,
+    },
+    'Metric.reset': {
+        func() {
+            this.seen = true;
+        },
+        parent: GTorch.Metric,
+        call: Class => {
+            const metric = new Class();
+            ofC('Metric', 'reset')(metric);
+            return metric.seen;
+        },
+        gives: true,
+    },
+    'Log.write': {
+        func(step, names, values) {
+            this.seen = [Number(step), names, values];
+        },
+        parent: GTorch.Log,
+        call: Class => {
+            const log = new Class();
+            ofC('Log', 'write')(log, 3, ['a', 'b'], [0.5, 1]);
+            return log.seen;
+        },
+        gives: [3, ['a', 'b'], [0.5, 1]],
+    },
+    ...Object.fromEntries(['flush', 'close'].map(name => [`Log.${name}`, {
+        func() {
+            this.seen = name;
+        },
+        parent: GTorch.Log,
+        call: Class => {
+            const log = new Class();
+            ofC('Log', name)(log);
+            return log.seen;
+        },
+        gives: name,
+    }])),
+    'Trainer.training_step': {
+        func: Symbol('set below'), parent: GTorch.Trainer, call: Class => trained(Class).loss, gives: 7,
+    },
+    'Trainer.validation_step': {
+        func: Symbol('set below'), parent: GTorch.Trainer,
+        call: Class => trained(Class, true).results.loss, gives: 7,
+    },
+};
+function stepOf(self, rows) {
+    tap.equal(rows.toArray(), [[1], [1]]);
+    return seven(self.module);
+}
+const STEP = {
+    plain([rows]) {
+        return stepOf(this, rows);
+    },
+    direct(sample) {
+        return stepOf(this, sample.get_child(0).get_tensor());
+    },
 };
 const SPREAD = {
+    'IterableDataset.iterate': {
+        plain: (worker, nWorkers) => [worker, nWorkers],
+        direct: (worker, nWorkers) => sourceOf([worker, nWorkers]),
+    },
+    'Sampler.iterate': {
+        plain: epoch => [Number(epoch), 4],
+        direct: epoch => GTorch.IndexSource.new(GTorch.Size.new([epoch, 4])),
+    },
+    'Trainer.training_step': STEP,
+    'Trainer.validation_step': STEP,
     'Function.forward': {plain: (_context, y) => y.mul(2), direct: (_context, [y]) => [y.mul(2)]},
     'Function.backward': {
         plain: (_context, grad) => grad.mul(7), direct: (_context, [grad]) => [grad.mul(7)],
@@ -160,7 +361,8 @@ tap.add('every_virtual_function_is_here', () => {
     tap.equal(Object.keys(CASES).filter(name => !typelib.vfuncs().includes(name)), []);
 });
 
-for (const [whole, {func, parent = GTorch.Module, call, gives, isLogged}] of Object.entries(CASES)) {
+for (const [whole, row] of Object.entries(CASES)) {
+    const {func, parent = GTorch.Module, call, gives, isLogged, isGenerator} = row;
     const [, name] = whole.split('.');
     for (const [how, member] of [['plain', name], ['direct', `vfunc_${name}`]]) {
         const title = `${whole.replace('.', '_')}_${how}`;
@@ -183,9 +385,11 @@ for (const [whole, {func, parent = GTorch.Module, call, gives, isLogged}] of Obj
             }
         });
         tap.add(`${title}_gives_no_promise`, () => {
-            for (const given of [async () => x, () => Promise.resolve(x), function* () {
+            const later = function* () {
                 yield x;
-            }]) {
+            };
+            const mayGenerate = isGenerator && how === 'plain';
+            for (const given of [async () => x, () => Promise.resolve(x), ...mayGenerate ? [] : [later]]) {
                 tap.throws(() => call(derive(parent, member, given)), error =>
                     error instanceof TypeError && error.message.includes('computes later'));
             }
@@ -287,6 +491,8 @@ const MADE = {
     SyncBatchNorm: {num_features: 2},
     PixelShuffle: {upscale_factor: 1}, PixelUnshuffle: {downscale_factor: 2}, ChannelShuffle: {groups: 2},
     Unflatten: {dim: 1, unflattened_size: [1, 2]},
+    CenterCrop: {size: 2}, Normalize: {mean: [0.5, 0.25, 0], std: [1, 2, 4]}, Pad: {padding: 1},
+    RandomCrop: {size: 2}, RandomResizedCrop: {size: 2}, Resize: {size: 2},
     Bilinear: {in1_features: 2, in2_features: 2, out_features: 3}, Threshold: {threshold: 0.25, value: 2},
 };
 for (const n of [1, 2, 3]) {
@@ -297,6 +503,7 @@ for (const n of [1, 2, 3]) {
 }
 const flat = GTorch.tensor([[0.5, -1], [2, 1]]);
 const picture = GTorch.arange(0, 16).to(GTorch.float32).view(1, 2, 2, 4);
+const image = GTorch.arange(0, 48).to(GTorch.float32).div(48).view(3, 4, 4);
 const positions = GTorch.tensor([0, 1]);
 const signs = GTorch.tensor([1, -1]);
 const SEVERAL = {
@@ -314,6 +521,8 @@ const SEVERAL = {
 function inputsOf(name) {
     if (name in SEVERAL)
         return SEVERAL[name];
+    if (name in GTorch.transforms)
+        return [image];
     if (name === 'LazyInstanceNorm1d')
         return [picture.flatten(0, 1)];
     if (/2d$|Shuffle|Unshuffle|LocalResponse/.test(name))
@@ -375,7 +584,9 @@ function resultOf(Class, name) {
 
 tap.add('an_override_that_only_calls_super_changes_nothing', () => {
     // The schedules from LambdaLR on, Muon and LBFGS need more than properties, a matrix or a closure.
-    const abstract = ['AveragedModel', 'ConvTranspose', 'Function', 'GraphedModule', 'LRScheduler', 'Loss',
+    // A DistributedModule needs the other processes of a job.
+    const abstract = ['AveragedModel', 'ConvTranspose', 'DistributedModule', 'Function', 'GraphedModule',
+        'LRScheduler', 'Loss',
         'MemorySource', 'Module', 'ModuleDict', 'ModuleList', 'Optimizer', 'ParameterDict', 'ParameterList',
         'RNNBase', 'ParametrizationList', 'Orthogonal', 'SpectralNorm', 'WeightNorm',
         'Sequential', 'LambdaLR', 'MultiplicativeLR', 'CyclicLR', 'OneCycleLR', 'SWALR',
@@ -385,7 +596,10 @@ tap.add('an_override_that_only_calls_super_changes_nothing', () => {
         'Transformer',
         'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer'];
     // networks give several results: test-networks.js
+    // What reads and counts data is called with super by the tests of data sets, samplers and metrics.
+    const families = [GTorch.Module, GTorch.Optimizer, LRScheduler];
     const swept = typelib.classes().filter(name => !abstract.includes(name) &&
+        families.some(Family => GTorch[name].prototype instanceof Family) &&
         !(GTorch[name].prototype instanceof GTorch.RNNBase));
     let [n, nCalled] = [0, 0];
     for (const whole of [...typelib.vfuncs(), 'LRScheduler.get_lr']) {
@@ -432,6 +646,47 @@ tap.add('what_super_gives_is_what_an_override_gives', () => {
     }
     const optimizer = optim.SGD([nn.Parameter(GTorch.ones([1]))], {lr: 8});
     tap.equal(optim.lr_scheduler.StepLR(optimizer, 5).get_lr(), [8]);
+});
+
+// Derives a class whose functions of these names call those of the parent, twice one above the other.
+function deriveSuper(Parent, ...names) {
+    return [1, 2].reduce(Above => {
+        const klass = class extends Above {};
+        for (const name of names) {
+            Object.defineProperty(klass.prototype, name, {
+                value(...given) {
+                    this.n_idle = (this.n_idle ?? 0) + 1;
+                    return Above.prototype[name].apply(this, given);
+                },
+                configurable: true, writable: true,
+            });
+        }
+        return GObject.registerClass({GTypeName: `TestOverridden${count++}`}, klass);
+    }, Parent);
+}
+
+tap.add('data_and_metrics_are_counted_with_super', () => {
+    const dataset = new (deriveSuper(GTorch.Subset, 'get_length', 'get_item'))({
+        dataset: ROWS, indices: [2, 0],
+    });
+    tap.equal([dataset.get_length(), dataset.n_idle], [2, 2]);
+    tap.equal([...new GTorch.DataLoader({dataset})].map(([row]) => row.toArray()), [[2], [0]]);
+    tap.assert(dataset.n_idle > 4);
+    const sampler = new (deriveSuper(GTorch.SequentialSampler, 'get_length', 'iterate'))({length: 3});
+    tap.equal([...new GTorch.DataLoader({dataset: ROWS, sampler})].length, 3);
+    tap.equal([sampler.get_length(), sampler.n_idle % 2], [3, 0]);
+    const metric = new (deriveSuper(GTorch.Accuracy, 'update', 'compute', 'reset'))({top_k: 1});
+    for (const [call, n] of [[() => metric.update(flat, positions), 2], [() => metric.compute_value(), 4],
+        [() => metric.reset(), 6]]) {
+        const given = call();
+        tap.equal([metric.n_idle, typeof given === 'number' ? given : 0], [n, n === 4 ? 0.5 : 0]);
+    }
+    const Trainer = deriveSuper(GTorch.Trainer, 'training_step', 'validation_step');
+    GTorch.manual_seed(1);
+    const plain = trained(GTorch.Trainer, true);
+    GTorch.manual_seed(1);
+    const derived = trained(Trainer, true);
+    tap.equal([derived.loss, derived.results.loss, derived.n_idle], [plain.loss, plain.results.loss, 4]);
 });
 
 tap.add('get_lr_gives_the_rates_of_all_groups', () => {

@@ -53,9 +53,9 @@ def others_are_sealed():
 def derivable_ones_compile():
     names = [name for name, derivable in classes().items() if derivable]
     derivable = {
-        'Attention', 'ConvTranspose', 'Dataset', 'Decoder', 'Encoder', 'Fetcher', 'Function', 'IndexSource',
-        'IterableDataset', 'LRScheduler', 'Loss', 'MemorySource', 'Module', 'Optimizer', 'RNNBase', 'SampleSource',
-        'Sampler',
+        'Attention', 'ClassScore', 'ConvTranspose', 'Dataset', 'Decoder', 'Encoder', 'Fetcher', 'Function',
+        'IndexSource', 'IterableDataset', 'LRScheduler', 'Log', 'Loss', 'MemorySource', 'Metric', 'Module', 'Optimizer',
+        'RNNBase', 'SampleSource', 'Sampler', 'Store', 'Trainer',
     }
     assert derivable == set(names), names
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,9 @@
 """Every function of the typelib that ends in _async completes when it is awaited, or raises at the call."""
 
 import asyncio
+import functools
 import inspect
+import io
 import pathlib
 import sys
 import tempfile
@@ -41,24 +43,110 @@ def trainer():
     return GTorch.Trainer(net, loader, GTorch.nn.MSELoss(), GTorch.optim.SGD(net.parameters(), lr=0.1))
 
 
-# An object of each class with such methods.
+HAS_MPI = GTorch.ProcessGroup.is_available('mpi')
+
+
+def arrow_reader():
+    from gi.overrides import _gtorch_arrow as arrow
+
+    address = arrow._structure(arrow.STREAM)
+    GTorch.arrow_export_stream(table(), address)
+    return GTorch.ArrowReader.new(address)
+
+
+def table():
+    made = GTorch.Table.new()
+    made.add('x', GTorch.ones(3, device='cpu'))
+    return made
+
+
+def csv_reader():
+    return GTorch.CSVReader.new(stream(b'x,y\n1,2\n'))
+
+
+def loader():
+    return GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones(4, 2)]), 2, False)
+
+
+def store():
+    made = GTorch.HashStore.new()
+    made.set('key', GLib.Bytes.new(b'value'), None)
+    return made
+
+
+@functools.cache
+def group():
+    """This process alone."""
+    return GTorch.ProcessGroup.new('mpi', None, 0, 1, LIMIT, None)
+
+
+def has_pictures():
+    try:
+        GTorch.image_encode(GTorch.zeros((3, 1, 1), dtype=GTorch.uint8, device='cpu'), 'png', 100)
+    except GLib.Error:
+        return False
+    return True
+
+
+def picture():
+    one = GTorch.zeros((3, 1, 1), dtype=GTorch.uint8, device='cpu')
+    return GTorch.image_encode(one, 'png', 100) if has_pictures() else GLib.Bytes.new(b'')
+
+
+def work():
+    return group().all_reduce(GTorch.ones(2, device='cpu'), GTorch.ReduceOp.SUM)
+
+
+# An object of each class with such methods, or the class of functions without an object.
 OBJECTS = {
+    'ArrowReader': arrow_reader,
+    'CSVReader': csv_reader,
+    'CheckpointFile': lambda: GTorch.CheckpointFile,
+    'DataLoader': loader,
+    'DataLoaderIter': lambda: loader().iterate(),
     'Device': lambda: GTorch.Device('cpu'),
     'Event': GTorch.Event,
     'GradScaler': lambda: GTorch.GradScaler(),
     'Module': lambda: GTorch.nn.Linear(2, 1),
+    'ProcessGroup': lambda: GTorch.ProcessGroup,
+    'Store': store,
     'Stream': lambda: GTorch.Stream('cpu'),
+    'TcpStore': lambda: GTorch.TcpStore,
     'Tensor': lambda: leaf().sum(),
     'Timer': GTorch.Timer,
+    'Tokenizer': lambda: GTorch.Tokenizer,
     'Trainer': lambda: trainer(),
+    'Work': work,
 }
 # The arguments before the cancellable.
 ARGUMENTS = {
+    'ArrowReader.read_table_async': lambda: (0,),
+    'CSVReader.read_table_async': lambda: (0, 0),
+    'CSVReader.read_tensor_async': lambda: (0, 0),
+    'CheckpointFile.load_async': lambda: (stream(checkpoint()), 0, 0),
+    'CheckpointFile.load_file_async': lambda: (file(checkpoint()), False, 0, 0),
     'GradScaler.step_async': lambda: (trained(),),
     'Module.forward_async': lambda: (GTorch.ones(1, 2),),
+    'ProcessGroup.create_async': lambda: ('mpi', None, 0, 1, LIMIT),
+    'Store.add_async': lambda: ('number', 2),
+    'Store.get_async': lambda: ('key',),
+    'Store.set_async': lambda: ('key', GLib.Bytes.new(b'other')),
+    'Store.wait_async': lambda: (['key'], LIMIT),
+    'TcpStore.create_async': lambda: ('localhost', 0, 1, True, LIMIT, False, None),
     'Tensor.backward_async': lambda: (None, False, False),
     'Tensor.copy_inplace_async': lambda: (GTorch.tensor(1.0),),
     'Tensor.to_device_async': lambda: (GTorch.Device('cpu'),),
+    'Tokenizer.load_file_async': lambda: (file(tokenizer().to_bytes()), 0),
+    'Tokenizer.train_bpe_async': lambda: (['abc abc'], 257, 1, None, False),
+    'image_load_file_async': lambda: (file(picture()), GTorch.ImageMode.RGB, False, 0, 0),
+    'npy_load_async': lambda: (stream(array()), 0, 0),
+    'npy_load_file_async': lambda: (file(array()), False, 0, 0),
+    'npy_save_async': lambda: (leaf().detach(), Gio.MemoryOutputStream.new_resizable(), 0),
+    'npy_save_file_async': lambda: (leaf().detach(), file(), 0),
+    'npz_load_async': lambda: (stream(arrays()), 0, 0),
+    'npz_load_file_async': lambda: (file(arrays()), False, 0, 0),
+    'npz_save_async': lambda: (table(), True, Gio.MemoryOutputStream.new_resizable(), 0),
+    'npz_save_file_async': lambda: (table(), True, file(), 0),
     'safetensors_load_async': lambda: (Gio.MemoryInputStream.new_from_bytes(saved()), None, 0),
     'safetensors_load_file_async': lambda: (file(saved()), False, None, 0),
     'safetensors_save_async': lambda: ({'x': leaf()}, None, Gio.MemoryOutputStream.new_resizable(), 0),
@@ -72,9 +160,45 @@ FINISH = {
     'safetensors_save_lists_async': 'safetensors_save_finish',
     'safetensors_save_file_lists_async': 'safetensors_save_file_finish',
 }
-# These fail here: there is no GPU to monitor, and nothing was scaled.
-FAILS = ('Device.open_monitor_async', 'GradScaler.step_async')
+# These fail here: there is no GPU to monitor, and nothing was scaled; and where there is no MPI and no GdkPixbuf.
+FAILS = (
+    'Device.open_monitor_async', 'GradScaler.step_async',
+    *(() if HAS_MPI else ('ProcessGroup.create_async',)),
+    *(() if has_pictures() else ('image_load_file_async',)),
+)
 FOLDER = tempfile.TemporaryDirectory()
+
+
+def stream(content):
+    content = content if isinstance(content, GLib.Bytes) else GLib.Bytes.new(content)
+    return Gio.MemoryInputStream.new_from_bytes(content)
+
+
+def written(write):
+    """What write () puts into a stream."""
+    to = Gio.MemoryOutputStream.new_resizable()
+    write(to)
+    to.close()
+    return to.steal_as_bytes()
+
+
+def array():
+    return written(lambda to: GTorch.npy_save(GTorch.ones(3, device='cpu'), to, None))
+
+
+def arrays():
+    return written(lambda to: GTorch.npz_save(table(), False, to, None))
+
+
+def checkpoint():
+    """A state dictionary as torch.save() writes it."""
+    to = io.BytesIO()
+    GTorch.save({'x': GTorch.ones(3, device='cpu')}, to)
+    return to.getvalue()
+
+
+def tokenizer():
+    return GTorch.Tokenizer.train_bpe(['abc'], 256)
 
 
 def saved():
@@ -87,19 +211,24 @@ def saved():
 def file(content=None):
     found = Gio.File.new_for_path(f'{FOLDER.name}/file')
     if content is not None:
-        found.replace_contents(content.get_data(), None, False, Gio.FileCreateFlags.NONE, None)
+        data = content.get_data() if isinstance(content, GLib.Bytes) else content
+        found.replace_contents(data, None, False, Gio.FileCreateFlags.NONE, None)
     return found
 
 
 def functions():
-    """Yields the name of each function, and its owner."""
+    """Yields the name of each function, and its owner; what works of groups do only where groups are."""
     for name in dir(RAW):
         value = getattr(RAW, name, None)
         if name.endswith('_async'):
             yield name, None
         elif isinstance(value, type):
-            for own in vars(value):
-                if own.endswith('_async') and hasattr(inspect.unwrap(vars(value)[own]), 'get_arguments'):
+            if name == 'Work' and not HAS_MPI:
+                continue
+            # A class of the overrides is derived from that of the typelib.
+            members = {own: one for cls in value.__mro__ if cls.__name__ == name for own, one in vars(cls).items()}
+            for own in members:
+                if own.endswith('_async') and hasattr(inspect.unwrap(members[own]), 'get_arguments'):
                     yield f'{name}.{own}', name
 
 

@@ -14,14 +14,18 @@ import sys
 import traceback
 import xml.etree.ElementTree as ET
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / 'style'))
 
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
+import data_callbacks  # noqa: E402
 import tap  # noqa: E402
+from data_callbacks import Fetching, Indices, Numbers, loaded  # noqa: E402
 from tap import raises  # noqa: E402
 
 nn = GTorch.nn
@@ -187,6 +191,38 @@ def training_step(function):
     trainer = GTorch.Trainer(net, [(GTorch.ones(1, 2),)], None, GTorch.optim.SGD(net.parameters(), lr=0.1))
     trainer.set_training_step(lambda trainer, batch: function() or trainer.get_module()(batch[0]).sum())
     trainer.run()
+
+
+@way('TrainerStepFunc')
+def validation_step(function):
+    trainer = trained(GTorch.Trainer, nn.MSELoss(), validation_loader=[(GTorch.ones(1, 2),)])
+    trainer.set_validation_step(lambda trainer, batch: function() or batch[0].sum())
+    trainer.run()
+
+
+def trained(cls, loss, **options):
+    net, loader = nn.Linear(2, 1), [(GTorch.ones(1, 2), GTorch.ones(1, 1))]
+    return cls(net, loader, loss, GTorch.optim.SGD(net.parameters(), lr=0.1), **options)
+
+
+@way('Trainer.training_step')
+def steps_of_a_class(func):
+    class Training(GTorch.Trainer):
+        def training_step(self, batch):
+            func()
+            return self.get_module()(batch[0]).sum()
+
+    trained(Training, None).run()
+
+
+@way('Trainer.validation_step')
+def evaluation_of_a_class(func):
+    class Evaluating(GTorch.Trainer):
+        def validation_step(self, batch):
+            func()
+            return batch[0].sum()
+
+    trained(Evaluating, nn.MSELoss(), validation_loader=[(GTorch.ones(1, 2),)]).run()
 
 
 @way('OptimizerClosure')
@@ -534,6 +570,12 @@ def unpack_hook(func):
     y.backward()
 
 
+# --- data sets, loaders, metrics and logs ---
+
+for _name, _calls in data_callbacks.WAYS.items():
+    WAYS.setdefault(_name, []).extend(_calls)
+
+
 # --- callbacks of synchronous calls ---
 
 
@@ -633,9 +675,11 @@ def load_file(func):
 
 
 # Callbacks that a main loop runs or that cannot fail: PyGObject prints the exception.
-PRINTED = {'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state'}
+PRINTED = {
+    'Fetcher.end', 'IndexSource.get_state', 'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
+}  # fmt: skip
 # What it raises becomes a part of the message of another error.
-TOLD = {'AnomalyFunc'}
+TOLD = {'AnomalyFunc', 'WorkerInitFunc'}
 
 
 # --- the cases ---
@@ -762,6 +806,37 @@ def a_pass_in_another_thread_ends_with_the_text():
     loss.backward_async(None, False, False, None, done)
     loop.run()
     raises(GLib.Error, lambda: loss.backward_finish(results[0]), 'Boom: boom')
+
+
+@tap.case
+def errors_of_threads_that_begin_are_told():
+    loader, seen = GTorch.DataLoader(dataset=Numbers(), batch_size=2, num_workers=1), []
+    loader.set_worker_init(seen.append)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2]] and seen == [0], seen
+    loader.set_worker_init(lambda worker, text: raising(Boom(text))(), 'boom')
+    raises(GLib.Error, lambda: list(loader), 'set_worker_init: ', 'Boom: boom')
+    loader.set_worker_init(None)
+    assert len(list(loader)) == 2
+    raises(TypeError, lambda: loader.set_worker_init(3), 'set_worker_init(): 3 cannot be called')
+
+
+@tap.case
+def exceptions_of_functions_that_cannot_fail_are_printed():
+    class Ending(Fetching):
+        def end(self, worker):
+            raise Boom('at the end')
+
+    class Stateless(Indices):
+        def get_state(self):
+            raise Boom('no state')
+
+    for call, text in (
+        (lambda: loaded(Numbers(), fetcher=Ending(int, 'fetch')), 'at the end'),
+        (lambda: GTorch.IndexSource.get_state(Stateless(int)), 'no state'),
+    ):
+        with Printed() as printed:
+            call()
+        assert text in printed.text.getvalue(), printed.text.getvalue()
 
 
 NAMESPACE = '{http://www.gtk.org/introspection/core/1.0}'

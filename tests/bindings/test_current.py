@@ -308,6 +308,9 @@ PLACES = {
     'MemorySource.release': source_asked(lambda s, d: s.release(d, 512, 512, 0)),
     'Module.to': move_module,
     'PackedSequence.to': lambda d: packed().to(d).data.device,
+    'Sample.to_device': lambda d: (
+        GTorch.Sample.new_tensor(GTorch.ones(2)).to_device(d, False).get_tensor().device
+    ),
     'Transformer.generate_square_subsequent_mask': made(GTorch.Transformer.generate_square_subsequent_mask, 3),
     'Stream.new': lambda d: GTorch.Stream.new(d, 0).get_device(),
     'Stream.new_from_address': lambda d: GTorch.Stream.new_from_address(d, 0).get_device(),

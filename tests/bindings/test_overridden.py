@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Methods that classes in Python override: every caller in the library calls the override."""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
@@ -142,10 +144,11 @@ def scalers_step_later_only_in_c():
 # Virtual functions that C calls, by names with and without do_.
 
 TESTED = {
-    'allocate', 'attend', 'backward', 'compute', 'decode', 'encode',
-    'extra_repr', 'forward', 'forward_many', 'get_extra_state', 'release', 'right_inverse', 'set_extra_state',
-    'step_param',
-}
+    'allocate', 'attend', 'backward', 'begin', 'close', 'compute', 'decode', 'encode', 'end', 'extra_repr', 'fetch',
+    'fetch_next', 'flush', 'forward', 'forward_many', 'get_batch', 'get_extra_state', 'get_item', 'get_length',
+    'get_state', 'iterate', 'next', 'release', 'reset', 'right_inverse', 'set_extra_state', 'set_state', 'step_param',
+    'training_step', 'update', 'validation_step', 'write',
+}  # fmt: skip
 
 
 @tap.case
@@ -234,6 +237,217 @@ def virtual_functions_need_no_prefix():
         layer = nn.Linear(1, 2)
         layer.register_parametrization('bias', type('L', (nn.Module,), called('right_inverse', [x]))(), True)
         assert layer.parametrizations.bias.original.tolist() == [1, 1] and calls[-1] == 'right_inverse'
+
+
+def deriving(Base, prefix, **functions):
+    """A class whose virtual functions have the names with @prefix, and the names of those that were called."""
+    calls = []
+
+    def called(name, function):
+        def call(self, *args):
+            calls.append(name)
+            return function(self, *args)
+
+        return call
+
+    return calls, type('Derived', (Base,), {f'{prefix}{name}': called(name, one) for name, one in functions.items()})
+
+
+def numbers(loader):
+    return [batch.tolist() for batch in loader]
+
+
+number, SAMPLE = GTorch.Sample.new_int, GTorch.Sample
+
+
+@tap.case
+def data_sets_are_asked():
+    for prefix in ('do_', ''):
+        calls, cls = deriving(
+            GTorch.Dataset, prefix, get_length=lambda self: 4, get_item=lambda self, i, cancellable: number(i * i))
+        assert numbers(GTorch.DataLoader.new(cls(), 3, False)) == [[0, 1, 4], [9]]
+        assert set(calls) == {'get_length', 'get_item'} and calls.count('get_item') == 4, calls
+        assert len(cls()) == 4 and cls()[-1] == 9
+        calls, whole = deriving(
+            cls, prefix, get_batch=lambda self, indices, cancellable: SAMPLE.collate([number(-i) for i in indices]))
+        assert numbers(GTorch.DataLoader.new(whole(), 3, False)) == [[0, -1, -2], [-3]]
+        assert calls == ['get_batch'] * 2
+        assert GTorch.Dataset.get_batch(whole(), [3, -2], None).get_tensor().tolist() == [-3, -2]
+
+
+def count_to(n, prefix):
+    """The class of a source of the numbers below @n."""
+
+    def following(self, cancellable):
+        self.at = getattr(self, 'at', -1) + 1
+        return number(self.at) if self.at < n else None
+
+    return deriving(GTorch.SampleSource, prefix, next=following)
+
+
+@tap.case
+def iterable_data_sets_and_their_sources_are_asked():
+    for prefix in ('do_', ''):
+        asked, source = count_to(5, prefix)
+        calls, cls = deriving(GTorch.IterableDataset, prefix, iterate=lambda self, worker, n, source=source: source())
+        assert numbers(GTorch.DataLoader.new(cls(), 2, False)) == [[0, 1], [2, 3], [4]]
+        assert calls == ['iterate'] and asked == ['next'] * 6, (calls, asked)
+        assert list(cls()) == [0, 1, 2, 3, 4]
+        raises(TypeError, lambda cls=cls: len(cls()), 'the length of', 'is unknown')
+
+
+def squares(n=4):
+    return deriving(GTorch.Dataset, 'do_', get_length=lambda self: n, get_item=lambda self, i, _c: number(i * i))[1]()
+
+
+@tap.case
+def samplers_and_sources_of_indices_are_asked():
+    for prefix in ('do_', ''):
+        began = []
+
+        def following(self, n):
+            self.at, at = getattr(self, 'at', 0) + n, getattr(self, 'at', 0)
+            return GTorch.Size.new(self.order[at : at + n]) if at < len(self.order) else None
+
+        sources, source = deriving(
+            GTorch.IndexSource, prefix, next=following, get_state=lambda self: GLib.Variant('ai', self.order))
+
+        def begin(self, epoch, source=source, began=began):
+            made = source()
+            made.order = getattr(self, 'order', [3, 0, 2, 1])
+            began.append(epoch)
+            return made
+
+        def go_on(self, state):
+            self.order = state.unpack()
+
+        calls, cls = deriving(GTorch.Sampler, prefix, get_length=lambda self: 4, iterate=begin, set_state=go_on)
+        loader = GTorch.DataLoader(dataset=squares(), sampler=cls(), batch_size=3)
+        assert len(loader) == 2 and numbers(loader) == [[9, 0, 4], [1]] and numbers(loader) == [[9, 0, 4], [1]]
+        assert began == [0, 1] and {'get_length', 'iterate'} <= set(calls) and 'next' in sources
+        iterator = loader.iterate()
+        assert iterator.next(None).get_tensor().tolist() == [9, 0, 4]
+        state = loader.get_state()
+        assert 'get_state' in sources
+        again = cls()
+        again.order = [1, 1, 1, 1]
+        rest = GTorch.DataLoader(dataset=squares(), sampler=again, batch_size=3)
+        assert rest.set_state(state) and numbers(rest) == [[1]] and 'set_state' in calls, calls
+        assert again.order == [3, 0, 2, 1]
+
+
+@tap.case
+def fetchers_are_called():
+    for prefix in ('do_', ''):
+        steps = {
+            'begin': lambda self, worker, n_workers, seed, cancellable: setattr(self, 'n', n_workers),
+            'end': lambda self, worker: None,
+        }
+        calls, cls = deriving(
+            GTorch.Fetcher, prefix, fetch=lambda self, worker, indices, cancellable: number(sum(indices)), **steps)
+        for n_workers in (0, 2):
+            fetcher = cls()
+            loader = GTorch.DataLoader(dataset=squares(5), batch_size=2, fetcher=fetcher, num_workers=n_workers)
+            assert list(loader) == [1, 5, 4], list(loader)
+            loader.close()
+            assert fetcher.n == max(n_workers, 1)
+        assert calls.count('begin') == calls.count('end') >= 2 and calls.count('fetch') >= 6, calls
+
+        def following(self, worker, n, drop_last, cancellable):
+            self.given = getattr(self, 'given', 0) + n
+            return number(self.given) if self.given < 8 else None
+
+        _asked, source = count_to(0, 'do_')
+        dataset = deriving(GTorch.IterableDataset, 'do_', iterate=lambda self, worker, n, source=source: source())[1]()
+        calls, cls = deriving(GTorch.Fetcher, prefix, fetch_next=following, **steps)
+        assert list(GTorch.DataLoader(dataset=dataset, batch_size=3, fetcher=cls())) == [3, 6]
+        assert calls.count('fetch_next') == 3 and calls[0] == 'begin' and calls[-1] == 'end', calls
+
+
+@tap.case
+def metrics_are_called():
+    for prefix in ('do_', ''):
+        calls, cls = deriving(
+            GTorch.Metric, prefix, update=lambda self, output, target: self.seen.append(output.sum().item()),
+            compute=lambda self: GTorch.tensor(max(self.seen)), reset=lambda self: self.seen.clear())
+        metric = cls()
+        metric.seen = []
+        raw = GTorch.Metric
+        for n in (1, 3, 2):
+            raw.update(metric, GTorch.ones(n), None)
+        assert raw.compute_value(metric) == 3 and raw.compute(metric).item() == 3
+        raw.reset(metric)
+        assert metric.seen == [] and calls == ['update'] * 3 + ['compute'] * 2 + ['reset'], calls
+
+
+@tap.case
+def logs_are_called():
+    for prefix in ('do_', ''):
+        calls, cls = deriving(
+            GTorch.Log, prefix, write=lambda self, step, names, values: self.seen.append((step, names, values)),
+            flush=lambda self: None, close=lambda self: None)
+        log = cls()
+        log.seen = []
+        raw = GTorch.Log
+        assert raw.write(log, 3, ['a', 'b'], [0.5, 2.0]) and raw.flush(log) and raw.close(log) and raw.close(log)
+        assert log.seen == [(3, ['a', 'b'], [0.5, 2.0])] and calls == ['write', 'flush', 'close']
+        assert log.is_closed()
+        raises(GLib.Error, lambda: raw.write(log, 4, ['a'], [1.0]), 'is closed')
+
+
+@tap.case
+def trainers_call_their_steps():
+    for prefix in ('do_', ''):
+
+        def loss(self, batch):
+            return self.get_module()(GTorch.ones(1, 2)).sum()
+
+        calls, cls = deriving(GTorch.Trainer, prefix, training_step=loss, validation_step=loss)
+        net = nn.Linear(2, 1)
+        loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.ones(4, 2)]), 2, False)
+        made = cls(net, loader, None, optim.SGD(net.parameters(), lr=0.1), validation_loader=loader)
+        before = net.bias.item()
+        made.run()
+        assert calls == ['training_step'] * 2 + ['validation_step'] * 2, calls
+        assert abs(net.bias.item() - (before - 0.2)) < 1e-6 and 'loss' in made.results
+
+
+@tap.case
+def exceptions_of_data_sets_in_workers_are_told():
+    def fail(self, i, cancellable):
+        raise LookupError(f'no sample {i}')
+
+    cls = deriving(GTorch.Dataset, '', get_length=lambda self: 4, get_item=fail)[1]
+    loader = GTorch.DataLoader.new(cls(), 2, False)
+    raises(LookupError, lambda: list(loader), 'no sample 0')
+    loader = GTorch.DataLoader(dataset=cls(), batch_size=2, num_workers=1)
+    raises(GLib.Error, lambda: list(loader), 'index 0: ', 'get_item(): LookupError: no sample 0')
+
+
+ENDING = """
+import gi
+gi.require_version('GTorch', '1')
+from gi.repository import GTorch
+
+class Numbers(GTorch.Dataset):
+    def get_length(self):
+        return 400000
+
+    def get_item(self, index, cancellable):
+        return GTorch.Sample.new_int(index)
+
+loader = GTorch.DataLoader(dataset=Numbers(), batch_size=2, num_workers=3)
+iterator = loader.iterate()
+print(iterator.next(None).get_tensor().tolist())
+"""
+
+
+@tap.case
+def a_program_may_end_while_workers_ask_a_data_set():
+    env = {**os.environ, 'G_DEBUG': 'fatal-criticals'}
+    for _ in range(3):
+        made = subprocess.run([sys.executable, '-c', ENDING], env=env, capture_output=True, text=True, timeout=60)
+        assert (made.returncode, made.stdout) == (0, '[0, 1]\n') and not made.stderr, made
 
 
 @tap.case

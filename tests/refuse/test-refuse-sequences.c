@@ -324,6 +324,9 @@ choose_list (Sequence *self, guint i)
       self->args[i].p = self->strings[i];
       return TRUE;
     default:
+      /* boxed values are none of the objects that are kept */
+      if (!G_TYPE_IS_OBJECT (param->get_type ()))
+        return FALSE;
       self->args[i].p = self->lists[i];
       for (k = 0; k < n; k++)
         {

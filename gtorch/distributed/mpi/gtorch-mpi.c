@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The module that calls MPI: see gtorch-mpi-table.h. It uses nothing of the library and of GLib. */
+/* The module that calls MPI: see gtorch-mpi-table-private.h. It uses nothing of the library and of GLib. */
 
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "distributed/mpi/gtorch-mpi-table.h"
+#include "distributed/mpi/gtorch-mpi-table-private.h"
 
 typedef struct
 {

@@ -22,6 +22,7 @@ const AWAITED = {
     Event: {synchronize: []},
     GradScaler: {step: ['optimizer']},
     Module: {forward: ['input']},
+    Store: {add: ['key', 'amount'], get: ['key'], set: ['key', 'value'], wait: ['keys', 'timeout']},
     Stream: {synchronize: []},
     Tensor: {
         backward: ['gradient', 'retain_graph', 'create_graph'], copy_inplace: ['src'], get_bytes: [],
@@ -29,16 +30,29 @@ const AWAITED = {
     },
     Timer: {stop: []},
     Trainer: {run: []},
+    Work: {wait: []},
 };
 const DEFAULTS = {
     cancellable: null, gradient: null, retain_graph: false, create_graph: false,
-    map: false, max_bytes: 0, max_rows: 0, io_priority: 0, compress: false,
+    map: false, max_bytes: 0, max_rows: 0, io_priority: 0, compress: false, special_tokens: null, store: null,
+    token: null,
 };
 
 // The same of functions.
 const LOADED = {
     load: ['stream', 'max_bytes', 'io_priority'],
     load_file: ['file', 'map', 'max_bytes', 'io_priority'],
+};
+const STATIC = {
+    CheckpointFile: LOADED,
+    ProcessGroup: {create: ['backend', 'store', 'rank', 'world_size', 'timeout']},
+    TcpStore: {
+        create: ['host', 'port', 'world_size', 'is_server', 'timeout', 'wait_for_workers', 'token'],
+    },
+    Tokenizer: {
+        load_file: ['file', 'io_priority'],
+        train_bpe: ['texts', 'vocab_size', 'min_frequency', 'special_tokens', 'add_prefix_space'],
+    },
 };
 const SAVED = {
     npy: {save: ['tensor', 'stream', 'io_priority'], save_file: ['tensor', 'file', 'io_priority']},
@@ -93,8 +107,10 @@ function setup(namespace) {
         for (const [name, args] of Object.entries(names))
             promisify(GTorch[owner].prototype, `${name}_async`, args);
     }
-    for (const [name, args] of Object.entries(LOADED))
-        promisify(GTorch.CheckpointFile, `${name}_async`, args);
+    for (const [owner, functions] of Object.entries(STATIC)) {
+        for (const [name, args] of Object.entries(functions))
+            promisify(GTorch[owner], `${name}_async`, args);
+    }
     for (const [form, functions] of Object.entries(SAVED)) {
         for (const [name, args] of Object.entries({...LOADED, ...functions}))
             promisify(GTorch, `${form}_${name}_async`, args);
@@ -103,7 +119,6 @@ function setup(namespace) {
         promisifyWithProgress(GTorch, `safetensors_${name}_async`);
     for (const name of ['save', 'save_file'])
         promisifyWithProgress(GTorch, `safetensors_${name}_lists_async`);
-    Gio._promisify(GTorch, 'image_load_file_async');
-    for (const name of ['load_file', 'train_bpe'])
-        Gio._promisify(GTorch.Tokenizer, `${name}_async`);
+    promisify(GTorch, 'image_load_file_async',
+        ['file', 'mode', 'apply_orientation', 'max_pixels', 'io_priority']);
 }

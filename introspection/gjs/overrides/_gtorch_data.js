@@ -9,8 +9,8 @@
 
 const {GLib, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
-const {restore} = imports.overrides._gtorch_errors;
+const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
+const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
 let ValueSource = null; // classes that are defined when they are needed
@@ -83,23 +83,45 @@ function valueOf(sample) {
     }
 }
 
+// Returns what C calls instead of func: its exceptions come out of the call into C, and its result is there.
+function called(name, func, convertResult = value => value) {
+    convert.plainFunction(name, func);
+    return (...given) => noting(() => convertResult(convert.finished(name, func(...given))));
+}
+
+function samplesOf(name, samples) {
+    if (!Array.isArray(samples))
+        throw new TypeError(`${name}: an array of samples is wanted, not ${convert.describe(samples)}`);
+    return Array.from(samples, (one, i) => sampleOf(one, `samples[${i}]`));
+}
+
 function overrideSample() {
     const {Sample} = GTorch;
-    const collate = Sample.collate;
+    const {collate} = Sample;
+    const mapTensors = Sample.prototype.map_tensors;
     convert.addMethods(Sample, {
         // The sample of an array, an object, a number and so on.
         of(value) {
             return sampleOf(value, 'the value');
         },
         collate(samples) {
-            if (!Array.isArray(samples)) {
-                const found = convert.describe(samples);
-                throw new TypeError(`collate: an array of samples is wanted, not ${found}`);
-            }
-            return collate.call(Sample, Array.from(samples, (one, i) => sampleOf(one, `samples[${i}]`)));
+            return collate.call(Sample, samplesOf('collate', samples));
         },
     });
+    // alloc makes the tensors that the parts are written to.
+    for (const [owner, name] of [[Sample, 'collate_with'], [GTorch, 'sample_collate_with']]) {
+        const raw = owner[name];
+        owner[name] = convert.counted(name, (samples, alloc) => {
+            const all = samplesOf(name, samples);
+            const make = alloc === null ? null : called(name, alloc);
+            return restoring(() => raw.call(owner, all, make));
+        });
+    }
     convert.addMethods(Sample.prototype, {
+        map_tensors(func) {
+            const change = called('map_tensors', func);
+            return restoring(() => mapTensors.call(this, change));
+        },
         // What of() makes the sample of.
         unpack() {
             return valueOf(this);
@@ -110,6 +132,8 @@ function overrideSample() {
 // --- data sets ---
 
 function iteratorOf(what, value) {
+    if (typeof value?.then === 'function')
+        convert.finished(what, value);
     if (typeof value?.[Symbol.iterator] !== 'function' || typeof value === 'string')
         throw new TypeError(`${what} gave ${convert.describe(value)}, which is not iterable`);
     return value[Symbol.iterator]();
@@ -163,6 +187,9 @@ const lengthOf = (what, value) => convert.bounded(what, 'the length', 'int64', v
 function overrideDatasets() {
     const {Dataset, IterableDataset, SampleSource, Sampler} = GTorch;
     const sample = {result: (what, value) => sampleOf(value, `the result of ${what}`)};
+    const nextSample = {
+        result: (what, value) => (value ?? null) === null ? null : sample.result(what, value),
+    };
     const length = {result: lengthOf};
     const init = Dataset.prototype._init;
 
@@ -183,18 +210,15 @@ function overrideDatasets() {
                 sourceFor(SampleSource, sourceOfValues, self, func.apply(self, given)),
         },
     });
-    derivable(SampleSource, {
-        next: {
-            result: (what, value) => value === null || value === undefined
-                ? null : sampleOf(value, `the result of ${what}`),
-        },
-    });
+    derivable(SampleSource, {next: nextSample});
+    derivable(GTorch.Fetcher, {begin: SUCCESS, fetch: sample, fetch_next: nextSample});
     derivable(Sampler, {
         get_length: length,
         iterate: {
             call: (self, func, given) =>
                 sourceFor(GTorch.IndexSource, sourceOfIndices, self, func.apply(self, given)),
         },
+        set_state: SUCCESS,
     });
     derivable(GTorch.IndexSource, {
         next: {
@@ -206,12 +230,19 @@ function overrideDatasets() {
         restore(Dataset.prototype, name);
     restore(IterableDataset.prototype, 'iterate');
     restore(SampleSource.prototype, 'next');
-    for (const name of ['iterate', 'get_length'])
+    for (const name of ['iterate', 'get_length', 'set_state'])
         restore(Sampler.prototype, name);
     restore(GTorch.IndexSource.prototype, 'next');
 
     // The functions of C, which call those of a program's class.
     const [getItem, iterate] = [Dataset.prototype.get_item, IterableDataset.prototype.iterate];
+    const {next} = SampleSource.prototype;
+
+    callableBySuper(Dataset.prototype, ['get_item', 'get_batch', 'get_length']);
+    callableBySuper(IterableDataset.prototype, ['iterate']);
+    callableBySuper(SampleSource.prototype, ['next']);
+    callableBySuper(Sampler.prototype, ['iterate', 'get_length', 'set_state']);
+    callableBySuper(GTorch.IndexSource.prototype, ['next', 'get_state']);
 
     // dataset.at(i), and for (const sample of dataset)
     convert.addMethods(Dataset.prototype, {
@@ -228,7 +259,7 @@ function overrideDatasets() {
     Dataset.prototype[Symbol.iterator] = function* () {
         if (this instanceof IterableDataset) {
             const source = iterate.call(this, 0, 1);
-            for (let one = source.next(null); one !== null; one = source.next(null))
+            for (let one = next.call(source, null); one !== null; one = next.call(source, null))
                 yield valueOf(one);
             return;
         }
@@ -260,6 +291,22 @@ function readerOf(loader, next, settle) {
     };
 }
 
+// func gets an array of samples, and returns the batch.
+function collating(func) {
+    const make = called('set_collate', func, value => sampleOf(value, 'the batch'));
+    return samples => make(samples.map(valueOf));
+}
+
+function overrideFetcher() {
+    const {prototype} = GTorch.Fetcher;
+    const setCollate = prototype.set_collate;
+    convert.addMethods(prototype, {
+        set_collate(func) {
+            setCollate.call(this, func === null ? null : collating(func));
+        },
+    });
+}
+
 function overrideLoader() {
     const {DataLoader, DataLoaderIter} = GTorch;
     const {prototype} = DataLoader;
@@ -278,7 +325,6 @@ function overrideLoader() {
             value => Promise.resolve(value));
     };
     convert.addMethods(prototype, {
-        // func gets an array of samples, and returns the batch.
         set_collate(func) {
             if (func === null)
                 return setCollate.call(this, null);
@@ -287,7 +333,7 @@ function overrideLoader() {
                 throw new Error('set_collate: a function of JavaScript cannot be called in the threads of ' +
                     `${this.num_workers} workers: num_workers must be 0`);
             }
-            return setCollate.call(this, samples => sampleOf(func(samples.map(valueOf)), 'the batch'));
+            return setCollate.call(this, collating(func));
         },
         set_worker_init(func) {
             if (func !== null)
@@ -301,5 +347,6 @@ function setup(namespace) {
     GTorch = namespace;
     overrideSample();
     overrideDatasets();
+    overrideFetcher();
     overrideLoader();
 }

@@ -5,7 +5,7 @@
 // everywhere in gjs by vfunc_forward(). Exceptions come out of the call into C, and no result may be a
 // promise.
 
-/* exported above asClass define derivable isProgramsOwn ownFunction setup */
+/* exported SUCCESS above asClass callableBySuper define derivable isProgramsOwn ownFunction setup */
 
 const {GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
@@ -13,6 +13,9 @@ const {noting, restoring} = imports.overrides._gtorch_errors;
 const {classes, vfuncs} = imports.overrides._gtorch_calls_table;
 
 let GTorch;
+
+// The adaptor of a function that tells whether it was successful: one that gives nothing was.
+var SUCCESS = {result: (what, value) => convert.flag(what, 'the result', value ?? true)};
 
 // Tells whether a program derived the class. Some of the library's classes are not in the typelib.
 function isProgramsOwn(klass) {
@@ -43,6 +46,41 @@ function above(object, name) {
             found = Object.getPrototypeOf(one);
     }
     return found;
+}
+
+const BY_SUPER = Symbol('may be called with super');
+const running = []; // the overrides that run, as objects and names
+
+// Makes functions of C, which call the virtual function of the same name, call that of the parent where an
+// override of it runs: what it calls with super. adapt() makes of its arguments those of C.
+function callableBySuper(prototype, names, adapt = given => given) {
+    for (const name of names) {
+        const raw = prototype[name];
+        prototype[name] = function (...given) {
+            const isSuper = running.some(([object, one]) => object === this && one === name);
+            return isSuper ? restoring(() => above(this, name)[`vfunc_${name}`].apply(this, adapt(given)))
+                : raw.apply(this, given);
+        };
+        prototype[name][BY_SUPER] = true;
+    }
+}
+
+// Returns the program's function of the name, which keeps note of its calls where it may call one with super.
+function plainFunctionOf(prototype, name) {
+    const func = ownFunction(prototype, name);
+    if (func === null || !Object.getPrototypeOf(prototype)[name]?.[BY_SUPER])
+        return func;
+    const noted = function (...given) {
+        running.push([this, name]);
+        try {
+            return func.apply(this, given);
+        } finally {
+            running.pop();
+        }
+    };
+    noted[BY_SUPER] = true;
+    define(prototype, name, noted);
+    return noted;
 }
 
 // Makes a function that creates objects of a class stand for that class: instanceof and extends work.
@@ -81,7 +119,7 @@ function derivable(Class, adaptors = {}, prepare = () => {}) {
         prepare(klass);
         for (const name of namesOf(own)) {
             const direct = ownFunction(own, `vfunc_${name}`);
-            const plain = ownFunction(own, name);
+            const plain = plainFunctionOf(own, name);
             const func = direct ?? plain?.compute ?? plain;
             if (func === null)
                 continue;

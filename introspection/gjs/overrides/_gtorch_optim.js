@@ -11,7 +11,7 @@
 const {GLib} = imports.gi;
 const averages = imports.overrides._gtorch_averages;
 const convert = imports.overrides._gtorch_convert;
-const {above, asClass, define, derivable} = imports.overrides._gtorch_derived;
+const {SUCCESS, above, asClass, define, derivable} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 const groups = imports.overrides._gtorch_groups;
 const properties = imports.overrides._gtorch_properties;
@@ -142,7 +142,7 @@ function overrideOptimizer(Optimizer) {
         },
     });
     derivable(Optimizer, {
-        step_param: {result: (what, value) => convert.flag(what, 'the result', value ?? true)},
+        step_param: SUCCESS,
     });
 
     const zeroGrad = prototype.zero_grad;

@@ -206,9 +206,55 @@ const MADE = {
             return made;
         },
     },
+    ArrowReader: {
+        args: [{name: 'stream', required: true}],
+        make: ({stream}) => GTorch.ArrowReader.new(stream),
+    },
+    CSVReader: {
+        args: [{name: 'stream', required: true}],
+        make: ({stream}) => GTorch.CSVReader.new(stream),
+    },
     ChainDataset: {
         args: [{name: 'datasets', required: true}],
         make: ({datasets}) => GTorch.ChainDataset.new(datasets),
+    },
+    // Waits for the other processes of the job.
+    DistributedModule: {
+        args: [
+            {name: 'module', required: true}, {name: 'group', required: true}, {name: 'bucket_cap_mb'},
+            {name: 'broadcast_buffers'}, {name: 'find_unused_parameters'},
+        ],
+        make: ({module, group, bucket_cap_mb: cap = 25, broadcast_buffers: sends = true,
+            find_unused_parameters: finds = false}) =>
+            GTorch.DistributedModule.new(module, group, cap, sends, finds),
+    },
+    FileStore: {
+        args: [{name: 'path', required: true}],
+        make: ({path}) => GTorch.FileStore.new(path),
+    },
+    ImageFolder: {
+        args: [{name: 'root', required: true}, {name: 'transform'}, {name: 'mode'}, {name: 'cancellable'}],
+        make: ({root, transform = null, mode = GTorch.ImageMode.RGB, cancellable = null}) =>
+            GTorch.ImageFolder.new(root, transform, mode, cancellable),
+    },
+    ProcessGroup: {
+        args: [
+            {name: 'backend', required: true}, {name: 'store'}, {name: 'rank'}, {name: 'world_size'},
+            {name: 'timeout'}, {name: 'cancellable'},
+        ],
+        make: ({backend, store = null, rank = -1, world_size: size = -1, timeout = 1800,
+            cancellable = null}) =>
+            GTorch.ProcessGroup.new(backend, store, rank, size, timeout, cancellable),
+    },
+    TcpStore: {
+        args: [
+            {name: 'host', required: true}, {name: 'port', required: true}, {name: 'world_size'},
+            {name: 'is_server'}, {name: 'timeout'}, {name: 'wait_for_workers'}, {name: 'token'},
+            {name: 'cancellable'},
+        ],
+        make: ({host, port, world_size: size = 0, is_server: serves = false, timeout = 300,
+            wait_for_workers: waits = true, token = null, cancellable = null}) =>
+            GTorch.TcpStore.new(host, port, size, serves, timeout, waits, token, cancellable),
     },
     ConcatDataset: {
         args: [{name: 'datasets', required: true}],
@@ -305,7 +351,7 @@ function makeByFunction(name, values) {
             bound[key] = checked(`${name}: ${key}`, spec, bound[key]);
     }
     const made = make(bound);
-    made.set(Object.fromEntries(more));
+    set.call(made, Object.fromEntries(more)); // some classes have another function of this name
     return made;
 }
 

@@ -8,8 +8,8 @@
 
 const {Gio, GObject} = imports.gi;
 const convert = imports.overrides._gtorch_convert;
-const {valueOf} = imports.overrides._gtorch_data;
-const {derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
+const {sampleOf, valueOf} = imports.overrides._gtorch_data;
+const {SUCCESS, callableBySuper, derivable, isProgramsOwn} = imports.overrides._gtorch_derived;
 const {noting, restore, restoring} = imports.overrides._gtorch_errors;
 
 let GTorch;
@@ -27,7 +27,7 @@ function isOwn(object) {
 }
 
 function hasOwnModules(module) {
-    if (module === null || module === undefined)
+    if (!(module instanceof GTorch.Module))
         return false;
     const list = module.get_modules();
     for (let i = 0; i < list.get_n_items(); i++) {
@@ -38,7 +38,7 @@ function hasOwnModules(module) {
 }
 
 function isLocalLoader(loader) {
-    return loader !== null && (loader[LOCAL] === true ||
+    return loader instanceof GTorch.DataLoader && (loader[LOCAL] === true ||
         [loader.dataset, loader.sampler, loader.batch_sampler].some(isOwn));
 }
 
@@ -69,8 +69,10 @@ function overrideSteps(prototype) {
             }
             convert.plainFunction(name, func);
             this[LOCAL] = true;
-            raw.call(this, (trainer, sample) => noting(() =>
-                mustBeLoss(`the function of ${name}()`, func(trainer, valueOf(sample)))));
+            raw.call(this, (trainer, sample) => noting(() => {
+                const loss = convert.finished(name, func(trainer, valueOf(sample)));
+                return mustBeLoss(`the function of ${name}()`, loss);
+            }));
         }, 1);
     }
 }
@@ -110,6 +112,8 @@ function setup(namespace) {
         result: mustBeLoss,
     };
     derivable(GTorch.Trainer, {training_step: step, validation_step: step});
+    derivable(GTorch.Metric, {update: SUCCESS, reset: SUCCESS});
+    derivable(GTorch.Log, {write: SUCCESS, flush: SUCCESS, close: SUCCESS});
     overrideSteps(GTorch.Trainer.prototype);
     overrideRuns(GTorch.Trainer.prototype);
     marking(GTorch.Trainer.prototype, 'add_metric', 1, isOwn);
@@ -118,4 +122,8 @@ function setup(namespace) {
     marking(GTorch.DataLoader.prototype, 'set_collate', 0, func => func !== null);
     restore(GTorch.Metric.prototype, 'update', 'compute', 'compute_value', 'reset');
     restore(GTorch.Log.prototype, 'write', 'flush', 'close');
+    callableBySuper(GTorch.Metric.prototype, ['update', 'compute', 'reset']);
+    callableBySuper(GTorch.Log.prototype, ['write', 'flush', 'close']);
+    callableBySuper(GTorch.Trainer.prototype, ['training_step', 'validation_step'],
+        ([batch]) => [sampleOf(batch)]);
 }

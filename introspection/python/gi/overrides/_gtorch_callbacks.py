@@ -40,12 +40,19 @@ BEGINNERS = {
 }
 # Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
+    'DataLoader': ('check', 'get_length', 'set_state'),
+    'DataLoaderIter': ('next',),
+    'Dataset': ('get_batch', 'get_item', 'get_length'),
     'GradScaler': ('step',),
+    'IndexSource': ('next',),
+    'IterableDataset': ('iterate',),
     'LRScheduler': ('initial_step', 'step'),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
     'Module': ('checkpoint', 'forward', 'forward_many'),
     'Optimizer': ('step',),
+    'SampleSource': ('next',),
+    'Sampler': ('get_length', 'iterate', 'set_state'),
 }
 
 

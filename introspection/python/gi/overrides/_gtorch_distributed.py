@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import os
 import pickle
+import time
 
 from gi.repository import Gio, GLib, GTorch
 
@@ -18,6 +19,7 @@ from gi.overrides._gtorch_exceptions import of_kind
 Work, Store = GTorch.Work, GTorch.Store
 HashStore = GTorch.HashStore
 default_pg_timeout = datetime.timedelta(minutes=30)
+SLICE = 0.2  # seconds that a wait stays away from the interpreter
 
 
 class DistError(RuntimeError):
@@ -228,10 +230,12 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if store is not None and init_method is not None:
         raise ValueError('either store or init_method is given, not both')
     del group_name
-    seconds = _seconds(timeout)
+    seconds, name = _seconds(timeout), _backend(backend)
+    if not (rank == world_size == -1 or 0 <= rank < world_size):
+        raise ValueError(f'rank {rank} is out of range for {world_size} processes; both are given, or neither')
     store = _find_store(init_method, rank, world_size, timeout) if store is None else store
     try:
-        GroupMember.WORLD = GTorch.ProcessGroup.new(_backend(backend), store, rank, world_size, seconds, None)
+        GroupMember.WORLD = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
     except GLib.Error as error:
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
@@ -334,8 +338,14 @@ def _run(call):
 
 
 def _wait(self, timeout=None):
-    """Waits until the operation is over; returns True."""
-    return _run(lambda: _raw_wait(self, -1 if timeout is None else _seconds(timeout), None))
+    """Waits until the operation is over; returns True. Signals such as that of Ctrl-C are handled meanwhile."""
+    end = None if timeout is None else time.monotonic() + _seconds(timeout)
+    while not self.is_completed() and (end is None or time.monotonic() < end):
+        try:
+            return _raw_wait(self, SLICE if end is None else max(0.0, min(SLICE, end - time.monotonic())), None)
+        except GLib.Error:
+            continue  # it is not over, or has failed
+    return _run(lambda: _raw_wait(self, 0 if end is not None else -1, None))
 
 
 _raw_wait, Work.wait = Work.wait, _wait
@@ -357,6 +367,12 @@ def _end(work, async_op):
     return None
 
 
+def _reduction(op):
+    if not isinstance(op, GTorch.ReduceOp):
+        raise TypeError(f'op is one of ReduceOp, such as ReduceOp.SUM, not {type(op).__name__}')
+    return op
+
+
 def _check(name, *values):
     for value in values:
         if not isinstance(value, RawTensor):
@@ -376,6 +392,9 @@ def _place(group, global_rank, group_rank, what):
     """The rank in the group of an argument that may be given in either way."""
     if (global_rank is None) == (group_rank is None):
         raise ValueError(f'{what} or group_{what} must be given, and not both')
+    given = global_rank if group_rank is None else group_rank
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f'{what} is a rank, a whole number, not {type(given).__name__}')
     if group_rank is not None:
         return group_rank
     return global_rank if group is None else get_group_rank(group, global_rank)
@@ -384,14 +403,14 @@ def _place(group, global_rank, group_rank, what):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives the result to all of them."""
     _check('all_reduce', tensor)
-    return _end(_run(lambda: _group(group).all_reduce(tensor, op)), async_op)
+    return _end(_run(lambda: _group(group).all_reduce(tensor, _reduction(op))), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """Reduces the tensors of all ranks, and gives the result to one of them."""
     _check('reduce', tensor)
     place = _place(group, dst, group_dst, 'dst')
-    return _end(_run(lambda: _group(group).reduce(tensor, place, op)), async_op)
+    return _end(_run(lambda: _group(group).reduce(tensor, place, _reduction(op))), async_op)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
@@ -434,13 +453,13 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     """Reduces what all ranks have for each rank, and gives each its part."""
     _check('reduce_scatter', output)
     inputs = _list('reduce_scatter', input_list)
-    return _end(_run(lambda: _group(group).reduce_scatter(output, inputs, op)), async_op)
+    return _end(_run(lambda: _group(group).reduce_scatter(output, inputs, _reduction(op))), async_op)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives each its part of the result."""
     _check('reduce_scatter_tensor', output, input)
-    return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, op)), async_op)
+    return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, _reduction(op))), async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):

@@ -7,6 +7,7 @@ that PyTorch draws for the seed."""
 
 import itertools
 import math
+import sys
 from typing import Generic, TypeVar
 
 from gi.repository import GTorch
@@ -172,9 +173,12 @@ class DistributedSampler(Sampler[Index]):
     to epoch if each begins by set_epoch()."""
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
-        if num_replicas is None or rank is None:
-            raise RuntimeError('DistributedSampler(): there is no torch.distributed, which would know them: '
-                               'give num_replicas and rank')
+        dist = sys.modules.get('gi.overrides._gtorch_distributed')
+        if (num_replicas is None or rank is None) and (dist is None or not dist.is_initialized()):
+            raise RuntimeError('DistributedSampler(): there is no process group, which would know them: call '
+                               'init_process_group() before, or give num_replicas and rank')
+        num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+        rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f'DistributedSampler(): rank is {rank}, and must be from 0 to {num_replicas - 1}')
         self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0

@@ -1,10 +1,26 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GTorch.Sample as Python's structures and back, and data sets and loaders in C as Python's sequences and iterables."""
+"""GTorch.Sample as Python's structures and back, data sets and loaders in C as Python's sequences and iterables, and
+what programs derive of them or let them call."""
+
+import atexit
+import weakref
 
 from gi.repository import GLib
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
+from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, restoring
+from gi.overrides._gtorch_hooks import describe
+from gi.overrides._gtorch_properties import OWN
+
+# The virtual functions of classes that programs derive.
+VFUNCS = {
+    'Dataset': ('get_batch', 'get_item', 'get_length', 'iterate'),
+    'Fetcher': ('begin', 'end', 'fetch', 'fetch_next'),
+    'IndexSource': ('get_state', 'next'),
+    'SampleSource': ('next',),
+    'Sampler': ('get_length', 'iterate', 'set_state'),
+}
 
 
 class _Held:
@@ -87,16 +103,145 @@ def _iterate(dataset):
         yield from_sample(sample)
 
 
+# Without the interpreter PyGObject leaves the result of a function of Python's as it finds it: no thread may call one.
+_iterators = weakref.WeakSet()
+
+
+@atexit.register
+def _end_workers():
+    for iterator in list(_iterators):
+        iterator.close()
+
+
+def _iterating(raw):
+    def iterate(self):
+        iterator = restoring(raw, self)
+        _iterators.add(iterator)
+        return iterator
+
+    iterate.__doc__ = raw.__doc__
+    return iterate
+
+
 def _batches(loader):
     iterator = loader.iterate()
     while (batch := iterator.next(None)) is not None:
         yield from_sample(batch, list)
 
 
+# --- classes that programs derive ---
+
+
+def _succeeding(function):
+    """For C, which needs to know whether it succeeded: returning None counts as success."""
+    return lambda self, *args: function(self, *args) is not False
+
+
+def _of_indices(at):
+    """Leaves out the number of indices, which C passes behind them."""
+    return lambda function: lambda self, *args: function(self, *args[: at + 1], args[-1])
+
+
+WRAPPERS = {
+    'begin': _succeeding,
+    'fetch': _of_indices(1),
+    'get_batch': _of_indices(0),
+    'set_state': _succeeding,
+}
+CANNOT_FAIL = ('end', 'get_state')
+
+
+def _is_outside(cls):
+    """Whether a class is a program's: those of this library handle their exceptions themselves."""
+    return cls.__module__ not in OWN and not cls.__module__.startswith('gtorch.')
+
+
+def _guard(base, names):
+    """Lets classes derived from @base define virtual functions with and without do_, whose exceptions propagate."""
+
+    def __init_subclass__(cls, **options):
+        super(base, cls).__init_subclass__(**options)
+        for name in names if _is_outside(cls) else ():
+            function = own_vfunc(cls, name)
+            if function is None or not hasattr(base, f'do_{name}') and not hasattr(cls, f'do_{name}'):
+                continue
+            setattr(cls, f'do_{name}', WRAPPERS.get(name, lambda function: function)(function))
+            if name not in CANNOT_FAIL:
+                guard_vfuncs(cls, (name,))
+
+    base.__init_subclass__ = classmethod(__init_subclass__)
+
+
+# --- functions of programs ---
+
+
+def _checked(name, function):
+    if not callable(function):
+        raise TypeError(f'{name}(): {function!r} cannot be called')
+
+
+def _setter(name, raw, n):
+    """@raw, which keeps a function that C calls with @n values and may fail; None for none."""
+
+    def set_function(self, function, *data):
+        if function is None:
+            raw(self, None)
+            return
+        _checked(name, function)
+        call = passes(describe(name, function), lambda *values: function(*values[:n], *data))
+        raw(self, _not_false(call) if name == 'set_worker_init' else call)
+
+    set_function.__name__ = set_function.__qualname__ = name
+    set_function.__doc__ = raw.__doc__
+    return set_function
+
+
+def _not_false(call):
+    return lambda *values: call(*values) is not False
+
+
+def _functions_of_samples():
+    kind = GTorch.Sample
+    raw_map, raw_collate = kind.map_tensors, kind.collate_with
+
+    def map_tensors(self, function, *data):
+        _checked('map_tensors', function)
+        call = passes(describe('map_tensors', function), lambda tensor, *_: function(tensor, *data))
+        return restoring(raw_map, self, call)
+
+    def collate_with(samples, function=None, *data):
+        if function is None:
+            return raw_collate(samples, None)
+        _checked('collate_with', function)
+        call = passes(describe('collate_with', function), lambda dtype, shape, *_: function(dtype, shape, *data))
+        return restoring(raw_collate, samples, call)
+
+    map_tensors.__doc__, collate_with.__doc__ = raw_map.__doc__, raw_collate.__doc__
+    kind.map_tensors, kind.collate_with = map_tensors, staticmethod(collate_with)
+
+
+def _length(raw):
+    def __len__(self):
+        try:
+            return restoring(raw, self)
+        except GLib.Error as error:
+            if error.matches(GTorch.error_quark(), GTorch.Error.NOT_SUPPORTED):
+                raise TypeError(error.message) from error  # list() asks, and goes on without
+            raise
+
+    return __len__
+
+
 def install():
     dataset, loader = GTorch.Dataset, GTorch.DataLoader
-    dataset.__len__ = lambda self: self.get_length()
-    dataset.__getitem__ = lambda self, index: from_sample(self.get_item(index, None))
+    get_item = dataset.get_item  # which counts indices below 0 from the end, as a program's own does not
+    dataset.__len__ = _length(dataset.get_length)
+    dataset.__getitem__ = lambda self, index: from_sample(restoring(get_item, self, index, None))
     GTorch.IterableDataset.__iter__ = _iterate
-    loader.__len__ = lambda self: self.get_length()
-    loader.__iter__ = _batches
+    loader.__len__ = _length(loader.get_length)
+    loader.__iter__, loader.iterate = _batches, _iterating(loader.iterate)
+    for name, names in VFUNCS.items():
+        _guard(getattr(GTorch, name), names)
+    for cls, name in ((loader, 'set_collate'), (loader, 'set_worker_init'), (GTorch.Fetcher, 'set_collate')):
+        setattr(cls, name, _setter(name, getattr(cls, name), 1))
+    _functions_of_samples()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tokenizers with the names of the package `tokenizers`: GTorch.Tokenizer, and GTorch.tokenizers."""
 
+import operator
 import os
 
 from gi.overrides import override
@@ -21,7 +22,30 @@ def _one_of(name, value, table):
 
 
 def _numbers(ids):
-    return ids.tolist() if hasattr(ids, 'tolist') else list(ids)
+    if isinstance(ids, (str, bytes)):
+        raise TypeError(f'the numbers of tokens are a list or a tensor, not {type(ids).__name__}')
+    return [_whole(f'ids[{i}]', one) for i, one in enumerate(ids.tolist() if hasattr(ids, 'tolist') else ids)]
+
+
+def _text(name, value):
+    """A text, which C has up to its first NUL."""
+    if not isinstance(value, str):
+        raise TypeError(f'{name} is a str, not {type(value).__name__}')
+    if '\0' in value:
+        raise ValueError(f'{name} has a NUL at {value.index(chr(0))}, with which texts end here')
+    return value
+
+
+def _texts(name, values):
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f'{name} is a list of str, not one {type(values).__name__}')
+    return [_text(f'{name}[{i}]', value) for i, value in enumerate(values)]
+
+
+def _whole(name, value):
+    if isinstance(value, bool) or not hasattr(value, '__index__'):
+        raise TypeError(f'{name} is a whole number, not {type(value).__name__}')
+    return operator.index(value)
 
 
 def make(_name, raw):
@@ -50,8 +74,9 @@ def make(_name, raw):
         @staticmethod
         def train_bpe(texts, vocab_size, min_frequency=2, special_tokens=(), add_prefix_space=False, cancellable=None):
             """Makes a byte-level BPE from texts, as GPT-2 has it."""
-            return raw.train_bpe(list(texts), vocab_size, min_frequency, list(special_tokens),
-                                               add_prefix_space, cancellable)
+            return raw.train_bpe(_texts('texts', texts), _whole('vocab_size', vocab_size),
+                                 _whole('min_frequency', min_frequency), _texts('special_tokens', special_tokens),
+                                 add_prefix_space, cancellable)
 
         def to_str(self):
             """The text of a file."""
@@ -64,11 +89,13 @@ def make(_name, raw):
 
         def encode(self, text, pair=None, add_special_tokens=True):
             """The numbers of a text's tokens, as a list."""
-            return list(super().encode(text, pair, add_special_tokens))
+            pair = None if pair is None else _text('pair', pair)
+            return list(super().encode(_text('text', text), pair, add_special_tokens))
 
         def encode_batch(self, texts, pairs=None, add_special_tokens=True):
             """The tensors ids, attention_mask and type_ids of several texts."""
-            return super().encode_batch(list(texts), None if pairs is None else list(pairs), add_special_tokens)
+            pairs = None if pairs is None else _texts('pairs', pairs)
+            return super().encode_batch(_texts('texts', texts), pairs, add_special_tokens)
 
         def decode(self, ids, skip_special_tokens=True):
             """The text of numbers: a list, or a tensor."""

@@ -126,6 +126,10 @@ def _trainer(raw):
             for log in logs:
                 self.add_log(log)
             self.check()
+            if not isinstance(loader, GTorch.DataLoader) and self.checkpoint_every > 0:
+                raise NotImplementedError('Trainer(): checkpoint_every makes checkpoints within an epoch, from which '
+                                          f'{type(loader).__name__} cannot go on with the same batches: take a '
+                                          'GTorch.DataLoader, or the checkpoints at the ends of epochs')
 
         def add_scheduler(self, scheduler, interval='epoch'):
             """Adds a schedule, whose steps are made at the ends of epochs, after each 'step' or each 'evaluation'."""
