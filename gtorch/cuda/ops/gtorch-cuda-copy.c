@@ -194,15 +194,15 @@ gtorch_cuda_copy_here (GTorchImpl *dst, GTorchImpl *src, GTorchCudaLane *lane, G
                                      "cuMemcpyDtoDAsync", error);
       if (is_aligned (gtorch_impl_data (dst)) && is_aligned (gtorch_impl_data (src)))
         {
-          GtContiguous p = { .data = { gtorch_impl_data (dst), gtorch_impl_data (src) },
-                             .n = dst->numel };
+          GtContiguous flat = { .data = { gtorch_impl_data (dst), gtorch_impl_data (src) },
+                                .n = dst->numel };
           guint vector = 16 / MAX (size, gtorch_dtype_size (src->dtype));
 
           g_snprintf (name, sizeof name, "gt_cast_%s_%s", gtorch_cuda_dtype_suffixes[dst->dtype],
                       gtorch_cuda_dtype_suffixes[src->dtype]);
           return gtorch_cuda_kernel_run (&casts[dst->dtype][src->dtype], &gtorch_cuda_family_copy,
-                                         name, lane, n_blocks (p.n / vector, GT_VECTORS),
-                                         GT_THREADS, &p, error);
+                                         name, lane, n_blocks (flat.n / vector, GT_VECTORS),
+                                         GT_THREADS, &flat, error);
         }
     }
 
