@@ -30,14 +30,14 @@ typedef struct
 
 /* --- memory --- */
 
-static __thread gboolean pins_batches;
+static GPrivate pins_batches; /* of the thread; __thread memory is scarce */
 
 gboolean
 gtorch_sample_pin_batches (gboolean pin)
 {
-  const gboolean former = pins_batches;
+  const gboolean former = g_private_get (&pins_batches) != NULL;
 
-  pins_batches = pin;
+  g_private_set (&pins_batches, GINT_TO_POINTER (pin));
   return former;
 }
 
@@ -45,7 +45,7 @@ GTorchImpl *
 gtorch_sample_alloc (const gchar *op, guint dtype, const gint64 *shape, guint n_dims,
                      GError **error)
 {
-  GTorchImpl *impl = pins_batches
+  GTorchImpl *impl = g_private_get (&pins_batches) != NULL
                          ? gtorch_impl_new_pinned (dtype, shape, n_dims, error)
                          : gtorch_impl_new (gtorch_device_cpu (), dtype, shape, n_dims, error);
 
@@ -169,7 +169,7 @@ stack (Collation *self, GTorchSample **samples, gsize n, GError **error)
   if (first->n_dims == GTORCH_MAX_DIMS)
     return refuse (self, samples, 0, GTORCH_ERROR_SHAPE, _ ("a batch has one dimension more"),
                    error);
-  if (needs_op && self->alloc == NULL && !pins_batches)
+  if (needs_op && self->alloc == NULL && g_private_get (&pins_batches) == NULL)
     return gtorch_stack (tensors, n, 0, error);
   shape[0] = n;
   memcpy (shape + 1, first->shape, first->n_dims * sizeof (gint64));

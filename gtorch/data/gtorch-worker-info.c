@@ -26,7 +26,7 @@ struct _GTorchWorkerInfo
 
 G_DEFINE_TYPE (GTorchWorkerInfo, gtorch_worker_info, G_TYPE_OBJECT)
 
-static __thread GTorchWorkerInfo *current;
+static GPrivate current; /* of the thread, not owned; __thread memory is scarce */
 
 static void
 gtorch_worker_info_finalize (GObject *object)
@@ -113,7 +113,7 @@ gtorch_worker_info_new (guint id, guint num_workers, guint64 seed, GTorchDataset
 void
 gtorch_worker_info_set_current (GTorchWorkerInfo *self)
 {
-  current = self;
+  g_private_set (&current, self);
 }
 
 /**
@@ -128,7 +128,7 @@ gtorch_worker_info_set_current (GTorchWorkerInfo *self)
 GTorchWorkerInfo *
 gtorch_worker_info_get_current (void)
 {
-  return current;
+  return g_private_get (&current);
 }
 
 /**

@@ -143,6 +143,7 @@ void test_errors_end_the_run () {
 
 int main (string[] args) {
     Test.init (ref args);
+    choose_device ();
     Test.add_func ("/GTorch/Trainer/a_classifier_learns", test_a_classifier_learns);
     Test.add_func ("/GTorch/Trainer/a_class_overrides_the_step", test_a_class_overrides_the_step);
     Test.add_func ("/GTorch/Trainer/errors_end_the_run", test_errors_end_the_run);

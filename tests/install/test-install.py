@@ -117,6 +117,8 @@ def plan():
         "share/gtorch-1": "gtorch.d.ts",
         "share/man/man1": "gtorch-info.1",
     }
+    if subprocess.run(["pkg-config", "--exists", "ompi-c"], check=False).returncode == 0:
+        expected["lib/gtorch-1"] = "libgtorch-mpi-1.so"
     options = installation.user_options(BUILD)
     if options["vapi"] == "true" and shutil.which("vapigen"):
         expected["share/vala/vapi"] = "gtorch-1.vapi"
