@@ -94,8 +94,8 @@ save_inputs (Frame *self, GTorchTensor **inputs, gsize n, GError **error)
     if (impls[i] == NULL || impls[i]->storage == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("checkpoint: input %" G_GSIZE_FORMAT
-                        " is not a tensor, has no elements yet or was released"),
+                     _ ("checkpoint: input %zu is not a tensor, has no elements yet or was "
+                        "released"),
                      i);
         return FALSE;
       }

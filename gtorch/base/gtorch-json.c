@@ -43,7 +43,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected %s"), parser->who,
+               _ ("%s: byte %zu of the JSON text: expected %s"), parser->who,
                (gsize) (parser->at - parser->start), expected);
   return FALSE;
 }
@@ -332,7 +332,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (!g_utf8_validate_len (text, length, &invalid))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected UTF-8"), who,
+                   _ ("%s: byte %zu of the JSON text: expected UTF-8"), who,
                    (gsize) (invalid - text));
       return NULL;
     }
@@ -340,7 +340,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (json->text == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GSIZE_FORMAT " bytes could not be allocated"), who, length + 1);
+                   _ ("%s: %zu bytes could not be allocated"), who, length + 1);
       return NULL;
     }
   memcpy (json->text, text, length);

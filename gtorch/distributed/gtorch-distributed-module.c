@@ -9,6 +9,7 @@
 #include "distributed/gtorch-distributed-module.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
@@ -405,7 +406,7 @@ compare_parameters (GTorchDistributedModule *self, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s "
-                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                          "%" PRId64 " and %" PRId64),
                        i,
                        k == 0       ? _ ("the number of parameters,")
                        : k % 2 == 1 ? _ ("the number of elements of a parameter,")

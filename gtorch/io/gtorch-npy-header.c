@@ -25,7 +25,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: byte %" G_GSIZE_FORMAT " of the header: expected %s"), parser->op,
+               _ ("%s: byte %zu of the header: expected %s"), parser->op,
                (gsize) (parser->at - parser->start), expected);
   return FALSE;
 }

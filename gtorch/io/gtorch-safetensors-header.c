@@ -12,6 +12,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "io/gtorch-safetensors-private.h"
@@ -53,7 +54,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: byte %" G_GSIZE_FORMAT " of the header: expected %s"),
+               _ ("safetensors: byte %zu of the header: expected %s"),
                (gsize) (parser->at - parser->start), expected);
   return FALSE;
 }
@@ -324,8 +325,8 @@ check_entry (const GTorchSafetensorsEntry *entry, GError **error)
   if (entry->begin <= entry->end && entry->end - entry->begin == size)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: “%s” of shape %s and %s takes %" G_GUINT64_FORMAT
-                  " bytes, not those from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT),
+               _ ("safetensors: “%s” of shape %s and %s takes %" PRIu64
+                  " bytes, not those from %" PRIu64 " to %" PRIu64),
                gtorch_name_str (entry->name), gtorch_shape_str (entry->shape, entry->n_dims),
                gtorch_dtype_get_name (entry->dtype), size, entry->begin, entry->end);
   return FALSE;
@@ -357,10 +358,10 @@ check_places (GTorchSafetensorsHeader *header, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        entry->begin < header->n_bytes
-                           ? _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
-                                ", inside of another one, which ends at %" G_GUINT64_FORMAT)
-                           : _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
-                                ", behind a gap from %" G_GUINT64_FORMAT " on"),
+                           ? _ ("safetensors: “%s” begins at %" PRIu64
+                                ", inside of another one, which ends at %" PRIu64)
+                           : _ ("safetensors: “%s” begins at %" PRIu64
+                                ", behind a gap from %" PRIu64 " on"),
                        gtorch_name_str (entry->name), entry->begin, header->n_bytes);
           return FALSE;
         }

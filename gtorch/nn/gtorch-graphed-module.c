@@ -295,8 +295,7 @@ gtorch_graphed_module_run (GTorchGraphedModule *self, GTorchTensor **inputs, gsi
   for (i = 0; i < n_inputs; i++)
     if (impls[i] == NULL)
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"),
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: input %zu is not a tensor"),
                      gtorch_graphed_module_name (self), i);
         return NULL;
       }
@@ -501,7 +500,7 @@ take_samples (GTorchGraphedModule *self, GTorchTensor **samples, gsize n_samples
       if (impl == NULL || impl->storage == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: sample %" G_GSIZE_FORMAT " is not a tensor or was released"),
+                       _ ("%s: sample %zu is not a tensor or was released"),
                        gtorch_graphed_module_name (self), i);
           return FALSE;
         }

@@ -9,6 +9,7 @@
 #include "nn/gtorch-init.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "device/gtorch-generator.h"
@@ -304,8 +305,8 @@ gtorch_init_dirac (GTorchTensor *tensor, gint64 groups, GError **error)
   if (groups < 1 || impl->shape[0] % groups != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("init_dirac: %" G_GINT64_FORMAT
-                      " channels cannot be shared out to %" G_GINT64_FORMAT " groups"),
+                   _ ("init_dirac: %" PRId64 " channels cannot be shared out to %" PRId64
+                      " groups"),
                    impl->shape[0], groups);
       return FALSE;
     }

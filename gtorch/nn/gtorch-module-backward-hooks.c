@@ -115,7 +115,7 @@ take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, 
   if (list->len != before->len)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave %" G_GSIZE_FORMAT " gradients of %u %s"),
+                   _ ("%s: a hook gave %zu gradients of %u %s"),
                    gtorch_module_type_name (call->module), n, before->len, what);
       return NULL;
     }
@@ -134,8 +134,8 @@ take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, 
           && gtorch_impl_device (one) == gtorch_impl_device (other))
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave gradient %" G_GSIZE_FORMAT
-                      " of the %s of dtype %s and shape %s for one of dtype %s and shape %s: "
+                   _ ("%s: a hook gave gradient %zu of the %s of dtype %s and shape %s for one of "
+                      "dtype %s and shape %s: "
                       "dtype, "
                       "shape and device must stay, and there must be one"),
                    gtorch_module_type_name (call->module), i, what,

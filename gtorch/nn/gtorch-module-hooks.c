@@ -94,8 +94,7 @@ take_inputs (GTorchModule *self, GPtrArray *given, GError **error)
   if (i == n)
     return g_steal_pointer (&inputs);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: register_forward_pre_hook: input %" G_GSIZE_FORMAT
-                  " that a hook returned is not a tensor"),
+               _ ("%s: register_forward_pre_hook: input %zu that a hook returned is not a tensor"),
                gtorch_module_type_name (self), i);
   return NULL;
 }

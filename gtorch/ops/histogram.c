@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -82,8 +83,7 @@ check_bins (const gchar *op, gint64 bins, GError **error)
   if (bins > 0 && bins < G_MAXINT64 - 1)
     return gtorch_shape_check (op, (const gint64[]){ bins + 1 }, 1, GTORCH_DTYPE_INT64, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %" G_GINT64_FORMAT " bins are not possible: there must be at least 1"), op,
-               bins);
+               _ ("%s: %" PRId64 " bins are not possible: there must be at least 1"), op, bins);
   return FALSE;
 }
 
@@ -398,7 +398,7 @@ check_coordinates (const gchar *op, GTorchImpl *self, gsize n, GError **error)
   if (wanted == (gint64) n && wanted <= GTORCH_MAX_DIMS)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: bins of %" G_GSIZE_FORMAT " coordinates for points of %" G_GINT64_FORMAT
+               _ ("%s: bins of %zu coordinates for points of %" PRId64
                   ": there must be as many, and %d at most"),
                op, n, wanted, GTORCH_MAX_DIMS);
   return FALSE;
@@ -415,7 +415,7 @@ read_range (GTorchImpl *range, gint64 n, gdouble *pairs, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("histogramdd: a range of dtype %s and shape %s must be a row of two real "
-                      "numbers for each of %" G_GINT64_FORMAT " coordinates"),
+                      "numbers for each of %" PRId64 " coordinates"),
                    gtorch_dtype_get_name (range->dtype), gtorch_impl_shape_str (range), n);
       return FALSE;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/gtorch-run-private.h"
@@ -58,7 +59,7 @@ gtorch_op_searchsorted (GTorchImpl *sorted_sequence, GTorchImpl *self, gboolean 
   if (out_int32 && n > 0 && sorted_sequence->shape[n - 1] > G_MAXINT32)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("searchsorted: int32 has no positions in a sequence of %" G_GINT64_FORMAT),
+                   _ ("searchsorted: int32 has no positions in a sequence of %" PRId64),
                    sorted_sequence->shape[n - 1]);
       return NULL;
     }
@@ -101,7 +102,7 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("values of one dimension and a minlength of at least 0 are needed, not "
-                            "shape %s and %" G_GINT64_FORMAT),
+                            "shape %s and %" PRId64),
                          gtorch_impl_shape_str (self), n);
       return FALSE;
     }
@@ -119,8 +120,8 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     return FALSE;
   if (bounds[1] < 0)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("the value %" G_GINT64_FORMAT " is negative"), bounds[1]);
+      gtorch_call_error (call, error, GTORCH_ERROR_INDEX, _ ("the value %" PRId64 " is negative"),
+                         bounds[1]);
       return FALSE;
     }
   n = MAX (n, bounds[0]);
