@@ -111,8 +111,7 @@ gtorch_checkpoint_function_forward (GTorchFunction *function, GTorchFunctionCont
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("checkpoint: none of the %zu inputs of a reentrant checkpoint requires grad, "
-                      "so that no gradient "
-                      "would reach anything in it (use_reentrant)"),
+                      "so that no gradient would reach anything in it (use_reentrant)"),
                    n_inputs);
       return NULL;
     }
@@ -151,8 +150,7 @@ check_pass (const Found *found, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("checkpoint: the function draws random numbers in a capture, and replays "
-                      "draw "
-                      "new ones for each call: those of the first time cannot be drawn again "
+                      "draw new ones for each call: those of the first time cannot be drawn again "
                       "(preserve_rng_state)"));
       return FALSE;
     }

@@ -509,7 +509,8 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                    _ ("%s: cast_inputs is %s, which is no floating-point dtype"),
                    G_OBJECT_TYPE_NAME (self),
-                   (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype) : "no dtype");
+                   (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype)
+                                                   : _ ("no dtype"));
       return NULL;
     }
   for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_autocast_is_on (); i++)

@@ -155,8 +155,8 @@ gtorch_functional_vector (const GTorchFunctional *self, GTorchTensor **v, gsize 
   if (n_v != tensors->len)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: v has %zu tensors for %u of the %ss"), self->op, n_v, tensors->len,
-                   what);
+                   _ ("%s: v has %zu tensors for %u: there must be one for each %s"), self->op, n_v,
+                   tensors->len, what);
       return FALSE;
     }
   for (i = 0; i < n_v; i++)

@@ -375,7 +375,8 @@ call_target (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **erro
     return gtorch_function_apply (self->function, inputs, n_inputs, error);
   output = self->func (inputs, n_inputs, self->user_data, &inner);
   if (output == NULL || inner != NULL
-      || !gtorch_callback_check ("gradcheck", "the function", &output, GTORCH_TYPE_TENSOR, &inner))
+      || !gtorch_callback_check ("gradcheck", N_ ("the function"), &output, GTORCH_TYPE_TENSOR,
+                                 &inner))
     {
       g_clear_object (&output);
       if (inner == NULL)

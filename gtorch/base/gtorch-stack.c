@@ -73,8 +73,7 @@ gtorch_stack_check (const gchar *op, GError **error)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("%s: only %zu of the %zu bytes of the thread's stack are left: a hook, function "
-                  "or module calls what "
-                  "calls it, too often"),
+                  "or module calls what calls it, too often"),
                op, left, size);
   return FALSE;
 }

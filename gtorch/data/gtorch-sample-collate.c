@@ -78,8 +78,7 @@ allocate (Collation *self, guint dtype, const gint64 *shape, guint n_dims, GErro
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("collate: the alloc function gave a tensor of %s %s on %s, where a "
-                      "contiguous "
-                      "one of %s %s on cpu is wanted"),
+                      "contiguous one of %s %s on cpu is wanted"),
                    gtorch_dtype_get_name (impl->dtype), gtorch_impl_shape_str (impl),
                    gtorch_device_name (impl->device), gtorch_dtype_get_name (dtype),
                    gtorch_shape_str (shape, n_dims));

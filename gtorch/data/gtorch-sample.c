@@ -664,29 +664,29 @@ gtorch_sample_describe (GTorchSample *self)
   switch (self->kind)
     {
     case GTORCH_SAMPLE_NONE:
-      return g_strdup ("nothing");
+      return g_strdup (_ ("nothing"));
     case GTORCH_SAMPLE_TENSOR:
-      return g_strdup_printf ("a tensor of %s %s",
+      return g_strdup_printf (_ ("a tensor of %s %s"),
                               gtorch_dtype_get_name (gtorch_tensor_get_dtype (self->tensor)),
                               gtorch_impl_shape_str (gtorch_tensor_get_impl (self->tensor)));
     case GTORCH_SAMPLE_TUPLE:
-      return g_strdup_printf ("a tuple of %u", self->n_children);
+      return g_strdup_printf (_ ("a tuple of %u"), self->n_children);
     case GTORCH_SAMPLE_DICT:
       {
         g_autofree gchar *keys = g_strjoinv (", ", self->keys);
 
-        return g_strdup_printf ("a dictionary of {%s}", keys);
+        return g_strdup_printf (_ ("a dictionary of {%s}"), keys);
       }
     case GTORCH_SAMPLE_INT:
-      return g_strdup_printf ("the integer %" G_GINT64_FORMAT, self->integer);
+      return g_strdup_printf (_ ("the integer %" PRId64), self->integer);
     case GTORCH_SAMPLE_DOUBLE:
-      return g_strdup_printf ("the number %g", self->number);
+      return g_strdup_printf (_ ("the number %g"), self->number);
     case GTORCH_SAMPLE_BOOL:
-      return g_strdup ("a boolean");
+      return g_strdup (_ ("a boolean"));
     case GTORCH_SAMPLE_STRING:
-      return g_strdup ("a text");
+      return g_strdup (_ ("a text"));
     case GTORCH_SAMPLE_BYTES:
-      return g_strdup ("bytes");
+      return g_strdup (_ ("bytes"));
     case GTORCH_SAMPLE_VALUE:
       return g_strdup_printf ("a %s", G_VALUE_TYPE_NAME (self->value));
     }

@@ -76,8 +76,7 @@ open_module (GError **error)
     return table;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
-                  "with its headers "
-                  "(Debian: libopenmpi-dev)"),
+                  "with its headers (Debian: libopenmpi-dev)"),
                path != NULL ? path : MODULE,
                module == NULL ? gtorch_library_error () : _ ("it is of another version"));
   return NULL;

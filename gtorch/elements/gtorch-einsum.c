@@ -38,8 +38,7 @@ refuse (const Equation *self, const gchar *at, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("einsum: character %u of the equation “%s” is not a letter, “,”, “...” or the "
-                  "only "
-                  "“->”"),
+                  "only “->”"),
                (guint) (at - self->equation), gtorch_name_str (self->equation));
   return FALSE;
 }

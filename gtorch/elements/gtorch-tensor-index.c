@@ -119,8 +119,7 @@ check_items (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor 
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("index: %zu integers were given, there can be up to %d items of four "
-                      "integers "
-                      "each"),
+                      "integers each"),
                    n_items, LIMIT);
       return FALSE;
     }

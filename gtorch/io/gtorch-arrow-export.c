@@ -164,8 +164,7 @@ prepare (GTorchTensor *tensor, const gchar *name, GTorchImpl **memory, GError **
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("to_arrow: “%s”, of shape %s, requires a gradient, which it would lose: "
-                      "detach it "
-                      "first"),
+                      "detach it first"),
                    gtorch_name_str (name), gtorch_impl_shape_str (impl));
       return NULL;
     }

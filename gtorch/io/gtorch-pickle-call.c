@@ -89,8 +89,7 @@ gtorch_pickle_find (GTorchPickleMachine *self, const gchar *module, const gchar 
     }
   return gtorch_pickle_fail (self, GTORCH_ERROR_NOT_SUPPORTED,
                              _ ("it calls %s.%s: only tensors and containers of them are loaded, "
-                                "since any other "
-                                "function may run code of the file"),
+                                "since any other function may run code of the file"),
                              gtorch_name_str (module), gtorch_name_str (name));
 }
 

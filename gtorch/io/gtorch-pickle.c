@@ -119,7 +119,7 @@ gtorch_pickle_kind_name (const GTorchPickleNode *node)
 
   if (node->kind < G_N_ELEMENTS (names))
     return names[node->kind];
-  return node->kind == GTORCH_PICKLE_STORAGE ? "storage" : "function or class";
+  return node->kind == GTORCH_PICKLE_STORAGE ? "storage" : _ ("function or class");
 }
 
 /* --- the stack --- */

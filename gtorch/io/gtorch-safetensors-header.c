@@ -160,14 +160,14 @@ parse_string (Parser *parser)
       parser->at++;
       if (!parse_escape (parser, string))
         {
-          fail (parser, "an escape sequence");
+          fail (parser, _ ("an escape sequence"));
           return NULL;
         }
     }
   /* expect () would skip a line break first */
   if (parser->at == parser->end || *parser->at != '"')
     {
-      fail (parser, "the end of a string");
+      fail (parser, _ ("the end of a string"));
       return NULL;
     }
   parser->at++;
@@ -187,11 +187,11 @@ parse_integer (Parser *parser, guint64 *value)
       if (__builtin_mul_overflow (*value, 10, value)
           || __builtin_add_overflow (*value, *parser->at - '0', value)
           || *value > (guint64) G_MAXINT64)
-        return fail (parser, "an integer of at most 63 bits");
+        return fail (parser, _ ("an integer of at most 63 bits"));
       parser->at++;
     }
   if (parser->at == first || (*first == '0' && parser->at - first > 1))
-    return fail (parser, "an integer");
+    return fail (parser, _ ("an integer"));
   return TRUE;
 }
 
@@ -206,7 +206,7 @@ parse_integers (Parser *parser, guint64 *values, guint max, guint *n)
   do
     {
       if (*n == max)
-        return fail (parser, max == 2 ? "two integers" : "at most 16 integers");
+        return fail (parser, max == 2 ? _ ("two integers") : _ ("at most 16 integers"));
       if (!parse_integer (parser, &values[(*n)++]))
         return FALSE;
     }
@@ -229,7 +229,7 @@ parse_metadata (Parser *parser, GTorchSafetensorsHeader *header)
       if (key == NULL || !expect (parser, ':') || (value = parse_string (parser)) == NULL)
         return FALSE;
       if (!g_hash_table_insert (header->metadata, g_steal_pointer (&key), g_steal_pointer (&value)))
-        return fail (parser, "a key that did not appear before");
+        return fail (parser, _ ("a key that did not appear before"));
     }
   while (accept (parser, ','));
   return expect (parser, '}');
@@ -267,7 +267,7 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
             : strcmp (key, "data_offsets") == 0 ? 4
                                                 : 0;
       if (bit == 0 || (seen & bit) != 0)
-        return fail (parser, "dtype, shape and data_offsets, once each");
+        return fail (parser, _ ("dtype, shape and data_offsets, once each"));
       seen |= bit;
       switch (bit)
         {
@@ -295,14 +295,14 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
           if (!parse_integers (parser, values, 2, &n))
             return FALSE;
           if (n != 2)
-            return fail (parser, "two integers");
+            return fail (parser, _ ("two integers"));
           entry->begin = values[0];
           entry->end = values[1];
         }
     }
   while (accept (parser, ','));
   if (seen != 7)
-    return fail (parser, "dtype, shape and data_offsets, once each");
+    return fail (parser, _ ("dtype, shape and data_offsets, once each"));
   return expect (parser, '}');
 }
 
@@ -379,7 +379,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
 
   if (!g_utf8_validate_len (text, length, &parser.at))
     {
-      fail (&parser, "UTF-8");
+      fail (&parser, _ ("UTF-8"));
       return NULL;
     }
   parser.at = text;
@@ -406,7 +406,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
               g_free (entry.name);
               if (has_metadata)
                 {
-                  fail (&parser, "__metadata__ only once");
+                  fail (&parser, _ ("__metadata__ only once"));
                   return NULL;
                 }
               has_metadata = TRUE;
@@ -439,7 +439,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
   skip_space (&parser);
   if (parser.at != parser.end)
     {
-      fail (&parser, "nothing more");
+      fail (&parser, _ ("nothing more"));
       return NULL;
     }
   if (!check_places (header, error))

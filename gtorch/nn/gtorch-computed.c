@@ -563,8 +563,7 @@ gtorch_module_set_tensor (GTorchModule *self, const gchar *name, GTorchTensor *v
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                    _ ("%s: set_tensor assigns to what is parametrized, and '%s' is not: write to "
-                      "the "
-                      "tensor in place, in no_grad, or register another"),
+                      "the tensor in place, in no_grad, or register another"),
                    gtorch_module_type_name (self), gtorch_name_str (name));
       return FALSE;
     }

@@ -153,8 +153,7 @@ gtorch_init_trunc_normal (GTorchTensor *tensor, gdouble mean, gdouble std, gdoub
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("init_trunc_normal: mean %g, std %g and the bounds %g and %g: std must be "
-                      "positive, and the "
-                      "bounds in order"),
+                      "positive, and the bounds in order"),
                    mean, std, a, b);
       return FALSE;
     }

@@ -135,9 +135,8 @@ take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, 
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("%s: a hook gave gradient %zu of the %s of dtype %s and shape %s for one of "
-                      "dtype %s and shape %s: "
-                      "dtype, "
-                      "shape and device must stay, and there must be one"),
+                      "dtype %s and shape %s: dtype, shape and device must stay, and there must be "
+                      "one"),
                    gtorch_module_type_name (call->module), i, what,
                    one != NULL ? gtorch_dtype_get_name (one->dtype) : "-",
                    one != NULL ? gtorch_impl_shape_str (one) : "-",

@@ -172,7 +172,7 @@ gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs
       other = ((GTorchForwardHook) hook->func) (self, (GTorchTensor **) inputs->pdata, inputs->len,
                                                 output, hook->user_data, &local);
       if (other != NULL && local == NULL)
-        gtorch_callback_check (gtorch_module_type_name (self), "a forward hook", &other,
+        gtorch_callback_check (gtorch_module_type_name (self), N_ ("a forward hook"), &other,
                                GTORCH_TYPE_TENSOR, &local);
       if (other != NULL)
         {

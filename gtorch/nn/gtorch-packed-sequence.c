@@ -164,8 +164,7 @@ check_sizes (const gint64 *sizes, gsize n, gint64 rows, GError **error)
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("PackedSequence: batch size %" PRId64
                           " of step %zu does not fit: none is less than 1 or greater than the one "
-                          "before, and "
-                          "together they are the %" PRId64 " rows of the data"),
+                          "before, and together they are the %" PRId64 " rows of the data"),
                        sizes[t], t, rows);
           return FALSE;
         }
@@ -522,10 +521,9 @@ check_lengths (const gchar *op, const gint64 *lengths, gsize n, gint64 batch, gi
       if (enforce_sorted && i > 0 && lengths[i] > lengths[i - 1])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: length %" PRId64 " of sequence %zu is greater than the one before: "
-                          "with enforce_sorted, lengths must be "
-                          "in "
-                          "descending order"),
+                       _ ("%s: length %" PRId64
+                          " of sequence %zu is greater than the one before: with enforce_sorted, "
+                          "lengths must be in descending order"),
                        op, lengths[i], i);
           return FALSE;
         }

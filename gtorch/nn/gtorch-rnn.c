@@ -139,7 +139,7 @@ take_states (GTorchRNNBase *self, GTorchRecurrentMode mode, GTorchImpl *input,
              GTorchTensor **states, gsize n_states, const gint64 (*shapes)[3], guint n_dims,
              GTorchImpl **taken, GError **error)
 {
-  static const gchar *const names[] = { "hidden state", "cell" };
+  static const gchar *const names[] = { N_ ("the hidden state"), N_ ("the cell") };
   const guint n = n_states_of (mode);
 
   if (n_states != 0 && n_states != n)
@@ -156,7 +156,7 @@ take_states (GTorchRNNBase *self, GTorchRecurrentMode mode, GTorchImpl *input,
             gtorch_op_zeros (shapes[i], n_dims, input->dtype, gtorch_impl_device (input), error);
       else if (!gtorch_same_shape (state->shape, state->n_dims, shapes[i], n_dims))
         return refuse (self, GTORCH_ERROR_SHAPE,
-                       g_strdup_printf (_ ("the %s is %s: it must be %s"), names[i],
+                       g_strdup_printf (_ ("%s is %s: it must be %s"), _ (names[i]),
                                         gtorch_impl_shape_str (state),
                                         gtorch_shape_str (shapes[i], n_dims)),
                        error);

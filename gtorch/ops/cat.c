@@ -67,8 +67,7 @@ gtorch_shape_cat (GTorchOpCall *call, GError **error)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                              _ ("tensor %u of shape %s does not fit one of shape %s: all "
-                                "dimensions but dim %u "
-                                "must be the same"),
+                                "dimensions but dim %u must be the same"),
                              i, gtorch_impl_shape_str (input), gtorch_impl_shape_str (first), dim);
           return FALSE;
         }

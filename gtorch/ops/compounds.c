@@ -146,8 +146,7 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("repeat_interleave: repeats of dtype %s and shape %s must be one integer, or "
-                      "one "
-                      "for each of the %" PRId64 " elements of dim %u"),
+                      "one for each of the %" PRId64 " elements of dim %u"),
                    gtorch_dtype_get_name (repeats->dtype), gtorch_impl_shape_str (repeats), length,
                    along);
       return NULL;

@@ -58,8 +58,7 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("input %s, weight %s, groups %" PRId64
                             ": the input must have groups times the weight's channels, and the "
-                            "weight's "
-                            "filters must be a multiple of groups"),
+                            "weight's filters must be a multiple of groups"),
                          gtorch_shape_str (input, input_dims),
                          gtorch_shape_str (weight, weight_dims), groups);
       return FALSE;

@@ -119,8 +119,7 @@ read_operand (Sum *sum, GTorchImpl *impl, const gint64 *terms, gsize n_terms, GE
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("einsum: dimension %u of operand %u with shape %s does not match the "
-                          "size "
-                          "%" PRId64 " that its label has elsewhere"),
+                          "size %" PRId64 " that its label has elsewhere"),
                        (guint) i, sum->n_operands, gtorch_impl_shape_str (impl), *size);
           return FALSE;
         }

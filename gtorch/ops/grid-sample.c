@@ -31,8 +31,7 @@ check (const GTorchImpl *input, const GTorchImpl *grid, GTorchGridMode mode,
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("grid_sample: images of shape %s and a grid of shape %s: they must have 4 or "
-                      "5 "
-                      "dimensions, the first the same, and the grid's last one must hold a "
+                      "5 dimensions, the first the same, and the grid's last one must hold a "
                       "position"),
                    gtorch_impl_shape_str (input), gtorch_impl_shape_str (grid));
       return FALSE;
@@ -56,8 +55,7 @@ check (const GTorchImpl *input, const GTorchImpl *grid, GTorchGridMode mode,
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                _ ("grid_sample: images of dtype %s and a grid of dtype %s: both must be of the "
-                  "same "
-                  "floating-point dtype"),
+                  "same floating-point dtype"),
                gtorch_dtype_get_name (input->dtype), gtorch_dtype_get_name (grid->dtype));
   return FALSE;
 }

@@ -250,8 +250,7 @@ check_edges (const gchar *op, GTorchImpl *self, GTorchImpl *bins, GError **error
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: bins of dtype %s and shape %s must be a row of at least two elements, of "
-                  "the "
-                  "dtype %s of self"),
+                  "the dtype %s of self"),
                op, gtorch_dtype_get_name (bins->dtype), gtorch_impl_shape_str (bins),
                gtorch_dtype_get_name (self->dtype));
   return FALSE;
@@ -289,8 +288,7 @@ check_points (const gchar *op, GTorchImpl *self, GTorchImpl *weight, GError **er
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: weight of dtype %s and shape %s must have the dtype %s and a number for "
-                  "each "
-                  "point of shape %s"),
+                  "each point of shape %s"),
                op, gtorch_dtype_get_name (weight->dtype), gtorch_impl_shape_str (weight),
                gtorch_dtype_get_name (self->dtype), gtorch_impl_shape_str (self));
   return FALSE;

@@ -187,7 +187,7 @@ gtorch_composite_gaussian_nll_loss (GTorchImpl *input, GTorchImpl *target, GTorc
 
   if (!gtorch_loss_check_reduction ("gaussian_nll_loss", reduction, error))
     return NULL;
-  if (!gtorch_impl_check_not_negative ("gaussian_nll_loss", "variances", var, TRUE, error))
+  if (!gtorch_impl_check_not_negative ("gaussian_nll_loss", N_ ("variances"), var, TRUE, error))
     return NULL;
   spread = spread_variance (input, var, error);
   positive = spread != NULL ? at_least (spread, eps, error) : NULL;

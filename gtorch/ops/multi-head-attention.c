@@ -328,7 +328,7 @@ make_masks (Heads *self, GError **error)
     {
       if (!args->is_causal)
         return TRUE;
-      return check_given ("attn_mask, which is_causal describes,", NULL, error);
+      return check_given (_ ("attn_mask, which is_causal describes,"), NULL, error);
     }
   if (!check_mask ("attn_mask", mask, error))
     return FALSE;

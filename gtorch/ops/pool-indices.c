@@ -64,8 +64,7 @@ unpooled_shape (const gchar *op, guint dims, const GTorchImpl *self, const GTorc
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("%s: elements of shape %s and indices of shape %s: both must have the same "
-                      "%u or %u "
-                      "dimensions"),
+                      "%u or %u dimensions"),
                    op, gtorch_impl_shape_str (self), gtorch_impl_shape_str (indices), dims + 1,
                    dims + 2);
       return FALSE;

@@ -26,7 +26,7 @@ is_vector (const gchar *op, const gchar *name, const GTorchImpl *self, guint n_d
   if (self->n_dims == n_dims)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: %s of shape %s must have %u dimensions"), op, name,
+               _ ("%s: %s of shape %s must have %u dimensions"), op, _ (name),
                gtorch_impl_shape_str (self), n_dims);
   return FALSE;
 }
@@ -430,7 +430,7 @@ gtorch_op_chain_matmul (GTorchImpl *const *matrices, gsize n, GError **error)
   if (!check_number ("chain_matmul", n, 1, error))
     return NULL;
   for (i = 0; i < n; i++)
-    if (!is_vector ("chain_matmul", "each matrix", matrices[i], 2, error))
+    if (!is_vector ("chain_matmul", N_ ("each matrix"), matrices[i], 2, error))
       return NULL;
   return n == 1 ? gtorch_impl_itself (matrices[0], error)
                 : multiply_all ("chain_matmul", matrices, n, error);

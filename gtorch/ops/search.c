@@ -41,8 +41,7 @@ put_in_order (GTorchImpl *sequence, GTorchImpl *sorter, GError **error)
     return gtorch_op_take_along_dim (sequence, sorter, -1, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("searchsorted: sorter of shape %s and dtype %s must be of int64 and of the shape "
-                  "of "
-                  "sorted_sequence, %s"),
+                  "of sorted_sequence, %s"),
                gtorch_impl_shape_str (sorter), gtorch_dtype_get_name (sorter->dtype),
                gtorch_impl_shape_str (sequence));
   return NULL;

@@ -227,8 +227,7 @@ gtorch_op_block_diag (GTorchImpl *const *tensors, gsize n, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("block_diag: tensor %u has shape %s: there may be two dimensions at "
-                          "most, "
-                          "and the result must fit into memory"),
+                          "most, and the result must fit into memory"),
                        (guint) i, gtorch_impl_shape_str (tensor));
           return NULL;
         }

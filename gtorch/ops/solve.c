@@ -232,8 +232,7 @@ gtorch_op_linalg_tensorsolve (GTorchImpl *self, GTorchImpl *other, const gint64 
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
                             _ ("shapes %s and %s: the dimensions of the first one without those of "
-                               "the "
-                               "second must have as many elements as it"),
+                               "the second must have as many elements as it"),
                             gtorch_shape_str (self->shape, n), gtorch_impl_shape_str (other));
       return NULL;
     }

@@ -381,8 +381,8 @@ update_one (GTorchAveragedModel *self, GTorchTensor *average, GTorchTensor *curr
                 error);
   result = self->avg_fn (self, average, current, count, self->user_data, &failure);
   return check_function (self, result != NULL, failure, error)
-         && gtorch_callback_check ("update_parameters", "the function", &result, GTORCH_TYPE_TENSOR,
-                                   error)
+         && gtorch_callback_check ("update_parameters", N_ ("the function"), &result,
+                                   GTORCH_TYPE_TENSOR, error)
          && gtorch_op_copy_inplace (gtorch_tensor_unwrap (average), gtorch_tensor_unwrap (result),
                                     FALSE, error);
 }

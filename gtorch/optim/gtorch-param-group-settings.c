@@ -153,7 +153,8 @@ gtorch_settings_check_given (const GTorchSettings *self, guint first, guint n,
   if (n_values != n)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   n > 1 ? _ ("%s: %s is %u numbers, not %zu") : _ ("%s: %s is %u number, not %zu"),
+                   g_dngettext (GETTEXT_PACKAGE, "%s: %s is %u number, not %zu",
+                                "%s: %s is %u numbers, not %zu", n),
                    self->who, n > 1 ? self->numbers[first].arg : self->numbers[first].name, n,
                    n_values);
       return FALSE;

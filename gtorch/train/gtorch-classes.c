@@ -64,8 +64,8 @@ check (const gchar *op, const GTorchImpl *output, const GTorchImpl *target, gint
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("%s: outputs of shape %s do not fit targets of shape %s: scores have one "
-                      "more "
-                      "dimension, the classes, behind the first, and classes have the same shape"),
+                      "more dimension, the classes, behind the first, and classes have the same "
+                      "shape"),
                    op, shape, gtorch_impl_shape_str (target));
       return FALSE;
     }

@@ -552,8 +552,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("add_image: dataformats is “%s” and the shape %s: it must be CHW, HWC, HW, "
-                      "NCHW "
-                      "or NHWC, with a letter for each dimension"),
+                      "NCHW or NHWC, with a letter for each dimension"),
                    gtorch_name_str (dataformats), gtorch_impl_shape_str (image));
       return NULL;
     }
@@ -562,8 +561,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                    _ ("add_image: a picture is of uint8 from 0 to 255, or of a floating-point "
-                      "dtype "
-                      "from 0 to 1, not of %s"),
+                      "dtype from 0 to 1, not of %s"),
                    gtorch_dtype_get_name (image->dtype));
       return NULL;
     }
@@ -597,8 +595,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("add_image: the shape is %s in the order %s: a picture has elements, and 1, "
-                      "3 or "
-                      "4 channels"),
+                      "3 or 4 channels"),
                    gtorch_impl_shape_str (image), dataformats);
       return NULL;
     }
