@@ -255,7 +255,7 @@ gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtyp
   if (impl == NULL || (impl->dtype == dtype && impl->numel == 1))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s must be one %s, it is a %s of shape %s"), what,
+                     _ ("%s must be one %s, it is a %s of shape %s"), _ (what),
                      gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
                      gtorch_impl_shape_str (impl));
   return FALSE;
