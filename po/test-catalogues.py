@@ -15,8 +15,8 @@ import tree
 
 LEAST = 95  # percent
 
-# %s, %2$s, %08x, %.15g, %<PRId64>, which stands for the macro
-PLACEHOLDER = re.compile(r"%(?:(\d+)\$)?([-+ #0]*\d*(?:\.\d+)?(?:<PRI[a-zA-Z0-9]+>|(?:hh|h|ll|l|z)?[a-zA-Z%]))")
+# %s, %2$s, %08x, %.15g, %.*s, %<PRId64>, which stands for the macro
+PLACEHOLDER = re.compile(r"%(?:(\d+)\$)?([-+ #0]*\d*(?:\.(?:\d+|\*))?(?:<PRI[a-zA-Z0-9]+>|(?:hh|h|ll|l|z)?[a-zA-Z%]))")
 ENTRY = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr|msgstr\[\d\]) ((?:".*"\n?)+)', re.MULTILINE)
 
 
