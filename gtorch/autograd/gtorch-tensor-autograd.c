@@ -442,8 +442,7 @@ check_data (const GTorchImpl *impl, const GTorchImpl *data, GError **error)
                || grad->device != data->device))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                  _ ("set_data: the gradient of the tensor of shape %s does not fit the new "
-                    "elements: "
-                    "drop it first"),
+                    "elements: drop it first"),
                  shape);
   else
     return TRUE;
@@ -579,7 +578,7 @@ call_tensor_hook (gpointer data)
   changed = call->hook->hook (tensor, call->hook->user_data, &call->error);
   call->success = call->error == NULL
                   && (changed == NULL
-                      || gtorch_callback_check ("register_hook", "the function", &changed,
+                      || gtorch_callback_check ("register_hook", N_ ("the function"), &changed,
                                                 GTORCH_TYPE_TENSOR, &call->error));
   if (call->success && changed != NULL && changed != tensor)
     call->changed = gtorch_impl_ref (gtorch_tensor_unwrap (changed));

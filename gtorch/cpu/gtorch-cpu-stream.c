@@ -75,7 +75,7 @@ work_run (Queue *queue, Work *work)
     gtorch_fence_wait (work->fence, NULL, &error); /* an error of the fence is an error here, too */
   else if (work->func != NULL && pending == NULL && !work->func (work->data, &error)
            && error == NULL)
-    error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, "work failed without an error");
+    error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("work failed without an error"));
 
   /* Frees the work's data before the work counts as done, so that a waiter sees the memory returned. */
   if (work->free_func != NULL)

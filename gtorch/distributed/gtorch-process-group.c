@@ -6,6 +6,7 @@
 #include "distributed/gtorch-process-group.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -459,7 +460,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
       if (ranks[i] < 0 || ranks[i] >= self->size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("process_group_new_part: rank %" G_GINT64_FORMAT
+                       _ ("process_group_new_part: rank %" PRId64
                           " is out of range for %d processes"),
                        ranks[i], self->size);
           return FALSE;
@@ -468,8 +469,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
         if (ranks[k] == ranks[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("process_group_new_part: rank %" G_GINT64_FORMAT " is named twice"),
-                         ranks[i]);
+                         _ ("process_group_new_part: rank %" PRId64 " is named twice"), ranks[i]);
             return FALSE;
           }
       if (ranks[i] == self->rank)

@@ -16,6 +16,7 @@
 #include "tensor/gtorch-uninitialized-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "stream/gtorch-capturing-private.h"
 #include "memory/gtorch-guard.h"
@@ -458,8 +459,7 @@ start_item (GTask *task, GTorchImpl *impl)
 {
   if (impl->numel != 1)
     g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                             _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT
-                                " elements, not one"),
+                             _ ("item: a tensor of shape %s has %" PRId64 " elements, not one"),
                              gtorch_impl_shape_str (impl), impl->numel);
   else
     start (task, NULL, impl, gtorch_device_cpu (), TRUE);

@@ -9,6 +9,7 @@
 
 #include <complex.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -178,8 +179,7 @@ as_integers (gdouble *numbers, gsize n, GError **error)
       if (!(number >= -0x1p63 && number < 0x1p63))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("to_ints: element %" G_GSIZE_FORMAT " is %g, which is not an integer"), i,
-                       number);
+                       _ ("to_ints: element %zu is %g, which is not an integer"), i, number);
           g_free (numbers);
           return NULL;
         }
@@ -310,7 +310,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
   if (G_UNLIKELY (impl->numel != 1))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT " elements, not one"),
+                   _ ("item: a tensor of shape %s has %" PRId64 " elements, not one"),
                    gtorch_impl_shape_str (impl), impl->numel);
       return FALSE;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "tensor/gtorch-impl-private.h"
@@ -450,9 +451,8 @@ gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dt
   if (n_dims > GTORCH_MAX_DIMS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: %" G_GSIZE_FORMAT
-                      " dimensions are more than the %d that a tensor can have"),
-                   op, n_dims, GTORCH_MAX_DIMS);
+                   _ ("%s: %zu dimensions are more than the %d that a tensor can have"), op, n_dims,
+                   GTORCH_MAX_DIMS);
       return FALSE;
     }
   if (G_LIKELY (gtorch_shape_measure (shape, n_dims, dtype, strides, &numel)))
@@ -470,8 +470,8 @@ gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result, 
   if (dim < -range || dim >= range)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: dim %" G_GINT64_FORMAT " is out of the range [%" G_GINT64_FORMAT
-                      ", %" G_GINT64_FORMAT "] of a tensor with %u dimensions"),
+                   _ ("%s: dim %" PRId64 " is out of the range [%" PRId64 ", %" PRId64
+                      "] of a tensor with %u dimensions"),
                    op, dim, -range, range - 1, n_dims);
       return FALSE;
     }
@@ -521,7 +521,7 @@ gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const g
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is "
-                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                          "%" PRId64 " and %" PRId64),
                        op, gtorch_shape_str (a, a_dims), gtorch_shape_str (b, b_dims), i, x, y);
           return FALSE;
         }
