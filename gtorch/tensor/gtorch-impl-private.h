@@ -25,6 +25,8 @@ struct _GTorchImpl
   guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
   /* a view created with the grad mode off: its base does not know of it */
   guint8 is_silent_view : 1;
+  /* made in inference mode, or a view of such a tensor: nothing may record what becomes of it */
+  guint8 is_inference : 1;
   /* accessed atomically: storage is NULL, or will be when no call holds it */
   guint8 is_released;
   gint object_lock;
@@ -127,6 +129,8 @@ gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
 /* Returns the extent of a geometry, in elements from the start of the storage; 0 if it has no elements. */
 gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides,
                               guint n_dims);
+/* Fails for an inference tensor outside of inference mode. */
+gboolean gtorch_impl_check_write (const GTorchImpl *impl, const gchar *op, GError **error);
 /* Returns a view reversed along the dimensions of the mask; impl must not be empty. */
 GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
 /* The tensor's shape as gtorch_shape_str () writes it. */
