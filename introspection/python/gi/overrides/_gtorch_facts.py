@@ -181,6 +181,11 @@ def is_shared(self):
     return False
 
 
+def is_inference(self):
+    """Tells whether the tensor was made in inference_mode(), or is a view of one that was."""
+    return RawTensor.is_inference(self)
+
+
 def _version(self):
     if self.is_inference():
         raise RuntimeError(f'_version: the tensor of shape {list(self.shape)} was made in inference mode, and is not watched')
@@ -189,7 +194,7 @@ def _version(self):
 
 def install_attributes(tensor):
     tensor.type = type_or_converted
-    for function in (is_same_size, is_set_to, apply_, map_):
+    for function in (is_inference, is_same_size, is_set_to, apply_, map_):
         setattr(tensor, function.__name__, function)
     tensor.retains_grad = property(lambda self: self.get_retains_grad(), doc='Does backward() keep its gradient?')
     tensor.untyped_storage, tensor.storage = _untyped_storage, _storage

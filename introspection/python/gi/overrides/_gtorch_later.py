@@ -13,6 +13,7 @@ import sys
 import threading
 
 NAME = 'gi.repository.GTorch'
+PARTS = 'gi.overrides._gtorch_'
 FUNCTIONS = {}  # by name: the module that has the function, or what makes it of its name
 
 
@@ -77,6 +78,8 @@ class Finder:
 
     def find_spec(self, name, _path=None, _target=None):
         if not name.startswith(self._prefix):
+            if name.startswith(PARTS):  # of which some need others
+                complete()
             return None
         inner = name[len(self._prefix) :]
         if inner.partition('.')[0] in self._besides:

@@ -225,7 +225,7 @@ class Module(IntrospectionModule):
             made.__setattr__ = refuse_attribute
         if isinstance(made, type) and not issubclass(made, (GObject.GEnum, GObject.GFlags)):
             complete()
-            if name not in self.later:  # the class of the overrides
+            if name not in self.later and NAME in sys.modules:  # the class of the overrides
                 made = vars(sys.modules[NAME]).get(name, made)
         make = self.later.pop(name, None)
         if make is not None:
