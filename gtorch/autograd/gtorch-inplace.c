@@ -354,7 +354,7 @@ gtorch_autograd_record_view (GTorchOpCall *call)
 
   if (output->storage != self->storage)
     return;
-  output->is_inference = self->is_inference;
+  output->inference = self->inference;
   if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT)
     return;
   output->is_silent_view = silent || self->is_silent_view;

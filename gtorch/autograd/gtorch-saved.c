@@ -111,7 +111,7 @@ gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, const gchar *op, gint64
 {
   guint i;
 
-  if (G_UNLIKELY (impl->is_inference))
+  if (G_UNLIKELY (impl->inference))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("%s: the tensor of shape %s was made in inference mode and cannot be saved for "

@@ -106,7 +106,7 @@ gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GErro
                    gtorch_dtype_get_name (impl->dtype));
       return FALSE;
     }
-  if (requires_grad && G_UNLIKELY (impl->is_inference) && !gtorch_is_inference ())
+  if (requires_grad && G_UNLIKELY (impl->inference) && !gtorch_is_inference ())
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("requires_grad: the tensor of shape %s was made in inference mode and cannot "

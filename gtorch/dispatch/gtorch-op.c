@@ -528,7 +528,7 @@ run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
   init_call (&call, op, inputs, n_inputs, attrs, TRUE);
   if (G_UNLIKELY (!call.is_plain) && !check_targets (&call, error))
     return FALSE;
-  if (G_UNLIKELY (inputs[0]->is_inference)
+  if (G_UNLIKELY (inputs[0]->inference)
       && !gtorch_impl_check_write (inputs[0], gtorch_call_named_op (&call)->name, error))
     return FALSE;
   call.outputs[0] = inputs[0];

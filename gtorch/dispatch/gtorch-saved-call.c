@@ -17,7 +17,7 @@ alias_of (GTorchImpl *impl, GTorchAliasFunc alias, gpointer data)
 {
   GTorchImpl *result = alias != NULL ? alias (impl, data) : gtorch_impl_alias (impl);
 
-  result->is_inference = FALSE;
+  result->inference = 0;
   return result;
 }
 

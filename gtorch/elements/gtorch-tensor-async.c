@@ -286,7 +286,7 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
   if (copy->dst != NULL)
-    copy->dst->is_inference = FALSE; /* checked below; another thread may write */
+    copy->dst->inference = 0; /* checked below; another thread may write */
   copy->device = device;
   copy->is_item = is_item;
   if (!gtorch_impl_check_memory (src, "copy", &error)

@@ -161,7 +161,7 @@ gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
                      shape, strides, &offset, error))
     return NULL;
   view = gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims);
-  view->is_inference = impl->is_inference;
+  view->inference = impl->inference;
   return gtorch_tensor_wrap (view);
 }
 

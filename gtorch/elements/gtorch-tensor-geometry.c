@@ -40,7 +40,7 @@ put (const gchar *who, GTorchTensor *self, GTorchImpl *changed, GError **error)
 
   if (changed == NULL)
     return NULL;
-  owned->is_inference = impl->is_inference; /* also where it gets new memory */
+  owned->inference = impl->inference; /* also where it gets new memory */
   if (gtorch_impls_set_data (&impl, &owned, 1))
     return g_object_ref (self);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

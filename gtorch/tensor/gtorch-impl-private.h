@@ -25,11 +25,12 @@ struct _GTorchImpl
   guint8 is_number : 1;     /* a scalar argument: takes part in type promotion by its kind only */
   /* a view created with the grad mode off: its base does not know of it */
   guint8 is_silent_view : 1;
-  /* made in inference mode, or a view of such a tensor: nothing may record what becomes of it */
-  guint8 is_inference : 1;
   /* accessed atomically: storage is NULL, or will be when no call holds it */
   guint8 is_released;
   gint object_lock;
+  /* GTORCH_INFERENCE: made in inference mode, or a view of such a tensor, and nothing may record what becomes
+   * of it; or 0. Operations give views that of their base when they are recorded. */
+  guint8 inference;
   /* NULL once released; does not change during a hold (gtorch-hold-private.h) */
   GTorchStorage *storage;
   GTorchDevice *device; /* that of the storage, even after release */
@@ -60,7 +61,8 @@ GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *sh
  * than the base tensor must have passed gtorch_shape_check (). */
 GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
                                      const gint64 *shape, const gint64 *strides, guint n_dims);
-/* Returns a view of the same storage and dtype, without autograd. */
+/* Returns a view of the same storage and dtype, without autograd. In inference mode it is an inference
+ * tensor, whatever the base is. */
 GTorchImpl *gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape,
                                   const gint64 *strides, guint n_dims);
 /* Returns a new impl of the same elements without autograd (as for detach ()). */

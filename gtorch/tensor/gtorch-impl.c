@@ -125,7 +125,7 @@ gtorch_impl_set_geometry (GTorchImpl *impl, const GTorchImpl *from)
   impl->numel = from->numel;
   impl->is_contiguous = from->is_contiguous;
   impl->is_silent_view = FALSE;
-  impl->is_inference = from->is_inference;
+  impl->inference = from->inference;
 }
 
 void
@@ -220,7 +220,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   impl->is_released = storage == NULL;
   impl->offset = offset;
   impl->is_contiguous = is_contiguous;
-  impl->is_inference = gtorch_is_inference ();
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   return impl;
 }
 
@@ -233,7 +233,7 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
 
   impl->dtype = dtype;
   impl->is_contiguous = TRUE;
-  impl->is_inference = gtorch_is_inference ();
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   impl->device = device;
   if (G_UNLIKELY (!measure (shape, NULL, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                             &is_contiguous)))
@@ -252,11 +252,7 @@ GTorchImpl *
 gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape, const gint64 *strides,
                       guint n_dims)
 {
-  GTorchImpl *view =
-      gtorch_impl_new_strided (base->storage, base->dtype, offset, shape, strides, n_dims);
-
-  view->is_inference = base->is_inference;
-  return view;
+  return gtorch_impl_new_strided (base->storage, base->dtype, offset, shape, strides, n_dims);
 }
 
 GTorchImpl *
@@ -269,7 +265,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   if (gtorch_impl_is_uninitialized (impl))
     alias->is_released = GTORCH_IMPL_UNINITIALIZED;
   alias->is_number = impl->is_number;
-  alias->is_inference = impl->is_inference;
+  alias->inference = impl->inference;
   return alias;
 }
 
@@ -305,7 +301,7 @@ gtorch_impl_check_memory (const GTorchImpl *impl, const gchar *op, GError **erro
 gboolean
 gtorch_impl_check_write (const GTorchImpl *impl, const gchar *op, GError **error)
 {
-  if (G_LIKELY (!impl->is_inference) || gtorch_is_inference ())
+  if (G_LIKELY (!impl->inference) || gtorch_is_inference ())
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                _ ("%s: the tensor of shape %s was made in inference mode and cannot be changed in "

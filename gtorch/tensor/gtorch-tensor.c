@@ -775,7 +775,7 @@ gboolean
 gtorch_tensor_is_inference (GTorchTensor *self)
 {
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
-  return gtorch_tensor_unwrap (self)->is_inference;
+  return gtorch_tensor_unwrap (self)->inference != 0;
 }
 
 /**

@@ -30,7 +30,8 @@ pair_init (Pair *pair)
 static void
 pair_clear (Pair *pair)
 {
-  gtorch_stream_synchronize (pair->stream, NULL, NULL);
+  if (pair->stream != NULL)
+    gtorch_stream_synchronize (pair->stream, NULL, NULL);
   g_clear_object (&pair->stream);
   g_clear_object (&pair->cancellable);
 }
