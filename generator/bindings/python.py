@@ -174,4 +174,5 @@ def emit(rows):
     creators = [row.name for row in rows if row.creates]
     losses = [row.name for row in rows if any(arg.enum == 'Reduction' for arg in row.args)]
     return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)), others=others,
-                results=results, creators=', '.join(map(repr, creators)), losses=', '.join(map(repr, losses)), spaces=repr(spaces(rows)))
+                creators=', '.join(map(repr, creators)), losses=', '.join(map(repr, losses)), results=results,
+                spaces=repr(spaces(rows)))

@@ -114,8 +114,8 @@ gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, const gchar *op, gint64
   if (G_UNLIKELY (impl->inference))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: the tensor of shape %s was made in inference mode and cannot be saved for "
-                      "a backward pass: clone it before"),
+                   _ ("%s: the tensor of shape %s was made in inference mode and cannot be saved "
+                      "for a backward pass: clone it before"),
                    op, gtorch_impl_shape_str (impl));
       return FALSE;
     }

@@ -40,7 +40,8 @@ typedef struct
   GTorchDevice *default_device; /* device of new tensors; NULL: that of the process */
   GTorchAutocastDTypes autocast;
   guint8 autocast_is_lean; /* casts of parameters are not cached */
-  guint8 no_grad;         /* 0, or GTorchNoGrad: nothing is recorded */
+  /* 0, or GTorchNoGrad: nothing is recorded */
+  guint8 no_grad;
   guint8 no_forward;      /* tangents are not looked at, and results get none */
   guint n_regions;        /* number of autocast regions that the program has begun */
   GTorchChange *changes;  /* the youngest change */

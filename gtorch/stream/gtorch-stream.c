@@ -94,9 +94,9 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "cancellable", GTORCH_PROPERTY_OBJECT (GCancellable, g_cancellable_get_type,
-                                           gtorch_stream_get_cancellable,
-                                           gtorch_stream_set_cancellable) },
+  { "cancellable",
+    GTORCH_PROPERTY_OBJECT (GCancellable, g_cancellable_get_type, gtorch_stream_get_cancellable,
+                            gtorch_stream_set_cancellable) },
 };
 
 static void

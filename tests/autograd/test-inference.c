@@ -76,8 +76,7 @@ static void
 mode_belongs_to_thread (void)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_inference_mode (TRUE);
-  g_autoptr (GTorchTensor) other =
-      g_thread_join (g_thread_new ("other", make_in_thread, NULL));
+  g_autoptr (GTorchTensor) other = g_thread_join (g_thread_new ("other", make_in_thread, NULL));
   g_autoptr (GTorchTensor) own = ones (2);
 
   g_assert_false (gtorch_tensor_is_inference (other));
@@ -116,13 +115,13 @@ changes_in_place_are_refused_outside (void)
   g_autoptr (GTorchTensor) view = gtorch_tensor_view (x, GTORCH_SHAPE (2, 2), &error);
   g_autoptr (GTorchGradGuard) guard = NULL;
 
-  assert_refused (gtorch_tensor_add_inplace (x, normal, 1, &error) != NULL, &error, "add: ",
-                  "be changed in place outside of it: clone it before");
+  assert_refused (gtorch_tensor_add_inplace (x, normal, 1, &error) != NULL, &error,
+                  "add: ", "be changed in place outside of it: clone it before");
   assert_refused (gtorch_tensor_relu_inplace (x, &error) != NULL, &error, "relu: ", "[4]");
   assert_refused (gtorch_tensor_zero_inplace (view, &error) != NULL, &error, "zero: ", "[2, 2]");
   guard = gtorch_no_grad ();
-  assert_refused (gtorch_tensor_copy_inplace (x, normal, FALSE, &error) != NULL, &error, "copy: ",
-                  "outside of it");
+  assert_refused (gtorch_tensor_copy_inplace (x, normal, FALSE, &error) != NULL, &error,
+                  "copy: ", "outside of it");
   gtorch_grad_guard_end (guard);
   g_clear_pointer (&guard, gtorch_grad_guard_unref);
   g_assert_cmpfloat (test_element (x, 0), ==, 1);
@@ -159,8 +158,8 @@ none_requires_grad_outside (void)
   g_autoptr (GTorchParameter) parameter = NULL;
   g_autoptr (GTorchGradGuard) guard = NULL;
 
-  assert_refused (gtorch_tensor_set_requires_grad (x, TRUE, &error), &error, "requires_grad: ",
-                  "require grad outside of it");
+  assert_refused (gtorch_tensor_set_requires_grad (x, TRUE, &error), &error,
+                  "requires_grad: ", "require grad outside of it");
   parameter = gtorch_parameter_new (x, TRUE, &error);
   assert_refused (parameter != NULL, &error, "requires_grad: ", "[3]");
   g_assert_true (gtorch_tensor_set_requires_grad (x, FALSE, &error));

@@ -80,7 +80,8 @@ def histograms_of_points_take_numbers_or_edges():
     assert hist.tolist() == [[1, 1], [1, 1]] and lists(edges) == [[0, 2, 4], [0, 2, 4]]
     hist, _ = points.histogramdd([GTorch.tensor([0.0, 1.0]), GTorch.tensor([2.0, 3.0])])
     assert hist.tolist() == [[1]], hist.tolist()
-    raises(GLib.Error, lambda: points.histogramdd([2, 2], range=[0.0, 1.0]), 'a row of two real numbers for each of 2 coordinates')
+    words = 'a row of two real numbers for each of 2 coordinates'
+    raises(GLib.Error, lambda: points.histogramdd([2, 2], range=[0.0, 1.0]), words)
     raises(GLib.Error, lambda: points.histogramdd([2, 2, 2]), 'bins of 3 coordinates for points of 2')
 
 

@@ -213,7 +213,8 @@ for _name in ('get_name', 'get_size', 'is_complex', 'is_floating_point', 'is_sig
         setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *((0, 1) if _name == 'promote' else (0,))))
 Tensor.view_dtype = _taking_dtypes(RawTensor.view_dtype, 1)
 for _name in ('new_from_bytes', 'new_from_doubles', 'new_from_floats', 'new_from_ints'):
-    setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), 1 if _name == 'new_from_bytes' else 2)))
+    _position = 1 if _name == 'new_from_bytes' else 2
+    setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), _position)))
 for _value in (Tensor, TensorMethods, PythonMethods):
     name_functions(_value, 'Tensor.')
 

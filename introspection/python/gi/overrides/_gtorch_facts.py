@@ -188,7 +188,8 @@ def is_inference(self):
 
 def _version(self):
     if self.is_inference():
-        raise RuntimeError(f'_version: the tensor of shape {list(self.shape)} was made in inference mode, and is not watched')
+        shape = list(self.shape)
+        raise RuntimeError(f'_version: the tensor of shape {shape} was made in inference mode, and is not watched')
     return self.get_version()
 
 

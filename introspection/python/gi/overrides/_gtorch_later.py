@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What is made when a program first names it, so that the import takes little time.
 
-The import itself makes the class of tensors, the dtypes, and a table of the operations, of which each becomes a function
-when it is first used. All other names, and the submodules, are made together, by rest(), when the first of them is
-needed: by a program, by an import statement, by dir() and help(), or by PyGObject, which looks the class of an object up
-here. So nothing that rest() changes is seen before, and no list says what it makes."""
+The import itself makes the class of tensors, the dtypes, and a table of the operations, of which each becomes a
+function when it is first used. All other names, and the submodules, are made together, by what begin() was given, when
+the first of them is needed: by a program, by an import statement, by dir() and help(), or by PyGObject, which looks the
+class of an object up here. So nothing of them is seen before they are there, and no list says what there will be."""
 
 import importlib
 import importlib.machinery
