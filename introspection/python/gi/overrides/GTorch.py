@@ -32,7 +32,7 @@ from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_meth
 
 __all__ = []
 _namespace = sys.modules[later.NAME]
-type(_namespace).__getattr__ = later.find
+type(_namespace).__getattr__, type(_namespace).__dir__ = later.find, later.names
 later.Finder(later.NAME)
 
 

@@ -12,6 +12,8 @@ import importlib.machinery
 import sys
 import threading
 
+from gi.overrides import OverridesProxyModule
+
 NAME = 'gi.repository.GTorch'
 PARTS = 'gi.overrides._gtorch_'
 FUNCTIONS = {}  # by name: the module that has the function, or what makes it of its name
@@ -66,6 +68,12 @@ def find(namespace, name):
         if name in vars(namespace):
             return vars(namespace)[name]
     return getattr(namespace._introspection_module, name)
+
+
+def names(namespace):
+    """What dir() shows of the namespace."""
+    complete()
+    return OverridesProxyModule.__dir__(namespace)
 
 
 class Finder:

@@ -214,7 +214,6 @@ class Module(IntrospectionModule):
     later = {}  # by the name of a class: makes the override class of it
 
     def __dir__(self):
-        complete()
         return sorted({*IntrospectionModule.__dir__(self), *FUNCTIONS})
 
     def __getattr__(self, name):
