@@ -111,6 +111,14 @@ gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, const gchar *op, gint64
 {
   guint i;
 
+  if (G_UNLIKELY (impl->inference))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("%s: the tensor of shape %s was made in inference mode and cannot be saved "
+                      "for a backward pass: clone it before"),
+                   op, gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
   saved->is_number = impl->is_number;
   if (G_UNLIKELY (gtorch_forward_is_on ()) && !gtorch_tangent_of (impl, &saved->tangent, error))
     return FALSE;

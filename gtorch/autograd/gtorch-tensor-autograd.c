@@ -106,6 +106,14 @@ gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GErro
                    gtorch_dtype_get_name (impl->dtype));
       return FALSE;
     }
+  if (requires_grad && G_UNLIKELY (impl->inference) && !gtorch_is_inference ())
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("requires_grad: the tensor of shape %s was made in inference mode and cannot "
+                      "require grad outside of it: clone it before"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
   if (!gtorch_impl_is_leaf (impl))
     {
       if (requires_grad)

@@ -286,10 +286,14 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   /* aliases: release () does not affect them, and no gradient flows */
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
+  if (copy->dst != NULL)
+    copy->dst->inference = 0; /* checked below; another thread may write */
   copy->device = device;
   copy->is_item = is_item;
   if (!gtorch_impl_check_memory (src, "copy", &error)
-      || (dst != NULL && !gtorch_impl_check_memory (dst, "copy", &error)))
+      || (dst != NULL
+          && (!gtorch_impl_check_memory (dst, "copy", &error)
+              || !gtorch_impl_check_write (dst, "copy", &error))))
     {
       g_task_return_error (task, error);
       return;

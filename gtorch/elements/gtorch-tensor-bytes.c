@@ -133,7 +133,7 @@ gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
 {
   GTORCH_HOLD_TENSOR (self);
   gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS], offset;
-  GTorchImpl *impl;
+  GTorchImpl *impl, *view;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   impl = gtorch_tensor_unwrap (self);
@@ -161,8 +161,9 @@ gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
   if (!measure_anew (impl, gtorch_dtype_get_size (impl->dtype), gtorch_dtype_get_size (dtype),
                      shape, strides, &offset, error))
     return NULL;
-  return gtorch_tensor_wrap (
-      gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims));
+  view = gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims);
+  view->inference = impl->inference;
+  return gtorch_tensor_wrap (view);
 }
 
 /* Returns the integers that numbers are, in their own memory, which it takes. */

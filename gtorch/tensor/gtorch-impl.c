@@ -13,6 +13,7 @@
 
 #include "tensor/gtorch-recorder-private.h"
 #include "device/gtorch-device-private.h"
+#include "device/gtorch-thread-private.h"
 #include "memory/gtorch-pinned-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
 
@@ -125,6 +126,7 @@ gtorch_impl_set_geometry (GTorchImpl *impl, const GTorchImpl *from)
   impl->numel = from->numel;
   impl->is_contiguous = from->is_contiguous;
   impl->is_silent_view = FALSE;
+  impl->inference = from->inference;
 }
 
 void
@@ -219,6 +221,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   impl->is_released = storage == NULL;
   impl->offset = offset;
   impl->is_contiguous = is_contiguous;
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   return impl;
 }
 
@@ -231,6 +234,7 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
 
   impl->dtype = dtype;
   impl->is_contiguous = TRUE;
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   impl->device = device;
   if (G_UNLIKELY (!measure (shape, NULL, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                             &is_contiguous)))
@@ -262,6 +266,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   if (gtorch_impl_is_uninitialized (impl))
     alias->is_released = GTORCH_IMPL_UNINITIALIZED;
   alias->is_number = impl->is_number;
+  alias->inference = impl->inference;
   return alias;
 }
 
@@ -291,6 +296,18 @@ gtorch_impl_check_memory (const GTorchImpl *impl, const gchar *op, GError **erro
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the tensor of shape %s %s"), op,
                gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
+  return FALSE;
+}
+
+gboolean
+gtorch_impl_check_write (const GTorchImpl *impl, const gchar *op, GError **error)
+{
+  if (G_LIKELY (!impl->inference) || gtorch_is_inference ())
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("%s: the tensor of shape %s was made in inference mode and cannot be changed in "
+                  "place outside of it: clone it before"),
+               op, gtorch_impl_shape_str (impl));
   return FALSE;
 }
 
