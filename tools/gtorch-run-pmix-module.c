@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include <pmix.h>
 #include <pmix_server.h>
 #include <pthread.h>
 #include <stdio.h>
