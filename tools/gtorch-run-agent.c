@@ -35,7 +35,8 @@ typedef struct
   GMainLoop *loop;
   GTorchRunRendezvous *rendezvous;
   GTorchRunMpi *mpi;
-  gchar *folder, *log_folder;
+  const GTorchRunFolders *folders;
+  gchar *log_folder;
   gint parent;
   Phase phase;
   GPtrArray *workers;
@@ -264,7 +265,7 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
       = self->log_folder == NULL
             ? NULL
             : g_strdup_printf ("%s/attempt_%u", self->log_folder, state->round);
-  GTorchRunStart start = { self->options,   self->folder,    log_folder, NULL,
+  GTorchRunStart start = { self->options,   self->folders->plain,    log_folder, NULL,
                            on_worker_ended, on_output_ended, self };
   guint first = 0, n = 0, i;
 
@@ -395,13 +396,10 @@ on_parent_gone (gint fd, GIOCondition condition, gpointer data)
 /* --- beginning and end --- */
 
 static gboolean
-make_folders (Agent *self, GError **error)
+make_log_folder (Agent *self, GError **error)
 {
   const GTorchRunOptions *options = self->options;
 
-  self->folder = g_dir_make_tmp ("gtorch-run-XXXXXX", error);
-  if (self->folder == NULL)
-    return FALSE;
   if (options->redirects.all == 0 && options->redirects.ranks == NULL && options->tees.all == 0
       && options->tees.ranks == NULL)
     return TRUE;
@@ -424,22 +422,6 @@ make_folders (Agent *self, GError **error)
 }
 
 static void
-remove_tree (const gchar *path)
-{
-  g_autoptr (GDir) folder = g_dir_open (path, 0, NULL);
-  const gchar *name;
-
-  while (folder != NULL && (name = g_dir_read_name (folder)) != NULL)
-    {
-      g_autofree gchar *inner = g_build_filename (path, name, NULL);
-
-      if (g_unlink (inner) != 0)
-        remove_tree (inner);
-    }
-  g_rmdir (path);
-}
-
-static void
 handle_signals (Agent *self)
 {
   const gint *number;
@@ -457,13 +439,14 @@ handle_signals (Agent *self)
 }
 
 gint
-gtorch_run_agent (const GTorchRunOptions *options, gint parent)
+gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, gint parent)
 {
-  Agent agent = { .options = options, .parent = parent, .status = 1 }, *self = &agent;
+  Agent agent = { .options = options, .folders = folders, .parent = parent, .status = 1 };
+  Agent *self = &agent;
   g_autoptr (GError) error = NULL;
 
   prctl (PR_SET_CHILD_SUBREAPER, 1);
-  if (!make_folders (self, &error))
+  if (!make_log_folder (self, &error))
     {
       gtorch_run_say ("%s", error->message);
       return 1;
@@ -471,7 +454,7 @@ gtorch_run_agent (const GTorchRunOptions *options, gint parent)
   self->loop = g_main_loop_new (NULL, FALSE);
   self->workers = g_ptr_array_new_with_free_func (worker_clear);
   handle_signals (self);
-  self->mpi = gtorch_run_mpi_new (self->folder, &error);
+  self->mpi = gtorch_run_mpi_new (self->folders, &error);
   if (self->mpi == NULL)
     g_debug ("no MPI: %s", error->message);
   self->rendezvous = gtorch_run_rendezvous_new (options, on_event, self);
@@ -483,8 +466,6 @@ gtorch_run_agent (const GTorchRunOptions *options, gint parent)
   g_clear_pointer (&self->mpi, gtorch_run_mpi_free);
   g_ptr_array_unref (self->workers);
   g_main_loop_unref (self->loop);
-  remove_tree (self->folder);
-  g_free (self->folder);
   g_free (self->log_folder);
   return self->status;
 }

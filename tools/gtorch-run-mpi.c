@@ -24,8 +24,9 @@ struct _GTorchRunMpi
   gchar *job; /* of the round; NULL between rounds */
   GTorchStore *store;
   GCancellable *cancellable;
-  guint node, n_nodes, first_rank;
+  guint node, n_nodes;
   guint n_gathers;
+  const gchar *memory_folder;
 };
 
 /* --- data of all nodes --- */
@@ -148,7 +149,7 @@ open_module (GError **error)
 }
 
 GTorchRunMpi *
-gtorch_run_mpi_new (const gchar *folder, GError **error)
+gtorch_run_mpi_new (const GTorchRunFolders *folders, GError **error)
 {
   static const GTorchPmixHost host = { gather };
   const GTorchPmixTable *table = open_module (error);
@@ -161,8 +162,9 @@ gtorch_run_mpi_new (const gchar *folder, GError **error)
   g_setenv ("PMIX_MCA_gds", "hash", FALSE);
   self = g_new0 (GTorchRunMpi, 1);
   self->table = table;
+  self->memory_folder = folders->memory;
   g_mutex_init (&self->lock);
-  if (table->start (folder, &host, self, message, sizeof message) == 0)
+  if (table->start (folders->plain, &host, self, message, sizeof message) == 0)
     return self;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, "%s", message);
   g_mutex_clear (&self->lock);
@@ -195,14 +197,12 @@ gtorch_run_mpi_begin (GTorchRunMpi *self, const gchar *run_id, const GTorchRunSt
   self->node = node;
   self->n_nodes = state->nodes->len;
   self->n_gathers = 0;
-  self->first_rank = 0;
   g_mutex_unlock (&self->lock);
   for (i = 0; i < state->nodes->len; i++)
     {
       const GTorchRunNode *one = state->nodes->pdata[i];
 
       n_workers[i] = (gint) one->n_workers;
-      self->first_rank += i < node ? one->n_workers : 0;
       /* two nodes may be on one host */
       g_ptr_array_add (hosts, g_strdup_printf ("node%u", i));
     }
@@ -270,5 +270,7 @@ gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank)
   /* Open MPI 4 takes a process that neither its own mpirun nor a manager that it knows by name has started for
    * one that is alone. These say that PMIx is to be asked. */
   result = g_environ_setenv (result, "OMPI_MCA_schizo", "^orte,slurm,jsm,flux", TRUE);
-  return g_environ_setenv (result, "OMPI_MCA_ess", "pmi", TRUE);
+  result = g_environ_setenv (result, "OMPI_MCA_ess", "pmi", TRUE);
+  /* where processes that are killed leave nothing, and nodes of one host have other files */
+  return g_environ_setenv (result, "OMPI_MCA_btl_vader_backing_directory", self->memory_folder, FALSE);
 }

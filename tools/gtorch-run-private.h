@@ -8,7 +8,7 @@
 #include <gio/gio.h>
 #include <gtorch/gtorch.h>
 
-#include "gtorch-run-pmix-table-private.h"
+#include "gtorch/distributed/pmix/gtorch-pmix-table-private.h"
 
 G_BEGIN_DECLS
 
@@ -140,6 +140,18 @@ GTorchStore *gtorch_run_rendezvous_get_store (GTorchRunRendezvous *self);
 const gchar *gtorch_run_rendezvous_get_address (GTorchRunRendezvous *self);
 const gchar *gtorch_run_rendezvous_get_token (GTorchRunRendezvous *self);
 
+/* --- folders for the time of the job: gtorch-run-folders.c --- */
+
+typedef struct
+{
+  gchar *plain;
+  gchar *memory; /* for what processes share by mapping it */
+} GTorchRunFolders;
+
+gboolean gtorch_run_folders_make (GTorchRunFolders *folders, GError **error);
+/* By both processes: either may be killed. */
+void gtorch_run_folders_remove (GTorchRunFolders *folders);
+
 /* --- output of workers: gtorch-run-output.c --- */
 
 typedef struct _GTorchRunOutput GTorchRunOutput;
@@ -159,7 +171,7 @@ void gtorch_run_output_unref (GTorchRunOutput *self);
 typedef struct _GTorchRunMpi GTorchRunMpi;
 
 /* Makes the workers of a round processes of one MPI; NULL with an error if PMIx is not there. */
-GTorchRunMpi *gtorch_run_mpi_new (const gchar *folder, GError **error);
+GTorchRunMpi *gtorch_run_mpi_new (const GTorchRunFolders *folders, GError **error);
 void gtorch_run_mpi_free (GTorchRunMpi *self);
 gboolean gtorch_run_mpi_begin (GTorchRunMpi *self, const gchar *run_id, const GTorchRunState *state,
                                guint node, GTorchStore *store, GError **error);
@@ -213,6 +225,6 @@ void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
 /* gtorch-run-agent.c: runs the job, and returns the status. parent: a pipe that ends with the process that
  * was started by the user. */
-gint gtorch_run_agent (const GTorchRunOptions *options, gint parent);
+gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, gint parent);
 
 G_END_DECLS

@@ -584,6 +584,7 @@ find_address (const GTorchRunOptions *options)
   g_socket_client_set_socket_type (client, G_SOCKET_TYPE_DATAGRAM);
   g_socket_client_set_protocol (client, G_SOCKET_PROTOCOL_UDP);
   g_socket_client_set_enable_proxy (client, FALSE);
+  g_socket_client_set_family (client, G_SOCKET_FAMILY_IPV4); /* as the store is served */
   connection = g_socket_client_connect_to_host (client, options->host, (guint16) options->port, NULL,
                                                 NULL);
   if (connection != NULL)

@@ -70,11 +70,12 @@ wait_for (pid_t agent, const sigset_t *set)
 
 /* In a process group of its own, so that a signal of the terminal comes once, from the first process. */
 static gint
-run_agent (const GTorchRunOptions *options, const sigset_t *former, gint parent)
+run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, const sigset_t *former,
+           gint parent)
 {
   setpgid (0, 0);
   sigprocmask (SIG_SETMASK, former, NULL);
-  return gtorch_run_agent (options, parent);
+  return gtorch_run_agent (options, folders, parent);
 }
 
 int
@@ -83,7 +84,8 @@ main (int argc, char *argv[])
   g_autoptr (GTorchRunOptions) options = NULL;
   g_autoptr (GError) error = NULL;
   sigset_t set, former;
-  gint ends[2];
+  GTorchRunFolders folders;
+  gint ends[2], status;
   pid_t agent;
 
   setlocale (LC_ALL, "");
@@ -95,7 +97,7 @@ main (int argc, char *argv[])
         gtorch_run_say ("%s", error->message);
       return error != NULL ? 2 : 0;
     }
-  if (!g_unix_open_pipe (ends, FD_CLOEXEC, &error))
+  if (!g_unix_open_pipe (ends, FD_CLOEXEC, &error) || !gtorch_run_folders_make (&folders, &error))
     {
       gtorch_run_say ("%s", error->message);
       return 1;
@@ -104,16 +106,18 @@ main (int argc, char *argv[])
   fill_set (&set, options->signals);
   sigprocmask (SIG_BLOCK, &set, &former);
   agent = fork ();
-  if (agent < 0)
-    {
-      gtorch_run_say ("fork: %s", g_strerror (errno));
-      return 1;
-    }
   if (agent == 0)
     {
       close (ends[1]);
-      return run_agent (options, &former, ends[0]);
+      status = run_agent (options, &folders, &former, ends[0]);
     }
-  close (ends[0]);
-  return wait_for (agent, &set);
+  else
+    {
+      close (ends[0]);
+      status = agent > 0 ? wait_for (agent, &set) : 1;
+    }
+  if (agent < 0)
+    gtorch_run_say ("fork: %s", g_strerror (errno));
+  gtorch_run_folders_remove (&folders);
+  return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The module that calls PMIx: see gtorch-run-pmix-table-private.h. gtorch-run is to MPI what a resource
+/* The module that calls PMIx: see gtorch-pmix-table-private.h. gtorch-run is to MPI what a resource
  * manager such as Slurm is: it tells each process its rank, and hands on the addresses at which the processes
  * reach each other. MPI does the rest. It uses nothing of the library and of GLib. */
 
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gtorch-run-pmix-table-private.h"
+#include "distributed/pmix/gtorch-pmix-table-private.h"
 
 static const GTorchPmixHost *host;
 static void *host_data;
