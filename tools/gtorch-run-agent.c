@@ -222,14 +222,14 @@ set_threads (gchar **environment, const GTorchRunOptions *options)
 
 /* What torchrun sets, and where the store is. */
 static gchar **
-make_environment (Agent *self, const GTorchRunState *state, guint node, guint local_rank, guint rank,
-                  guint world_size)
+make_environment (Agent *self, const GTorchRunState *state, guint node, guint local_rank,
+                  guint rank, guint world_size)
 {
   const GTorchRunOptions *options = self->options;
   const GTorchRunNode *first = state->nodes->pdata[0], *own = state->nodes->pdata[node];
   const gchar *token = gtorch_run_rendezvous_get_token (self->rendezvous);
-  g_autofree gchar *prefix
-      = g_strdup_printf ("gtorch-run/%s/workers/%u", options->run_id, state->round);
+  g_autofree gchar *prefix =
+      g_strdup_printf ("gtorch-run/%s/workers/%u", options->run_id, state->round);
   gchar **result = g_get_environ ();
 
   result = set_number (result, "RANK", rank);
@@ -261,12 +261,11 @@ make_environment (Agent *self, const GTorchRunState *state, guint node, guint lo
 static gboolean
 start_workers (Agent *self, const GTorchRunState *state, guint node, GError **error)
 {
-  g_autofree gchar *log_folder
-      = self->log_folder == NULL
-            ? NULL
-            : g_strdup_printf ("%s/attempt_%u", self->log_folder, state->round);
-  GTorchRunStart start = { self->options,   self->folders->plain,    log_folder, NULL,
-                           on_worker_ended, on_output_ended, self };
+  g_autofree gchar *log_folder =
+      self->log_folder == NULL ? NULL
+                               : g_strdup_printf ("%s/attempt_%u", self->log_folder, state->round);
+  GTorchRunStart start = { self->options,   self->folders->plain, log_folder, NULL,
+                           on_worker_ended, on_output_ended,      self };
   guint first = 0, n = 0, i;
 
   for (i = 0; i < state->nodes->len; i++)
@@ -326,9 +325,9 @@ on_event (const GTorchRunEvent *event, gpointer data)
         }
       break;
     case GTORCH_RUN_CHANGED:
-      gtorch_run_say (_ ("%s; starting the workers again (restart %u of %u, round %u)"),
-                      event->state->reason, event->state->restarts, self->options->max_restarts,
-                      event->state->round);
+      gtorch_run_say (_ ("%s; the workers are started again (round %u, restart %u of %u)"),
+                      event->state->reason, event->state->round, event->state->restarts,
+                      self->options->max_restarts);
       self->joins_again = TRUE;
       stop_workers (self, SIGTERM);
       settle (self);

@@ -248,7 +248,8 @@ gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank)
     if (!is_foreign (environment[i]) || g_str_has_prefix (environment[i], "PMIX_MCA_"))
       {
         gchar *end = strchr (environment[i], '=');
-        g_autofree gchar *name = end == NULL ? NULL : g_strndup (environment[i], end - environment[i]);
+        g_autofree gchar *name =
+            end == NULL ? NULL : g_strndup (environment[i], end - environment[i]);
 
         if (name != NULL)
           result = g_environ_setenv (result, name, end + 1, TRUE);
@@ -272,5 +273,6 @@ gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank)
   result = g_environ_setenv (result, "OMPI_MCA_schizo", "^orte,slurm,jsm,flux", TRUE);
   result = g_environ_setenv (result, "OMPI_MCA_ess", "pmi", TRUE);
   /* where processes that are killed leave nothing, and nodes of one host have other files */
-  return g_environ_setenv (result, "OMPI_MCA_btl_vader_backing_directory", self->memory_folder, FALSE);
+  return g_environ_setenv (result, "OMPI_MCA_btl_vader_backing_directory", self->memory_folder,
+                           FALSE);
 }

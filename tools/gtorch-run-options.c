@@ -136,20 +136,24 @@ static gboolean
 check_supported (GError **error)
 {
   if (given.start_method != NULL)
-    return gtorch_run_refuse (error, _ ("--start-method is not supported: a worker is a program that "
-                                        "is started, not a function"));
+    return gtorch_run_refuse (error,
+                              _ ("--start-method is not supported: a worker is a program that "
+                                 "is started, not a function"));
   if (given.run_path)
-    return gtorch_run_refuse (error, _ ("--run-path is not supported: gtorch-run is no Python program "
-                                        "that could run the script itself"));
+    return gtorch_run_refuse (error,
+                              _ ("--run-path is not supported: gtorch-run is no Python program "
+                                 "that could run the script itself"));
   if (given.numa != NULL)
-    return gtorch_run_refuse (error, _ ("--numa-binding is not supported; with --no-python a program "
-                                        "such as numactl can be run"));
+    return gtorch_run_refuse (error,
+                              _ ("--numa-binding is not supported; with --no-python a program "
+                                 "such as numactl can be run"));
   if (given.logs_specs != NULL || given.out_filters != NULL || given.err_filters != NULL)
     return gtorch_run_refuse (error, _ ("--logs-specs, --duplicate-stdout-filters and "
                                         "--duplicate-stderr-filters are not supported"));
   if (given.handler != NULL && strcmp (given.handler, "null") != 0)
-    return gtorch_run_refuse (error, _ ("--event-log-handler is “%s”; there is null only: events are "
-                                        "not logged"),
+    return gtorch_run_refuse (error,
+                              _ ("--event-log-handler is “%s”; there is null only: events are "
+                                 "not logged"),
                               given.handler);
   return TRUE;
 }
@@ -177,8 +181,8 @@ read_seconds (const gchar *option, const gchar *text, gdouble *seconds, GError *
     return TRUE;
   *seconds = g_ascii_strtod (text, &end);
   return (end != text && *end == '\0' && *seconds > 0 && *seconds <= 1e6)
-         || gtorch_run_refuse (error, _ ("%s is “%s”; it is a number of seconds, more than 0"), option,
-                               text);
+         || gtorch_run_refuse (error, _ ("%s is “%s”; it is a number of seconds, more than 0"),
+                               option, text);
 }
 
 static gboolean
@@ -191,16 +195,18 @@ read_rendezvous (GTorchRunOptions *options, GError **error)
     return gtorch_run_refuse (error, _ ("--standalone is for one node, and --nnodes is “%s”"),
                               given.nnodes);
   if (strcmp (backend, "static") != 0 && strcmp (backend, "c10d") != 0)
-    return gtorch_run_refuse (error, _ ("--rdzv-backend is “%s”; there are static and c10d, a store "
-                                        "that is reached by TCP"),
+    return gtorch_run_refuse (error,
+                              _ ("--rdzv-backend is “%s”; there are static and c10d, a store "
+                                 "that is reached by TCP"),
                               backend);
   options->is_static = !given.standalone && strcmp (backend, "static") == 0;
   options->is_host = -1;
   options->node_rank = -1;
-  options->run_id = given.standalone ? g_uuid_string_random ()
-                                     : g_strdup (given.id != NULL ? given.id : "none");
+  options->run_id =
+      given.standalone ? g_uuid_string_random () : g_strdup (given.id != NULL ? given.id : "none");
   if (!read_number ("--node-rank", given.node_rank, options->max_nodes - 1, &node_rank, error)
-      || !read_number ("--master-port", given.master_port, G_MAXUINT16, &options->master_port, error)
+      || !read_number ("--master-port", given.master_port, G_MAXUINT16, &options->master_port,
+                       error)
       || (given.conf != NULL && !gtorch_run_parse_conf (options, given.conf, error)))
     return FALSE;
   options->master_addr = g_strdup (given.master_addr);
@@ -216,8 +222,9 @@ read_rendezvous (GTorchRunOptions *options, GError **error)
   if (options->is_static)
     {
       if (options->min_nodes != options->max_nodes)
-        return gtorch_run_refuse (error, _ ("--nnodes is “%s”; a static rendezvous has a fixed number "
-                                            "of nodes (--rdzv-backend=c10d has a range)"),
+        return gtorch_run_refuse (error,
+                                  _ ("--nnodes is “%s”; a static rendezvous has a fixed number "
+                                     "of nodes (--rdzv-backend=c10d has a range)"),
                                   given.nnodes);
       if (given.node_rank == NULL)
         return gtorch_run_refuse (error, _ ("a static rendezvous of %u nodes needs --node-rank"),
@@ -233,10 +240,11 @@ read_rendezvous (GTorchRunOptions *options, GError **error)
                                      &options->port, error))
     return FALSE;
   if (options->host == NULL)
-    return gtorch_run_refuse (error, options->is_static
-                                         ? _ ("a static rendezvous of several nodes needs "
-                                              "--master-addr, or --rdzv-endpoint")
-                                         : _ ("a rendezvous of several nodes needs --rdzv-endpoint"));
+    return gtorch_run_refuse (error,
+                              options->is_static
+                                  ? _ ("a static rendezvous of several nodes needs "
+                                       "--master-addr, or --rdzv-endpoint")
+                                  : _ ("a rendezvous of several nodes needs --rdzv-endpoint"));
   return TRUE;
 }
 

@@ -31,8 +31,8 @@ typedef struct
   guint min_nodes, max_nodes, n_workers;
   gint node_rank; /* -1: it does not matter */
   gboolean is_static;
-  gchar *host; /* of the store */
-  guint port;  /* 0: a free one */
+  gchar *host;  /* of the store */
+  guint port;   /* 0: a free one */
   gint is_host; /* -1: whoever can */
   gchar *run_id;
   gdouble join_timeout, last_call_timeout, close_timeout; /* seconds */
@@ -59,9 +59,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchRunOptions, gtorch_run_options_free)
 gboolean gtorch_run_refuse (GError **error, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 gboolean gtorch_run_parse_nodes (const gchar *text, guint *min, guint *max, GError **error);
 /* N, auto, cpu or gpu. */
-gboolean gtorch_run_parse_workers (const gchar *text, const gchar *device, guint *n, GError **error);
-gboolean gtorch_run_parse_streams (const gchar *option, const gchar *text, GTorchRunStreams *streams,
+gboolean gtorch_run_parse_workers (const gchar *text, const gchar *device, guint *n,
                                    GError **error);
+gboolean gtorch_run_parse_streams (const gchar *option, const gchar *text,
+                                   GTorchRunStreams *streams, GError **error);
 guint gtorch_run_streams_of (const GTorchRunStreams *streams, guint local_rank);
 gboolean gtorch_run_parse_ranks (const gchar *text, GHashTable **ranks, GError **error);
 gboolean gtorch_run_parse_endpoint (const gchar *option, const gchar *text, gchar **host,
@@ -82,11 +83,11 @@ typedef struct
 {
   guint round, restarts;
   gboolean is_complete, is_closed;
-  guint expected;   /* how many nodes are known to come */
-  GPtrArray *nodes; /* GTorchRunNode; once complete in the order of ranks */
+  guint expected;            /* how many nodes are known to come */
+  GPtrArray *nodes;          /* GTorchRunNode; once complete in the order of ranks */
   GPtrArray *waiting, *done; /* gchar *: nodes that came later; those whose workers have ended */
-  gchar *reason;    /* of this round, or of the end */
-  gint status;      /* of gtorch-run at the end */
+  gchar *reason;             /* of this round, or of the end */
+  gint status;               /* of gtorch-run at the end */
 } GTorchRunState;
 
 GTorchRunState *gtorch_run_state_new (guint expected);
@@ -185,8 +186,8 @@ typedef struct
 {
   guint local_rank, rank;
   GPid pid;
-  gint status;           /* of waitpid () */
-  gint64 end;            /* when it ended, real time; 0 while it runs */
+  gint status; /* of waitpid () */
+  gint64 end;  /* when it ended, real time; 0 while it runs */
   gboolean is_reaped;
   guint source;
   gchar *error_file, *log_file; /* log_file: of its stderr, or NULL */
@@ -198,10 +199,10 @@ typedef void (*GTorchRunWorkerFunc) (GTorchRunWorker *worker, gpointer user_data
 typedef struct
 {
   const GTorchRunOptions *options;
-  const gchar *folder;            /* for files of errors */
-  const gchar *log_folder;        /* of this round; NULL if nothing is logged */
-  gchar **environment;            /* of this worker */
-  GTorchRunWorkerFunc ended;      /* called in the main context */
+  const gchar *folder;       /* for files of errors */
+  const gchar *log_folder;   /* of this round; NULL if nothing is logged */
+  gchar **environment;       /* of this worker */
+  GTorchRunWorkerFunc ended; /* called in the main context */
   GSourceFunc output_ended;
   gpointer user_data;
 } GTorchRunStart;
@@ -225,6 +226,7 @@ void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
 /* gtorch-run-agent.c: runs the job, and returns the status. parent: a pipe that ends with the process that
  * was started by the user. */
-gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, gint parent);
+gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,
+                       gint parent);
 
 G_END_DECLS

@@ -19,7 +19,8 @@ gtorch_run_worker_describe (const GTorchRunWorker *worker)
 {
   if (WIFSIGNALED (worker->status))
     return g_strdup_printf (_ ("rank %u (local rank %u, pid %d) was ended by signal %d (%s)"),
-                            worker->rank, worker->local_rank, worker->pid, WTERMSIG (worker->status),
+                            worker->rank, worker->local_rank, worker->pid,
+                            WTERMSIG (worker->status),
                             gtorch_run_signal_name (WTERMSIG (worker->status)));
   return g_strdup_printf (_ ("rank %u (local rank %u, pid %d) has ended with exit code %d"),
                           worker->rank, worker->local_rank, worker->pid,
@@ -47,8 +48,8 @@ print_worker (const GTorchRunWorker *worker, guint place)
   g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
   guint i;
 
-  g_printerr ("[%u]:\n  time      : %s\n  host      : %s\n  rank      : %u (local_rank: %u)\n", place, when,
-              g_get_host_name (), worker->rank, worker->local_rank);
+  g_printerr ("[%u]:\n  time      : %s\n  host      : %s\n  rank      : %u (local_rank: %u)\n",
+              place, when, g_get_host_name (), worker->rank, worker->local_rank);
   if (WIFSIGNALED (worker->status))
     g_printerr ("  exitcode  : -%d (pid: %d)\n", WTERMSIG (worker->status), worker->pid);
   else

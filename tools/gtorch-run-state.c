@@ -66,8 +66,8 @@ gtorch_run_state_to_bytes (const GTorchRunState *state)
     {
       const GTorchRunNode *node = state->nodes->pdata[i];
 
-      g_variant_builder_add (&nodes, "(ssuuu)", node->id, node->address, node->n_workers, node->port,
-                             node->order);
+      g_variant_builder_add (&nodes, "(ssuuu)", node->id, node->address, node->n_workers,
+                             node->port, node->order);
     }
   variant = g_variant_ref_sink (
       g_variant_new ("(uubbua(ssuuu)@as@asis)", state->round, state->restarts, state->is_complete,

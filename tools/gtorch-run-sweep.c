@@ -44,7 +44,8 @@ is_child (const gchar *name, gchar *state)
   if (!g_file_get_contents (path, &text, NULL, NULL))
     return FALSE;
   behind = strrchr (text, ')');
-  return behind != NULL && sscanf (behind + 1, " %c %d", state, &parent) == 2 && parent == getpid ();
+  return behind != NULL && sscanf (behind + 1, " %c %d", state, &parent) == 2
+         && parent == getpid ();
 }
 
 /* Sends a signal, if it is one, to the processes that are left, and returns how many there are. */

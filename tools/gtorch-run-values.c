@@ -105,7 +105,8 @@ gtorch_run_parse_workers (const gchar *text, const gchar *device, guint *n, GErr
   if (*n == 0)
     return gtorch_run_refuse (error, _ ("there is no GPU that can be used; gtorch-info says why"));
   if (needs_gpus && *n > n_gpus)
-    return gtorch_run_refuse (error, _ ("%u workers need a GPU each, and there are %u"), *n, n_gpus);
+    return gtorch_run_refuse (error, _ ("%u workers need a GPU each, and there are %u"), *n,
+                              n_gpus);
   return TRUE;
 }
 
@@ -235,7 +236,8 @@ gtorch_run_parse_signals (const gchar *text, gint **numbers, GError **error)
         ;
       if (k == N_HANDLED)
         return gtorch_run_refuse (error,
-                                  _ ("--signals-to-handle has “%s”; it is a list of SIGTERM, SIGINT, "
+                                  _ ("--signals-to-handle has “%s”; it is a list of SIGTERM, "
+                                     "SIGINT, "
                                      "SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2, with commas between"),
                                   parts[i]);
       (*numbers)[i] = signals[k].number;

@@ -136,9 +136,9 @@ stream_open (Stream *stream, const GTorchRunStart *start, guint bit, guint local
   const GTorchRunOptions *options = start->options;
   const gboolean is_teed = gtorch_run_streams_of (&options->tees, local_rank) & bit;
   const gboolean is_redirected = gtorch_run_streams_of (&options->redirects, local_rank) & bit;
-  const gboolean is_shown
-      = options->shown == NULL
-        || g_hash_table_contains (options->shown, GUINT_TO_POINTER (local_rank));
+  const gboolean is_shown =
+      options->shown == NULL
+      || g_hash_table_contains (options->shown, GUINT_TO_POINTER (local_rank));
   const gboolean is_console = is_shown && (is_teed || !is_redirected);
 
   stream->console = !is_console ? -1 : bit == GTORCH_RUN_OUT ? STDOUT_FILENO : STDERR_FILENO;
@@ -152,8 +152,8 @@ stream_open (Stream *stream, const GTorchRunStart *start, guint bit, guint local
     {
       g_autofree gchar *folder = g_strdup_printf ("%s/%u", start->log_folder, local_rank);
 
-      stream->path = g_build_filename (folder, bit == GTORCH_RUN_OUT ? "stdout.log" : "stderr.log",
-                                       NULL);
+      stream->path =
+          g_build_filename (folder, bit == GTORCH_RUN_OUT ? "stdout.log" : "stderr.log", NULL);
       if (g_mkdir_with_parents (folder, 0777) == 0)
         stream->file = open (stream->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
       if (stream->file < 0)
@@ -171,9 +171,9 @@ stream_open (Stream *stream, const GTorchRunStart *start, guint bit, guint local
 static GTorchRunOutput *
 stream_read (Stream *stream, const GTorchRunStart *start)
 {
-  GTorchRunOutput *output
-      = gtorch_run_output_new (stream->ends[0], stream->console, stream->prefix, stream->file,
-                               start->output_ended, start->user_data);
+  GTorchRunOutput *output =
+      gtorch_run_output_new (stream->ends[0], stream->console, stream->prefix, stream->file,
+                             start->output_ended, start->user_data);
 
   stream->ends[0] = stream->file = -1;
   return output;
@@ -190,10 +190,11 @@ spawn (GTorchRunWorker *self, const GTorchRunStart *start, const Stream *out, co
 
   environment = g_environ_setenv (environment, "TORCHELASTIC_ERROR_FILE", self->error_file, TRUE);
   /* the program is looked for in this process's PATH, as g_spawn_* () does without a flag */
-  return g_spawn_async_with_pipes_and_fds (
-      NULL, (const gchar *const *) start->options->command, (const gchar *const *) environment,
-      G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, prepare, &parent, -1, out->ends[1],
-      err->ends[1], NULL, NULL, 0, &self->pid, NULL, NULL, NULL, error);
+  return g_spawn_async_with_pipes_and_fds (NULL, (const gchar *const *) start->options->command,
+                                           (const gchar *const *) environment,
+                                           G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, prepare,
+                                           &parent, -1, out->ends[1], err->ends[1], NULL, NULL, 0,
+                                           &self->pid, NULL, NULL, NULL, error);
 }
 
 static gboolean
@@ -219,7 +220,8 @@ watch (GTorchRunWorker *self, const GTorchRunStart *start, GError **error)
 GTorchRunWorker *
 gtorch_run_worker_new (guint local_rank, guint rank, const GTorchRunStart *start, GError **error)
 {
-  g_auto (Stream) out = { { -1, -1 }, -1, -1, NULL, NULL }, err = { { -1, -1 }, -1, -1, NULL, NULL };
+  g_auto (Stream) out = { { -1, -1 }, -1, -1, NULL, NULL },
+                  err = { { -1, -1 }, -1, -1, NULL, NULL };
   GTorchRunWorker *self;
 
   if (!stream_open (&out, start, GTORCH_RUN_OUT, local_rank, rank, error)

@@ -55,9 +55,10 @@ connect_to_served (const gchar *address, gdouble timeout, GCancellable *cancella
                    "GTORCH_STORE_ADDRESS", address);
       return NULL;
     }
-  return (GTorchStore *) gtorch_tcp_store_new (
-      g_network_address_get_hostname (network), g_network_address_get_port (network), 0, FALSE,
-      timeout, FALSE, gtorch_getenv ("GTORCH_STORE_TOKEN"), cancellable, error);
+  return (GTorchStore *) gtorch_tcp_store_new (g_network_address_get_hostname (network),
+                                               g_network_address_get_port (network), 0, FALSE,
+                                               timeout, FALSE, gtorch_getenv ("GTORCH_STORE_TOKEN"),
+                                               cancellable, error);
 }
 
 static GTorchStore *

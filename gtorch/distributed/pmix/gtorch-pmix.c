@@ -118,15 +118,15 @@ on_gathered (const char *data, size_t size, void *fence_data)
 
   if (copy != NULL)
     memcpy (copy, data, size);
-  fence->done (copy == NULL ? PMIX_ERR_LOST_CONNECTION : PMIX_SUCCESS, copy, copy == NULL ? 0 : size,
-               fence->data, free, copy);
+  fence->done (copy == NULL ? PMIX_ERR_LOST_CONNECTION : PMIX_SUCCESS, copy,
+               copy == NULL ? 0 : size, fence->data, free, copy);
   free (fence);
 }
 
 /* Of all processes, or of some of this node, whose data PMIx has. */
 static pmix_status_t
-fence (const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[], size_t n_info, char *data,
-       size_t size, pmix_modex_cbfunc_t done, void *done_data)
+fence (const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[], size_t n_info,
+       char *data, size_t size, pmix_modex_cbfunc_t done, void *done_data)
 {
   Fence *self = malloc (sizeof *self);
 
@@ -143,8 +143,9 @@ fence (const pmix_proc_t procs[], size_t n_procs, const pmix_info_t info[], size
   return PMIX_SUCCESS;
 }
 
-static pmix_server_module_t callbacks
-    = { .client_finalized = client_finalized, .abort = aborted, .fence_nb = fence };
+static pmix_server_module_t callbacks = { .client_finalized = client_finalized,
+                                          .abort = aborted,
+                                          .fence_nb = fence };
 
 /* --- starting and ending --- */
 
@@ -248,8 +249,8 @@ write_maps (const char *const *hosts, const int *n_workers, int n_nodes, int nod
 }
 
 static pmix_status_t
-register_job (const char *job, const char *const *hosts, const int *n_workers, int n_nodes, int node,
-              int n_ranks)
+register_job (const char *job, const char *const *hosts, const int *n_workers, int n_nodes,
+              int node, int n_ranks)
 {
   Infos infos = { NULL, 0 };
   char *names = NULL, *ranks = NULL, *local = NULL, *node_map = NULL, *proc_map = NULL;
@@ -342,5 +343,5 @@ environment (const char *job, int rank)
 }
 
 __attribute__ ((visibility ("default")))
-const GTorchPmixTable gtorch_pmix_table
-    = { GTORCH_PMIX_ABI, start, stop, add_job, remove_job, environment };
+const GTorchPmixTable gtorch_pmix_table = { GTORCH_PMIX_ABI, start,      stop,
+                                            add_job,         remove_job, environment };
