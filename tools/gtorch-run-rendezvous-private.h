@@ -69,6 +69,7 @@ gboolean gtorch_run_rounds_look (GTorchRunRendezvous *self, GError **error);
 gboolean gtorch_run_rounds_obey (GTorchRunRendezvous *self, const GTorchRunOrder *order,
                                  GError **error);
 GTorchRunState *gtorch_run_rounds_read (GTorchRunRendezvous *self, GBytes **bytes, GError **error);
+gdouble gtorch_run_seconds_since (gint64 time);
 
 /* gtorch-run-rendezvous.c; tell () takes the state. */
 void gtorch_run_rendezvous_tell (GTorchRunRendezvous *self, GTorchRunEventKind kind,

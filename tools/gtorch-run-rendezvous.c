@@ -98,7 +98,7 @@ part (GTorchRunRendezvous *self)
       g_autofree gchar *other =
           g_strconcat ("bye/", ((GTorchRunNode *) state->nodes->pdata[i])->id, NULL);
       const gchar *const keys[] = { other, NULL };
-      const gdouble rest = self->options->close_timeout - seconds_since (begin);
+      const gdouble rest = self->options->close_timeout - gtorch_run_seconds_since (begin);
 
       /* one that is lost never says so */
       gtorch_store_wait (self->store, keys, MAX (rest, 0.01), NULL, NULL);

@@ -75,8 +75,8 @@ find_port (const GTorchRunOptions *options)
   return g_socket_listener_add_any_inet_port (listener, NULL, NULL);
 }
 
-static gdouble
-seconds_since (gint64 time)
+gdouble
+gtorch_run_seconds_since (gint64 time)
 {
   return (gdouble) (g_get_monotonic_time () - time) / G_USEC_PER_SEC;
 }
@@ -104,7 +104,7 @@ join (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
     }
   if (state->is_complete || n < options->min_nodes
       || (n < MIN (state->expected, options->max_nodes)
-          && seconds_since (self->since) < options->last_call_timeout))
+          && gtorch_run_seconds_since (self->since) < options->last_call_timeout))
     return FALSE;
   gtorch_run_state_complete (state);
   return TRUE;
@@ -241,7 +241,7 @@ is_lost (GTorchRunRendezvous *self, const GTorchRunNode *node, GError **error)
       beat->count = count;
       beat->time = g_get_monotonic_time ();
     }
-  return seconds_since (beat->time)
+  return gtorch_run_seconds_since (beat->time)
          > options->keep_alive_interval * options->keep_alive_max_attempt;
 }
 
@@ -319,7 +319,7 @@ try_to_join (GTorchRunRendezvous *self, gboolean looks_for_lost, GError **error)
       gtorch_run_rendezvous_tell (self, GTORCH_RUN_JOINED, g_steal_pointer (&state), (guint) place,
                                   0, NULL);
     }
-  else if (seconds_since (self->begin) > self->options->join_timeout)
+  else if (gtorch_run_seconds_since (self->begin) > self->options->join_timeout)
     {
       g_autoptr (GTorchRunState) left = update (self, leave_early, NULL, NULL);
 
@@ -391,7 +391,8 @@ gboolean
 gtorch_run_rounds_look (GTorchRunRendezvous *self, GError **error)
 {
   const gboolean is_time =
-      seconds_since (self->last_beat) >= self->options->keep_alive_interval || self->n_beats == 0;
+      gtorch_run_seconds_since (self->last_beat) >= self->options->keep_alive_interval
+      || self->n_beats == 0;
 
   if (self->phase == GTORCH_RUN_OVER || self->phase == GTORCH_RUN_IDLE)
     return TRUE;
