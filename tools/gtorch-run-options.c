@@ -67,38 +67,49 @@ static const GOptionEntry entries[] = {
 };
 /* clang-format on */
 
-/* --nproc_per_node becomes --nproc-per-node; not behind the program's name, which the first word that is
- * neither an option nor the value of one is. */
-static void
-replace_underscores (gint argc, gchar **argv)
+static const GOptionEntry *
+find_entry (const gchar *argument)
 {
-  gint i;
+  const GOptionEntry *entry;
 
-  for (i = 1; i < argc && strcmp (argv[i], "--") != 0; i++)
+  for (entry = entries; entry->long_name != NULL; entry++)
+    if (g_str_has_prefix (argument, "--") ? strcmp (entry->long_name, argument + 2) == 0
+                                          : argument[1] != '\0' && argument[1] == entry->short_name)
+      return entry;
+  return NULL;
+}
+
+/* As torchrun takes them: --nproc_per_node is --nproc-per-node, and -n4 is -n 4. Not behind the program's name,
+ * the first word that is neither an option nor the value of one. */
+static gchar **
+normalize (gchar **argv)
+{
+  g_autoptr (GStrvBuilder) result = g_strv_builder_new ();
+  const GOptionEntry *entry;
+
+  g_strv_builder_add (result, *argv++);
+  for (; *argv != NULL && argv[0][0] == '-' && strcmp (*argv, "--") != 0; argv++)
     {
-      g_autofree gchar *name = NULL;
-      const GOptionEntry *entry;
+      const gboolean is_long = g_str_has_prefix (*argv, "--");
+      gchar *end = strchrnul (*argv, '='), *c;
 
-      if (argv[i][0] != '-')
-        return;
-      if (g_str_has_prefix (argv[i], "--"))
+      for (c = *argv; is_long && c < end; c++)
+        if (*c == '_')
+          *c = '-';
+      entry = find_entry (*argv);
+      if (entry != NULL && entry->arg != G_OPTION_ARG_NONE && !is_long && argv[0][2] != '\0')
         {
-          gchar *end = strchrnul (argv[i], '=');
-          gchar *c;
+          g_autofree gchar *whole = g_strdup_printf ("--%s=%s", entry->long_name, *argv + 2);
 
-          for (c = argv[i]; c < end; c++)
-            if (*c == '_')
-              *c = '-';
-          if (*end == '=')
-            continue;
-          name = g_strdup (argv[i] + 2);
+          g_strv_builder_add (result, whole);
+          continue;
         }
-      for (entry = entries; entry->long_name != NULL; entry++)
-        if (entry->arg != G_OPTION_ARG_NONE
-            && (name != NULL ? strcmp (entry->long_name, name) == 0
-                             : argv[i][1] == entry->short_name && argv[i][2] == '\0'))
-          i++;
+      g_strv_builder_add (result, *argv);
+      if (entry != NULL && entry->arg != G_OPTION_ARG_NONE && argv[1] != NULL)
+        g_strv_builder_add (result, *++argv);
     }
+  g_strv_builder_addv (result, (const gchar **) argv);
+  return g_strv_builder_end (result);
 }
 
 /* PET_NNODES and its like, for what was not given. */
@@ -334,26 +345,29 @@ read_all (GTorchRunOptions *options, gint argc, gchar **argv, GError **error)
 }
 
 GTorchRunOptions *
-gtorch_run_options_parse (gint argc, gchar **argv, GError **error)
+gtorch_run_options_parse (gchar **argv, GError **error)
 {
   g_autoptr (GOptionContext) context = g_option_context_new (_ ("PROGRAM [ARGUMENT…]"));
   g_autoptr (GTorchRunOptions) options = g_new0 (GTorchRunOptions, 1);
+  g_auto (GStrv) arguments = normalize (argv);
+  gint n;
 
-  replace_underscores (argc, argv);
   g_option_context_set_summary (context, _ ("Starts several processes of a program, which compute "
                                             "together: a Python script, a script of gjs (.js), or "
                                             "with --no-python any program."));
   g_option_context_set_translation_domain (context, GETTEXT_PACKAGE);
   g_option_context_set_strict_posix (context, TRUE);
   g_option_context_add_main_entries (context, entries, GETTEXT_PACKAGE);
-  if (!g_option_context_parse (context, &argc, &argv, error))
+  /* removes what it has read */
+  if (!g_option_context_parse_strv (context, &arguments, error))
     return NULL;
+  n = (gint) g_strv_length (arguments);
   if (given.version)
     {
       g_print ("gtorch-run %s\n", GTORCH_VERSION);
       return NULL;
     }
-  return read_environment (error) && read_all (options, argc, argv, error)
+  return read_environment (error) && read_all (options, n, arguments, error)
              ? g_steal_pointer (&options)
              : NULL;
 }

@@ -52,7 +52,7 @@ typedef struct
 } GTorchRunOptions;
 
 /* NULL with an error, or, after what was asked for has been printed, without one. */
-GTorchRunOptions *gtorch_run_options_parse (gint argc, gchar **argv, GError **error);
+GTorchRunOptions *gtorch_run_options_parse (gchar **argv, GError **error);
 void gtorch_run_options_free (GTorchRunOptions *options);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchRunOptions, gtorch_run_options_free)
 

@@ -81,6 +81,22 @@ gtorch_run_seconds_since (gint64 time)
   return (gdouble) (g_get_monotonic_time () - time) / G_USEC_PER_SEC;
 }
 
+/* Whether another node has the place that a static rendezvous gives to this one. */
+static gboolean
+is_taken (GTorchRunRendezvous *self, const GTorchRunState *state)
+{
+  gboolean result = FALSE;
+  guint i;
+
+  for (i = 0; self->options->is_static && i < state->nodes->len; i++)
+    {
+      const GTorchRunNode *node = state->nodes->pdata[i];
+
+      result |= node->order == self->order && strcmp (node->id, self->id) != 0;
+    }
+  return result;
+}
+
 static gboolean
 join (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
 {
@@ -91,6 +107,8 @@ join (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
     return FALSE;
   if (gtorch_run_state_find (state, self->id) < 0)
     {
+      if (is_taken (self, state))
+        return FALSE;
       if (state->is_complete || n >= options->max_nodes)
         {
           if (gtorch_run_state_has (state->waiting, self->id))
@@ -274,22 +292,6 @@ look_for_lost (GTorchRunRendezvous *self, const GTorchRunState *state, GError **
   return TRUE;
 }
 
-/* A static rendezvous has one node for each place. */
-static gboolean
-is_taken (GTorchRunRendezvous *self, const GTorchRunState *state)
-{
-  gboolean result = FALSE;
-  guint i;
-
-  for (i = 0; self->options->is_static && i < state->nodes->len; i++)
-    {
-      const GTorchRunNode *node = state->nodes->pdata[i];
-
-      result |= node->order == self->order && strcmp (node->id, self->id) != 0;
-    }
-  return result;
-}
-
 static gboolean
 try_to_join (GTorchRunRendezvous *self, gboolean looks_for_lost, GError **error)
 {
@@ -305,7 +307,7 @@ try_to_join (GTorchRunRendezvous *self, gboolean looks_for_lost, GError **error)
   place = gtorch_run_state_find (state, self->id);
   if (state->is_closed)
     gtorch_run_rendezvous_tell_end (self, state->status, state->reason);
-  else if (is_taken (self, state))
+  else if (place < 0 && is_taken (self, state))
     {
       text = g_strdup_printf (_ ("another node has --node-rank=%u"), self->order);
       gtorch_run_rendezvous_tell_end (self, 1, text);

@@ -90,7 +90,7 @@ main (int argc, char *argv[])
 
   setlocale (LC_ALL, "");
   g_set_prgname ("gtorch-run");
-  options = gtorch_run_options_parse (argc, argv, &error);
+  options = gtorch_run_options_parse (argv, &error);
   if (options == NULL)
     {
       if (error != NULL)
