@@ -438,7 +438,8 @@ handle_signals (Agent *self)
 }
 
 gint
-gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, gint parent)
+gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,
+                  const sigset_t *mask, gint parent)
 {
   Agent agent = { .options = options, .folders = folders, .parent = parent, .status = 1 };
   Agent *self = &agent;
@@ -453,6 +454,7 @@ gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folde
   self->loop = g_main_loop_new (NULL, FALSE);
   self->workers = g_ptr_array_new_with_free_func (worker_clear);
   handle_signals (self);
+  sigprocmask (SIG_SETMASK, mask, NULL);
   self->mpi = gtorch_run_mpi_new (self->folders, &error);
   if (self->mpi == NULL)
     g_debug ("no MPI: %s", error->message);

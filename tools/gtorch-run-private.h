@@ -7,6 +7,7 @@
 
 #include <gio/gio.h>
 #include <gtorch/gtorch.h>
+#include <signal.h>
 
 #include "gtorch/distributed/pmix/gtorch-pmix-table-private.h"
 
@@ -224,9 +225,9 @@ void gtorch_run_sweep (GPtrArray *workers, gdouble patience);
 /* gtorch-run-report.c: what torchrun prints when workers have failed, of which there is one at least. */
 void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
-/* gtorch-run-agent.c: runs the job, and returns the status. parent: a pipe that ends with the process that
- * was started by the user. */
+/* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from when they
+ * are handled; parent: a pipe that ends with the process that was started by the user. */
 gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,
-                       gint parent);
+                       const sigset_t *mask, gint parent);
 
 G_END_DECLS

@@ -233,8 +233,12 @@ run (gpointer data)
     part (self);
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
     {
+      /* it was told to leave before it had come */
       GTorchRunOrder *order = g_async_queue_pop (self->orders);
 
+      for (; order->kind != GTORCH_RUN_LEAVE && order->kind != GTORCH_RUN_STOP;
+           order = g_async_queue_pop (self->orders))
+        order_free (order);
       gtorch_run_rendezvous_tell_end (self, order->status, order->text);
       order_free (order);
     }

@@ -74,8 +74,7 @@ run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders, con
            gint parent)
 {
   setpgid (0, 0);
-  sigprocmask (SIG_SETMASK, former, NULL);
-  return gtorch_run_agent (options, folders, parent);
+  return gtorch_run_agent (options, folders, former, parent);
 }
 
 int

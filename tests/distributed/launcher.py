@@ -109,3 +109,14 @@ def free_port():
     with socket.socket() as one:
         one.bind(('127.0.0.1', 0))
         return one.getsockname()[1]
+
+
+def is_served(port):
+    """Waits until something listens at the port."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        with socket.socket() as one:
+            if one.connect_ex(('127.0.0.1', port)) == 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f'nothing listens at {port}')

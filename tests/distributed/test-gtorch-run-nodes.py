@@ -6,7 +6,7 @@
 import re
 import signal
 
-from launcher import Run, are_gone, free_port, has, run
+from launcher import Run, are_gone, free_port, has, is_served, run
 
 import tap
 
@@ -132,6 +132,7 @@ def what_cannot_meet_says_so():
     status, _out, err = run('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=0.0.0.0:{port}', script=SHOW)
     assert status == 1 and err.startswith('gtorch-run: GTORCH_STORE_TOKEN, a secret that all nodes know, is not set:'), err
     job = Run(*common, '--rdzv-conf=join_timeout=20', script=SHOW, **TOKEN)
+    is_served(port)
     status, _out, err = run(*common, script=SHOW, GTORCH_STORE_TOKEN='another one')
     assert status == 1 and 'the token is not that of the store' in err, err
     job.process.send_signal(signal.SIGINT)
