@@ -203,61 +203,6 @@ on_output_ended (gpointer data)
 
 /* --- starting workers --- */
 
-static gchar **
-set_number (gchar **environment, const gchar *name, guint number)
-{
-  g_autofree gchar *text = g_strdup_printf ("%u", number);
-
-  return g_environ_setenv (environment, name, text, TRUE);
-}
-
-static gchar **
-set_threads (gchar **environment, const GTorchRunOptions *options)
-{
-  if (options->n_workers == 1 || g_environ_getenv (environment, "OMP_NUM_THREADS") != NULL)
-    return environment;
-  environment = g_environ_setenv (environment, "OMP_NUM_THREADS", "1", TRUE);
-  return g_environ_setenv (environment, "GTORCH_NUM_THREADS", "1", FALSE);
-}
-
-/* What torchrun sets, and where the store is. */
-static gchar **
-make_environment (Agent *self, const GTorchRunState *state, guint node, guint local_rank,
-                  guint rank, guint world_size)
-{
-  const GTorchRunOptions *options = self->options;
-  const GTorchRunNode *first = state->nodes->pdata[0], *own = state->nodes->pdata[node];
-  const gchar *token = gtorch_run_rendezvous_get_token (self->rendezvous);
-  g_autofree gchar *prefix =
-      g_strdup_printf ("gtorch-run/%s/workers/%u", options->run_id, state->round);
-  gchar **result = g_get_environ ();
-
-  result = set_number (result, "RANK", rank);
-  result = set_number (result, "LOCAL_RANK", local_rank);
-  result = set_number (result, "WORLD_SIZE", world_size);
-  result = set_number (result, "LOCAL_WORLD_SIZE", own->n_workers);
-  result = set_number (result, "GROUP_RANK", node);
-  result = set_number (result, "GROUP_WORLD_SIZE", state->nodes->len);
-  result = set_number (result, "ROLE_RANK", rank);
-  result = set_number (result, "ROLE_WORLD_SIZE", world_size);
-  result = g_environ_setenv (result, "ROLE_NAME", options->role, TRUE);
-  result = g_environ_setenv (result, "MASTER_ADDR", first->address, TRUE);
-  result = set_number (result, "MASTER_PORT", first->port);
-  result = set_number (result, "TORCHELASTIC_RESTART_COUNT", state->restarts);
-  result = set_number (result, "TORCHELASTIC_MAX_RESTARTS", options->max_restarts);
-  result = g_environ_setenv (result, "TORCHELASTIC_RUN_ID", options->run_id, TRUE);
-  result = g_environ_setenv (result, "TORCHELASTIC_USE_AGENT_STORE", "False", TRUE);
-  result = g_environ_setenv (result, "GTORCH_STORE_ADDRESS",
-                             gtorch_run_rendezvous_get_address (self->rendezvous), TRUE);
-  result = g_environ_setenv (result, "GTORCH_STORE_PREFIX", prefix, TRUE);
-  if (token != NULL)
-    result = g_environ_setenv (result, "GTORCH_STORE_TOKEN", token, TRUE);
-  if (options->hides_gpus)
-    result = g_environ_setenv (result, "CUDA_VISIBLE_DEVICES", "", TRUE);
-  result = set_threads (result, options);
-  return self->mpi == NULL ? result : gtorch_run_mpi_environment (self->mpi, result, rank);
-}
-
 static gboolean
 start_workers (Agent *self, const GTorchRunState *state, guint node, GError **error)
 {
@@ -266,13 +211,9 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
                                : g_strdup_printf ("%s/attempt_%u", self->log_folder, state->round);
   GTorchRunStart start = { self->options,   self->folders->plain, log_folder, NULL,
                            on_worker_ended, on_output_ended,      self };
-  guint first = 0, n = 0, i;
+  const guint first = gtorch_run_state_count (state, node);
+  guint i;
 
-  for (i = 0; i < state->nodes->len; i++)
-    {
-      first += i < node ? ((GTorchRunNode *) state->nodes->pdata[i])->n_workers : 0;
-      n += ((GTorchRunNode *) state->nodes->pdata[i])->n_workers;
-    }
   if (self->mpi != NULL
       && !gtorch_run_mpi_begin (self->mpi, self->options->run_id, state, node,
                                 gtorch_run_rendezvous_get_store (self->rendezvous), error))
@@ -283,7 +224,9 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
     {
       GTorchRunWorker *worker;
 
-      start.environment = make_environment (self, state, node, i, first + i, n);
+      start.environment = gtorch_run_environment (self->options, state, node, i, self->rendezvous);
+      if (self->mpi != NULL)
+        start.environment = gtorch_run_mpi_environment (self->mpi, start.environment, first + i);
       worker = gtorch_run_worker_new (i, first + i, &start, error);
       g_strfreev (start.environment);
       if (worker == NULL)
@@ -361,12 +304,24 @@ take_signal (Agent *self, gint number)
 }
 
 static gint signal_pipe[2];
+static volatile sig_atomic_t n_signals;
+
+gboolean
+gtorch_run_is_hurried (void)
+{
+  return n_signals > 1;
+}
 
 static void
 note_signal (int number)
 {
   const guchar byte = (guchar) number;
-  gssize n G_GNUC_UNUSED = write (signal_pipe[1], &byte, 1);
+  const int code = errno;
+  gssize n G_GNUC_UNUSED;
+
+  n_signals++;
+  n = write (signal_pipe[1], &byte, 1);
+  errno = code;
 }
 
 static gboolean
@@ -379,16 +334,22 @@ on_signal_pipe (gint fd, GIOCondition condition, gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-/* The process that the user has started is gone: nobody waits for an orderly end. */
+/* The process that the user has started is gone: workers end at once, and the other nodes are told. */
 static gboolean
 on_parent_gone (gint fd, GIOCondition condition, gpointer data)
 {
   Agent *self = data;
+  g_autofree gchar *text = NULL;
 
   kill_all (self, SIGKILL);
-  self->is_over = TRUE;
-  self->status = 128 + SIGKILL;
-  g_main_loop_quit (self->loop);
+  if (!self->was_told)
+    {
+      self->was_told = TRUE;
+      text =
+          g_strdup_printf (_ ("node %s was ended: its gtorch-run was killed"), g_get_host_name ());
+      gtorch_run_rendezvous_leave (self->rendezvous, 128 + SIGKILL, text);
+    }
+  stop_workers (self, SIGKILL);
   return G_SOURCE_REMOVE;
 }
 
@@ -434,7 +395,6 @@ handle_signals (Agent *self)
   for (number = self->options->signals; *number != 0; number++)
     sigaction (*number, &action, NULL);
   g_unix_fd_add (signal_pipe[0], G_IO_IN, on_signal_pipe, self);
-  g_unix_fd_add (self->parent, G_IO_HUP, on_parent_gone, self);
 }
 
 gint
@@ -459,6 +419,7 @@ gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folde
   if (self->mpi == NULL)
     g_debug ("no MPI: %s", error->message);
   self->rendezvous = gtorch_run_rendezvous_new (options, on_event, self);
+  g_unix_fd_add (self->parent, G_IO_HUP, on_parent_gone, self);
   gtorch_run_rendezvous_join (self->rendezvous);
   g_main_loop_run (self->loop);
   kill_all (self, SIGKILL);

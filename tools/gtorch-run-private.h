@@ -103,6 +103,8 @@ void gtorch_run_state_add (GTorchRunState *state, const gchar *id, const gchar *
 void gtorch_run_state_remove (GTorchRunState *state, const gchar *id);
 /* All join again. */
 void gtorch_run_state_next_round (GTorchRunState *state, guint expected, const gchar *reason);
+/* The workers of so many of the first nodes. */
+guint gtorch_run_state_count (const GTorchRunState *state, guint n_nodes);
 void gtorch_run_state_complete (GTorchRunState *state);
 void gtorch_run_state_close (GTorchRunState *state, gint status, const gchar *reason);
 
@@ -153,6 +155,11 @@ typedef struct
 gboolean gtorch_run_folders_make (GTorchRunFolders *folders, GError **error);
 /* By both processes: either may be killed. */
 void gtorch_run_folders_remove (GTorchRunFolders *folders);
+
+/* --- variables of a worker: gtorch-run-environment.c --- */
+
+gchar **gtorch_run_environment (const GTorchRunOptions *options, const GTorchRunState *state,
+                                guint node, guint local_rank, GTorchRunRendezvous *rendezvous);
 
 /* --- output of workers: gtorch-run-output.c --- */
 
@@ -225,6 +232,8 @@ void gtorch_run_sweep (GPtrArray *workers, gdouble patience);
 /* gtorch-run-report.c: what torchrun prints when workers have failed, of which there is one at least. */
 void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
+/* gtorch-run-agent.c; whether it was told more than once to end. */
+gboolean gtorch_run_is_hurried (void);
 /* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from when they
  * are handled; parent: a pipe that ends with the process that was started by the user. */
 gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,

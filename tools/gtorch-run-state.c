@@ -179,6 +179,16 @@ gtorch_run_state_next_round (GTorchRunState *state, guint expected, const gchar 
   state->reason = g_strdup (reason);
 }
 
+guint
+gtorch_run_state_count (const GTorchRunState *state, guint n_nodes)
+{
+  guint n = 0, i;
+
+  for (i = 0; i < n_nodes; i++)
+    n += ((const GTorchRunNode *) state->nodes->pdata[i])->n_workers;
+  return n;
+}
+
 static gint
 compare_nodes (gconstpointer a, gconstpointer b)
 {

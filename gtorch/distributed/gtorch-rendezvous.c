@@ -78,6 +78,14 @@ connect_to_first (gint rank, gint world_size, gdouble timeout, GCancellable *can
     }
   if (!read_number ("MASTER_PORT", 1, G_MAXUINT16, &port, error))
     return NULL;
+  if (g_strcmp0 (gtorch_getenv ("TORCHELASTIC_USE_AGENT_STORE"), "True") == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("store_from_environment: what listens at MASTER_ADDR and MASTER_PORT is "
+                      "torchrun's own store; gtorch-run starts the processes, or torchrun with "
+                      "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"));
+      return NULL;
+    }
   store = gtorch_tcp_store_new (host, port, world_size, rank == 0, timeout, FALSE,
                                 gtorch_getenv ("GTORCH_STORE_TOKEN"), cancellable, error);
   if (store == NULL && rank == 0)
@@ -101,7 +109,8 @@ connect_to_first (gint rank, gint world_size, gdouble timeout, GCancellable *can
  * `GTORCH_STORE_PREFIX` says.
  *
  * Returns: (transfer full): a store, or %NULL with @error set: %GTORCH_ERROR_INVALID if a variable is not
- *   set, or has another value; %G_IO_ERROR_TIMED_OUT if no server has come
+ *   set, or has another value; %G_IO_ERROR_TIMED_OUT if no server has come;
+ *   %GTORCH_ERROR_NOT_SUPPORTED if torchrun serves a store that only PyTorch understands
  *
  * Since: 0.1
  */

@@ -109,6 +109,18 @@ rank_0_serves_the_store (void)
 }
 
 static void
+the_store_of_torchrun_is_refused (void)
+{
+  g_autoptr (GError) error = NULL;
+
+  set_all ("0", "2", "127.0.0.1", "1", NULL);
+  set ("TORCHELASTIC_USE_AGENT_STORE", "True");
+  g_assert_null (gtorch_store_from_environment (5, NULL, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  set ("TORCHELASTIC_USE_AGENT_STORE", NULL);
+}
+
+static void
 a_store_that_is_served_is_found (void)
 {
   g_autoptr (GTorchTcpStore) server = NULL;
@@ -157,6 +169,8 @@ main (int argc, char **argv)
   g_test_add_func ("/GTorch/Rendezvous/rank_0_serves_the_store", rank_0_serves_the_store);
   g_test_add_func ("/GTorch/Rendezvous/a_store_that_is_served_is_found",
                    a_store_that_is_served_is_found);
+  g_test_add_func ("/GTorch/Rendezvous/the_store_of_torchrun_is_refused",
+                   the_store_of_torchrun_is_refused);
   g_test_add_func ("/GTorch/Rendezvous/groups_need_what_the_environment_says",
                    groups_need_what_the_environment_says);
   return g_test_run ();
