@@ -20,6 +20,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,6 +90,12 @@ main (int argc, char *argv[])
 
   setlocale (LC_ALL, "");
   g_set_prgname ("gtorch-run");
+  if (getauxval (AT_SECURE) != 0)
+    {
+      gtorch_run_say (_ ("this process has rights that its user lacks, which the program that it "
+                         "starts would get"));
+      return 2;
+    }
   options = gtorch_run_options_parse (argv, &error);
   if (options == NULL)
     {

@@ -14,18 +14,19 @@ import tap
 TOKEN = {'GTORCH_STORE_TOKEN': 'of the test'}
 SHOW = ('E = os.environ\nprint("pid", os.getpid(), "rank", RANK, "of", E["WORLD_SIZE"], "node", E["GROUP_RANK"], '
         'E["GROUP_WORLD_SIZE"], "restart", E["TORCHELASTIC_RESTART_COUNT"], "at", E["MASTER_ADDR"], E["MASTER_PORT"])\n')
-CONF = '--rdzv-conf=last_call_timeout=2,keep_alive_interval=0.3,keep_alive_max_attempt=3,join_timeout=20,close_timeout=5'
+TIMES = 'last_call_timeout=2,keep_alive_interval=0.3,keep_alive_max_attempt=3,join_timeout=20,close_timeout=5'
+CONF = '--rdzv-conf=' + TIMES
 
 
 def start(n, nodes, script, *arguments, each=()):
     port = free_port()
-    return [Run(f'--nnodes={nodes}', '-n2', '--rdzv-backend=c10d', f'--rdzv-endpoint=localhost:{port}', CONF, *arguments,
-                *(each[i] if each else ()), script=script, **TOKEN) for i in range(n)]
+    common = [f'--nnodes={nodes}', '-n2', '--rdzv-backend=c10d', f'--rdzv-endpoint=localhost:{port}', CONF, *arguments]
+    return [Run(*common, *(each[i] if each else ()), script=script, **TOKEN) for i in range(n)]
 
 
 def host_and_other():
     """The options of two nodes of which the first serves the store."""
-    return [['--rdzv-conf=is_host=1,' + CONF[12:]], ['--rdzv-conf=is_host=0,' + CONF[12:]]]
+    return [['--rdzv-conf=is_host=1,' + TIMES], ['--rdzv-conf=is_host=0,' + TIMES]]
 
 
 def ranks(jobs, n):
@@ -143,7 +144,8 @@ def what_cannot_meet_says_so():
     status, _out, err = run(*common, '--rdzv-conf=is_host=0,join_timeout=1', script=SHOW, **TOKEN)
     assert status == 1 and f'no server is at localhost:{port}' in err, err
     status, _out, err = run('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=0.0.0.0:{port}', script=SHOW)
-    assert status == 1 and err.startswith('gtorch-run: GTORCH_STORE_TOKEN, a secret that all nodes know, is not set:'), err
+    assert status == 1, err
+    assert err.startswith('gtorch-run: GTORCH_STORE_TOKEN, a secret that all nodes know, is not set:'), err
     job = Run(*common, '--rdzv-conf=join_timeout=20', script=SHOW, **TOKEN)
     is_served(port)
     status, _out, err = run(*common, script=SHOW, GTORCH_STORE_TOKEN='another one')

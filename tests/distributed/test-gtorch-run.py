@@ -5,6 +5,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -53,7 +54,9 @@ def options_have_underscores_and_variables():
     assert len(environments('--nproc_per_node', '2')) == 2
     assert len(environments(PET_NPROC_PER_NODE='2')) == 2
     assert len(environments('-n1', PET_NPROC_PER_NODE='2')) == 1
-    assert environments('--master-port', str(free_port()), '--master-addr', 'localhost')[0]['MASTER_ADDR'] == 'localhost'
+    port = str(free_port())
+    found = environments('--master-port', port, '--master-addr', 'localhost')[0]
+    assert (found['MASTER_ADDR'], found['MASTER_PORT']) == ('localhost', port)
     found = environments('--standalone', '--device', 'cpu')[0]
     assert found['CUDA_VISIBLE_DEVICES'] == '' and len(found['TORCHELASTIC_RUN_ID']) == 36
     assert run('--standalone', PET_MODULE='maybe', script='')[0] == 2
@@ -61,7 +64,7 @@ def options_have_underscores_and_variables():
 
 @tap.case
 def arguments_of_the_program_are_its_own():
-    status, out, _err = run('-n1', '--', *[], script='print(sys.argv[1:])\n')
+    status, out, _err = run('-n1', '--', script='print(sys.argv[1:])\n')
     assert status == 0 and out == '[]\n', out
     with tempfile.NamedTemporaryFile('w', suffix='.py') as file:
         file.write('import sys; print(sys.argv[1:])')
@@ -154,15 +157,14 @@ def streams_go_to_files_and_have_prefixes():
         assert status == 0 and sorted(out.splitlines()) == ['[r0]:no end', '[r0]:out 0'], out
         assert re.search(r'^\[r0\]:err 0$', err, re.M) and re.search(r'^\[rank1\]: err 1$', err, re.M), err
         place = has(r'^gtorch-run: output is written to (.*/none_\w+)$', err)[1]
-        found = {os.path.relpath(os.path.join(path, name), place): open(os.path.join(path, name), encoding='utf-8').read()
-                 for path, _, names in os.walk(place) for name in names}
+        paths = [path for path in pathlib.Path(place).rglob('*') if path.is_file()]
+        found = {str(path.relative_to(place)): path.read_text(encoding='utf-8') for path in paths}
         assert found == {'attempt_0/0/stdout.log': 'out 0\nno end', 'attempt_0/0/stderr.log': 'err 0\n',
                          'attempt_0/1/stdout.log': 'out 1\nno end'}, found
-        status, out, _err = run('-n2', '--log-dir', folder, '-t', '3', '--log-line-prefix-template',
-                                '${hostname}/${rank}/${local_rank}/${role_name} ', '--local-ranks-filter=1', script=script)
+        status, out, _err = run('-n2', '--log-dir', folder, '-t', '3', '--local-ranks-filter=1', script=script,
+                                PET_LOG_LINE_PREFIX_TEMPLATE='${hostname}/${rank}/${local_rank}/${role_name} ')
         assert f'{socket.gethostname()}/1/1/default out 1\n' in out and 'out 0' not in out, out
-        status, _out, err = run('--log-dir', os.path.join(folder, 'a\0b'.split('\0')[0], 'x'), '-r3', script='')
-        assert status == 0
+        assert run('--log-dir', os.path.join(folder, 'a', 'b'), '-r3', script='')[0] == 0
         status, _out, err = run('--log-dir', '/proc/nowhere', '-r3', script='')
         assert status == 1 and '/proc/nowhere' in err, err
 
