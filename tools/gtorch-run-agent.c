@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Runs the workers of this node: starts them when a round begins, ends them when it is over, and ends itself
- * when the job does. All of this is in the main loop; who takes part is found by the rendezvous's thread. */
+/* Runs the workers of this node: starts them when a round begins, ends them when it is over, and ends
+ * itself when the job does. All of this is in the main loop; who takes part is found by the
+ * rendezvous's thread. */
 
 #include "config.h"
 

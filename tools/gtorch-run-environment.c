@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The variables of workers: those that torchrun sets, and where the store is. PyTorch's programs make a store of
- * their own at the address and the port; what gtorch-run serves is not PyTorch's. */
+/* The variables of workers: those that torchrun sets, and where the store is. PyTorch's programs make a
+ * store of their own at the address and the port; what gtorch-run serves is not PyTorch's. */
 
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Makes workers processes of one MPI. Where MPI's processes are, a server of PMIx tells them; each node has one
- * in gtorch-run, and what they have to tell each other goes through the store. */
+/* Makes workers processes of one MPI. Where MPI's processes are, a server of PMIx tells them; each node
+ * has one in gtorch-run, and what they have to tell each other goes through the store. */
 
 #include "config.h"
 
@@ -268,8 +268,8 @@ gtorch_run_mpi_environment (GTorchRunMpi *self, gchar **environment, guint rank)
       free (variables[i]);
     }
   free (variables);
-  /* Open MPI 4 takes a process that neither its own mpirun nor a manager that it knows by name has started for
-   * one that is alone. These say that PMIx is to be asked. */
+  /* Open MPI 4 takes a process that neither its own mpirun nor a manager that it knows by name has
+   * started for one that is alone. These say that PMIx is to be asked. */
   result = g_environ_setenv (result, "OMPI_MCA_schizo", "^orte,slurm,jsm,flux", TRUE);
   result = g_environ_setenv (result, "OMPI_MCA_ess", "pmi", TRUE);
   /* where processes that are killed leave nothing, and nodes of one host have other files */

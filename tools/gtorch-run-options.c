@@ -79,8 +79,8 @@ find_entry (const gchar *argument)
   return NULL;
 }
 
-/* As torchrun takes them: --nproc_per_node is --nproc-per-node, and -n4 is -n 4. Not behind the program's name,
- * the first word that is neither an option nor the value of one. */
+/* As torchrun takes them: --nproc_per_node is --nproc-per-node, and -n4 is -n 4. Not behind the
+ * program's name, the first word that is neither an option nor the value of one. */
 static gchar **
 normalize (gchar **argv)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What workers write. Each of their streams has a thread, which reads it and writes whole lines, so that lines
- * of different workers are not mixed, and so that a console that takes nothing holds up no more than what
- * writes to it. */
+/* What workers write. Each of their streams has a thread, which reads it and writes whole lines, so
+ * that lines of different workers are not mixed, and so that a console that takes nothing holds up no
+ * more than what writes to it. */
 
 #include "config.h"
 

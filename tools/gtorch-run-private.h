@@ -165,8 +165,8 @@ gchar **gtorch_run_environment (const GTorchRunOptions *options, const GTorchRun
 
 typedef struct _GTorchRunOutput GTorchRunOutput;
 
-/* Reads fd, which it takes, in a thread, and writes whole lines. console: 1, 2, or -1; file: -1, or one that
- * it takes; done is called in the default main context. */
+/* Reads fd, which it takes, in a thread, and writes whole lines. console: 1, 2, or -1; file: -1, or one
+ * that it takes; done is called in the default main context. */
 GTorchRunOutput *gtorch_run_output_new (gint fd, gint console, const gchar *prefix, gint file,
                                         GSourceFunc done, gpointer user_data);
 /* Reads what is there, and no more. */
@@ -234,8 +234,8 @@ void gtorch_run_report (const GTorchRunOptions *options, GPtrArray *failed);
 gchar *gtorch_run_worker_describe (const GTorchRunWorker *worker);
 /* gtorch-run-agent.c; whether it was told more than once to end. */
 gboolean gtorch_run_is_hurried (void);
-/* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from when they
- * are handled; parent: a pipe that ends with the process that was started by the user. */
+/* gtorch-run-agent.c: runs the job, and returns the status. mask: the signals that are blocked from
+ * when they are handled; parent: a pipe that ends with the process that was started by the user. */
 gint gtorch_run_agent (const GTorchRunOptions *options, const GTorchRunFolders *folders,
                        const sigset_t *mask, gint parent);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What gtorch-run-rendezvous.c, which has the thread and the store, and gtorch-run-rounds.c, which has the rules
- * of rounds, share. */
+/* What gtorch-run-rendezvous.c, which has the thread and the store, and gtorch-run-rounds.c, which has
+ * the rules of rounds, share. */
 
 #pragma once
 

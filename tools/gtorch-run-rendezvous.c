@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* The thread of the rendezvous, and the store by which it meets the other nodes: see gtorch-run-rounds.c. */
+/* The thread of the rendezvous, and the store by which it meets the other nodes: see
+ * gtorch-run-rounds.c. */
 
 #include "config.h"
 

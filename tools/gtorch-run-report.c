@@ -27,8 +27,8 @@ gtorch_run_worker_describe (const GTorchRunWorker *worker)
                           WEXITSTATUS (worker->status));
 }
 
-/* What the worker has said about its end: in the file that TORCHELASTIC_ERROR_FILE names, or at the end of its
- * stderr. */
+/* What the worker has said about its end: in the file that TORCHELASTIC_ERROR_FILE names, or at the end
+ * of its stderr. */
 static gchar *
 find_text (const GTorchRunWorker *worker)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* How nodes agree on who takes part. Each runs this in a thread, which looks at the state that all share in the
- * store, changes it, and tells the agent of what has become of it.
+/* How nodes agree on who takes part. Each runs this in a thread, which looks at the state that all
+ * share in the store, changes it, and tells the agent of what has become of it.
  *
- * A round begins with no nodes. Each adds itself. When the greatest number has come, or all that are known to
- * come, or enough have come and no further one within the time of the last call, a node marks the round as
- * complete; ranks follow from the order of the nodes. The round ends when a worker fails (the number of restarts
- * grows with it), when a node no longer shows that it is alive, or when another one wants to join and there
- * is room: whoever notices replaces the state by that of the next round, without nodes, and all of them join
- * again. When each node has marked itself as done, the job is over; when it cannot go on, the state is closed
- * with a status and a reason, which are those of all nodes.
+ * A round begins with no nodes. Each adds itself. When the greatest number has come, or all that are
+ * known to come, or enough have come and no further one within the time of the last call, a node marks
+ * the round as complete; ranks follow from the order of the nodes. The round ends when a worker fails
+ * (the number of restarts grows with it), when a node no longer shows that it is alive, or when another
+ * one wants to join and there is room: whoever notices replaces the state by that of the next round,
+ * without nodes, and all of them join again. When each node has marked itself as done, the job is over;
+ * when it cannot go on, the state is closed with a status and a reason, which are those of all nodes.
  *
  * Clocks of different hosts are not compared: a node is alive as long as its counter changes. */
 
@@ -158,7 +158,8 @@ let_in (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
   return TRUE;
 }
 
-/* Ends the round without a node that is lost, or goes: an GTorchRunOrder. Nobody goes on without the store. */
+/* Ends the round without a node that is lost, or goes: an GTorchRunOrder. Nobody goes on without the
+ * store. */
 static gboolean
 go_on_without (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
 {

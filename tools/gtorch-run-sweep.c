@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Processes that workers have left. gtorch-run is a subreaper, so that a process whose parent ends becomes a
- * child of it: they are ended generation by generation until none is left. */
+/* Processes that workers have left. gtorch-run is a subreaper, so that a process whose parent ends
+ * becomes a child of it: they are ended generation by generation until none is left. */
 
 #include "config.h"
 

@@ -66,7 +66,8 @@ count_gpus_here (void)
   return n;
 }
 
-/* In a process of its own: gtorch-run itself divides later, which a process that uses the driver must not. */
+/* In a process of its own: gtorch-run itself divides later, which a process that uses the driver must
+ * not. */
 static guint
 count_gpus (void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* A worker: a process with a process group of its own, which the kernel ends if gtorch-run ends. Its status is
- * taken only when all processes of its group are gone: until then nobody else gets its number. */
+/* A worker: a process with a process group of its own, which the kernel ends if gtorch-run ends. Its
+ * status is taken only when all processes of its group are gone: until then nobody else gets its
+ * number. */
 
 #include "config.h"
 

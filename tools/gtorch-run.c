@@ -3,11 +3,11 @@
 
 /* Starts several processes that compute together.
  *
- * There are two processes of gtorch-run. The one that the user starts hands signals on and waits; the other one,
- * the agent, is its child and runs the workers. No process is left behind by any of them: workers end with
- * the agent (PR_SET_PDEATHSIG), the agent ends them and what they have started when the first process is gone
- * (a pipe), and what they have started becomes a child of the first process when the agent is killed
- * (PR_SET_CHILD_SUBREAPER), which ends it. */
+ * There are two processes of gtorch-run. The one that the user starts hands signals on and waits; the
+ * other one, the agent, is its child and runs the workers. No process is left behind by any of them:
+ * workers end with the agent (PR_SET_PDEATHSIG), the agent ends them and what they have started when
+ * the first process is gone (a pipe), and what they have started becomes a child of the first process
+ * when the agent is killed (PR_SET_CHILD_SUBREAPER), which ends it. */
 
 #include "config.h"
 

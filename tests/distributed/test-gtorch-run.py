@@ -193,7 +193,8 @@ def the_status_is_that_of_the_first_failure():
     assert status == 42 and 'rank 1 (local rank 1, pid' in err and 'has ended with exit code 42' in err, err
     status, _out, err = run('-n2', script='if RANK == 0:\n    os.kill(os.getpid(), signal.SIGKILL)\n' + WAIT)
     assert status == 137, status
-    has(r'exitcode  : -9 \(pid: (\d+)\)\n  log_file  : <N/A>\n  traceback : Signal 9 \(SIGKILL\) received by PID \1$', err)
+    has(r'exitcode  : -9 \(pid: (\d+)\)\n  log_file  : <N/A>\n'
+        r'  traceback : Signal 9 \(SIGKILL\) received by PID \1$', err)
 
 
 @tap.case
