@@ -124,7 +124,8 @@ gtorch_store_from_environment (gdouble timeout, gint *rank, gint *world_size,
   gint own_rank, size;
 
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (!read_number ("WORLD_SIZE", 1, G_MAXINT, &size, error)
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || !read_number ("WORLD_SIZE", 1, G_MAXINT, &size, error)
       || !read_number ("RANK", 0, size - 1, &own_rank, error))
     return NULL;
   store = served != NULL ? connect_to_served (served, timeout, cancellable, error)

@@ -14,7 +14,8 @@ import tap
 TOKEN = {'GTORCH_STORE_TOKEN': 'of the test'}
 SHOW = ('E = os.environ\n'
         'print("pid", os.getpid(), "rank", RANK, "of", E["WORLD_SIZE"], "node", E["GROUP_RANK"], '
-        'E["GROUP_WORLD_SIZE"], "restart", E["TORCHELASTIC_RESTART_COUNT"], "at", E["MASTER_ADDR"], E["MASTER_PORT"])\n')
+        'E["GROUP_WORLD_SIZE"], "restart", E["TORCHELASTIC_RESTART_COUNT"], '
+        '"at", E["MASTER_ADDR"], E["MASTER_PORT"])\n')
 TIMES = 'last_call_timeout=2,keep_alive_interval=0.3,keep_alive_max_attempt=3,join_timeout=20,close_timeout=5'
 CONF = '--rdzv-conf=' + TIMES
 
