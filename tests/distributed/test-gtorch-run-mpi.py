@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from launcher import Run, free_port, has, run
 
@@ -67,6 +68,25 @@ def workers_of_two_nodes_are_a_group():
     jobs = [Run(*common, script=SUM, GTORCH_STORE_TOKEN='of the test', **QUIET) for _ in range(2)]
     assert [job.wait() for job in jobs] == [0, 0], jobs[0].err + jobs[1].err
     check_sum(jobs[0].out + jobs[1].out, 4)
+
+
+@tap.case
+def workers_in_javascript_are_a_group():
+    needs_mpi()
+    if shutil.which('gjs') is None:
+        raise tap.Skip('gjs is not installed')
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'sum.js')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('import GTorch from "gi://GTorch?version=1";\n'
+                       'const group = GTorch.ProcessGroup.new_from_environment("mpi", 60, null);\n'
+                       'const x = GTorch.tensor([group.rank + 1.5]);\n'
+                       'group.all_reduce(x, GTorch.ReduceOp.SUM).wait(-1, null);\n'
+                       'const [, count] = group.store.add("n", 1, null);\n'
+                       'print("rank", group.rank, "of", group.size, "sum", x.item(), count <= 2);\n')
+        status, out, err = run('-n2', '-m', path, **QUIET)
+    assert status == 0, err
+    assert sorted(out.splitlines()) == [f'rank {rank} of 2 sum 4 true' for rank in range(2)], out
 
 
 @tap.case

@@ -70,8 +70,10 @@ def a_failure_is_that_of_all_nodes():
     jobs = start(2, '2', script, '--max-restarts=1')
     assert [job.wait() for job in jobs] == [6, 6], jobs[0].err + jobs[1].err
     for job in jobs:
-        assert 'restart 1 ' in job.out and 'restart 2 ' not in job.out, job.out
+        assert 'restart 2 ' not in job.out, job.out
         has(r'rank 3 \(local rank 1, pid \d+\) has ended with exit code 6; the workers are started again', job.err)
+    # others may have been ended before they have written anything
+    assert any('restart 1 ' in job.out for job in jobs), jobs[0].out + jobs[1].out
     assert sum('worker.py FAILED' in job.err for job in jobs) == 1
     are_gone(int(pid) for job in jobs for pid in re.findall(r'pid (\d+)', job.out))
 
