@@ -30,7 +30,16 @@ typedef enum
   DRAINING, /* the workers have ended, and their output is written */
 } Phase;
 
+typedef struct _Agent Agent;
+
+/* The streams of the workers of a round, some of which may last longer than the round. */
 typedef struct
+{
+  Agent *agent; /* NULL if nobody waits for them */
+  guint n;
+} Streams;
+
+struct _Agent
 {
   const GTorchRunOptions *options;
   GMainLoop *loop;
@@ -41,12 +50,13 @@ typedef struct
   gint parent;
   Phase phase;
   GPtrArray *workers;
-  guint n_running, n_streams;
+  guint n_running;
+  Streams *streams;
   GTorchRunWorker *first; /* the first of the round that has failed */
   guint timer;            /* until SIGKILL, or until output is no longer waited for */
   gboolean joins_again, is_over, was_told;
   gint status;
-} Agent;
+};
 
 static void settle (Agent *self);
 
@@ -75,6 +85,18 @@ clear_timer (Agent *self)
   self->timer = 0;
 }
 
+static void
+leave_streams (Agent *self)
+{
+  Streams *streams = g_steal_pointer (&self->streams);
+
+  if (streams == NULL)
+    return;
+  streams->agent = NULL;
+  if (streams->n == 0)
+    g_free (streams);
+}
+
 static gboolean
 on_late (gpointer data)
 {
@@ -85,7 +107,7 @@ on_late (gpointer data)
     kill_all (self, SIGKILL);
   else
     {
-      self->n_streams = 0;
+      leave_streams (self);
       settle (self);
     }
   return G_SOURCE_REMOVE;
@@ -149,8 +171,9 @@ settle (Agent *self)
       if (!was_failure && !self->joins_again && !self->is_over)
         gtorch_run_rendezvous_done (self->rendezvous);
     }
-  if (self->phase == DRAINING && self->n_streams > 0)
+  if (self->phase == DRAINING && self->streams != NULL && self->streams->n > 0)
     return;
+  leave_streams (self);
   clear_timer (self);
   if (!self->joins_again && !self->is_over)
     return;
@@ -190,15 +213,16 @@ on_worker_ended (GTorchRunWorker *worker, gpointer data)
   settle (self);
 }
 
-/* Streams of a round whose output is no longer waited for may end in a later one. */
 static gboolean
 on_output_ended (gpointer data)
 {
-  Agent *self = data;
+  Streams *streams = data;
 
-  if (self->n_streams > 0)
-    self->n_streams--;
-  settle (self);
+  streams->n--;
+  if (streams->agent != NULL)
+    settle (streams->agent);
+  else if (streams->n == 0)
+    g_free (streams);
   return G_SOURCE_REMOVE;
 }
 
@@ -210,8 +234,12 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
   g_autofree gchar *log_folder =
       self->log_folder == NULL ? NULL
                                : g_strdup_printf ("%s/attempt_%u", self->log_folder, state->round);
-  GTorchRunStart start = { self->options,   self->folders->plain, log_folder, NULL,
-                           on_worker_ended, on_output_ended,      self };
+  GTorchRunStart start = { .options = self->options,
+                           .folder = self->folders->plain,
+                           .log_folder = log_folder,
+                           .ended = on_worker_ended,
+                           .user_data = self,
+                           .output_ended = on_output_ended };
   const guint first = gtorch_run_state_count (state, node);
   guint i;
 
@@ -220,7 +248,9 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
                                 gtorch_run_rendezvous_get_store (self->rendezvous), error))
     return FALSE;
   self->phase = RUNNING;
-  self->n_streams = 0;
+  self->streams = g_new (Streams, 1);
+  *self->streams = (Streams){ self, 0 };
+  start.output_data = self->streams;
   for (i = 0; i < self->options->n_workers; i++)
     {
       GTorchRunWorker *worker;
@@ -234,7 +264,7 @@ start_workers (Agent *self, const GTorchRunState *state, guint node, GError **er
         return FALSE;
       g_ptr_array_add (self->workers, worker);
       self->n_running++;
-      self->n_streams += 2;
+      self->streams->n += 2;
     }
   return TRUE;
 }

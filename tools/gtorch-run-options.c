@@ -196,67 +196,84 @@ read_seconds (const gchar *option, const gchar *text, gdouble *seconds, GError *
                                option, text);
 }
 
+/* What would have no effect is refused. */
+static gboolean
+check_rendezvous (const GTorchRunOptions *options, const gchar *backend, GError **error)
+{
+  if (given.standalone && options->max_nodes > 1)
+    return gtorch_run_refuse (error, _ ("--standalone is for one node, and --nnodes is “%s”"),
+                              given.nnodes);
+  if (given.standalone && (given.backend != NULL || given.endpoint != NULL || given.id != NULL))
+    return gtorch_run_refuse (error, _ ("--standalone excludes --rdzv-backend, --rdzv-endpoint and "
+                                        "--rdzv-id, which it sets itself"));
+  if (strcmp (backend, "static") != 0 && strcmp (backend, "c10d") != 0)
+    return gtorch_run_refuse (error,
+                              _ ("--rdzv-backend is “%s”; there are static and c10d, a store "
+                                 "that is reached by TCP"),
+                              backend);
+  if (options->max_nodes == 1)
+    return TRUE;
+  if (strcmp (backend, "c10d") == 0)
+    {
+      if (given.node_rank != NULL || given.master_addr != NULL || given.master_port != NULL)
+        return gtorch_run_refuse (error,
+                                  _ ("--node-rank, --master-addr and --master-port are for a "
+                                     "static rendezvous, and --rdzv-backend is c10d"));
+      return given.endpoint != NULL
+             || gtorch_run_refuse (error,
+                                   _ ("a rendezvous of several nodes needs --rdzv-endpoint"));
+    }
+  if (options->min_nodes != options->max_nodes)
+    return gtorch_run_refuse (error,
+                              _ ("--nnodes is “%s”; a static rendezvous has a fixed number of "
+                                 "nodes (--rdzv-backend=c10d has a range)"),
+                              given.nnodes);
+  if (given.node_rank == NULL)
+    return gtorch_run_refuse (error, _ ("a static rendezvous of %u nodes needs --node-rank"),
+                              options->max_nodes);
+  if (given.endpoint != NULL && (given.master_addr != NULL || given.master_port != NULL))
+    return gtorch_run_refuse (error,
+                              _ ("--rdzv-endpoint excludes --master-addr and --master-port"));
+  return given.endpoint != NULL || given.master_addr != NULL
+         || gtorch_run_refuse (error,
+                               _ ("a static rendezvous of several nodes needs --master-addr, "
+                                  "or --rdzv-endpoint"));
+}
+
 static gboolean
 read_rendezvous (GTorchRunOptions *options, GError **error)
 {
   const gchar *backend = given.backend != NULL ? given.backend : "static";
   guint node_rank = 0;
 
-  if (given.standalone && options->max_nodes > 1)
-    return gtorch_run_refuse (error, _ ("--standalone is for one node, and --nnodes is “%s”"),
-                              given.nnodes);
-  if (strcmp (backend, "static") != 0 && strcmp (backend, "c10d") != 0)
-    return gtorch_run_refuse (error,
-                              _ ("--rdzv-backend is “%s”; there are static and c10d, a store "
-                                 "that is reached by TCP"),
-                              backend);
-  options->is_static = !given.standalone && strcmp (backend, "static") == 0;
+  if (!check_rendezvous (options, backend, error)
+      || !read_number ("--node-rank", given.node_rank, options->max_nodes - 1, &node_rank, error)
+      || !read_number ("--master-port", given.master_port, G_MAXUINT16, &options->master_port,
+                       error))
+    return FALSE;
+  options->is_static = strcmp (backend, "static") == 0;
   options->is_host = -1;
-  options->node_rank = -1;
+  options->node_rank = options->is_static ? (gint) node_rank : -1;
   options->run_id =
       given.standalone ? g_uuid_string_random () : g_strdup (given.id != NULL ? given.id : "none");
-  if (!read_number ("--node-rank", given.node_rank, options->max_nodes - 1, &node_rank, error)
-      || !read_number ("--master-port", given.master_port, G_MAXUINT16, &options->master_port,
-                       error)
-      || (given.conf != NULL && !gtorch_run_parse_conf (options, given.conf, error)))
-    return FALSE;
   options->master_addr = g_strdup (given.master_addr);
   if (options->max_nodes == 1)
     {
       /* nobody else has to find the store */
       options->host = g_strdup ("127.0.0.1");
       options->is_host = 1;
-      options->node_rank = 0;
-      return TRUE;
     }
-  options->port = DEFAULT_PORT;
-  if (options->is_static)
+  else
     {
-      if (options->min_nodes != options->max_nodes)
-        return gtorch_run_refuse (error,
-                                  _ ("--nnodes is “%s”; a static rendezvous has a fixed number "
-                                     "of nodes (--rdzv-backend=c10d has a range)"),
-                                  given.nnodes);
-      if (given.node_rank == NULL)
-        return gtorch_run_refuse (error, _ ("a static rendezvous of %u nodes needs --node-rank"),
-                                  options->max_nodes);
-      options->node_rank = (gint) node_rank;
-      options->is_host = node_rank == 0;
       options->host = g_strdup (given.master_addr);
-      if (options->master_port != 0)
-        options->port = options->master_port;
+      options->port = options->master_port != 0 ? options->master_port : DEFAULT_PORT;
+      if (options->is_static)
+        options->is_host = node_rank == 0;
     }
-  if (given.endpoint != NULL
-      && !gtorch_run_parse_endpoint ("--rdzv-endpoint", given.endpoint, &options->host,
-                                     &options->port, error))
-    return FALSE;
-  if (options->host == NULL)
-    return gtorch_run_refuse (error,
-                              options->is_static
-                                  ? _ ("a static rendezvous of several nodes needs "
-                                       "--master-addr, or --rdzv-endpoint")
-                                  : _ ("a rendezvous of several nodes needs --rdzv-endpoint"));
-  return TRUE;
+  return (given.endpoint == NULL
+          || gtorch_run_parse_endpoint ("--rdzv-endpoint", given.endpoint, &options->host,
+                                        &options->port, error))
+         && (given.conf == NULL || gtorch_run_parse_conf (options, given.conf, error));
 }
 
 static gboolean

@@ -211,8 +211,9 @@ typedef struct
   const gchar *log_folder;   /* of this round; NULL if nothing is logged */
   gchar **environment;       /* of this worker */
   GTorchRunWorkerFunc ended; /* called in the main context */
-  GSourceFunc output_ended;
   gpointer user_data;
+  GSourceFunc output_ended; /* the same, for each of its two streams */
+  gpointer output_data;
 } GTorchRunStart;
 
 GTorchRunWorker *gtorch_run_worker_new (guint local_rank, guint rank, const GTorchRunStart *start,

@@ -174,6 +174,11 @@ open_store (GTorchRunRendezvous *self, GError **error)
 
   self->address = find_address (options);
   self->id = g_strdup_printf ("%s_%s_%d", g_get_host_name (), self->address, getpid ());
+  if (options->max_nodes == 1 && !is_here (options->host))
+    return gtorch_run_refuse (error,
+                              _ ("--rdzv-endpoint is at “%s”, which is no address of this "
+                                 "host"),
+                              options->host);
   if (may_serve)
     self->tcp_store = gtorch_tcp_store_new (options->host, options->port, 0, TRUE, STORE_TIMEOUT,
                                             FALSE, self->token, self->cancellable, &local);

@@ -174,7 +174,7 @@ stream_read (Stream *stream, const GTorchRunStart *start)
 {
   GTorchRunOutput *output =
       gtorch_run_output_new (stream->ends[0], stream->console, stream->prefix, stream->file,
-                             start->output_ended, start->user_data);
+                             start->output_ended, start->output_data);
 
   stream->ends[0] = stream->file = -1;
   return output;

@@ -63,6 +63,17 @@ def options_have_underscores_and_variables():
 
 
 @tap.case
+def one_node_has_its_store_where_it_is_said():
+    port = free_port()
+    assert environments(f'--rdzv-endpoint=localhost:{port}')[0]['GTORCH_STORE_ADDRESS'] == f'localhost:{port}'
+    assert environments('--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0')[0]['GTORCH_STORE_ADDRESS'][-2:] != ':0'
+    status, _out, err = run('--rdzv-endpoint=192.0.2.77:0', script='')
+    assert status == 1 and err == ('gtorch-run: --rdzv-endpoint is at “192.0.2.77”, which is no address of this host\n')
+    status, _out, err = run(f'--rdzv-endpoint=localhost:{port}', script='', GTORCH_STORE_TOKEN='a')
+    assert status == 0, err
+
+
+@tap.case
 def arguments_of_the_program_are_its_own():
     status, out, _err = run('-n1', '--', script='print(sys.argv[1:])\n')
     assert status == 0 and out == '[]\n', out
@@ -88,7 +99,11 @@ def wrong_values_are_refused():
         ('--rdzv-conf=a=1',): r'--rdzv-conf has “a=1”',
         ('--standalone', '--nnodes=2'): r'--standalone is for one node, and --nnodes is “2”',
         ('--nnodes=2',): r'a static rendezvous of 2 nodes needs --node-rank',
-        ('--nnodes=2', '--node-rank=2'): r'--node-rank is “2”; it is a number from 0 to 1',
+        ('--nnodes=2', '--node-rank=2', '--master-addr=a'): r'--node-rank is “2”; it is a number from 0 to 1',
+        ('--node-rank=1',): r'--node-rank is “1”; it is a number from 0 to 0',
+        ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-endpoint=a', '--node-rank=0'): r'are for a static rendezvous',
+        ('--nnodes=2', '--node-rank=0', '--rdzv-endpoint=a', '--master-addr=a'): r'--rdzv-endpoint excludes',
+        ('--standalone', '--rdzv-id=a'): r'--standalone excludes --rdzv-backend, --rdzv-endpoint and --rdzv-id',
         ('--nnodes=2', '--node-rank=0'): r'needs --master-addr, or --rdzv-endpoint',
         ('--nnodes=1:2',): r'a static rendezvous has a fixed number of nodes',
         ('--nnodes=2', '--rdzv-backend=c10d'): r'a rendezvous of several nodes needs --rdzv-endpoint',
