@@ -131,7 +131,7 @@ join (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
 static gboolean
 leave_early (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
 {
-  if (state->is_complete)
+  if (state->is_complete && gtorch_run_state_find (state, self->id) >= 0)
     return FALSE;
   gtorch_run_state_remove (state, self->id);
   return TRUE;
@@ -158,7 +158,7 @@ let_in (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)
   return TRUE;
 }
 
-/* Ends the round without a node that is lost, or goes: an GTorchRunOrder. Nobody goes on without the
+/* Ends the round without a node that is lost, or goes: a GTorchRunOrder. Nobody goes on without the
  * store. */
 static gboolean
 go_on_without (GTorchRunRendezvous *self, GTorchRunState *state, gconstpointer data)

@@ -269,16 +269,12 @@ def nothing_is_left_by_workers_that_end():
     are_gone(map(int, re.findall(r'pid (\d+)', out)))
 
 
-def folders():
-    return {name for place in (tempfile.gettempdir(), '/dev/shm') if os.path.isdir(place) for name in os.listdir(place)
-            if name.startswith('gtorch-run-')}
-
-
 @tap.case
 def nothing_is_left_when_gtorch_run_is_killed():
-    before = folders()
+    places = ('print("folder", os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"]))\n'
+              'print("folder", os.environ.get("OMPI_MCA_btl_vader_backing_directory", ""))\n')
     for kill_agent in (False, True):
-        job = Run('-n2', script=TREE + WAIT)
+        job = Run('-n2', script=places + TREE + WAIT)
         job.wait_for(r'pid \d+ pid \d+ pid (\d+)', 2)
         agent = job.agent()
         os.kill(agent if kill_agent else job.process.pid, signal.SIGKILL)
@@ -286,7 +282,8 @@ def nothing_is_left_when_gtorch_run_is_killed():
         assert status == (137 if kill_agent else -9), status
         are_gone([agent, *map(int, re.findall(r'pid (\d+)', job.out))])
         assert len(re.findall(r'pid (\d+)', job.out)) == 6
-    assert folders() <= before, folders() - before
+        there = [place for place in re.findall(r'^folder (.*)$', job.out, re.M) if os.path.exists(place)]
+        assert not there, there
 
 
 @tap.case
