@@ -196,8 +196,8 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
   if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("mpi: this is rank %d of %d, not %d of %d; processes are started by mpirun, "
-                      "which says"),
+                   _ ("mpi: this is rank %d of %d, not %d of %d; gtorch-run, "
+                      "with PMIx, and mpirun start processes and say"),
                    world_rank, world_size, *rank, *size);
       return NULL;
     }

@@ -25,7 +25,7 @@
  * Each process has a rank, from 0 to [property@ProcessGroup:size] - 1. All of them call the same functions
  * in the same order, with tensors of the same shape and dtype where the function does not say otherwise,
  * and each call returns at once with a [class@Work]. What carries the data is the backend: mpi, for
- * tensors on the CPU, is the MPI that is installed; processes are started by its `mpirun`.
+ * tensors on the CPU, is the MPI that is installed. Processes are started by `gtorch-run`, or MPI's `mpirun`.
  *
  * ```c
  * g_autoptr (GTorchProcessGroup) group = gtorch_process_group_new ("mpi", NULL, -1, -1, 1800, NULL,
@@ -280,8 +280,8 @@ gtorch_process_group_is_available (const gchar *backend, GError **error)
 /**
  * gtorch_process_group_is_launched:
  *
- * Tells whether this process was started by MPI's `mpirun`, or something like it. A process that was not
- * is the only one of its group.
+ * Tells whether this process was started by `gtorch-run`, MPI's `mpirun`, or something like them. A process
+ * that was not is the only one of its group.
  *
  * Returns: %TRUE if it was
  *

@@ -314,24 +314,27 @@ def symbols_have_versions():
 
 
 @tap.case
-def the_manual_page_lists_all_options():
-    page = (own() / "share/man/man1/gtorch-info.1").read_text("utf-8").replace("\\-", "-")
-    completed = (own() / "share/bash-completion/completions/gtorch-info").read_text("utf-8")
-    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shell("gtorch-info --help"), re.MULTILINE)
-    assert len(options) > 3, options
-    missing = [option for option in options if option not in page or option not in completed]
-    assert not missing, missing
-    if shutil.which("man"):
-        text = subprocess.run(["man", "--warnings", "-l", own() / "share/man/man1/gtorch-info.1"], capture_output=True,
-                              text=True, check=True, env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
-        assert not text.stderr, text.stderr
+def the_manual_pages_list_all_options():
+    for program in ("gtorch-info", "gtorch-run"):
+        path = own() / f"share/man/man1/{program}.1"
+        page = path.read_text("utf-8").replace("\\-", "-")
+        completed = (own() / "share/bash-completion/completions" / program).read_text("utf-8")
+        options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shell(f"{program} --help"), re.MULTILINE)
+        assert len(options) > 3, options
+        missing = [option for option in options if option not in page or option not in completed]
+        assert not missing, missing
+        if shutil.which("man"):
+            text = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True, check=True,
+                                  env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
+            assert not text.stderr, text.stderr
 
 
 @tap.case
-def gtorch_info_runs():
+def the_programs_run():
     version = re.search(r"^\s*version:\s*'([^']+)'", tree.read("meson.build"), re.MULTILINE)[1]
-    assert shell("gtorch-info --version") == f"gtorch-info {version}\n"
-    assert in_usr_local("gtorch-info --version") == f"gtorch-info {version}\n"
+    for program in ("gtorch-info", "gtorch-run"):
+        assert shell(f"{program} --version") == f"{program} {version}\n"
+        assert in_usr_local(f"{program} --version") == f"{program} {version}\n"
 
 
 @tap.case

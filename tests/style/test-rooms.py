@@ -37,7 +37,7 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
-    ["distributed", "distributed/mpi"],
+    ["distributed", "distributed/mpi", "distributed/pmix"],
     ["train"],
     ["cpu"],
     ["cpu/ops"],

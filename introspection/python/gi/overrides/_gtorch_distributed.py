@@ -222,7 +222,7 @@ def _find_store(init_method, rank, world_size, timeout):
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name='', pg_options=None, device_id=None):
-    """Makes the group of all processes. The backend is “mpi”, which tells each process its rank."""
+    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”."""
     if is_initialized():
         raise ValueError('the process group is there already: call destroy_process_group() before')
     if pg_options is not None or device_id is not None:
@@ -233,7 +233,10 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     seconds, name = _seconds(timeout), _backend(backend)
     if not (rank == world_size == -1 or 0 <= rank < world_size):
         raise ValueError(f'rank {rank} is out of range for {world_size} processes; both are given, or neither')
-    store = _find_store(init_method, rank, world_size, timeout) if store is None else store
+    if store is None and init_method in (None, 'env://') and rank == -1 and 'RANK' in os.environ:
+        store, rank, world_size = _of_store(lambda: GTorch.Store.from_environment(seconds, None))
+    elif store is None:
+        store = _find_store(init_method, rank, world_size, timeout)
     try:
         GroupMember.WORLD = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
     except GLib.Error as error:
