@@ -475,6 +475,19 @@ issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
   return result && *fence != NULL;
 }
 
+/* Ends an operation that will not be enqueued. */
+static void
+end_op (NcclOp *op, const GError *error)
+{
+  g_autoptr (GTorchWorkState) work = NULL;
+
+  g_mutex_lock (&op->engine->lock);
+  work = g_steal_pointer (&op->work);
+  g_mutex_unlock (&op->engine->lock);
+  if (work != NULL)
+    gtorch_work_state_complete (work, g_error_copy (error));
+}
+
 /* After an error of NCCL or the driver, other ranks wait for this one: they are told. */
 static void
 fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError **error)
@@ -507,17 +520,7 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
   if (is_first)
     gtorch_nccl_engine_fail (self, local, NULL, 0);
   for (i = 0; i < n; i++)
-    {
-      GTorchWorkState *work;
-
-      g_mutex_lock (&self->lock);
-      work = g_steal_pointer (&ops[i]->work);
-      g_mutex_unlock (&self->lock);
-      if (work == NULL)
-        continue;
-      gtorch_work_state_complete (work, g_error_copy (local));
-      gtorch_work_state_unref (work);
-    }
+    end_op (ops[i], local);
   g_propagate_error (error, local);
 }
 
@@ -605,6 +608,7 @@ nccl_end_batch (GTorchEngine *engine, GError **error)
 {
   NcclEngine *self = (NcclEngine *) engine;
   g_autoptr (GPtrArray) batch = g_steal_pointer (&self->batch);
+  GError *local = NULL;
   guint i, n;
 
   for (i = 0; batch != NULL && i < batch->len; i += n)
@@ -613,10 +617,15 @@ nccl_end_batch (GTorchEngine *engine, GError **error)
 
       for (n = 1; i + n < batch->len && ops[n]->comm == ops[0]->comm; n++)
         ;
-      if (!launch (self, ops[0]->comm, ops, n, FALSE, error))
-        return FALSE;
+      if (!launch (self, ops[0]->comm, ops, n, FALSE, &local))
+        break;
     }
-  return TRUE;
+  if (local == NULL)
+    return TRUE;
+  for (; i < batch->len; i++)
+    end_op (batch->pdata[i], local);
+  g_propagate_error (error, local);
+  return FALSE;
 }
 
 static gboolean
