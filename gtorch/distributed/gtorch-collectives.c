@@ -8,7 +8,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-error.h"
-#include "device/gtorch-device.h"
+#include "device/gtorch-device-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "tensor/gtorch-hold-private.h"
 
@@ -71,7 +71,7 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
                  wanted == GTORCH_DEVICE_TYPE_CPU
                      ? _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU")
                      : _ ("%s: a tensor is on %s; the backend %s has tensors on GPUs"),
-                 self->name, gtorch_device_get_name (impl->device),
+                 self->name, gtorch_device_name (impl->device),
                  gtorch_process_group_get_backend (group));
   else if (!impl->is_contiguous)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

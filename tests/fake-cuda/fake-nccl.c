@@ -23,7 +23,6 @@
 #define MAX_RANKS 8
 #define AREA      ((gsize) 8 << 20) /* bytes that a rank shows the others at a time */
 #define CHANNEL   ((gsize) 1 << 20) /* bytes of a message under way */
-#define PAUSE     50                /* microseconds */
 
 typedef enum
 {
@@ -86,13 +85,14 @@ typedef struct
   gsize count;
   ncclDataType_t type;
   gint op, root;
+  gboolean is_done;
 } Item;
 
 typedef struct
 {
   struct ncclComm *comm;
-  gboolean hangs;
-  guint n;
+  gboolean hangs, is_begun, is_posted;
+  guint n, at; /* at: the collective under way */
   Item items[];
 } Work;
 
@@ -328,27 +328,16 @@ is_over (struct ncclComm *comm)
   return g_atomic_int_get (&comm->aborted->is_set);
 }
 
-/* Waits until all ranks are at this number. */
+/* Returns whether all ranks are at this number. */
 static gboolean
-wait_all (struct ncclComm *comm, const guint64 *counters, guint64 number)
+are_all (struct ncclComm *comm, const guint64 *counters, guint64 number)
 {
   gint i;
 
   for (i = 0; i < comm->n; i++)
-    while (__atomic_load_n (&counters[i], __ATOMIC_ACQUIRE) < number)
-      {
-        if (is_over (comm))
-          return FALSE;
-        g_usleep (PAUSE);
-      }
+    if (__atomic_load_n (&counters[i], __ATOMIC_ACQUIRE) < number)
+      return FALSE;
   return TRUE;
-}
-
-static void
-hang (struct ncclComm *comm)
-{
-  while (!is_over (comm))
-    g_usleep (PAUSE);
 }
 
 static void
@@ -388,35 +377,40 @@ finish_collective (struct ncclComm *comm, const Item *item)
     reduce_into (comm, item, item->kind == REDUCE_SCATTER ? comm->rank * item->count : 0, to);
 }
 
-static void
-run_collective (struct ncclComm *comm, const Item *item)
+/* Shows the other ranks what this one has, as soon as they have read the last. */
+static gboolean
+post (struct ncclComm *comm, const Item *item)
 {
   const gsize n_bytes = item->count * size_of (item->type)
                         * (item->kind == REDUCE_SCATTER ? (gsize) comm->n : 1);
-  const guint64 number = ++comm->number;
-  Board *board = comm->board;
-  const Header own = { item->kind, item->type, item->op, item->root, item->count };
   const char *from;
-  gint i;
 
-  if (!wait_all (comm, board->read, number - 1))
-    return;
+  if (!are_all (comm, comm->board->read, comm->number))
+    return FALSE;
   from = fake_cuda_at (item->from, n_bytes);
   if (from == NULL)
     g_error ("a collective reads what is not memory of the device");
   memcpy (area_of (comm, comm->rank), from, n_bytes);
-  board->headers[comm->rank] = own;
-  __atomic_store_n (&board->posted[comm->rank], number, __ATOMIC_RELEASE);
-  if (!wait_all (comm, board->posted, number))
-    return;
+  comm->board->headers[comm->rank] =
+      (Header){ item->kind, item->type, item->op, item->root, item->count };
+  __atomic_store_n (&comm->board->posted[comm->rank], ++comm->number, __ATOMIC_RELEASE);
+  return TRUE;
+}
+
+/* Ranks that call different things wait for ever, as NCCL's may. */
+static gboolean
+finish (struct ncclComm *comm, const Item *item)
+{
+  gint i;
+
+  if (!are_all (comm, comm->board->posted, comm->number))
+    return FALSE;
   for (i = 0; i < comm->n; i++)
-    if (memcmp (&board->headers[i], &own, sizeof own) != 0) /* as NCCL may */
-      {
-        hang (comm);
-        return;
-      }
+    if (memcmp (&comm->board->headers[i], &comm->board->headers[comm->rank], sizeof (Header)) != 0)
+      return FALSE;
   finish_collective (comm, item);
-  __atomic_store_n (&board->read[comm->rank], number, __ATOMIC_RELEASE);
+  __atomic_store_n (&comm->board->read[comm->rank], comm->number, __ATOMIC_RELEASE);
+  return TRUE;
 }
 
 /* Returns whether the message is done. */
@@ -443,7 +437,7 @@ advance (struct ncclComm *comm, const Item *item)
   if (__atomic_load_n (sent, __ATOMIC_ACQUIRE) <= comm->received[from])
     return FALSE;
   if (comm->board->channels[from][to].n_bytes != n_bytes)
-    hang (comm);
+    return FALSE;
   data = fake_cuda_at (item->to, n_bytes);
   memcpy (data, channel_of (comm, from, to), n_bytes);
   __atomic_store_n (received, ++comm->received[from], __ATOMIC_RELEASE);
@@ -451,46 +445,62 @@ advance (struct ncclComm *comm, const Item *item)
 }
 
 /* Messages of a group go on together; those of a pair stay in order. */
-static void
-run_messages (struct ncclComm *comm, const Work *work)
+static gboolean
+advance_messages (Work *work)
 {
-  g_autofree gboolean *done = g_new0 (gboolean, work->n);
-  guint i, k, n_left;
+  guint i, k, n_left = 0;
 
-  do
+  for (i = 0; i < work->n; i++)
     {
-      for (i = n_left = 0; i < work->n && !is_over (comm); i++)
-        {
-          gboolean is_first = TRUE;
+      Item *item = &work->items[i];
+      gboolean is_first = TRUE;
 
-          if (done[i] || work->items[i].kind < SEND)
-            continue;
-          for (k = 0; k < i; k++)
-            is_first &= done[k] || work->items[k].kind != work->items[i].kind
-                        || work->items[k].root != work->items[i].root;
-          done[i] = is_first && advance (comm, &work->items[i]);
-          n_left += !done[i];
-        }
-      if (n_left > 0)
-        g_usleep (PAUSE);
+      if (item->is_done)
+        continue;
+      for (k = 0; k < i; k++)
+        is_first &= work->items[k].is_done || work->items[k].kind != item->kind
+                    || work->items[k].root != item->root;
+      item->is_done = is_first && advance (work->comm, item);
+      n_left += !item->is_done;
     }
-  while (n_left > 0 && !is_over (comm));
+  return n_left == 0;
 }
 
-static void
+/* Collectives of a group go one after the other, and messages at the end. Returns whether all is done; a
+ * graph then does it again. */
+static gboolean
 run_work (gpointer data)
 {
-  const Work *work = data;
+  Work *work = data;
   guint i;
 
-  if (delay > 0)
+  if (delay > 0 && !work->is_begun)
     g_usleep (delay);
-  if (work->hangs)
-    hang (work->comm);
+  work->is_begun = TRUE;
+  if (!is_over (work->comm))
+    {
+      if (work->hangs)
+        return FALSE;
+      for (; work->at < work->n && work->items[work->at].kind < SEND; work->at++)
+        {
+          Item *item = &work->items[work->at];
+
+          if (!work->is_posted && !post (work->comm, item))
+            return FALSE;
+          work->is_posted = TRUE;
+          if (!finish (work->comm, item))
+            return FALSE;
+          work->is_posted = FALSE;
+          item->is_done = TRUE;
+        }
+      if (!advance_messages (work))
+        return FALSE;
+    }
+  work->at = 0;
+  work->is_posted = work->is_begun = FALSE;
   for (i = 0; i < work->n; i++)
-    if (work->items[i].kind < SEND && !is_over (work->comm))
-      run_collective (work->comm, &work->items[i]);
-  run_messages (work->comm, work);
+    work->items[i].is_done = FALSE;
+  return TRUE;
 }
 
 static ncclResult_t
@@ -504,7 +514,7 @@ enqueue (struct ncclComm *comm, void *stream, const Item *items, guint n)
   work->hangs = hang_in > 0 && --hang_in == 0;
   if (cut_in > 0 && --cut_in == 0)
     work->items[0].count--;
-  return fake_cuda_enqueue (stream, run_work, work) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+  return fake_cuda_enqueue_poll (stream, run_work, work) == 0 ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 static ncclResult_t

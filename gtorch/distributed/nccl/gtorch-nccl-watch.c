@@ -280,7 +280,8 @@ complete_all (NcclEngine *self, const GError *error)
 
       while ((op = g_queue_pop_head (&comm->pending)) != NULL)
         {
-          complete (op, g_error_copy (error));
+          if (!gtorch_nccl_op_poll (op))
+            complete (op, g_error_copy (error));
           gtorch_nccl_op_unref (op);
         }
     }
