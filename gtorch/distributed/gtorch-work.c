@@ -267,6 +267,24 @@ gtorch_work_is_success (GTorchWork *self)
   return is_done (self->state) && self->state->error == NULL;
 }
 
+/**
+ * gtorch_work_is_blocking:
+ * @self: work
+ *
+ * Tells whether [method@Work.wait] without a time limit blocks the caller. Work of GPUs does not, except for
+ * barriers: the current stream waits for it.
+ *
+ * Returns: %TRUE if it does
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_is_blocking (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), TRUE);
+  return self->state->backend == NULL || self->state->backend->blocks (self->state);
+}
+
 /* Made by g_object_new (): nothing would ever end it. */
 static gboolean
 check_operation (GTorchWork *self, GError **error)
