@@ -336,7 +336,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 # --- operations ---
 
 CODES = {GTorch.Error.INVALID: ValueError, GTorch.Error.INDEX: ValueError, GTorch.Error.SHAPE: ValueError,
-         GTorch.Error.DTYPE: TypeError}
+         GTorch.Error.DTYPE: TypeError, GTorch.Error.NOT_SUPPORTED: NotImplementedError}
 
 
 def _run(call):
