@@ -663,9 +663,9 @@ gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded, g
   if (n_excluded == 0 || own >= 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   n_excluded == 0
-                       ? _ ("process_group_shrink: no rank is excluded")
-                       : _ ("process_group_shrink: this process is excluded; it does not call this"));
+                   n_excluded == 0 ? _ ("process_group_shrink: no rank is excluded")
+                                   : _ ("process_group_shrink: this process is excluded; it does "
+                                        "not call this"));
       return NULL;
     }
   rest = g_new (gint, self->size);

@@ -29,7 +29,7 @@ struct _GTorchWorkState
   gint ref_count;
   const GTorchWorkBackend *backend; /* NULL: whoever carries it out completes it */
   gpointer data;                    /* of the backend */
-  const gchar *operation; /* a static string, "all_reduce"; NULL: there is none */
+  const gchar *operation;           /* a static string, "all_reduce"; NULL: there is none */
   guint64 sequence;
   GMutex lock;
   GCond changed;

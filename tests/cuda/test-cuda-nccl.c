@@ -64,7 +64,8 @@ values_of (GTorchTensor *tensor)
 {
   g_autoptr (GTorchTensor) wide = NULL;
   g_autoptr (GError) error = NULL;
-  g_autoptr (GTorchTensor) host = gtorch_tensor_to_device (tensor, gtorch_device_cpu (), FALSE, &error);
+  g_autoptr (GTorchTensor) host =
+      gtorch_tensor_to_device (tensor, gtorch_device_cpu (), FALSE, &error);
   gdouble *values;
   gsize n;
 
@@ -128,10 +129,10 @@ expect (GTorchReduceOp op, gint64 i)
 static void
 all_dtypes_are_reduced (void)
 {
-  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32,  GTORCH_DTYPE_FLOAT64,
-                                        GTORCH_DTYPE_FLOAT16,  GTORCH_DTYPE_BFLOAT16,
-                                        GTORCH_DTYPE_INT8,     GTORCH_DTYPE_UINT8,
-                                        GTORCH_DTYPE_INT32,    GTORCH_DTYPE_INT64 };
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16,
+                                        GTORCH_DTYPE_INT8,    GTORCH_DTYPE_UINT8,
+                                        GTORCH_DTYPE_INT32,   GTORCH_DTYPE_INT64 };
   GTorchReduceOp op;
   guint d, i;
 
@@ -221,7 +222,8 @@ tensors_move (void)
                &error);
   for (i = 0; i < n; i++)
     assert_same (tensors[i], N, 10 + i);
-  assert_done (gtorch_process_group_all_to_all (group, tensors, size, others, size, &error), &error);
+  assert_done (gtorch_process_group_all_to_all (group, tensors, size, others, size, &error),
+               &error);
   for (i = 0; i < size; i++)
     assert_same (tensors[i], N, 10 * i + rank);
   assert_done (gtorch_process_group_barrier (group, &error), &error);
@@ -279,7 +281,8 @@ one_rank_gets_the_sum (void)
   gint i;
 
   make_group (20);
-  assert_done (gtorch_process_group_reduce (group, tensor, 1, GTORCH_REDUCE_OP_SUM, &error), &error);
+  assert_done (gtorch_process_group_reduce (group, tensor, 1, GTORCH_REDUCE_OP_SUM, &error),
+               &error);
   values = values_of (tensor);
   for (i = 0; i < N; i++)
     g_assert_cmpfloat (values[i], ==,
@@ -416,14 +419,16 @@ graphs_have_collectives (void)
   stream = gtorch_stream_new (gpu (0), 0, &error);
   g_assert_no_error (error);
   /* a first call cannot be captured */
-  g_assert_false (gtorch_cuda_graph_capture (graph, stream, NULL, reduce_in_capture, tensor, &error));
+  g_assert_false (
+      gtorch_cuda_graph_capture (graph, stream, NULL, reduce_in_capture, tensor, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE);
   g_clear_error (&error);
   g_clear_object (&graph);
   graph = gtorch_cuda_graph_new ();
   g_assert_true (gtorch_process_group_bind_device (group, gpu (0), NULL, &error));
   g_assert_no_error (error);
-  g_assert_true (gtorch_cuda_graph_capture (graph, stream, NULL, reduce_in_capture, tensor, &error));
+  g_assert_true (
+      gtorch_cuda_graph_capture (graph, stream, NULL, reduce_in_capture, tensor, &error));
   g_assert_no_error (error);
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
   for (i = 0; i < 2; i++)
@@ -597,8 +602,8 @@ a_dead_rank_is_named (void)
   if (rank == 1)
     _exit (0);
   started = g_get_monotonic_time ();
-  message = find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM,
-                                                         &error));
+  message =
+      find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
   g_assert_cmpint (g_get_monotonic_time () - started, <, 4 * G_USEC_PER_SEC);
   if (g_str_has_prefix (message, "all_reduce"))
     g_assert_nonnull (strstr (message, "rank 1 does not answer"));
@@ -645,8 +650,8 @@ another_size_is_an_error (void)
   connect_ranks ();
   if (rank == 1)
     fake_nccl_cut (1);
-  message = find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM,
-                                                         &error));
+  message =
+      find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
   g_assert_nonnull (strstr (message, "all_reduce"));
 }
 
@@ -661,8 +666,8 @@ a_gpu_that_hangs_is_an_error (void)
   watch_signals ();
   connect_ranks ();
   fake_nccl_hang (1);
-  message = find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM,
-                                                         &error));
+  message =
+      find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
   /* the stream goes on */
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, &error));
 }
@@ -680,8 +685,8 @@ an_error_of_nccl_is_found (void)
   if (rank == 1)
     _exit (0);
   fake_nccl_notice (TRUE);
-  message = find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM,
-                                                         &error));
+  message =
+      find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
   g_assert_nonnull (strstr (message, "remote process exited"));
   g_assert_cmpint (lost_rank, ==, 1);
 }
@@ -700,8 +705,7 @@ other_ranks_learn_of_a_failure (void)
   if (rank == 0)
     {
       fake_nccl_fail ("ncclAllReduce", 1, 3);
-      g_assert_null (
-          gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
+      g_assert_null (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
       g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA);
       g_assert_cmpstr (error->message, ==,
                        "rank 0, operation 2 of the group: all_reduce: internal error");
@@ -733,8 +737,8 @@ the_others_go_on (void)
   connect_ranks ();
   if (rank == 1)
     _exit (0);
-  message = find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM,
-                                                         &error));
+  message =
+      find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
   rest = gtorch_process_group_shrink (group, &lost, 1, &error);
   g_assert_no_error (error);
   g_assert_cmpint (gtorch_process_group_get_size (rest), ==, size - 1);
@@ -785,13 +789,14 @@ each_call_may_fail (void)
       for (k = 0; k < 6 && error == NULL; k++)
         {
           g_clear_object (&work);
-          work = k == 0   ? gtorch_process_group_all_reduce (lone, tensor, GTORCH_REDUCE_OP_SUM, &error)
-                 : k == 1 ? gtorch_process_group_broadcast (lone, tensor, 0, &error)
-                 : k == 2 ? gtorch_process_group_reduce (lone, tensor, 0, GTORCH_REDUCE_OP_SUM, &error)
-                 : k == 3 ? gtorch_process_group_all_gather_into_tensor (lone, tensor, other, &error)
-                 : k == 4 ? gtorch_process_group_reduce_scatter_tensor (
-                       lone, tensor, other, GTORCH_REDUCE_OP_SUM, &error)
-                          : gtorch_process_group_all_to_all (lone, &tensor, 1, &other, 1, &error);
+          work =
+              k == 0 ? gtorch_process_group_all_reduce (lone, tensor, GTORCH_REDUCE_OP_SUM, &error)
+              : k == 1 ? gtorch_process_group_broadcast (lone, tensor, 0, &error)
+              : k == 2 ? gtorch_process_group_reduce (lone, tensor, 0, GTORCH_REDUCE_OP_SUM, &error)
+              : k == 3 ? gtorch_process_group_all_gather_into_tensor (lone, tensor, other, &error)
+              : k == 4 ? gtorch_process_group_reduce_scatter_tensor (lone, tensor, other,
+                                                                     GTORCH_REDUCE_OP_SUM, &error)
+                       : gtorch_process_group_all_to_all (lone, &tensor, 1, &other, 1, &error);
           g_assert_true ((work == NULL) == (error != NULL));
           if (work != NULL)
             gtorch_work_wait (work, 5, NULL, &error);
@@ -849,8 +854,8 @@ start_rank (const gchar *name, gint which, gint n, const gchar *path)
   g_autoptr (GError) error = NULL;
   GSubprocess *process;
 
-  process = g_subprocess_launcher_spawn (launcher, &error, program, "--rank", name, own, all, path,
-                                         NULL);
+  process =
+      g_subprocess_launcher_spawn (launcher, &error, program, "--rank", name, own, all, path, NULL);
   g_assert_no_error (error);
   return process;
 }

@@ -196,13 +196,13 @@ begin (const gchar *name)
   return result;
 }
 
-#define BEGIN(name)                  \
-  do                                 \
-    {                                \
-      gint fault_ = begin (#name);   \
-      if (fault_ != 0)               \
+#define BEGIN(name)                   \
+  do                                  \
+    {                                 \
+      gint fault_ = begin (#name);    \
+      if (fault_ != 0)                \
         return (ncclResult_t) fault_; \
-    }                                \
+    }                                 \
   while (0)
 
 static gpointer
@@ -381,8 +381,8 @@ finish_collective (struct ncclComm *comm, const Item *item)
 static gboolean
 post (struct ncclComm *comm, const Item *item)
 {
-  const gsize n_bytes = item->count * size_of (item->type)
-                        * (item->kind == REDUCE_SCATTER ? (gsize) comm->n : 1);
+  const gsize n_bytes =
+      item->count * size_of (item->type) * (item->kind == REDUCE_SCATTER ? (gsize) comm->n : 1);
   const char *from;
 
   if (!are_all (comm, comm->board->read, comm->number))
@@ -514,7 +514,8 @@ enqueue (struct ncclComm *comm, void *stream, const Item *items, guint n)
   work->hangs = hang_in > 0 && --hang_in == 0;
   if (cut_in > 0 && --cut_in == 0)
     work->items[0].count--;
-  return fake_cuda_enqueue_poll (stream, run_work, work) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+  return fake_cuda_enqueue_poll (stream, run_work, work) == 0 ? ncclSuccess
+                                                              : ncclUnhandledCudaError;
 }
 
 static ncclResult_t
@@ -722,17 +723,17 @@ ncclGroupEnd (void)
   return result;
 }
 
-#define CALL(name, ...)                                 \
-  do                                                    \
-    {                                                   \
-      const Item item_ = { __VA_ARGS__ };               \
-      const gint fault_ = begin (#name);                \
-      if (fault_ != 0 && depth > 0)                     \
-        group_result = (ncclResult_t) fault_;           \
-      if (fault_ != 0)                                  \
-        return (ncclResult_t) fault_;                   \
-      return add (comm, stream, &item_);                \
-    }                                                   \
+#define CALL(name, ...)                       \
+  do                                          \
+    {                                         \
+      const Item item_ = { __VA_ARGS__ };     \
+      const gint fault_ = begin (#name);      \
+      if (fault_ != 0 && depth > 0)           \
+        group_result = (ncclResult_t) fault_; \
+      if (fault_ != 0)                        \
+        return (ncclResult_t) fault_;         \
+      return add (comm, stream, &item_);      \
+    }                                         \
   while (0)
 
 EXPORT ncclResult_t

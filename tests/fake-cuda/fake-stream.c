@@ -409,7 +409,8 @@ step (CUstream wanted, gboolean may_call)
       g_mutex_lock (&fake_lock);
       calling = FALSE;
       op = g_queue_peek_head (&stream->ops);
-      if (is_over && op != NULL && op->number == called.number) /* the device has not failed in between */
+      if (is_over && op != NULL
+          && op->number == called.number) /* the device has not failed in between */
         op_free (g_queue_pop_head (&stream->ops));
       g_cond_broadcast (&progress);
       return TRUE;
@@ -680,8 +681,8 @@ fake_cuda_enqueue_poll (gpointer handle, gboolean (*func) (gpointer data), gpoin
 
   ENTER (cuLaunchHostFunc);
   FIND (stream);
-  LEAVE (fake_stream_push (stream, &(FakeOp){ .kind = FAKE_CALL,
-                                              .call = { .data = data, .poll = func } }));
+  LEAVE (fake_stream_push (stream,
+                           &(FakeOp){ .kind = FAKE_CALL, .call = { .data = data, .poll = func } }));
 }
 
 /* --- events --- */

@@ -180,7 +180,8 @@ exchange (const Call *call, gboolean sends_parts, gboolean sends, gboolean recei
           result = send (call, data, n_bytes, i);
         }
       else if (sends)
-        result = send (call, data_of (self->inputs, 0), numel_of (self->inputs, 0) * call->element, i);
+        result =
+            send (call, data_of (self->inputs, 0), numel_of (self->inputs, 0) * call->element, i);
       if (receives && result == ncclSuccess)
         {
           data = part_of (call, self->outputs, self->out_counts, i, &n_bytes);
@@ -209,9 +210,8 @@ scatter (const Call *call)
   const gsize n_bytes = numel_of (self->outputs, 0) * call->element;
   ncclResult_t result = call->rank == self->root ? exchange (call, TRUE, TRUE, FALSE) : ncclSuccess;
 
-  return result == ncclSuccess
-             ? receive (call, data_of (self->outputs, 0), n_bytes, self->root)
-             : result;
+  return result == ncclSuccess ? receive (call, data_of (self->outputs, 0), n_bytes, self->root)
+                               : result;
 }
 
 static ncclResult_t
@@ -248,10 +248,10 @@ all_gather (const Call *call)
 
   if (self->outputs->len > 1)
     return exchange (call, FALSE, TRUE, TRUE);
-  return n_bytes == 0 ? ncclSuccess
-                      : gtorch_nccl.ncclAllGather (data_of (self->inputs, 0),
-                                                   data_of (self->outputs, 0), n_bytes, ncclUint8,
-                                                   call->comm->comm, call->stream);
+  return n_bytes == 0
+             ? ncclSuccess
+             : gtorch_nccl.ncclAllGather (data_of (self->inputs, 0), data_of (self->outputs, 0),
+                                          n_bytes, ncclUint8, call->comm->comm, call->stream);
 }
 
 static ncclResult_t
@@ -290,10 +290,11 @@ run (const Call *call, gboolean is_pair)
     case GTORCH_COLLECTIVE_ALL_TO_ALL:
       return exchange (call, TRUE, TRUE, TRUE);
     case GTORCH_COLLECTIVE_SEND:
-      return send (call, data_of (self->inputs, 0), numel_of (self->inputs, 0) * call->element, other);
+      return send (call, data_of (self->inputs, 0), numel_of (self->inputs, 0) * call->element,
+                   other);
     case GTORCH_COLLECTIVE_RECEIVE:
-      return receive (call, data_of (self->outputs, 0),
-                      numel_of (self->outputs, 0) * call->element, other);
+      return receive (call, data_of (self->outputs, 0), numel_of (self->outputs, 0) * call->element,
+                      other);
     default: /* a barrier: every rank contributes a number that none can have before */
       return gtorch_nccl.ncclAllReduce (gtorch_impl_data (call->comm->token),
                                         gtorch_impl_data (call->comm->token), 1, ncclFloat32,

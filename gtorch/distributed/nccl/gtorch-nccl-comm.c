@@ -13,9 +13,10 @@
 #include "base/gtorch-error.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
-#define FIRST_PAUSE 50   /* microseconds */
+#define FIRST_PAUSE 50 /* microseconds */
 #define LAST_PAUSE  2000
-#define LAST_CALLS  (10 * G_USEC_PER_SEC) /* for how long an abort waits for threads inside of NCCL */
+#define LAST_CALLS \
+  (10 * G_USEC_PER_SEC) /* for how long an abort waits for threads inside of NCCL */
 
 static gint64
 deadline_of (gdouble timeout)

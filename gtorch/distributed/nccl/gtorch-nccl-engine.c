@@ -237,8 +237,10 @@ get_pair (NcclEngine *self, gint other, gboolean is_send, GTorchDevice *device, 
 
       if (comm == NULL)
         {
-          comm = !allow_making (device, error) ? NULL : gtorch_nccl_comm_new (self, key, self->rank != low, 2, device, timeout, NULL,
-                                       error);
+          comm = !allow_making (device, error)
+                     ? NULL
+                     : gtorch_nccl_comm_new (self, key, self->rank != low, 2, device, timeout, NULL,
+                                             error);
           if (comm == NULL)
             {
               result = NULL;
@@ -345,8 +347,8 @@ op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchColle
   op->work = gtorch_work_state_ref (state);
   op->timeout = gtorch_process_group_get_timeout (group);
   op->is_barrier = collective->kind == GTORCH_COLLECTIVE_BARRIER;
-  op->is_message = collective->kind == GTORCH_COLLECTIVE_SEND
-                   || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
+  op->is_message =
+      collective->kind == GTORCH_COLLECTIVE_SEND || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
   state->backend = &work_backend;
   state->data = gtorch_nccl_op_ref (op);
   return op;
@@ -528,8 +530,7 @@ static gboolean
 launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
         GError **error)
 {
-  g_autoptr (GTorchStream) current =
-      g_object_ref (gtorch_stream_get_current (comm->device));
+  g_autoptr (GTorchStream) current = g_object_ref (gtorch_stream_get_current (comm->device));
   const gboolean is_captured = gtorch_stream_is_capturing (current);
   GTorchFence *fence = NULL;
   GError *local = NULL;

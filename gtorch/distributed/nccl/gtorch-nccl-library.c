@@ -74,7 +74,7 @@ gtorch_nccl_check (ncclResult_t result, const gchar *what, GError **error)
     return TRUE;
   detail = gtorch_nccl.ncclGetLastError (NULL);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CUDA, _ ("%s: %s%s%s"), what,
-               gtorch_nccl.ncclGetErrorString (result), detail != NULL && *detail != '\0' ? ": " : "",
-               detail != NULL ? detail : "");
+               gtorch_nccl.ncclGetErrorString (result),
+               detail != NULL && *detail != '\0' ? ": " : "", detail != NULL ? detail : "");
   return FALSE;
 }

@@ -64,20 +64,20 @@ struct _NcclEngine
   gint ref_count;
   gint rank, size, world_rank;
   GTorchStore *store;
-  gchar *prefix;     /* of the keys in the store */
-  gdouble timeout;   /* for making communicators */
-  GMutex make_lock;  /* held while communicators are made, one at a time */
-  GMutex lock;       /* protects what follows */
+  gchar *prefix;    /* of the keys in the store */
+  gdouble timeout;  /* for making communicators */
+  GMutex make_lock; /* held while communicators are made, one at a time */
+  GMutex lock;      /* protects what follows */
   GCond changed;
-  GHashTable *comms; /* by name */
+  GHashTable *comms;    /* by name */
   GTorchDevice *device; /* the one that the group is bound to, or that it used first */
-  guint n_main;      /* communicators of all ranks so far */
+  guint n_main;         /* communicators of all ranks so far */
   GError *failure;
   GThread *watch;
   GCancellable *listening;
   gboolean is_closed;
   gboolean is_reporting; /* this rank is telling the others of its failure */
-  GPtrArray *batch;  /* NcclOp, between the beginning and the end of a batch */
+  GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
   guint64 n_started, n_done;
   const gchar *last_name;
   gpointer of; /* the group that the reference is to; not used but compared */
@@ -117,7 +117,8 @@ void gtorch_nccl_watch (NcclEngine *self);
 /* Completes the operation if the GPU is done with it. The lock must be held. */
 gboolean gtorch_nccl_op_poll (NcclOp *op);
 /* Ends all operations with the error, tells the other ranks and the group, and aborts the communicators. */
-void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost, guint n_lost);
+void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost,
+                              guint n_lost);
 
 NcclOp *gtorch_nccl_op_ref (NcclOp *op);
 void gtorch_nccl_op_unref (gpointer op);

@@ -14,8 +14,8 @@
 #include "distributed/nccl/gtorch-nccl-private.h"
 
 #define INTERVAL    (50 * G_TIME_SPAN_MILLISECOND) /* between two looks at the operations */
-#define ANSWER_TIME 1.5                            /* seconds for the other ranks to tell how far they are */
-#define GIVE_UP     (2 * G_USEC_PER_SEC)           /* for how long the store may take for all of that */
+#define ANSWER_TIME 1.5                  /* seconds for the other ranks to tell how far they are */
+#define GIVE_UP     (2 * G_USEC_PER_SEC) /* for how long the store may take for all of that */
 
 NcclOp *
 gtorch_nccl_op_ref (NcclOp *op)
@@ -77,13 +77,13 @@ typedef struct
   gint ref_count;
   NcclEngine *engine;
   GCancellable *cancellable;
-  gchar *report;       /* what this rank tells the others */
-  guint64 sequence;    /* of the operation that is not done; 0: of none */
+  gchar *report;    /* what this rank tells the others */
+  guint64 sequence; /* of the operation that is not done; 0: of none */
   GMutex lock;
   GCond changed;
   gboolean is_over;
-  GString *found;      /* what the others have said */
-  GArray *lost;        /* gint: who has said nothing */
+  GString *found; /* what the others have said */
+  GArray *lost;   /* gint: who has said nothing */
 } Inquiry;
 
 static void
@@ -123,8 +123,7 @@ post_state (NcclEngine *engine, GCancellable *cancellable)
   return gtorch_store_set (engine->store, key, bytes, cancellable, NULL);
 }
 
-static void
-append (Inquiry *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+static void append (Inquiry *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
 static void
 append (Inquiry *self, const gchar *format, ...)
@@ -141,8 +140,7 @@ append (Inquiry *self, const gchar *format, ...)
 static void
 read_state (Inquiry *self, const gchar *key, gint rank)
 {
-  g_autoptr (GBytes) bytes =
-      gtorch_store_get (self->engine->store, key, self->cancellable, NULL);
+  g_autoptr (GBytes) bytes = gtorch_store_get (self->engine->store, key, self->cancellable, NULL);
   g_autofree gchar *text = NULL;
   guint64 started;
   gchar *end;
@@ -336,10 +334,11 @@ give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
                               gtorch_nccl.ncclGetErrorString (state));
   found = inquire (self, report, op->is_message ? 0 : op->sequence, &lost, &n_lost);
   if (is_late)
-    error = g_error_new (G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
-                         *found != '\0' ? found
-                                        : _ ("all ranks have begun it, so that what they have called "
-                                             "differs, or a GPU hangs"));
+    error =
+        g_error_new (G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: %s", report,
+                     *found != '\0' ? found
+                                    : _ ("all ranks have begun it, so that what they have called "
+                                         "differs, or a GPU hangs"));
   else
     error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_CUDA, "%s%s%s", report,
                          *found != '\0' ? ": " : "", found);
@@ -377,8 +376,7 @@ look (NcclEngine *self, ncclResult_t *state, gboolean *is_idle)
         continue;
       *is_idle = FALSE;
       *state = ncclSuccess;
-      if (comm->comm != NULL
-          && gtorch_nccl.ncclCommGetAsyncError (comm->comm, state) == ncclSuccess
+      if (comm->comm != NULL && gtorch_nccl.ncclCommGetAsyncError (comm->comm, state) == ncclSuccess
           && *state != ncclSuccess && *state != ncclInProgress)
         return gtorch_nccl_op_ref (op);
       *state = ncclSuccess;
