@@ -110,15 +110,6 @@ GTorchWork *gtorch_process_group_barrier (GTorchProcessGroup *self,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_bind_device (GTorchProcessGroup *self, GTorchDevice *device,
-                                           GCancellable *cancellable, GError **error);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_begin_batch (GTorchProcessGroup *self, GError **error);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_end_batch (GTorchProcessGroup *self, GError **error);
-GTORCH_AVAILABLE_IN_0_1
-gboolean gtorch_process_group_abort (GTorchProcessGroup *self, GError **error);
-GTORCH_AVAILABLE_IN_0_1
 GTorchProcessGroup *gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded,
                                                  gsize n_excluded,
                                                  GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -811,7 +811,20 @@ each_call_may_fail (void)
       fake_nccl_fail (NULL, 0, 0);
       g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
     }
-  g_assert_cmpuint (n_errors, >=, 11);
+  g_assert_cmpuint (n_errors, >=, 10);
+}
+
+static void
+ranks_connect_without_a_split (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (N, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GError) error = NULL;
+
+  make_group (20);
+  fake_nccl_fail ("ncclCommSplit", 1, 5);
+  assert_done (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_MAX, &error), &error);
+  assert_same (tensor, N, 0);
+  g_assert_cmpint (fake_nccl_get_comms (), ==, 1);
 }
 
 /* --- running them --- */
@@ -842,6 +855,7 @@ static const struct
   { "the_others_go_on", 3, the_others_go_on },
   { "ranks_that_do_not_come_are_an_error", 2, ranks_that_do_not_come_are_an_error },
   { "each_call_may_fail", 1, each_call_may_fail },
+  { "ranks_connect_without_a_split", 2, ranks_connect_without_a_split },
 };
 
 static const gchar *program;

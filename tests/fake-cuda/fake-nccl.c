@@ -626,10 +626,14 @@ ncclCommInitRankConfig (ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank
 {
   BEGIN (ncclCommInitRankConfig);
   if (n_ranks < 1 || n_ranks > MAX_RANKS || rank < 0 || rank >= n_ranks
-      || config->magic != NCCL_CONFIG_MAGIC || config->blocking != 0)
+      || config->magic != NCCL_CONFIG_MAGIC)
     return ncclInvalidArgument;
-  *comm = join (id.internal, n_ranks, rank, FALSE, keep (g_new0 (Flag, 1)));
-  return *comm == NULL ? ncclSystemError : ncclInProgress;
+  *comm = join (id.internal, n_ranks, rank, config->blocking != 0, keep (g_new0 (Flag, 1)));
+  if (*comm == NULL)
+    return ncclSystemError;
+  while (config->blocking != 0 && !is_complete (*comm))
+    g_usleep (100);
+  return config->blocking != 0 ? ncclSuccess : ncclInProgress;
 }
 
 EXPORT ncclResult_t

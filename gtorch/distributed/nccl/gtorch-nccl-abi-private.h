@@ -67,6 +67,7 @@ typedef struct
   int maxCTAs;
   const char *netName;
   int splitShare;
+  int trafficClass; /* since 2.27, where 2.18 has nothing */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_MAGIC   0xcafebeefu

@@ -98,7 +98,8 @@ make_config (gboolean is_blocking)
                          .cgaClusterSize = NCCL_CONFIG_UNDEF_INT,
                          .minCTAs = NCCL_CONFIG_UNDEF_INT,
                          .maxCTAs = NCCL_CONFIG_UNDEF_INT,
-                         .splitShare = 1 };
+                         .splitShare = 1,
+                         .trafficClass = NCCL_CONFIG_UNDEF_INT };
 }
 
 static gboolean
@@ -107,12 +108,47 @@ is_begun (ncclResult_t result)
   return result == ncclSuccess || result == ncclInProgress;
 }
 
+/* Splits a communicator that blocks from one that does not. */
+static gboolean
+split (NcclComm *self, gint rank, gdouble timeout, GCancellable *cancellable, GError **error)
+{
+  ncclConfig_t config = make_config (TRUE);
+  const ncclResult_t result =
+      gtorch_nccl.ncclCommSplit (self->base, 0, rank, &self->comm, &config);
+
+  if (!is_begun (result))
+    {
+      self->comm = NULL;
+      return gtorch_nccl_check (result, "ncclCommSplit", error);
+    }
+  return gtorch_nccl_comm_settle (self->base, "ncclCommSplit", timeout, cancellable, error)
+         && gtorch_nccl_comm_settle (self->comm, "ncclCommSplit", timeout, cancellable, error);
+}
+
+/* For versions of NCCL that do not split one from the other: then the time limit was that of the first. */
+static gboolean
+connect_blocking (NcclEngine *engine, NcclComm *self, const gchar *name, gint rank, gint n,
+                  gdouble timeout, GCancellable *cancellable, GError **error)
+{
+  g_autofree gchar *key = g_strconcat (name, "/blocking", NULL);
+  ncclConfig_t config = make_config (TRUE);
+  ncclUniqueId id;
+
+  gtorch_nccl.ncclCommAbort (self->base);
+  self->base = self->comm = NULL;
+  return exchange_id (engine, key, rank, &id, timeout, cancellable, error)
+         && gtorch_nccl_check (gtorch_nccl.ncclCommInitRankConfig (&self->comm, n, id, rank,
+                                                                   &config),
+                               "ncclCommInitRankConfig", error);
+}
+
 /* Connects the ranks. What there is of the communicators is in self, also on failure. */
 static gboolean
-connect (NcclComm *self, ncclUniqueId id, gint rank, gint n, gdouble timeout,
-         GCancellable *cancellable, GError **error)
+connect (NcclEngine *engine, NcclComm *self, const gchar *name, ncclUniqueId id, gint rank, gint n,
+         gdouble timeout, GCancellable *cancellable, GError **error)
 {
-  ncclConfig_t config = make_config (FALSE), blocking = make_config (TRUE);
+  ncclConfig_t config = make_config (FALSE);
+  g_autoptr (GError) local = NULL;
   ncclResult_t result = gtorch_nccl.ncclCommInitRankConfig (&self->base, n, id, rank, &config);
 
   if (!is_begun (result))
@@ -122,14 +158,12 @@ connect (NcclComm *self, ncclUniqueId id, gint rank, gint n, gdouble timeout,
     }
   if (!gtorch_nccl_comm_settle (self->base, "ncclCommInitRankConfig", timeout, cancellable, error))
     return FALSE;
-  result = gtorch_nccl.ncclCommSplit (self->base, 0, rank, &self->comm, &blocking);
-  if (!is_begun (result))
-    {
-      self->comm = NULL;
-      return gtorch_nccl_check (result, "ncclCommSplit", error);
-    }
-  return gtorch_nccl_comm_settle (self->base, "ncclCommSplit", timeout, cancellable, error)
-         && gtorch_nccl_comm_settle (self->comm, "ncclCommSplit", timeout, cancellable, error);
+  if (split (self, rank, timeout, cancellable, &local))
+    return TRUE;
+  if (local->domain == GTORCH_ERROR)
+    return connect_blocking (engine, self, name, rank, n, timeout, cancellable, error);
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
 }
 
 NcclComm *
@@ -150,7 +184,7 @@ gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
   self->device = device;
   self->stream = g_steal_pointer (&stream);
   g_queue_init (&self->pending);
-  if (connect (self, id, rank, n, timeout, cancellable, error))
+  if (connect (engine, self, name, id, rank, n, timeout, cancellable, error))
     return self;
   /* the split one is part of what the abort of the first ends */
   if (self->base != NULL)
@@ -199,8 +233,8 @@ gtorch_nccl_comm_free (gpointer comm)
         {
           if (self->comm != NULL)
             gtorch_nccl.ncclCommDestroy (self->comm);
-          if (self->base != NULL && is_begun (gtorch_nccl.ncclCommDestroy (self->base)))
-            gtorch_nccl_comm_settle (self->base, "ncclCommDestroy", 1, NULL, NULL);
+          if (self->base != NULL) /* in a thread of NCCL's */
+            gtorch_nccl.ncclCommDestroy (self->base);
         }
     }
   g_clear_pointer (&self->token, gtorch_impl_unref);
