@@ -36,8 +36,10 @@ gtorch_process_group_bind_device (GTorchProcessGroup *self, GTorchDevice *device
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_DEVICE (device), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   engine = gtorch_process_group_get_engine (self, "process_group_bind_device", error);
-  if (engine == NULL || g_cancellable_set_error_if_cancelled (cancellable, error))
+  if (engine == NULL)
     return FALSE;
   device = gtorch_device_resolved (device);
   if (gtorch_device_get_device_type (device) != engine->klass->device_type)
