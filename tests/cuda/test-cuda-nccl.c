@@ -822,7 +822,8 @@ ranks_connect_without_a_split (void)
 
   make_group (20);
   fake_nccl_fail ("ncclCommSplit", 1, 5);
-  assert_done (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_MAX, &error), &error);
+  assert_done (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_MAX, &error),
+               &error);
   assert_same (tensor, N, 0);
   g_assert_cmpint (fake_nccl_get_comms (), ==, 1);
 }

@@ -113,8 +113,7 @@ static gboolean
 split (NcclComm *self, gint rank, gdouble timeout, GCancellable *cancellable, GError **error)
 {
   ncclConfig_t config = make_config (TRUE);
-  const ncclResult_t result =
-      gtorch_nccl.ncclCommSplit (self->base, 0, rank, &self->comm, &config);
+  const ncclResult_t result = gtorch_nccl.ncclCommSplit (self->base, 0, rank, &self->comm, &config);
 
   if (!is_begun (result))
     {

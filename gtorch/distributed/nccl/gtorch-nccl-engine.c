@@ -409,8 +409,11 @@ enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean i
         g_queue_push_tail (&comm->pending, gtorch_nccl_op_ref (ops[i]));
     }
   gtorch_nccl_watch (self);
-  if (comm->pending.length == n)
-    g_cond_broadcast (&self->changed);
+  if (self->is_resting)
+    {
+      self->is_resting = FALSE;
+      g_cond_broadcast (&self->changed);
+    }
   g_mutex_unlock (&self->lock);
   return TRUE;
 }

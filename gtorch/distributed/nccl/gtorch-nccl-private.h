@@ -76,6 +76,7 @@ struct _NcclEngine
   GThread *watch;
   GCancellable *listening;
   gboolean is_closed;
+  gboolean is_resting;   /* the watching thread waits for an operation */
   gboolean is_reporting; /* this rank is telling the others of its failure */
   GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
   guint64 n_started, n_done;

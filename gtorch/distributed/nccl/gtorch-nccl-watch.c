@@ -410,6 +410,7 @@ watch (gpointer data)
         }
       if (is_idle && self->is_closed)
         break;
+      self->is_resting = is_idle;
       if (is_idle)
         g_cond_wait (&self->changed, &self->lock);
       else
