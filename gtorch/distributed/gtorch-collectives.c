@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/gtorch-error.h"
-#include "device/gtorch-device.h"
+#include "device/gtorch-device-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "tensor/gtorch-hold-private.h"
 
@@ -60,6 +60,7 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   const gboolean is_written = impls == self->outputs;
+  const GTorchDeviceType wanted = gtorch_process_group_get_device_type (group);
   const gboolean is_first = self->inputs->len + self->outputs->len == 0;
   GTORCH_HOLD (impl);
 
@@ -68,10 +69,13 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
   if (impl->storage == NULL || gtorch_impl_is_released (impl))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: a tensor has been released"),
                  self->name);
-  else if (gtorch_device_get_device_type (impl->device) != GTORCH_DEVICE_TYPE_CPU)
+  else if (gtorch_device_get_device_type (impl->device) != wanted)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                 _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU"), self->name,
-                 gtorch_device_get_name (impl->device), gtorch_process_group_get_backend (group));
+                 wanted == GTORCH_DEVICE_TYPE_CPU
+                     ? _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU")
+                     : _ ("%s: a tensor is on %s; the backend %s has tensors on GPUs"),
+                 self->name, gtorch_device_name (impl->device),
+                 gtorch_process_group_get_backend (group));
   else if (!impl->is_contiguous)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: a tensor of shape %s is not contiguous: make it so before"), self->name,

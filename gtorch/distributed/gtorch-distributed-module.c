@@ -17,6 +17,7 @@
 #include "dispatch/gtorch-grad-mode.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "elements/gtorch-tensor-create.h"
+#include "distributed/gtorch-engine-private.h"
 #include "gtorch-ops-private.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-members.h"
@@ -64,6 +65,7 @@ typedef struct
 struct _Bucket
 {
   GTorchTensor *flat;
+  GTorchWork *work; /* of this backward pass */
   guint n_entries;
   guint n_pending;
 };
@@ -136,6 +138,7 @@ bucket_free (gpointer data)
   Bucket *bucket = data;
 
   g_clear_object (&bucket->flat);
+  g_clear_object (&bucket->work);
   g_free (bucket);
 }
 
@@ -168,10 +171,17 @@ fill_slice (const Entry *entry, GError **error)
 static gboolean
 send_bucket (GTorchDistributedModule *self, Bucket *bucket, GError **error)
 {
-  g_autoptr (GTorchWork) work =
+  g_clear_object (&bucket->work);
+  bucket->work =
       gtorch_process_group_all_reduce (self->group, bucket->flat, GTORCH_REDUCE_OP_AVG, error);
+  return bucket->work != NULL;
+}
 
-  return work != NULL;
+/* Small tensors that are exchanged beside gradients are where these are. */
+static GTorchDevice *
+exchange_device (GTorchDistributedModule *self)
+{
+  return gtorch_tensor_get_device (self->entries[0].parameter);
 }
 
 /* What no rank has used keeps no grad; what another rank has used gets one here, too. */
@@ -187,16 +197,19 @@ find_used (GTorchDistributedModule *self, gdouble **used, GError **error)
 
   for (i = 0; i < self->n_entries; i++)
     flags[i] = !self->entries[i].is_unused;
-  tensor = gtorch_tensor_new_from_ints (flags, self->n_entries, &shape, 1, GTORCH_DTYPE_INT32, NULL,
-                                        error);
+  tensor = gtorch_tensor_new_from_ints (flags, self->n_entries, &shape, 1, GTORCH_DTYPE_INT32,
+                                        exchange_device (self), error);
   work = tensor == NULL
              ? NULL
              : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
-  *used = work == NULL ? NULL : gtorch_tensor_to_doubles (tensor, &n, error);
+  *used = work == NULL || !gtorch_work_join (work, error)
+              ? NULL
+              : gtorch_tensor_to_doubles (tensor, &n, error);
   return *used != NULL;
 }
 
-/* All buckets are under way: grads become views of them. Whoever reads one waits for its bucket. */
+/* All buckets are under way: grads become views of them. On the CPU, whoever reads one waits for its bucket;
+ * on a GPU the current stream does. */
 static gboolean
 finish_pass (GTorchDistributedModule *self, GError **error)
 {
@@ -205,6 +218,14 @@ finish_pass (GTorchDistributedModule *self, GError **error)
 
   if (self->find_unused_parameters && !find_used (self, &used, error))
     return FALSE;
+  for (i = 0; i < self->buckets->len; i++)
+    {
+      Bucket *bucket = self->buckets->pdata[i];
+      g_autoptr (GTorchWork) work = g_steal_pointer (&bucket->work);
+
+      if (work != NULL && !gtorch_work_join (work, error))
+        return FALSE;
+    }
   for (i = 0; i < self->n_entries; i++)
     {
       Entry *entry = &self->entries[i];
@@ -393,11 +414,16 @@ compare_parameters (GTorchDistributedModule *self, GError **error)
       own[place] += gtorch_tensor_get_numel (self->entries[i].parameter);
       own[place + 1] += gtorch_tensor_get_dtype (self->entries[i].parameter);
     }
-  mine = gtorch_tensor_new_from_ints (own, n, &n, 1, GTORCH_DTYPE_INT64, NULL, error);
-  all = mine == NULL ? NULL : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, NULL, error);
+  mine = gtorch_tensor_new_from_ints (own, n, &n, 1, GTORCH_DTYPE_INT64, exchange_device (self),
+                                      error);
+  all = mine == NULL
+            ? NULL
+            : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, exchange_device (self), error);
   work = all == NULL ? NULL
                      : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
-  values = work == NULL ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error)
+               ? NULL
+               : gtorch_tensor_to_ints (all, &n_values, error);
   if (values == NULL)
     return FALSE;
   for (i = 0; i < size; i++)
@@ -429,7 +455,7 @@ broadcast_list (GTorchDistributedModule *self, GListModel *tensors, GError **err
       g_autoptr (GTorchWork) work =
           plain == NULL ? NULL : gtorch_process_group_broadcast (self->group, plain, 0, error);
 
-      if (work == NULL)
+      if (work == NULL || !gtorch_work_join (work, error))
         return FALSE;
     }
   return TRUE;

@@ -667,6 +667,16 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   return TRUE;
 }
 
-const GTorchEngineClass gtorch_mpi_engine = { "mpi",         GTORCH_DEVICE_TYPE_CPU,
-                                              mpi_new_world, mpi_new_part,
-                                              mpi_free,      mpi_start };
+static gboolean
+mpi_is_available (GError **error)
+{
+  return gtorch_mpi_load (error) != NULL;
+}
+
+const GTorchEngineClass gtorch_mpi_engine = { .name = "mpi",
+                                              .device_type = GTORCH_DEVICE_TYPE_CPU,
+                                              .is_available = mpi_is_available,
+                                              .new_world = mpi_new_world,
+                                              .new_part = mpi_new_part,
+                                              .free = mpi_free,
+                                              .start = mpi_start };

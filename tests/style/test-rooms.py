@@ -44,6 +44,7 @@ ORDER = [
     ["cpu/isa"],
     ["text", "vision"],
     ["cuda/driver", "cuda/memory", "cuda/graph", "cuda/ops"],
+    ["distributed/nccl"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
