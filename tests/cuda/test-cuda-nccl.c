@@ -136,7 +136,7 @@ all_dtypes_are_reduced (void)
   GTorchReduceOp op;
   guint d, i;
 
-  make_group (20);
+  make_group (60);
   for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
     for (op = GTORCH_REDUCE_OP_SUM; op <= GTORCH_REDUCE_OP_MAX; op++)
       {
@@ -167,7 +167,7 @@ bools_and_complex_numbers_are_reduced (void)
   GTorchWork *work;
   gint i;
 
-  make_group (20);
+  make_group (60);
   work = gtorch_process_group_all_reduce (group, bools, GTORCH_REDUCE_OP_SUM, &error);
   assert_done (work, &error);
   values = values_of (bools);
@@ -194,7 +194,7 @@ tensors_move (void)
   g_autoptr (GError) error = NULL;
   gint i, n;
 
-  make_group (20);
+  make_group (60);
   for (i = 0; i < size; i++)
     {
       g_ptr_array_add (list, numbers (N, GTORCH_DTYPE_INT16, 0));
@@ -242,7 +242,7 @@ parts_are_reduced_and_exchanged (void)
   g_autoptr (GError) error = NULL;
   gint i, k;
 
-  make_group (20);
+  make_group (60);
   assert_done (gtorch_process_group_reduce_scatter_tensor (group, part, all, GTORCH_REDUCE_OP_SUM,
                                                            &error),
                &error);
@@ -280,7 +280,7 @@ one_rank_gets_the_sum (void)
   g_autoptr (GError) error = NULL;
   gint i;
 
-  make_group (20);
+  make_group (60);
   assert_done (gtorch_process_group_reduce (group, tensor, 1, GTORCH_REDUCE_OP_SUM, &error),
                &error);
   values = values_of (tensor);
@@ -298,7 +298,7 @@ two_ranks_exchange_messages (void)
   g_autoptr (GTorchWork) out = NULL, in = NULL, lone = NULL;
   g_autoptr (GError) error = NULL;
 
-  make_group (20);
+  make_group (60);
   g_assert_true (gtorch_process_group_begin_batch (group, &error));
   g_assert_false (gtorch_process_group_begin_batch (group, &error));
   g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
@@ -334,7 +334,7 @@ some_ranks_are_a_group (void)
   g_autoptr (GError) error = NULL;
   GTorchWork *work;
 
-  make_group (20);
+  make_group (60);
   part = gtorch_process_group_new_part (group, ranks, 2, -1, &error);
   g_assert_no_error (error);
   g_assert_cmpint (gtorch_process_group_get_rank (part), ==, rank == 2 ? 0 : rank == 0 ? 1 : -1);
@@ -370,9 +370,9 @@ work_is_waited_for_in_each_way (void)
   gboolean is_done = FALSE;
   gint64 started;
 
-  make_group (20);
+  make_group (60);
   assert_done (gtorch_process_group_barrier (group, &error), &error);
-  fake_nccl_delay (300000);
+  fake_nccl_delay (G_USEC_PER_SEC);
   started = g_get_monotonic_time ();
   work = gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error);
   g_assert_no_error (error);
@@ -381,7 +381,7 @@ work_is_waited_for_in_each_way (void)
   g_assert_false (gtorch_work_is_completed (work));
   /* the stream waits, the caller does not */
   g_assert_true (gtorch_work_wait (work, -1, NULL, &error));
-  g_assert_cmpint (g_get_monotonic_time () - started, <, 250000);
+  g_assert_cmpint (g_get_monotonic_time () - started, <, 900000);
   g_assert_false (gtorch_work_wait (work, 0.05, NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
   g_clear_error (&error);
@@ -415,7 +415,7 @@ graphs_have_collectives (void)
   g_autoptr (GError) error = NULL;
   gint i;
 
-  make_group (20);
+  make_group (60);
   stream = gtorch_stream_new (gpu (0), 0, &error);
   g_assert_no_error (error);
   /* a first call cannot be captured */
@@ -453,7 +453,7 @@ modules_train_together (void)
   g_autofree gdouble *values = NULL;
   g_autoptr (GError) error = NULL;
 
-  make_group (20);
+  make_group (60);
   net = GTORCH_MODULE (gtorch_linear_new (3, 1, &error));
   g_assert_true (gtorch_module_to (net, gpu (0), GTORCH_DTYPE_NONE, &error));
   g_assert_no_error (error);
@@ -596,15 +596,16 @@ a_dead_rank_is_named (void)
   g_autofree gchar *message = NULL;
   gint64 started;
 
-  make_group (1);
+  make_group (60);
   watch_signals ();
   connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
   if (rank == 1)
     _exit (0);
   started = g_get_monotonic_time ();
   message =
       find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
-  g_assert_cmpint (g_get_monotonic_time () - started, <, 4 * G_USEC_PER_SEC);
+  g_assert_cmpint (g_get_monotonic_time () - started, <, 8 * G_USEC_PER_SEC);
   if (g_str_has_prefix (message, "all_reduce"))
     g_assert_nonnull (strstr (message, "rank 1 does not answer"));
   else
@@ -618,9 +619,10 @@ a_rank_that_is_late_is_named (void)
   g_autoptr (GError) error = NULL;
   g_autofree gchar *message = NULL;
 
-  make_group (1);
+  make_group (60);
   watch_signals ();
   connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
   if (rank == 1)
     {
       while (n_failures == 0)
@@ -645,9 +647,10 @@ another_size_is_an_error (void)
   g_autoptr (GError) error = NULL;
   g_autofree gchar *message = NULL;
 
-  make_group (1);
+  make_group (60);
   watch_signals ();
   connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
   if (rank == 1)
     fake_nccl_cut (1);
   message =
@@ -662,9 +665,10 @@ a_gpu_that_hangs_is_an_error (void)
   g_autoptr (GError) error = NULL;
   g_autofree gchar *message = NULL;
 
-  make_group (1);
+  make_group (60);
   watch_signals ();
   connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
   fake_nccl_hang (1);
   message =
       find_error (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_SUM, &error));
@@ -732,9 +736,10 @@ the_others_go_on (void)
   g_autoptr (GError) error = NULL;
   gint i;
 
-  make_group (1);
+  make_group (60);
   watch_signals ();
   connect_ranks ();
+  gtorch_process_group_set_timeout (group, 1, NULL);
   if (rank == 1)
     _exit (0);
   message =
@@ -742,7 +747,7 @@ the_others_go_on (void)
   rest = gtorch_process_group_shrink (group, &lost, 1, &error);
   g_assert_no_error (error);
   g_assert_cmpint (gtorch_process_group_get_size (rest), ==, size - 1);
-  gtorch_process_group_set_timeout (rest, 20, NULL);
+  gtorch_process_group_set_timeout (rest, 60, NULL);
   assert_done (gtorch_process_group_all_reduce (rest, again, GTORCH_REDUCE_OP_SUM, &error), &error);
   values = values_of (again);
   for (i = 0; i < N; i++)
@@ -760,7 +765,7 @@ ranks_that_do_not_come_are_an_error (void)
     return;
   g_assert_false (gtorch_process_group_bind_device (group, gpu (0), NULL, &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
-  g_assert_cmpint (g_get_monotonic_time () - started, <, 3 * G_USEC_PER_SEC);
+  g_assert_cmpint (g_get_monotonic_time () - started, <, 8 * G_USEC_PER_SEC);
   g_assert_cmpint (fake_nccl_get_comms (), ==, 0);
 }
 
@@ -820,7 +825,7 @@ ranks_connect_without_a_split (void)
   g_autoptr (GTorchTensor) tensor = numbers (N, GTORCH_DTYPE_FLOAT32, 0);
   g_autoptr (GError) error = NULL;
 
-  make_group (20);
+  make_group (60);
   fake_nccl_fail ("ncclCommSplit", 1, 5);
   assert_done (gtorch_process_group_all_reduce (group, tensor, GTORCH_REDUCE_OP_MAX, &error),
                &error);
@@ -907,7 +912,7 @@ run_rank (gchar **argv)
   g_autoptr (GError) error = NULL;
   guint i;
 
-  alarm (50); /* a rank that hangs ends by a signal */
+  alarm (120); /* a rank that hangs ends by a signal */
   rank = atoi (argv[3]);
   size = atoi (argv[4]);
   store = GTORCH_STORE (gtorch_file_store_new (argv[5], &error));
