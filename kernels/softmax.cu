@@ -6,16 +6,6 @@
 #include "gtorch-rows.cuh"
 #include "gtorch-softmax-params.h"
 
-/* Computes exp with an accuracy that suffices for 16-bit floats. */
-GT_DEVICE float
-quick_exp (float x)
-{
-  float y;
-
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-  return y;
-}
-
 /* A row of 16-bit floats, which are kept unconverted in registers, so that more rows are in flight. */
 template <typename T, int K> struct gt_narrow_row
 {
@@ -78,7 +68,7 @@ softmax_narrow (const GtSoftmax &p)
       r.get (k, x);
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        sum += quick_exp (x[i] - most);
+        sum += gt_quick_exp (x[i] - most);
     }
   sum = gt_row_reduce (sum, gt_sum_of (), shared);
   const float shift = most + log (sum), scale = 1 / sum;
@@ -90,7 +80,8 @@ softmax_narrow (const GtSoftmax &p)
       r.get (k, x);
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        y.at[i] = gt_convert<T>::from (p.is_log ? x[i] - shift : quick_exp (x[i] - most) * scale);
+        y.at[i] =
+            gt_convert<T>::from (p.is_log ? x[i] - shift : gt_quick_exp (x[i] - most) * scale);
       if (threadIdx.x + k * blockDim.x < n_vectors)
         to[threadIdx.x + k * blockDim.x] = y;
     }

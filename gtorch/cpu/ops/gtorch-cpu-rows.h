@@ -44,6 +44,24 @@ GTORCH_ROWS_DECLARE (softmax_grad_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (logsumexp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
+/* Computes the greatest element of each row or column and sum (exp (x - max)). */
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (exp_sum_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 n, gint64 stride, gint64 width)
+GTORCH_ROWS_DECLARE (exp_sum_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+/* Computes scale * exp ((x - shift) - rest) with three numbers for each row or column; a scale of 0 gives
+ * 0. */
+#define GTORCH_ROWS_ARGS(T) \
+  (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (scaled_exp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T)                                                                  \
+  (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 n, gint64 stride, \
+   gint64 width)
+GTORCH_ROWS_DECLARE (scaled_exp_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
 /* Computes each row's sum of the squared distances from the mean and, unless mean is NULL, the mean. */
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *spread, T *mean, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (moments_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
@@ -67,6 +85,13 @@ GTORCH_ROWS_DECLARE (layer_norm_grad_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n, gboolean log)
 GTORCH_ROWS_DECLARE (narrow_softmax, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (narrow_exp_sum, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T) \
+  (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (narrow_scaled_exp, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
 #define GTORCH_ROWS_ARGS(T) (const T *g, const T *y, T *out, gint64 rows, gint64 n, gboolean log)
 GTORCH_ROWS_DECLARE (narrow_softmax_grad, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));

@@ -46,6 +46,9 @@ G_BEGIN_DECLS
  * the addresses of all operands. */
 #define gtorch_cuda_run_rows(kernels, dtype, lane, rows, n, aligned, p, error) \
   gtorch_cuda_launch_rows (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, aligned, p, error)
+/* Processes whole rows of n elements with kernels that pass over them (gt_pass ()). */
+#define gtorch_cuda_run_passes(kernels, dtype, lane, rows, n, p, error) \
+  gtorch_cuda_launch_passes (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, p, error)
 
 /* These functions implement the macros. */
 const gchar *gtorch_cuda_size_suffix (gsize size);
@@ -60,6 +63,9 @@ gboolean gtorch_cuda_launch_each (const GTorchCudaKernelSet *set, const gchar *s
 gboolean gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
                                   gint64 rows, gint64 n, guintptr aligned, gconstpointer p,
                                   GError **error);
+gboolean gtorch_cuda_launch_passes (const GTorchCudaKernelSet *set, guint dtype,
+                                    GTorchCudaLane *lane, gint64 rows, gint64 n, gconstpointer p,
+                                    GError **error);
 
 /* Multiplies by a kernel of GTorch (gtorch-cuda-multiply.c); fills in the parameters other than operands,
  * sizes and strides. *done becomes FALSE, without an error, if a library is faster. With is_exact, float32

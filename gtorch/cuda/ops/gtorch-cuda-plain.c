@@ -136,6 +136,20 @@ gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCuda
   return launch (set, suffix, form, lane, &shape, p, error);
 }
 
+/* The threads of a row have few vectors each, unless there are rows enough to keep the device busy. */
+gboolean
+gtorch_cuda_launch_passes (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
+                           gint64 rows, gint64 n, gconstpointer p, GError **error)
+{
+  const gint64 vectors = n / (16 / (gint64) gtorch_dtype_size (dtype));
+  const gint64 threads = CLAMP ((vectors + 127) / 128 * 32, 32, rows < 512 ? 512 : 256);
+  GTorchCudaLaunch shape = { .grid = { 1 }, .block = { threads, threads == 32 ? 4 : 1 } };
+
+  shape.grid[0] = MIN ((rows + shape.block[1] - 1) / shape.block[1], MAX_BLOCKS);
+  return rows == 0
+         || launch (set, gtorch_cuda_dtype_suffixes[dtype], "rows", lane, &shape, p, error);
+}
+
 /* --- operands --- */
 
 GTorchImpl *
