@@ -21,6 +21,9 @@ check (GTorchOpCall *call, const GTorchImpl *target, const GTorchImpl *weight, c
   guint class_dim = n_dims > 1 ? 1 : 0, i;
   gboolean fits = n_dims > 0 && target->n_dims == n_dims - 1;
 
+  call->compute = dtype;
+  if (!gtorch_call_check_dtype (call, dtype, error))
+    return FALSE;
   for (i = 0; fits && i < target->n_dims; i++)
     fits = target->shape[i] == shape[i < class_dim ? i : i + 1];
   if (!fits)
@@ -48,8 +51,7 @@ check (GTorchOpCall *call, const GTorchImpl *target, const GTorchImpl *weight, c
                          gtorch_impl_shape_str (weight), gtorch_shape_str (shape, n_dims));
       return FALSE;
     }
-  call->compute = dtype;
-  return gtorch_call_check_dtype (call, dtype, error);
+  return TRUE;
 }
 
 static gboolean

@@ -82,12 +82,19 @@ gtorch_cuda_launch_over (const GTorchCudaKernelSet *set, const gchar *suffix, co
 }
 
 gboolean
+gtorch_cuda_launch_wide (const GTorchCudaKernelSet *set, const gchar *suffix, GTorchCudaLane *lane,
+                         guint64 blocks, guint threads, gconstpointer p, GError **error)
+{
+  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { threads } };
+
+  return blocks == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
+}
+
+gboolean
 gtorch_cuda_launch_blocks (const GTorchCudaKernelSet *set, const gchar *suffix,
                            GTorchCudaLane *lane, guint64 blocks, gconstpointer p, GError **error)
 {
-  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { THREADS } };
-
-  return blocks == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
+  return gtorch_cuda_launch_wide (set, suffix, lane, blocks, THREADS, p, error);
 }
 
 gboolean
