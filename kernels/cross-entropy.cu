@@ -205,7 +205,7 @@ template <typename T, typename C, bool SMOOTH> struct gt_slopes
     const double all = p.logsumexp[row];
 
     shift = (C) all;
-    rest = isfinite (all) ? (C) (all - (double) shift) : (C) 0;
+    rest = (C) (all - (double) shift);
     share = upper * p.smoothing / p.classes;
     scale = (C) (upper * w + share * p.totals[1]);
     own = (C) (upper * w);

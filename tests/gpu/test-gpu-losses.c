@@ -264,7 +264,8 @@ gradients_of_layer_norms (void)
 
   for (t = 0; t < G_N_ELEMENTS (dtypes); t++)
     for (k = 0; k < G_N_ELEMENTS (shapes); k++)
-      if (!is_one_too_many (t, G_N_ELEMENTS (dtypes), k))
+      /* in 16 bits, few numbers may have a variance of almost 0 */
+      if (!is_one_too_many (t, G_N_ELEMENTS (dtypes), k) && (t < 2 || shapes[k][1] > 3))
         check_norm (shapes[k][0], shapes[k][1], dtypes[t]);
 }
 

@@ -192,13 +192,14 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_softmax)) (const T *x, T *y, gint64 rows,
 }
 
 void
-GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_exp_sum)) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
+GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_log_sum)) (const T *x, T *max, T *rest, gint64 rows,
+                                                  gint64 n)
 {
   NAME (Group) group;
 
   for (; rows > 0; rows -= GROUP, x += GROUP * n)
     {
-      T most[GROUP];
+      T most[GROUP], logs[GROUP];
       double all[GROUP] = { 0 };
 
       NAME (take) (group, x, rows, n);
@@ -207,10 +208,11 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_exp_sum)) (const T *x, T *max, T *sum, gi
         EACH_ROW most[r] = group[i][r] > most[r] ? group[i][r] : most[r];
       for (gint64 i = 0; i < n; i++)
         EACH_ROW all[r] += (double) exp (group[i][r] - most[r]);
+      EACH_ROW logs[r] = log ((T) all[r]);
       for (gint64 r = 0; r < MIN (rows, GROUP); r++)
         {
           *max++ = most[r];
-          *sum++ = (T) all[r];
+          *rest++ = logs[r];
         }
     }
 }

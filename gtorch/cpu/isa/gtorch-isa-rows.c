@@ -253,18 +253,18 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_logsumexp_rows)) (const T *x, T *y, gint64 rows,
 }
 
 void
-GTORCH_ISA_SYMBOL (NAME (gtorch_exp_sum_rows)) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
+GTORCH_ISA_SYMBOL (NAME (gtorch_log_sum_rows)) (const T *x, T *max, T *rest, gint64 rows, gint64 n)
 {
   for (; rows > 0; rows--, x += n)
     {
       *max = NAME (row_max) (x, n);
-      *sum++ = NAME (row_exp_sum) (x, n, *max);
+      *rest++ = log (NAME (row_exp_sum) (x, n, *max));
       max++;
     }
 }
 
 void
-GTORCH_ISA_SYMBOL (NAME (gtorch_exp_sum_columns)) (const T *x, T *max, T *sum, gint64 n,
+GTORCH_ISA_SYMBOL (NAME (gtorch_log_sum_columns)) (const T *x, T *max, T *rest, gint64 n,
                                                    gint64 stride, gint64 width)
 {
   T most[GTORCH_ROWS_TILE] __attribute__ ((aligned (64)));
@@ -284,10 +284,11 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_exp_sum_columns)) (const T *x, T *max, T *sum, g
 #pragma omp simd
     for (c = 0; c < width; c++)
       all[c] += exp (x[i * stride + c] - most[c]);
+#pragma omp simd
   for (c = 0; c < width; c++)
     {
       max[c] = most[c];
-      sum[c] = all[c];
+      rest[c] = log (all[c]);
     }
 }
 

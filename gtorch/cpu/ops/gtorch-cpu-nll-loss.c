@@ -13,7 +13,6 @@
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-index.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
-#include "device/gtorch-scratch-private.h"
 #include "gtorch-ops-private.h"
 
 typedef struct
@@ -212,7 +211,6 @@ struct _CrossEntropy
 {
   const Nll *nll;
   void (*process) (const CrossEntropy *c, gint64 first, gint64 n, gint64 at);
-  guint dtype; /* float32 or float64 */
   gboolean is_narrow;
   const char *x;
   gdouble *logsumexp;
@@ -223,114 +221,125 @@ struct _CrossEntropy
   gdouble scale;
   char *grad;
   gint64 n_tiles;
+  gdouble own, share; /* of the smoothed target: of its class, and of each class */
 };
 
-/* Computes the losses of n examples, whose scores begin with element `at`. */
-static void
-losses_of (const CrossEntropy *c, gint64 first, gint64 n, gint64 at)
+/* Computes the losses of n examples, whose scores begin with element `at`. The dtype is a constant of the
+ * callers: this is compiled for each. */
+static inline __attribute__ ((always_inline)) void
+losses_of (const CrossEntropy *c, guint dtype, gint64 first, gint64 n, gint64 at)
 {
   const Nll *nll = c->nll;
   const gint64 *target = (const gint64 *) gtorch_impl_data (nll->target) + first;
-  const char *x = c->x + at * (gint64) gtorch_dtype_size (c->dtype);
-  const gdouble smoothing = nll->smoothing;
-  gdouble max[GROUP], sum[GROUP]; /* elements of c->dtype */
+  const char *x = c->x + at * (gint64) gtorch_dtype_size (dtype);
+  gdouble *loss = c->loss + first, *logsumexp = c->logsumexp + first;
+  gdouble max[GROUP], logs[GROUP]; /* elements of dtype */
   gint64 k, i;
 
   if (nll->inner > 1)
-    GTORCH_ROWS_CALL (c->dtype, exp_sum_columns, (gconstpointer) x, (gpointer) max, (gpointer) sum,
+    GTORCH_ROWS_CALL (dtype, log_sum_columns, (gconstpointer) x, (gpointer) max, (gpointer) logs,
                       nll->n_classes, nll->inner, n);
   else if (c->is_narrow)
-    GTORCH_ROWS_CALL (c->dtype, narrow_exp_sum, (gconstpointer) x, (gpointer) max, (gpointer) sum,
-                      n, nll->n_classes);
+    GTORCH_ROWS_CALL (dtype, narrow_log_sum, (gconstpointer) x, (gpointer) max, (gpointer) logs, n,
+                      nll->n_classes);
   else
-    GTORCH_ROWS_CALL (c->dtype, exp_sum_rows, (gconstpointer) x, (gpointer) max, (gpointer) sum, n,
+    GTORCH_ROWS_CALL (dtype, log_sum_rows, (gconstpointer) x, (gpointer) max, (gpointer) logs, n,
                       nll->n_classes);
   for (k = 0; k < n; k++)
     {
       const gint64 from = nll->inner > 1 ? k : k * nll->n_classes;
-      gdouble most, rest, loss, all = 0, total = 0;
+      gdouble most, rest, all = 0, total = 0;
 
-      c->loss[first + k] = c->logsumexp[first + k] = 0;
+      loss[k] = logsumexp[k] = 0;
       if (target[k] == nll->ignored)
         continue;
-      most = VALUE (max, c->dtype, k);
-      rest = log (VALUE (sum, c->dtype, k));
+      most = VALUE (max, dtype, k);
+      rest = VALUE (logs, dtype, k);
+      logsumexp[k] = most + rest;
       /* the differences first: most + rest may have fewer digits */
-      loss = (1 - smoothing) * class_weight (nll, target[k])
-             * ((most - VALUE (x, c->dtype, from + target[k] * nll->inner)) + rest);
-      for (i = 0; smoothing > 0 && i < nll->n_classes; i++)
+      loss[k] = c->own * class_weight (nll, target[k])
+                * ((most - VALUE (x, dtype, from + target[k] * nll->inner)) + rest);
+      if (c->share == 0)
+        continue;
+      for (i = 0; i < nll->n_classes; i++)
         {
           const gdouble w = class_weight (nll, i);
 
-          all += w * (most - VALUE (x, c->dtype, from + i * nll->inner));
+          all += w * (most - VALUE (x, dtype, from + i * nll->inner));
           total += w;
         }
-      if (smoothing > 0)
-        loss += smoothing / (gdouble) nll->n_classes * (all + total * rest);
-      c->loss[first + k] = loss;
-      c->logsumexp[first + k] = most + rest;
+      loss[k] += c->share * (all + total * rest);
     }
 }
 
 /* Computes the gradient for the scores of n examples. */
-static void
-gradients_of (const CrossEntropy *c, gint64 first, gint64 n, gint64 at)
+static inline __attribute__ ((always_inline)) void
+gradients_of (const CrossEntropy *c, guint dtype, gint64 first, gint64 n, gint64 at)
 {
   const Nll *nll = c->nll;
   const gint64 *target = (const gint64 *) gtorch_impl_data (nll->target) + first;
-  const gint64 start = at * (gint64) gtorch_dtype_size (c->dtype);
+  const gint64 start = at * (gint64) gtorch_dtype_size (dtype);
   const char *x = c->x + start;
   char *grad = c->grad + start;
-  gdouble shift[GROUP], rest[GROUP], scale[GROUP]; /* elements of c->dtype */
+  gdouble shift[GROUP], rest[GROUP], scale[GROUP]; /* elements of dtype */
   gdouble upper[GROUP];
   gint64 k, i;
 
   for (k = 0; k < n; k++)
     {
       const gdouble all = c->logsumexp[first + k];
-      /* in two parts, since one number of c->dtype may be too short for large scores */
-      const gdouble high = c->dtype == GTORCH_DTYPE_FLOAT32 ? (float) all : all;
+      /* in two parts, since one number of dtype may be too short for large scores */
+      const gdouble high = dtype == GTORCH_DTYPE_FLOAT32 ? (float) all : all;
       gdouble factor = 0;
 
-      upper[k] = c->scale * VALUE (c->upper, c->dtype, c->is_single ? 0 : first + k);
+      upper[k] = c->scale * VALUE (c->upper, dtype, c->is_single ? 0 : first + k);
       if (target[k] != nll->ignored)
-        factor = upper[k]
-                 * ((1 - nll->smoothing) * class_weight (nll, target[k])
-                    + nll->smoothing / (gdouble) nll->n_classes * c->totals[1]);
-      SET (shift, c->dtype, k, high);
-      SET (rest, c->dtype, k, isfinite (all) ? all - high : 0);
-      SET (scale, c->dtype, k, factor);
+        factor = upper[k] * (c->own * class_weight (nll, target[k]) + c->share * c->totals[1]);
+      SET (shift, dtype, k, high);
+      SET (rest, dtype, k, all - high);
+      SET (scale, dtype, k, factor);
     }
   if (nll->inner > 1)
-    GTORCH_ROWS_CALL (c->dtype, scaled_exp_columns, (gconstpointer) x, (gpointer) grad,
+    GTORCH_ROWS_CALL (dtype, scaled_exp_columns, (gconstpointer) x, (gpointer) grad,
                       (gconstpointer) shift, (gconstpointer) rest, (gconstpointer) scale,
                       nll->n_classes, nll->inner, n);
   else if (c->is_narrow)
-    GTORCH_ROWS_CALL (c->dtype, narrow_scaled_exp, (gconstpointer) x, (gpointer) grad,
+    GTORCH_ROWS_CALL (dtype, narrow_scaled_exp, (gconstpointer) x, (gpointer) grad,
                       (gconstpointer) shift, (gconstpointer) rest, (gconstpointer) scale, n,
                       nll->n_classes);
   else
-    GTORCH_ROWS_CALL (c->dtype, scaled_exp_rows, (gconstpointer) x, (gpointer) grad,
+    GTORCH_ROWS_CALL (dtype, scaled_exp_rows, (gconstpointer) x, (gpointer) grad,
                       (gconstpointer) shift, (gconstpointer) rest, (gconstpointer) scale, n,
                       nll->n_classes);
   for (k = 0; k < n; k++)
     {
       const gint64 from = nll->inner > 1 ? k : k * nll->n_classes;
-      const gdouble share = upper[k] * nll->smoothing / (gdouble) nll->n_classes;
       gint64 to = from + target[k] * nll->inner;
 
       if (target[k] == nll->ignored)
         continue;
-      SET (grad, c->dtype, to,
-           VALUE (grad, c->dtype, to)
-               - upper[k] * (1 - nll->smoothing) * class_weight (nll, target[k]));
-      for (i = 0; nll->smoothing > 0 && i < nll->n_classes; i++)
+      SET (grad, dtype, to,
+           VALUE (grad, dtype, to) - upper[k] * c->own * class_weight (nll, target[k]));
+      for (i = 0; c->share != 0 && i < nll->n_classes; i++)
         {
           to = from + i * nll->inner;
-          SET (grad, c->dtype, to, VALUE (grad, c->dtype, to) - share * class_weight (nll, i));
+          SET (grad, dtype, to,
+               VALUE (grad, dtype, to) - upper[k] * c->share * class_weight (nll, i));
         }
     }
 }
+
+#define FORMS(dtype, DTYPE)                                                                \
+  static void losses_##dtype (const CrossEntropy *c, gint64 first, gint64 n, gint64 at)    \
+  {                                                                                        \
+    losses_of (c, DTYPE, first, n, at);                                                    \
+  }                                                                                        \
+  static void gradients_##dtype (const CrossEntropy *c, gint64 first, gint64 n, gint64 at) \
+  {                                                                                        \
+    gradients_of (c, DTYPE, first, n, at);                                                 \
+  }
+FORMS (f32, GTORCH_DTYPE_FLOAT32)
+FORMS (f64, GTORCH_DTYPE_FLOAT64)
 
 static void
 cross_entropy_items (gint64 begin, gint64 end, gpointer user_data)
@@ -360,6 +369,8 @@ process_all (CrossEntropy *c)
   if (n == 0)
     return;
   c->n_tiles = (nll->inner + GROUP - 1) / GROUP;
+  c->own = 1 - nll->smoothing;
+  c->share = nll->smoothing > 0 ? nll->smoothing / (gdouble) nll->n_classes : 0;
   c->is_narrow = GTORCH_IS_NARROW (n, nll->n_classes);
   gtorch_parallel_for (n / nll->inner * c->n_tiles,
                        1 + GTORCH_CPU_GRAIN / 4 / (nll->n_classes * MIN (nll->inner, GROUP) + 1),
@@ -376,9 +387,10 @@ gtorch_cpu_cross_entropy (GTorchOpCall *call, GTorchQueue *queue, GError **error
   g_auto (Nll) nll = { NULL };
   g_autoptr (GTorchImpl) input = NULL;
   g_autoptr (GTorchImpl) output = NULL;
-  g_autofree gdouble *losses = NULL;
+  g_autoptr (GTorchImpl) losses = NULL;
   gpointer y;
-  CrossEntropy c = { .nll = &nll, .process = losses_of, .dtype = dtype };
+  CrossEntropy c = { .nll = &nll,
+                     .process = dtype == GTORCH_DTYPE_FLOAT32 ? losses_f32 : losses_f64 };
   gint64 i, n;
 
   if (!nll_init (&nll, call, 1, 1, self->shape, self->n_dims, error))
@@ -386,10 +398,13 @@ gtorch_cpu_cross_entropy (GTorchOpCall *call, GTorchQueue *queue, GError **error
   n = nll.target->numel;
   input = gtorch_cpu_pack (self, dtype, error);
   output = input != NULL ? gtorch_cpu_pack_output (call->outputs[0], dtype, error) : NULL;
-  if (output == NULL || (losses = gtorch_scratch_new (n, sizeof (gdouble), error)) == NULL)
+  losses = output != NULL
+               ? gtorch_impl_new (self->storage->device, GTORCH_DTYPE_FLOAT64, &n, 1, error)
+               : NULL;
+  if (losses == NULL)
     return FALSE;
   c.x = gtorch_impl_data (input);
-  c.loss = losses;
+  c.loss = gtorch_impl_data (losses);
   c.logsumexp = gtorch_impl_data (call->outputs[1]);
   process_all (&c);
   totals[0] = total_weight (&nll);
@@ -400,10 +415,10 @@ gtorch_cpu_cross_entropy (GTorchOpCall *call, GTorchQueue *queue, GError **error
   for (i = 0; i < n; i++)
     if (none)
       {
-        SET (y, dtype, i, losses[i]);
+        SET (y, dtype, i, c.loss[i]);
       }
     else
-      sum += losses[i];
+      sum += c.loss[i];
   if (call->attrs[0].i == GTORCH_REDUCTION_MEAN)
     sum /= totals[0];
   if (!none)
@@ -427,8 +442,7 @@ gtorch_cpu_cross_entropy_backward (GTorchOpCall *call, GTorchQueue *queue, GErro
   g_autoptr (GTorchImpl) output = NULL;
   CrossEntropy c = {
     .nll = &nll,
-    .process = gradients_of,
-    .dtype = dtype,
+    .process = dtype == GTORCH_DTYPE_FLOAT32 ? gradients_f32 : gradients_f64,
     .is_single = call->attrs[0].i != GTORCH_REDUCTION_NONE,
     .scale = 1,
   };

@@ -44,12 +44,12 @@ GTORCH_ROWS_DECLARE (softmax_grad_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (logsumexp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-/* Computes the greatest element of each row or column and sum (exp (x - max)). */
-#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
-GTORCH_ROWS_DECLARE (exp_sum_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+/* Computes the greatest element of each row or column and log (sum (exp (x - max))). */
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *rest, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (log_sum_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 n, gint64 stride, gint64 width)
-GTORCH_ROWS_DECLARE (exp_sum_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *rest, gint64 n, gint64 stride, gint64 width)
+GTORCH_ROWS_DECLARE (log_sum_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
 /* Computes scale * exp ((x - shift) - rest) with three numbers for each row or column; a scale of 0 gives
  * 0. */
@@ -86,8 +86,8 @@ GTORCH_ROWS_DECLARE (layer_norm_grad_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n, gboolean log)
 GTORCH_ROWS_DECLARE (narrow_softmax, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
-#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *sum, gint64 rows, gint64 n)
-GTORCH_ROWS_DECLARE (narrow_exp_sum, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *rest, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (narrow_log_sum, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
 #define GTORCH_ROWS_ARGS(T) \
   (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 rows, gint64 n)
