@@ -29,41 +29,30 @@ put (void *x, int64_t i, int64_t dtype, double value)
     gt_put<gt_bf16> (x, i, value);
 }
 
-/* The greatest score of a thread and sum (exp (x - most)); with SMOOTH the weighted sum of the scores. */
-template <typename T, typename C, bool SMOOTH> struct gt_scores
+/* What a loss is made of; with SMOOTH, all is the weighted sum of the scores and total that of the weights. */
+template <typename T, typename C, bool SMOOTH> struct gt_scores : gt_exp_sum<T, C>
 {
   const double *weight;
-  C most, sum;
   double all, total;
+
+  __device__ __forceinline__
+  gt_scores (const double *weight)
+      : gt_exp_sum<T, C>{ (C) -INFINITY, 0 }, weight (weight), all (0), total (0)
+  {
+  }
 
   template <int N>
   __device__ __forceinline__ void
   take (const T *v, int64_t at)
   {
-    C x[N], top = most, base;
-
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      {
-        x[i] = gt_convert<C>::from (v[i]);
-        top = fmax (top, x[i]); /* passes over NaN */
-      }
-    if (top > most)
-      {
-        sum *= gt_exp_for<T> (most - top);
-        most = top;
-      }
-    base = most == (C) -INFINITY ? (C) 0 : most;
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      sum += gt_exp_for<T> (x[i] - base);
+    gt_exp_sum<T, C>::template take<N> (v, at);
     if (SMOOTH)
 #pragma unroll
       for (int i = 0; i < N; i++)
         {
           const double w = weight != NULL ? weight[at + i] : 1;
 
-          all += w * (double) x[i];
+          all += w * gt_convert<double>::from (v[i]);
           total += w;
         }
   }
@@ -112,18 +101,13 @@ entropy_rows (const GtCrossEntropy &p)
 
   for (GT_ROW_LOOP (row, p.rows))
     {
-      gt_scores<T, C, SMOOTH> s = { p.weight, (C) -INFINITY, 0, 0, 0 };
+      gt_scores<T, C, SMOOTH> s (p.weight);
       const int64_t target = p.target[row];
 
       if (gt_counts (target, n, p.ignored))
         {
-          C most;
-
           gt_pass<SMOOTH ? 1 : 4> ((const T *) p.x + row * n, n, true, s);
-          most = gt_row_reduce (s.most, gt_max_of (), shared);
-          s.sum = gt_row_reduce (s.most == most ? s.sum : s.sum * exp (s.most - most), gt_sum_of (),
-                                 shared);
-          s.most = most;
+          s.reduce (shared);
           if (SMOOTH)
             {
               s.all = gt_row_reduce (s.all, gt_sum_of (), wide);
@@ -141,7 +125,7 @@ entropy_columns (const GtCrossEntropy &p)
 {
   for (GT_LOOP (row, p.rows))
     {
-      gt_scores<T, C, SMOOTH> s = { p.weight, (C) -INFINITY, 0, 0, 0 };
+      gt_scores<T, C, SMOOTH> s (p.weight);
       int64_t in, outer = gt_split (row, p.inner, &in), base = outer * p.classes * p.inner + in;
       const int64_t target = p.target[row];
 

@@ -134,6 +134,45 @@ gt_pass (const T *x, int64_t n, bool has_vectors, F &f)
     f.template take<1> (x + i, i);
 }
 
+/* The greatest element and sum (exp (x - most)), in one pass; begins with -INFINITY and 0. */
+template <typename T, typename C> struct gt_exp_sum
+{
+  C most, sum;
+
+  template <int N>
+  __device__ __forceinline__ void
+  take (const T *v, int64_t at)
+  {
+    C x[N], top = most, base;
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      {
+        x[i] = gt_convert<C>::from (v[i]);
+        top = fmax (top, x[i]); /* passes over NaN */
+      }
+    if (top > most)
+      {
+        sum *= gt_exp_for<T> (most - top);
+        most = top;
+      }
+    base = most == (C) -INFINITY ? (C) 0 : most;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      sum += gt_exp_for<T> (x[i] - base);
+  }
+
+  /* Gives all threads of the row the result of the whole row. */
+  __device__ __forceinline__ void
+  reduce (C *shared)
+  {
+    const C all = gt_row_reduce (most, gt_max_of (), shared);
+
+    sum = gt_row_reduce (most == all ? sum : sum * exp (most - all), gt_sum_of (), shared);
+    most = all;
+  }
+};
+
 /* Writes zeros to a row. */
 template <typename T>
 static __device__ __forceinline__ void

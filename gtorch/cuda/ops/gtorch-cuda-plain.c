@@ -132,7 +132,7 @@ gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCuda
   if (width > 1024 * k)
     {
       shape.grid[0] = MIN (rows, G_MAXINT32);
-      shape.block[0] = 1024;
+      shape.block[0] = rows < 512 ? 1024 : 512; /* of many rows, several are under way together */
       return launch (set, suffix, "long", lane, &shape, p, error);
     }
   shape.block[0] = (width + 32 * k - 1) / (32 * k) * 32;
