@@ -29,7 +29,7 @@ put (void *x, int64_t i, int64_t dtype, double value)
     gt_put<gt_bf16> (x, i, value);
 }
 
-/* What a loss is made of; with SMOOTH, all is the weighted sum of the scores and total that of the weights. */
+/* What a loss is made of; with SMOOTH, also the sums of the weighted scores and of the weights. */
 template <typename T, typename C, bool SMOOTH> struct gt_scores : gt_exp_sum<T, C>
 {
   const double *weight;
@@ -166,8 +166,8 @@ GT_KERNEL (gt_cross_entropy_total_f64, GtCrossEntropyTotal, 1024)
     put (p.result, 0, p.dtype, p.is_mean ? sum / total : sum);
 }
 
-/* What the gradient of a row is made of: scale * exp (x - logsumexp) - share * weight, and less by `own` at the
- * target. The logarithm is in two parts, since one C may be too short for large scores. */
+/* What the gradient of a row is made of: scale * exp (x - logsumexp) - share * weight, and less by `own` at
+ * the target. The logarithm is in two parts, since one C may be too short for large scores. */
 template <typename T, typename C, bool SMOOTH> struct gt_slopes
 {
   const double *weight;

@@ -22,7 +22,7 @@ typedef struct
 } GtCrossEntropy;
 GT_SIZE (GtCrossEntropy, 104);
 
-/* The total weights of the targets and of the classes; the sum or mean of the losses, unless is_single is 0. */
+/* The total weights of the targets and of the classes; if is_single, the sum or mean of the losses. */
 typedef struct
 {
   const double *loss;

@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "cpu/gtorch-cpu-loops.h"
+#include "cpu/ops/gtorch-cpu-narrow.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 
 enum

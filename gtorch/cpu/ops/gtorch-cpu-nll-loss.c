@@ -12,6 +12,7 @@
 
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-index.h"
+#include "cpu/ops/gtorch-cpu-narrow.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 #include "gtorch-ops-private.h"
 
