@@ -58,7 +58,7 @@ drop_batches (GTorchDataLoaderIter *iter, guint n)
 static void
 resume (GTorchDataLoader *to, GTorchDataLoader *from)
 {
-  g_autoptr (GVariant) state = gtorch_data_loader_get_state (from);
+  g_autoptr (GVariant) state = gtorch_data_loader_get_state (from, NULL);
   g_autoptr (GBytes) bytes = g_variant_get_data_as_bytes (state);
   g_autoptr (GVariant) read =
       g_variant_ref_sink (g_variant_new_from_bytes (G_VARIANT_TYPE_VARDICT, bytes, FALSE));
@@ -224,7 +224,7 @@ test_wrong_states_are_refused (void)
   g_assert_cmpstr (error->message, ==,
                    "data_loader: a value of type s is not the state of a loader");
   g_clear_error (&error);
-  state = gtorch_data_loader_get_state (loader);
+  state = gtorch_data_loader_get_state (loader, NULL);
   g_variant_dict_init (&dict, state);
   g_variant_dict_insert (&dict, "version", "u", 9);
   g_assert_false (gtorch_data_loader_set_state (loader, g_variant_dict_end (&dict), &error));

@@ -15,10 +15,10 @@ from gi.overrides._gtorch_properties import OWN
 
 # The virtual functions of classes that programs derive.
 VFUNCS = {
-    'Dataset': ('get_batch', 'get_item', 'get_length', 'iterate'),
+    'Dataset': ('get_batch', 'get_item', 'get_length', 'get_state', 'iterate', 'set_state'),
     'Fetcher': ('begin', 'end', 'fetch', 'fetch_next'),
     'IndexSource': ('get_state', 'next'),
-    'SampleSource': ('next',),
+    'SampleSource': ('close', 'next'),
     'Sampler': ('get_length', 'iterate', 'set_state'),
 }
 
@@ -148,7 +148,7 @@ WRAPPERS = {
     'get_batch': _of_indices(0),
     'set_state': _succeeding,
 }
-CANNOT_FAIL = ('end', 'get_state')
+CANNOT_FAIL = (('Fetcher', 'end'), ('IndexSource', 'get_state'), ('SampleSource', 'close'))
 
 
 def _is_outside(cls):
@@ -166,7 +166,7 @@ def _guard(base, names):
             if function is None or not hasattr(base, f'do_{name}') and not hasattr(cls, f'do_{name}'):
                 continue
             setattr(cls, f'do_{name}', WRAPPERS.get(name, lambda function: function)(function))
-            if name not in CANNOT_FAIL:
+            if (base.__name__, name) not in CANNOT_FAIL:
                 guard_vfuncs(cls, (name,))
 
     base.__init_subclass__ = classmethod(__init_subclass__)
