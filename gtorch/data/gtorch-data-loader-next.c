@@ -354,8 +354,8 @@ make_alone (GTask *task)
  * %G_IO_ERROR_PENDING.
  *
  * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop
- * itself does. Cancelling ends the call at once; a sample that the thread is at is made nevertheless, and of the
- * next batch.
+ * itself does. Cancelling ends the call at once; a data set that does not look at
+ * its cancellable goes on to the end of its sample meanwhile. The next call gives the batch.
  *
  * Since: 0.1
  */
