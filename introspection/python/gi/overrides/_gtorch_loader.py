@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.utils.data.DataLoader: batches of a data set, with or without worker processes."""
 
+import contextlib
 import itertools
 import multiprocessing
 import multiprocessing.context
@@ -183,7 +184,8 @@ class DataLoader(Generic[Batch]):
         positions are its own."""
         from gi.overrides import _gtorch_threads as threads
 
-        return threads.core(self, lambda: iter(self._index_sampler), [], for_c=True, timeout=self.timeout)
+        return threads.core(self, lambda: iter(self._index_sampler), [], for_c=True, timeout=self.timeout,
+                            basis=_Basis(self))
 
     def _task(self, base_seed):
         has_state = _has_state(self.dataset)
@@ -251,39 +253,18 @@ class _Progress:
         return {**found, 'datasets': dict(self.datasets)} if self.datasets else found
 
 
-class _Order:
-    """The order of an epoch: what is asked for, and what it follows from."""
+class _Basis:
+    """What an order follows from: the generator that it is drawn from, and what its sampler keeps."""
 
-    def __init__(self, loader, progress):
-        own = samplers.owner(loader._index_sampler)
-        self.generator = loader.generator or getattr(own, 'generator', None)
+    def __init__(self, loader):
+        self.own = samplers.owner(loader._index_sampler)
+        self.generator = loader.generator or getattr(self.own, 'generator', None)
         if not isinstance(self.generator, GTorch.Generator):
             self.generator = GTorch.Device.cpu().get_default_generator()
-        before, default = None, GTorch.Device.cpu().get_default_generator()
-        if progress.resumed:
-            before = default.get_state(), random.getstate()
-            self.restore(own, progress.resumed['order'])
-        progress.order = self.facts(own)
-        # Drawn when an epoch goes on, too: the order comes behind it.
-        self.base_seed = int(GTorch.empty((), dtype=GTorch.int64).random_(generator=loader.generator).item())
-        if progress.resumed:
-            self.base_seed = progress.resumed['order']['base_seed']
-        progress.order['base_seed'] = self.base_seed
-        whole = loader.num_workers == 0 and workers.whole_batches(loader._task(0)) is not None
-        self.indices = samplers.pieces(loader.batch_sampler) if whole else iter(loader._index_sampler)
-        self.skipped = []
-        if loader._dataset_kind == _DatasetKind.Iterable:
-            self.skipped = list(itertools.islice(self.indices, progress.position))
-        else:
-            # One more is drawn: so the order follows from the state that is kept, whatever a program draws meanwhile.
-            first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
-            self.indices = itertools.chain(first, self.indices)
-        if before is not None:
-            random.setstate(before[1])
-            default.set_state(before[0])
 
-    def facts(self, own):
-        """What the order follows from."""
+    def facts(self):
+        """What the order that begins now follows from."""
+        own = self.own
         is_ours = type(own).__module__ == datasets.HERE
         return {
             'generator': self.generator.get_state(),
@@ -292,15 +273,55 @@ class _Order:
             'epoch': getattr(own, 'epoch', None) if hasattr(own, 'set_epoch') else None,
         }
 
-    def restore(self, own, facts):
+    def restore(self, facts):
+        """Lets the order that begins next be the one of these facts."""
         self.generator.set_state(facts['generator'])
         if facts['random'] is not None:
             version, numbers, following = facts['random']
             random.setstate((version, tuple(numbers), following))
         if facts['sampler'] is not None:
-            own.load_state_dict(facts['sampler'])
+            self.own.load_state_dict(facts['sampler'])
         if facts['epoch'] is not None:
-            own.set_epoch(facts['epoch'])
+            self.own.set_epoch(facts['epoch'])
+
+    @contextlib.contextmanager
+    def restored(self, facts):
+        """A block in which the order of these facts begins. What others draw from is as before behind it. None: an order
+        that begins anew."""
+        if facts is None:
+            yield
+            return
+        default = GTorch.Device.cpu().get_default_generator()
+        before = default.get_state(), random.getstate()
+        try:
+            self.restore(facts)
+            yield
+        finally:
+            random.setstate(before[1])
+            default.set_state(before[0])
+
+
+class _Order:
+    """The order of an epoch: what is asked for, and what it follows from."""
+
+    def __init__(self, loader, progress):
+        basis, former = _Basis(loader), progress.resumed.get('order')
+        with basis.restored(former):
+            progress.order = basis.facts()
+            # Drawn when an epoch goes on, too: the order comes behind it.
+            self.base_seed = int(GTorch.empty((), dtype=GTorch.int64).random_(generator=loader.generator).item())
+            if former is not None:
+                self.base_seed = former['base_seed']
+            progress.order['base_seed'] = self.base_seed
+            whole = loader.num_workers == 0 and workers.whole_batches(loader._task(0)) is not None
+            self.indices = samplers.pieces(loader.batch_sampler) if whole else iter(loader._index_sampler)
+            self.skipped = []
+            if loader._dataset_kind == _DatasetKind.Iterable:
+                self.skipped = list(itertools.islice(self.indices, progress.position))
+            else:
+                # One more is drawn: so the order follows from the state that is kept, whatever a program draws meanwhile.
+                first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
+                self.indices = itertools.chain(first, self.indices)
 
 
 def _has_state(value):

@@ -3,6 +3,8 @@
 """What lets the loader in C (GTorch.DataLoader) get batches of Python's data sets, orders and functions: in its
 threads, or for programs that give a loader of Python's to the library."""
 
+import io
+import itertools
 import multiprocessing
 import random
 import time
@@ -41,23 +43,52 @@ class _Source(GTorch.IndexSource):
         return GTorch.Size.new([len(self.requests) - 1])
 
     def do_get_state(self):
-        return None
+        return self.state
 
 
 class _Sampler(GTorch.Sampler):
-    """An order of Python's."""
+    """An order of Python's. @basis is what it follows from, or None if C keeps no states of it."""
 
     __module__ = HERE
 
     def do_iterate(self, _epoch):
-        source = _Source()
-        source.indices, source.requests, source.raised = passing('sampler', self.begin), self.requests, self.raised
+        source, facts = _Source(), self.facts
+        self.facts = source.state = None
+        source.requests, source.raised = self.requests, self.raised
+        source.indices = passing('sampler', self._begin, source, facts)
         if self.fetcher is not None:
             self.fetcher.first = len(self.requests)
         return source
 
+    def _begin(self, source, facts):
+        if self.basis is None:
+            return self.begin()
+        with self.basis.restored(facts):
+            source.state = packed(self.basis.facts())
+            indices = self.begin()
+            first = list(itertools.islice(indices, 1))  # so the order follows from this state
+        return itertools.chain(first, indices)
+
+    def do_set_state(self, state):
+        self.facts = passing('sampler', unpacked, state)
+        return True
+
     def do_get_length(self):
         return passing('sampler', self.measure)
+
+
+def packed(state):
+    """A state of Python's for C, as the bytes of save(), from which no code runs when they are read."""
+    file = io.BytesIO()
+    GTorch.save(state, file)
+    return GLib.Variant.new_from_bytes(GLib.VariantType('ay'), GLib.Bytes.new(file.getvalue()), True)
+
+
+def unpacked(state):
+    """The state that packed() was given."""
+    if state.get_type_string() != 'ay':
+        raise ValueError(f'the state is of the type {state.get_type_string()}, and must be bytes')
+    return GTorch.load(io.BytesIO(state.get_data_as_bytes().get_data() or b''))
 
 
 class _Nothing(GTorch.Dataset):
@@ -219,7 +250,7 @@ def _end(processes):
         one.join(until)
 
 
-def core(loader, begin, raised, *, for_c, timeout):
+def core(loader, begin, raised, *, for_c, timeout, basis=None):
     """The loader in C for a loader of Python's, whose order begin () gives. The list @raised gets the exceptions of the
     order."""
     base = loader.dataset if isinstance(loader.dataset, GTorch.Dataset) else None
@@ -239,6 +270,7 @@ def core(loader, begin, raised, *, for_c, timeout):
         sampler = given['batch_sampler'] = _Sampler()
         index_sampler = loader._index_sampler
         sampler.begin, sampler.requests, sampler.raised, sampler.fetcher = begin, requests, raised, None
+        sampler.basis, sampler.facts = basis, None
         sampler.measure = lambda: len(index_sampler)
     if not is_plain:
         has_processes = for_c and loader.num_workers > 0 and loader.worker == 'process'

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The trainer, and the base classes of metrics and logs."""
 
-import io
 import os
 
 from gi.overrides import override
-from gi.repository import Gio, GLib, GTorch
+from gi.repository import Gio, GTorch
 
 from gi.overrides import _gtorch_samples as samples
 from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passing, restores, restoring
+from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -51,7 +51,14 @@ class _Batches(GTorch.IterableDataset):
         return passing('the loader', lambda: _Source(iter(self._loader)))
 
     def do_get_length(self):
-        return len(self._loader) if hasattr(self._loader, '__len__') else -1
+        return passing('the loader', self._length)
+
+    def _length(self):
+        try:
+            return len(self._loader)
+        except (TypeError, NotImplementedError) as error:  # as list() takes it
+            text = f'the length of {type(self._loader).__name__} is unknown: {error}'
+            raise made(NotImplementedError, text, GTorch.Error.NOT_SUPPORTED) from None
 
     def do_get_state(self):
         return passing('the loader', self._packed)
@@ -64,18 +71,19 @@ class _Batches(GTorch.IterableDataset):
         """The state of the loader as bytes of save(), from which no code runs; None if it has none."""
         if not can_go_on(self._loader):
             return None
-        file = io.BytesIO()
-        GTorch.save(self._loader.state_dict(), file)
-        return GLib.Variant.new_from_bytes(GLib.VariantType('ay'), GLib.Bytes.new(file.getvalue()), True)
+        return _threads().packed(self._loader.state_dict())
 
     def _unpack(self, state):
         if not can_go_on(self._loader):
             raise ValueError(f'the state is that of a loader with a state_dict(), which {type(self._loader).__name__} '
                              'lacks')
-        if state.get_type_string() != 'ay':
-            raise ValueError(f'the state of a loader is bytes, not a value of type {state.get_type_string()}')
-        file = io.BytesIO(state.get_data_as_bytes().get_data() or b'')
-        self._loader.load_state_dict(GTorch.load(file))
+        self._loader.load_state_dict(_threads().unpacked(state))
+
+
+def _threads():
+    from gi.overrides import _gtorch_threads as threads
+
+    return threads
 
 
 def can_go_on(loader):
