@@ -327,15 +327,15 @@ def _trainer(raw):
 
         def save_checkpoint(self, file, cancellable=None):
             """Writes a checkpoint: @file is a path or a Gio.File."""
-            raw.save_checkpoint(self, file_of(file), cancellable)
+            restoring(raw.save_checkpoint, self, file_of(file), cancellable)
 
         def load_checkpoint(self, file, cancellable=None):
             """Goes on from a checkpoint: @file is a path or a Gio.File."""
-            raw.load_checkpoint(self, file_of(file), cancellable)
+            restoring(raw.load_checkpoint, self, file_of(file), cancellable)
 
         def resume(self, cancellable=None):
             """Loads the last checkpoint of the folder; returns whether there was one."""
-            return raw.resume(self, cancellable)[-1]
+            return restoring(raw.resume, self, cancellable)[-1]
 
     for name in CONNECTORS:
         if hasattr(raw, name):
