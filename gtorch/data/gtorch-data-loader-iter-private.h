@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/* A batch that a thread makes without workers. It goes on when the call that wanted the batch is cancelled, and
- * the next call takes it. The thread and the iterator have a reference each. */
+/* A batch that a thread makes without workers. It goes on when the call that wanted the batch is cancelled,
+ * and the next call takes it. The thread and the iterator have a reference each. */
 typedef struct
 {
   gint ref_count;
@@ -55,8 +55,8 @@ void gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error)
 /* Fails while another call waits. */
 gboolean gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error);
 
-/* Without workers: the indices of the next batch, FALSE at the end; and the batch, NULL at the end. Indices are
- * NULL for an iterable data set. */
+/* Without workers: the indices of the next batch, FALSE at the end; and the batch, NULL at the end. Indices
+ * are NULL for an iterable data set. */
 gboolean gtorch_data_loader_iter_prepare_local (GTorchDataLoaderIter *self, GTorchSize **indices);
 GTorchBatch *gtorch_data_loader_iter_make_local (GTorchDataLoaderIter *self, GTorchSize *indices,
                                                  GCancellable *cancellable);

@@ -378,8 +378,8 @@ check_image (GTorchImpl *image, const gchar *format, gint quality, GError **erro
  * @quality: the quality of JPEG, 1 to 100
  * @error: return location for an error
  *
- * Encodes an image by the system's GdkPixbuf. One channel becomes a gray PNG file, without GdkPixbuf, or three
- * equal channels of JPEG.
+ * Encodes an image by the system's GdkPixbuf. One channel becomes a gray PNG file, without GdkPixbuf, or
+ * three equal channels of JPEG.
  *
  * Fails with %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_INVALID for the quality, and
  * %GTORCH_ERROR_NOT_SUPPORTED for another format or if GdkPixbuf is not installed.

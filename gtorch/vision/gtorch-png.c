@@ -34,7 +34,8 @@ put_part (GByteArray *to, const gchar *name, gconstpointer data, gsize n)
   put_number (to, gtorch_zip_crc (crc, data, n));
 }
 
-/* Compressed rows, each behind a byte that says how its numbers are filtered: 2, those above are taken off. */
+/* Compressed rows, each behind a byte that says how its numbers are filtered: 2, those above are taken
+ * off. */
 static GBytes *
 compress (const guint8 *pixels, gint64 width, gint64 height, GError **error)
 {

@@ -34,7 +34,7 @@ function one(name, argName, kind, value) {
             throw new TypeError(`${name}: ${argName} must be a text, not ${convert.describe(value)}`);
         // C would get what is before it
         if (value !== null && value.includes('\0'))
-            throw new TypeError(`${name}: ${argName} has a NUL at ${value.indexOf('\0')}, with which texts end in C`);
+            throw new TypeError(`${name}: ${argName} ${convert.nulIn(value)}`);
         return value;
     default:
         if (kind.startsWith('object:')) {
@@ -91,8 +91,8 @@ function once(name, raw, callbacks) {
     return func;
 }
 
-// What gjs itself would refuse in the call of a function that returns an array of C: up to at least 1.74, it ends
-// the program then, as it frees an array that was not made.
+// What gjs itself would refuse in the call of a function that returns an array of C: up to at least 1.74, it
+// ends the program then, as it frees an array that was not made.
 function mustBeThere(name, required, given) {
     for (const [position, argName, isList] of required) {
         const value = given[position] ?? null;

@@ -42,7 +42,7 @@ function sampleOf(value, what = 'a sample') {
         return Number.isSafeInteger(value) ? Sample.new_int(value) : Sample.new_double(value);
     case 'string':
         if (value.includes('\0'))
-            throw new TypeError(`${what} has a NUL at ${value.indexOf('\0')}, with which texts end in C`);
+            throw new TypeError(`${what} ${convert.nulIn(value)}`);
         return Sample.new_string(value);
     }
     if (convert.isOptions(value)) {

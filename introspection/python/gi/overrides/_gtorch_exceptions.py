@@ -6,8 +6,8 @@ PyGObject raises each GError as GLib.Error, which is a RuntimeError. An error of
 exception of the kind that PyTorch raises: IndexError for an index out of range, ValueError for an argument that the
 function forbids, NotImplementedError for what a build, a device or a dtype lacks, torch.OutOfMemoryError,
 torch.AcceleratorError for errors of CUDA, and torch.linalg.LinAlgError. The others are RuntimeError in PyTorch, too.
-Its text is the message alone. Errors of files, those of GIO's domain, are in addition what Python's own functions raise:
-FileNotFoundError and its like.
+Its text is the message alone. Errors of files, those of GIO's domain, are in addition what Python's own functions
+raise: FileNotFoundError and its like.
 """
 
 import errno

@@ -319,7 +319,7 @@ class _Order:
             if loader._dataset_kind == _DatasetKind.Iterable:
                 self.skipped = list(itertools.islice(self.indices, progress.position))
             else:
-                # One more is drawn: so the order follows from the state that is kept, whatever a program draws meanwhile.
+                # One more is drawn: so the order follows from the state that is kept, whatever a program draws later.
                 first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
                 self.indices = itertools.chain(first, self.indices)
 
