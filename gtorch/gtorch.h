@@ -90,6 +90,7 @@
 #include <gtorch/data/gtorch-joined-datasets.h>
 #include <gtorch/data/gtorch-random-sampler.h>
 #include <gtorch/data/gtorch-sample-collate.h>
+#include <gtorch/data/gtorch-sample-source.h>
 #include <gtorch/data/gtorch-sample.h>
 #include <gtorch/data/gtorch-sampler.h>
 #include <gtorch/data/gtorch-subset.h>

@@ -143,6 +143,8 @@ static G_DEFINE_QUARK (gtorch - fetcher - partial, partial)
   former = priv->sources->pdata[worker];
   priv->sources->pdata[worker] = source;
   g_mutex_unlock (&priv->lock);
+  if (former != NULL)
+    gtorch_sample_source_close (former);
   g_clear_object (&former);
 }
 

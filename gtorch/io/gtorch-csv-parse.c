@@ -242,6 +242,13 @@ parse_texts (GTorchCSVParser *self, GPtrArray *fields, const gchar **at, guint64
       outcome = read_field (self, at, line, &is_quoted, error);
       if (outcome != DONE)
         return outcome;
+      if (memchr (self->token->str, '\0', self->token->len) != NULL)
+        {
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
+                       _ ("csv_read: line %" G_GUINT64_FORMAT ", column %u: a text has a NUL"),
+                       *line, fields->len + 1);
+          return FAILED;
+        }
       g_ptr_array_add (fields, g_strndup (self->token->str, self->token->len));
       if (*at == self->buffer + self->end || **at != self->delimiter)
         return end_line (self, at, line);

@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/gtorch-text-private.h"
+
 static gboolean
 check_number (const gchar *name, gint64 value, gint64 least, GError **error)
 {
@@ -97,6 +99,16 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("trainer: %s is set, and there is no validation_loader"),
                    settings->patience > 0 ? "patience" : "save_best");
+      return FALSE;
+    }
+  if (priv->metrics->len > 0 && settings->validation_loader == NULL)
+    {
+      const GTorchTrainerMetric *first = priv->metrics->pdata[0];
+
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("trainer: there is a metric, “%s”, and no validation_loader whose batches it "
+                      "is of"),
+                   gtorch_name_str (first->name));
       return FALSE;
     }
   if (settings->save_best && settings->checkpoint_folder == NULL)

@@ -40,12 +40,12 @@ BEGINNERS = {
 }
 # Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
-    'DataLoader': ('check', 'get_length', 'set_state'),
+    'DataLoader': ('check', 'get_length', 'get_state', 'set_state'),
     'DataLoaderIter': ('next',),
     'Dataset': ('get_batch', 'get_item', 'get_length'),
     'GradScaler': ('step',),
     'IndexSource': ('next',),
-    'IterableDataset': ('iterate',),
+    'IterableDataset': ('get_state', 'iterate', 'set_state'),
     'LRScheduler': ('initial_step', 'step'),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
