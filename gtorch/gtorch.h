@@ -66,7 +66,9 @@
 #include <gtorch/base/gtorch-version-macros.h>
 #include <gtorch/distributed/gtorch-distributed-module.h>
 #include <gtorch/distributed/gtorch-file-store.h>
+#include <gtorch/distributed/gtorch-grad-bucket.h>
 #include <gtorch/distributed/gtorch-hash-store.h>
+#include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
