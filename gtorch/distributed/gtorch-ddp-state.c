@@ -14,6 +14,7 @@
 #include "elements/gtorch-tensor-create.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-members.h"
+#include "tensor/gtorch-tensor-private.h"
 
 #define N_SINGLE 63 /* parameters that are compared by themselves; the others by their sums */
 #define N_VALUES (1 + 2 * (N_SINGLE + 1))
@@ -66,6 +67,24 @@ gtorch_ddp_compare (GTorchDistributedModule *self, GError **error)
   return TRUE;
 }
 
+/* A tensor that has gaps, or another order of its dimensions, goes as a copy. */
+gboolean
+gtorch_group_send_tensor (GTorchProcessGroup *group, GTorchTensor *tensor, gint source,
+                          GError **error)
+{
+  g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (tensor, error);
+  g_autoptr (GTorchTensor) sent = NULL;
+  g_autoptr (GTorchWork) work = NULL;
+
+  if (plain == NULL)
+    return FALSE;
+  sent = gtorch_tensor_contiguous (plain, error);
+  work = sent == NULL ? NULL : gtorch_process_group_broadcast (group, sent, source, error);
+  return work != NULL
+         && (gtorch_impl_is_same_place (gtorch_tensor_unwrap (sent), gtorch_tensor_unwrap (plain))
+             || gtorch_tensor_copy_inplace (plain, sent, FALSE, error) != NULL);
+}
+
 static gboolean
 broadcast_list (GTorchDistributedModule *self, GListModel *tensors, gint source, GError **error)
 {
@@ -74,12 +93,8 @@ broadcast_list (GTorchDistributedModule *self, GListModel *tensors, gint source,
   for (i = 0; i < n; i++)
     {
       g_autoptr (GTorchTensor) tensor = g_list_model_get_item (tensors, i);
-      g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (tensor, error);
-      g_autoptr (GTorchWork) work =
-          plain == NULL ? NULL
-                        : gtorch_process_group_broadcast (self->group, plain, source, error);
 
-      if (work == NULL)
+      if (!gtorch_group_send_tensor (self->group, tensor, source, error))
         return FALSE;
     }
   return TRUE;

@@ -96,6 +96,10 @@ gboolean gtorch_ddp_compare (GTorchDistributedModule *self, GError **error);
 gboolean gtorch_ddp_broadcast (GTorchDistributedModule *self, gboolean parameters, gint source,
                                GError **error);
 
+/* Gives all ranks of a group the elements that a tensor has in one of them. */
+gboolean gtorch_group_send_tensor (GTorchProcessGroup *group, GTorchTensor *tensor, gint source,
+                                   GError **error);
+
 /* --- uneven inputs --- */
 
 /* Tells the others that this rank goes on, and finds out which do; does nothing outside of a join. */

@@ -314,6 +314,8 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
   g_autoptr (GTorchTensor) copy = NULL;
   GTorchTensor *param = load->params->pdata[index], *known;
 
+  if (!gtorch_optimizer_owns (self, param)) /* another process has it */
+    return TRUE;
   copy = convert_state (self, param, key, name, value, error);
   if (copy == NULL)
     return FALSE;

@@ -54,6 +54,9 @@ typedef struct
   gboolean was_captured;
   gboolean is_stepping;
   GTorchOptimizerRates rates;
+  const GTorchOptimizerShare *share; /* or NULL */
+  gpointer share_data;
+  GDestroyNotify share_destroy;
   GPtrArray *
       /* the states that were created since the step has begun: alternating parameters and names, or
        * NULL */
@@ -85,6 +88,8 @@ gtorch_optimizer_finalize (GObject *object)
 
   g_clear_object (&priv->groups);
   g_clear_pointer (&priv->states, g_hash_table_unref);
+  if (priv->share_destroy != NULL)
+    priv->share_destroy (priv->share_data);
   G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
@@ -198,6 +203,28 @@ gtorch_optimizer_init (GTorchOptimizer *self)
 
   priv->groups = gtorch_object_list_new (GTORCH_TYPE_PARAM_GROUP);
   priv->states = gtorch_optimizer_states_new ();
+}
+
+gboolean
+gtorch_optimizer_set_share (GTorchOptimizer *self, const GTorchOptimizerShare *share, gpointer data,
+                            GDestroyNotify destroy)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (self);
+
+  if (priv->share != NULL)
+    return FALSE;
+  priv->share_data = data;
+  priv->share_destroy = destroy;
+  priv->share = share;
+  return TRUE;
+}
+
+gboolean
+gtorch_optimizer_owns (GTorchOptimizer *self, GTorchTensor *param)
+{
+  GTorchOptimizerPrivate *priv = PRIVATE (self);
+
+  return G_LIKELY (priv->share == NULL) || priv->share->owns (priv->share_data, self, param);
 }
 
 /* Scalars of the host become constants of a graph. */
@@ -348,6 +375,11 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GTorchImpl *skip, GE
 
       if (grad == NULL)
         continue;
+      if (!gtorch_optimizer_owns (self, param))
+        {
+          g_object_unref (grad);
+          continue;
+        }
       g_ptr_array_add (grads, grad);
       g_ptr_array_add (params, g_steal_pointer (&param));
       if (!check_capture (self, group, params->pdata[params->len - 1], error))
@@ -397,7 +429,8 @@ step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
       if (!step_group (self, group, skip, error))
         return FALSE;
     }
-  return TRUE;
+  return PRIVATE (self)->share == NULL
+         || PRIVATE (self)->share->end (PRIVATE (self)->share_data, self, error);
 }
 
 gboolean

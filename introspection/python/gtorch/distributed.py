@@ -8,6 +8,7 @@ import types
 import gtorch
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
+from gi.overrides import _gtorch_zero as _zero
 
 __doc__ = _part.__doc__
 __path__ = []  # it has submodules
@@ -40,7 +41,7 @@ default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 _put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket})
-for _name, _members in _ddp.submodules().items():
+for _name, _members in {**_ddp.submodules(), **_zero.submodules()}.items():
     _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})
 _part.Future.__module__ = 'gtorch.futures'
