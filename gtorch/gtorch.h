@@ -72,6 +72,7 @@
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
+#include <gtorch/distributed/gtorch-sharded-file.h>
 #include <gtorch/distributed/gtorch-sharded-optimizer.h>
 #include <gtorch/distributed/gtorch-store.h>
 #include <gtorch/distributed/gtorch-tcp-store.h>

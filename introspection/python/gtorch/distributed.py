@@ -6,6 +6,7 @@ import sys
 import types
 
 import gtorch
+from gi.overrides import _gtorch_dcp as _dcp
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
 from gi.overrides import _gtorch_zero as _zero
@@ -41,7 +42,7 @@ default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 _put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket})
-for _name, _members in {**_ddp.submodules(), **_zero.submodules()}.items():
+for _name, _members in {**_ddp.submodules(), **_zero.submodules(), **_dcp.submodules()}.items():
     _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})
 _part.Future.__module__ = 'gtorch.futures'
