@@ -68,6 +68,7 @@
 #include <gtorch/distributed/gtorch-file-store.h>
 #include <gtorch/distributed/gtorch-grad-bucket.h>
 #include <gtorch/distributed/gtorch-hash-store.h>
+#include <gtorch/distributed/gtorch-module-shards.h>
 #include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group.h>

@@ -9,6 +9,7 @@ import gtorch
 from gi.overrides import _gtorch_dcp as _dcp
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
+from gi.overrides import _gtorch_fsdp as _fsdp
 from gi.overrides import _gtorch_zero as _zero
 
 __doc__ = _part.__doc__
@@ -42,8 +43,9 @@ default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 _put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket})
-for _name, _members in {**_ddp.submodules(), **_zero.submodules(), **_dcp.submodules()}.items():
-    _submodule(f'{__name__}.{_name}', _members)
+for _other in (_ddp, _zero, _dcp, _fsdp):
+    for _name, _members in _other.submodules().items():
+        _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})
 _part.Future.__module__ = 'gtorch.futures'
 
