@@ -64,11 +64,13 @@
 #include <gtorch/stream/gtorch-timer.h>
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
+#include <gtorch/distributed/gtorch-device-mesh.h>
 #include <gtorch/distributed/gtorch-distributed-module.h>
 #include <gtorch/distributed/gtorch-file-store.h>
 #include <gtorch/distributed/gtorch-grad-bucket.h>
 #include <gtorch/distributed/gtorch-hash-store.h>
 #include <gtorch/distributed/gtorch-module-shards.h>
+#include <gtorch/distributed/gtorch-parallel.h>
 #include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group.h>

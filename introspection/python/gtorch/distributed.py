@@ -10,6 +10,7 @@ from gi.overrides import _gtorch_dcp as _dcp
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
 from gi.overrides import _gtorch_fsdp as _fsdp
+from gi.overrides import _gtorch_tensor_parallel as _parallel
 from gi.overrides import _gtorch_zero as _zero
 
 __doc__ = _part.__doc__
@@ -42,8 +43,9 @@ Store, HashStore, Work, ProcessGroup = _part.Store, _part.HashStore, _part.Work,
 default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
-_put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket})
-for _other in (_ddp, _zero, _dcp, _fsdp):
+_put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket, 'init_device_mesh': _parallel.init_device_mesh,
+                             'DeviceMesh': _parallel.RawMesh})
+for _other in (_ddp, _zero, _dcp, _fsdp, _parallel):
     for _name, _members in _other.submodules().items():
         _submodule(f'{__name__}.{_name}', _members)
 _submodule('gtorch.futures', {'Future': _part.Future})
