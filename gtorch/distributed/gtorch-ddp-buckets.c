@@ -195,9 +195,10 @@ send_bucket (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **er
   if (!is_mean_of_all
       && gtorch_tensor_div_scalar_inplace (bucket->flat, self->n_active, error) == NULL)
     return FALSE;
-  work = gtorch_process_group_all_reduce (
-      self->group, bucket->flat, is_mean_of_all ? GTORCH_REDUCE_OP_AVG : GTORCH_REDUCE_OP_SUM,
-      error);
+  work =
+      gtorch_process_group_all_reduce (self->group, bucket->flat,
+                                       is_mean_of_all ? GTORCH_REDUCE_OP_AVG : GTORCH_REDUCE_OP_SUM,
+                                       error);
   return work != NULL;
 }
 
@@ -354,7 +355,8 @@ sort_entries (GTorchDistributedModule *self, const gint64 *numbers, gint64 n, GE
       if (numbers[i] < 0 || numbers[i] >= n_entries || by_number[numbers[i]] == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                       _ ("distributed_module: the order of gradients that another rank has sent is "
+                       _ ("distributed_module: the order of gradients that another rank has sent "
+                          "is "
                           "none: the ranks do not call the same functions"));
           return FALSE;
         }
@@ -383,8 +385,8 @@ gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError **error)
   memcpy (own + 1, self->arrived, self->n_arrived * sizeof *own);
   tensor = gtorch_tensor_new_from_ints (own, n + 1, &shape, 1, GTORCH_DTYPE_INT64,
                                         gtorch_tensor_get_device (model), error);
-  work = tensor == NULL ? NULL
-                        : gtorch_process_group_broadcast (self->group, tensor, source, error);
+  work =
+      tensor == NULL ? NULL : gtorch_process_group_broadcast (self->group, tensor, source, error);
   numbers = work == NULL ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
   if (numbers == NULL
       || !sort_entries (self, numbers + 1, CLAMP (numbers[0], 0, (gint64) n), error))

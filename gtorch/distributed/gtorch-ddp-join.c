@@ -82,7 +82,8 @@ check_turn (GTorchDistributedModule *self, const Turn *turn, GError **error)
   if (self->throws && turn->absent >= 0 && turn->n_active > 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                   _ ("distributed_module: rank %d has no more inputs, and %u other ranks have: with "
+                   _ ("distributed_module: rank %d has no more inputs, and %u other ranks have: "
+                      "with "
                       "throw_on_early_termination all of them stop"),
                    turn->absent, turn->n_active);
       return FALSE;
@@ -91,7 +92,8 @@ check_turn (GTorchDistributedModule *self, const Turn *turn, GError **error)
     if (turn->does[k] < 0)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                     _ ("distributed_module: some ranks exchange gradients or buffers in this pass, and "
+                     _ ("distributed_module: some ranks exchange gradients or buffers in this "
+                        "pass, and "
                         "others do not: all have the same modes"));
         return FALSE;
       }

@@ -134,8 +134,8 @@ check_shape (GTorchProcessGroup *world, const gint64 *shape, gsize n_dims,
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("device_mesh: a mesh of %" G_GSIZE_FORMAT " dimensions with %" G_GINT64_FORMAT
-                      " places for %" G_GINT64_FORMAT
-                      " processes: each has one, lengths are 1 or more, and there are 1 to %d of them"),
+                      " places for %" G_GINT64_FORMAT " processes: each has one, lengths are 1 or "
+                                                      "more, and there are 1 to %d of them"),
                    n_dims, total, size, GTORCH_MAX_DIMS);
       return FALSE;
     }

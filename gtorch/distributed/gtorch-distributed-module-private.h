@@ -56,7 +56,7 @@ struct _GTorchDistributedModule
   gboolean is_armed; /* a forward pass expects gradients to be sent */
   gboolean was_called;
   gboolean knows_skipped; /* which parameters a graph that stays the same does not use */
-  gboolean *used; /* by any rank, by number: of a graph that stays the same; or NULL */
+  gboolean *used;         /* by any rank, by number: of a graph that stays the same; or NULL */
   GTorchDDPOrder order;
   gint64 *arrived; /* the numbers of the entries, as gradients have come */
   guint n_arrived;

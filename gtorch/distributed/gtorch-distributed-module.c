@@ -104,12 +104,13 @@ on_grad (GTorchTensor *tensor, gpointer data, GError **error)
   if (entry->is_ready)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   entry->is_skipped
-                       ? _ ("distributed_module: the parameter “%s” has got a gradient, but the first "
-                            "pass had none for it: unset static-graph")
-                       : _ ("distributed_module: the parameter “%s” has got a second gradient after "
-                            "one forward pass: go backward once for each, or unset "
-                            "require-backward-grad-sync"),
+                   entry->is_skipped ? _ (
+                       "distributed_module: the parameter “%s” has got a gradient, but the first "
+                       "pass had none for it: unset static-graph")
+                                     : _ ("distributed_module: the parameter “%s” has got a second "
+                                          "gradient after "
+                                          "one forward pass: go backward once for each, or unset "
+                                          "require-backward-grad-sync"),
                    gtorch_parameter_get_name (GTORCH_PARAMETER (tensor)));
       return FALSE;
     }
@@ -265,8 +266,7 @@ find_unused (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outp
     {
       GTorchDDPEntry *entry = self->entries->pdata[i];
 
-      entry->is_unused =
-          !g_hash_table_contains (leaves, gtorch_tensor_unwrap (entry->parameter));
+      entry->is_unused = !g_hash_table_contains (leaves, gtorch_tensor_unwrap (entry->parameter));
       entry->is_skipped = self->is_static && entry->is_unused;
     }
   self->knows_skipped = self->is_static;

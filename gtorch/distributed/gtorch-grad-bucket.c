@@ -72,9 +72,9 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "buffer", GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type,
-                                      gtorch_grad_bucket_get_buffer,
-                                      gtorch_grad_bucket_set_buffer) },
+  { "buffer",
+    GTORCH_PROPERTY_OBJECT (GTorchTensor, gtorch_tensor_get_type, gtorch_grad_bucket_get_buffer,
+                            gtorch_grad_bucket_set_buffer) },
 };
 
 static void
@@ -329,13 +329,14 @@ gtorch_grad_bucket_average (GTorchGradBucket *self, GTorchDType dtype, GError **
     sent = g_object_ref (self->buffer);
   else
     {
-      scaled = gtorch_tensor_div_scalar (self->buffer,
-                                         gtorch_process_group_get_size (self->group), error);
+      scaled = gtorch_tensor_div_scalar (self->buffer, gtorch_process_group_get_size (self->group),
+                                         error);
       sent = scaled == NULL ? NULL : gtorch_tensor_to_dtype (scaled, dtype, error);
     }
   work = sent == NULL ? NULL
-                      : gtorch_process_group_all_reduce (
-                          self->group, sent,
-                          is_converted ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG, error);
+                      : gtorch_process_group_all_reduce (self->group, sent,
+                                                         is_converted ? GTORCH_REDUCE_OP_SUM
+                                                                      : GTORCH_REDUCE_OP_AVG,
+                                                         error);
   return work == NULL ? NULL : g_steal_pointer (&sent);
 }

@@ -32,8 +32,7 @@ gather_sizes (GTorchProcessGroup *group, GTorchDevice *device, gint64 own, GErro
   g_autoptr (GTorchTensor) all =
       mine == NULL ? NULL : gtorch_zeros (&size, 1, GTORCH_DTYPE_INT64, device, error);
   g_autoptr (GTorchWork) work =
-      all == NULL ? NULL
-                  : gtorch_process_group_all_gather_into_tensor (group, all, mine, error);
+      all == NULL ? NULL : gtorch_process_group_all_gather_into_tensor (group, all, mine, error);
   gsize n;
 
   return work == NULL || !gtorch_work_wait (work, -1, NULL, error)
@@ -67,12 +66,10 @@ gtorch_group_gather_bytes (GTorchProcessGroup *group, GTorchDevice *device, GByt
     memcpy (padded, g_bytes_get_data (own, NULL), n_own);
   sent = g_bytes_new_take (g_steal_pointer (&padded), longest);
   near = gtorch_tensor_new_from_bytes (sent, GTORCH_DTYPE_UINT8, &longest, 1, error);
-  mine = near == NULL
-             ? NULL
-             : gtorch_tensor_to (near, GTORCH_DTYPE_UINT8, device, FALSE, TRUE, error);
+  mine =
+      near == NULL ? NULL : gtorch_tensor_to (near, GTORCH_DTYPE_UINT8, device, FALSE, TRUE, error);
   all = mine == NULL ? NULL : gtorch_zeros (&total, 1, GTORCH_DTYPE_UINT8, device, error);
-  work = all == NULL ? NULL
-                     : gtorch_process_group_all_gather_into_tensor (group, all, mine, error);
+  work = all == NULL ? NULL : gtorch_process_group_all_gather_into_tensor (group, all, mine, error);
   if (work == NULL || !gtorch_work_wait (work, -1, NULL, error)
       || (got = gtorch_tensor_get_bytes (all, error)) == NULL)
     return NULL;

@@ -154,14 +154,16 @@ put_members (GTorchModuleShards *self, GPtrArray *fulls)
   for (i = 0; i < self->places->len; i++)
     {
       const GTorchShardPlace *place = self->places->pdata[i];
-      GTorchTensor *tensor = fulls != NULL ? fulls->pdata[place->shard]
-                                           : ((GTorchShard *) self->shards->pdata[place->shard])->param;
+      GTorchTensor *tensor = fulls != NULL
+                                 ? fulls->pdata[place->shard]
+                                 : ((GTorchShard *) self->shards->pdata[place->shard])->param;
       g_autoptr (GTorchTensor) former = NULL;
       GTorchMember *member;
 
       g_object_ref (tensor);
       gtorch_module_begin_change (place->module);
-      member = gtorch_members_find (gtorch_module_get_private (place->module)->parameters, place->name);
+      member =
+          gtorch_members_find (gtorch_module_get_private (place->module)->parameters, place->name);
       if (member != NULL)
         {
           former = member->tensor;
@@ -340,7 +342,9 @@ measure (GTorchModuleShards *self, GError **error)
         return refuse (shard, _ ("has no dimension that could be divided"), error);
       if (impl->dtype != gtorch_tensor_unwrap (model->param)->dtype
           || gtorch_tensor_get_device (shard->param) != gtorch_tensor_get_device (model->param))
-        return refuse (shard, _ ("is of another dtype or device than the first one: shard modules with one"),
+        return refuse (shard,
+                       _ ("is of another dtype or device than the first one: shard modules with "
+                          "one"),
                        error);
       shard->n_dims = impl->n_dims;
       memcpy (shard->shape, impl->shape, impl->n_dims * sizeof (gint64));
@@ -392,8 +396,8 @@ check_dtype (const gchar *what, GTorchDType dtype, GError **error)
       || (dtype > 0 && dtype < GTORCH_N_DTYPES && gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-               _ ("module_shards: %s is the dtype %d, which is not one of floating-point numbers"), what,
-               dtype);
+               _ ("module_shards: %s is the dtype %d, which is not one of floating-point numbers"),
+               what, dtype);
   return FALSE;
 }
 
@@ -480,7 +484,8 @@ gtorch_module_shards_begin_forward (GTorchModuleShards *self, GError **error)
   g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
   if (self->shards->len > 0)
     return begin (self, error);
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("module_shards: there are no parameters"));
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: there are no parameters"));
   return FALSE;
 }
 
@@ -580,7 +585,8 @@ find_shard (GTorchModuleShards *self, GTorchTensor *param, GError **error)
         return shard;
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("module_shards: the tensor of shape %s is not one of the parameters that were divided"),
+               _ ("module_shards: the tensor of shape %s is not one of the parameters that were "
+                  "divided"),
                gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
   return NULL;
 }
@@ -624,8 +630,8 @@ gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GErr
   if (to == NULL || gtorch_tensor_copy_inplace (to, flat, FALSE, error) == NULL)
     return NULL;
   work = gtorch_process_group_all_gather_into_tensor (self->group, all, own, error);
-  rows = work == NULL ? NULL
-                      : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
+  rows =
+      work == NULL ? NULL : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
   return rows == NULL ? NULL : gtorch_tensor_view (rows, shard->shape, shard->n_dims, error);
 }
 
@@ -662,10 +668,12 @@ gtorch_module_shards_scatter (GTorchModuleShards *self, GTorchTensor *param, GTo
       || memcmp (impl->shape, shard->shape, impl->n_dims * sizeof (gint64)) != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("module_shards: the tensor has the shape %s, and “%s” has %u dimensions, of which the "
+                   _ ("module_shards: the tensor has the shape %s, and “%s” has %u dimensions, of "
+                      "which the "
                       "first has the length %" G_GINT64_FORMAT),
-                   gtorch_impl_shape_str (impl), gtorch_parameter_get_name (GTORCH_PARAMETER (param)),
-                   shard->n_dims, shard->shape[0]);
+                   gtorch_impl_shape_str (impl),
+                   gtorch_parameter_get_name (GTORCH_PARAMETER (param)), shard->n_dims,
+                   shard->shape[0]);
       return FALSE;
     }
   guard = gtorch_no_grad ();

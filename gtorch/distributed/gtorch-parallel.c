@@ -71,7 +71,8 @@ gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
         return NULL;
       g_ptr_array_add (parts, part);
     }
-  work = gtorch_process_group_all_gather (group, (GTorchTensor **) parts->pdata, size, whole, error);
+  work =
+      gtorch_process_group_all_gather (group, (GTorchTensor **) parts->pdata, size, whole, error);
   return work == NULL ? NULL
                       : gtorch_cat ((GTorchTensor **) parts->pdata, size, impl->n_dims - 1, error);
 }
@@ -81,8 +82,9 @@ split (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
 {
   const GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   const gint64 n = impl->shape[impl->n_dims - 1] / gtorch_process_group_get_size (group);
-  g_autoptr (GTorchTensor) part = gtorch_tensor_narrow (
-      tensor, impl->n_dims - 1, n * gtorch_process_group_get_rank (group), n, error);
+  g_autoptr (GTorchTensor) part =
+      gtorch_tensor_narrow (tensor, impl->n_dims - 1, n * gtorch_process_group_get_rank (group), n,
+                            error);
 
   return part == NULL ? NULL : gtorch_tensor_clone (part, error);
 }
@@ -100,7 +102,8 @@ static GPtrArray *
 run (GTorchFunction *function, Exchange what, GTorchTensor *tensor, GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
-  GTorchTensor *result = exchange (what, ((GTorchParallelFunction *) function)->group, tensor, error);
+  GTorchTensor *result =
+      exchange (what, ((GTorchParallelFunction *) function)->group, tensor, error);
   GPtrArray *results;
 
   if (result == NULL)
@@ -126,7 +129,8 @@ gtorch_parallel_function_backward (GTorchFunction *function, GTorchFunctionConte
   if (!gtorch_is_grad_enabled ())
     return run (function, self->backward, grads[0], error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-               _ ("%s: gradients of gradients (create_graph) do not go to other ranks"), self->name);
+               _ ("%s: gradients of gradients (create_graph) do not go to other ranks"),
+               self->name);
   return NULL;
 }
 
@@ -166,7 +170,8 @@ check (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, gbool
   if (impl->n_dims > 0 && (!divides || impl->shape[impl->n_dims - 1] % size == 0))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: a tensor of shape %s cannot be divided along its last dimension for %d ranks: "
+               _ ("%s: a tensor of shape %s cannot be divided along its last dimension for %d "
+                  "ranks: "
                   "its length is a multiple of that"),
                name, gtorch_impl_shape_str (impl), size);
   return FALSE;

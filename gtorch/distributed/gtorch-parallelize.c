@@ -83,8 +83,7 @@ shift (Part *part, GTorchTensor *indices, GError **error)
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   g_autoptr (GTorchTensor) mask = is_within (indices, part->first, part->n, error);
   g_autoptr (GTorchTensor) valid = mask == NULL ? NULL : is_within (indices, 0, n_all, error);
-  g_autoptr (GTorchTensor) wrong =
-      valid == NULL ? NULL : gtorch_tensor_logical_not (valid, error);
+  g_autoptr (GTorchTensor) wrong = valid == NULL ? NULL : gtorch_tensor_logical_not (valid, error);
   g_autoptr (GTorchTensor) none =
       wrong == NULL ? NULL : gtorch_tensor_mul_int (wrong, part->n, error);
   g_autoptr (GTorchTensor) moved =
@@ -174,9 +173,11 @@ check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group,
   gdouble norm = GTORCH_NONE_DOUBLE;
 
   if (gtorch_process_group_get_rank (group) < 0)
-    return refuse (who, module, _ ("cannot be divided: this process has no rank in the group"), error);
+    return refuse (who, module, _ ("cannot be divided: this process has no rank in the group"),
+                   error);
   if (!GTORCH_IS_LINEAR (module) && !GTORCH_IS_EMBEDDING (module))
-    return refuse (who, module, _ ("is neither a Linear nor an Embedding, which can be divided"), error);
+    return refuse (who, module, _ ("is neither a Linear nor an Embedding, which can be divided"),
+                   error);
   if (gtorch_module_is_computed (module, "weight")
       || g_object_get_data (G_OBJECT (module), "gtorch-parallel") != NULL)
     return refuse (who, module, _ ("has a weight that is computed, or divided already"), error);
@@ -186,13 +187,15 @@ check_module (const gchar *who, GTorchModule *module, GTorchProcessGroup *group,
     return TRUE;
   g_object_get (module, "padding-idx", &padding, "max-norm", &norm, NULL);
   if ((by_rows && padding != GTORCH_NONE) || norm != GTORCH_NONE_DOUBLE)
-    return refuse (who, module, _ ("has a padding_idx, by rows, or a max_norm: these need all rows"), error);
+    return refuse (who, module,
+                   _ ("has a padding_idx, by rows, or a max_norm: these need all rows"), error);
   return TRUE;
 }
 
 /* Returns this rank's part of a parameter, a copy; the parameter itself if it has none. */
 static GTorchTensor *
-take_part (const gchar *who, GTorchTensor *param, gint dim, GTorchProcessGroup *group, GError **error)
+take_part (const gchar *who, GTorchTensor *param, gint dim, GTorchProcessGroup *group,
+           GError **error)
 {
   g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
   const gint64 length = gtorch_tensor_unwrap (param)->shape[dim];
@@ -202,8 +205,9 @@ take_part (const gchar *who, GTorchTensor *param, gint dim, GTorchProcessGroup *
   if (length % size != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: “%s” has the shape %s, whose dimension %d is not a multiple of %d ranks"), who,
-                   gtorch_parameter_get_name (GTORCH_PARAMETER (param)),
+                   _ ("%s: “%s” has the shape %s, whose dimension %d is not a multiple of %d "
+                      "ranks"),
+                   who, gtorch_parameter_get_name (GTORCH_PARAMETER (param)),
                    gtorch_impl_shape_str (gtorch_tensor_unwrap (param)), dim, size);
       return NULL;
     }
@@ -251,7 +255,8 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
   part->exchanges = exchanges;
   part->n = gtorch_tensor_unwrap (weight_part)->shape[0];
   part->first = part->n * gtorch_process_group_get_rank (group);
-  if (!set_part (weight, weight_part, error) || (bias != NULL && !set_part (bias, bias_part, error)))
+  if (!set_part (weight, weight_part, error)
+      || (bias != NULL && !set_part (bias, bias_part, error)))
     {
       part->ref_count = 1;
       part_unref (part);

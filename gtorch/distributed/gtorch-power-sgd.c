@@ -107,8 +107,8 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "use-error-feedback", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchPowerSGD, use_error_feedback), TRUE,
-    NULL, GTORCH_FIELD_FIXED },
+  { "use-error-feedback", GTORCH_FIELD_BOOL, GTORCH_FIELD (GTorchPowerSGD, use_error_feedback),
+    TRUE, NULL, GTORCH_FIELD_FIXED },
   /**
    * GTorchPowerSGD:warm-start:
    *
@@ -196,8 +196,8 @@ typedef struct
   GTorchProcessGroup *group;
   GPtrArray *matrices; /* views of the buffer that are sent as P and Q */
   GPtrArray *others;   /* those that are not */
-  GArray *spans;       /* of gint64: where these begin in the buffer, and how many elements they have */
-  GPtrArray *ps, *qs;  /* as many as matrices */
+  GArray *spans; /* of gint64: where these begin in the buffer, and how many elements they have */
+  GPtrArray *ps, *qs; /* as many as matrices */
 } Pass;
 
 static void
@@ -239,7 +239,8 @@ sort_gradients (const GTorchPowerSGD *self, Pass *pass, GPtrArray *gradients, GE
 
       if (impl->n_dims >= 2 && impl->numel > 0)
         {
-          matrix = gtorch_tensor_view (gradients->pdata[i], GTORCH_SHAPE (impl->shape[0], -1), error);
+          matrix =
+              gtorch_tensor_view (gradients->pdata[i], GTORCH_SHAPE (impl->shape[0], -1), error);
           if (matrix == NULL)
             return FALSE;
         }
@@ -270,7 +271,7 @@ orthogonalize (const GTorchPowerSGD *self, GTorchTensor *matrix, GError **error)
       g_autoptr (GTorchTensor) norm =
           column == NULL ? NULL : gtorch_tensor_norm (column, 2, NULL, 0, FALSE, error);
       g_autoptr (GTorchTensor) length =
-          norm == NULL         ? NULL
+          norm == NULL        ? NULL
           : self->epsilon > 0 ? gtorch_tensor_add_scalar (norm, self->epsilon, 1, error)
                               : gtorch_tensor_clamp_min_scalar (norm, 1e-30, error);
       g_autoptr (GTorchTensor) rest = NULL, row = NULL, dots = NULL, parts = NULL;

@@ -43,8 +43,8 @@ static GTorchTensor *
 fill_buffer (GTorchModuleShards *self, GTorchTensor **params, GError **error)
 {
   GTorchTensor *model = params[0];
-  const GTorchDType dtype = self->param_dtype != GTORCH_DTYPE_NONE ? self->param_dtype
-                                                                   : gtorch_tensor_get_dtype (model);
+  const GTorchDType dtype =
+      self->param_dtype != GTORCH_DTYPE_NONE ? self->param_dtype : gtorch_tensor_get_dtype (model);
   g_autoptr (GTorchTensor) buffer =
       gtorch_zeros (&self->numel, 1, dtype, gtorch_tensor_get_device (model), error);
   guint i;
@@ -95,8 +95,9 @@ gtorch_shards_gather_all (GTorchModuleShards *self, GTorchTensor **params, GErro
     return NULL;
   all = gtorch_zeros (&n_all, 1, gtorch_tensor_get_dtype (buffer),
                       gtorch_tensor_get_device (buffer), error);
-  work = all == NULL ? NULL
-                     : gtorch_process_group_all_gather_into_tensor (self->group, all, buffer, error);
+  work = all == NULL
+             ? NULL
+             : gtorch_process_group_all_gather_into_tensor (self->group, all, buffer, error);
   if (work == NULL)
     return NULL;
   for (i = 0; i < self->shards->len; i++)
@@ -197,8 +198,9 @@ gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext
   g_autoptr (GTorchGradGuard) guard = NULL;
   const gint64 n_all = self->numel * gtorch_process_group_get_size (self->group);
   GTorchTensor *model = shard_at (self, 0)->param;
-  const GTorchDType dtype = self->reduce_dtype != GTORCH_DTYPE_NONE ? self->reduce_dtype
-                                                                    : gtorch_tensor_get_dtype (grads[0]);
+  const GTorchDType dtype = self->reduce_dtype != GTORCH_DTYPE_NONE
+                                ? self->reduce_dtype
+                                : gtorch_tensor_get_dtype (grads[0]);
   g_autoptr (GTorchTensor) all = NULL, own = NULL;
   g_autoptr (GTorchWork) work = NULL;
   g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (unref_tensor);
@@ -214,8 +216,9 @@ gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext
   guard = gtorch_no_grad ();
   g_clear_pointer (&self->again, g_ptr_array_unref); /* all that uses them is over */
   all = gtorch_zeros (&n_all, 1, dtype, gtorch_tensor_get_device (model), error);
-  own = all == NULL ? NULL
-                    : gtorch_zeros (&self->numel, 1, dtype, gtorch_tensor_get_device (model), error);
+  own = all == NULL
+            ? NULL
+            : gtorch_zeros (&self->numel, 1, dtype, gtorch_tensor_get_device (model), error);
   for (i = 0; own != NULL && i < n_grads; i++)
     if (gtorch_function_context_get_needs_input_grad (context, i)
         && !spread (self, shard_at (self, i), grads[i], all, error))
@@ -285,8 +288,7 @@ shards_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpoint
   Packed *one;
   guint i;
 
-  if (value->storage == NULL
-      || !g_ptr_array_find (self->storages, value->storage, &i))
+  if (value->storage == NULL || !g_ptr_array_find (self->storages, value->storage, &i))
     {
       if (self->outer == NULL)
         return TRUE;
@@ -371,8 +373,8 @@ gtorch_shards_guard_new (GTorchModuleShards *self, GError **error)
   hooks = g_new0 (Hooks, 1);
   gtorch_saved_hooks_init (&hooks->parent, &shards_class);
   hooks->shards = g_object_ref (self);
-  hooks->outer = gtorch_thread.saved_hooks == NULL ? NULL
-                                                   : gtorch_saved_hooks_ref (gtorch_thread.saved_hooks);
+  hooks->outer =
+      gtorch_thread.saved_hooks == NULL ? NULL : gtorch_saved_hooks_ref (gtorch_thread.saved_hooks);
   hooks->storages = g_ptr_array_new ();
   for (i = 0; i < self->fulls->len; i++)
     g_ptr_array_add (hooks->storages, gtorch_tensor_unwrap (self->fulls->pdata[i])->storage);

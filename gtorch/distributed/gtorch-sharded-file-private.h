@@ -20,6 +20,7 @@ GTorchShardedIndex *gtorch_sharded_index_new (void);
 void gtorch_sharded_index_free (GTorchShardedIndex *index);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchShardedIndex, gtorch_sharded_index_free)
 GTorchShardedIndex *gtorch_sharded_index_parse (const gchar *text, gsize length, GError **error);
-GTorchShardedIndex *gtorch_sharded_index_read (GFile *file, GCancellable *cancellable, GError **error);
+GTorchShardedIndex *gtorch_sharded_index_read (GFile *file, GCancellable *cancellable,
+                                               GError **error);
 
 G_END_DECLS

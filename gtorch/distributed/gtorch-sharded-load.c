@@ -53,9 +53,10 @@ add_metadata (GTorchShardedIndex *index, const gchar *text, const GTorchJsonNode
   for (node = metadata == NULL ? NULL : metadata->first; node != NULL; node = node->next)
     {
       g_ptr_array_add (index->metadata, g_strdup (node->key));
-      g_ptr_array_add (index->metadata, node->kind == GTORCH_JSON_STRING
-                                            ? g_strdup (node->string)
-                                            : g_strndup (text + node->begin, node->end - node->begin));
+      g_ptr_array_add (index->metadata,
+                       node->kind == GTORCH_JSON_STRING
+                           ? g_strdup (node->string)
+                           : g_strndup (text + node->begin, node->end - node->begin));
     }
 }
 
@@ -74,7 +75,8 @@ gtorch_sharded_index_parse (const gchar *text, gsize length, GError **error)
       || (metadata != NULL && metadata->kind != GTORCH_JSON_OBJECT))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("safetensors_index: an index has an object “weight_map” with the file of each "
+                   _ ("safetensors_index: an index has an object “weight_map” with the file of "
+                      "each "
                       "tensor, and may have an object “metadata”"));
       return NULL;
     }
@@ -130,8 +132,8 @@ static GHashTable *
 find_wanted (const GTorchShardedIndex *index, const gchar *const *wanted, GError **error)
 {
   g_autoptr (GHashTable) places = g_hash_table_new (g_str_hash, g_str_equal);
-  g_autoptr (GHashTable) files = g_hash_table_new_full (g_str_hash, g_str_equal, NULL,
-                                                        (GDestroyNotify) g_hash_table_unref);
+  g_autoptr (GHashTable) files =
+      g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) g_hash_table_unref);
   const guint n = wanted == NULL ? index->names->len : g_strv_length ((gchar **) wanted);
   guint i;
 
@@ -179,7 +181,8 @@ take_part (GTorchSafetensorsContent *to, GTorchSafetensorsContent *part, GHashTa
   if (!g_hash_table_iter_next (&iter, &missing, NULL))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors_index: the file “%s” has no tensor “%s”, which the index puts there"),
+               _ ("safetensors_index: the file “%s” has no tensor “%s”, which the index puts "
+                  "there"),
                gtorch_name_str (file), gtorch_name_str (missing));
   return FALSE;
 }
@@ -260,9 +263,10 @@ gtorch_safetensors_load_index (GFile *index, const gchar *const *wanted, gboolea
   g_return_val_if_fail (G_IS_FILE (index), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  return gtorch_safetensors_content_to_lists (
-      load (index, wanted, map, gtorch_device_or_default (device), cancellable, error), names,
-      metadata);
+  return gtorch_safetensors_content_to_lists (load (index, wanted, map,
+                                                    gtorch_device_or_default (device), cancellable,
+                                                    error),
+                                              names, metadata);
 }
 
 typedef struct
@@ -324,8 +328,8 @@ gtorch_safetensors_load_index_async (GFile *index, const gchar *const *wanted, g
   g_return_if_fail (G_IS_FILE (index));
   g_return_if_fail (device == NULL || GTORCH_IS_DEVICE (device));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (NULL, gtorch_safetensors_load_index_async, cancellable, callback,
-                          user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_safetensors_load_index_async, cancellable, callback, user_data);
   wish = g_new (Load, 1);
   *wish = (Load){ g_object_ref (index), g_strdupv ((gchar **) wanted), map,
                   gtorch_device_or_default (device) };

@@ -175,7 +175,7 @@ find_owner (GTorchShardedOptimizer *self, GTorchOptimizer *optimizer, GTorchTens
   if (!g_hash_table_contains (self->owners, param))
     distribute (self, optimizer);
   return g_hash_table_lookup_extended (self->owners, param, NULL, &owner) ? GPOINTER_TO_INT (owner)
-                                                                         : -1;
+                                                                          : -1;
 }
 
 static gboolean
@@ -245,7 +245,8 @@ gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer, GTorchProcessGroup *gr
   if (GTORCH_OPTIMIZER_GET_CLASS (optimizer)->step_closure != NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("sharded_optimizer: steps of %s need a closure and all gradients: they cannot be "
+                   _ ("sharded_optimizer: steps of %s need a closure and all gradients: they "
+                      "cannot be "
                       "shared"),
                    G_OBJECT_TYPE_NAME (optimizer));
       return NULL;
@@ -365,7 +366,8 @@ send_state (GTorchShardedOptimizer *self, GTorchOptimizer *optimizer, gint to, G
   length = gtorch_tensor_new_from_ints (&n, 1, &one, 1, GTORCH_DTYPE_INT64, device, error);
   near = length == NULL ? NULL
                         : gtorch_tensor_new_from_bytes (bytes, GTORCH_DTYPE_UINT8, &n, 1, error);
-  data = near == NULL ? NULL : gtorch_tensor_to (near, GTORCH_DTYPE_UINT8, device, FALSE, TRUE, error);
+  data =
+      near == NULL ? NULL : gtorch_tensor_to (near, GTORCH_DTYPE_UINT8, device, FALSE, TRUE, error);
   return data != NULL
          && wait_for (gtorch_process_group_send (self->group, length, to, 0, error), error)
          && wait_for (gtorch_process_group_send (self->group, data, to, 0, error), error);
@@ -468,7 +470,8 @@ gtorch_sharded_optimizer_state_dict (GTorchShardedOptimizer *self, GError **erro
   if (self->state != NULL)
     return g_hash_table_ref (self->state);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("sharded_optimizer: this rank does not have the states of the others: let all ranks "
+               _ ("sharded_optimizer: this rank does not have the states of the others: let all "
+                  "ranks "
                   "call consolidate with its number, after the last step"));
   return NULL;
 }

@@ -19,8 +19,8 @@ GTorchShardedOptimizer *gtorch_sharded_optimizer_new (GTorchOptimizer *optimizer
                                                       GTorchProcessGroup *group,
                                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchOptimizer *gtorch_sharded_optimizer_get_optimizer (GTorchShardedOptimizer *self)
-    G_GNUC_WARN_UNUSED_RESULT;
+GTorchOptimizer *
+gtorch_sharded_optimizer_get_optimizer (GTorchShardedOptimizer *self) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchProcessGroup *gtorch_sharded_optimizer_get_group (GTorchShardedOptimizer *self);
 GTORCH_AVAILABLE_IN_0_1

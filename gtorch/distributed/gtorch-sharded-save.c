@@ -139,14 +139,16 @@ check_own (const Save *save, GError **error)
   if (!g_str_has_suffix (base, ".index.json"))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors_index: the file is “%s”; the name of an index ends in .index.json"),
+                   _ ("safetensors_index: the file is “%s”; the name of an index ends in "
+                      ".index.json"),
                    gtorch_name_str (base));
       return FALSE;
     }
   if (save->max_part_size == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors_index: a file has at most 0 bytes of tensors; it has 1 or more"));
+                   _ ("safetensors_index: a file has at most 0 bytes of tensors; it has 1 or "
+                      "more"));
       return FALSE;
     }
   for (i = 0; save->metadata != NULL && save->metadata[i] != NULL; i++)
@@ -155,7 +157,8 @@ check_own (const Save *save, GError **error)
   if (save->metadata != NULL && (save->metadata[i] != NULL || i % 2 != 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors_index: the metadata has %u texts, of which number %u is the first that "
+                   _ ("safetensors_index: the metadata has %u texts, of which number %u is the "
+                      "first that "
                       "is not UTF-8 or has no value: each key has one"),
                    g_strv_length (save->metadata), i);
       return FALSE;
@@ -171,11 +174,11 @@ check_own (const Save *save, GError **error)
     {
       const GTorchImpl *impl = gtorch_tensor_unwrap (save->tensors->pdata[i]);
 
-      if (!g_utf8_validate (save->names[i], -1, NULL)
-          || !g_hash_table_add (seen, save->names[i]))
+      if (!g_utf8_validate (save->names[i], -1, NULL) || !g_hash_table_add (seen, save->names[i]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("safetensors_index: the name %u, “%s”, is not UTF-8, or there are two of it"),
+                       _ ("safetensors_index: the name %u, “%s”, is not UTF-8, or there are two of "
+                          "it"),
                        i, gtorch_name_str (save->names[i]));
           return FALSE;
         }
@@ -278,7 +281,8 @@ assign (Plan *plan, gint size, GError **error)
       if (!g_hash_table_add (seen, first->name))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("safetensors_index: the tensor “%s”, %s on rank %d, is another one on another "
+                       _ ("safetensors_index: the tensor “%s”, %s on rank %d, is another one on "
+                          "another "
                           "rank: those that differ have names of their own"),
                        gtorch_name_str (first->name), first->form, first->rank);
           return FALSE;
@@ -321,7 +325,8 @@ divide (const Save *save, const Plan *plan, guint *n_files)
       numbers[i] = -1;
       if (!item->is_written)
         continue;
-      if (item->rank != rank || item->n_bytes > save->max_part_size - MIN (size, save->max_part_size))
+      if (item->rank != rank
+          || item->n_bytes > save->max_part_size - MIN (size, save->max_part_size))
         {
           number++;
           size = 0;
@@ -405,8 +410,8 @@ remove_files (const Save *save, GHashTable *names)
 }
 
 static gboolean
-write_own (const Save *save, const Plan *plan, const gint *numbers, guint n_files, GHashTable *written,
-           GCancellable *cancellable, GError **error)
+write_own (const Save *save, const Plan *plan, const gint *numbers, guint n_files,
+           GHashTable *written, GCancellable *cancellable, GError **error)
 {
   gint last = -1;
   guint i;
@@ -437,7 +442,8 @@ make_index (const Save *save, const Plan *plan, const gint *numbers, guint n_fil
 
   for (i = 0; i < plan->items->len; i++)
     total += numbers[i] < 0 ? 0 : ((Item *) plan->items->pdata[i])->n_bytes;
-  g_string_append_printf (text, "{\n  \"metadata\": {\n    \"total_size\": %" G_GUINT64_FORMAT, total);
+  g_string_append_printf (text, "{\n  \"metadata\": {\n    \"total_size\": %" G_GUINT64_FORMAT,
+                          total);
   for (i = 0; save->metadata != NULL && save->metadata[i] != NULL; i += 2)
     {
       g_string_append (text, ",\n    ");
@@ -467,7 +473,8 @@ static gboolean
 write_index (const Save *save, const Plan *plan, const gint *numbers, guint n_files,
              GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GTorchShardedIndex) former = gtorch_sharded_index_read (save->index, cancellable, NULL);
+  g_autoptr (GTorchShardedIndex) former =
+      gtorch_sharded_index_read (save->index, cancellable, NULL);
   g_autoptr (GBytes) text = make_index (save, plan, numbers, n_files);
   g_autoptr (GHashTable) old = g_hash_table_new (g_str_hash, g_str_equal);
   guint i;
@@ -632,8 +639,8 @@ gtorch_safetensors_save_index_async (GFile *index, const gchar *const *names,
   g_return_if_fail (G_IS_FILE (index) && are_tensors (tensors, n_tensors));
   g_return_if_fail (group == NULL || GTORCH_IS_PROCESS_GROUP (group));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (NULL, gtorch_safetensors_save_index_async, cancellable, callback,
-                          user_data);
+  task =
+      gtorch_task_new (NULL, gtorch_safetensors_save_index_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
   save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, &error);
   if (save == NULL)
