@@ -18,8 +18,9 @@
  *
  * Processes that are arranged in several dimensions, with a group for each line.
  *
- * In a mesh of 2 rows and 4 columns the ranks 0 to 3 are the first row. Along the first dimension, whose group
- * has 2 ranks, batches may be divided, and along the second, whose group has 4, the matrices of a layer.
+ * In a mesh of 2 rows and 4 columns the ranks 0 to 3 are the first row. Along the first dimension, whose
+ * group has 2 ranks, batches may be divided, and along the second, whose group has 4, the matrices of a
+ * layer.
  *
  * ```c
  * const gint64 shape[] = { 2, 4 };
@@ -135,7 +136,7 @@ check_shape (GTorchProcessGroup *world, const gint64 *shape, gsize n_dims,
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("device_mesh: a mesh of %" G_GSIZE_FORMAT " dimensions with %" G_GINT64_FORMAT
                       " places for %" G_GINT64_FORMAT " processes: each has one, lengths are 1 or "
-                                                      "more, and there are 1 to %d of them"),
+                      "more, and there are 1 to %d of them"),
                    n_dims, total, size, GTORCH_MAX_DIMS);
       return FALSE;
     }
@@ -167,10 +168,11 @@ check_shape (GTorchProcessGroup *world, const gint64 *shape, gsize n_dims,
  * @dim_names: (nullable) (array zero-terminated=1): names of the dimensions
  * @error: return location for an error
  *
- * Arranges processes, in the order of their ranks, and makes a group for each line of them. All ranks call this.
+ * Arranges processes, in the order of their ranks, and makes a group for each line of them. All ranks call
+ * this.
  *
- * Returns: (transfer full): a new mesh, or %NULL with @error set: %GTORCH_ERROR_SHAPE if there are not as many
- *   places as processes
+ * Returns: (transfer full): a new mesh, or %NULL with @error set: %GTORCH_ERROR_SHAPE if there are not as
+ *   many places as processes
  *
  * Since: 0.1
  */

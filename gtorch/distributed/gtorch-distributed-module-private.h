@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the files of GTorchDistributedModule share: its buckets (gtorch-ddp-buckets.c), what the ranks must have
- * alike (gtorch-ddp-state.c) and uneven inputs (gtorch-ddp-join.c). */
+/* What the files of GTorchDistributedModule share: its buckets (gtorch-ddp-buckets.c), what the ranks must
+ * have alike (gtorch-ddp-state.c) and uneven inputs (gtorch-ddp-join.c). */
 
 #pragma once
 

@@ -23,8 +23,8 @@ G_DECLARE_FINAL_TYPE (GTorchDistributedModule, gtorch_distributed_module, GTORCH
  * A function that exchanges gradients. The operations that it has begun may still go on when it returns:
  * what it gives back is read at the end of the backward pass.
  *
- * Returns: (transfer full): a tensor with as many elements as the bucket has, of any floating-point dtype, with
- *   the mean of all ranks, such as the bucket's buffer itself; or %NULL with @error set
+ * Returns: (transfer full): a tensor with as many elements as the bucket has, of any floating-point dtype,
+ *   with the mean of all ranks, such as the bucket's buffer itself; or %NULL with @error set
  *
  * Since: 0.1
  */

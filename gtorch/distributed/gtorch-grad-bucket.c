@@ -292,14 +292,14 @@ gtorch_grad_bucket_get_gradients (GTorchGradBucket *self, GError **error)
  * @error: return location for an error
  *
  * Begins to compute the mean of the buffers of all ranks. All ranks call this for the same bucket. The buffer
- * itself becomes the mean if it has the dtype already, and a new tensor otherwise. As with all operations of a
- * group, reading the result waits for it.
+ * itself becomes the mean if it has the dtype already, and a new tensor otherwise. As with all operations
+ * of a group, reading the result waits for it.
  *
  * Numbers are divided by the number of ranks before they are converted, so that sums in float16 stay in its
  * range.
  *
- * Returns: (transfer full): a tensor of @dtype with the mean, or %NULL with @error set: %GTORCH_ERROR_DTYPE if
- *   @dtype is not one of floating-point numbers
+ * Returns: (transfer full): a tensor of @dtype with the mean, or %NULL with @error set: %GTORCH_ERROR_DTYPE
+ *   if @dtype is not one of floating-point numbers
  *
  * Since: 0.1
  */

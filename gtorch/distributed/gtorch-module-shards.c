@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Parameters that are spread over processes, after Rajbhandari et al., ZeRO, SC 2020 (stage 3), and Zhao et al.,
- * PyTorch FSDP, VLDB 2023. */
+/* Parameters that are spread over processes, after Rajbhandari et al., ZeRO, SC 2020 (stage 3), and Zhao et
+ * al., PyTorch FSDP, VLDB 2023. */
 
 #include "config.h"
 
@@ -29,10 +29,11 @@
  *
  * The first dimension of each parameter is divided among the ranks, the last of which may have fewer rows, or
  * none. An optimizer, which is made afterwards, sees the parts: parameters, gradients and states take as much
- * memory as they would on one device, divided by the number of ranks. While the module computes, its parameters
- * are whole: they are gathered before it is called, and dropped again afterwards; with
- * [property@ModuleShards:reshard-after-forward] the backward pass gathers them a second time, and keeps none in
- * between. Gradients of the whole parameters become the mean of all ranks, and each rank gets its part.
+ * memory as they would on one device, divided by the number of ranks. While the module computes, its
+ * parameters are whole: they are gathered before it is called, and dropped again afterwards; with
+ * [property@ModuleShards:reshard-after-forward] the backward pass gathers them a second time, and keeps
+ * none in between. Gradients of the whole parameters become the mean of all ranks, and each rank gets its
+ * part.
  *
  * ```c
  * for (i = 0; i < n_blocks; i++)
@@ -414,8 +415,8 @@ check_dtype (const gchar *what, GTorchDType dtype, GError **error)
  * @error: return location for an error
  *
  * Divides the parameters of a module, and of those inside that were not divided yet, among the processes of a
- * group. All ranks call this, with the same parameters. The module has a reference to the new object. Gradients
- * are dropped.
+ * group. All ranks call this, with the same parameters. The module has a reference to the new object.
+ * Gradients are dropped.
  *
  * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_INVALID if there is no
  *   parameter left, or one cannot be divided, %GTORCH_ERROR_DTYPE if a dtype is not one of floating-point

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Exchanges between ranks that can be differentiated, for layers of which each rank has a part, after Shoeybi et al.,
- * Megatron-LM, 2019. A tensor is either the same on all ranks, or divided along its last dimension. */
+/* Exchanges between ranks that can be differentiated, for layers of which each rank has a part, after
+ * Shoeybi et al., Megatron-LM, 2019. A tensor is either the same on all ranks, or divided along its last
+ * dimension. */
 
 #include "config.h"
 
@@ -203,8 +204,8 @@ apply (const gchar *name, GTorchProcessGroup *group, GTorchTensor *tensor, Excha
  * @tensor: a tensor that is the same on all of them
  * @error: return location for an error
  *
- * Gives a tensor to computations of which each rank does another part. Its gradient is the sum of those of all
- * ranks. All ranks go backward through it.
+ * Gives a tensor to computations of which each rank does another part. Its gradient is the sum of those of
+ * all ranks. All ranks go backward through it.
  *
  * Returns: (transfer full): a tensor with the same elements, or %NULL with @error set
  *
@@ -242,8 +243,8 @@ gtorch_parallel_sum (GTorchProcessGroup *group, GTorchTensor *tensor, GError **e
  * @tensor: a part of a tensor that is divided along its last dimension
  * @error: return location for an error
  *
- * Joins the parts of all ranks along the last dimension, for computations that all of them do alike. All ranks
- * call this.
+ * Joins the parts of all ranks along the last dimension, for computations that all of them do alike. All
+ * ranks call this.
  *
  * Returns: (transfer full): the whole tensor, or %NULL with @error set
  *
@@ -266,7 +267,8 @@ gtorch_parallel_gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError 
  * Takes this rank's part along the last dimension. The gradient is joined from those of all ranks, which go
  * backward through it.
  *
- * Returns: (transfer full): the part, or %NULL with @error set: %GTORCH_ERROR_SHAPE if @tensor cannot be divided
+ * Returns: (transfer full): the part, or %NULL with @error set: %GTORCH_ERROR_SHAPE if @tensor cannot be
+ *   divided
  *
  * Since: 0.1
  */

@@ -74,8 +74,8 @@ is_within (GTorchTensor *indices, gint64 first, gint64 n, GError **error)
   return to == NULL ? NULL : gtorch_tensor_logical_and (from, to, error);
 }
 
-/* Indices of rows that other ranks have become 0, and what is looked up for them too. Those that are out of range
- * stay so: n is none. */
+/* Indices of rows that other ranks have become 0, and what is looked up for them too. Those that are out of
+ * range stay so: n is none. */
 static GTorchTensor *
 shift (Part *part, GTorchTensor *indices, GError **error)
 {
@@ -297,13 +297,14 @@ gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *group, gbo
  * gtorch_parallelize_rows:
  * @module: a [class@Linear] or a [class@Embedding], the same on all ranks
  * @group: processes
- * @split_input: whether the input of a Linear is the same on all ranks; without it each has its part of the last
- *   dimension, as a layer that is divided by [func@parallelize_columns] gives it
+ * @split_input: whether the input of a Linear is the same on all ranks; without it each has its part of the
+ *   last dimension, as a layer that is divided by [func@parallelize_columns] gives it
  * @error: return location for an error
  *
- * Divides a layer along what it takes: each rank has the part of the weight for a part of the inputs, or some of
- * the vectors of an Embedding, whose input is always the same on all ranks. The results are added up. All ranks
- * call this, and call the layer. Gradients are those of the whole layer. Optimizers are made afterwards.
+ * Divides a layer along what it takes: each rank has the part of the weight for a part of the inputs, or
+ * some of the vectors of an Embedding, whose input is always the same on all ranks. The results are added
+ * up. All ranks call this, and call the layer. Gradients are those of the whole layer. Optimizers are made
+ * afterwards.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
  *   %GTORCH_ERROR_SHAPE if its size is not a multiple of the number of ranks

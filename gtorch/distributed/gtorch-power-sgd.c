@@ -26,10 +26,10 @@
  * Exchanges gradients as matrices of low rank: PowerSGD.
  *
  * A gradient of two or more dimensions is seen as a matrix M with n rows, the first dimension, and m columns.
- * Instead of its n·m numbers the ranks exchange those of a matrix P with n rows and of a matrix Q with m rows,
- * each with [property@PowerSGD:matrix-approximation-rank] columns, and compute with P·Qᵀ. What is lost is
- * added to the gradients of the next pass. Gradients of one dimension, and matrices for which this does not
- * save enough, are exchanged as they are, and so is everything in the first
+ * Instead of its n·m numbers the ranks exchange those of a matrix P with n rows and of a matrix Q with m
+ * rows, each with [property@PowerSGD:matrix-approximation-rank] columns, and compute with P·Qᵀ. What is
+ * lost is added to the gradients of the next pass. Gradients of one dimension, and matrices for which this
+ * does not save enough, are exchanged as they are, and so is everything in the first
  * [property@PowerSGD:start-iteration] passes.
  *
  * ```c
@@ -58,9 +58,9 @@ typedef struct
 struct _GTorchPowerSGD
 {
   GObject parent_instance;
-  guint rank;
-  guint64 start_iteration, iteration, seed;
-  gdouble min_compression_rate, epsilon;
+  guint matrix_approximation_rank;
+  guint64 start_iteration, iteration, random_seed;
+  gdouble min_compression_rate, orthogonalization_epsilon;
   gboolean use_error_feedback, warm_start;
   GHashTable *states; /* by the index of the bucket */
   GTorchGenerator *generator;
@@ -78,8 +78,9 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "matrix-approximation-rank", GTORCH_FIELD_UINT, GTORCH_FIELD (GTorchPowerSGD, rank), 1, NULL,
-    GTORCH_FIELD_FIXED, .low = 1, .high = G_MAXINT },
+  { "matrix-approximation-rank", GTORCH_FIELD_UINT,
+    GTORCH_FIELD (GTorchPowerSGD, matrix_approximation_rank), 1, NULL, GTORCH_FIELD_FIXED, .low = 1,
+    .high = G_MAXINT },
   /**
    * GTorchPowerSGD:start-iteration:
    *
@@ -125,8 +126,9 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "orthogonalization-epsilon", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (GTorchPowerSGD, epsilon), 0,
-    NULL, GTORCH_FIELD_FIXED, .low = 0, .high = G_MAXDOUBLE },
+  { "orthogonalization-epsilon", GTORCH_FIELD_DOUBLE,
+    GTORCH_FIELD (GTorchPowerSGD, orthogonalization_epsilon), 0, NULL, GTORCH_FIELD_FIXED, .low = 0,
+    .high = G_MAXDOUBLE },
   /**
    * GTorchPowerSGD:random-seed:
    *
@@ -134,7 +136,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "random-seed", GTORCH_FIELD_UINT64, GTORCH_FIELD (GTorchPowerSGD, seed), 0, NULL,
+  { "random-seed", GTORCH_FIELD_UINT64, GTORCH_FIELD (GTorchPowerSGD, random_seed), 0, NULL,
     GTORCH_FIELD_FIXED },
   /**
    * GTorchPowerSGD:iteration:
@@ -162,7 +164,7 @@ gtorch_power_sgd_constructed (GObject *object)
 {
   GTorchPowerSGD *self = GTORCH_POWER_SGD (object);
 
-  self->generator = gtorch_generator_new_with_seed (self->seed);
+  self->generator = gtorch_generator_new_with_seed (self->random_seed);
   G_OBJECT_CLASS (gtorch_power_sgd_parent_class)->constructed (object);
 }
 
@@ -215,7 +217,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Pass, pass_clear)
 static gint64
 columns_of (const GTorchPowerSGD *self, const GTorchImpl *matrix)
 {
-  return MIN ((gint64) self->rank, MIN (matrix->shape[0], matrix->shape[1]));
+  return MIN ((gint64) self->matrix_approximation_rank, MIN (matrix->shape[0], matrix->shape[1]));
 }
 
 static gboolean
@@ -257,8 +259,8 @@ sort_gradients (const GTorchPowerSGD *self, Pass *pass, GPtrArray *gradients, GE
   return TRUE;
 }
 
-/* Makes the columns orthogonal and of length 1, one after the other (Gram and Schmidt's way, modified). One of
- * zeros stays so. */
+/* Makes the columns orthogonal and of length 1, one after the other (Gram and Schmidt's way, modified). One
+ * of zeros stays so. */
 static gboolean
 orthogonalize (const GTorchPowerSGD *self, GTorchTensor *matrix, GError **error)
 {
@@ -271,9 +273,10 @@ orthogonalize (const GTorchPowerSGD *self, GTorchTensor *matrix, GError **error)
       g_autoptr (GTorchTensor) norm =
           column == NULL ? NULL : gtorch_tensor_norm (column, 2, NULL, 0, FALSE, error);
       g_autoptr (GTorchTensor) length =
-          norm == NULL        ? NULL
-          : self->epsilon > 0 ? gtorch_tensor_add_scalar (norm, self->epsilon, 1, error)
-                              : gtorch_tensor_clamp_min_scalar (norm, 1e-30, error);
+          norm == NULL ? NULL
+          : self->orthogonalization_epsilon > 0
+              ? gtorch_tensor_add_scalar (norm, self->orthogonalization_epsilon, 1, error)
+              : gtorch_tensor_clamp_min_scalar (norm, 1e-30, error);
       g_autoptr (GTorchTensor) rest = NULL, row = NULL, dots = NULL, parts = NULL;
 
       if (length == NULL || gtorch_tensor_div_inplace (column, length, error) == NULL)
@@ -538,11 +541,11 @@ gtorch_power_sgd_get_iteration (GTorchPowerSGD *self)
  * @bucket: gradients
  * @error: return location for an error
  *
- * Computes the mean of the gradients of all ranks, as far as matrices of low rank have it. The bucket's buffer
- * becomes the mean. For a function of [method@DistributedModule.register_comm_hook].
+ * Computes the mean of the gradients of all ranks, as far as matrices of low rank have it. The bucket's
+ * buffer becomes the mean. For a function of [method@DistributedModule.register_comm_hook].
  *
- * Returns: (transfer full): the bucket's buffer, or %NULL with @error set: %GTORCH_ERROR_DTYPE if it is not of
- *   float32 or float64
+ * Returns: (transfer full): the bucket's buffer, or %NULL with @error set: %GTORCH_ERROR_DTYPE if it is not
+ *   of float32 or float64
  *
  * Since: 0.1
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* What the ranks of sharded parameters exchange. The buffer of a rank has its rows of each parameter, filled up to
- * as many as the first rank has; those of all ranks one behind the other are gathered, and reduced. */
+/* What the ranks of sharded parameters exchange. The buffer of a rank has its rows of each parameter,
+ * filled up to as many as the first rank has; those of all ranks one behind the other are gathered, and
+ * reduced. */
 
 #include "config.h"
 

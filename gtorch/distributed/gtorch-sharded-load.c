@@ -235,8 +235,8 @@ load (GFile *file, const gchar *const *wanted, gboolean map, GTorchDevice *devic
  * @map: whether to map the files into memory if they are local: what is not wanted is then not read
  * @device: (nullable): the device of the tensors, %NULL for the default device
  * @names: (out) (optional) (transfer full) (array zero-terminated=1): the names of the tensors
- * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the index: alternating
- *   keys and values, which are texts of JSON where they are not strings
+ * @metadata: (out) (optional) (transfer full) (array zero-terminated=1): the metadata of the index:
+ *   alternating keys and values, which are texts of JSON where they are not strings
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
  *
@@ -250,7 +250,8 @@ load (GFile *file, const gchar *const *wanted, gboolean map, GTorchDevice *devic
  * ```
  *
  * Returns: (transfer container) (element-type GTorchTensor): the tensors, or %NULL with @error set:
- *   %GTORCH_ERROR_FORMAT if a file is damaged, or lacks what the index says, %GTORCH_ERROR_INVALID if a name is
+ *   %GTORCH_ERROR_FORMAT if a file is damaged, or lacks what the index says, %GTORCH_ERROR_INVALID if a
+ * name is
  *   not in the index, or the error of a file
  *
  * Since: 0.1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* States of optimizers that are spread over processes: stage 1 of Rajbhandari et al., ZeRO: Memory Optimizations
- * Toward Training Trillion Parameter Models, SC 2020. */
+/* States of optimizers that are spread over processes: stage 1 of Rajbhandari et al., ZeRO: Memory
+ * Optimizations Toward Training Trillion Parameter Models, SC 2020. */
 
 #include "config.h"
 
@@ -27,10 +27,10 @@
  *
  * Spreads the work and the states of an optimizer over the processes of a group.
  *
- * All processes have the same parameters and, after the backward pass of a [class@DistributedModule], the same
- * gradients. Each rank updates some of the parameters, for which it alone keeps states such as the moments of
- * Adam, and sends them to the others: the memory for states is divided by the number of ranks, and results are
- * those of the optimizer alone, bit for bit.
+ * All processes have the same parameters and, after the backward pass of a [class@DistributedModule], the
+ * same gradients. Each rank updates some of the parameters, for which it alone keeps states such as the
+ * moments of Adam, and sends them to the others: the memory for states is divided by the number of ranks,
+ * and results are those of the optimizer alone, bit for bit.
  *
  * ```c
  * g_autoptr (GTorchOptimizer) adam = …;
@@ -39,11 +39,11 @@
  * gtorch_optimizer_step (adam, &error);
  * ```
  *
- * The optimizer is used as before: its steps, schedules, scalers and groups stay what they are. All ranks make
- * the same calls. The optimizer's own state dict has the states of this rank;
- * [method@ShardedOptimizer.consolidate] collects those of all in one rank, and any number of ranks loads it by
- * [method@Optimizer.load_state_dict], each what it needs. Where a step fails on one rank, the others wait until
- * the timeout of the group.
+ * The optimizer is used as before: its steps, schedules, scalers and groups stay what they are. All ranks
+ * make the same calls. The optimizer's own state dict has the states of this rank;
+ * [method@ShardedOptimizer.consolidate] collects those of all in one rank, and any number of ranks loads it
+ * by [method@Optimizer.load_state_dict], each what it needs. Where a step fails on one rank, the others
+ * wait until the timeout of the group.
  *
  * Since: 0.1
  */
@@ -135,8 +135,8 @@ smallest (const GTorchShardedOptimizer *self)
   return found;
 }
 
-/* The largest parameters of a group first, each to the rank that has least: the same on all ranks. What has been
- * given stays. */
+/* The largest parameters of a group first, each to the rank that has least: the same on all ranks. What has
+ * been given stays. */
 static void
 distribute (GTorchShardedOptimizer *self, GTorchOptimizer *optimizer)
 {
@@ -225,13 +225,14 @@ drop_states (GTorchOptimizer *optimizer)
  * @group: the processes that share its work
  * @error: return location for an error
  *
- * Lets the steps of an optimizer be shared by the processes of a group, as long as it lives: it has a reference
- * to the new object. States of parameters that other ranks update are dropped.
+ * Lets the steps of an optimizer be shared by the processes of a group, as long as it lives: it has a
+ * reference to the new object. States of parameters that other ranks update are dropped.
  *
  * The largest parameters of a group are given first, each to the rank that has the fewest elements; so are
  * those that are added later.
  *
- * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the steps of
+ * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the
+ *   steps of
  *   @optimizer need a closure, %GTORCH_ERROR_INVALID if they are shared already
  *
  * Since: 0.1
@@ -457,7 +458,8 @@ gtorch_sharded_optimizer_consolidate (GTorchShardedOptimizer *self, gint to, GEr
  * Gets the state of the optimizer as it would be without other ranks, for files and for
  * [method@Optimizer.load_state_dict]. States of other ranks are in host memory.
  *
- * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, or %NULL with @error set:
+ * Returns: (transfer container) (element-type utf8 GTorchTensor): names and tensors, or %NULL with @error
+ *   set:
  *   %GTORCH_ERROR_INVALID if [method@ShardedOptimizer.consolidate] was not called since the last step, or for
  *   another rank
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Writing tensors to several safetensors files and an index, by one process or by those of a group. The names of
- * the files are new each time, so that the old ones stay whole until the index, which is replaced last, names the
- * new ones. */
+/* Writing tensors to several safetensors files and an index, by one process or by those of a group. The
+ * names of the files are new each time, so that the old ones stay whole until the index, which is replaced
+ * last, names the new ones. */
 
 #include "config.h"
 
@@ -557,7 +557,8 @@ are_tensors (GTorchTensor **tensors, gsize n)
  * @tensors: (array length=n_tensors): the tensors, as many as @names
  * @n_tensors: the number of @tensors
  * @metadata: (nullable) (array zero-terminated=1): metadata of the index: alternating keys and values
- * @max_part_size: how many bytes of tensors a file has at most, 1 or more; a larger tensor has a file of its own
+ * @max_part_size: how many bytes of tensors a file has at most, 1 or more; a larger tensor has a file of
+ *   its own
  * @group: (nullable): processes that write together, all of which call this; %NULL for this one alone
  * @cancellable: (nullable): a cancellable
  * @error: return location for an error
@@ -619,8 +620,8 @@ save_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
  * @user_data: data for @callback
  *
  * Writes tensors to several files in another thread; see [func@safetensors_save_index]. That thread uses
- * @group until it is done: other operations have another group. The elements of the tensors must not be changed
- * until then.
+ * @group until it is done: other operations have another group. The elements of the tensors must not be
+ *   changed until then.
  *
  * Since: 0.1
  */

@@ -87,11 +87,20 @@ typedef struct
   gboolean (*end) (gpointer data, GTorchOptimizer *self, GError **error);
 } GTorchOptimizerShare;
 
+typedef struct
+{
+  const GTorchOptimizerShare *share; /* or NULL */
+  gpointer data;
+  GDestroyNotify destroy;
+} GTorchOptimizerShared;
+
+GTorchOptimizerShared *gtorch_optimizer_get_shared (GTorchOptimizer *self);
 /* Takes the data. Returns FALSE if there is a share already. */
 gboolean gtorch_optimizer_set_share (GTorchOptimizer *self, const GTorchOptimizerShare *share,
                                      gpointer data, GDestroyNotify destroy);
 /* TRUE without a share. */
 gboolean gtorch_optimizer_owns (GTorchOptimizer *self, GTorchTensor *param);
+gboolean gtorch_optimizer_end_shared (GTorchOptimizer *self, GError **error);
 
 /* Creates memory that graphs read: it is filled immediately, even if the current stream captures, so that
  * a replay does not fill it again. */

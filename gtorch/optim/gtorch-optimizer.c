@@ -54,9 +54,7 @@ typedef struct
   gboolean was_captured;
   gboolean is_stepping;
   GTorchOptimizerRates rates;
-  const GTorchOptimizerShare *share; /* or NULL */
-  gpointer share_data;
-  GDestroyNotify share_destroy;
+  GTorchOptimizerShared shared;
   GPtrArray *
       /* the states that were created since the step has begun: alternating parameters and names, or
        * NULL */
@@ -88,8 +86,8 @@ gtorch_optimizer_finalize (GObject *object)
 
   g_clear_object (&priv->groups);
   g_clear_pointer (&priv->states, g_hash_table_unref);
-  if (priv->share_destroy != NULL)
-    priv->share_destroy (priv->share_data);
+  if (priv->shared.destroy != NULL)
+    priv->shared.destroy (priv->shared.data);
   G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
@@ -205,26 +203,10 @@ gtorch_optimizer_init (GTorchOptimizer *self)
   priv->states = gtorch_optimizer_states_new ();
 }
 
-gboolean
-gtorch_optimizer_set_share (GTorchOptimizer *self, const GTorchOptimizerShare *share, gpointer data,
-                            GDestroyNotify destroy)
+GTorchOptimizerShared *
+gtorch_optimizer_get_shared (GTorchOptimizer *self)
 {
-  GTorchOptimizerPrivate *priv = PRIVATE (self);
-
-  if (priv->share != NULL)
-    return FALSE;
-  priv->share_data = data;
-  priv->share_destroy = destroy;
-  priv->share = share;
-  return TRUE;
-}
-
-gboolean
-gtorch_optimizer_owns (GTorchOptimizer *self, GTorchTensor *param)
-{
-  GTorchOptimizerPrivate *priv = PRIVATE (self);
-
-  return G_LIKELY (priv->share == NULL) || priv->share->owns (priv->share_data, self, param);
+  return &PRIVATE (self)->shared;
 }
 
 /* Scalars of the host become constants of a graph. */
@@ -429,8 +411,7 @@ step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
       if (!step_group (self, group, skip, error))
         return FALSE;
     }
-  return PRIVATE (self)->share == NULL
-         || PRIVATE (self)->share->end (PRIVATE (self)->share_data, self, error);
+  return gtorch_optimizer_end_shared (self, error);
 }
 
 gboolean

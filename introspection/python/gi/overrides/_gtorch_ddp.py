@@ -9,7 +9,6 @@ from gi.repository import GTorch
 
 from gi.overrides import _gtorch_distributed as dist
 from gi.overrides._gtorch_convert import RawTensor, convert_device
-from gi.overrides._gtorch_errors import passes
 from gi.overrides._gtorch_hooks import check, describe
 
 run = dist._run
@@ -265,11 +264,11 @@ class DistributedDataParallel(GTorch.nn.Module):
         check('register_comm_hook', hook)
         owner = weakref.ref(self)  # C cannot be looked into by the collector
 
-        def call(raw, *_data):
+        def call(raw):
             state, hook = owner()._hook
             return result_of(hook, hook(state, GradBucket(raw)))
 
-        run(lambda: self._exchange[0].register_comm_hook(passes(describe('register_comm_hook', hook), call)))
+        run(lambda: self._exchange[0].register_comm_hook(call))
         self._hook = (state, hook)
 
 
