@@ -39,8 +39,8 @@
  *   return gtorch_power_sgd_average (user_data, bucket, error);
  * }
  *
- * gtorch_distributed_module_register_comm_hook (model, send_low_rank, gtorch_power_sgd_new (2, 1000),
- *                                               g_object_unref, &error);
+ * sgd = gtorch_power_sgd_new (2, 1000, &error);
+ * gtorch_distributed_module_register_comm_hook (model, send_low_rank, sgd, g_object_unref, &error);
  * ```
  *
  * All ranks have the same settings. The object belongs to one module.
@@ -503,19 +503,26 @@ run (GTorchPowerSGD *self, GTorchGradBucket *bucket, State *state, GError **erro
  * gtorch_power_sgd_new:
  * @matrix_approximation_rank: how many columns the matrices have, 1 or more
  * @start_iteration: how many passes exchange the gradients as they are
+ * @error: return location for an error
  *
  * Creates an object that exchanges gradients as matrices of low rank, with the other settings at their
  * defaults.
  *
- * Returns: (transfer full): a new object
+ * Returns: (transfer full): a new object, or %NULL with %GTORCH_ERROR_INVALID if
+ *   @matrix_approximation_rank is out of range
  *
  * Since: 0.1
  */
 GTorchPowerSGD *
-gtorch_power_sgd_new (guint matrix_approximation_rank, guint64 start_iteration)
+gtorch_power_sgd_new (guint matrix_approximation_rank, guint64 start_iteration, GError **error)
 {
-  return g_object_new (GTORCH_TYPE_POWER_SGD, "matrix-approximation-rank",
-                       matrix_approximation_rank, "start-iteration", start_iteration, NULL);
+  if (matrix_approximation_rank >= 1 && matrix_approximation_rank <= G_MAXINT)
+    return g_object_new (GTORCH_TYPE_POWER_SGD, "matrix-approximation-rank",
+                         matrix_approximation_rank, "start-iteration", start_iteration, NULL);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("power_sgd: the matrices have %u columns; they have 1 or more, and at most %d"),
+               matrix_approximation_rank, G_MAXINT);
+  return NULL;
 }
 
 /**

@@ -13,8 +13,8 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchPowerSGD, gtorch_power_sgd, GTORCH, POWER_SGD, GObject)
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchPowerSGD *gtorch_power_sgd_new (guint matrix_approximation_rank,
-                                      guint64 start_iteration) G_GNUC_WARN_UNUSED_RESULT;
+GTorchPowerSGD *gtorch_power_sgd_new (guint matrix_approximation_rank, guint64 start_iteration,
+                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_power_sgd_get_iteration (GTorchPowerSGD *self);
 GTORCH_AVAILABLE_IN_0_1

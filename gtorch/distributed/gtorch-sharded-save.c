@@ -544,6 +544,8 @@ are_tensors (GTorchTensor **tensors, gsize n)
 {
   gsize i;
 
+  if (tensors == NULL)
+    return n == 0;
   for (i = 0; i < n; i++)
     if (!GTORCH_IS_TENSOR (tensors[i]))
       return FALSE;

@@ -26,7 +26,7 @@ refuse_make_distributed (const gchar *type)
   if (g_str_equal (type, "GTorchGradBucket"))
     return g_object_new (GTORCH_TYPE_GRAD_BUCKET, NULL);
   if (g_str_equal (type, "GTorchPowerSGD"))
-    return gtorch_power_sgd_new (1, 0);
+    return gtorch_power_sgd_new (1, 0, NULL);
   if (g_str_equal (type, "GTorchShardedOptimizer"))
     return g_object_new (GTORCH_TYPE_SHARDED_OPTIMIZER, NULL);
   if (g_str_equal (type, "GTorchModuleShards"))
