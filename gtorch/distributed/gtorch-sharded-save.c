@@ -292,13 +292,14 @@ assign (Plan *plan, gint size, GError **error)
 }
 
 static gboolean
-make_plan (const Save *save, Plan *plan, GError **error)
+make_plan (const Save *save, Plan *plan, GCancellable *cancellable, GError **error)
 {
   g_autoptr (GPtrArray) all = NULL;
   GError *failure = NULL;
   guint i;
 
-  check_own (save, &failure);
+  if (!g_cancellable_set_error_if_cancelled (cancellable, &failure))
+    check_own (save, &failure);
   if (!agree (save, failure, error) || (all = gather (save, describe (save), error)) == NULL)
     return FALSE;
   for (i = 0; i < all->len; i++)
@@ -498,7 +499,7 @@ run (const Save *save, GCancellable *cancellable, GError **error)
   gboolean is_done;
   guint n_files;
 
-  if (!make_plan (save, &plan, error))
+  if (!make_plan (save, &plan, cancellable, error))
     return FALSE;
   numbers = divide (save, &plan, &n_files);
   write_own (save, &plan, numbers, n_files, written, cancellable, &failure);
@@ -518,14 +519,19 @@ run (const Save *save, GCancellable *cancellable, GError **error)
 static Save *
 save_new (GFile *index, const gchar *const *names, GTorchTensor **tensors, gsize n_tensors,
           const gchar *const *metadata, guint64 max_part_size, GTorchProcessGroup *group,
-          GError **error)
+          GCancellable *cancellable, GError **error)
 {
-  GTorchDevice *device = group == NULL ? NULL : gtorch_group_get_device (group, error);
+  g_autoptr (GError) failure = NULL;
+  GTorchDevice *device = group == NULL ? NULL : gtorch_group_get_device (group, &failure);
   Save *save;
   gsize i;
 
   if (group != NULL && device == NULL)
-    return NULL;
+    {
+      if (!g_cancellable_set_error_if_cancelled (cancellable, error))
+        g_propagate_error (error, g_steal_pointer (&failure));
+      return NULL;
+    }
   save = g_new0 (Save, 1);
   save->device = device;
   save->index = g_object_ref (index);
@@ -592,7 +598,8 @@ gtorch_safetensors_save_index (GFile *index, const gchar *const *names, GTorchTe
   g_return_val_if_fail (G_IS_FILE (index) && are_tensors (tensors, n_tensors), FALSE);
   g_return_val_if_fail (group == NULL || GTORCH_IS_PROCESS_GROUP (group), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
-  save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, error);
+  save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, cancellable,
+                   error);
   return save != NULL && run (save, cancellable, error);
 }
 
@@ -645,7 +652,8 @@ gtorch_safetensors_save_index_async (GFile *index, const gchar *const *names,
   task =
       gtorch_task_new (NULL, gtorch_safetensors_save_index_async, cancellable, callback, user_data);
   g_task_set_priority (task, io_priority);
-  save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, &error);
+  save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, cancellable,
+                   &error);
   if (save == NULL)
     {
       g_task_return_error (task, error);
