@@ -76,8 +76,7 @@ gtorch_sharded_index_parse (const gchar *text, gsize length, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                    _ ("safetensors_index: an index has an object “weight_map” with the file of "
-                      "each "
-                      "tensor, and may have an object “metadata”"));
+                      "each tensor, and may have one with metadata"));
       return NULL;
     }
   for (node = map->first; node != NULL; node = node->next)

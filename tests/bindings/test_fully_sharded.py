@@ -23,7 +23,8 @@ FULL = StateDictOptions(full_state_dict=True)
 class Block(torch.nn.Module):
     def __init__(self, n):
         super().__init__()
-        self.norm, self.up, self.down = torch.nn.LayerNorm(n), torch.nn.Linear(n, 2 * n + 1), torch.nn.Linear(2 * n + 1, n)
+        self.norm = torch.nn.LayerNorm(n)
+        self.up, self.down = torch.nn.Linear(n, 2 * n + 1), torch.nn.Linear(2 * n + 1, n)
 
     def forward(self, x):
         return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))

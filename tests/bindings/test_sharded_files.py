@@ -177,8 +177,10 @@ def wrong_calls_raise():
         file = Gio.File.new_for_path(f'{folder}/model.safetensors')
         tap.raises(GLib.Error, lambda: GTorch.safetensors_save_index(file, [], [], None, 1, None, None), '.index.json')
         file = Gio.File.new_for_path(f'{folder}/{INDEX}')
-        tap.raises(GLib.Error, lambda: GTorch.safetensors_save_index(file, ['a'], [], None, 1, None, None), '1 names for 0')
-        tap.raises(GLib.Error, lambda: GTorch.safetensors_save_index(file, [], [], ['k'], 1, None, None), 'each key has one')
+        tap.raises(GLib.Error, lambda: GTorch.safetensors_save_index(file, ['a'], [], None, 1, None, None),
+                   '1 names for 0')
+        tap.raises(GLib.Error, lambda: GTorch.safetensors_save_index(file, [], [], ['k'], 1, None, None),
+                   'each key has one')
 
 
 @tap.case
@@ -196,7 +198,8 @@ def a_main_loop_goes_on_meanwhile():
 
     with tempfile.TemporaryDirectory() as folder:
         place = Gio.File.new_for_path(f'{folder}/{INDEX}')
-        GTorch.safetensors_save_index_async(place, ['a'], [torch.ones(2)], None, 10, None, GLib.PRIORITY_DEFAULT, None, saved)
+        GTorch.safetensors_save_index_async(place, ['a'], [torch.ones(2)], None, 10, None, GLib.PRIORITY_DEFAULT, None,
+                                            saved)
         loop.run()
     tensors, names, _metadata = found[0]
     assert names == ['a'] and tensors[0].tolist() == [1, 1]

@@ -71,7 +71,8 @@ def rank_each_rank_has_a_part_of_the_states():
 
 def rank_groups_that_come_later_are_shared_too():
     alone, shared = net(), net()
-    optimizers = [torch.optim.Adam(alone[0].parameters(), lr=0.1), Zero(shared[0].parameters(), torch.optim.Adam, lr=0.1)]
+    optimizers = [torch.optim.Adam(alone[0].parameters(), lr=0.1),
+                  Zero(shared[0].parameters(), torch.optim.Adam, lr=0.1)]
     for i in range(4):
         for model, optimizer in zip((alone, shared), optimizers):
             if i == 2:
@@ -161,7 +162,8 @@ def rank_with_data_parallelism_and_a_scaler():
 
 def rank_what_cannot_be_shared_is_refused():
     model = net()
-    tap.raises(NotImplementedError, lambda: Zero(model.parameters(), torch.optim.Adam, overlap_with_ddp=True), 'overlap')
+    tap.raises(NotImplementedError, lambda: Zero(model.parameters(), torch.optim.Adam, overlap_with_ddp=True),
+               'overlap')
     tap.raises(TypeError, lambda: Zero(model.parameters(), torch.nn.Linear), 'a class of optimizers')
     tap.raises(Exception, lambda: Zero(model.parameters(), torch.optim.LBFGS), 'need a closure')
     optimizer = Zero(model.parameters(), torch.optim.Adam)

@@ -65,8 +65,8 @@ def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, p
     values = {VALUE + name: json.dumps(value) for name, value in flat.items() if name not in tensors}
     os.makedirs(os.fspath(checkpoint_id), exist_ok=True)
     metadata = [text for pair in values.items() for text in pair]
-    dist._run(lambda: GTorch.safetensors_save_index(index, list(tensors), list(tensors.values()), metadata, max_part_size,
-                                                    group, None))
+    dist._run(lambda: GTorch.safetensors_save_index(index, list(tensors), list(tensors.values()), metadata,
+                                                    max_part_size, group, None))
 
 
 def _put(value, name, found):
@@ -84,8 +84,8 @@ def _put(value, name, found):
 
 
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):
-    """Reads what the state dict names from a folder: tensors are overwritten, other values replaced. The number of ranks
-    may be another one than that of save()."""
+    """Reads what the state dict names from a folder: tensors are overwritten, other values replaced. The number of
+    ranks may be another one than that of save()."""
     _refuse('load', storage_reader=storage_reader, planner=planner)
     del process_group, no_dist  # each rank reads what it needs
     flat = _flat(state_dict)

@@ -120,8 +120,8 @@ def _places(model):
 
 
 def get_model_state_dict(model, *, options=None):
-    """The state dict of a model: with full_state_dict whole parameters, for which all ranks call this; the parts of this
-    rank otherwise."""
+    """The state dict of a model: with full_state_dict whole parameters, for which all ranks call this; the parts of
+    this rank otherwise."""
     options = options or StateDictOptions()
     state = dict(model.state_dict())
     if options.full_state_dict:

@@ -23,8 +23,8 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
     names = None if mesh_dim_names is None else list(mesh_dim_names)
     world = dist._group(None)
     if device_type != _type_of(world):
-        raise ValueError(f'init_device_mesh: device_type is {device_type!r}; the backend {world.get_backend()!r} carries '
-                         f'tensors on {_type_of(world)!r}')
+        raise ValueError(f'init_device_mesh: device_type is {device_type!r}; the backend {world.get_backend()!r} '
+                         f'carries tensors on {_type_of(world)!r}')
     return dist._run(lambda: RawMesh.new(world, list(mesh_shape), names))
 
 

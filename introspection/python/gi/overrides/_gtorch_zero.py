@@ -19,13 +19,16 @@ class _Kind(type):
 
 
 class ZeroRedundancyOptimizer(metaclass=_Kind):
-    """ZeroRedundancyOptimizer(params, optimizer_class, **defaults): an optimizer of that class. Each rank has the states
-    of some parameters, updates these, and sends them to the others; results are those of the class, bit for bit."""
+    """ZeroRedundancyOptimizer(params, optimizer_class, **defaults): an optimizer of that class. Each rank has the
+    states of some parameters, updates these, and sends them to the others; results are those of the class, bit for
+    bit."""
 
     def __new__(cls, params, optimizer_class, *args, **options):
         if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, GTorch.Optimizer)):
-            raise TypeError(f'ZeroRedundancyOptimizer: optimizer_class is a class of optimizers, not {optimizer_class!r}')
-        if 'step' in vars(optimizer_class) and optimizer_class.__module__ not in ('gi.overrides.GTorch', 'gtorch.optim'):
+            raise TypeError('ZeroRedundancyOptimizer: optimizer_class is a class of optimizers, not '
+                            f'{optimizer_class!r}')
+        own = optimizer_class.__module__ not in ('gi.overrides.GTorch', 'gtorch.optim')
+        if own and 'step' in vars(optimizer_class):
             raise NotImplementedError(f'ZeroRedundancyOptimizer: {optimizer_class.__name__} has a step() of its own, '
                                       'which updates all parameters: it defines step_param() instead')
         return _of(optimizer_class)._new(params, *args, **options)
