@@ -226,8 +226,8 @@ refuse_number (const gchar *what, gint64 theirs, gint64 ours, GError **error)
   if (theirs == ours)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("data_loader: the state is that of a loader whose %s is %" G_GINT64_FORMAT
-                  ", and this one's is %" G_GINT64_FORMAT),
+               _ ("data_loader: the state is that of a loader whose %s is %" PRId64
+                  ", and this one's is %" PRId64),
                what, theirs, ours);
   return FALSE;
 }

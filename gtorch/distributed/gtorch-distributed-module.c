@@ -9,17 +9,14 @@
 #include "distributed/gtorch-distributed-module.h"
 
 #include <glib/gi18n-lib.h>
-#include <inttypes.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
+#include "base/gtorch-references-private.h"
 #include "dispatch/gtorch-grad-mode.h"
-#include "elements/gtorch-tensor-bytes.h"
-#include "elements/gtorch-tensor-create.h"
-#include "distributed/gtorch-engine-private.h"
-#include "gtorch-ops-private.h"
-#include "gtorch-tensor-ops.h"
+#include "distributed/gtorch-distributed-module-private.h"
 #include "nn/gtorch-module-members.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -40,50 +37,13 @@
  * ```
  *
  * The optimizer gets the parameters of the module inside, or of this one, which are the same; keys of the
- * state dict begin with `module.`. Gradients become views of the buckets. To add up gradients of several
+ * state dict begin with `module.`. Gradients become views of the buckets; after the first backward pass these
+ * get the order in which gradients have come. To add up gradients of several
  * parts before they are exchanged, unset [property@DistributedModule:require-backward-grad-sync] for all
  * but the last.
  *
  * Since: 0.1
  */
-
-#define FIRST_CAP (1024 * 1024) /* bytes: the first bucket is there soon */
-
-typedef struct _Bucket Bucket;
-
-typedef struct
-{
-  GTorchDistributedModule *owner; /* not owned */
-  GTorchTensor *parameter;
-  guint64 hook;
-  Bucket *bucket;
-  GTorchTensor *slice; /* of the bucket, in the parameter's shape */
-  gboolean is_ready;
-  gboolean is_unused; /* by the output of this rank */
-} Entry;
-
-struct _Bucket
-{
-  GTorchTensor *flat;
-  GTorchWork *work; /* of this backward pass */
-  guint n_entries;
-  guint n_pending;
-};
-
-struct _GTorchDistributedModule
-{
-  GTorchModule parent_instance;
-  GTorchModule *module;
-  GTorchProcessGroup *group;
-  gdouble bucket_cap_mb;
-  gboolean broadcast_buffers, find_unused_parameters, require_sync;
-  Entry *entries; /* in the order of the buckets */
-  guint n_entries;
-  GPtrArray *buckets;
-  guint n_ready;     /* entries of this backward pass */
-  guint next_bucket; /* the first that has not been sent */
-  gboolean is_armed; /* a forward pass expects gradients to be sent */
-};
 
 G_DEFINE_TYPE (GTorchDistributedModule, gtorch_distributed_module, GTORCH_TYPE_MODULE)
 
@@ -130,140 +90,12 @@ static const GTorchField fields[] = {
   { "n-buckets", GTORCH_PROPERTY_UINT (gtorch_distributed_module_get_n_buckets, NULL) },
 };
 
-/* --- buckets --- */
-
-static void
-bucket_free (gpointer data)
-{
-  Bucket *bucket = data;
-
-  g_clear_object (&bucket->flat);
-  g_clear_object (&bucket->work);
-  g_free (bucket);
-}
-
-static gsize
-n_bytes_of (GTorchTensor *tensor)
-{
-  return gtorch_impl_n_bytes (gtorch_tensor_unwrap (tensor));
-}
-
-/* Whether the grad is the bucket's memory already. */
-static gboolean
-is_in_place (const Entry *entry, GTorchTensor *grad)
-{
-  return gtorch_impl_is_same_place (gtorch_tensor_unwrap (grad),
-                                    gtorch_tensor_unwrap (entry->slice));
-}
-
-static gboolean
-fill_slice (const Entry *entry, GError **error)
-{
-  g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (entry->parameter);
-
-  if (grad == NULL)
-    return gtorch_op_zero_inplace (gtorch_tensor_unwrap (entry->slice), error);
-  return is_in_place (entry, grad)
-         || gtorch_op_copy_inplace (gtorch_tensor_unwrap (entry->slice),
-                                    gtorch_tensor_unwrap (grad), FALSE, error);
-}
-
-static gboolean
-send_bucket (GTorchDistributedModule *self, Bucket *bucket, GError **error)
-{
-  g_clear_object (&bucket->work);
-  bucket->work =
-      gtorch_process_group_all_reduce (self->group, bucket->flat, GTORCH_REDUCE_OP_AVG, error);
-  return bucket->work != NULL;
-}
-
-/* Small tensors that are exchanged beside gradients are where these are. */
-static GTorchDevice *
-exchange_device (GTorchDistributedModule *self)
-{
-  return gtorch_tensor_get_device (self->entries[0].parameter);
-}
-
-/* What no rank has used keeps no grad; what another rank has used gets one here, too. */
-static gboolean
-find_used (GTorchDistributedModule *self, gdouble **used, GError **error)
-{
-  g_autofree gint64 *flags = g_new (gint64, self->n_entries);
-  g_autoptr (GTorchTensor) tensor = NULL;
-  g_autoptr (GTorchWork) work = NULL;
-  gint64 shape = self->n_entries;
-  gsize n;
-  guint i;
-
-  for (i = 0; i < self->n_entries; i++)
-    flags[i] = !self->entries[i].is_unused;
-  tensor = gtorch_tensor_new_from_ints (flags, self->n_entries, &shape, 1, GTORCH_DTYPE_INT32,
-                                        exchange_device (self), error);
-  work = tensor == NULL
-             ? NULL
-             : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
-  *used = work == NULL || !gtorch_work_join (work, error)
-              ? NULL
-              : gtorch_tensor_to_doubles (tensor, &n, error);
-  return *used != NULL;
-}
-
-/* All buckets are under way: grads become views of them. On the CPU, whoever reads one waits for its bucket;
- * on a GPU the current stream does. */
-static gboolean
-finish_pass (GTorchDistributedModule *self, GError **error)
-{
-  g_autofree gdouble *used = NULL;
-  guint i;
-
-  if (self->find_unused_parameters && !find_used (self, &used, error))
-    return FALSE;
-  for (i = 0; i < self->buckets->len; i++)
-    {
-      Bucket *bucket = self->buckets->pdata[i];
-      g_autoptr (GTorchWork) work = g_steal_pointer (&bucket->work);
-
-      if (work != NULL && !gtorch_work_join (work, error))
-        return FALSE;
-    }
-  for (i = 0; i < self->n_entries; i++)
-    {
-      Entry *entry = &self->entries[i];
-      g_autoptr (GTorchTensor) grad = gtorch_tensor_get_grad (entry->parameter);
-
-      if ((used == NULL || used[i] != 0) && (grad == NULL || !is_in_place (entry, grad))
-          && !gtorch_tensor_set_grad (entry->parameter, entry->slice, error))
-        return FALSE;
-    }
-  self->is_armed = FALSE;
-  return TRUE;
-}
-
-static gboolean
-mark_ready (GTorchDistributedModule *self, Entry *entry, GError **error)
-{
-  if (!fill_slice (entry, error))
-    return FALSE;
-  entry->is_ready = TRUE;
-  entry->bucket->n_pending--;
-  self->n_ready++;
-  while (self->next_bucket < self->buckets->len)
-    {
-      Bucket *bucket = self->buckets->pdata[self->next_bucket];
-
-      if (bucket->n_pending > 0)
-        break;
-      if (!send_bucket (self, bucket, error))
-        return FALSE;
-      self->next_bucket++;
-    }
-  return self->next_bucket < self->buckets->len || finish_pass (self, error);
-}
+/* --- gradients --- */
 
 static gboolean
 on_grad (GTorchTensor *tensor, gpointer data, GError **error)
 {
-  Entry *entry = data;
+  GTorchDDPEntry *entry = data;
   GTorchDistributedModule *self = entry->owner;
   g_autoptr (GTorchGradGuard) guard = NULL;
 
@@ -272,96 +104,44 @@ on_grad (GTorchTensor *tensor, gpointer data, GError **error)
   if (entry->is_ready)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("distributed_module: the parameter “%s” has got a second gradient after one "
-                      "forward pass: go backward once for each, or unset "
-                      "require-backward-grad-sync"),
+                   entry->is_skipped ? _ (
+                       "distributed_module: the parameter “%s” has got a gradient, but the first "
+                       "pass had none for it: unset static-graph")
+                                     : _ ("distributed_module: the parameter “%s” has got a second "
+                                          "gradient after "
+                                          "one forward pass: go backward once for each, or unset "
+                                          "require-backward-grad-sync"),
                    gtorch_parameter_get_name (GTORCH_PARAMETER (tensor)));
       return FALSE;
     }
   guard = gtorch_no_grad ();
-  return mark_ready (self, entry, error);
+  return gtorch_ddp_mark_ready (self, entry, error);
 }
 
 /* --- making them --- */
 
-static GTorchTensor *
-make_slice (GTorchTensor *flat, gint64 start, GTorchTensor *parameter, GError **error)
+static void
+entry_free (gpointer data)
 {
-  const GTorchImpl *impl = gtorch_tensor_unwrap (parameter);
-  g_autoptr (GTorchTensor) part = gtorch_tensor_narrow (flat, 0, start, impl->numel, error);
+  GTorchDDPEntry *entry = data;
 
-  return part == NULL ? NULL : gtorch_tensor_view (part, impl->shape, impl->n_dims, error);
-}
-
-static gboolean
-make_bucket (GTorchDistributedModule *self, guint first, guint n, GError **error)
-{
-  GTorchTensor *model = self->entries[first].parameter;
-  Bucket *bucket = g_new0 (Bucket, 1);
-  gint64 numel = 0, start = 0;
-  guint i;
-
-  g_ptr_array_add (self->buckets, bucket);
-  bucket->n_entries = n;
-  for (i = first; i < first + n; i++)
-    numel += gtorch_tensor_get_numel (self->entries[i].parameter);
-  bucket->flat = gtorch_zeros (&numel, 1, gtorch_tensor_get_dtype (model),
-                               gtorch_tensor_get_device (model), error);
-  if (bucket->flat == NULL)
-    return FALSE;
-  for (i = first; i < first + n; i++)
-    {
-      Entry *entry = &self->entries[i];
-
-      entry->bucket = bucket;
-      entry->slice = make_slice (bucket->flat, start, entry->parameter, error);
-      if (entry->slice == NULL)
-        return FALSE;
-      start += gtorch_tensor_get_numel (entry->parameter);
-    }
-  return TRUE;
-}
-
-/* From the last parameter to the first, which is about the order in which gradients come. */
-static gboolean
-make_buckets (GTorchDistributedModule *self, GError **error)
-{
-  gsize cap = MIN (FIRST_CAP, (gsize) (self->bucket_cap_mb * 1024 * 1024));
-  guint first = 0, i;
-  gsize size = 0;
-
-  for (i = 0; i < self->n_entries; i++)
-    {
-      GTorchTensor *parameter = self->entries[i].parameter;
-      const gboolean fits = i == first
-                            || (size + n_bytes_of (parameter) <= cap
-                                && gtorch_tensor_get_dtype (parameter)
-                                       == gtorch_tensor_get_dtype (self->entries[first].parameter));
-
-      if (!fits)
-        {
-          if (!make_bucket (self, first, i - first, error))
-            return FALSE;
-          first = i;
-          size = 0;
-          cap = (gsize) (self->bucket_cap_mb * 1024 * 1024);
-        }
-      size += n_bytes_of (parameter);
-    }
-  return first == self->n_entries || make_bucket (self, first, self->n_entries - first, error);
+  if (entry->hook != 0)
+    gtorch_tensor_remove_hook (entry->parameter, entry->hook);
+  g_object_unref (entry->parameter);
+  g_clear_object (&entry->slice);
+  g_free (entry);
 }
 
 static gboolean
 make_entries (GTorchDistributedModule *self, GError **error)
 {
   g_autoptr (GListModel) parameters = gtorch_module_get_parameters (self->module, TRUE);
-  guint n = g_list_model_get_n_items (parameters), i;
+  guint i;
 
-  self->entries = g_new0 (Entry, MAX (n, 1));
-  for (i = n; i-- > 0;)
+  for (i = g_list_model_get_n_items (parameters); i-- > 0;)
     {
       g_autoptr (GTorchTensor) parameter = g_list_model_get_item (parameters, i);
-      Entry *entry = &self->entries[self->n_entries];
+      GTorchDDPEntry *entry;
 
       if (gtorch_is_lazy (parameter))
         {
@@ -373,103 +153,23 @@ make_entries (GTorchDistributedModule *self, GError **error)
         }
       if (!gtorch_tensor_get_requires_grad (parameter))
         continue;
+      entry = g_new0 (GTorchDDPEntry, 1);
       entry->owner = self;
       entry->parameter = g_object_ref (parameter);
-      self->n_entries++;
+      entry->number = self->entries->len;
+      g_ptr_array_add (self->entries, entry);
       entry->hook =
           gtorch_tensor_register_post_accumulate_grad_hook (parameter, on_grad, entry, NULL, error);
       if (entry->hook == 0)
         return FALSE;
     }
-  if (self->n_entries > 0)
-    return make_buckets (self, error);
+  self->arrived = g_new (gint64, MAX (self->entries->len, 1));
+  if (self->entries->len > 0)
+    return gtorch_ddp_make_buckets (self, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("distributed_module: no parameter requires a gradient, so there is nothing to "
                   "exchange"));
   return FALSE;
-}
-
-/* --- what the ranks must have alike --- */
-
-/* All ranks have as many parameters, of the same numbers of elements and dtypes; the first difference is
- * named. */
-static gboolean
-compare_parameters (GTorchDistributedModule *self, GError **error)
-{
-  const gint64 size = gtorch_process_group_get_size (self->group);
-  const gint64 n = 1 + 2 * (gint64) 64;
-  gint64 own[129] = { 0 }, all_shape = n * size;
-  g_autoptr (GTorchTensor) mine = NULL, all = NULL;
-  g_autoptr (GTorchWork) work = NULL;
-  g_autofree gint64 *values = NULL;
-  gsize n_values;
-  guint i, k;
-
-  own[0] = self->n_entries;
-  /* the first 64 by themselves, the others by their sum */
-  for (i = 0; i < self->n_entries; i++)
-    {
-      const guint place = 1 + 2 * MIN (i, 63);
-
-      own[place] += gtorch_tensor_get_numel (self->entries[i].parameter);
-      own[place + 1] += gtorch_tensor_get_dtype (self->entries[i].parameter);
-    }
-  mine = gtorch_tensor_new_from_ints (own, n, &n, 1, GTORCH_DTYPE_INT64, exchange_device (self),
-                                      error);
-  all = mine == NULL
-            ? NULL
-            : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, exchange_device (self), error);
-  work = all == NULL ? NULL
-                     : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
-  values = work == NULL || !gtorch_work_join (work, error)
-               ? NULL
-               : gtorch_tensor_to_ints (all, &n_values, error);
-  if (values == NULL)
-    return FALSE;
-  for (i = 0; i < size; i++)
-    for (k = 0; k < n; k++)
-      if (values[i * n + k] != values[k])
-        {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s "
-                          "%" PRId64 " and %" PRId64),
-                       i,
-                       k == 0       ? _ ("the number of parameters,")
-                       : k % 2 == 1 ? _ ("the number of elements of a parameter,")
-                                    : _ ("the dtype of a parameter,"),
-                       values[k], values[i * n + k]);
-          return FALSE;
-        }
-  return TRUE;
-}
-
-static gboolean
-broadcast_list (GTorchDistributedModule *self, GListModel *tensors, GError **error)
-{
-  guint n = g_list_model_get_n_items (tensors), i;
-
-  for (i = 0; i < n; i++)
-    {
-      g_autoptr (GTorchTensor) tensor = g_list_model_get_item (tensors, i);
-      g_autoptr (GTorchTensor) plain = gtorch_tensor_detach (tensor, error);
-      g_autoptr (GTorchWork) work =
-          plain == NULL ? NULL : gtorch_process_group_broadcast (self->group, plain, 0, error);
-
-      if (work == NULL || !gtorch_work_join (work, error))
-        return FALSE;
-    }
-  return TRUE;
-}
-
-static gboolean
-broadcast_state (GTorchDistributedModule *self, gboolean parameters, GError **error)
-{
-  g_autoptr (GListModel) buffers = gtorch_module_get_buffers (self->module, TRUE);
-  g_autoptr (GListModel) all =
-      parameters ? gtorch_module_get_parameters (self->module, TRUE) : NULL;
-
-  return (all == NULL || broadcast_list (self, all, error))
-         && broadcast_list (self, buffers, error);
 }
 
 /* --- forward --- */
@@ -506,31 +206,22 @@ find_missing (GTorchDistributedModule *self)
 {
   guint i;
 
-  for (i = 0; i < self->n_entries; i++)
-    if (!self->entries[i].is_ready)
-      return gtorch_parameter_get_name (GTORCH_PARAMETER (self->entries[i].parameter));
-  return "";
-}
-
-static void
-reset (GTorchDistributedModule *self)
-{
-  guint i;
-
-  self->n_ready = self->next_bucket = 0;
-  for (i = 0; i < self->n_entries; i++)
-    self->entries[i].is_ready = self->entries[i].is_unused = FALSE;
-  for (i = 0; i < self->buckets->len; i++)
+  for (i = 0; i < self->entries->len; i++)
     {
-      Bucket *bucket = self->buckets->pdata[i];
+      const GTorchDDPEntry *entry = self->entries->pdata[i];
 
-      bucket->n_pending = bucket->n_entries;
+      if (!entry->is_ready)
+        return gtorch_parameter_get_name (GTORCH_PARAMETER (entry->parameter));
     }
+  return "";
 }
 
 static gboolean
 before_forward (GTorchDistributedModule *self, GError **error)
 {
+  const gboolean is_synced = self->require_sync && gtorch_is_grad_enabled ();
+  g_autoptr (GTorchGradGuard) guard = NULL;
+
   if (self->module == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -541,41 +232,68 @@ before_forward (GTorchDistributedModule *self, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("distributed_module: %u of %u parameters, “%s” among them, got no gradient "
-                      "in the last backward pass, so that ranks wait for each other: set "
-                      "find-unused-parameters, or let the output depend on all of them"),
-                   self->n_entries - self->n_ready, self->n_entries, find_missing (self));
+                      "in the last "
+                      "backward pass, so that ranks wait for each other: set "
+                      "find-unused-parameters, or let the "
+                      "output depend on all of them"),
+                   self->entries->len - self->n_ready, self->entries->len, find_missing (self));
       return FALSE;
     }
-  reset (self);
+  guard = gtorch_no_grad ();
   self->is_armed = FALSE;
-  return !(self->broadcast_buffers && self->require_sync
-           && gtorch_module_get_training (GTORCH_MODULE (self)))
-         || broadcast_state (self, FALSE, error);
+  self->was_called = TRUE;
+  if (!gtorch_ddp_join_forward (self, is_synced, error)
+      || (self->broadcast_buffers && self->require_sync
+          && gtorch_module_get_training (GTORCH_MODULE (self))
+          && !gtorch_ddp_broadcast (self, FALSE, self->source, error))
+      || (is_synced && self->order == GTORCH_DDP_ORDER_KNOWN
+          && !gtorch_ddp_rebuild (self, self->source, error)))
+    return FALSE;
+  gtorch_ddp_reset (self);
+  return TRUE;
+}
+
+/* What the output does not depend on will have no gradient. */
+static void
+find_unused (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outputs)
+{
+  g_autoptr (GHashTable) leaves = g_hash_table_new (NULL, NULL);
+  gsize i;
+
+  for (i = 0; i < n_outputs; i++)
+    collect_leaves (gtorch_tensor_unwrap (outputs[i]), leaves);
+  for (i = 0; i < self->entries->len; i++)
+    {
+      GTorchDDPEntry *entry = self->entries->pdata[i];
+
+      entry->is_unused = !g_hash_table_contains (leaves, gtorch_tensor_unwrap (entry->parameter));
+      entry->is_skipped = self->is_static && entry->is_unused;
+    }
+  self->knows_skipped = self->is_static;
 }
 
 static gboolean
 after_forward (GTorchDistributedModule *self, GTorchTensor **outputs, gsize n_outputs,
                GError **error)
 {
-  g_autoptr (GHashTable) leaves = NULL;
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autofree gpointer *entries = NULL;
+  const guint n = self->entries->len;
   guint i;
 
   self->is_armed = self->require_sync && gtorch_is_grad_enabled ();
-  if (!self->is_armed || !self->find_unused_parameters)
+  if (!self->is_armed || !(self->find_unused_parameters || self->is_static))
     return TRUE;
-  leaves = g_hash_table_new (NULL, NULL);
-  for (i = 0; i < n_outputs; i++)
-    collect_leaves (gtorch_tensor_unwrap (outputs[i]), leaves);
-  for (i = 0; i < self->n_entries; i++)
+  if (!self->knows_skipped)
+    find_unused (self, outputs, n_outputs);
+  guard = gtorch_no_grad ();
+  entries = g_memdup2 (self->entries->pdata, n * sizeof (gpointer));
+  for (i = 0; i < n; i++)
     {
-      Entry *entry = &self->entries[i];
-      g_autoptr (GTorchGradGuard) guard = NULL;
+      GTorchDDPEntry *entry = entries[i];
 
-      if (g_hash_table_contains (leaves, gtorch_tensor_unwrap (entry->parameter)))
-        continue;
-      guard = gtorch_no_grad ();
-      entry->is_unused = TRUE;
-      if (!mark_ready (self, entry, error))
+      entry->is_unused |= entry->is_skipped;
+      if (entry->is_unused && !gtorch_ddp_mark_ready (self, entry, error))
         return FALSE;
     }
   return TRUE;
@@ -611,23 +329,43 @@ gtorch_distributed_module_forward_many (GTorchModule *module, GTorchTensor **inp
 /* --- the class --- */
 
 static void
+clear_hook (GTorchDistributedModule *self)
+{
+  GDestroyNotify destroy = self->hook_destroy;
+  gpointer data = self->hook_data;
+
+  self->hook = NULL;
+  self->hook_data = NULL;
+  self->hook_destroy = NULL;
+  if (destroy != NULL)
+    destroy (data);
+}
+
+static void
 gtorch_distributed_module_finalize (GObject *object)
 {
   GTorchDistributedModule *self = GTORCH_DISTRIBUTED_MODULE (object);
-  guint i;
 
-  for (i = 0; i < self->n_entries; i++)
-    {
-      gtorch_tensor_remove_hook (self->entries[i].parameter, self->entries[i].hook);
-      g_object_unref (self->entries[i].parameter);
-      g_clear_object (&self->entries[i].slice);
-    }
-  g_free (self->entries);
+  clear_hook (self);
+  g_ptr_array_unref (self->entries);
   g_ptr_array_unref (self->buckets);
+  g_free (self->arrived);
+  g_free (self->used);
   g_clear_object (&self->module);
   g_clear_object (&self->group);
   G_OBJECT_CLASS (gtorch_distributed_module_parent_class)->finalize (object);
 }
+
+static void
+add_references (gpointer object, GTorchReferences *references)
+{
+  GTorchDistributedModule *self = object;
+
+  gtorch_references_add_object (references, self->module);
+  gtorch_references_add_data (references, self->hook_data, self->hook_destroy);
+}
+
+static GTorchReferencesType references_type = { .look = add_references };
 
 static void
 gtorch_distributed_module_class_init (GTorchDistributedModuleClass *klass)
@@ -638,13 +376,16 @@ gtorch_distributed_module_class_init (GTorchDistributedModuleClass *klass)
   module_class->forward = gtorch_distributed_module_forward;
   module_class->forward_many = gtorch_distributed_module_forward_many;
   GTORCH_FIELDS (klass, fields);
+  references_type.type = GTORCH_TYPE_DISTRIBUTED_MODULE;
+  gtorch_references_add_type (&references_type);
 }
 
 static void
 gtorch_distributed_module_init (GTorchDistributedModule *self)
 {
   self->require_sync = TRUE;
-  self->buckets = g_ptr_array_new_with_free_func (bucket_free);
+  self->entries = g_ptr_array_new_with_free_func (entry_free);
+  self->buckets = g_ptr_array_new_with_free_func (gtorch_ddp_bucket_free);
 }
 
 /**
@@ -669,6 +410,35 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group,
                                gdouble bucket_cap_mb, gboolean broadcast_buffers,
                                gboolean find_unused_parameters, GError **error)
 {
+  return gtorch_distributed_module_new_full (module, group, bucket_cap_mb, broadcast_buffers,
+                                             find_unused_parameters, TRUE, FALSE, error);
+}
+
+/**
+ * gtorch_distributed_module_new_full:
+ * @module: a module
+ * @group: the processes that train together
+ * @bucket_cap_mb: the size of a bucket in MiB, more than 0; 25 is usual
+ * @broadcast_buffers: whether each forward pass in training mode takes the buffers of rank 0
+ * @find_unused_parameters: whether the output may depend on some of the parameters only
+ * @init_sync: whether the modules of the ranks are compared, and all get the parameters and buffers of rank
+ *   0; without it they have to be alike already
+ * @static_graph: whether all passes use the same parameters as the first one, in which those that are not
+ *   used are found; @find_unused_parameters costs nothing in the others then
+ * @error: return location for an error
+ *
+ * Creates a module for data parallelism as [ctor@DistributedModule.new] does, with all settings.
+ *
+ * Returns: (transfer full): a new module, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchDistributedModule *
+gtorch_distributed_module_new_full (GTorchModule *module, GTorchProcessGroup *group,
+                                    gdouble bucket_cap_mb, gboolean broadcast_buffers,
+                                    gboolean find_unused_parameters, gboolean init_sync,
+                                    gboolean static_graph, GError **error)
+{
   g_autoptr (GTorchDistributedModule) self = NULL;
 
   g_return_val_if_fail (GTORCH_IS_MODULE (module) && GTORCH_IS_PROCESS_GROUP (group), NULL);
@@ -684,14 +454,65 @@ gtorch_distributed_module_new (GTorchModule *module, GTorchProcessGroup *group,
   self->bucket_cap_mb = bucket_cap_mb;
   self->broadcast_buffers = broadcast_buffers;
   self->find_unused_parameters = find_unused_parameters;
+  self->is_static = static_graph;
   self->module = g_object_ref (module);
   self->group = g_object_ref (group);
   if (!gtorch_module_register_module (GTORCH_MODULE (self), "module", module, error)
-      || !make_entries (self, error) || !compare_parameters (self, error)
-      || !broadcast_state (self, TRUE, error))
+      || !make_entries (self, error)
+      || (init_sync
+          && (!gtorch_ddp_compare (self, error) || !gtorch_ddp_broadcast (self, TRUE, 0, error))))
     return NULL;
-  reset (self);
+  gtorch_ddp_reset (self);
   return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_distributed_module_register_comm_hook:
+ * @self: a module that was not called yet
+ * @hook: (scope notified) (closure user_data) (destroy destroy): the function
+ * @user_data: data for @hook
+ * @destroy: called when @user_data is not needed anymore
+ * @error: return location for an error
+ *
+ * Lets a function exchange the gradients: one that sends fewer bits, for example. A module has one such
+ * function, and all ranks register the same, before the first forward pass.
+ *
+ * It is called in the backward pass, for one bucket after the other in the same order on all ranks.
+ * [method@GradBucket.average] does what happens without such a function, and [method@PowerSGD.average] sends
+ * matrices of low rank.
+ *
+ * ```c
+ * gtorch_distributed_module_register_comm_hook (model, send_as_bfloat16, NULL, NULL, &error);
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if there is one already, or the module
+ *   was called
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_distributed_module_register_comm_hook (GTorchDistributedModule *self, GTorchCommHook hook,
+                                              gpointer user_data, GDestroyNotify destroy,
+                                              GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_DISTRIBUTED_MODULE (self) && hook != NULL, FALSE);
+  if (self->hook == NULL && !self->was_called && self->module != NULL)
+    {
+      gtorch_references_lock ();
+      self->hook = hook;
+      self->hook_data = user_data;
+      self->hook_destroy = destroy;
+      gtorch_references_unlock ();
+      return TRUE;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               self->module == NULL ? _ ("distributed_module: there is no module inside")
+               : self->was_called
+                   ? _ ("register_comm_hook: the module was called already: register it before")
+                   : _ ("register_comm_hook: the module has such a function already"));
+  if (destroy != NULL)
+    destroy (user_data);
+  return FALSE;
 }
 
 /**
@@ -737,7 +558,8 @@ gtorch_distributed_module_end_forward (GTorchDistributedModule *self, GTorchTens
                         FALSE);
   for (i = 0; i < n_outputs; i++)
     g_return_val_if_fail (GTORCH_IS_TENSOR (outputs[i]), FALSE);
-  return after_forward (self, outputs, n_outputs, error);
+  return self->module == NULL ? before_forward (self, error)
+                              : after_forward (self, outputs, n_outputs, error);
 }
 
 /**

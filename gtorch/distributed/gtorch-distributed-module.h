@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/distributed/gtorch-grad-bucket.h>
 #include <gtorch/nn/gtorch-module.h>
 
 G_BEGIN_DECLS
@@ -14,6 +14,23 @@ GTORCH_AVAILABLE_IN_0_1
 G_DECLARE_FINAL_TYPE (GTorchDistributedModule, gtorch_distributed_module, GTORCH,
                       DISTRIBUTED_MODULE, GTorchModule)
 
+/**
+ * GTorchCommHook:
+ * @bucket: gradients of this rank
+ * @user_data: the user data of the function
+ * @error: return location for an error, with which the backward pass fails
+ *
+ * A function that exchanges gradients. The operations that it has begun may still go on when it returns:
+ * what it gives back is read at the end of the backward pass.
+ *
+ * Returns: (transfer full): a tensor with as many elements as the bucket has, of any floating-point dtype,
+ *   with the mean of all ranks, such as the bucket's buffer itself; or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+typedef GTorchTensor *(*GTorchCommHook) (GTorchGradBucket *bucket, gpointer user_data,
+                                         GError **error);
+
 GTORCH_AVAILABLE_IN_0_1
 GTorchDistributedModule *gtorch_distributed_module_new (GTorchModule *module,
                                                         GTorchProcessGroup *group,
@@ -21,6 +38,22 @@ GTorchDistributedModule *gtorch_distributed_module_new (GTorchModule *module,
                                                         gboolean broadcast_buffers,
                                                         gboolean find_unused_parameters,
                                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GTorchDistributedModule *gtorch_distributed_module_new_full (
+    GTorchModule *module, GTorchProcessGroup *group, gdouble bucket_cap_mb,
+    gboolean broadcast_buffers, gboolean find_unused_parameters, gboolean init_sync,
+    gboolean static_graph, GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_distributed_module_register_comm_hook (GTorchDistributedModule *self,
+                                                       GTorchCommHook hook, gpointer user_data,
+                                                       GDestroyNotify destroy, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_distributed_module_begin_join (GTorchDistributedModule *self,
+                                               gboolean divide_by_initial_world_size,
+                                               gboolean throw_on_early_termination, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_distributed_module_end_join (GTorchDistributedModule *self, gboolean wait,
+                                             GError **error);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_distributed_module_begin_forward (GTorchDistributedModule *self, GError **error);
 GTORCH_AVAILABLE_IN_0_1

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-environment-private.h"
@@ -33,7 +34,7 @@ read_number (const gchar *name, gint64 low, gint64 high, gint *number, GError **
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("store_from_environment: the variable %s is “%s”; it is a number from "
-                      "%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT),
+                      "%" PRId64 " to %" PRId64),
                    name, text, low, high);
       return FALSE;
     }

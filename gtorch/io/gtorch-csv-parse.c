@@ -245,7 +245,7 @@ parse_texts (GTorchCSVParser *self, GPtrArray *fields, const gchar **at, guint64
       if (memchr (self->token->str, '\0', self->token->len) != NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("csv_read: line %" G_GUINT64_FORMAT ", column %u: a text has a NUL"),
+                       _ ("csv_read: line %" PRIu64 ", column %u: a text has a NUL"),
                        *line, fields->len + 1);
           return FAILED;
         }

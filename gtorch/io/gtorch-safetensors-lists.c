@@ -31,9 +31,9 @@ list_metadata (GHashTable *metadata)
   return texts;
 }
 
-/* Takes ownership of content, which may be NULL. */
-static GPtrArray *
-content_to_lists (GTorchSafetensorsContent *content, gchar ***names, gchar ***metadata)
+GPtrArray *
+gtorch_safetensors_content_to_lists (GTorchSafetensorsContent *content, gchar ***names,
+                                     gchar ***metadata)
 {
   GPtrArray *tensors;
   guint i;
@@ -72,7 +72,8 @@ gtorch_safetensors_load_bytes_lists (GBytes *bytes, gchar ***names, gchar ***met
                                      GError **error)
 {
   g_return_val_if_fail (bytes != NULL, NULL);
-  return content_to_lists (gtorch_safetensors_read_bytes (bytes, error), names, metadata);
+  return gtorch_safetensors_content_to_lists (gtorch_safetensors_read_bytes (bytes, error), names,
+                                              metadata);
 }
 
 /**
@@ -109,9 +110,10 @@ gtorch_safetensors_load_lists (GInputStream *stream, GTorchDevice *device, gchar
   g_return_val_if_fail (G_IS_INPUT_STREAM (stream), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  return content_to_lists (gtorch_safetensors_read_stream (stream, device, cancellable, progress,
-                                                           progress_data, error),
-                           names, metadata);
+  return gtorch_safetensors_content_to_lists (gtorch_safetensors_read_stream (stream, device,
+                                                                              cancellable, progress,
+                                                                              progress_data, error),
+                                              names, metadata);
 }
 
 /**
@@ -143,9 +145,10 @@ gtorch_safetensors_load_file_lists (GFile *file, gboolean map, GTorchDevice *dev
   g_return_val_if_fail (G_IS_FILE (file), NULL);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  return content_to_lists (gtorch_safetensors_read_file (file, map, device, cancellable, progress,
-                                                         progress_data, error),
-                           names, metadata);
+  return gtorch_safetensors_content_to_lists (gtorch_safetensors_read_file (file, map, device,
+                                                                            cancellable, progress,
+                                                                            progress_data, error),
+                                              names, metadata);
 }
 
 /**
@@ -172,7 +175,8 @@ gtorch_safetensors_load_finish_lists (GAsyncResult *result, gchar ***names, gcha
             ? gtorch_task_take (result, NULL, gtorch_safetensors_load_file_async, error)
             : gtorch_task_take (result, NULL, gtorch_safetensors_load_async, error)))
     return NULL;
-  return content_to_lists (gtorch_safetensors_read_finish (result, error), names, metadata);
+  return gtorch_safetensors_content_to_lists (gtorch_safetensors_read_finish (result, error), names,
+                                              metadata);
 }
 
 /* --- writing --- */

@@ -47,6 +47,9 @@ typedef struct
 
 void gtorch_safetensors_content_free (GTorchSafetensorsContent *content);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (GTorchSafetensorsContent, gtorch_safetensors_content_free)
+/* Takes ownership of content, which may be NULL. */
+GPtrArray *gtorch_safetensors_content_to_lists (GTorchSafetensorsContent *content, gchar ***names,
+                                                gchar ***metadata);
 GTorchSafetensorsContent *gtorch_safetensors_read_bytes (GBytes *bytes, GError **error);
 GTorchSafetensorsContent *gtorch_safetensors_read_stream (GInputStream *stream,
                                                           GTorchDevice *device,

@@ -78,6 +78,30 @@ typedef gboolean (*GTorchOptimFunc) (const GTorchOptimStep *step, GTorchImpl *co
 gboolean gtorch_optim_run (const GTorchOptimStep *step, GTorchImpl *const *operands, guint kinds,
                            GTorchOptimFunc func, gpointer data, GError **error);
 
+/* Steps that several processes share (distributed/gtorch-sharded-optimizer.c). */
+typedef struct
+{
+  /* Whether this process updates the parameter, and has its state. */
+  gboolean (*owns) (gpointer data, GTorchOptimizer *self, GTorchTensor *param);
+  /* Called after a step, in which parameters of this process were updated. */
+  gboolean (*end) (gpointer data, GTorchOptimizer *self, GError **error);
+} GTorchOptimizerShare;
+
+typedef struct
+{
+  const GTorchOptimizerShare *share; /* or NULL */
+  gpointer data;
+  GDestroyNotify destroy;
+} GTorchOptimizerShared;
+
+GTorchOptimizerShared *gtorch_optimizer_get_shared (GTorchOptimizer *self);
+/* Takes the data. Returns FALSE if there is a share already. */
+gboolean gtorch_optimizer_set_share (GTorchOptimizer *self, const GTorchOptimizerShare *share,
+                                     gpointer data, GDestroyNotify destroy);
+/* TRUE without a share. */
+gboolean gtorch_optimizer_owns (GTorchOptimizer *self, GTorchTensor *param);
+gboolean gtorch_optimizer_end_shared (GTorchOptimizer *self, GError **error);
+
 /* Creates memory that graphs read: it is filled immediately, even if the current stream captures, so that
  * a replay does not fill it again. */
 

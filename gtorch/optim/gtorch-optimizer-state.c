@@ -25,6 +25,38 @@
 
 #define INITIAL "initial_lr" /* only there after a schedule has begun */
 
+/* --- steps that several processes share --- */
+
+gboolean
+gtorch_optimizer_set_share (GTorchOptimizer *self, const GTorchOptimizerShare *share, gpointer data,
+                            GDestroyNotify destroy)
+{
+  GTorchOptimizerShared *shared = gtorch_optimizer_get_shared (self);
+
+  if (shared->share != NULL)
+    return FALSE;
+  *shared = (GTorchOptimizerShared){ share, data, destroy };
+  return TRUE;
+}
+
+gboolean
+gtorch_optimizer_owns (GTorchOptimizer *self, GTorchTensor *param)
+{
+  const GTorchOptimizerShared *shared = gtorch_optimizer_get_shared (self);
+
+  return G_LIKELY (shared->share == NULL) || shared->share->owns (shared->data, self, param);
+}
+
+gboolean
+gtorch_optimizer_end_shared (GTorchOptimizer *self, GError **error)
+{
+  const GTorchOptimizerShared *shared = gtorch_optimizer_get_shared (self);
+
+  return shared->share == NULL || shared->share->end (shared->data, self, error);
+}
+
+/* --- the state --- */
+
 static void
 put_setting (GHashTable *dict, guint i, GTorchParamGroup *group, const gchar *name)
 {
@@ -314,6 +346,8 @@ load_state (GTorchOptimizer *self, Load *load, const gchar *key, guint64 index, 
   g_autoptr (GTorchTensor) copy = NULL;
   GTorchTensor *param = load->params->pdata[index], *known;
 
+  if (!gtorch_optimizer_owns (self, param)) /* another process has it */
+    return TRUE;
   copy = convert_state (self, param, key, name, value, error);
   if (copy == NULL)
     return FALSE;

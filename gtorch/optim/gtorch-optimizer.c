@@ -54,6 +54,7 @@ typedef struct
   gboolean was_captured;
   gboolean is_stepping;
   GTorchOptimizerRates rates;
+  GTorchOptimizerShared shared;
   GPtrArray *
       /* the states that were created since the step has begun: alternating parameters and names, or
        * NULL */
@@ -85,6 +86,8 @@ gtorch_optimizer_finalize (GObject *object)
 
   g_clear_object (&priv->groups);
   g_clear_pointer (&priv->states, g_hash_table_unref);
+  if (priv->shared.destroy != NULL)
+    priv->shared.destroy (priv->shared.data);
   G_OBJECT_CLASS (gtorch_optimizer_parent_class)->finalize (object);
 }
 
@@ -198,6 +201,12 @@ gtorch_optimizer_init (GTorchOptimizer *self)
 
   priv->groups = gtorch_object_list_new (GTORCH_TYPE_PARAM_GROUP);
   priv->states = gtorch_optimizer_states_new ();
+}
+
+GTorchOptimizerShared *
+gtorch_optimizer_get_shared (GTorchOptimizer *self)
+{
+  return &PRIVATE (self)->shared;
 }
 
 /* Scalars of the host become constants of a graph. */
@@ -348,6 +357,11 @@ step_group (GTorchOptimizer *self, GTorchParamGroup *group, GTorchImpl *skip, GE
 
       if (grad == NULL)
         continue;
+      if (!gtorch_optimizer_owns (self, param))
+        {
+          g_object_unref (grad);
+          continue;
+        }
       g_ptr_array_add (grads, grad);
       g_ptr_array_add (params, g_steal_pointer (&param));
       if (!check_capture (self, group, params->pdata[params->len - 1], error))
@@ -397,7 +411,7 @@ step_groups (GTorchOptimizer *self, GTorchImpl *skip, GError **error)
       if (!step_group (self, group, skip, error))
         return FALSE;
     }
-  return TRUE;
+  return gtorch_optimizer_end_shared (self, error);
 }
 
 gboolean

@@ -260,6 +260,12 @@ const bothTimes = isReentrant => func => {
     const again = x => ++n > 1 && func() || x.exp();
     GTorch.checkpoint(again, leaf(), {use_reentrant: isReentrant}).sum().backward();
 };
+way('CommHook', 'backward', func => { // a single process is a group
+    const group = GTorch.ProcessGroup.new('mpi', null, -1, -1, 60, null);
+    const net = GTorch.DistributedModule.new(nn.Linear(2, 1), group, 25, false, false);
+    net.register_comm_hook(bucket => func() ?? bucket.get_buffer());
+    net.forward(GTorch.ones([1, 2])).sum().backward();
+});
 for (const [kind, name] of [['BackwardHook', 'hook'], ['BackwardPreHook', 'pre_hook']]) {
     way(kind, 'backward', func => {
         const net = nn.Identity();

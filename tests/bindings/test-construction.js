@@ -136,8 +136,12 @@ const NAMED = ['Trainer'];
 // These need memory that another library describes, or the other processes of a job.
 const ELSEWHERE = {
     ArrowReader: {stream: 0}, DistributedModule: {module: GTorch.nn.Identity(), group: null},
+    DeviceMesh: {world: null, shape: [1], dim_names: null},
+    ModuleShards: {module: GTorch.nn.Identity(), group: null},
     ProcessGroup: {backend: 'no such'},
+    ShardedOptimizer: {optimizer: GTorch.optim.SGD([GTorch.nn.Parameter(GTorch.ones([1]))]), group: null},
 };
+const OF_GROUPS = ['DeviceMesh', 'DistributedModule', 'ModuleShards', 'ShardedOptimizer'];
 const SCHEDULES = ['AveragedModel', 'CyclicLR', 'LambdaLR', 'MultiplicativeLR', 'OneCycleLR', 'SWALR'];
 
 tap.add('objects_are_made_of_what_the_functions_new_take', () => {
@@ -152,7 +156,7 @@ tap.add('objects_are_made_of_what_the_functions_new_take', () => {
     for (const [name, given] of Object.entries(ELSEWHERE)) {
         const [key] = Object.keys(given);
         tap.throws(() => new GTorch[name](given), error =>
-            !isRefused('')(error) || name === 'DistributedModule');
+            !isRefused('')(error) || OF_GROUPS.includes(name));
         tap.throws(() => new GTorch[name]({...given, no_such: 1}), isRefused('no property no_such'));
         tap.throws(() => new GTorch[name]({...given, [key]: undefined}), isRefused(`${key} is undefined`));
         tap.throws(() => new GTorch[name](), isRefused(`${key} is missing`));

@@ -150,8 +150,10 @@ ARGUMENTS = {
     'npz_save_file_async': lambda: (table(), True, file(), 0),
     'safetensors_load_async': lambda: (Gio.MemoryInputStream.new_from_bytes(saved()), None, 0),
     'safetensors_load_file_async': lambda: (file(saved()), False, None, 0),
+    'safetensors_load_index_async': lambda: (index(), None, False, None, 0),
     'safetensors_save_async': lambda: ({'x': leaf()}, None, Gio.MemoryOutputStream.new_resizable(), 0),
     'safetensors_save_file_async': lambda: ({'x': leaf()}, None, file(), 0),
+    'safetensors_save_index_async': lambda: (index(), ['x'], [leaf().detach()], None, 100, None, 0),
     'safetensors_save_lists_async': lambda: (
         ['x'], [leaf()], None, Gio.MemoryOutputStream.new_resizable(), 0,
     ),
@@ -214,6 +216,14 @@ def file(content=None):
     if content is not None:
         data = content.get_data() if isinstance(content, GLib.Bytes) else content
         found.replace_contents(data, None, False, Gio.FileCreateFlags.NONE, None)
+    return found
+
+
+def index():
+    """An index of files that have one tensor."""
+    found = Gio.File.new_for_path(f'{FOLDER.name}/x.index.json')
+    if not found.query_exists(None):
+        GTorch.safetensors_save_index(found, ['x'], [leaf().detach()], None, 100, None, None)
     return found
 
 

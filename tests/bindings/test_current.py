@@ -216,6 +216,23 @@ def load_file_later(device):
     )
 
 
+def load_from_index(device, load):
+    with tempfile.TemporaryDirectory() as folder:
+        index = Gio.File.new_for_path(os.path.join(folder, 'x.index.json'))
+        GTorch.safetensors_save_index(index, ['x'], [GTorch.ones(2)], None, 100, None, None)
+        return load(index, device)
+
+
+def load_index_later(device):
+    return load_from_index(
+        device,
+        lambda index, d: from_main_loop(
+            lambda done: GTorch.safetensors_load_index_async(index, None, True, d, 0, None, done),
+            lambda result: GTorch.safetensors_load_index_finish(result)[0][0].device,
+        ),
+    )
+
+
 def move_module(device):
     model = GTorch.nn.Linear(2, 2)
     model.to(device)
@@ -342,6 +359,10 @@ PLACES = {
         d, lambda file, device: GTorch.safetensors_load_file(file, True, device, None, None)[0]['x'].device
     ),
     'safetensors_load_file_async': load_file_later,
+    'safetensors_load_index': lambda d: load_from_index(
+        d, lambda index, device: GTorch.safetensors_load_index(index, None, True, device, None)[0][0].device
+    ),
+    'safetensors_load_index_async': load_index_later,
     'scalar_tensor': made(GTorch.scalar_tensor, 1.0),
     'scalar_tensor_int': made(GTorch.scalar_tensor, 1),
     'set_default_device': set_default,

@@ -511,7 +511,7 @@ SEEN = {
     'gtorch_module_register_forward_pre_hook_full', 'gtorch_module_register_full_backward_hook',
     'gtorch_module_register_full_backward_pre_hook', 'gtorch_data_loader_set_collate',
     'gtorch_data_loader_set_worker_init', 'gtorch_fetcher_set_collate', 'gtorch_trainer_set_training_step',
-    'gtorch_trainer_set_validation_step',
+    'gtorch_trainer_set_validation_step', 'gtorch_distributed_module_register_comm_hook',
 }  # fmt: skip
 
 
@@ -769,7 +769,9 @@ LEAVE_NOTHING = {
 LEAVE_SOME = {
     *LEAVE_LITTLE,
     'process_group_create_async',  # with Open MPI 7 KiB stay of each group, whether new() or this makes it
+    'distributed_module_register_comm_hook',  # has a group
     'device_open_monitor_async',
+    'safetensors_load_index_async', 'safetensors_save_index_async',
     *(f'safetensors_{name}_async' for name in ('load', 'load_file', 'save', 'save_file')),
     *(f'safetensors_{name}_lists_async' for name in ('save', 'save_file')),
     'cyclic_lr_set_scale_fn', 'lambda_lr_new', 'lambda_lr_set_lr_lambda',

@@ -132,6 +132,13 @@ tensor_hook (GTorchTensor *grad, gpointer user_data, GError **error)
   return NULL;
 }
 
+static GTorchTensor *
+comm_hook (GTorchGradBucket *bucket, gpointer user_data, GError **error)
+{
+  return refuse_called_back (error) ? gtorch_grad_bucket_average (bucket, GTORCH_DTYPE_NONE, error)
+                                    : NULL;
+}
+
 static gchar *
 anomaly_func (gpointer user_data, GError **error)
 {
@@ -204,6 +211,7 @@ static const struct
   { "GTorchBatchFunc", G_CALLBACK (batch_func) },
   { "GTorchCheckpointFunc", G_CALLBACK (graphed_func) },
   { "GTorchCollateFunc", G_CALLBACK (collate_func) },
+  { "GTorchCommHook", G_CALLBACK (comm_hook) },
   { "GTorchDeviceFunc", G_CALLBACK (object_func) },
   { "GTorchDistanceFunc", G_CALLBACK (distance_func) },
   { "GTorchForwardHook", G_CALLBACK (module_hook) },

@@ -23,6 +23,16 @@ refuse_make_distributed (const gchar *type)
     return g_object_new (GTORCH_TYPE_PROCESS_GROUP, NULL);
   if (g_str_equal (type, "GTorchDistributedModule"))
     return g_object_new (GTORCH_TYPE_DISTRIBUTED_MODULE, NULL);
+  if (g_str_equal (type, "GTorchGradBucket"))
+    return g_object_new (GTORCH_TYPE_GRAD_BUCKET, NULL);
+  if (g_str_equal (type, "GTorchPowerSGD"))
+    return gtorch_power_sgd_new (1, 0, NULL);
+  if (g_str_equal (type, "GTorchShardedOptimizer"))
+    return g_object_new (GTORCH_TYPE_SHARDED_OPTIMIZER, NULL);
+  if (g_str_equal (type, "GTorchModuleShards"))
+    return g_object_new (GTORCH_TYPE_MODULE_SHARDS, NULL);
+  if (g_str_equal (type, "GTorchDeviceMesh"))
+    return g_object_new (GTORCH_TYPE_DEVICE_MESH, NULL);
   if (g_str_equal (type, "GTorchWork"))
     return g_object_new (GTORCH_TYPE_WORK, NULL);
   return NULL;

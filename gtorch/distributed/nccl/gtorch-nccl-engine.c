@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -515,7 +516,7 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
       self->is_reporting = TRUE;
       if (!g_str_has_prefix (local->message, op->name))
         g_prefix_error (&local, "%s: ", op->name);
-      g_prefix_error (&local, _ ("rank %d, operation %" G_GUINT64_FORMAT " of the group: "),
+      g_prefix_error (&local, _ ("rank %d, operation %" PRIu64 " of the group: "),
                       self->rank, op->sequence);
     }
   g_mutex_unlock (&self->lock);

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -150,7 +151,7 @@ read_state (Inquiry *self, const gchar *key, gint rank)
   text = g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
   started = g_ascii_strtoull (text, &end, 10);
   if (self->sequence > 0 && started < self->sequence)
-    append (self, _ ("rank %d has begun %" G_GUINT64_FORMAT " operations only, the last was “%s”"),
+    append (self, _ ("rank %d has begun %" PRIu64 " operations only, the last was “%s”"),
             rank, started, *end == ' ' ? end + 1 : end);
 }
 
@@ -326,10 +327,10 @@ give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
   g_mutex_unlock (&self->lock);
   if (is_late)
     report = g_strdup_printf (_ ("%s: rank %d waited %g seconds for the other ranks in operation "
-                                 "%" G_GUINT64_FORMAT " of the group"),
+                                 "%" PRIu64 " of the group"),
                               op->name, self->rank, op->timeout, op->sequence);
   else
-    report = g_strdup_printf (_ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
+    report = g_strdup_printf (_ ("%s: rank %d, operation %" PRIu64 " of the group: %s"),
                               op->name, self->rank, op->sequence,
                               gtorch_nccl.ncclGetErrorString (state));
   found = inquire (self, report, op->is_message ? 0 : op->sequence, &lost, &n_lost);

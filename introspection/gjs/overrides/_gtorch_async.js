@@ -121,4 +121,7 @@ function setup(namespace) {
         promisifyWithProgress(GTorch, `safetensors_${name}_lists_async`);
     promisify(GTorch, 'image_load_file_async',
         ['file', 'mode', 'apply_orientation', 'max_pixels', 'io_priority']);
+    promisify(GTorch, 'safetensors_load_index_async', ['index', 'wanted', 'map', 'device', 'io_priority']);
+    promisify(GTorch, 'safetensors_save_index_async',
+        ['index', 'names', 'tensors', 'metadata', 'max_part_size', 'group', 'io_priority']);
 }

@@ -206,6 +206,16 @@ function overrideHooks(prototype) {
     }
 }
 
+// The function that exchanges gradients: it gives a tensor.
+function overrideCommHook(prototype) {
+    const name = 'register_comm_hook', method = prototype[name];
+    prototype[name] = convert.counted(name, function (hook) {
+        const func = convert.plainFunction(name, hook);
+        return method.call(this, bucket =>
+            noting(() => tensorOrNothing(name, convert.finished(name, func(bucket)))));
+    });
+}
+
 function overrideModule(Module) {
     const prototype = Module.prototype;
     overrideHooks(prototype);
@@ -865,6 +875,7 @@ function setup(namespace, keep) {
     state.setup(GTorch);
     members.setup(GTorch);
     overrideModule(GTorch.Module);
+    overrideCommHook(GTorch.DistributedModule.prototype);
     overrideFunction(GTorch.Function);
     overrideContext(GTorch.FunctionContext.prototype);
     overrideHooks(GTorch.Tensor.prototype);

@@ -222,11 +222,30 @@ const MADE = {
     DistributedModule: {
         args: [
             {name: 'module', required: true}, {name: 'group', required: true}, {name: 'bucket_cap_mb'},
-            {name: 'broadcast_buffers'}, {name: 'find_unused_parameters'},
+            {name: 'broadcast_buffers'}, {name: 'find_unused_parameters'}, {name: 'init_sync'},
+            {name: 'static_graph'},
         ],
         make: ({module, group, bucket_cap_mb: cap = 25, broadcast_buffers: sends = true,
-            find_unused_parameters: finds = false}) =>
-            GTorch.DistributedModule.new(module, group, cap, sends, finds),
+            find_unused_parameters: finds = false, init_sync: syncs = true, static_graph: stays = false}) =>
+            GTorch.DistributedModule.new_full(module, group, cap, sends, finds, syncs, stays),
+    },
+    DeviceMesh: {
+        args: [{name: 'world', required: true}, {name: 'shape', required: true}, {name: 'dim_names'}],
+        make: ({world, shape, dim_names: names = null}) => GTorch.DeviceMesh.new(world, shape, names),
+    },
+    ModuleShards: {
+        args: [
+            {name: 'module', required: true}, {name: 'group', required: true},
+            {name: 'reshard_after_forward'}, {name: 'param_dtype'}, {name: 'reduce_dtype'},
+            {name: 'output_dtype'},
+        ],
+        make: ({module, group, reshard_after_forward: drops = true, param_dtype: param = GTorch.DType.NONE,
+            reduce_dtype: reduce = GTorch.DType.NONE, output_dtype: output = GTorch.DType.NONE}) =>
+            GTorch.ModuleShards.new(module, group, drops, param, reduce, output),
+    },
+    ShardedOptimizer: {
+        args: [{name: 'optimizer', required: true}, {name: 'group', required: true}],
+        make: ({optimizer, group}) => GTorch.ShardedOptimizer.new(optimizer, group),
     },
     FileStore: {
         args: [{name: 'path', required: true}],

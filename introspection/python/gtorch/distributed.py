@@ -2,17 +2,54 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Groups of processes and stores under the names of torch.distributed."""
 
+import sys
+import types
+
+import gtorch
+from gi.overrides import _gtorch_dcp as _dcp
+from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
+from gi.overrides import _gtorch_fsdp as _fsdp
+from gi.overrides import _gtorch_tensor_parallel as _parallel
+from gi.overrides import _gtorch_zero as _zero
 
 __doc__ = _part.__doc__
-for _name, _value in list(vars(_part).items()):
-    if not _name.startswith('_') and getattr(_value, '__module__', None) == _part.__name__:
-        _value.__module__ = __name__
-        globals()[_name] = _value
+__path__ = []  # it has submodules
+
+
+def _put(module, members):
+    for name, value in members.items():
+        if getattr(value, '__module__', '').startswith('gi.overrides.'):
+            value.__module__ = module.__name__
+        setattr(module, name, value)
+
+
+def _submodule(name, members):
+    """Makes a module, which may be imported, and an attribute of the one above."""
+    made = types.ModuleType(name)
+    made.__path__ = []
+    sys.modules[name] = made
+    above, _, last = name.rpartition('.')
+    setattr(sys.modules[above], last, made)
+    _put(made, members)
+    return made
+
+
+_put(sys.modules[__name__], {
+    name: value for name, value in list(vars(_part).items())
+    if not name.startswith('_') and getattr(value, '__module__', None) == _part.__name__
+})
 Store, HashStore, Work, ProcessGroup = _part.Store, _part.HashStore, _part.Work, _part.GTorch.ProcessGroup
-_part.GTorch.nn.parallel.DistributedDataParallel = _part.DistributedDataParallel
-_part.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
 default_pg_timeout = _part.default_pg_timeout
+_put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
+_ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
+_put(sys.modules[__name__], {'GradBucket': _ddp.GradBucket, 'init_device_mesh': _parallel.init_device_mesh,
+                             'DeviceMesh': _parallel.RawMesh})
+for _other in (_ddp, _zero, _dcp, _fsdp, _parallel):
+    for _name, _members in _other.submodules().items():
+        _submodule(f'{__name__}.{_name}', _members)
+_submodule('gtorch.futures', {'Future': _part.Future})
+_part.Future.__module__ = 'gtorch.futures'
 
 
 def __getattr__(name):

@@ -5,11 +5,13 @@
 An exception of a function that C calls later, from a main loop (a signal handler, the progress of an
 asynchronous operation), has no caller to propagate to: PyGObject prints it."""
 
+import weakref
+
 from gi.repository import Gio, GLib
 
-from gi.overrides._gtorch_convert import GTorch, convert_bool, convert_enum
+from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_enum
 from gi.overrides._gtorch_errors import passes, restores, restoring
-from gi.overrides._gtorch_hooks import describe
+from gi.overrides._gtorch_hooks import check, describe, kept, refuse
 from gi.overrides._gtorch_mixin import mixin
 
 # The position of the function among the arguments. The accelerator calls all of these.
@@ -164,7 +166,32 @@ def install_methods(owner):
             setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
 
 
+def _register_comm_hook(raw):
+    """@raw, whose function is where the collector sees it, and raises out of the backward pass."""
+
+    def register_comm_hook(self, hook, *data):
+        check('register_comm_hook', hook)
+        owner = weakref.ref(self)
+
+        def call(bucket, *_data):
+            module = owner()
+            if module is None:
+                raise RuntimeError('register_comm_hook: the module is gone')
+            result = kept(module).functions[0](bucket, *data)
+            if not isinstance(result, RawTensor):
+                refuse('register_comm_hook', hook, result, 'a tensor')
+            return result
+
+        raw(self, passes(describe('register_comm_hook', hook), call))
+        kept(self).functions[0] = hook  # the ids of other hooks begin with 1
+        return True
+
+    register_comm_hook.__doc__ = raw.__doc__
+    return register_comm_hook
+
+
 def install(export):
+    GTorch.DistributedModule.register_comm_hook = _register_comm_hook(GTorch.DistributedModule.register_comm_hook)
     for (owner, name), position in RUNNERS.items():
         cls = GTorch if owner is None else getattr(GTorch, owner)
         raw = getattr(cls, name)

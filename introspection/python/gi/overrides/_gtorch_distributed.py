@@ -371,6 +371,64 @@ _raw_wait, Work.wait = Work.wait, _wait
 Work.exception = lambda self: None if not self.is_completed() or self.is_success() else _caught(self)
 
 
+class Future:
+    """A value that operations may still compute: reading tensors waits for them by itself, so functions of then() run
+    at once."""
+
+    def __init__(self, *, devices=None):
+        del devices
+        self._work, self._value, self._is_set, self._callbacks = None, None, False, []
+
+    def set_result(self, result):
+        """Sets the value."""
+        if self._is_set:
+            raise RuntimeError('the future has a value already')
+        self._value, self._is_set = result, True
+        for callback in self._callbacks:
+            callback(self)
+
+    def done(self):
+        """Whether the value is there."""
+        return self._is_set and (self._work is None or self._work.is_completed())
+
+    def wait(self):
+        """Waits for the value, and returns it."""
+        if self._work is not None:
+            self._work.wait()
+        return self.value()
+
+    def value(self):
+        """The value."""
+        if not self._is_set:
+            raise RuntimeError('the future has no value yet: call set_result()')
+        return self._value
+
+    def then(self, callback):
+        """A future with what callback(self) returns."""
+        made = Future()
+        self.add_done_callback(lambda future: made.set_result(callback(future)))
+        return made
+
+    def add_done_callback(self, callback):
+        """Calls a function with this future when it has its value."""
+        if self._is_set:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+
+def _future(work):
+    """The future of an operation that has begun with async_op=True: a list of its results."""
+    made = Future()
+    made._work = work
+    made.set_result(work.result())
+    return made
+
+
+Work.get_future = _future
+Work.result = lambda self: list(self.__dict__.get('_results', []))
+
+
 def _caught(work):
     try:
         work.wait()
@@ -379,8 +437,9 @@ def _caught(work):
     return None
 
 
-def _end(work, async_op):
+def _end(work, async_op, *results):
     if async_op:
+        work._results = list(results)
         return work
     work.wait()
     return None
@@ -422,34 +481,35 @@ def _place(group, global_rank, group_rank, what):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives the result to all of them."""
     _check('all_reduce', tensor)
-    return _end(_run(lambda: _group(group).all_reduce(tensor, _reduction(op))), async_op)
+    return _end(_run(lambda: _group(group).all_reduce(tensor, _reduction(op))), async_op, tensor)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """Reduces the tensors of all ranks, and gives the result to one of them."""
     _check('reduce', tensor)
     place = _place(group, dst, group_dst, 'dst')
-    return _end(_run(lambda: _group(group).reduce(tensor, place, _reduction(op))), async_op)
+    return _end(_run(lambda: _group(group).reduce(tensor, place, _reduction(op))), async_op, tensor)
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """Copies the tensor of one rank to all others."""
     _check('broadcast', tensor)
     place = _place(group, src, group_src, 'src')
-    return _end(_run(lambda: _group(group).broadcast(tensor, place)), async_op)
+    return _end(_run(lambda: _group(group).broadcast(tensor, place)), async_op, tensor)
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     """Gives the tensors of all ranks to all of them."""
     _check('all_gather', tensor)
     outputs = _list('all_gather', tensor_list)
-    return _end(_run(lambda: _group(group).all_gather(outputs, tensor)), async_op)
+    return _end(_run(lambda: _group(group).all_gather(outputs, tensor)), async_op, *outputs)
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
     """Gives the tensors of all ranks, one behind the other, to all of them."""
     _check('all_gather_into_tensor', output_tensor, input_tensor)
-    return _end(_run(lambda: _group(group).all_gather_into_tensor(output_tensor, input_tensor)), async_op)
+    work = _run(lambda: _group(group).all_gather_into_tensor(output_tensor, input_tensor))
+    return _end(work, async_op, output_tensor)
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -472,13 +532,13 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     """Reduces what all ranks have for each rank, and gives each its part."""
     _check('reduce_scatter', output)
     inputs = _list('reduce_scatter', input_list)
-    return _end(_run(lambda: _group(group).reduce_scatter(output, inputs, _reduction(op))), async_op)
+    return _end(_run(lambda: _group(group).reduce_scatter(output, inputs, _reduction(op))), async_op, output)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives each its part of the result."""
     _check('reduce_scatter_tensor', output, input)
-    return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, _reduction(op))), async_op)
+    return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, _reduction(op))), async_op, output)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -669,78 +729,3 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
         raise ValueError(f'recv_object_list(): the list has {len(object_list)} places for {len(found)} objects')
     object_list[:] = found
     return rank
-
-
-# --- data parallelism ---
-
-def _tensors_in(value):
-    if isinstance(value, RawTensor):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _tensors_in(one)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _tensors_in(one)
-    elif hasattr(value, '__dataclass_fields__'):
-        yield from _tensors_in(vars(value))
-
-
-class DistributedDataParallel(GTorch.nn.Module):
-    """DistributedDataParallel(module): several processes train the module, each with a part of the batch.
-
-    All ranks get the parameters and buffers of rank 0; gradients become the mean of all ranks during the backward pass.
-    Gradients are always views of the buckets."""
-
-    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
-                 process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
-                 gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
-                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
-                 skip_all_reduce_unused_params=False):
-        super().__init__()
-        unsupported = {
-            'device_ids': device_ids, 'output_device': output_device, 'mixed_precision': mixed_precision,
-            'delay_all_reduce_named_params': delay_all_reduce_named_params, 'device_mesh': device_mesh,
-            'param_to_hook_all_reduce': param_to_hook_all_reduce,
-        }
-        for name, value in unsupported.items():
-            if value is not None:
-                raise NotImplementedError(f'DistributedDataParallel: {name} is not supported')
-        if dim != 0 or not init_sync or skip_all_reduce_unused_params:
-            raise NotImplementedError('DistributedDataParallel: dim, init_sync and skip_all_reduce_unused_params '
-                                      'have their defaults')
-        del check_reduction, gradient_as_bucket_view, static_graph  # make no difference to results
-        self.process_group = _group(process_group)
-        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
-        made = _run(lambda: GTorch.DistributedModule.new(module, self.process_group, cap, broadcast_buffers,
-                                                         find_unused_parameters))
-        self._exchange = (made,)  # in a tuple: not a child, whose names would be there twice
-        self.module = module
-        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
-
-    require_backward_grad_sync = property(lambda self: self._exchange[0].get_require_backward_grad_sync())
-
-    def forward(self, *inputs, **kwargs):
-        """Calls the module."""
-        exchange = self._exchange[0]
-        _run(exchange.begin_forward)
-        output = self.module(*inputs, **kwargs)
-        _run(lambda: exchange.end_forward(list(_tensors_in(output))))
-        return output
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Within it, gradients are added up and not exchanged; the first pass after it exchanges the sums."""
-        exchange = self._exchange[0]
-        former = exchange.get_require_backward_grad_sync()
-        exchange.set_require_backward_grad_sync(False)
-        try:
-            yield
-        finally:
-            exchange.set_require_backward_grad_sync(former)
-
-    def register_comm_hook(self, state, hook):
-        raise NotImplementedError('register_comm_hook is not supported')
-
-    def join(self, *_args, **_kwargs):
-        raise NotImplementedError('join is not supported: give each rank as many batches')

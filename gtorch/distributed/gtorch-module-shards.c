@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Parameters that are spread over processes, after Rajbhandari et al., ZeRO, SC 2020 (stage 3), and Zhao et
+ * al., PyTorch FSDP, VLDB 2023. */
+
+#include "config.h"
+
+#include "distributed/gtorch-module-shards.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "autograd/gtorch-tensor-autograd.h"
+#include "base/gtorch-error.h"
+#include "base/gtorch-field-private.h"
+#include "dispatch/gtorch-grad-mode.h"
+#include "distributed/gtorch-module-shards-private.h"
+#include "distributed/gtorch-engine-private.h"
+#include "gtorch-tensor-ops.h"
+#include "nn/gtorch-module-hooks.h"
+#include "nn/gtorch-module-members.h"
+#include "tensor/gtorch-tensor-private.h"
+#include "tensor/gtorch-uninitialized-private.h"
+
+/**
+ * GTorchModuleShards:
+ *
+ * The parameters of a module, of which each process of a group has a part.
+ *
+ * The first dimension of each parameter is divided among the ranks, the last of which may have fewer rows, or
+ * none. An optimizer, which is made afterwards, sees the parts: parameters, gradients and states take as much
+ * memory as they would on one device, divided by the number of ranks. While the module computes, its
+ * parameters are whole: they are gathered before it is called, and dropped again afterwards; with
+ * [property@ModuleShards:reshard-after-forward] the backward pass gathers them a second time, and keeps
+ * none in between. Gradients of the whole parameters become the mean of all ranks, and each rank gets its
+ * part.
+ *
+ * ```c
+ * for (i = 0; i < n_blocks; i++)
+ *   shards[i] = gtorch_module_shards_new (blocks[i], group, TRUE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE,
+ *                                         GTORCH_DTYPE_NONE, &error);
+ * root = gtorch_module_shards_new (model, group, FALSE, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE,
+ *                                  GTORCH_DTYPE_NONE, &error);
+ * ```
+ *
+ * The modules inside are sharded first, those around them take the parameters that are left: each is gathered
+ * for the time in which its module computes. All ranks call the modules, and go backward, in the same order.
+ * They have the same parameters before. Outside of a call parameters are parts: functions of all gradients,
+ * such as their norm, see those of this rank alone.
+ *
+ * Since: 0.1
+ */
+
+G_DEFINE_TYPE (GTorchModuleShards, gtorch_module_shards, G_TYPE_OBJECT)
+
+typedef GTorchModuleShards Self;
+
+static const GTorchField fields[] = {
+  /**
+   * GTorchModuleShards:group:
+   *
+   * The processes that have the parts.
+   *
+   * Since: 0.1
+   */
+  { "group", GTORCH_PROPERTY_OBJECT (GTorchProcessGroup, gtorch_process_group_get_type,
+                                     gtorch_module_shards_get_group, NULL) },
+  /**
+   * GTorchModuleShards:reshard-after-forward:
+   *
+   * Whether the whole parameters are dropped after the forward pass, and gathered again by the backward pass.
+   *
+   * Since: 0.1
+   */
+  { "reshard-after-forward",
+    GTORCH_PROPERTY_BOOL (gtorch_module_shards_get_reshard_after_forward, NULL) },
+  /**
+   * GTorchModuleShards:n-elements:
+   *
+   * How many elements this rank has, with those that only fill up.
+   *
+   * Since: 0.1
+   */
+  { "n-elements", GTORCH_PROPERTY_INT64 (gtorch_module_shards_get_n_elements, NULL) },
+};
+
+static GQuark
+shards_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-module-shards");
+}
+
+static void
+shard_free (gpointer data)
+{
+  GTorchShard *shard = data;
+
+  g_object_unref (shard->param);
+  g_free (shard);
+}
+
+static void
+place_free (gpointer data)
+{
+  GTorchShardPlace *place = data;
+
+  g_free (place->name);
+  g_free (place);
+}
+
+static void
+gtorch_module_shards_finalize (GObject *object)
+{
+  GTorchModuleShards *self = GTORCH_MODULE_SHARDS (object);
+  guint i;
+
+  for (i = 0; i < self->shards->len; i++)
+    {
+      GTorchShard *shard = self->shards->pdata[i];
+
+      if (g_object_get_qdata (G_OBJECT (shard->param), shards_quark ()) == self)
+        g_object_set_qdata (G_OBJECT (shard->param), shards_quark (), NULL);
+    }
+  g_clear_object (&self->group);
+  g_clear_object (&self->function);
+  g_clear_pointer (&self->fulls, g_ptr_array_unref);
+  g_clear_pointer (&self->again, g_ptr_array_unref);
+  g_ptr_array_unref (self->shards);
+  g_ptr_array_unref (self->places);
+  G_OBJECT_CLASS (gtorch_module_shards_parent_class)->finalize (object);
+}
+
+static void
+gtorch_module_shards_class_init (GTorchModuleShardsClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = gtorch_module_shards_finalize;
+  GTORCH_FIELDS (klass, fields);
+}
+
+static void
+gtorch_module_shards_init (GTorchModuleShards *self)
+{
+  self->shards = g_ptr_array_new_with_free_func (shard_free);
+  self->places = g_ptr_array_new_with_free_func (place_free);
+}
+
+/* --- calls of the module --- */
+
+/* Puts tensors in the places of the parameters, or the parameters back. */
+static void
+put_members (GTorchModuleShards *self, GPtrArray *fulls)
+{
+  guint i;
+
+  for (i = 0; i < self->places->len; i++)
+    {
+      const GTorchShardPlace *place = self->places->pdata[i];
+      GTorchTensor *tensor = fulls != NULL
+                                 ? fulls->pdata[place->shard]
+                                 : ((GTorchShard *) self->shards->pdata[place->shard])->param;
+      g_autoptr (GTorchTensor) former = NULL;
+      GTorchMember *member;
+
+      g_object_ref (tensor);
+      gtorch_module_begin_change (place->module);
+      member =
+          gtorch_members_find (gtorch_module_get_private (place->module)->parameters, place->name);
+      if (member != NULL)
+        {
+          former = member->tensor;
+          member->tensor = g_steal_pointer (&tensor);
+        }
+      gtorch_module_end_change (place->module);
+      g_clear_object (&tensor);
+    }
+}
+
+static gboolean
+gather (GTorchModuleShards *self, GError **error)
+{
+  const guint n = self->shards->len;
+  g_autofree GTorchTensor **params = g_new (GTorchTensor *, n);
+  guint i;
+
+  for (i = 0; i < n; i++)
+    params[i] = ((GTorchShard *) self->shards->pdata[i])->param;
+  g_clear_pointer (&self->again, g_ptr_array_unref);
+  self->fulls = gtorch_function_apply (self->function, params, n, error);
+  if (self->fulls == NULL)
+    return FALSE;
+  if (self->reshard && gtorch_is_grad_enabled ())
+    {
+      self->guard = gtorch_shards_guard_new (self, error);
+      if (self->guard == NULL)
+        {
+          g_clear_pointer (&self->fulls, g_ptr_array_unref);
+          return FALSE;
+        }
+    }
+  put_members (self, self->fulls);
+  return TRUE;
+}
+
+static void
+drop (GTorchModuleShards *self)
+{
+  put_members (self, NULL);
+  if (self->guard != NULL)
+    {
+      gtorch_saved_tensors_guard_end (self->guard);
+      g_clear_pointer (&self->guard, gtorch_saved_tensors_guard_unref);
+    }
+  g_clear_pointer (&self->fulls, g_ptr_array_unref);
+}
+
+static GTorchTensor *
+convert (GTorchTensor *tensor, GTorchDType dtype, GError **error)
+{
+  const guint own = gtorch_tensor_get_dtype (tensor);
+
+  return dtype == GTORCH_DTYPE_NONE || own == dtype || gtorch_dtype_kind (own) != GTORCH_KIND_FLOAT
+             ? g_object_ref (tensor)
+             : gtorch_tensor_to_dtype (tensor, dtype, error);
+}
+
+static gboolean
+begin (GTorchModuleShards *self, GError **error)
+{
+  if (self->depth == 0 && !gather (self, error))
+    return FALSE;
+  self->depth++;
+  return TRUE;
+}
+
+static void
+end (GTorchModuleShards *self)
+{
+  if (self->depth > 0 && --self->depth == 0)
+    drop (self);
+}
+
+static GPtrArray *
+before_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpointer data,
+                GError **error)
+{
+  GTorchModuleShards *self = data;
+  g_autoptr (GPtrArray) converted = NULL;
+  gsize i;
+
+  if (self->param_dtype != GTORCH_DTYPE_NONE)
+    {
+      converted = g_ptr_array_new_with_free_func (g_object_unref);
+      for (i = 0; i < n_inputs; i++)
+        {
+          GTorchTensor *one = convert (inputs[i], self->param_dtype, error);
+
+          if (one == NULL)
+            return NULL;
+          g_ptr_array_add (converted, one);
+        }
+    }
+  return begin (self, error) ? g_steal_pointer (&converted) : NULL;
+}
+
+static GTorchTensor *
+after_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorchTensor *output,
+               gpointer data, GError **error)
+{
+  GTorchModuleShards *self = data;
+
+  end (self);
+  return output == NULL || self->output_dtype == GTORCH_DTYPE_NONE
+             ? NULL
+             : convert (output, self->output_dtype, error);
+}
+
+/* --- making them --- */
+
+typedef struct
+{
+  GTorchModuleShards *self;
+  GHashTable *numbers; /* GTorchTensor -> number + 1 */
+} Collect;
+
+static void
+collect_module (GTorchModule *module, const gchar *path, gpointer data)
+{
+  Collect *collect = data;
+  g_autoptr (GArray) members = gtorch_module_dup_members (module, FALSE);
+  guint i;
+
+  for (i = 0; i < members->len; i++)
+    {
+      const GTorchMember *member = &g_array_index (members, GTorchMember, i);
+      GTorchShardPlace *place;
+      guint number;
+
+      if (member->tensor == NULL
+          || g_object_get_qdata (G_OBJECT (member->tensor), shards_quark ()) != NULL)
+        continue;
+      number = GPOINTER_TO_UINT (g_hash_table_lookup (collect->numbers, member->tensor));
+      if (number == 0)
+        {
+          GTorchShard *shard = g_new0 (GTorchShard, 1);
+
+          shard->param = g_object_ref (member->tensor);
+          g_ptr_array_add (collect->self->shards, shard);
+          number = collect->self->shards->len;
+          g_hash_table_insert (collect->numbers, member->tensor, GUINT_TO_POINTER (number));
+        }
+      place = g_new (GTorchShardPlace, 1);
+      *place = (GTorchShardPlace){ module, g_strdup (member->name), number - 1 };
+      g_ptr_array_add (collect->self->places, place);
+    }
+}
+
+static gboolean
+refuse (const GTorchShard *shard, const gchar *why, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: the parameter “%s”, of shape %s, %s"),
+               gtorch_parameter_get_name (GTORCH_PARAMETER (shard->param)),
+               gtorch_impl_shape_str (gtorch_tensor_unwrap (shard->param)), why);
+  return FALSE;
+}
+
+static gboolean
+measure (GTorchModuleShards *self, GError **error)
+{
+  const gint64 size = gtorch_process_group_get_size (self->group);
+  const gint rank = gtorch_process_group_get_rank (self->group);
+  guint i;
+
+  for (i = 0; i < self->shards->len; i++)
+    {
+      GTorchShard *shard = self->shards->pdata[i];
+      GTorchShard *model = self->shards->pdata[0];
+      const GTorchImpl *impl = gtorch_tensor_unwrap (shard->param);
+
+      if (gtorch_impl_is_uninitialized (impl))
+        return refuse (shard, _ ("is lazy or released: call the module once before"), error);
+      if (impl->n_dims == 0)
+        return refuse (shard, _ ("has no dimension that could be divided"), error);
+      if (impl->dtype != gtorch_tensor_unwrap (model->param)->dtype
+          || gtorch_tensor_get_device (shard->param) != gtorch_tensor_get_device (model->param))
+        return refuse (shard,
+                       _ ("is of another dtype or device than the first one: shard modules with "
+                          "one"),
+                       error);
+      shard->n_dims = impl->n_dims;
+      memcpy (shard->shape, impl->shape, impl->n_dims * sizeof (gint64));
+      shard->per = (impl->shape[0] + size - 1) / size;
+      shard->row = impl->shape[0] > 0 ? impl->numel / impl->shape[0] : 0;
+      shard->first = MIN (rank * shard->per, impl->shape[0]);
+      shard->n_rows = MIN (shard->per, impl->shape[0] - shard->first);
+      shard->offset = self->numel;
+      self->numel += shard->per * shard->row;
+    }
+  return TRUE;
+}
+
+/* Makes the parts first, and sets them when nothing can fail any more. */
+static gboolean
+divide (GTorchModuleShards *self, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_no_grad ();
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func (g_object_unref);
+  guint i;
+
+  for (i = 0; i < self->shards->len; i++)
+    {
+      const GTorchShard *shard = self->shards->pdata[i];
+      g_autoptr (GTorchTensor) rows =
+          gtorch_tensor_narrow (shard->param, 0, shard->first, shard->n_rows, error);
+      GTorchTensor *part = rows == NULL ? NULL : gtorch_tensor_clone (rows, error);
+
+      if (part == NULL)
+        return FALSE;
+      g_ptr_array_add (parts, part);
+    }
+  for (i = 0; i < self->shards->len; i++)
+    {
+      GTorchShard *shard = self->shards->pdata[i];
+
+      if (!gtorch_tensor_set_grad (shard->param, NULL, error)
+          || !gtorch_tensor_set_data (shard->param, parts->pdata[i], error))
+        return FALSE;
+      g_object_set_qdata (G_OBJECT (shard->param), shards_quark (), self);
+    }
+  return TRUE;
+}
+
+static gboolean
+check_dtype (const gchar *what, GTorchDType dtype, GError **error)
+{
+  if (dtype == GTORCH_DTYPE_NONE
+      || (dtype > 0 && dtype < GTORCH_N_DTYPES && gtorch_dtype_kind (dtype) == GTORCH_KIND_FLOAT))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
+               _ ("module_shards: %s is the dtype %d, which is not one of floating-point numbers"),
+               what, dtype);
+  return FALSE;
+}
+
+/**
+ * gtorch_module_shards_new:
+ * @module: a module, all of whose parameters are whole, or were sharded with a module inside
+ * @group: the processes that have the parts
+ * @reshard_after_forward: whether whole parameters are dropped after the forward pass, and gathered again by
+ *   the backward pass: less memory, and half as much to send again
+ * @param_dtype: the dtype in which parameters are gathered and the module computes, to which its inputs are
+ *   converted; %GTORCH_DTYPE_NONE for that of the parameters
+ * @reduce_dtype: the dtype in which gradients are sent; %GTORCH_DTYPE_NONE for that of the module's results
+ * @output_dtype: the dtype of the module's result; %GTORCH_DTYPE_NONE leaves it
+ * @error: return location for an error
+ *
+ * Divides the parameters of a module, and of those inside that were not divided yet, among the processes of a
+ * group. All ranks call this, with the same parameters. The module has a reference to the new object.
+ * Gradients are dropped.
+ *
+ * Returns: (transfer full): a new object, or %NULL with @error set: %GTORCH_ERROR_INVALID if there is no
+ *   parameter left, or one cannot be divided, %GTORCH_ERROR_DTYPE if a dtype is not one of floating-point
+ *   numbers
+ *
+ * Since: 0.1
+ */
+GTorchModuleShards *
+gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
+                          gboolean reshard_after_forward, GTorchDType param_dtype,
+                          GTorchDType reduce_dtype, GTorchDType output_dtype, GError **error)
+{
+  g_autoptr (GHashTable) numbers = g_hash_table_new (NULL, NULL);
+  g_autoptr (GTorchModuleShards) self = NULL;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE (module) && GTORCH_IS_PROCESS_GROUP (group), NULL);
+  if (!check_dtype ("param_dtype", param_dtype, error)
+      || !check_dtype ("reduce_dtype", reduce_dtype, error)
+      || !check_dtype ("output_dtype", output_dtype, error))
+    return NULL;
+  if (gtorch_process_group_get_rank (group) < 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("module_shards: this process has no rank in the group"));
+      return NULL;
+    }
+  self = g_object_new (GTORCH_TYPE_MODULE_SHARDS, NULL);
+  self->group = g_object_ref (group);
+  self->reshard = reshard_after_forward;
+  self->param_dtype = param_dtype;
+  self->reduce_dtype = reduce_dtype;
+  self->output_dtype = output_dtype;
+  self->function = gtorch_shards_function_new (self);
+  gtorch_module_visit (module, TRUE, collect_module, &(Collect){ self, numbers });
+  if (self->shards->len == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("module_shards: the module has no parameters that are not divided already"));
+      return NULL;
+    }
+  if (!measure (self, error) || !divide (self, error))
+    return NULL;
+  gtorch_module_register_forward_pre_hook (module, before_forward, g_object_ref (self),
+                                           g_object_unref);
+  gtorch_module_register_forward_hook_full (module, FALSE, TRUE, after_forward, g_object_ref (self),
+                                            g_object_unref);
+  return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_module_shards_begin_forward:
+ * @self: parts of parameters
+ * @error: return location for an error
+ *
+ * Makes the parameters whole, as a call of the module does by itself: for languages that call modules without
+ * the library, and for programs that use the parameters. All ranks call this, and
+ * [method@ModuleShards.end_forward] afterwards. What is computed in between can be differentiated.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_shards_begin_forward (GTorchModuleShards *self, GError **error)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
+  if (self->shards->len > 0)
+    return begin (self, error);
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: there are no parameters"));
+  return FALSE;
+}
+
+/**
+ * gtorch_module_shards_end_forward:
+ * @self: parts of parameters
+ *
+ * Ends what [method@ModuleShards.begin_forward] has begun: the module has its parts again.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_shards_end_forward (GTorchModuleShards *self)
+{
+  g_return_if_fail (GTORCH_IS_MODULE_SHARDS (self));
+  end (self);
+}
+
+/**
+ * gtorch_module_shards_get_group:
+ * @self: parts of parameters
+ *
+ * Gets the processes that have the parts.
+ *
+ * Returns: (transfer none) (nullable): the group
+ *
+ * Since: 0.1
+ */
+GTorchProcessGroup *
+gtorch_module_shards_get_group (GTorchModuleShards *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), NULL);
+  return self->group;
+}
+
+/**
+ * gtorch_module_shards_get_reshard_after_forward:
+ * @self: parts of parameters
+ *
+ * Gets whether the whole parameters are dropped after the forward pass.
+ *
+ * Returns: %TRUE if they are
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_shards_get_reshard_after_forward (GTorchModuleShards *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), FALSE);
+  return self->reshard;
+}
+
+/**
+ * gtorch_module_shards_get_n_elements:
+ * @self: parts of parameters
+ *
+ * Gets how many elements this rank has, with those that only fill up.
+ *
+ * Returns: the number, the same on all ranks
+ *
+ * Since: 0.1
+ */
+gint64
+gtorch_module_shards_get_n_elements (GTorchModuleShards *self)
+{
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self), 0);
+  return self->numel;
+}
+
+/**
+ * gtorch_module_shards_find:
+ * @param: a tensor
+ *
+ * Gets what a parameter is a part of.
+ *
+ * Returns: (transfer none) (nullable): the parts, or %NULL if @param is not divided
+ *
+ * Since: 0.1
+ */
+GTorchModuleShards *
+gtorch_module_shards_find (GTorchTensor *param)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (param), NULL);
+  return g_object_get_qdata (G_OBJECT (param), shards_quark ());
+}
+
+static GTorchShard *
+find_shard (GTorchModuleShards *self, GTorchTensor *param, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < self->shards->len; i++)
+    {
+      GTorchShard *shard = self->shards->pdata[i];
+
+      if (shard->param == param)
+        return shard;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("module_shards: the tensor of shape %s is not one of the parameters that were "
+                  "divided"),
+               gtorch_impl_shape_str (gtorch_tensor_unwrap (param)));
+  return NULL;
+}
+
+/**
+ * gtorch_module_shards_gather:
+ * @self: parts of parameters
+ * @param: one of the parameters
+ * @error: return location for an error
+ *
+ * Collects the parts of a parameter, for files and for comparisons. All ranks call this.
+ *
+ * Returns: (transfer full): a new tensor with the whole parameter, of its dtype, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchTensor *
+gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchTensor) own = NULL, all = NULL, flat = NULL, to = NULL, rows = NULL;
+  g_autoptr (GTorchWork) work = NULL;
+  const GTorchShard *shard;
+  GTorchDevice *device;
+  guint dtype;
+  gint64 n, n_all, minus = -1;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self) && GTORCH_IS_TENSOR (param), NULL);
+  shard = find_shard (self, param, error);
+  if (shard == NULL)
+    return NULL;
+  guard = gtorch_no_grad ();
+  dtype = gtorch_tensor_get_dtype (param);
+  device = gtorch_tensor_get_device (param);
+  n = shard->per * shard->row;
+  n_all = n * gtorch_process_group_get_size (self->group);
+  own = gtorch_zeros (&n, 1, dtype, device, error);
+  all = own == NULL ? NULL : gtorch_zeros (&n_all, 1, dtype, device, error);
+  flat = all == NULL ? NULL : gtorch_tensor_reshape (param, &minus, 1, error);
+  to = flat == NULL ? NULL : gtorch_tensor_narrow (own, 0, 0, shard->n_rows * shard->row, error);
+  if (to == NULL || gtorch_tensor_copy_inplace (to, flat, FALSE, error) == NULL)
+    return NULL;
+  work = gtorch_process_group_all_gather_into_tensor (self->group, all, own, error);
+  rows =
+      work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
+  return rows == NULL ? NULL : gtorch_tensor_view (rows, shard->shape, shard->n_dims, error);
+}
+
+/**
+ * gtorch_module_shards_scatter:
+ * @self: parts of parameters
+ * @param: one of the parameters
+ * @full: the whole parameter, of any dtype
+ * @error: return location for an error
+ *
+ * Sets this rank's part of a parameter. The other ranks do so themselves.
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_SHAPE if @full has another shape
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_module_shards_scatter (GTorchModuleShards *self, GTorchTensor *param, GTorchTensor *full,
+                              GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = NULL;
+  g_autoptr (GTorchTensor) rows = NULL, to = NULL;
+  const GTorchImpl *impl;
+  const GTorchShard *shard;
+
+  g_return_val_if_fail (GTORCH_IS_MODULE_SHARDS (self) && GTORCH_IS_TENSOR (param)
+                            && GTORCH_IS_TENSOR (full),
+                        FALSE);
+  shard = find_shard (self, param, error);
+  if (shard == NULL)
+    return FALSE;
+  impl = gtorch_tensor_unwrap (full);
+  if (impl->n_dims != shard->n_dims
+      || memcmp (impl->shape, shard->shape, impl->n_dims * sizeof (gint64)) != 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
+                   _ ("module_shards: the tensor has the shape %s, and “%s” has %u dimensions, of "
+                      "which the "
+                      "first has the length %" PRId64),
+                   gtorch_impl_shape_str (impl),
+                   gtorch_parameter_get_name (GTORCH_PARAMETER (param)), shard->n_dims,
+                   shard->shape[0]);
+      return FALSE;
+    }
+  guard = gtorch_no_grad ();
+  rows = gtorch_tensor_narrow (full, 0, shard->first, shard->n_rows, error);
+  to = rows == NULL ? NULL : gtorch_tensor_detach (param, error);
+  return to != NULL && gtorch_tensor_copy_inplace (to, rows, FALSE, error) != NULL;
+}

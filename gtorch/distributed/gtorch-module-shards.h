@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/nn/gtorch-module.h>
+
+G_BEGIN_DECLS
+
+#define GTORCH_TYPE_MODULE_SHARDS (gtorch_module_shards_get_type ())
+
+GTORCH_AVAILABLE_IN_0_1
+G_DECLARE_FINAL_TYPE (GTorchModuleShards, gtorch_module_shards, GTORCH, MODULE_SHARDS, GObject)
+
+GTORCH_AVAILABLE_IN_0_1
+GTorchModuleShards *gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
+                                              gboolean reshard_after_forward,
+                                              GTorchDType param_dtype, GTorchDType reduce_dtype,
+                                              GTorchDType output_dtype,
+                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_begin_forward (GTorchModuleShards *self, GError **error);
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_shards_end_forward (GTorchModuleShards *self);
+GTORCH_AVAILABLE_IN_0_1
+GTorchProcessGroup *gtorch_module_shards_get_group (GTorchModuleShards *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_get_reshard_after_forward (GTorchModuleShards *self);
+GTORCH_AVAILABLE_IN_0_1
+gint64 gtorch_module_shards_get_n_elements (GTorchModuleShards *self);
+GTORCH_AVAILABLE_IN_0_1
+GTorchModuleShards *gtorch_module_shards_find (GTorchTensor *param);
+GTORCH_AVAILABLE_IN_0_1
+GTorchTensor *gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param,
+                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_module_shards_scatter (GTorchModuleShards *self, GTorchTensor *param,
+                                       GTorchTensor *full, GError **error);
+
+G_END_DECLS

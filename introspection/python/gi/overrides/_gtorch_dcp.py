@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""torch.distributed.checkpoint: state dicts in several safetensors files with an index."""
+
+import json
+import os
+
+from gi.repository import Gio, GTorch
+
+from gi.overrides import _gtorch_distributed as dist
+from gi.overrides._gtorch_convert import RawTensor
+
+INDEX = 'model.safetensors.index.json'
+VALUE = 'value:'  # before the names of what is no tensor, in the metadata of the index
+PART = 5 * 10**9  # bytes
+
+
+def _walk(value, name=''):
+    """Names and values of what is in dictionaries and lists."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _walk(one, f'{name}.{key}' if name else str(key))
+    elif isinstance(value, (list, tuple)):
+        for i, one in enumerate(value):
+            yield from _walk(one, f'{name}.{i}' if name else str(i))
+    else:
+        yield name, value
+
+
+def _flat(state_dict):
+    if not isinstance(state_dict, dict):
+        raise TypeError(f'the state dict is a dictionary, not {type(state_dict).__name__}')
+    found = {}
+    for name, value in _walk(state_dict):
+        if name in found:
+            raise ValueError(f'two values have the name {name!r}')
+        found[name] = value
+    return found
+
+
+def _index(checkpoint_id):
+    if checkpoint_id is None:
+        raise ValueError('checkpoint_id is the folder of the checkpoint')
+    return Gio.File.new_for_path(os.path.join(os.fspath(checkpoint_id), INDEX))
+
+
+def _refuse(name, **given):
+    for key, value in given.items():
+        if value is not None:
+            raise NotImplementedError(f'{name}: {key} is not supported')
+
+
+def _group(process_group, no_dist):
+    return None if no_dist or (process_group is None and not dist.is_initialized()) else dist._group(process_group)
+
+
+def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
+         max_part_size=PART):
+    """Writes a state dict to a folder. All ranks call this; each writes its part of what several have, and what it has
+    alone. The former content of the folder is there until all ranks have written theirs."""
+    _refuse('save', storage_writer=storage_writer, planner=planner)
+    group, index = _group(process_group, no_dist), _index(checkpoint_id)
+    flat = _flat(state_dict)
+    tensors = {name: value.detach() for name, value in flat.items() if isinstance(value, RawTensor)}
+    values = {VALUE + name: json.dumps(value) for name, value in flat.items() if name not in tensors}
+    os.makedirs(os.fspath(checkpoint_id), exist_ok=True)
+    metadata = [text for pair in values.items() for text in pair]
+    dist._run(lambda: GTorch.safetensors_save_index(index, list(tensors), list(tensors.values()), metadata,
+                                                    max_part_size, group, None))
+
+
+def _put(value, name, found):
+    """The same structure with what was read; tensors are overwritten."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            value[key] = _put(one, f'{name}.{key}' if name else str(key), found)
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_put(one, f'{name}.{i}' if name else str(i), found) for i, one in enumerate(value))
+    if not isinstance(value, RawTensor):
+        return found[name]
+    value.detach().copy_(found[name])
+    return value
+
+
+def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):
+    """Reads what the state dict names from a folder: tensors are overwritten, other values replaced. The number of
+    ranks may be another one than that of save()."""
+    _refuse('load', storage_reader=storage_reader, planner=planner)
+    del process_group, no_dist  # each rank reads what it needs
+    flat = _flat(state_dict)
+    wanted = [name for name, value in flat.items() if isinstance(value, RawTensor)]
+    tensors, names, metadata = dist._run(
+        lambda: GTorch.safetensors_load_index(_index(checkpoint_id), wanted, True, GTorch.Device.cpu(), None))
+    found = dict(zip(names, tensors))
+    texts = dict(zip(metadata[::2], metadata[1::2]))
+    for name, value in flat.items():
+        if isinstance(value, RawTensor):
+            if found[name].shape != value.shape:
+                raise ValueError(f'load: {name!r} has the shape {list(found[name].shape)} in the checkpoint, not '
+                                 f'{list(value.shape)}')
+        elif VALUE + name not in texts:
+            raise ValueError(f'load: the checkpoint has no value {name!r}')
+        else:
+            found[name] = json.loads(texts[VALUE + name])
+    _put(state_dict, '', found)
+
+
+def submodules():
+    """What is below torch.distributed, by name."""
+    return {'checkpoint': {'save': save, 'load': load}}

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: The GTorch authors
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Meshes of processes, and layers of which each rank has a part: results and gradients are those of the whole."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'style'))
+import gtorch as torch
+import gtorch.distributed as dist
+import ranks
+import tap
+from gi.repository import GTorch
+from gtorch.distributed.device_mesh import init_device_mesh
+from gtorch.distributed.tensor import Replicate, Shard
+from gtorch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+N = 4
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.other = torch.nn.Embedding(12, 8), torch.nn.Embedding(12, 8)
+        self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+        self.head = torch.nn.Linear(8, 12)
+        self.mix = torch.nn.Linear(12, 12)
+
+    def forward(self, x):
+        x = self.embed(x) + self.other(x)
+        x = x + self.down(torch.tanh(self.up(x)))
+        return self.mix(torch.tanh(self.head(x)))
+
+
+PLAN = {'embed': RowwiseParallel(), 'other': ColwiseParallel(output_layouts=Replicate()), 'up': ColwiseParallel(),
+        'down': RowwiseParallel(), 'he?d': ColwiseParallel(output_layouts=Replicate()),
+        'mix': RowwiseParallel(input_layouts=Replicate())}
+DIMS = {'embed.weight': 0, 'other.weight': 1, 'up.weight': 0, 'up.bias': 0, 'down.weight': 1, 'head.weight': 0,
+        'head.bias': 0, 'mix.weight': 1}
+
+
+def model():
+    torch.manual_seed(1)
+    return Model()
+
+
+def own(tensor, name, rank, size):
+    dim = DIMS.get(name)
+    return tensor if dim is None else tensor.narrow(dim, tensor.shape[dim] // size * rank, tensor.shape[dim] // size)
+
+
+def batch(i):
+    torch.manual_seed(9 + i)
+    return torch.randint(0, 12, (3, 5)), torch.randint(0, 12, (3, 5))
+
+
+def learn(net, x, y):
+    loss = torch.nn.functional.cross_entropy(net(x).flatten(0, 1), y.flatten())
+    loss.backward()
+    return loss
+
+
+def compare(net, alone, group, grads):
+    for (name, p), q in zip(net.named_parameters(), alone.parameters()):
+        a, b = (p.grad, q.grad) if grads else (p.detach(), q.detach())
+        b = own(b, name, group.get_rank(), group.get_size())
+        assert a.shape == b.shape and torch.allclose(a, b, atol=1e-5), (name, a, b)
+
+
+def rank_layers_compute_what_the_whole_does():
+    group = dist.group.WORLD
+    alone, net = model(), parallelize_module(model(), None, PLAN)
+    compare(net, alone, group, False)
+    optimizers = [torch.optim.Adam(one.parameters(), lr=0.01) for one in (alone, net)]
+    for i in range(3):
+        losses = []
+        for one, optimizer in zip((alone, net), optimizers):
+            optimizer.zero_grad()
+            losses.append(learn(one, *batch(i)))
+        assert torch.allclose(*losses, atol=1e-5)
+        if i == 0:
+            compare(net, alone, group, True)
+        for optimizer in optimizers:
+            optimizer.step()
+    for (name, p), q in zip(net.named_parameters(), alone.parameters()):
+        assert torch.allclose(p, own(q.detach(), name, group.get_rank(), N), atol=1e-3), name
+    assert net.down.bias.shape == (8,)
+    assert torch.is_grad_enabled() and net(batch(0)[0]).shape == (3, 5, 12)
+
+
+def rank_exchanges_can_be_differentiated():
+    group, rank = dist.group.WORLD, dist.get_rank()
+    x = torch.arange(8.0).requires_grad_()
+    part = GTorch.parallel_split(group, x)
+    assert part.tolist() == [2 * rank, 2 * rank + 1]
+    whole = GTorch.parallel_gather(group, part)
+    assert torch.equal(whole, x)
+    (whole * torch.arange(8.0)).sum().backward()
+    assert x.grad.tolist() == list(range(8))
+    x.grad = None
+    total = GTorch.parallel_sum(group, GTorch.parallel_copy(group, x) * (rank + 1))
+    assert torch.equal(total, x * 10)
+    total.sum().backward()
+    assert x.grad.tolist() == [10] * 8
+    tap.raises(Exception, lambda: GTorch.parallel_split(group, torch.ones(6)), 'multiple')
+    tap.raises(Exception, lambda: GTorch.parallel_split(group, torch.ones(())), 'multiple')
+    y = GTorch.parallel_copy(group, x).sum()
+    tap.raises(RuntimeError, lambda: torch.autograd.grad(y, x, create_graph=True), 'create_graph')
+
+
+def rank_meshes_have_groups_of_lines():
+    rank = dist.get_rank()
+    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('data', 'model'))
+    assert mesh.shape == (2, 2) and mesh.ndim == 2 and mesh.mesh_dim_names == ('data', 'model') and mesh.size() == N
+    assert mesh.get_coordinate() == [rank // 2, rank % 2] and mesh.size('model') == 2
+    assert mesh.get_local_rank('data') == rank // 2 and mesh.get_local_rank(-1) == rank % 2
+    assert dist.get_process_group_ranks(mesh.get_group('data')) == [rank % 2, rank % 2 + 2]
+    assert dist.get_process_group_ranks(mesh.get_group('model')) == [rank // 2 * 2, rank // 2 * 2 + 1]
+    x = torch.tensor([float(rank)])
+    dist.all_reduce(x, group=mesh.get_group(1))
+    assert x.item() == (1 if rank < 2 else 5)
+    assert len(mesh.get_all_groups()) == 2 and mesh.get_rank() == rank
+    one = init_device_mesh('cpu', [N])
+    assert one.get_group() is dist.group.WORLD and one.mesh_dim_names is None
+    for shape, names, kind, text in (((3, 2), None, ValueError, 'for 4 processes'), ((), None, ValueError, '1 to'),
+                                     ((-2, -2), None, ValueError, '1 or more'),
+                                     ((2, 2), ['a'], ValueError, '1 names for 2'),
+                                     ((2, 2), ['a', 'a'], ValueError, 'two dimensions')):
+        tap.raises(kind, lambda a=shape, b=names: init_device_mesh('cpu', a, mesh_dim_names=b), text)
+    tap.raises(ValueError, lambda: mesh.get_group('x'), 'no dimension')
+    tap.raises(ValueError, lambda: mesh.get_group(2), 'out of range')
+    tap.raises(RuntimeError, mesh.get_group, 'name one')
+    tap.raises(ValueError, lambda: init_device_mesh('tpu', (4,)), 'cpu or cuda')
+    tap.raises(ValueError, lambda: init_device_mesh('cuda', (4,)), 'mpi')
+    assert one.device_type == 'cpu'
+
+
+def rank_batches_and_layers_are_divided():
+    """Two dimensions: data parallelism of layers that two ranks share."""
+    mesh = init_device_mesh('cpu', (2, 2), mesh_dim_names=('data', 'model'))
+    alone, net = model(), parallelize_module(model(), mesh.get_group('model'), PLAN)
+    wrapped = torch.nn.parallel.DistributedDataParallel(net, process_group=mesh.get_group('data'))
+    (x, y), place = batch(0), mesh.get_local_rank('data')
+    torch.nn.functional.cross_entropy(alone(x[:2]).flatten(0, 1), y[:2].flatten()).backward()
+    learn(wrapped, x[place: place + 1], y[place: place + 1])
+    compare(net, alone, mesh.get_group('model'), True)
+
+
+def rank_what_cannot_be_divided_is_refused():
+    linear = torch.nn.Linear(4, 4)
+    style = ColwiseParallel()
+    parallelize_module(linear, None, style)
+    tap.raises(ValueError, lambda: parallelize_module(linear, None, style), 'divided already')
+    tap.raises(ValueError, lambda: parallelize_module(torch.nn.Linear(4, 6), None, style), 'multiple of 4')
+    tap.raises(ValueError, lambda: parallelize_module(torch.nn.Linear(6, 4), None, RowwiseParallel()), 'multiple of 4')
+    tap.raises(ValueError, lambda: parallelize_module(torch.nn.ReLU(), None, style), 'neither a Linear')
+    tap.raises(ValueError, lambda: parallelize_module(torch.nn.LazyLinear(4), None, style), 'lazy')
+    padded = torch.nn.Embedding(4, 4, padding_idx=1)
+    tap.raises(ValueError, lambda: parallelize_module(padded, None, RowwiseParallel()), 'padding_idx')
+    scaled = torch.nn.Embedding(4, 4, max_norm=1.0)
+    tap.raises(ValueError, lambda: parallelize_module(scaled, None, style), 'max_norm')
+    tap.raises(ValueError, lambda: parallelize_module(model(), None, {'x': style}), 'no module')
+    tap.raises(TypeError, lambda: parallelize_module(model(), None, [style]), 'a style or a dictionary')
+    tap.raises(NotImplementedError, lambda: ColwiseParallel(input_layouts=Shard(0)), 'Shard(dim=0)')
+    tap.raises(NotImplementedError, lambda: RowwiseParallel(output_layouts=Shard(0)), 'Shard(dim=0)')
+    tap.raises(NotImplementedError, lambda: RowwiseParallel(use_local_output=False), 'DTensor')
+    net = parallelize_module(model(), None, PLAN)
+    for wrong in (12, -1):
+        tap.raises(Exception, lambda given=wrong: net.embed(torch.tensor([given])), 'out of range')
+    bias = net.down.bias
+    tap.raises(Exception, lambda: net.down(torch.ones(2, 3)))
+    assert net.down.bias is bias and net.down(torch.ones(2, 4)).shape == (2, 8)
+
+
+@tap.case
+def four_processes_agree():
+    ranks.start(__file__, N)
+
+
+if __name__ == '__main__':
+    ranks.run(globals()) if sys.argv[1:] == ['--rank'] else tap.main()
