@@ -70,6 +70,7 @@
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group-device.h>
 #include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/distributed/gtorch-rendezvous.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
 #include <gtorch/distributed/gtorch-store.h>
 #include <gtorch/distributed/gtorch-tcp-store.h>

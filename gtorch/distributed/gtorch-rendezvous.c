@@ -6,13 +6,15 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-rendezvous.h"
+
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-error.h"
 #include "distributed/gtorch-prefix-store.h"
-#include "distributed/gtorch-process-group.h"
 #include "distributed/gtorch-tcp-store.h"
 
 /* The number that a variable has; FALSE with an error if it is none from low to high. */
@@ -33,7 +35,7 @@ read_number (const gchar *name, gint64 low, gint64 high, gint *number, GError **
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("store_from_environment: the variable %s is “%s”; it is a number from "
-                      "%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT),
+                      "%" PRId64 " to %" PRId64),
                    name, text, low, high);
       return FALSE;
     }
