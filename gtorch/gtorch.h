@@ -75,6 +75,7 @@
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group-device.h>
 #include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/distributed/gtorch-rendezvous.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
 #include <gtorch/distributed/gtorch-sharded-file.h>
 #include <gtorch/distributed/gtorch-sharded-optimizer.h>

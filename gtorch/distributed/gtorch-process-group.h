@@ -25,11 +25,6 @@ GTorchProcessGroup *gtorch_process_group_new (const gchar *backend, GTorchStore 
                                               GCancellable *cancellable,
                                               GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchProcessGroup *
-gtorch_process_group_new_from_environment (const gchar *backend, gdouble timeout,
-                                           GCancellable *cancellable,
-                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
 void gtorch_process_group_create_async (const gchar *backend, GTorchStore *store, gint rank,
                                         gint world_size, gdouble timeout, GCancellable *cancellable,
                                         GAsyncReadyCallback callback, gpointer user_data);

@@ -6,6 +6,8 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-rendezvous.h"
+
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +15,6 @@
 #include "base/gtorch-environment-private.h"
 #include "base/gtorch-error.h"
 #include "distributed/gtorch-prefix-store.h"
-#include "distributed/gtorch-process-group.h"
 #include "distributed/gtorch-tcp-store.h"
 
 /* The number that a variable has; FALSE with an error if it is none from low to high. */

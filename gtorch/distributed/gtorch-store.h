@@ -32,11 +32,6 @@ struct _GTorchStoreClass
 };
 
 GTORCH_AVAILABLE_IN_0_1
-GTorchStore *gtorch_store_from_environment (gdouble timeout, gint *rank, gint *world_size,
-                                            GCancellable *cancellable,
-                                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
-
-GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_store_get_timeout (GTorchStore *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_store_set_timeout (GTorchStore *self, gdouble timeout, GError **error);
