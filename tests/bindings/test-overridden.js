@@ -221,7 +221,7 @@ const CASES = {
         func() {
             this.seen = 'closed';
         },
-        parent: GTorch.SampleSource,
+        parent: GTorch.SampleSource, isLogged: true,
         call: Class => {
             const source = new Class();
             ofC('SampleSource', 'close')(source);
