@@ -157,7 +157,8 @@ tap.add('inference_mode_makes_inference_tensors', () => {
     tap.throws(() => made.requires_grad_(), refused);
     tap.throws(() => made.mul(leaf(1, 2)), refused);
     tap.equal(GTorch.inference_mode(() => made.add_(1)).toArray(), [2, 2]);
-    tap.throws(() => GTorch.inference_mode(() => 1, {mode: 1}), error => error.message.includes('true or false'));
+    tap.throws(() => GTorch.inference_mode(() => 1, {mode: 1}),
+        error => error.message.includes('true or false'));
 });
 
 tap.add('a_stream_takes_no_work_after_its_cancellable', () => {
@@ -166,8 +167,9 @@ tap.add('a_stream_takes_no_work_after_its_cancellable', () => {
     const x = GTorch.ones([2]);
     tap.equal(stream.run(() => x.add(1)).toArray(), [2, 2]);
     stream.cancellable.cancel();
-    tap.throws(() => stream.run(() => x.add(1)), error =>
-        error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED) && error.message.startsWith('add: the work of stream'));
+    const isCancelled = error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED) &&
+        error.message.startsWith('add: the work of stream');
+    tap.throws(() => stream.run(() => x.add(1)), isCancelled);
     stream.cancellable = null;
     tap.equal(stream.run(() => x.add(1)).toArray(), [2, 2]);
 });
