@@ -247,6 +247,10 @@ TREE = ('a = subprocess.Popen(["sleep", "1000"], start_new_session=True)\n'
         'b = subprocess.Popen(["sleep", "1000"])\nprint("pid", os.getpid(), "pid", a.pid, "pid", b.pid)\n')
 
 
+PLACES = ('print("folder", os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"]))\n'
+          'print("folder", os.environ.get("OMPI_MCA_btl_vader_backing_directory", ""))\n')
+
+
 @tap.case
 def signals_are_handed_on():
     script = 'signal.signal(signal.SIGTERM, lambda *_: (print("told"), sys.exit(0)))\nprint("ready")\n' + WAIT
@@ -271,10 +275,8 @@ def nothing_is_left_by_workers_that_end():
 
 @tap.case
 def nothing_is_left_when_gtorch_run_is_killed():
-    places = ('print("folder", os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"]))\n'
-              'print("folder", os.environ.get("OMPI_MCA_btl_vader_backing_directory", ""))\n')
     for kill_agent in (False, True):
-        job = Run('-n2', script=places + TREE + WAIT)
+        job = Run('-n2', script=PLACES + TREE + WAIT)
         job.wait_for(r'pid \d+ pid \d+ pid (\d+)', 2)
         agent = job.agent()
         os.kill(agent if kill_agent else job.process.pid, signal.SIGKILL)
@@ -288,7 +290,8 @@ def nothing_is_left_when_gtorch_run_is_killed():
 
 @tap.case
 def workers_end_when_both_processes_are_killed():
-    job = Run('-n2', script='print("pid", os.getpid())\n' + WAIT)
+    """Nobody is left who could remove the folders, then."""
+    job = Run('-n2', script=PLACES + 'print("pid", os.getpid())\n' + WAIT)
     pids = job.wait_for(r'pid (\d+)', 2)
     agent = job.agent()
     os.kill(agent, signal.SIGSTOP)
@@ -296,6 +299,8 @@ def workers_end_when_both_processes_are_killed():
     os.kill(agent, signal.SIGKILL)
     job.wait()
     are_gone(map(int, pids))
+    for place in set(re.findall(r'^folder (.*gtorch-run-\w+)$', job.out, re.M)):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @tap.case
