@@ -131,8 +131,8 @@ LOOK = 0.5  # seconds after which Python can handle signals, as those of the key
 
 
 class _Looking:
-    """Waits for batches of workers in short times, between which Python handles signals: a thread cancels the wait every
-    now and then, and a wait that is cancelled loses no batch."""
+    """Waits for batches of workers in short times, between which Python handles signals: a thread cancels the wait
+    every now and then, and a wait that is cancelled loses no batch."""
 
     def __init__(self, iterator):
         self.iterator, self.cancellable, self.ended = iterator, Gio.Cancellable(), threading.Event()
