@@ -279,8 +279,7 @@ def shared_memory_is_seen_by_two_owners():
     assert not memory.is_used()
 
 
-if __name__ == '__main__':
-    class Blocked(torch.Dataset):
+class Blocked(torch.Dataset):
     """The last sample never comes."""
 
     def get_length(self):
@@ -317,4 +316,5 @@ def settings_of_a_loader_in_c_are_fixed():
         raises(AttributeError, lambda name=name: delattr(loader, name))
 
 
-tap.main()
+if __name__ == '__main__':
+    tap.main()

@@ -96,8 +96,8 @@ function overrideRuns(prototype) {
     prototype.run_async = function (...given) {
         const what = given.length <= 2 && this.threaded ? whatIsLocal(this) : null; // more are refused
         if (what !== null) {
-            throw new Error(`run_async: threaded is true, and ${what} has functions or hooks of JavaScript, ` +
-                'which can be called in the thread of the program alone: threaded must be false');
+            throw new Error(`run_async: threaded is true, and ${what} has functions or hooks of ` +
+                'JavaScript, which can be called in the thread of the program alone: threaded must be false');
         }
         return runAsync.apply(this, given);
     };

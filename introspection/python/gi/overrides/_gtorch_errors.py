@@ -11,6 +11,7 @@ thread waits, as in the callback of a main loop, the GError arrives with the tex
 import atexit
 import functools
 import os
+import sys
 import threading
 import time
 import weakref
@@ -41,6 +42,7 @@ Failure, DOMAIN, FAILED = GLib.Error, GLib.quark_to_string(GTorch.error_quark())
 MANY = 16  # nested calls into C; more of them may be an infinite recursion
 # Python calls that remain possible when C is called, enough for passing() to report an error
 SPARE = 40
+LOST = 'Converting the GError failed'  # says PyGObject
 
 
 # --- the end of the program ---
@@ -159,6 +161,12 @@ def restoring(call, *args, **options):
             raise
         if isinstance(found, Failure) and error.message != message:
             longer = error  # the library tells more
+    except RuntimeError as error:
+        # A signal's handler, as that of Ctrl-C, has raised while PyGObject made the exception of the error: it has
+        # printed what was raised, and kept it there.
+        if type(error) is not RuntimeError or str(error) != LOST or not isinstance(sys.last_value, BaseException):
+            raise
+        found = sys.last_value
     finally:
         state.is_in_c = was_in_c
         state.depth -= 1

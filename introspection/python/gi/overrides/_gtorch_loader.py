@@ -286,8 +286,8 @@ class _Basis:
 
     @contextlib.contextmanager
     def restored(self, facts):
-        """A block in which the order of these facts begins. What others draw from is as before behind it. None: an order
-        that begins anew."""
+        """A block in which the order of these facts begins, or with None anew. Behind it, what others draw from is as
+        before."""
         if facts is None:
             yield
             return
@@ -319,7 +319,7 @@ class _Order:
             if loader._dataset_kind == _DatasetKind.Iterable:
                 self.skipped = list(itertools.islice(self.indices, progress.position))
             else:
-                # One more is drawn: so the order follows from the state that is kept, whatever a program draws later.
+                # One more is drawn: so the order follows from the state that is kept, whatever is drawn meanwhile.
                 first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
                 self.indices = itertools.chain(first, self.indices)
 

@@ -130,27 +130,29 @@ def _iterating(raw):
 LOOK = 0.5  # seconds after which Python can handle signals, as those of the keyboard
 
 
+def _tick(waits, ended):
+    while not ended.wait(LOOK):
+        waits[0].cancel()
+
+
 class _Looking:
-    """Waits for batches of workers in short times, between which Python handles signals: a thread cancels the wait every
-    now and then, and a wait that is cancelled loses no batch."""
+    """Waits for batches of workers in short times, between which Python handles signals: a thread cancels the wait
+    every now and then, and a wait that is cancelled loses no batch."""
 
     def __init__(self, iterator):
-        self.iterator, self.cancellable, self.ended = iterator, Gio.Cancellable(), threading.Event()
-        threading.Thread(target=self._tick, name='gtorch-look', daemon=True).start()
-
-    def _tick(self):
-        while not self.ended.wait(LOOK):
-            self.cancellable.cancel()
+        self.iterator, self.waits, self.ended = iterator, [Gio.Cancellable()], threading.Event()
+        # The thread must not keep the iterator.
+        threading.Thread(target=_tick, args=(self.waits, self.ended), name='gtorch-look', daemon=True).start()
 
     def next(self):
         while True:
-            cancellable = self.cancellable
+            cancellable = self.waits[0]
             try:
                 return self.iterator.next(cancellable)
             except GLib.Error as error:
                 if not error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED) or not cancellable.is_cancelled():
                     raise
-                self.cancellable = Gio.Cancellable()
+                self.waits[0] = Gio.Cancellable()
 
     def end(self):
         self.ended.set()

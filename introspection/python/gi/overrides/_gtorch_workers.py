@@ -289,7 +289,8 @@ class Generators:
     @staticmethod
     def states():
         numpy = sys.modules.get('numpy')
-        found = {'random': random.getstate(), 'gtorch': GTorch.Device.cpu().get_default_generator().get_state().tolist()}
+        generator = GTorch.Device.cpu().get_default_generator()
+        found = {'random': random.getstate(), 'gtorch': generator.get_state().tolist()}
         if numpy is not None:
             _name, keys, place, *rest = numpy.random.get_state()
             found['numpy'] = (keys.tobytes(), place, *rest)
