@@ -41,6 +41,8 @@ enum
   WEIGHT,
   WEIGHT_16,
   INDEX,
+  SCORES_16, /* 2^13 x 2^15 */
+  LABELS,
   KEYS,
   MATRIX_8192,
   MATRIX_8192_16,
@@ -124,6 +126,11 @@ make (guint which, GError **error)
       return randn (GTORCH_SHAPE (1 << 11), BF16, error);
     case INDEX:
       return gtorch_randint (0, 1 << 17, GTORCH_SHAPE (1 << 17), GTORCH_DTYPE_INT64, bench_device,
+                             NULL, error);
+    case SCORES_16:
+      return gtorch_tensor_view (get (X16), GTORCH_SHAPE (1 << 13, 1 << 15), error);
+    case LABELS:
+      return gtorch_randint (0, 1 << 15, GTORCH_SHAPE (1 << 13), GTORCH_DTYPE_INT64, bench_device,
                              NULL, error);
     case KEYS:
       return gtorch_tensor_slice (get (X), 0, 0, 1 << 26, 1, error);
@@ -399,6 +406,40 @@ attn_both (gconstpointer data, GError **error)
   return result;
 }
 
+/* A loss in mixed precision and its backward pass. */
+static GTorchTensor *
+bw_entropy (gconstpointer data, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  g_autoptr (GTorchAutocastGuard) region =
+      gtorch_autocast_guard_new (GTORCH_DEVICE_TYPE_CUDA, BF16, TRUE, TRUE, error);
+  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (SCORES_16), error);
+  GTorchTensor *result;
+
+  if (region == NULL || !gtorch_tensor_set_requires_grad (x, TRUE, error))
+    return NULL;
+  result =
+      gtorch_tensor_cross_entropy (x, get (LABELS), NULL, GTORCH_REDUCTION_MEAN, -100, 0, error);
+  go_back (&result, error);
+  return result;
+}
+
+static GTorchTensor *
+bw_norm_both (gconstpointer data, GError **error)
+{
+  g_autoptr (GTorchGradGuard) guard = gtorch_enable_grad ();
+  g_autoptr (GTorchTensor) x = gtorch_tensor_detach (get (NARROW), error);
+  g_autoptr (GTorchTensor) w = gtorch_tensor_detach (get (WEIGHT), error);
+  GTorchTensor *result;
+
+  if (!gtorch_tensor_set_requires_grad (x, TRUE, error)
+      || !gtorch_tensor_set_requires_grad (w, TRUE, error))
+    return NULL;
+  result = gtorch_layer_norm (x, GTORCH_SHAPE (1 << 11), w, w, 1e-5, error);
+  go_back (&result, error);
+  return result;
+}
+
 static GTorchTensor *
 with_gradients (guint images, guint filters, GError **error)
 {
@@ -463,6 +504,8 @@ const BenchCase bench_cases[] = {
   { "bw.softmax_2048_bf16", bw_softmax_bf16, 4 * N, "B" },
   { "bw.layernorm_2048_f32", bw_layer_norm, 8 * N, "B" },
   { "bw.layernorm_2048_bf16", bw_layer_norm_bf16, 4 * N, "B" },
+  { "bw.layernorm_2048_f32_gradients", bw_norm_both, 20 * N, "B" },
+  { "bw.cross_entropy_32768_bf16_gradients", bw_entropy, 6 * N, "B" },
   { "bw.dropout_f32", bw_dropout, 8 * N, "B" },
   { "bw.randn_f32", bw_normal, 4 * N, "B" },
   { "bw.uniform_f32", bw_uniform, 4 * N, "B" },

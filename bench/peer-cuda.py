@@ -42,6 +42,8 @@ def get(name):
         'weight': lambda: torch.randn(1 << 11, device=DEVICE),
         'weight16': lambda: get('weight').to(BF16),
         'index': lambda: torch.randint(0, 1 << 17, (1 << 17,), device=DEVICE),
+        'scores16': lambda: get('x16').view(1 << 13, 1 << 15),
+        'labels': lambda: torch.randint(0, 1 << 15, (1 << 13,), device=DEVICE),
         'keys': lambda: get('x')[:1 << 26],
         'matrix': lambda: torch.randn(8192, 8192, device=DEVICE),
         'matrix16': lambda: get('matrix').to(BF16),
@@ -68,6 +70,18 @@ def with_gradients(images, filters):
         x, w = images.detach().requires_grad_(), filters.detach().requires_grad_()
         y = F.conv2d(x, w, padding=1)
         y.backward(y.detach())
+
+
+def norm_with_gradients():
+    with torch.enable_grad():
+        x, w = get('narrow').detach().requires_grad_(), get('weight').detach().requires_grad_()
+        y = F.layer_norm(x, (1 << 11,), w, w)
+        y.backward(y.detach())
+
+
+def loss_with_gradients():
+    with torch.enable_grad(), torch.autocast('cuda', BF16):
+        F.cross_entropy(get('scores16').detach().requires_grad_(), get('labels')).backward()
 
 
 def queued(run, n=100):
@@ -119,6 +133,8 @@ CASES = {
     'bw.softmax_2048_bf16': lambda: torch.softmax(get('narrow16'), -1),
     'bw.layernorm_2048_f32': lambda: F.layer_norm(get('narrow'), (1 << 11,), get('weight'), get('weight')),
     'bw.layernorm_2048_bf16': lambda: F.layer_norm(get('narrow16'), (1 << 11,), get('weight16'), get('weight16')),
+    'bw.layernorm_2048_f32_gradients': norm_with_gradients,
+    'bw.cross_entropy_32768_bf16_gradients': loss_with_gradients,
     'bw.dropout_f32': lambda: F.dropout(get('x'), 0.2, True),
     'bw.randn_f32': lambda: get('y').normal_(),
     'bw.uniform_f32': lambda: get('y').uniform_(),

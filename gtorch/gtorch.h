@@ -73,7 +73,9 @@
 #include <gtorch/distributed/gtorch-parallel.h>
 #include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
+#include <gtorch/distributed/gtorch-process-group-device.h>
 #include <gtorch/distributed/gtorch-process-group.h>
+#include <gtorch/distributed/gtorch-rendezvous.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
 #include <gtorch/distributed/gtorch-sharded-file.h>
 #include <gtorch/distributed/gtorch-sharded-optimizer.h>
@@ -96,6 +98,7 @@
 #include <gtorch/data/gtorch-joined-datasets.h>
 #include <gtorch/data/gtorch-random-sampler.h>
 #include <gtorch/data/gtorch-sample-collate.h>
+#include <gtorch/data/gtorch-sample-source.h>
 #include <gtorch/data/gtorch-sample.h>
 #include <gtorch/data/gtorch-sampler.h>
 #include <gtorch/data/gtorch-subset.h>

@@ -44,6 +44,16 @@ typedef struct
 } GtLayerNormSums;
 GT_SIZE (GtLayerNormSums, 64);
 
+/* All three at once, for rows of at most GT_NORM_COLUMNS * 1024 elements: one block for each part. */
+#define GT_NORM_COLUMNS 4
+typedef struct
+{
+  GtLayerNormGrad x;
+  void *sums;
+  int64_t part;
+} GtLayerNormGrads;
+GT_SIZE (GtLayerNormGrads, 80);
+
 /* The parts of sums [parts, 2, n], added up in order: grads[0] is the weight's gradient, grads[1] the
  * bias's. */
 typedef struct

@@ -104,6 +104,35 @@ gt_row_reduce (C x, F combine, C *shared)
   return x;
 }
 
+/* Adds up two numbers as gt_row_reduce () does one. The next call of the same threads needs other memory. */
+template <typename C>
+GT_DEVICE void
+gt_row_reduce_two (C &x, C &y, C (*shared)[2])
+{
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2)
+    {
+      x += __shfl_xor_sync (~0u, x, offset);
+      y += __shfl_xor_sync (~0u, y, offset);
+    }
+  if (blockDim.x > 32)
+    {
+      if (threadIdx.x % 32 == 0)
+        {
+          shared[threadIdx.x / 32][0] = x;
+          shared[threadIdx.x / 32][1] = y;
+        }
+      __syncthreads ();
+      x = shared[0][0];
+      y = shared[0][1];
+      for (int i = 1; i < blockDim.x / 32; i++)
+        {
+          x += shared[i][0];
+          y += shared[i][1];
+        }
+    }
+}
+
 struct gt_sum_of
 {
   template <typename C>

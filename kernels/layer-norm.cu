@@ -192,26 +192,107 @@ layer_norm_sums (const GtLayerNormSums &p)
     }
 }
 
-/* Adds the parts in order. */
+/* Computes the gradient of x and partial gradients of weight and bias, each block for its rows, of at most
+ * GT_NORM_COLUMNS elements for each thread, which reads them once. */
+template <typename T, typename C>
+static __device__ __forceinline__ void
+layer_norm_grads (const GtLayerNormGrads &p)
+{
+  constexpr int K = GT_NORM_COLUMNS;
+  __shared__ C shared[2][32][2];
+  const int64_t n = p.x.n, end = min ((blockIdx.x + (int64_t) 1) * p.part, p.x.rows);
+  C *const sums = (C *) p.sums + blockIdx.x * 2 * n;
+  C w[K], dw[K] = { 0 }, db[K] = { 0 };
+  int64_t row = blockIdx.x * p.part;
+
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    {
+      const int64_t at = threadIdx.x + k * blockDim.x;
+
+      w[k] = p.x.weight == NULL ? (C) 1 : at < n ? gt_get<C, T> (p.x.weight, at) : (C) 0;
+    }
+  for (int turn = 0; row < end; row++, turn ^= 1)
+    {
+      const int64_t base = row * n + threadIdx.x;
+      const C mean = gt_get<C, T> (p.x.mean, row), rstd = gt_get<C, T> (p.x.rstd, row);
+      C g[K], d[K], sum = 0, dot = 0;
+
+#pragma unroll
+      for (int k = 0; k < K; k++)
+        {
+          const bool is_inside = threadIdx.x + k * blockDim.x < n;
+
+          g[k] = is_inside ? gt_get<C, T> (p.x.g, base + k * blockDim.x) : (C) 0;
+          d[k] = is_inside ? gt_get<C, T> (p.x.x, base + k * blockDim.x) : mean;
+        }
+#pragma unroll
+      for (int k = 0; k < K; k++)
+        {
+          d[k] = (d[k] - mean) * rstd;
+          dw[k] += g[k] * d[k];
+          db[k] += g[k];
+          g[k] *= w[k];
+          sum += g[k];
+          dot += g[k] * d[k];
+        }
+      gt_row_reduce_two (sum, dot, shared[turn]);
+      sum /= n;
+      dot /= n;
+#pragma unroll
+      for (int k = 0; k < K; k++)
+        if (threadIdx.x + k * blockDim.x < n)
+          gt_put<T> (p.x.grad, base + k * blockDim.x, rstd * (g[k] - sum - d[k] * dot));
+    }
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    {
+      const int64_t at = threadIdx.x + k * blockDim.x;
+
+      if (at < n)
+        {
+          sums[at] = dw[k];
+          sums[n + at] = db[k];
+        }
+    }
+}
+
+/* Adds the parts in a fixed order: a warp has 32 columns, and the warps of a block share their parts. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
 add_parts (const GtAddParts &p)
 {
-  for (GT_LOOP (i, 2 * p.n))
+  __shared__ C shared[32][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+
+  for (int64_t first = blockIdx.x * (int64_t) 32; first < 2 * p.n;
+       first += gridDim.x * (int64_t) 32)
     {
+      const int64_t i = first + lane;
       C sum = 0;
 
-      for (int64_t part = 0; part < p.parts; part++)
-        sum += ((const C *) p.sums)[part * 2 * p.n + i];
-      gt_put<T> (p.grads[i / p.n], i % p.n, sum);
+      if (i < 2 * p.n)
+#pragma unroll 8
+        for (int64_t part = warp; part < p.parts; part += n_warps)
+          sum += ((const C *) p.sums)[part * 2 * p.n + i];
+      shared[warp][lane] = sum;
+      __syncthreads ();
+      if (warp == 0 && i < 2 * p.n)
+        {
+          for (int k = 1; k < n_warps; k++)
+            sum += shared[k][lane];
+          gt_put<T> (p.grads[i / p.n], i % p.n, sum);
+        }
+      __syncthreads ();
     }
 }
 
-#define OTHERS(dtype, T, C)                                                                    \
-  GT_KERNEL (gt_layer_norm_##dtype##_long, GtLayerNorm, 1024) { layer_norm_long<T, C> (p); }   \
-  GT_KERNEL (gt_long_norm_stats_##dtype, GtLongNorm, 1024) { long_norm_stats<T, C> (p); }      \
-  GT_KERNEL (gt_long_norm_##dtype, GtLongNorm, 1024) { long_norm<T, C> (p); }                  \
-  GT_KERNEL (gt_layer_norm_grad_##dtype, GtLayerNormGrad, 1024) { layer_norm_grad<T, C> (p); } \
-  GT_KERNEL (gt_layer_norm_sums_##dtype, GtLayerNormSums, 1024) { layer_norm_sums<T, C> (p); } \
+#define OTHERS(dtype, T, C)                                                                       \
+  GT_KERNEL (gt_layer_norm_##dtype##_long, GtLayerNorm, 1024) { layer_norm_long<T, C> (p); }      \
+  GT_KERNEL (gt_long_norm_stats_##dtype, GtLongNorm, 1024) { long_norm_stats<T, C> (p); }         \
+  GT_KERNEL (gt_long_norm_##dtype, GtLongNorm, 1024) { long_norm<T, C> (p); }                     \
+  GT_KERNEL (gt_layer_norm_grad_##dtype, GtLayerNormGrad, 1024) { layer_norm_grad<T, C> (p); }    \
+  GT_KERNEL (gt_layer_norm_grads_##dtype, GtLayerNormGrads, 1024) { layer_norm_grads<T, C> (p); } \
+  GT_KERNEL (gt_layer_norm_sums_##dtype, GtLayerNormSums, 1024) { layer_norm_sums<T, C> (p); }    \
   GT_KERNEL (gt_add_parts_##dtype, GtAddParts, 1024) { add_parts<T, C> (p); }
 GT_EACH_FLOAT (OTHERS)

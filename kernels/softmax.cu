@@ -6,16 +6,6 @@
 #include "gtorch-rows.cuh"
 #include "gtorch-softmax-params.h"
 
-/* Computes exp with an accuracy that suffices for 16-bit floats. */
-GT_DEVICE float
-quick_exp (float x)
-{
-  float y;
-
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-  return y;
-}
-
 /* A row of 16-bit floats, which are kept unconverted in registers, so that more rows are in flight. */
 template <typename T, int K> struct gt_narrow_row
 {
@@ -78,7 +68,7 @@ softmax_narrow (const GtSoftmax &p)
       r.get (k, x);
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        sum += quick_exp (x[i] - most);
+        sum += gt_quick_exp (x[i] - most);
     }
   sum = gt_row_reduce (sum, gt_sum_of (), shared);
   const float shift = most + log (sum), scale = 1 / sum;
@@ -90,7 +80,8 @@ softmax_narrow (const GtSoftmax &p)
       r.get (k, x);
 #pragma unroll
       for (int i = 0; i < 8; i++)
-        y.at[i] = gt_convert<T>::from (p.is_log ? x[i] - shift : quick_exp (x[i] - most) * scale);
+        y.at[i] =
+            gt_convert<T>::from (p.is_log ? x[i] - shift : gt_quick_exp (x[i] - most) * scale);
       if (threadIdx.x + k * blockDim.x < n_vectors)
         to[threadIdx.x + k * blockDim.x] = y;
     }
@@ -168,6 +159,30 @@ softmax_grad (const GtSoftmax &p)
   g.store ((T *) p.y + row * n, n);
 }
 
+/* Computes the elements of a long row, whose greatest one and sum are known. */
+template <typename T, typename C> struct gt_softmax_row
+{
+  T *y;
+  C most, factor; /* the logarithm of the sum if is_log, else its inverse */
+  bool is_log;
+
+  template <int N>
+  __device__ __forceinline__ void
+  take (const T *v, int64_t at)
+  {
+    gt_vector<T, N> to;
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      {
+        const C x = gt_convert<C>::from (v[i]) - most;
+
+        to.at[i] = gt_convert<T>::from (is_log ? x - factor : gt_exp_for<T> (x) * factor);
+      }
+    *(gt_vector<T, N> *) (y + at) = to;
+  }
+};
+
 /* Processes rows of any length, reading them twice. */
 template <typename T, typename C>
 static __device__ __forceinline__ void
@@ -175,36 +190,66 @@ softmax_long (const GtSoftmax &p)
 {
   __shared__ C shared[32];
   const int64_t n = p.n;
+  const bool is_alike = (((uintptr_t) p.x ^ (uintptr_t) p.y) & 15) == 0;
 
-  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
+  for (GT_ROW_LOOP (row, p.rows))
     {
-      const T *x = (const T *) p.x + row * n;
-      T *y = (T *) p.y + row * n;
-      C most = -INFINITY, sum = 0, all;
+      const T *const x = (const T *) p.x + row * n;
+      gt_exp_sum<T, C> s = { (C) -INFINITY, 0 };
 
-      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        {
-          const C v = gt_convert<C>::from (x[i]);
-
-          if (v > most)
-            {
-              sum *= exp (most - v);
-              most = v;
-            }
-          if (v != -INFINITY)
-            sum += exp (v - most);
-        }
-      all = gt_row_reduce (most, gt_max_of (), shared);
-      sum = most == all ? sum : sum * exp (most - all);
-      sum = gt_row_reduce (sum, gt_sum_of (), shared);
-      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        {
-          const C v = gt_convert<C>::from (x[i]) - all;
-
-          y[i] = gt_convert<T>::from (p.is_log ? v - log (sum) : exp (v) / sum);
-        }
+      gt_pass<2> (x, n, true, s);
+      s.reduce (shared);
+      gt_softmax_row<T, C> to = { (T *) p.y + row * n, s.most, p.is_log ? log (s.sum) : 1 / s.sum,
+                                  p.is_log != 0 };
+      gt_pass<2> (x, n, is_alike, to);
     }
 }
+
+/* The sum that the gradient of a row takes away, and the gradient. */
+template <typename T, typename C> struct gt_softmax_dot
+{
+  const T *y;
+  C sum;
+  bool is_log;
+
+  template <int N>
+  __device__ __forceinline__ void
+  take (const T *v, int64_t at)
+  {
+    gt_vector<T, N> w;
+
+    if (!is_log)
+      w = *(const gt_vector<T, N> *) (y + at);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      sum += gt_convert<C>::from (v[i]) * (is_log ? (C) 1 : gt_convert<C>::from (w.at[i]));
+  }
+};
+
+template <typename T, typename C> struct gt_softmax_slopes
+{
+  const T *y;
+  T *to;
+  C sum;
+  bool is_log;
+
+  template <int N>
+  __device__ __forceinline__ void
+  take (const T *v, int64_t at)
+  {
+    const gt_vector<T, N> w = *(const gt_vector<T, N> *) (y + at);
+    gt_vector<T, N> out;
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      {
+        const C g = gt_convert<C>::from (v[i]), x = gt_convert<C>::from (w.at[i]);
+
+        out.at[i] = gt_convert<T>::from (is_log ? g - gt_exp_for<T> (x) * sum : x * (g - sum));
+      }
+    *(gt_vector<T, N> *) (to + at) = out;
+  }
+};
 
 template <typename T, typename C>
 static __device__ __forceinline__ void
@@ -212,22 +257,18 @@ softmax_grad_long (const GtSoftmax &p)
 {
   __shared__ C shared[32];
   const int64_t n = p.n;
+  const bool is_alike =
+      ((((uintptr_t) p.x ^ (uintptr_t) p.y) | ((uintptr_t) p.x ^ (uintptr_t) p.g)) & 15) == 0;
 
-  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x)
+  for (GT_ROW_LOOP (row, p.rows))
     {
-      const T *g = (const T *) p.g + row * n, *y = (const T *) p.x + row * n;
-      T *to = (T *) p.y + row * n;
-      C sum = 0;
+      const T *const g = (const T *) p.g + row * n, *const y = (const T *) p.x + row * n;
+      gt_softmax_dot<T, C> dot = { y, 0, p.is_log != 0 };
 
-      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        sum += gt_convert<C>::from (g[i]) * (p.is_log ? (C) 1 : gt_convert<C>::from (y[i]));
-      sum = gt_row_reduce (sum, gt_sum_of (), shared);
-      for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        {
-          const C gi = gt_convert<C>::from (g[i]), yi = gt_convert<C>::from (y[i]);
-
-          to[i] = gt_convert<T>::from (p.is_log ? gi - exp (yi) * sum : yi * (gi - sum));
-        }
+      gt_pass<2> (g, n, is_alike, dot);
+      gt_softmax_slopes<T, C> to = { y, (T *) p.y + row * n,
+                                     gt_row_reduce (dot.sum, gt_sum_of (), shared), p.is_log != 0 };
+      gt_pass<2> (g, n, is_alike, to);
     }
 }
 

@@ -46,7 +46,7 @@ def draw(path, model, losses):
     """Draws the losses, each a mean of a fiftieth of the steps, on a linear axis from zero."""
     import cairo
 
-    width, height, left, bottom, top = 640, 360, 60, 40, 30
+    width, height, left, bottom, top = 640, 390, 60, 40, 64
     surface = cairo.ImageSurface(cairo.FORMAT_RGB24, width, height)
     cr = cairo.Context(surface)
     cr.set_source_rgb(1, 1, 1)
@@ -82,7 +82,7 @@ def draw(path, model, losses):
         for step, loss in enumerate(smooth(losses[side], max(1, n // 50))):
             cr.line_to(*place(step, loss))
         cr.stroke()
-        cr.move_to(width - 270, top + 16 + 16 * i)
+        cr.move_to(width - 270, 20 + 16 * i)  # above the lines
         cr.show_text(TITLES[side])
     surface.write_to_png(str(path))
 

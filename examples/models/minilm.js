@@ -125,39 +125,6 @@ class Encoder {
     }
 }
 
-// Splits texts into the tokens of BERT's models: the longest pieces of words that the vocabulary has.
-class WordPiece {
-    constructor(file) {
-        const {model} = JSON.parse(readText(file));
-        this.ids = new Map(Object.entries(model.vocab));
-        this.unknown = this.ids.get(model.unk_token);
-    }
-
-    // Returns at most LENGTH tokens, of which the first is [CLS] and the last [SEP].
-    encode(text) {
-        const plain = text.toLowerCase().normalize('NFD').replace(/\p{Mn}/gu, '');
-        const words = plain.match(/[\p{L}\p{N}]+|\S/gu) ?? [];
-        const ids = words.flatMap(word => this.split([...word]));
-        return [this.ids.get('[CLS]'), ...ids.slice(0, LENGTH - 2), this.ids.get('[SEP]')];
-    }
-
-    split(word) {
-        const ids = [];
-        let start = 0;
-        while (start < word.length && word.length <= 100) {
-            let end = word.length;
-            let id;
-            for (; end > start && id === undefined; end--)
-                id = this.ids.get((start ? '##' : '') + word.slice(start, end).join(''));
-            if (id === undefined)
-                return [this.unknown];
-            ids.push(id);
-            start = end + 1;
-        }
-        return ids.length ? ids : [this.unknown];
-    }
-}
-
 // Returns the embeddings [N, size] of texts, which are sorted by length so that little is padded.
 function embed(texts, batch = 32) {
     const ids = texts.map(text => tokenizer.encode(text));
@@ -205,9 +172,12 @@ function findPieces(file) {
 const device = options.device ? new GTorch.Device(options.device) : GTorch.Device.get_default();
 GTorch.set_default_device(device);
 const config = JSON.parse(readText(folder.get_child('config.json')));
-const [state] = GTorch.safetensors_load_file(folder.get_child('model.safetensors'), false, null, null, null);
+const [state] = GTorch.safetensors_load_file(folder.get_child('model.safetensors'));
 const encoder = new Encoder(config, state);
-const tokenizer = new WordPiece(folder.get_child('tokenizer.json'));
+// makes tokens of texts, of which the first is [CLS] and the last [SEP]
+const tokenizer = GTorch.Tokenizer.load_file(folder.get_child('tokenizer.json'));
+tokenizer.enable_truncation(LENGTH);
+tokenizer.disable_padding();
 const wanted = embed(queries);
 if (options.json) {
     print(JSON.stringify(wanted.toArray()));

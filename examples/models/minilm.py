@@ -13,16 +13,13 @@ import argparse
 import importlib.util
 import json
 import pathlib
-import re
 import time
-import unicodedata
 
 import gtorch as torch
 from gtorch import nn
 from gtorch.nn import functional as F
 
 LENGTH = 128  # tokens of a piece of text at most, as in training
-WORDS = re.compile(r'[^\W_]+|[^\s]')  # a punctuation mark is a word
 
 
 class Layer(nn.Module):
@@ -110,7 +107,7 @@ def find_model():
 
 def embed(model, tokenizer, texts, device, batch=32):
     """Returns the embeddings [N, size] of texts, which are sorted by length so that little is padded."""
-    ids = [tokenizer.encode(text, LENGTH) for text in texts]
+    ids = [tokenizer.encode(text) for text in texts]
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     parts = []
     with torch.no_grad():
@@ -123,34 +120,12 @@ def embed(model, tokenizer, texts, device, batch=32):
     return torch.cat(parts)[places]
 
 
-class WordPiece:
-    """Splits texts into the tokens of BERT's models: the longest pieces of words that the vocabulary has."""
-
-    def __init__(self, folder):
-        model = json.loads((folder / 'tokenizer.json').read_text())['model']
-        self.ids = model['vocab']
-        self.unknown = self.ids[model['unk_token']]
-
-    def encode(self, text, length):
-        """Returns at most so many tokens, of which the first is [CLS] and the last [SEP]."""
-        ids = [self.ids['[CLS]']]
-        text = ''.join(c for c in unicodedata.normalize('NFD', text.lower()) if unicodedata.category(c) != 'Mn')
-        for word in WORDS.findall(text):
-            ids += self.split(word)
-        return ids[:length - 1] + [self.ids['[SEP]']]
-
-    def split(self, word):
-        ids, start = [], 0
-        while start < len(word) <= 100:
-            for end in range(len(word), start, -1):
-                piece = ('##' if start else '') + word[start:end]
-                if piece in self.ids:
-                    break
-            else:
-                return [self.unknown]
-            ids.append(self.ids[piece])
-            start = end
-        return ids or [self.unknown]
+def load_tokenizer(folder):
+    """Returns what makes tokens of texts, of which the first is [CLS] and the last [SEP]."""
+    tokenizer = torch.Tokenizer.from_file(folder / 'tokenizer.json')
+    tokenizer.enable_truncation(LENGTH)
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def find_pieces(folder):
@@ -187,7 +162,7 @@ def main():
     torch.set_default_device(device)
     folder = args.model or find_model()
     model = load_encoder(folder).to(device)
-    tokenizer = WordPiece(folder)
+    tokenizer = load_tokenizer(folder)
     queries = args.query or ['May I sell copies of the program?', 'Who pays if it breaks something?']
     wanted = embed(model, tokenizer, queries, device)
     if args.json:

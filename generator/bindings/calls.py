@@ -34,6 +34,8 @@ PLAIN = {
 OWNERS = ('class', 'record', 'enumeration', 'bitfield')
 # An argument of the interface takes any object that implements it.
 INTERFACES = ('Gio.ListModel',)
+# Those are checked in calls of functions that return an array of C, where gjs cannot refuse them.
+OF_GIO = ('Gio.AsyncResult', 'Gio.Cancellable', 'Gio.File', 'Gio.InputStream', 'Gio.OutputStream')
 # gjs takes what is missing in an array of these as NULL.
 OBJECTS = ('GraphedModule', 'Module', 'Tensor')
 # The classes of their objects are not in the typelib.
@@ -62,6 +64,8 @@ def kind_of(element, types, in_array):
     if in_array:
         if name in OBJECTS:
             return f'object:{name}'
+        if name == 'utf8':
+            return 'text'
     elif name == 'utf8':
         return 'text'
     elif name == 'Device':
@@ -73,8 +77,17 @@ def kind_of(element, types, in_array):
     return 'uint32' if name in types.flags else PLAIN.get(name)
 
 
+def returns_array(function):
+    """Whether C gives an array with a length."""
+    given = function.findall(f'{CORE}parameters/{CORE}parameter')
+    parts = [function.find(CORE + 'return-value'), *(one for one in given if one.get('direction', 'in') != 'in')]
+    arrays = [part.find(CORE + 'array') for part in parts if part is not None]
+    return any(array is not None and array.get('length') is not None for array in arrays)
+
+
 def arguments(function, types):
-    """Returns position, name and kind of the arguments to check, the positions of callbacks, and all names."""
+    """Returns position, name and kind of the arguments to check, the positions of callbacks, all names, and position,
+    name and kind (a list or not) of those that must not be null."""
     parameters = function.find(CORE + 'parameters')
     given = parameters.findall(CORE + 'parameter') if parameters is not None else []
     hidden = set()
@@ -82,7 +95,8 @@ def arguments(function, types):
         array = part.find(CORE + 'array')
         places = [part.get('closure'), part.get('destroy'), array.get('length') if array is not None else None]
         hidden |= {int(place) for place in places if place is not None}
-    found, callbacks, names = [], [], []
+    found, callbacks, names, required = [], [], [], []
+    is_guarded = returns_array(function)
     position = 0
     for i, parameter in enumerate(given):
         if i in hidden or parameter.get('direction', 'in') == 'out':
@@ -90,25 +104,33 @@ def arguments(function, types):
         array = parameter.find(CORE + 'array')
         place = parameter if array is None else array
         kind = kind_of(place.find(CORE + 'type'), types, array is not None)
+        of_gio = place.find(CORE + 'type')
+        if is_guarded and kind is None and of_gio is not None and of_gio.get('name') in OF_GIO:
+            kind = f'object:{of_gio.get("name")}'
+        is_pointer = array is not None or kind is not None and kind.startswith(('object:', 'text'))
+        if is_guarded and is_pointer and parameter.get('nullable') != '1':
+            required.append([position, parameter.get('name'), array is not None])
         if kind is not None:
             found.append([position, parameter.get('name'), kind if array is None else f'{kind}[]'])
         if parameter.get('scope') is not None:
             callbacks.append(position)
         names.append(parameter.get('name'))
         position += 1
-    return found, callbacks, names
+    return found, callbacks, names, required
 
 
 def entry(function, types):
     result = function.find(f'{CORE}return-value/{CORE}type')
     found = {}
-    checked, callbacks, names = arguments(function, types)
+    checked, callbacks, names, required = arguments(function, types)
     if names and not function.get('name').endswith('_async'):
         found['names'] = names
     if checked:
         found['args'] = checked
     if callbacks:
         found['callbacks'] = callbacks
+    if required:
+        found['required'] = required
     if result is not None and result.get('name') in WITH_PRIVATE_CLASSES:
         found['returns'] = result.get('name')
     return found

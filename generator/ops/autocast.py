@@ -10,6 +10,7 @@ POLICIES = {
     'dtype': 'computed in float32 unless @dtype says otherwise',
     'widest': 'computed in the widest dtype among its inputs',
     'plain': '',
+    'parts': 'computed in float32',
     'refused': 'refused',
 }
 
@@ -23,8 +24,8 @@ def parse(row):
             row.fail('autocast', f'no such device: {device}')
         if policy not in POLICIES:
             row.fail('autocast', f'must be one of {", ".join(POLICIES)}')
-        if policy == 'plain' and not row.composite:
-            row.fail('autocast', 'only a composite has parts to keep from it')
+        if policy in ('plain', 'parts') and not row.composite:
+            row.fail('autocast', 'only a composite has parts')
         if policy == 'dtype' and (row.composite or not any(a.kind == 'DType' for a in row.args)):
             row.fail('autocast', 'only an operation with an argument of kind DType can have this')
     if table and not row.tensors and row.list is None:
@@ -34,11 +35,16 @@ def parse(row):
     return table
 
 
+def is_wrapped(row):
+    """Tells whether the composite itself casts its tensors: “parts” leaves that to its parts."""
+    return any(policy != 'parts' for policy in row.autocast.values())
+
+
 def table_entry(row):
     parts = [
         f'GTORCH_AUTOCAST_POLICY ({device.upper()}, {row.autocast[device].upper()})'
         for device in DEVICES
-        if device in row.autocast
+        if row.autocast.get(device, 'parts') != 'parts'
     ]
     return ' | '.join(parts) or '0'
 

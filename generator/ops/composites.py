@@ -3,7 +3,7 @@
 """Composites that are expressions over other operations, and composites under mixed precision."""
 
 from generator import c
-from generator.ops import checks, fill
+from generator.ops import autocast, checks, fill
 from generator.ops.expressions import Compiler, Value, parse, value_of
 
 
@@ -61,7 +61,7 @@ def emit_wrapper(row):
     declaration = c.declaration(returns, f'gtorch_op_{row.name}', row.op_params())
     plain = ', '.join([name for a in row.args for _, name in a.c_declaration(False)] + [*outs, 'error'])
     checked = checks.emit(row, failure)
-    if not row.autocast:
+    if not autocast.is_wrapped(row):
         return fill('functions.c.in', 'checked', declaration=declaration, checks=checked, body=row.body_name(),
                     plain=plain)
     fixed = [t.name for t in row.tensors]

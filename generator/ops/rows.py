@@ -226,7 +226,7 @@ class Row(rows.Row):
         return ('gtorch_composite_' if self.is_wrapped() else 'gtorch_op_') + self.name
 
     def is_wrapped(self):
-        return self.composite and bool(self.autocast or self.checks)
+        return self.composite and (autocast.is_wrapped(self) or bool(self.checks))
 
 
 def load(files):

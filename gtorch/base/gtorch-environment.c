@@ -59,6 +59,9 @@ const GTorchEnvVariable gtorch_env_variables[] = {
   { "GTORCH_MODULE_PATH",       GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_NO_MEMORY_CACHING", GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_NUM_THREADS",       GTORCH_ENV_NUMBER, NULL, GTORCH_MAX_THREADS },
+  { "GTORCH_STORE_ADDRESS",     GTORCH_ENV_TEXT,   NULL, 0 },
+  { "GTORCH_STORE_PREFIX",      GTORCH_ENV_TEXT,   NULL, 0 },
+  { "GTORCH_STORE_TOKEN",       GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_WAIT_POLICY",       GTORCH_ENV_CHOICE, "adaptive,spin,sleep", 0 },
 };
 /* clang-format on */

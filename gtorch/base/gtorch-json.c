@@ -43,7 +43,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected %s"), parser->who,
+               _ ("%s: byte %zu of the JSON text: expected %s"), parser->who,
                (gsize) (parser->at - parser->start), expected);
   return FALSE;
 }
@@ -159,13 +159,13 @@ parse_string (Parser *parser)
       parser->at++;
       if (!parse_escape (parser, &to))
         {
-          fail (parser, "an escape sequence other than of a zero byte");
+          fail (parser, _ ("an escape sequence other than of a zero byte"));
           return NULL;
         }
     }
   if (parser->at == parser->end || *parser->at != '"')
     {
-      fail (parser, "the end of a string");
+      fail (parser, _ ("the end of a string"));
       return NULL;
     }
   parser->at++;
@@ -194,13 +194,13 @@ parse_number (Parser *parser, GTorchJsonNode *node)
   digits = at;
   at = skip_digits (at);
   if (at == digits || (*digits == '0' && at - digits > 1))
-    return fail (parser, "a value");
+    return fail (parser, _ ("a value"));
   if (*at == '.')
     {
       is_integer = FALSE;
       after = skip_digits (at + 1);
       if (after == at + 1)
-        return fail (parser, "a number");
+        return fail (parser, _ ("a number"));
       at = after;
     }
   if (*at == 'e' || *at == 'E')
@@ -211,7 +211,7 @@ parse_number (Parser *parser, GTorchJsonNode *node)
         at++;
       after = skip_digits (at);
       if (after == at)
-        return fail (parser, "a number");
+        return fail (parser, _ ("a number"));
       at = after;
     }
   node->kind = GTORCH_JSON_NUMBER;
@@ -237,7 +237,7 @@ parse_word (Parser *parser, GTorchJsonNode *node)
         node->kind = GTORCH_JSON_NULL + i;
         return TRUE;
       }
-  return fail (parser, "a value");
+  return fail (parser, _ ("a value"));
 }
 
 static gboolean
@@ -282,7 +282,7 @@ parse (Parser *parser)
       if (level != NULL && level->last != NULL)
         {
           if (!accept (parser, ','))
-            return fail (parser, in_object ? "\",\" or \"}\"" : "\",\" or \"]\"");
+            return fail (parser, in_object ? _ ("\",\" or \"}\"") : _ ("\",\" or \"]\""));
         }
       if (in_object)
         {
@@ -309,7 +309,7 @@ parse (Parser *parser)
       if (*parser->at == '{' || *parser->at == '[')
         {
           if (depth == MAX_DEPTH)
-            return fail (parser, "at most 64 values in one another");
+            return fail (parser, _ ("at most 64 values in one another"));
           node->kind = *parser->at++ == '{' ? GTORCH_JSON_OBJECT : GTORCH_JSON_ARRAY;
           levels[depth++] = (Level){ node, NULL };
           continue;
@@ -332,7 +332,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (!g_utf8_validate_len (text, length, &invalid))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected UTF-8"), who,
+                   _ ("%s: byte %zu of the JSON text: expected UTF-8"), who,
                    (gsize) (invalid - text));
       return NULL;
     }
@@ -340,7 +340,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (json->text == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GSIZE_FORMAT " bytes could not be allocated"), who, length + 1);
+                   _ ("%s: %zu bytes could not be allocated"), who, length + 1);
       return NULL;
     }
   memcpy (json->text, text, length);
@@ -352,7 +352,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   skip_space (&parser);
   if (parser.at < parser.end)
     {
-      fail (&parser, "the end of the text");
+      fail (&parser, _ ("the end of the text"));
       return NULL;
     }
   return g_steal_pointer (&json);
@@ -394,10 +394,11 @@ gtorch_json_lookup (const GTorchJsonNode *object, const gchar *key)
 const gchar *
 gtorch_json_kind_name (const GTorchJsonNode *node)
 {
-  static const gchar *const names[] = { "null",     "false",    "true",     "a number",
-                                        "a string", "an array", "an object" };
+  static const gchar *const names[] = { "null",          "false",         "true",
+                                        N_ ("a number"), N_ ("a string"), N_ ("an array"),
+                                        N_ ("an object") };
 
-  return node != NULL ? names[node->kind] : "nothing";
+  return node != NULL ? _ (names[node->kind]) : _ ("nothing");
 }
 
 void

@@ -9,8 +9,7 @@
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
-#include "base/gtorch-task-private.h"
-#include "data/gtorch-loader-private.h"
+#include "data/gtorch-data-loader-iter-private.h"
 
 /**
  * GTorchDataLoaderIter:
@@ -26,25 +25,6 @@
  *
  * Since: 0.1
  */
-struct _GTorchDataLoaderIter
-{
-  GObject parent_instance;
-  GTorchDataLoader *loader;
-  GTorchPassStart start;
-  GTorchWorkers *workers; /* own ones; NULL: those of the loader, or none */
-  GTorchPass *pass;       /* NULL: without workers, or closed */
-  gint64 position;
-  guint64 n_pushed,
-      next;          /* numbers of batches: that is given to workers next, that is expected next */
-  guint n_waiting;   /* batches that workers were asked for, and that were not taken */
-  guint n_discarded; /* of an iterable data set: batches that were handed out before */
-  gboolean *is_over; /* of an iterable data set: which workers have no more */
-  GTorchSize *kept;  /* the indices of a batch whose making was cancelled; may be NULL */
-  GError *order_error; /* the sampler failed: reported after the batches before it */
-  gboolean is_drained; /* the sampler has no more indices */
-  gboolean is_local_begun, is_closed, is_pending;
-  GSource *wake; /* wakes who waits for workers; not owned */
-};
 
 G_DEFINE_TYPE (GTorchDataLoaderIter, gtorch_data_loader_iter, G_TYPE_OBJECT)
 
@@ -191,8 +171,8 @@ next_indices (GTorchDataLoaderIter *self)
 }
 
 /* Gives the workers as much work as they may have. */
-static void
-refill (GTorchDataLoaderIter *self)
+void
+gtorch_data_loader_iter_refill (GTorchDataLoaderIter *self)
 {
   const GTorchBatchPlan *plan =
       gtorch_workers_get_plan (self->workers != NULL ? self->workers : self->start.workers);
@@ -212,8 +192,8 @@ refill (GTorchDataLoaderIter *self)
 }
 
 /* The number of the batch that is expected next. */
-static guint64
-find_number (GTorchDataLoaderIter *self)
+guint64
+gtorch_data_loader_iter_find_number (GTorchDataLoaderIter *self)
 {
   while (was_handed_out (self, self->next))
     self->next++;
@@ -221,8 +201,8 @@ find_number (GTorchDataLoaderIter *self)
 }
 
 /* Notes that a batch has come. FALSE if it is not one to hand out. */
-static gboolean
-note_batch (GTorchDataLoaderIter *self, GTorchBatch *batch)
+gboolean
+gtorch_data_loader_iter_note_batch (GTorchDataLoaderIter *self, GTorchBatch *batch)
 {
   self->n_waiting--;
   self->next++;
@@ -239,8 +219,8 @@ note_batch (GTorchDataLoaderIter *self, GTorchBatch *batch)
   return TRUE;
 }
 
-static void
-count (GTorchDataLoaderIter *self, guint64 number)
+void
+gtorch_data_loader_iter_count (GTorchDataLoaderIter *self, guint64 number)
 {
   if (self->is_over != NULL || self->start.source == NULL)
     number = self->position;
@@ -251,8 +231,8 @@ count (GTorchDataLoaderIter *self, guint64 number)
 }
 
 /* The end: returns the error of the sampler, if there is one. */
-static void
-finish (GTorchDataLoaderIter *self, GError **error)
+void
+gtorch_data_loader_iter_finish (GTorchDataLoaderIter *self, GError **error)
 {
   if (self->order_error != NULL)
     g_propagate_error (error, g_steal_pointer (&self->order_error));
@@ -274,10 +254,19 @@ begin_local (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **err
   return TRUE;
 }
 
+void
+gtorch_data_loader_iter_end_fetcher (GTorchDataLoaderIter *self)
+{
+  if (self->is_local_begun)
+    gtorch_fetcher_end (self->start.plan.fetcher, 0);
+  self->is_local_begun = FALSE;
+}
+
 /* Makes the next batch; NULL at the end. indices are those of next_indices (), or NULL for an iterable
  * data set. */
-static GTorchBatch *
-make_local (GTorchDataLoaderIter *self, GTorchSize *indices, GCancellable *cancellable)
+GTorchBatch *
+gtorch_data_loader_iter_make_local (GTorchDataLoaderIter *self, GTorchSize *indices,
+                                    GCancellable *cancellable)
 {
   GTorchBatch *batch;
   GError *local = NULL;
@@ -303,15 +292,22 @@ make_local (GTorchDataLoaderIter *self, GTorchSize *indices, GCancellable *cance
     }
 }
 
-/* The indices for make_local (). FALSE at the end. */
-static gboolean
-prepare_local (GTorchDataLoaderIter *self, GTorchSize **indices)
+/* The indices for gtorch_data_loader_iter_make_local (). FALSE at the end. */
+gboolean
+gtorch_data_loader_iter_prepare_local (GTorchDataLoaderIter *self, GTorchSize **indices)
 {
   *indices = g_steal_pointer (&self->kept);
   if (*indices != NULL || self->start.source == NULL)
     return TRUE;
   *indices = next_indices (self);
   return *indices != NULL;
+}
+
+/* Whether its caller did not want the batch any longer before it was made. */
+gboolean
+gtorch_batch_was_given_up (const GTorchBatch *batch)
+{
+  return batch != NULL && g_error_matches (batch->error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
 }
 
 /* Takes the indices, and the batch, which is NULL at the end. A batch that is not made because its caller
@@ -321,20 +317,77 @@ take_local (GTorchDataLoaderIter *self, GTorchSize *indices, GTorchBatch *batch,
             GCancellable *cancellable, GError **error)
 {
   if (batch == NULL)
-    finish (self, error);
-  else if (g_cancellable_is_cancelled (cancellable)
-           && g_error_matches (batch->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+    gtorch_data_loader_iter_finish (self, error);
+  else if (g_cancellable_is_cancelled (cancellable) && gtorch_batch_was_given_up (batch))
     self->kept = g_steal_pointer (&indices);
   else
-    count (self, self->n_pushed++);
+    gtorch_data_loader_iter_count (self, self->n_pushed++);
   g_clear_pointer (&indices, gtorch_size_unref);
   return batch != NULL ? gtorch_batch_take (batch, error) : NULL;
 }
 
+void
+gtorch_making_unref (GTorchMaking *making)
+{
+  if (!g_atomic_int_dec_and_test (&making->ref_count))
+    return;
+  g_clear_pointer (&making->indices, gtorch_size_unref);
+  g_clear_pointer (&making->batch, gtorch_batch_free);
+  g_object_unref (making->cancellable);
+  g_mutex_clear (&making->lock);
+  g_cond_clear (&making->cond);
+  g_free (making);
+}
+
+/* Takes what the thread has made, which is done. */
+GTorchBatch *
+gtorch_data_loader_iter_take_made (GTorchDataLoaderIter *self, GTorchSize **indices)
+{
+  GTorchMaking *making = g_steal_pointer (&self->making);
+  GTorchBatch *batch;
+
+  g_mutex_lock (&making->lock);
+  batch = g_steal_pointer (&making->batch);
+  *indices = g_steal_pointer (&making->indices);
+  g_mutex_unlock (&making->lock);
+  gtorch_making_unref (making);
+  self->loader->n_making--;
+  return batch;
+}
+
+static void
+on_making_cancelled (GCancellable *cancellable, gpointer data)
+{
+  GTorchMaking *making = data;
+
+  g_mutex_lock (&making->lock);
+  g_cond_broadcast (&making->cond);
+  g_mutex_unlock (&making->lock);
+}
+
+/* Waits for the thread that makes the batch of a call that was cancelled. */
+static gboolean
+wait_for_made (GTorchDataLoaderIter *self, GCancellable *cancellable, GError **error)
+{
+  GTorchMaking *making = self->making;
+  gulong id = 0;
+  gboolean is_done;
+
+  if (cancellable != NULL)
+    id = g_cancellable_connect (cancellable, G_CALLBACK (on_making_cancelled), making, NULL);
+  g_mutex_lock (&making->lock);
+  while (!making->is_done && !g_cancellable_is_cancelled (cancellable))
+    g_cond_wait (&making->cond, &making->lock);
+  is_done = making->is_done;
+  g_mutex_unlock (&making->lock);
+  g_cancellable_disconnect (cancellable, id);
+  return is_done || !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
 /* --- the next batch --- */
 
-static gboolean
-begin_next (GTorchDataLoaderIter *self, GError **error)
+gboolean
+gtorch_data_loader_iter_begin_next (GTorchDataLoaderIter *self, GError **error)
 {
   if (!self->is_pending)
     return TRUE;
@@ -365,7 +418,8 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
 
   g_return_val_if_fail (GTORCH_IS_DATA_LOADER_ITER (self), NULL);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (!begin_next (self, error) || g_cancellable_set_error_if_cancelled (cancellable, error))
+  if (!gtorch_data_loader_iter_begin_next (self, error)
+      || g_cancellable_set_error_if_cancelled (cancellable, error))
     return NULL;
   if (self->is_closed)
     return NULL;
@@ -373,27 +427,37 @@ gtorch_data_loader_iter_next (GTorchDataLoaderIter *self, GCancellable *cancella
     {
       GTorchSize *indices = NULL;
 
-      if (prepare_local (self, &indices))
-        batch = make_local (self, indices, cancellable);
+      if (self->making != NULL)
+        {
+          if (!wait_for_made (self, cancellable, error))
+            return NULL;
+          batch = gtorch_data_loader_iter_take_made (self, &indices);
+          if (!gtorch_batch_was_given_up (batch))
+            return take_local (self, indices, batch, NULL, error);
+          g_clear_pointer (&batch, gtorch_batch_free);
+          self->kept = indices;
+        }
+      if (gtorch_data_loader_iter_prepare_local (self, &indices))
+        batch = gtorch_data_loader_iter_make_local (self, indices, cancellable);
       return take_local (self, indices, batch, cancellable, error);
     }
   do
     {
       g_clear_pointer (&batch, gtorch_batch_free);
-      refill (self);
+      gtorch_data_loader_iter_refill (self);
       if (self->n_waiting == 0)
         {
-          finish (self, error);
+          gtorch_data_loader_iter_finish (self, error);
           return NULL;
         }
-      batch = gtorch_pass_wait (self->pass, find_number (self), self->loader->timeout, cancellable,
-                                error);
+      batch = gtorch_pass_wait (self->pass, gtorch_data_loader_iter_find_number (self),
+                                self->loader->timeout, cancellable, error);
       if (batch == NULL)
         return NULL;
     }
-  while (!note_batch (self, batch));
-  refill (self);
-  count (self, batch->number);
+  while (!gtorch_data_loader_iter_note_batch (self, batch));
+  gtorch_data_loader_iter_refill (self);
+  gtorch_data_loader_iter_count (self, batch->number);
   return gtorch_batch_take (batch, error);
 }
 
@@ -414,319 +478,6 @@ gtorch_data_loader_iter_next_value (GTorchDataLoaderIter *self, GError **error)
   return gtorch_data_loader_iter_next (self, NULL, error);
 }
 
-/* --- without blocking the main loop --- */
-
-/* The sources are in the context of the caller: a worker, the cancellable and the time wake it there. */
-typedef struct
-{
-  GSource *wake, *cancel, *time;
-  GTorchSize *indices; /* without workers */
-} Wait;
-
-static void
-drop_source (GSource **source)
-{
-  if (*source == NULL)
-    return;
-  g_source_destroy (*source);
-  g_clear_pointer (source, g_source_unref);
-}
-
-static void
-wait_free (gpointer data)
-{
-  Wait *wait = data;
-
-  drop_source (&wait->wake);
-  drop_source (&wait->cancel);
-  drop_source (&wait->time);
-  g_clear_pointer (&wait->indices, gtorch_size_unref);
-  g_free (wait);
-}
-
-static void
-free_batch (gpointer batch)
-{
-  if (batch != NULL)
-    gtorch_batch_free (batch);
-}
-
-/* Takes the task and the batch or the error; both NULL at the end. */
-static void
-end_wait (GTask *task, GTorchBatch *batch, GError *error)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  Wait *wait = g_task_get_task_data (task);
-
-  if (self->pass != NULL)
-    gtorch_pass_forget (self->pass);
-  drop_source (&wait->wake);
-  drop_source (&wait->cancel);
-  drop_source (&wait->time);
-  self->is_pending = FALSE;
-  self->wake = NULL;
-  if (error != NULL)
-    g_task_return_error (task, error);
-  else
-    g_task_return_pointer (task, batch, free_batch);
-  g_object_unref (task);
-}
-
-static void
-step (GTask *task)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  Wait *wait = g_task_get_task_data (task);
-  GTorchBatch *batch;
-  GError *error = NULL;
-
-  for (;;)
-    {
-      if (self->is_closed)
-        {
-          end_wait (task, NULL, NULL);
-          return;
-        }
-      refill (self);
-      if (self->n_waiting == 0)
-        {
-          finish (self, &error);
-          end_wait (task, NULL, error);
-          return;
-        }
-      batch = gtorch_pass_poll (self->pass, find_number (self), wait->wake);
-      if (batch == NULL)
-        return;
-      if (note_batch (self, batch))
-        break;
-      gtorch_batch_free (batch);
-    }
-  refill (self);
-  count (self, batch->number);
-  end_wait (task, batch, NULL);
-}
-
-static gboolean
-on_wake (gpointer task)
-{
-  g_source_set_ready_time (((Wait *) g_task_get_task_data (task))->wake, -1);
-  step (task);
-  return G_SOURCE_CONTINUE;
-}
-
-static gboolean
-on_wait_cancelled (GCancellable *cancellable, gpointer task)
-{
-  GError *error = NULL;
-
-  g_cancellable_set_error_if_cancelled (cancellable, &error);
-  end_wait (task, NULL, error);
-  return G_SOURCE_REMOVE;
-}
-
-static gboolean
-on_time_out (gpointer task)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-
-  end_wait (task, NULL,
-            g_error_new (G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                         _ ("data_loader: no batch came within the timeout of %g s"),
-                         self->loader->timeout));
-  return G_SOURCE_REMOVE;
-}
-
-static gboolean
-dispatch_ready (GSource *source, GSourceFunc func, gpointer data)
-{
-  return func (data);
-}
-
-static GSource *
-attach (GTask *task, GSource *source, GSourceFunc func)
-{
-  g_source_set_callback (source, func, task, NULL);
-  g_source_set_priority (source, g_task_get_priority (task));
-  g_source_attach (source, g_task_get_context (task));
-  return source;
-}
-
-static void
-wait_for_workers (GTask *task)
-{
-  static GSourceFuncs ready_funcs = { NULL, NULL, dispatch_ready, NULL, NULL, NULL };
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  GCancellable *cancellable = g_task_get_cancellable (task);
-  Wait *wait = g_task_get_task_data (task);
-
-  wait->wake = attach (task, g_source_new (&ready_funcs, sizeof (GSource)), on_wake);
-  g_source_set_static_name (wait->wake, "[gtorch] batch");
-  self->wake = wait->wake;
-  if (cancellable != NULL)
-    wait->cancel =
-        attach (task, g_cancellable_source_new (cancellable), G_SOURCE_FUNC (on_wait_cancelled));
-  if (self->loader->timeout > 0)
-    wait->time =
-        attach (task, g_timeout_source_new ((guint) MIN (self->loader->timeout * 1000, G_MAXINT32)),
-                on_time_out);
-  step (task);
-}
-
-/* Without workers a data set that several threads can use is read by a thread of GTask's, another one by
- * the main loop. */
-
-static void
-end_fetcher (GTorchDataLoaderIter *self)
-{
-  if (self->is_local_begun)
-    gtorch_fetcher_end (self->start.plan.fetcher, 0);
-  self->is_local_begun = FALSE;
-}
-
-static void
-end_local (GTask *task, GTorchBatch *batch)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  Wait *wait = g_task_get_task_data (task);
-  GError *error = NULL;
-
-  if (self->is_closed)
-    g_clear_pointer (&batch, gtorch_batch_free);
-  else if (batch == NULL)
-    finish (self, &error);
-  else if (g_cancellable_is_cancelled (g_task_get_cancellable (task))
-           && g_error_matches (batch->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-    self->kept = g_steal_pointer (&wait->indices);
-  else
-    count (self, self->n_pushed++);
-  if (self->is_closed)
-    end_fetcher (self);
-  end_wait (task, batch, error);
-}
-
-/* The thread drops its reference to the inner task late, so that has none to the iterator: the outer one
- * has it. */
-static void
-make_in_thread (GTask *inner, gpointer source, gpointer data, GCancellable *cancellable)
-{
-  GTask *task = data;
-  Wait *wait = g_task_get_task_data (task);
-
-  g_task_return_pointer (inner,
-                         make_local (g_task_get_source_object (task), wait->indices, cancellable),
-                         free_batch);
-}
-
-static void
-on_made (GObject *source, GAsyncResult *result, gpointer task)
-{
-  end_local (task, g_task_propagate_pointer (G_TASK (result), NULL));
-}
-
-static gboolean
-make_in_context (gpointer task)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  Wait *wait = g_task_get_task_data (task);
-
-  end_local (task, make_local (self, wait->indices, g_task_get_cancellable (task)));
-  return G_SOURCE_REMOVE;
-}
-
-static void
-make_alone (GTask *task)
-{
-  GTorchDataLoaderIter *self = g_task_get_source_object (task);
-  Wait *wait = g_task_get_task_data (task);
-  g_autoptr (GTask) inner = NULL;
-
-  if (!prepare_local (self, &wait->indices))
-    {
-      end_local (task, NULL);
-      return;
-    }
-  if (!gtorch_dataset_get_thread_safe (self->loader->dataset))
-    {
-      wait->wake = attach (task, g_idle_source_new (), make_in_context);
-      return;
-    }
-  inner = g_task_new (NULL, g_task_get_cancellable (task), on_made, task);
-  g_task_set_source_tag (inner, make_alone);
-  g_task_set_check_cancellable (inner, FALSE);
-  g_task_set_task_data (inner, task, NULL);
-  g_task_run_in_thread (inner, make_in_thread);
-}
-
-/**
- * gtorch_data_loader_iter_next_async:
- * @self: an iterator
- * @cancellable: (nullable): cancels the wait
- * @callback: (nullable) (scope async) (closure user_data): called when the batch is there
- * @user_data: data for @callback
- *
- * Gets the next batch without blocking the main loop. One call at a time: another one meanwhile fails with
- * %G_IO_ERROR_PENDING.
- *
- * Without workers a thread makes the batch, or, if several threads cannot use the data set, the main loop
- * itself does.
- *
- * Since: 0.1
- */
-void
-gtorch_data_loader_iter_next_async (GTorchDataLoaderIter *self, GCancellable *cancellable,
-                                    GAsyncReadyCallback callback, gpointer user_data)
-{
-  GTask *task;
-  GError *error = NULL;
-
-  g_return_if_fail (GTORCH_IS_DATA_LOADER_ITER (self));
-  g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task =
-      gtorch_task_new (self, gtorch_data_loader_iter_next_async, cancellable, callback, user_data);
-  /* A batch that has come is given even if the call is cancelled after that. */
-  g_task_set_check_cancellable (task, FALSE);
-  g_task_set_task_data (task, g_new0 (Wait, 1), wait_free);
-  if (!begin_next (self, &error) || g_cancellable_set_error_if_cancelled (cancellable, &error))
-    {
-      g_task_return_error (task, error);
-      g_object_unref (task);
-      return;
-    }
-  self->is_pending = TRUE;
-  if (self->is_closed)
-    end_wait (task, NULL, NULL);
-  else if (self->pass != NULL)
-    wait_for_workers (task);
-  else
-    make_alone (task);
-}
-
-/**
- * gtorch_data_loader_iter_next_finish:
- * @self: an iterator
- * @result: the result that the callback got
- * @error: return location for an error
- *
- * Finishes [method@DataLoaderIter.next_async].
- *
- * Returns: (transfer full) (nullable): the same as [method@DataLoaderIter.next]
- *
- * Since: 0.1
- */
-GTorchSample *
-gtorch_data_loader_iter_next_finish (GTorchDataLoaderIter *self, GAsyncResult *result,
-                                     GError **error)
-{
-  GTorchBatch *batch;
-
-  g_return_val_if_fail (GTORCH_IS_DATA_LOADER_ITER (self), NULL);
-  g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, self, gtorch_data_loader_iter_next_async, error))
-    return NULL;
-  batch = g_task_propagate_pointer (G_TASK (result), error);
-  return batch != NULL ? gtorch_batch_take (batch, error) : NULL;
-}
-
 /* --- the iterator --- */
 
 GTorchDataLoaderIter *
@@ -741,7 +492,7 @@ gtorch_data_loader_iter_new (GTorchDataLoader *loader, GTorchPassStart *start, G
   self->position =
       (gint64) self->start.n_skipped + (self->start.skipped != NULL ? self->start.skipped->len : 0);
   if (is_iterable)
-    self->n_discarded = self->position;
+    self->n_discarded = self->start.is_dataset_set ? 0 : self->position;
   else
     self->n_pushed = self->next = self->start.n_skipped;
   if (loader->num_workers > 0)
@@ -761,7 +512,7 @@ gtorch_data_loader_iter_new (GTorchDataLoader *loader, GTorchPassStart *start, G
     }
   self->is_closed = FALSE;
   if (self->pass != NULL)
-    refill (self);
+    gtorch_data_loader_iter_refill (self);
   return g_steal_pointer (&self);
 }
 
@@ -878,6 +629,22 @@ gtorch_data_loader_iter_get_progress (GTorchDataLoaderIter *self)
   return MIN (1, (gdouble) self->position / (gdouble) self->start.length);
 }
 
+/* Drops a batch that is made. */
+static void
+drop_made (GTorchDataLoaderIter *self)
+{
+  gboolean is_done;
+
+  g_mutex_lock (&self->making->lock);
+  is_done = self->making->is_done;
+  g_mutex_unlock (&self->making->lock);
+  if (is_done && self->waiter == NULL)
+    {
+      g_clear_pointer (&self->making, gtorch_making_unref);
+      self->loader->n_making--;
+    }
+}
+
 /**
  * gtorch_data_loader_iter_close:
  * @self: an iterator
@@ -898,8 +665,13 @@ gtorch_data_loader_iter_close (GTorchDataLoaderIter *self)
   self->is_closed = TRUE;
   g_clear_pointer (&self->pass, gtorch_pass_close);
   g_clear_pointer (&self->workers, gtorch_workers_close);
+  if (self->making != NULL) /* a thread is at it, or has a batch that nobody has taken */
+    {
+      g_cancellable_cancel (self->making->cancellable);
+      drop_made (self);
+    }
   if (self->wake != NULL)
     g_source_set_ready_time (self->wake, 0);
-  else if (!self->is_pending) /* or the thread that makes a batch is at it */
-    end_fetcher (self);
+  else if (!self->is_pending && self->making == NULL)
+    gtorch_data_loader_iter_end_fetcher (self);
 }

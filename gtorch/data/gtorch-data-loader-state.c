@@ -3,20 +3,24 @@
 
 /* Beginning a pass, anew or in its middle. What a loader continues from is the number of the epoch, the
  * seed of its workers, what lets the sampler begin the pass again, and which batches were handed out:
- * their indices are drawn once more, and no sample of them is read. After the end of an epoch the last
+ * their indices are drawn once more, and no sample of them is read. A state also has what the loader is
+ * like, so that one of another loader is refused. After the end of an epoch the last
  * pass of the sampler is drawn once more, too, so that a generator is where it was. */
 
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-text-private.h"
+#include "data/gtorch-dataset-private.h"
 #include "data/gtorch-loader-private.h"
 #include "device/gtorch-device-private.h"
 #include "stream/gtorch-stream.h"
 #include "tensor/gtorch-impl-private.h"
 
-#define VERSION 1
+#define VERSION 2
 
 /* --- keeping count --- */
 
@@ -61,9 +65,40 @@ gtorch_data_loader_finish_pass (GTorchDataLoader *self, guint64 serial)
 
 /* --- states --- */
 
+static const gchar *
+name_order (GTorchDataLoader *self)
+{
+  if (GTORCH_IS_ITERABLE_DATASET (self->dataset))
+    return "iterable";
+  if (self->batch_sampler != NULL)
+    return G_OBJECT_TYPE_NAME (self->batch_sampler);
+  if (self->sampler != NULL)
+    return G_OBJECT_TYPE_NAME (self->sampler);
+  return self->shuffle ? "random" : "sequential";
+}
+
+/* Samples that a thread makes for next_async () are neither given nor left. */
+static gboolean
+refuse_while_making (GTorchDataLoader *self, GError **error)
+{
+  if (self->n_making == 0)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_PENDING,
+               _ ("data_loader: a state cannot be taken while a batch of the data set is being "
+                  "made"));
+  return FALSE;
+}
+
+static gboolean
+has_dataset_state (GTorchDataLoader *self)
+{
+  return self->num_workers == 0 && GTORCH_IS_ITERABLE_DATASET (self->dataset);
+}
+
 /**
  * gtorch_data_loader_get_state:
  * @self: a loader
+ * @error: return location for an error
  *
  * Gets what [method@DataLoader.set_state] of a loader with the same settings and the same data set
  * continues from, in this process or another.
@@ -72,20 +107,37 @@ gtorch_data_loader_finish_pass (GTorchDataLoader *self, guint64 serial)
  * the other loader gives the very batches that this one would give next in this epoch, and, if it has a
  * `generator` of its own, in the next ones. Without one, the orders of further epochs follow from the
  * CPU's default generator, whose state is not in it. Of an iterable data set the batches that were given
- * are read again, and left out.
+ * are read again, and left out, unless the loader has no workers and the data set has states
+ * ([method@IterableDataset.get_state]).
  *
- * Returns: (transfer full): a dictionary of type `a{sv}`
+ * Returns: (transfer full): a dictionary of type `a{sv}`, or %NULL with the error of the data set, or with
+ *   %G_IO_ERROR_PENDING if it has states and [method@DataLoaderIter.next_async] is making a batch
  *
  * Since: 0.1
  */
 GVariant *
-gtorch_data_loader_get_state (GTorchDataLoader *self)
+gtorch_data_loader_get_state (GTorchDataLoader *self, GError **error)
 {
   GVariantBuilder builder;
+  g_autoptr (GVariant) dataset = NULL;
+  GError *local = NULL;
 
   g_return_val_if_fail (GTORCH_IS_DATA_LOADER (self), NULL);
+  if (!gtorch_data_loader_check (self, error))
+    return NULL;
   if (self->resume != NULL)
     return g_variant_ref (self->resume);
+  if (self->serial > 0 && has_dataset_state (self))
+    {
+      if (!refuse_while_making (self, error))
+        return NULL;
+      dataset = gtorch_iterable_dataset_get_state (GTORCH_ITERABLE_DATASET (self->dataset), &local);
+      if (local != NULL)
+        {
+          g_propagate_error (error, local);
+          return NULL;
+        }
+    }
   g_variant_builder_init (&builder, G_VARIANT_TYPE_VARDICT);
   g_variant_builder_add (&builder, "{sv}", "version", g_variant_new_uint32 (VERSION));
   g_variant_builder_add (&builder, "{sv}", "begun", g_variant_new_boolean (self->serial > 0));
@@ -99,6 +151,13 @@ gtorch_data_loader_get_state (GTorchDataLoader *self)
                                                     self->later->len, sizeof (gint64)));
   if (self->pass_state != NULL)
     g_variant_builder_add (&builder, "{sv}", "sampler", self->pass_state);
+  if (dataset != NULL)
+    g_variant_builder_add (&builder, "{sv}", "dataset", dataset);
+  g_variant_builder_add (&builder, "{sv}", "order", g_variant_new_string (name_order (self)));
+  g_variant_builder_add (&builder, "{sv}", "batch-size", g_variant_new_int64 (self->batch_size));
+  g_variant_builder_add (&builder, "{sv}", "drop-last", g_variant_new_boolean (self->drop_last));
+  g_variant_builder_add (&builder, "{sv}", "samples",
+                         g_variant_new_int64 (gtorch_dataset_get_length (self->dataset, NULL)));
   return g_variant_ref_sink (g_variant_builder_end (&builder));
 }
 
@@ -107,8 +166,9 @@ typedef struct
   guint32 version;
   gboolean begun, done;
   guint64 epoch, seed, n_first;
-  gint64 position;
-  GVariant *later, *sampler;
+  gint64 position, batch_size, n_samples;
+  gboolean drop_last;
+  GVariant *later, *sampler, *dataset, *order;
 } State;
 
 static void
@@ -116,6 +176,8 @@ state_clear (State *self)
 {
   g_clear_pointer (&self->later, g_variant_unref);
   g_clear_pointer (&self->sampler, g_variant_unref);
+  g_clear_pointer (&self->dataset, g_variant_unref);
+  g_clear_pointer (&self->order, g_variant_unref);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (State, state_clear)
 
@@ -139,7 +201,13 @@ read_state (GVariant *state, State *self, GError **error)
     }
   self->later = g_variant_lookup_value (state, "later", G_VARIANT_TYPE ("ax"));
   self->sampler = g_variant_lookup_value (state, "sampler", NULL);
-  if (self->later != NULL && g_variant_lookup (state, "begun", "b", &self->begun)
+  self->dataset = g_variant_lookup_value (state, "dataset", NULL);
+  self->order = g_variant_lookup_value (state, "order", G_VARIANT_TYPE_STRING);
+  if (self->later != NULL && self->order != NULL
+      && g_variant_lookup (state, "batch-size", "x", &self->batch_size)
+      && g_variant_lookup (state, "drop-last", "b", &self->drop_last)
+      && g_variant_lookup (state, "samples", "x", &self->n_samples)
+      && g_variant_lookup (state, "begun", "b", &self->begun)
       && g_variant_lookup (state, "done", "b", &self->done)
       && g_variant_lookup (state, "epoch", "t", &self->epoch)
       && g_variant_lookup (state, "position", "x", &self->position)
@@ -152,6 +220,58 @@ read_state (GVariant *state, State *self, GError **error)
   return FALSE;
 }
 
+static gboolean
+refuse_number (const gchar *what, gint64 theirs, gint64 ours, GError **error)
+{
+  if (theirs == ours)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("data_loader: the state is that of a loader whose %s is %" PRId64
+                  ", and this one's is %" PRId64),
+               what, theirs, ours);
+  return FALSE;
+}
+
+/* Whether the state is that of a loader like this one. */
+static gboolean
+is_like (GTorchDataLoader *self, const State *state, GError **error)
+{
+  const gchar *theirs = g_variant_get_string (state->order, NULL), *ours = name_order (self);
+
+  if (!g_str_equal (theirs, ours))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("data_loader: the state is that of a loader whose order is “%s”, and this "
+                      "one's is "
+                      "“%s”"),
+                   gtorch_name_str (theirs), gtorch_name_str (ours));
+      return FALSE;
+    }
+  return refuse_number ("batch_size", state->batch_size, self->batch_size, error)
+         && refuse_number ("drop_last", state->drop_last, self->drop_last, error)
+         && refuse_number (_ ("number of samples"), state->n_samples,
+                           gtorch_dataset_get_length (self->dataset, NULL), error);
+}
+
+static gboolean
+set_dataset_state (GTorchDataLoader *self, const State *state, GError **error)
+{
+  if (state->dataset != NULL && has_dataset_state (self))
+    {
+      if (!gtorch_iterable_dataset_set_state (GTORCH_ITERABLE_DATASET (self->dataset),
+                                              state->dataset, error))
+        return FALSE;
+      self->is_dataset_set = TRUE;
+      return TRUE;
+    }
+  if (!self->is_dataset_set)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("data_loader: the state has none of the data set, which goes on from another "
+                  "state"));
+  return FALSE;
+}
+
 /**
  * gtorch_data_loader_set_state:
  * @self: a loader
@@ -161,7 +281,9 @@ read_state (GVariant *state, State *self, GError **error)
  * Lets the next epoch that is begun be the one that @state was in the middle of, with the batches that
  * were not given yet. If that one was at its end, the next one follows.
  *
- * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not the state of a loader
+ * Returns: %TRUE; %FALSE with %GTORCH_ERROR_FORMAT if @state is not the state of a loader, with
+ *   %GTORCH_ERROR_INVALID if it is that of a loader with another order, batch size or number of samples, or
+ *   with the errors of [method@DataLoader.check] and of the data set
  *
  * Since: 0.1
  */
@@ -174,7 +296,8 @@ gtorch_data_loader_set_state (GTorchDataLoader *self, GVariant *state, GError **
   g_return_val_if_fail (GTORCH_IS_DATA_LOADER (self), FALSE);
   g_return_val_if_fail (state != NULL, FALSE);
   g_variant_ref_sink (state);
-  done = read_state (state, &read, error);
+  done = gtorch_data_loader_check (self, error) && read_state (state, &read, error)
+         && is_like (self, &read, error) && set_dataset_state (self, &read, error);
   if (done)
     {
       g_clear_pointer (&self->resume, g_variant_unref);
@@ -203,8 +326,8 @@ skip (GTorchIndexSource *source, guint64 n, gboolean to_end, GError **error)
         break;
       if (local == NULL)
         g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("data_loader: the state was taken after %" G_GUINT64_FORMAT
-                        " batches, and the sampler gives %" G_GUINT64_FORMAT),
+                     _ ("data_loader: the state was taken after %" PRIu64
+                        " batches, and the sampler gives %" PRIu64),
                      n, i);
       g_propagate_error (error, local);
       return FALSE;
@@ -356,6 +479,8 @@ gtorch_data_loader_begin (GTorchDataLoader *self, GTorchPassStart *start, GError
   g_clear_pointer (&self->pass_state, g_variant_unref);
   if (start->source != NULL)
     self->pass_state = gtorch_index_source_get_state (start->source);
+  start->is_dataset_set = self->is_dataset_set;
+  self->is_dataset_set = FALSE;
   self->epoch = start->epoch;
   self->seed = start->seed;
   self->is_done = FALSE;

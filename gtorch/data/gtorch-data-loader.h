@@ -58,7 +58,8 @@ gint64 gtorch_data_loader_get_position (GTorchDataLoader *self);
 GTORCH_AVAILABLE_IN_0_1
 gdouble gtorch_data_loader_get_progress (GTorchDataLoader *self);
 GTORCH_AVAILABLE_IN_0_1
-GVariant *gtorch_data_loader_get_state (GTorchDataLoader *self) G_GNUC_WARN_UNUSED_RESULT;
+GVariant *gtorch_data_loader_get_state (GTorchDataLoader *self,
+                                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_data_loader_set_state (GTorchDataLoader *self, GVariant *state, GError **error);
 GTORCH_AVAILABLE_IN_0_1

@@ -6,76 +6,11 @@
 #include "data/gtorch-iterable-dataset.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
 #include "data/gtorch-dataset-private.h"
-
-/* --- sources --- */
-
-/**
- * GTorchSampleSource:
- *
- * Samples that come one after another, once.
- *
- * A subclass overrides next. One thread at a time uses a source.
- *
- * Since: 0.1
- */
-
-G_DEFINE_ABSTRACT_TYPE (GTorchSampleSource, gtorch_sample_source, G_TYPE_OBJECT)
-
-static GTorchSample *
-gtorch_sample_source_real_next (GTorchSampleSource *self, GCancellable *cancellable, GError **error)
-{
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, _ ("sample_source: %s has no next"),
-               G_OBJECT_TYPE_NAME (self));
-  return NULL;
-}
-
-static void
-gtorch_sample_source_class_init (GTorchSampleSourceClass *klass)
-{
-  klass->next = gtorch_sample_source_real_next;
-}
-
-static void
-gtorch_sample_source_init (GTorchSampleSource *self)
-{
-}
-
-/**
- * gtorch_sample_source_next: (virtual next)
- * @self: a source
- * @cancellable: (nullable): cancels reading the sample
- * @error: return location for an error
- *
- * Gets the next sample.
- *
- * Returns: (transfer full) (nullable): the sample, %NULL without an error at the end, or %NULL with
- *   @error set: %G_IO_ERROR_CANCELLED or an error of the data set
- *
- * Since: 0.1
- */
-GTorchSample *
-gtorch_sample_source_next (GTorchSampleSource *self, GCancellable *cancellable, GError **error)
-{
-  GError *local = NULL;
-  GTorchSample *sample;
-
-  g_return_val_if_fail (GTORCH_IS_SAMPLE_SOURCE (self), NULL);
-  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), NULL);
-  if (g_cancellable_set_error_if_cancelled (cancellable, error))
-    return NULL;
-  sample = GTORCH_SAMPLE_SOURCE_GET_CLASS (self)->next (self, cancellable, &local);
-  if (local == NULL)
-    return sample;
-  g_clear_pointer (&sample, gtorch_sample_unref);
-  g_propagate_error (error, local);
-  return NULL;
-}
-
-/* --- data sets --- */
 
 /**
  * GTorchIterableDataset:
@@ -85,7 +20,8 @@ gtorch_sample_source_next (GTorchSampleSource *self, GCancellable *cancellable, 
  *
  * A subclass overrides iterate, which begins to read. A [class@DataLoader] cuts batches from what
  * arrives; with workers, each of them has a source of its own, and the batches of the sources alternate.
- * Without get_length the length is unknown.
+ * Without get_length the length is unknown. With get_state and set_state a loader without workers goes on in
+ * the middle of an epoch without reading the samples before it.
  *
  * Since: 0.1
  */
@@ -106,7 +42,7 @@ gtorch_iterable_dataset_get_item (GTorchDataset *self, gint64 index, GCancellabl
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("dataset: the samples of %s have no indices, so there is no sample "
-                  "%" G_GINT64_FORMAT ": they come one after another"),
+                  "%" PRId64 ": they come one after another"),
                G_OBJECT_TYPE_NAME (self), index);
   return NULL;
 }
@@ -120,12 +56,29 @@ gtorch_iterable_dataset_real_iterate (GTorchIterableDataset *self, guint worker,
   return NULL;
 }
 
+static GVariant *
+gtorch_iterable_dataset_real_get_state (GTorchIterableDataset *self, GError **error)
+{
+  return NULL;
+}
+
+static gboolean
+gtorch_iterable_dataset_real_set_state (GTorchIterableDataset *self, GVariant *state,
+                                        GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED, _ ("dataset: %s has no set_state"),
+               G_OBJECT_TYPE_NAME (self));
+  return FALSE;
+}
+
 static void
 gtorch_iterable_dataset_class_init (GTorchIterableDatasetClass *klass)
 {
   GTORCH_DATASET_CLASS (klass)->get_length = gtorch_iterable_dataset_get_length;
   GTORCH_DATASET_CLASS (klass)->get_item = gtorch_iterable_dataset_get_item;
   klass->iterate = gtorch_iterable_dataset_real_iterate;
+  klass->get_state = gtorch_iterable_dataset_real_get_state;
+  klass->set_state = gtorch_iterable_dataset_real_set_state;
 }
 
 static void
@@ -171,4 +124,60 @@ gtorch_iterable_dataset_iterate (GTorchIterableDataset *self, guint worker, guin
   if (!gtorch_callback_check ("dataset", "iterate", &source, GTORCH_TYPE_SAMPLE_SOURCE, error))
     return NULL;
   return source;
+}
+
+/**
+ * gtorch_iterable_dataset_get_state: (virtual get_state)
+ * @self: a data set
+ * @error: return location for an error
+ *
+ * Tells where the source that was begun last is.
+ *
+ * Returns: (transfer full) (nullable): the state, %NULL without an error if the data set has none, or %NULL
+ *   with @error set: an error of the data set
+ *
+ * Since: 0.1
+ */
+GVariant *
+gtorch_iterable_dataset_get_state (GTorchIterableDataset *self, GError **error)
+{
+  GError *local = NULL;
+  GVariant *state;
+
+  g_return_val_if_fail (GTORCH_IS_ITERABLE_DATASET (self), NULL);
+  state = GTORCH_ITERABLE_DATASET_GET_CLASS (self)->get_state (self, &local);
+  if (state != NULL)
+    g_variant_take_ref (state);
+  if (local == NULL)
+    return state;
+  g_clear_pointer (&state, g_variant_unref);
+  g_propagate_error (error, local);
+  return NULL;
+}
+
+/**
+ * gtorch_iterable_dataset_set_state: (virtual set_state)
+ * @self: a data set
+ * @state: a state from [method@IterableDataset.get_state]
+ * @error: return location for an error
+ *
+ * Lets the source that is begun next go on where the state was taken.
+ *
+ * Returns: %TRUE, or %FALSE with %GTORCH_ERROR_NOT_SUPPORTED if the data set has no states, or with its own
+ *   error
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_iterable_dataset_set_state (GTorchIterableDataset *self, GVariant *state, GError **error)
+{
+  GError *local = NULL;
+  gboolean done;
+
+  g_return_val_if_fail (GTORCH_IS_ITERABLE_DATASET (self), FALSE);
+  g_return_val_if_fail (state != NULL, FALSE);
+  g_variant_ref_sink (state);
+  done = GTORCH_ITERABLE_DATASET_GET_CLASS (self)->set_state (self, state, &local);
+  g_variant_unref (state);
+  return gtorch_callback_ended ("dataset: set_state", done, local, error);
 }

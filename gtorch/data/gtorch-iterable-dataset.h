@@ -4,49 +4,9 @@
 #pragma once
 
 #include <gtorch/data/gtorch-dataset.h>
+#include <gtorch/data/gtorch-sample-source.h>
 
 G_BEGIN_DECLS
-
-#define GTORCH_TYPE_SAMPLE_SOURCE (gtorch_sample_source_get_type ())
-
-GTORCH_AVAILABLE_IN_0_1
-G_DECLARE_DERIVABLE_TYPE (GTorchSampleSource, gtorch_sample_source, GTORCH, SAMPLE_SOURCE, GObject)
-
-/**
- * GTorchSampleSourceClass:
- * @parent_class: the parent class
- * @next: gets the next sample
- *
- * The virtual functions of a source of samples.
- *
- * Since: 0.1
- */
-struct _GTorchSampleSourceClass
-{
-  GObjectClass parent_class;
-
-  /**
-   * GTorchSampleSourceClass::next:
-   * @self: a source
-   * @cancellable: (nullable): is cancelled when the sample is not wanted any longer
-   * @error: return location for an error
-   *
-   * Gets the next sample.
-   *
-   * Returns: (transfer full) (nullable): the sample, %NULL without an error at the end, or %NULL with
-   *   @error set
-   *
-   * Since: 0.1
-   */
-  GTorchSample *(*next) (GTorchSampleSource *self, GCancellable *cancellable, GError **error);
-
-  /*< private >*/
-  gpointer padding[4];
-};
-
-GTORCH_AVAILABLE_IN_0_1
-GTorchSample *gtorch_sample_source_next (GTorchSampleSource *self, GCancellable *cancellable,
-                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 #define GTORCH_TYPE_ITERABLE_DATASET (gtorch_iterable_dataset_get_type ())
 
@@ -58,6 +18,8 @@ G_DECLARE_DERIVABLE_TYPE (GTorchIterableDataset, gtorch_iterable_dataset, GTORCH
  * GTorchIterableDatasetClass:
  * @parent_class: the parent class
  * @iterate: begins to read the samples
+ * @get_state: tells where the data set is
+ * @set_state: lets the data set go on somewhere
  *
  * The virtual functions of an iterable data set.
  *
@@ -83,14 +45,47 @@ struct _GTorchIterableDatasetClass
    */
   GTorchSampleSource *(*iterate) (GTorchIterableDataset *self, guint worker, guint n_workers,
                                   GError **error);
+  /**
+   * GTorchIterableDatasetClass::get_state:
+   * @self: a data set
+   * @error: return location for an error
+   *
+   * Tells where the source that was begun last is, so that `set_state` goes on there. A data set without this
+   * function has no states: its samples are read again, and left out.
+   *
+   * Returns: (transfer full) (nullable): the state, %NULL without an error if the data set has none, or %NULL
+   *   with @error set
+   *
+   * Since: 0.1
+   */
+  GVariant *(*get_state) (GTorchIterableDataset *self, GError **error);
+  /**
+   * GTorchIterableDatasetClass::set_state:
+   * @self: a data set
+   * @state: what `get_state` of such a data set gave
+   * @error: return location for an error
+   *
+   * Lets the source that is begun next give the samples behind those that had been given.
+   *
+   * Returns: %TRUE, or %FALSE with @error set; then nothing has changed
+   *
+   * Since: 0.1
+   */
+  gboolean (*set_state) (GTorchIterableDataset *self, GVariant *state, GError **error);
 
   /*< private >*/
-  gpointer padding[4];
+  gpointer padding[2];
 };
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchSampleSource *gtorch_iterable_dataset_iterate (GTorchIterableDataset *self, guint worker,
                                                      guint n_workers,
                                                      GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+GVariant *gtorch_iterable_dataset_get_state (GTorchIterableDataset *self,
+                                             GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_iterable_dataset_set_state (GTorchIterableDataset *self, GVariant *state,
+                                            GError **error);
 
 G_END_DECLS

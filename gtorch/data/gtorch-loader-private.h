@@ -98,6 +98,7 @@ typedef struct
   gint64 length;             /* batches; -1: unknown */
   guint64 n_skipped;         /* batches at the beginning that were handed out before */
   GArray *skipped;           /* numbers of further ones; may be NULL */
+  gboolean is_dataset_set;   /* the data set itself leaves out what was handed out before */
   GTorchBatchPlan plan;
   GTorchWorkers *workers; /* NULL: without workers, or those of the pass alone */
 } GTorchPassStart;
@@ -128,6 +129,8 @@ struct _GTorchDataLoader
   GArray *later;           /* numbers of the others, ascending */
   GVariant *pass_state;    /* from the source of indices; may be NULL */
   GVariant *resume;        /* set by the program for the next pass */
+  gboolean is_dataset_set; /* the data set goes on from a state in the next pass */
+  gint n_making;           /* batches that threads make without workers, or that nobody has taken */
 };
 
 void gtorch_pass_start_clear (GTorchPassStart *self);

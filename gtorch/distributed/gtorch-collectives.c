@@ -6,9 +6,10 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
-#include "device/gtorch-device.h"
+#include "device/gtorch-device-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "tensor/gtorch-hold-private.h"
 
@@ -59,16 +60,22 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
 {
   GTorchImpl *impl = gtorch_tensor_unwrap (tensor);
   const gboolean is_written = impls == self->outputs;
+  const GTorchDeviceType wanted = gtorch_process_group_get_device_type (group);
   const gboolean is_first = self->inputs->len + self->outputs->len == 0;
   GTORCH_HOLD (impl);
 
+  if (gtorch_process_group_get_engine (group, self->name, error) == NULL)
+    return FALSE;
   if (impl->storage == NULL || gtorch_impl_is_released (impl))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: a tensor has been released"),
                  self->name);
-  else if (gtorch_device_get_device_type (impl->device) != GTORCH_DEVICE_TYPE_CPU)
+  else if (gtorch_device_get_device_type (impl->device) != wanted)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE,
-                 _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU"), self->name,
-                 gtorch_device_get_name (impl->device), gtorch_process_group_get_backend (group));
+                 wanted == GTORCH_DEVICE_TYPE_CPU
+                     ? _ ("%s: a tensor is on %s; the backend %s has tensors on the CPU")
+                     : _ ("%s: a tensor is on %s; the backend %s has tensors on GPUs"),
+                 self->name, gtorch_device_name (impl->device),
+                 gtorch_process_group_get_backend (group));
   else if (!impl->is_contiguous)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: a tensor of shape %s is not contiguous: make it so before"), self->name,
@@ -100,8 +107,7 @@ add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls
   if (n != (gsize) size)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are %" G_GSIZE_FORMAT " tensors for %d ranks; each has one"),
-                   self->name, n, size);
+                   _ ("%s: there are %zu tensors for %d ranks; each has one"), self->name, n, size);
       return FALSE;
     }
   for (i = 0; i < n; i++)
@@ -165,8 +171,8 @@ check_total (GTorchCollective *self, GPtrArray *many, GPtrArray *one, gint size,
       if (all != each * size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: a tensor has %" G_GINT64_FORMAT " elements; with %" G_GINT64_FORMAT
-                          " for each of %d ranks they would be %" G_GINT64_FORMAT),
+                       _ ("%s: a tensor has %" PRId64 " elements; with %" PRId64
+                          " for each of %d ranks they would be %" PRId64),
                        self->name, all, each, size, each * size);
           return FALSE;
         }
@@ -383,8 +389,8 @@ check_list (GTorchProcessGroup *group, GTorchCollective *self, gsize n, GError *
   if (is_root || n == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: rank %d has a list of %" G_GSIZE_FORMAT " tensors; rank %d alone has one"),
-               self->name, gtorch_process_group_get_rank (group), n, self->root);
+               _ ("%s: rank %d has a list of %zu tensors; rank %d alone has one"), self->name,
+               gtorch_process_group_get_rank (group), n, self->root);
   return FALSE;
 }
 
@@ -578,8 +584,8 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
   if (impl->n_dims == 0 || (n == 0 ? length % size != 0 : n != (gsize) size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: a tensor of shape %s with %" G_GSIZE_FORMAT
-                      " splits cannot be split along its first dimension for %d ranks"),
+                   _ ("%s: a tensor of shape %s with %zu splits cannot be split along its first "
+                      "dimension for %d ranks"),
                    self->name, gtorch_impl_shape_str (impl), n, size);
       return FALSE;
     }
@@ -600,7 +606,7 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: the splits of a tensor of shape %s must be 0 or more, and sum to "
-                  "%" G_GINT64_FORMAT),
+                  "%" PRId64),
                self->name, gtorch_impl_shape_str (impl), length);
   return FALSE;
 }

@@ -6,12 +6,14 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
 #include "distributed/gtorch-distributed-module-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "elements/gtorch-tensor-create.h"
 #include "gtorch-ops-private.h"
@@ -28,6 +30,7 @@ gtorch_ddp_bucket_free (gpointer data)
   g_clear_object (&bucket->flat);
   g_clear_object (&bucket->face);
   g_clear_object (&bucket->result);
+  g_clear_object (&bucket->work);
   g_free (bucket);
 }
 
@@ -171,7 +174,7 @@ call_hook (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **erro
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("comm_hook: the function gave a tensor of shape %s for a bucket of "
-                      "%" G_GINT64_FORMAT " elements; it has as many"),
+                      "%" PRId64 " elements; it has as many"),
                    gtorch_impl_shape_str (gtorch_tensor_unwrap (result)),
                    gtorch_tensor_get_numel (bucket->flat));
       return FALSE;
@@ -188,18 +191,18 @@ send_bucket (GTorchDistributedModule *self, GTorchDDPBucket *bucket, GError **er
   const gboolean is_mean_of_all =
       !self->is_joining || self->divides_by_all
       || self->n_active == (guint) gtorch_process_group_get_size (self->group);
-  g_autoptr (GTorchWork) work = NULL;
 
+  g_clear_object (&bucket->work);
   if (self->hook != NULL)
     return call_hook (self, bucket, error);
   if (!is_mean_of_all
       && gtorch_tensor_div_scalar_inplace (bucket->flat, self->n_active, error) == NULL)
     return FALSE;
-  work =
+  bucket->work =
       gtorch_process_group_all_reduce (self->group, bucket->flat,
                                        is_mean_of_all ? GTORCH_REDUCE_OP_AVG : GTORCH_REDUCE_OP_SUM,
                                        error);
-  return work != NULL;
+  return bucket->work != NULL;
 }
 
 /* What no rank has used keeps no grad; what another rank has used gets one here, too. */
@@ -228,7 +231,7 @@ find_used (GTorchDistributedModule *self, GError **error)
   work = tensor == NULL
              ? NULL
              : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
-  values = work == NULL ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
   if (values == NULL)
     return NULL;
   used = g_new (gboolean, n);
@@ -245,8 +248,11 @@ take_results (GTorchDistributedModule *self, GError **error)
   for (i = 0; i < self->buckets->len; i++)
     {
       GTorchDDPBucket *bucket = self->buckets->pdata[i];
+      g_autoptr (GTorchWork) work = g_steal_pointer (&bucket->work);
       g_autoptr (GTorchTensor) flat = NULL;
 
+      if (work != NULL && !gtorch_work_join (work, error))
+        return FALSE;
       if (bucket->result == NULL)
         continue;
       flat = gtorch_tensor_reshape_as (bucket->result, bucket->flat, error);
@@ -257,7 +263,8 @@ take_results (GTorchDistributedModule *self, GError **error)
   return TRUE;
 }
 
-/* All buckets are under way: grads become views of them. Whoever reads one waits for its bucket. */
+/* All buckets are under way: grads become views of them. On the CPU, whoever reads one waits for its bucket;
+ * on a GPU the current stream does. */
 static gboolean
 finish_pass (GTorchDistributedModule *self, GError **error)
 {
@@ -387,7 +394,7 @@ gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError **error)
                                         gtorch_tensor_get_device (model), error);
   work =
       tensor == NULL ? NULL : gtorch_process_group_broadcast (self->group, tensor, source, error);
-  numbers = work == NULL ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
+  numbers = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
   if (numbers == NULL
       || !sort_entries (self, numbers + 1, CLAMP (numbers[0], 0, (gint64) n), error))
     return FALSE;

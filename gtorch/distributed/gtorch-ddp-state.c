@@ -6,10 +6,12 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-error.h"
 #include "distributed/gtorch-distributed-module-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "elements/gtorch-tensor-bytes.h"
 #include "elements/gtorch-tensor-create.h"
 #include "gtorch-tensor-ops.h"
@@ -47,7 +49,7 @@ gtorch_ddp_compare (GTorchDistributedModule *self, GError **error)
   all = mine == NULL ? NULL : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, device, error);
   work = all == NULL ? NULL
                      : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
-  values = work == NULL ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
   if (values == NULL)
     return FALSE;
   for (i = 0; i < size; i++)
@@ -56,7 +58,7 @@ gtorch_ddp_compare (GTorchDistributedModule *self, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s "
-                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                          "%" PRId64 " and %" PRId64),
                        i,
                        k == 0       ? _ ("the number of parameters,")
                        : k % 2 == 1 ? _ ("the number of elements of a parameter,")
@@ -80,7 +82,7 @@ gtorch_group_send_tensor (GTorchProcessGroup *group, GTorchTensor *tensor, gint 
     return FALSE;
   sent = gtorch_tensor_contiguous (plain, error);
   work = sent == NULL ? NULL : gtorch_process_group_broadcast (group, sent, source, error);
-  return work != NULL
+  return work != NULL && gtorch_work_join (work, error)
          && (gtorch_impl_is_same_place (gtorch_tensor_unwrap (sent), gtorch_tensor_unwrap (plain))
              || gtorch_tensor_copy_inplace (plain, sent, FALSE, error) != NULL);
 }

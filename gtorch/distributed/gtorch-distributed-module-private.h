@@ -29,6 +29,7 @@ typedef struct
 struct _GTorchDDPBucket
 {
   GTorchTensor *flat;
+  GTorchWork *work;       /* of this backward pass, or NULL */
   GTorchGradBucket *face; /* for the program's function */
   GTorchTensor *result;   /* of the program's function, unless that is flat; or NULL */
   guint n_entries;

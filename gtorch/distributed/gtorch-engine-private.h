@@ -52,6 +52,8 @@ typedef struct
 {
   const gchar *name;            /* "mpi" */
   GTorchDeviceType device_type; /* of the tensors */
+  /* Whether its library is installed. */
+  gboolean (*is_available) (GError **error);
   /* For all ranks of the job. Sets rank and size if the engine knows them (they are -1 otherwise). */
   GTorchEngine *(*new_world) (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                               GCancellable *cancellable, GError **error);
@@ -63,6 +65,14 @@ typedef struct
    * outputs wait for it. */
   gboolean (*start) (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
                      GTorchWork *work, GError **error);
+  /* What follows is optional. Connects all ranks, which call it, for tensors on the device. */
+  gboolean (*bind) (GTorchEngine *engine, GTorchProcessGroup *group, GTorchDevice *device,
+                    GCancellable *cancellable, GError **error);
+  /* Ends all that is under way with the error; no further operation begins. */
+  void (*abort) (GTorchEngine *engine, const GError *reason);
+  /* What is started between the two is enqueued as one by the second. */
+  gboolean (*begin_batch) (GTorchEngine *engine, GError **error);
+  gboolean (*end_batch) (GTorchEngine *engine, GError **error);
 } GTorchEngineClass;
 
 struct _GTorchEngine
@@ -72,9 +82,24 @@ struct _GTorchEngine
 
 extern const GTorchEngineClass gtorch_mpi_engine;
 
+/* Adds an engine of a folder below this one, when the library is loaded. */
+void gtorch_engine_register (const GTorchEngineClass *klass);
+
 /* Called by engines, in any thread: no further operation begins, and signals are emitted. Takes the group:
  * the reference is dropped in its context. */
 void gtorch_process_group_fail (GTorchProcessGroup *group, const GError *error);
+
+/* Called by engines, in any thread: another rank is gone. */
+void gtorch_process_group_lose (GTorchProcessGroup *group, gint rank);
+
+/* Lets the current stream of a GPU wait for the operation; does nothing for work of the CPU, whose readers
+ * wait by themselves. */
+gboolean gtorch_work_join (GTorchWork *work, GError **error);
+
+/* Of the tensors that it exchanges; that of the CPU for a group without a backend. */
+GTorchDeviceType gtorch_process_group_get_device_type (GTorchProcessGroup *group);
+/* Also of a group that has failed; NULL if this process has no part in it. */
+GTorchEngine *gtorch_process_group_peek_engine (GTorchProcessGroup *group);
 
 /* For gtorch-collectives.c: the engine, or NULL with an error if the group has failed or this process has
  * no part in it. */

@@ -6,10 +6,12 @@
 #include "distributed/gtorch-grad-bucket.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "distributed/gtorch-distributed-module-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-impl-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -219,7 +221,7 @@ gtorch_grad_bucket_set_buffer (GTorchGradBucket *self, GTorchTensor *buffer, GEr
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("grad_bucket: the buffer has the shape %s; its only dimension has the length "
-                      "%" G_GINT64_FORMAT),
+                      "%" PRId64),
                    gtorch_impl_shape_str (impl), numel);
       return FALSE;
     }
@@ -338,5 +340,5 @@ gtorch_grad_bucket_average (GTorchGradBucket *self, GTorchDType dtype, GError **
                                                          is_converted ? GTORCH_REDUCE_OP_SUM
                                                                       : GTORCH_REDUCE_OP_AVG,
                                                          error);
-  return work == NULL ? NULL : g_steal_pointer (&sent);
+  return work == NULL || !gtorch_work_join (work, error) ? NULL : g_steal_pointer (&sent);
 }

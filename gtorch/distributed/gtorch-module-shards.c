@@ -9,6 +9,7 @@
 #include "distributed/gtorch-module-shards.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
@@ -16,6 +17,7 @@
 #include "base/gtorch-field-private.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-module-shards-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "gtorch-tensor-ops.h"
 #include "nn/gtorch-module-hooks.h"
 #include "nn/gtorch-module-members.h"
@@ -632,7 +634,7 @@ gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GErr
     return NULL;
   work = gtorch_process_group_all_gather_into_tensor (self->group, all, own, error);
   rows =
-      work == NULL ? NULL : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
+      work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
   return rows == NULL ? NULL : gtorch_tensor_view (rows, shard->shape, shard->n_dims, error);
 }
 
@@ -671,7 +673,7 @@ gtorch_module_shards_scatter (GTorchModuleShards *self, GTorchTensor *param, GTo
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("module_shards: the tensor has the shape %s, and “%s” has %u dimensions, of "
                       "which the "
-                      "first has the length %" G_GINT64_FORMAT),
+                      "first has the length %" PRId64),
                    gtorch_impl_shape_str (impl),
                    gtorch_parameter_get_name (GTORCH_PARAMETER (param)), shard->n_dims,
                    shard->shape[0]);

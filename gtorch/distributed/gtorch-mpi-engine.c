@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-environment-private.h"
@@ -75,8 +76,7 @@ open_module (GError **error)
     return table;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
-                  "with its headers "
-                  "(Debian: libopenmpi-dev)"),
+                  "with its headers (Debian: libopenmpi-dev)"),
                path != NULL ? path : MODULE,
                module == NULL ? gtorch_library_error () : _ ("it is of another version"));
   return NULL;
@@ -196,8 +196,8 @@ mpi_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
   if ((*rank != -1 && *rank != world_rank) || (*size != -1 && *size != world_size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("mpi: this is rank %d of %d, not %d of %d; processes are started by mpirun, "
-                      "which says"),
+                   _ ("mpi: this is rank %d of %d, not %d of %d; gtorch-run, "
+                      "with PMIx, and mpirun start processes and say"),
                    world_rank, world_size, *rank, *size);
       return NULL;
     }
@@ -255,8 +255,8 @@ static gboolean
 fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
-               job->collective->name, job->rank, job->work->sequence, message);
+               _ ("%s: rank %d, operation %" PRIu64 " of the group: %s"), job->collective->name,
+               job->rank, job->work->sequence, message);
   return FALSE;
 }
 
@@ -300,7 +300,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           leak (job);
           g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                        _ ("%s: rank %d waited %g seconds for the other ranks in operation "
-                          "%" G_GUINT64_FORMAT " of the group: one has not begun it, or is gone"),
+                          "%" PRIu64 " of the group: one has not begun it, or is gone"),
                        job->collective->name, job->rank, job->timeout, job->work->sequence);
           return FALSE;
         }
@@ -442,7 +442,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
   if (MAX (n_in, n_out) > G_MAXINT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: there are %" G_GINT64_FORMAT " elements; MPI counts up to %d here"),
+                   _ ("%s: there are %" PRId64 " elements; MPI counts up to %d here"),
                    collective->name, MAX (n_in, n_out), G_MAXINT);
       return FALSE;
     }
@@ -454,7 +454,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
       g_free (in_scratch);
       g_free (out_scratch);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GINT64_FORMAT " elements could not be allocated"), collective->name,
+                   _ ("%s: %" PRId64 " elements could not be allocated"), collective->name,
                    n_in + n_out);
       return FALSE;
     }
@@ -560,7 +560,7 @@ job_free (gpointer data)
 
   gtorch_work_state_complete (job->work,
                               g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                                           _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
+                                           _ ("%s: rank %d skipped operation %" PRIu64
                                               " of the group, since work before it has failed"),
                                            job->collective->name, job->rank, job->work->sequence));
   gtorch_work_state_unref (job->work);
@@ -667,6 +667,16 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   return TRUE;
 }
 
-const GTorchEngineClass gtorch_mpi_engine = { "mpi",         GTORCH_DEVICE_TYPE_CPU,
-                                              mpi_new_world, mpi_new_part,
-                                              mpi_free,      mpi_start };
+static gboolean
+mpi_is_available (GError **error)
+{
+  return gtorch_mpi_load (error) != NULL;
+}
+
+const GTorchEngineClass gtorch_mpi_engine = { .name = "mpi",
+                                              .device_type = GTORCH_DEVICE_TYPE_CPU,
+                                              .is_available = mpi_is_available,
+                                              .new_world = mpi_new_world,
+                                              .new_part = mpi_new_part,
+                                              .free = mpi_free,
+                                              .start = mpi_start };

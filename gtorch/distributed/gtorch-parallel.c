@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "distributed/gtorch-parallel.h"
+#include "distributed/gtorch-engine-private.h"
 
 #include <glib/gi18n-lib.h>
 
@@ -48,7 +49,7 @@ sum (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
       copy == NULL ? NULL
                    : gtorch_process_group_all_reduce (group, copy, GTORCH_REDUCE_OP_SUM, error);
 
-  return work == NULL ? NULL : g_steal_pointer (&copy);
+  return work == NULL || !gtorch_work_join (work, error) ? NULL : g_steal_pointer (&copy);
 }
 
 static GTorchTensor *
@@ -74,7 +75,7 @@ gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
     }
   work =
       gtorch_process_group_all_gather (group, (GTorchTensor **) parts->pdata, size, whole, error);
-  return work == NULL ? NULL
+  return work == NULL || !gtorch_work_join (work, error) ? NULL
                       : gtorch_cat ((GTorchTensor **) parts->pdata, size, impl->n_dims - 1, error);
 }
 

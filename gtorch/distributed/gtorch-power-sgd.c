@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "distributed/gtorch-power-sgd.h"
+#include "distributed/gtorch-engine-private.h"
 
 #include <glib/gi18n-lib.h>
 #include <string.h>
@@ -357,7 +358,7 @@ reduce_all (Pass *pass, GPtrArray *tensors, GTorchReduceOp op, GError **error)
       g_autoptr (GTorchWork) work =
           gtorch_process_group_all_reduce (pass->group, tensors->pdata[i], op, error);
 
-      if (work == NULL)
+      if (work == NULL || !gtorch_work_join (work, error))
         return FALSE;
     }
   return TRUE;

@@ -6,6 +6,7 @@
 #include "distributed/gtorch-process-group.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -24,7 +25,8 @@
  * Each process has a rank, from 0 to [property@ProcessGroup:size] - 1. All of them call the same functions
  * in the same order, with tensors of the same shape and dtype where the function does not say otherwise,
  * and each call returns at once with a [class@Work]. What carries the data is the backend: mpi, for
- * tensors on the CPU, is the MPI that is installed; processes are started by its `mpirun`.
+ * tensors on the CPU, is the MPI that is installed. Processes are started by `gtorch-run`, or MPI's
+ * `mpirun`. nccl, for tensors on GPUs, is NVIDIA's library.
  *
  * ```c
  * g_autoptr (GTorchProcessGroup) group = gtorch_process_group_new ("mpi", NULL, -1, -1, 1800, NULL,
@@ -43,6 +45,8 @@
 enum
 {
   FAILED,
+  TIMED_OUT,
+  PEER_LOST,
   N_SIGNALS
 };
 
@@ -66,7 +70,7 @@ struct _GTorchProcessGroup
 
 G_DEFINE_TYPE (GTorchProcessGroup, gtorch_process_group, G_TYPE_OBJECT)
 
-static const GTorchEngineClass *const engines[] = { &gtorch_mpi_engine };
+static const GTorchEngineClass *engines[2] = { &gtorch_mpi_engine };
 
 typedef GTorchProcessGroup Self;
 
@@ -148,6 +152,30 @@ gtorch_process_group_class_init (GTorchProcessGroupClass *klass)
    */
   signals[FAILED] = g_signal_new ("failed", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL,
                                   NULL, NULL, G_TYPE_NONE, 1, G_TYPE_ERROR);
+  /**
+   * GTorchProcessGroup::timed-out:
+   * @self: the group
+   * @error: why
+   *
+   * Emitted before [signal@ProcessGroup::failed], in the same context, if the reason is that an operation
+   * was not over after [property@ProcessGroup:timeout].
+   *
+   * Since: 0.1
+   */
+  signals[TIMED_OUT] = g_signal_new ("timed-out", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0,
+                                     NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_ERROR);
+  /**
+   * GTorchProcessGroup::peer-lost:
+   * @self: the group
+   * @rank: the rank in the group
+   *
+   * Emitted before [signal@ProcessGroup::failed], in the same context, for each rank that has not answered
+   * when an operation failed: its process has ended or hangs. With nccl only; MPI does not know.
+   *
+   * Since: 0.1
+   */
+  signals[PEER_LOST] = g_signal_new ("peer-lost", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0,
+                                     NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_INT);
 }
 
 static void
@@ -159,11 +187,30 @@ gtorch_process_group_init (GTorchProcessGroup *self)
   g_mutex_init (&self->lock);
 }
 
+void
+gtorch_engine_register (const GTorchEngineClass *klass)
+{
+  engines[1] = klass;
+}
+
+GTorchDeviceType
+gtorch_process_group_get_device_type (GTorchProcessGroup *self)
+{
+  return self->klass == NULL ? GTORCH_DEVICE_TYPE_CPU : self->klass->device_type;
+}
+
+GTorchEngine *
+gtorch_process_group_peek_engine (GTorchProcessGroup *self)
+{
+  return self->engine;
+}
+
 typedef struct
 {
   GTorchProcessGroup *group;
-  GError *error;
+  GError *error; /* NULL: a rank is lost */
   gboolean is_first;
+  gint rank;
 } Report;
 
 static gboolean
@@ -171,8 +218,14 @@ emit_failed (gpointer data)
 {
   Report *report = data;
 
-  if (report->is_first)
-    g_signal_emit (report->group, signals[FAILED], 0, report->error);
+  if (report->error == NULL)
+    g_signal_emit (report->group, signals[PEER_LOST], 0, report->rank);
+  else if (report->is_first)
+    {
+      if (g_error_matches (report->error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        g_signal_emit (report->group, signals[TIMED_OUT], 0, report->error);
+      g_signal_emit (report->group, signals[FAILED], 0, report->error);
+    }
   return G_SOURCE_REMOVE;
 }
 
@@ -182,25 +235,41 @@ report_free (gpointer data)
   Report *report = data;
 
   g_object_unref (report->group);
-  g_error_free (report->error);
+  g_clear_error (&report->error);
   g_free (report);
+}
+
+static void
+send_report (GTorchProcessGroup *self, Report *report)
+{
+  g_autoptr (GMainContext) context = g_main_context_ref (self->context);
+  g_autoptr (GSource) source = g_idle_source_new ();
+
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, emit_failed, report, report_free);
+  g_source_attach (source, context);
+}
+
+void
+gtorch_process_group_lose (GTorchProcessGroup *self, gint rank)
+{
+  Report *report = g_new (Report, 1);
+
+  *report = (Report){ g_object_ref (self), NULL, FALSE, rank };
+  send_report (self, report);
 }
 
 void
 gtorch_process_group_fail (GTorchProcessGroup *self, const GError *error)
 {
-  g_autoptr (GMainContext) context = g_main_context_ref (self->context);
-  g_autoptr (GSource) source = g_idle_source_new ();
   Report *report = g_new (Report, 1);
 
   g_mutex_lock (&self->lock);
-  *report = (Report){ self, g_error_copy (error), self->failure == NULL };
+  *report = (Report){ self, g_error_copy (error), self->failure == NULL, -1 };
   if (report->is_first)
     self->failure = g_error_copy (error);
   g_mutex_unlock (&self->lock);
-  g_source_set_priority (source, G_PRIORITY_DEFAULT);
-  g_source_set_callback (source, emit_failed, report, report_free);
-  g_source_attach (source, context);
+  send_report (self, report);
 }
 
 GTorchEngine *
@@ -249,11 +318,11 @@ find_engine (const gchar *backend, GError **error)
   gsize i;
 
   for (i = 0; i < G_N_ELEMENTS (engines); i++)
-    if (strcmp (backend, engines[i]->name) == 0)
+    if (engines[i] != NULL && strcmp (backend, engines[i]->name) == 0)
       return engines[i];
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("process_group: there is no backend “%s”; there is mpi, for tensors on the "
-                  "CPU"),
+                  "CPU, and nccl, for tensors on GPUs"),
                gtorch_name_str (backend));
   return NULL;
 }
@@ -272,15 +341,18 @@ find_engine (const gchar *backend, GError **error)
 gboolean
 gtorch_process_group_is_available (const gchar *backend, GError **error)
 {
+  const GTorchEngineClass *klass;
+
   g_return_val_if_fail (backend != NULL, FALSE);
-  return find_engine (backend, error) != NULL && gtorch_mpi_load (error) != NULL;
+  klass = find_engine (backend, error);
+  return klass != NULL && klass->is_available (error);
 }
 
 /**
  * gtorch_process_group_is_launched:
  *
- * Tells whether this process was started by MPI's `mpirun`, or something like it. A process that was not
- * is the only one of its group.
+ * Tells whether this process was started by `gtorch-run`, MPI's `mpirun`, or something like them. A process
+ * that was not is the only one of its group.
  *
  * Returns: %TRUE if it was
  *
@@ -310,7 +382,7 @@ make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *s
 
 /**
  * gtorch_process_group_new: (constructor)
- * @backend: what carries the data: mpi
+ * @backend: what carries the data: mpi or nccl
  * @store: (nullable): a store that all processes share; mpi needs none
  * @rank: the rank of this process; -1 for what the backend says
  * @world_size: how many processes there are; -1 for what the backend says
@@ -459,7 +531,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
       if (ranks[i] < 0 || ranks[i] >= self->size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("process_group_new_part: rank %" G_GINT64_FORMAT
+                       _ ("process_group_new_part: rank %" PRId64
                           " is out of range for %d processes"),
                        ranks[i], self->size);
           return FALSE;
@@ -468,14 +540,35 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
         if (ranks[k] == ranks[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("process_group_new_part: rank %" G_GINT64_FORMAT " is named twice"),
-                         ranks[i]);
+                         _ ("process_group_new_part: rank %" PRId64 " is named twice"), ranks[i]);
             return FALSE;
           }
       if (ranks[i] == self->rank)
         *rank = (gint) i;
     }
   return TRUE;
+}
+
+/* Takes the ranks of all processes of the part, in which this one is `rank`. */
+static GTorchProcessGroup *
+make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsize n, gint rank,
+           gdouble timeout, GError **error)
+{
+  const gint number = ++self->n_parts;
+  GTorchEngine *engine = NULL;
+  GTorchProcessGroup *part;
+
+  if (rank >= 0)
+    engine = self->klass->new_part (world, world_ranks, n, number, error);
+  if (rank >= 0 && engine == NULL)
+    {
+      g_free (world_ranks);
+      return NULL;
+    }
+  part = make_group (self->klass, engine, self->store, rank, (gint) n, timeout);
+  g_free (part->ranks);
+  part->ranks = world_ranks;
+  return part;
 }
 
 /**
@@ -498,10 +591,9 @@ GTorchProcessGroup *
 gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gsize n_ranks,
                                gdouble timeout, GError **error)
 {
-  g_autofree gint *world_ranks = NULL;
-  GTorchEngine *engine = NULL, *world;
-  GTorchProcessGroup *part;
-  gint rank, number;
+  GTorchEngine *world;
+  gint *world_ranks;
+  gint rank;
   gsize i;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && (ranks != NULL || n_ranks == 0), NULL);
@@ -520,16 +612,77 @@ gtorch_process_group_new_part (GTorchProcessGroup *self, const gint64 *ranks, gs
   world_ranks = g_new (gint, n_ranks);
   for (i = 0; i < n_ranks; i++)
     world_ranks[i] = self->ranks[ranks[i]];
-  number = ++self->n_parts;
-  if (rank >= 0)
+  return make_part (self, world, world_ranks, n_ranks, rank, timeout, error);
+}
+
+/**
+ * gtorch_process_group_shrink:
+ * @self: a group of nccl
+ * @excluded: (array length=n_excluded): ranks in @self that have no part in the new group
+ * @n_excluded: the number of @excluded, 1 or more
+ * @error: return location for an error
+ *
+ * Creates a group of the processes that are left, also after @self has failed. They call this with the same
+ * ranks, and keep their order; the excluded ones do not call it. Operations of @self that are under way end
+ * with an error.
+ *
+ * ```c
+ * const gint64 lost = 3;
+ * g_autoptr (GTorchProcessGroup) rest = gtorch_process_group_shrink (group, &lost, 1, &error);
+ * ```
+ *
+ * Returns: (transfer full): a new group, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED for mpi
+ *
+ * Since: 0.1
+ */
+GTorchProcessGroup *
+gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded, gsize n_excluded,
+                             GError **error)
+{
+  g_autofree gint *rest = NULL;
+  g_autoptr (GError) reason = NULL;
+  gint n = 0, rank = -1, own, i;
+  gsize k;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && (excluded != NULL || n_excluded == 0),
+                        NULL);
+  if (self->engine == NULL)
+    return (gpointer) gtorch_process_group_get_engine (self, "process_group_shrink", error);
+  if (self->klass->abort == NULL)
     {
-      engine = self->klass->new_part (world, world_ranks, n_ranks, number, error);
-      if (engine == NULL)
-        return NULL;
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("process_group_shrink: the backend %s cannot go on without a rank"),
+                   self->klass->name);
+      return NULL;
     }
-  part = make_group (self->klass, engine, self->store, rank, (gint) n_ranks, timeout);
-  memcpy (part->ranks, world_ranks, n_ranks * sizeof *world_ranks);
-  return part;
+  if (!check_ranks (self, excluded, n_excluded, &own, error))
+    {
+      g_prefix_error (error, "process_group_shrink: ");
+      return NULL;
+    }
+  if (n_excluded == 0 || own >= 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   n_excluded == 0 ? _ ("process_group_shrink: no rank is excluded")
+                                   : _ ("process_group_shrink: this process is excluded; it does "
+                                        "not call this"));
+      return NULL;
+    }
+  rest = g_new (gint, self->size);
+  for (i = 0; i < self->size; i++)
+    {
+      for (k = 0; k < n_excluded && excluded[k] != i; k++)
+        ;
+      if (k < n_excluded)
+        continue;
+      if (i == self->rank)
+        rank = n;
+      rest[n++] = self->ranks[i];
+    }
+  reason = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
+                        _ ("process_group_shrink: the group goes on without some ranks"));
+  self->klass->abort (self->engine, reason);
+  return make_part (self, self->engine, g_steal_pointer (&rest), n, rank, self->timeout, error);
 }
 
 /**

@@ -109,4 +109,9 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_barrier (GTorchProcessGroup *self,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
+GTORCH_AVAILABLE_IN_0_1
+GTorchProcessGroup *gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded,
+                                                 gsize n_excluded,
+                                                 GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
 G_END_DECLS

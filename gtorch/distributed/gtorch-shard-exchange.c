@@ -15,6 +15,7 @@
 #include "base/gtorch-error.h"
 #include "dispatch/gtorch-grad-mode.h"
 #include "distributed/gtorch-module-shards-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-tensor-private.h"
 
@@ -99,7 +100,7 @@ gtorch_shards_gather_all (GTorchModuleShards *self, GTorchTensor **params, GErro
   work = all == NULL
              ? NULL
              : gtorch_process_group_all_gather_into_tensor (self->group, all, buffer, error);
-  if (work == NULL)
+  if (work == NULL || !gtorch_work_join (work, error))
     return NULL;
   for (i = 0; i < self->shards->len; i++)
     {
@@ -227,7 +228,7 @@ gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext
   work = own == NULL ? NULL
                      : gtorch_process_group_reduce_scatter_tensor (self->group, own, all,
                                                                    GTORCH_REDUCE_OP_AVG, error);
-  if (work == NULL)
+  if (work == NULL || !gtorch_work_join (work, error))
     return NULL;
   for (i = 0; i < n_grads; i++)
     {

@@ -6,11 +6,13 @@
 #include "distributed/gtorch-work.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-work-private.h"
 
 /**
@@ -32,6 +34,8 @@
  *
  * Since: 0.1
  */
+
+#define POLL_INTERVAL 200 /* microseconds between two looks at a GPU */
 
 struct _GTorchWork
 {
@@ -87,6 +91,8 @@ gtorch_work_state_unref (GTorchWorkState *state)
 {
   if (!g_atomic_int_dec_and_test (&state->ref_count))
     return;
+  if (state->backend != NULL)
+    state->backend->free (state->data);
   g_clear_error (&state->error);
   g_ptr_array_unref (state->tasks);
   g_cond_clear (&state->changed);
@@ -179,6 +185,21 @@ gtorch_work_state_complete (GTorchWorkState *state, GError *error)
     g_ptr_array_set_free_func (tasks, NULL);
 }
 
+/* Asks the GPU if nobody has told. */
+static gboolean
+is_done (GTorchWorkState *state)
+{
+  if (!g_atomic_int_get (&state->is_done) && state->backend != NULL)
+    state->backend->poll (state);
+  return g_atomic_int_get (&state->is_done);
+}
+
+gboolean
+gtorch_work_join (GTorchWork *self, GError **error)
+{
+  return self->state->backend == NULL || self->state->backend->join (self->state, error);
+}
+
 /**
  * gtorch_work_get_operation:
  * @self: work
@@ -227,7 +248,7 @@ gboolean
 gtorch_work_is_completed (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
-  return g_atomic_int_get (&self->state->is_done);
+  return is_done (self->state);
 }
 
 /**
@@ -244,7 +265,25 @@ gboolean
 gtorch_work_is_success (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
-  return g_atomic_int_get (&self->state->is_done) && self->state->error == NULL;
+  return is_done (self->state) && self->state->error == NULL;
+}
+
+/**
+ * gtorch_work_is_blocking:
+ * @self: work
+ *
+ * Tells whether [method@Work.wait] without a time limit blocks the caller. Work of GPUs does not, except for
+ * barriers: the current stream waits for it.
+ *
+ * Returns: %TRUE if it does
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_work_is_blocking (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), TRUE);
+  return self->state->backend == NULL || self->state->backend->blocks (self->state);
 }
 
 /* Made by g_object_new (): nothing would ever end it. */
@@ -268,6 +307,23 @@ on_cancelled (GCancellable *cancellable, gpointer data)
   g_mutex_unlock (&self->state->lock);
 }
 
+/* Nobody tells the end of a GPU's work at once: it is asked for. */
+static void
+poll_until (GTorchWorkState *state, gint64 deadline, GCancellable *cancellable)
+{
+  while (!is_done (state) && !g_cancellable_is_cancelled (cancellable))
+    {
+      const gint64 now = g_get_monotonic_time ();
+
+      if (now >= deadline)
+        break;
+      g_mutex_lock (&state->lock);
+      if (!state->is_done)
+        g_cond_wait_until (&state->changed, &state->lock, MIN (deadline, now + POLL_INTERVAL));
+      g_mutex_unlock (&state->lock);
+    }
+}
+
 /**
  * gtorch_work_wait:
  * @self: work
@@ -277,6 +333,10 @@ on_cancelled (GCancellable *cancellable, gpointer data)
  * @error: return location for an error
  *
  * Waits until the operation is over.
+ *
+ * For an operation of GPUs, the current stream of this thread waits, which does not block the caller:
+ * operations that are called afterwards get the result. With a @timeout of 0 or more, and for
+ * [method@ProcessGroup.barrier], the caller waits, too.
  *
  * Returns: %TRUE if it has succeeded, or %FALSE with @error set: that of the operation, or
  *   %G_IO_ERROR_TIMED_OUT if @timeout is over
@@ -288,7 +348,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
 {
   gint64 deadline;
   gulong handler;
-  gboolean result = FALSE;
+  gboolean result = FALSE, polls;
 
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
@@ -300,14 +360,24 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
                    self->state->operation);
       return FALSE;
     }
+  polls = self->state->backend != NULL;
+  if (polls && !is_done (self->state))
+    {
+      if (!self->state->backend->join (self->state, error))
+        return FALSE;
+      if (timeout < 0 && !self->state->backend->blocks (self->state))
+        return TRUE;
+    }
   deadline = timeout >= 0 && timeout < 1e9
                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
                  : G_MAXINT64;
   handler = cancellable == NULL ? 0
                                 : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
                                                          g_object_ref (self), g_object_unref);
+  if (polls)
+    poll_until (self->state, deadline, cancellable);
   g_mutex_lock (&self->state->lock);
-  while (!self->state->is_done && !g_cancellable_is_cancelled (cancellable))
+  while (!polls && !self->state->is_done && !g_cancellable_is_cancelled (cancellable))
     if (deadline == G_MAXINT64)
       g_cond_wait (&self->state->changed, &self->state->lock);
     else if (!g_cond_wait_until (&self->state->changed, &self->state->lock, deadline))
@@ -318,8 +388,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
     g_propagate_error (error, g_error_copy (self->state->error));
   else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                 _ ("%s: operation %" G_GUINT64_FORMAT
-                    " of the group is not over after %g seconds"),
+                 _ ("%s: operation %" PRIu64 " of the group is not over after %g seconds"),
                  self->state->operation, self->state->sequence, timeout);
   g_mutex_unlock (&self->state->lock);
   if (cancellable != NULL)

@@ -23,6 +23,8 @@ gboolean gtorch_work_is_completed (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_is_success (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_work_is_blocking (GTorchWork *self);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable,
                            GError **error);
 GTORCH_AVAILABLE_IN_0_1

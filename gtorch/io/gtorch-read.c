@@ -16,8 +16,7 @@ static void
 too_long (const gchar *who, gsize max_bytes, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: the file has more than the %" G_GSIZE_FORMAT " bytes that are allowed"), who,
-               max_bytes);
+               _ ("%s: the file has more than the %zu bytes that are allowed"), who, max_bytes);
 }
 
 static GBytes *
@@ -50,7 +49,7 @@ read_all (const gchar *who, GInputStream *stream, gsize expected, gsize max_byte
       data = larger;
     }
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s: %" G_GSIZE_FORMAT " bytes could not be allocated"), who, allocated);
+               _ ("%s: %zu bytes could not be allocated"), who, allocated);
   return NULL;
 }
 

@@ -198,18 +198,23 @@ gtorch_composite_kl_div (GTorchImpl *self, GTorchImpl *target, GTorchReduction r
 
 /* --- cross entropy --- */
 
-static GTorchImpl *
-cross_entropy_of_probabilities (GTorchImpl *scores, GTorchImpl *target, GTorchImpl *weight,
-                                GTorchReduction reduction, gdouble smoothing, gint64 dim,
-                                GError **error)
+GTorchImpl *
+gtorch_composite_cross_entropy_of_probabilities (GTorchImpl *self, GTorchImpl *target,
+                                                 GTorchImpl *weight, GTorchReduction reduction,
+                                                 gdouble smoothing, GError **error)
 {
+  const gint64 dim = self->n_dims > 1 ? 1 : 0;
+  const gint64 n_classes = self->shape[dim];
+  g_autoptr (GTorchImpl) scores = NULL;
   g_autoptr (GTorchImpl) smooth = NULL;
   g_autoptr (GTorchImpl) product = NULL;
   g_autoptr (GTorchImpl) weighted = NULL;
   g_autoptr (GTorchImpl) loss = NULL;
   g_autoptr (GTorchImpl) factor = NULL;
-  gint64 n_classes = scores->shape[dim];
 
+  scores = gtorch_op_log_softmax (self, dim, GTORCH_DTYPE_NONE, error);
+  if (scores == NULL)
+    return NULL;
   if (smoothing > 0)
     {
       g_autoptr (GTorchImpl) share = gtorch_impl_new_number (smoothing / (gdouble) n_classes);
@@ -254,7 +259,7 @@ gtorch_composite_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl
                                 GTorchReduction reduction, gint64 ignore_index,
                                 gdouble label_smoothing, GError **error)
 {
-  g_autoptr (GTorchImpl) scores = NULL;
+  GTorchImpl *loss = NULL;
   gint64 dim = self->n_dims > 1 ? 1 : 0;
 
   if (!gtorch_loss_check_reduction ("cross_entropy", reduction, error))
@@ -277,13 +282,10 @@ gtorch_composite_cross_entropy (GTorchImpl *self, GTorchImpl *target, GTorchImpl
                        gtorch_impl_shape_str (weight), gtorch_impl_shape_str (self));
           return NULL;
         }
+      return gtorch_op_cross_entropy_of_probabilities (self, target, weight, reduction,
+                                                       label_smoothing, error);
     }
-  scores = gtorch_op_log_softmax (self, dim, GTORCH_DTYPE_NONE, error);
-  if (scores == NULL)
-    return NULL;
-  if (gtorch_dtype_kind (target->dtype) == GTORCH_KIND_FLOAT)
-    return cross_entropy_of_probabilities (scores, target, weight, reduction, label_smoothing, dim,
-                                           error);
-  return gtorch_op_nll_loss_smooth (scores, target, weight, reduction, ignore_index,
-                                    label_smoothing, error);
+  gtorch_op_native_cross_entropy (self, target, weight, reduction, ignore_index, label_smoothing,
+                                  GTORCH_DTYPE_NONE, &loss, NULL, NULL, error);
+  return loss;
 }

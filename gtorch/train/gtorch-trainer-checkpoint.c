@@ -337,7 +337,9 @@ gtorch_trainer_write_checkpoint (GTorchTrainerRun *run, GFile *file, GError **er
       return FALSE;
     }
   g_clear_error (&local);
-  loader = gtorch_data_loader_get_state (run->priv->loader);
+  loader = gtorch_data_loader_get_state (run->priv->loader, error);
+  if (loader == NULL)
+    return FALSE;
   return save (run->trainer, run->settings.scaler, loader, file, run->cancellable, error);
 }
 
@@ -448,7 +450,9 @@ gtorch_trainer_save_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
     return FALSE;
   priv = gtorch_trainer_get_private (self);
   loader = priv->loader_state != NULL ? g_variant_ref (priv->loader_state)
-                                      : gtorch_data_loader_get_state (priv->loader);
+                                      : gtorch_data_loader_get_state (priv->loader, error);
+  if (loader == NULL)
+    return FALSE;
   return save (self, priv->settings.scaler, loader, file, cancellable, error);
 }
 
@@ -603,8 +607,8 @@ gtorch_trainer_load_checkpoint (GTorchTrainer *self, GFile *file, GCancellable *
     return FALSE;
   if (loader != NULL)
     {
-      former = gtorch_data_loader_get_state (priv->loader);
-      if (!gtorch_data_loader_set_state (priv->loader, loader, error))
+      former = gtorch_data_loader_get_state (priv->loader, error);
+      if (former == NULL || !gtorch_data_loader_set_state (priv->loader, loader, error))
         return FALSE;
     }
   parts = list_parts (priv, priv->settings.scaler);

@@ -74,7 +74,7 @@ gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error)
 {
   work (run, error);
   settle (run, error);
-  gtorch_trainer_run_end (run);
+  gtorch_trainer_run_end (run, error);
   report (run, *error);
   gtorch_trainer_delivery_flush (run->delivery);
 }
@@ -148,7 +148,7 @@ train (gpointer data)
 
   work (run, &drive->error);
   settle (run, &drive->error);
-  gtorch_trainer_run_end (run);
+  gtorch_trainer_run_end (run, &drive->error);
   report (run, drive->error);
   /* The program gets the end, and drops what is left, in its own context. */
   attach (drive, g_idle_source_new (), on_end, drive_free);
@@ -177,7 +177,7 @@ gtorch_trainer_drive_thread (GTorchTrainerRun *run, GTask *task)
   g_mutex_unlock (lock);
   if (drive->thread != NULL)
     return;
-  gtorch_trainer_run_end (run);
+  gtorch_trainer_run_end (run, &drive->error);
   finish (drive);
   drive_free (drive);
 }
@@ -215,7 +215,7 @@ on_part (gpointer data)
   done = done && advance (run, &drive->error);
   if (done && run->phase != GTORCH_TRAINER_PHASE_DONE)
     return G_SOURCE_CONTINUE;
-  gtorch_trainer_run_end (run);
+  gtorch_trainer_run_end (run, &drive->error);
   report (run, drive->error);
   finish (drive);
   drive_free (drive);

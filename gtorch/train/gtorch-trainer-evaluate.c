@@ -67,6 +67,7 @@ gtorch_trainer_run_begin_evaluation (GTorchTrainerRun *run, GError **error)
   for (guint i = 0; i < metrics->len; i++)
     if (!gtorch_metric_reset (((GTorchTrainerMetric *) metrics->pdata[i])->metric, error))
       return FALSE;
+  run->n_validated = 0;
   g_clear_object (&run->validation_loss);
   run->validation_loss = GTORCH_METRIC (gtorch_mean_metric_new ());
   enter_evaluation (run);
@@ -109,6 +110,7 @@ gtorch_trainer_run_evaluate (GTorchTrainerRun *run, GTorchSample *batch, GError 
                                                GTORCH_DTYPE_FLOAT64,
                                                gtorch_tensor_get_device (loss), error));
   run->n_samples = 0;
+  run->n_validated++;
   return weight != NULL && gtorch_metric_update (run->validation_loss, loss, weight, error)
          && gtorch_trainer_run_add_point (run, NULL, error);
 }
@@ -267,6 +269,8 @@ gtorch_trainer_run_end_evaluation (GTorchTrainerRun *run, GError **error)
   gboolean is_better;
 
   gtorch_trainer_run_leave_evaluation (run);
+  if (run->n_validated == 0)
+    return gtorch_trainer_fail_empty ("validation_loader", error);
   if (!compute_results (run, &results, error))
     return FALSE;
   if (!find_monitored (run, &results, &monitored, error))

@@ -136,6 +136,7 @@ struct _GTorchTrainerRun
   /* of an evaluation */
   GArray *modes; /* of the modules, in training or not */
   GTorchMetric *validation_loss;
+  gint64 n_validated; /* batches */
 };
 
 GTorchTrainerRun *gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable,
@@ -149,8 +150,10 @@ GTorchTrainerPoint *gtorch_trainer_run_awaited (GTorchTrainerRun *run);
 gboolean gtorch_trainer_run_harvest (GTorchTrainerRun *run, GError **error);
 /* Works until the end in this thread. */
 void gtorch_trainer_run_to_end (GTorchTrainerRun *run, GError **error);
+/* Fails: the loader, or the validation_loader, has no batches. */
+gboolean gtorch_trainer_fail_empty (const gchar *loader, GError **error);
 /* Ends the run, after an error too: what comes next goes on from there. */
-void gtorch_trainer_run_end (GTorchTrainerRun *run);
+void gtorch_trainer_run_end (GTorchTrainerRun *run, GError **error);
 
 /* One batch: forward, loss, backward; then, where the step is complete, the optimizer's. */
 gboolean gtorch_trainer_run_batch (GTorchTrainerRun *run, GTorchSample *batch, GError **error);

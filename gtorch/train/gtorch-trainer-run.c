@@ -15,6 +15,7 @@
 #include "train/gtorch-trainer-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "device/gtorch-device-private.h"
@@ -49,6 +50,22 @@ make_stream (GTorchTrainerRun *run, gboolean is_async, gboolean is_threaded, GEr
          && (current == NULL || gtorch_stream_wait_stream (run->stream, current, error));
 }
 
+gboolean
+gtorch_trainer_fail_empty (const gchar *loader, GError **error)
+{
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("trainer: the %s has no batches"),
+               loader);
+  return FALSE;
+}
+
+/* A loader of unknown length is found to be empty at the end of its epoch. */
+static gboolean
+check_length (GTorchDataLoader *loader, const gchar *name, GError **error)
+{
+  return loader == NULL || gtorch_data_loader_get_length (loader, NULL) != 0
+         || gtorch_trainer_fail_empty (name, error);
+}
+
 static void
 count_steps (GTorchTrainerRun *run)
 {
@@ -67,7 +84,8 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
   GTorchTrainerRun *run;
   gboolean is_free;
 
-  if (!gtorch_trainer_check (self, error)
+  if (!gtorch_trainer_check (self, error) || !check_length (priv->loader, "loader", error)
+      || !check_length (priv->settings.validation_loader, "validation_loader", error)
       || g_cancellable_set_error_if_cancelled (cancellable, error))
     return NULL;
   run = g_new0 (GTorchTrainerRun, 1);
@@ -135,9 +153,10 @@ gtorch_trainer_run_free (GTorchTrainerRun *run)
 }
 
 void
-gtorch_trainer_run_end (GTorchTrainerRun *run)
+gtorch_trainer_run_end (GTorchTrainerRun *run, GError **error)
 {
   GTorchTrainerPrivate *priv = run->priv;
+  GError *local = NULL;
 
   gtorch_trainer_run_leave_evaluation (run);
   if (run->validation_iter != NULL)
@@ -146,7 +165,10 @@ gtorch_trainer_run_end (GTorchTrainerRun *run)
     {
       /* The next run goes on behind the last batch. */
       g_clear_pointer (&priv->loader_state, g_variant_unref);
-      priv->loader_state = gtorch_data_loader_get_state (priv->loader);
+      priv->loader_state = gtorch_data_loader_get_state (priv->loader, &local);
+      if (*error == NULL)
+        *error = g_steal_pointer (&local);
+      g_clear_error (&local);
       gtorch_data_loader_iter_close (run->iter);
     }
   if (run->settings.progress_bar != NULL)
@@ -316,8 +338,8 @@ begin_epoch (GTorchTrainerRun *run, GError **error)
       run->step - gtorch_data_loader_iter_get_position (run->iter) / run->settings.accumulate_steps;
   if (run->settings.progress_bar != NULL)
     {
-      g_autofree gchar *title = g_strdup_printf (_ ("epoch %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT),
-                                                 run->epoch + 1, run->settings.n_epochs);
+      g_autofree gchar *title = g_strdup_printf (_ ("epoch %" PRId64 "/%" PRId64), run->epoch + 1,
+                                                 run->settings.n_epochs);
 
       gtorch_progress_bar_begin (run->settings.progress_bar, title, run->epoch_steps);
     }
@@ -416,6 +438,8 @@ end_epoch (GTorchTrainerRun *run, GError **error)
   const gchar *const names[] = { "epoch", "train/epoch_loss", NULL };
   gdouble values[2];
 
+  if (priv->counters.epoch_count == 0)
+    return gtorch_trainer_fail_empty ("loader", error);
   g_mutex_lock (&priv->lock);
   values[1] = priv->counters.epoch_sum / priv->counters.epoch_count;
   priv->counters.epoch_sum = priv->counters.epoch_count = 0;

@@ -384,8 +384,8 @@ static const GTorchField fields[] = {
    *
    * Whether [method@Trainer.run_async] works in a thread of its own. If not, it works in the main context of
    * the caller, a step at a time, on a stream of its own, so that the main loop can go on in between.
-   * Functions of JavaScript can be called in no other thread: there it is %FALSE if any part of the trainer
-   * is one of the program's own classes.
+   * Functions of JavaScript can be called in no other thread: there it is %FALSE unless the program sets it,
+   * and a run that has it set and a class, a function or a hook of the program's is refused.
    *
    * Since: 0.1
    */

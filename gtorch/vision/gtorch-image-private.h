@@ -39,5 +39,7 @@ GTorchImpl *gtorch_pixbuf_decode (const GTorchImageRequest *request, GError **er
 /* pixels: rows of 3 or 4 bytes for each pixel, without gaps. */
 GBytes *gtorch_pixbuf_encode (GBytes *pixels, gint64 width, gint64 height, gboolean has_alpha,
                               const gchar *format, gint quality, GError **error);
+/* pixels: rows of one byte for each pixel, without gaps. */
+GBytes *gtorch_png_encode_gray (const guint8 *pixels, gint64 width, gint64 height, GError **error);
 
 G_END_DECLS

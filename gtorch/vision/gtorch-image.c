@@ -6,6 +6,7 @@
 #include "vision/gtorch-image.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -52,8 +53,8 @@ gtorch_image_check_size (const GTorchImageRequest *request, gint64 width, gint64
       && n <= request->max_pixels)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("image_load: an image of %" G_GINT64_FORMAT " × %" G_GINT64_FORMAT
-                  " pixels; 1 to %" G_GINT64_FORMAT " pixels are allowed"),
+               _ ("image_load: an image of %" PRId64 " × %" PRId64 " pixels; 1 to %" PRId64
+                  " pixels are allowed"),
                width, height, request->max_pixels);
   return FALSE;
 }
@@ -116,8 +117,7 @@ check_request (const gchar *who, GTorchImageMode mode, gint64 max_pixels, GError
   if (max_pixels >= 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: max_pixels is %" G_GINT64_FORMAT ", but must be 0 or more"), who,
-               max_pixels);
+               _ ("%s: max_pixels is %" PRId64 ", but must be 0 or more"), who, max_pixels);
   return FALSE;
 }
 
@@ -378,7 +378,8 @@ check_image (GTorchImpl *image, const gchar *format, gint quality, GError **erro
  * @quality: the quality of JPEG, 1 to 100
  * @error: return location for an error
  *
- * Encodes an image by the system's GdkPixbuf. One channel is written as three equal ones.
+ * Encodes an image by the system's GdkPixbuf. One channel becomes a gray PNG file, without GdkPixbuf, or
+ * three equal channels of JPEG.
  *
  * Fails with %GTORCH_ERROR_DTYPE, %GTORCH_ERROR_SHAPE, %GTORCH_ERROR_INVALID for the quality, and
  * %GTORCH_ERROR_NOT_SUPPORTED for another format or if GdkPixbuf is not installed.
@@ -405,9 +406,17 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
   if (!check_image (impl, format, quality, error))
     return NULL;
   memcpy (shape, impl->shape, sizeof shape);
+  if ((host = gtorch_op_to_device (impl, gtorch_device_cpu (), FALSE, error)) == NULL)
+    return NULL;
+  if (shape[0] == 1 && strcmp (format, "png") == 0)
+    {
+      contiguous = gtorch_op_contiguous (host, error);
+      return contiguous != NULL
+                 ? gtorch_png_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1], error)
+                 : NULL;
+    }
   shape[0] = shape[0] == 1 ? 3 : shape[0];
-  if ((host = gtorch_op_to_device (impl, gtorch_device_cpu (), FALSE, error)) == NULL
-      || (colored = gtorch_op_expand (host, shape, 3, error)) == NULL
+  if ((colored = gtorch_op_expand (host, shape, 3, error)) == NULL
       || (rows = gtorch_op_permute (colored, order, 3, error)) == NULL
       || (contiguous = gtorch_op_contiguous (rows, error)) == NULL)
     return NULL;

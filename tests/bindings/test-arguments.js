@@ -90,6 +90,7 @@ const BY_NAME = {
 };
 // These take a value of the kind of the setting; settings_refuse_values_of_other_kinds tests them.
 const OF_SETTINGS = ['Optimizer.set_setting', 'ParamGroup.set_setting'];
+const OF_BLOCKS = ['inference_mode']; // take a function first
 // undefined stands for the default in these.
 const MAY_BE_NULL = ['retain_graph'];
 
@@ -143,7 +144,7 @@ tap.add('arguments_refuse_values_that_gjs_would_convert', async () => {
         const holder = owner === null ? GTorch : isMethod ? GTorch[owner].prototype : GTorch[owner];
         const what = owner === null ? name : `${owner}.${name}`;
         const func = holder?.[name];
-        if (typeof func !== 'function' || OF_SETTINGS.includes(what))
+        if (typeof func !== 'function' || [...OF_SETTINGS, ...OF_BLOCKS].includes(what))
             continue; // has another name, or is tested below
         const end = args.findIndex(arg => arg.type === 'Gio.AsyncReadyCallback');
         const given = end < 0 ? args : args.slice(0, end);
@@ -309,6 +310,7 @@ const MORE_TAKERS = {
     autocast: func => GTorch.autocast('cpu', func),
     dual_level: func => GTorch.forward_ad.dual_level(func),
     enable_grad: func => GTorch.enable_grad(func),
+    inference_mode: func => GTorch.inference_mode(func),
     no_grad: func => GTorch.no_grad(func),
     detect_anomaly: func => GTorch.detect_anomaly(func),
     tidy: func => GTorch.tidy(func),

@@ -369,6 +369,10 @@ const READ = {
     'Dataset.get_batch': [() => [1], object => ofC('Dataset', 'get_batch', object, [0], null)],
     'Dataset.get_length': [() => 1, object => ofC('Dataset', 'get_length', object)],
     'IterableDataset.iterate': [() => [1], object => [...object]],
+    'IterableDataset.get_state': [() => new GLib.Variant('i', 1),
+        object => ofC('IterableDataset', 'get_state', object)],
+    'IterableDataset.set_state': [() => true,
+        object => ofC('IterableDataset', 'set_state', object, new GLib.Variant('i', 1))],
     'SampleSource.next': [() => null, object => ofC('SampleSource', 'next', object, null)],
     'Sampler.get_length': [() => 1, object => ofC('Sampler', 'get_length', object)],
     'Sampler.iterate': [() => [1], object => ofC('Sampler', 'iterate', object, 0)],
@@ -460,7 +464,7 @@ way('FileProgressCallback', 'load_file', func => {
 
 // Callbacks that a main loop runs or that cannot fail: gjs logs the exception.
 const LOGGED = ['MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
-    'IndexSource.get_state', 'Fetcher.end',
+    'IndexSource.get_state', 'SampleSource.close', 'Fetcher.end',
     'WorkerInitFunc', // workers are threads: none of JavaScript's functions is taken
     'AnomalyFunc']; // becomes a part of another message
 

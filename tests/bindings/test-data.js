@@ -242,4 +242,133 @@ add('data sets are joined and split', () => {
     equal(GTorch.random_split_fractions(a, [0.5, 0.5], null).map(part => part.length), [3, 3]);
 });
 
+add('generators_are_closed_when_their_loop_is_left', async () => {
+    const ended = [];
+    const Watched = GObject.registerClass(class Watched extends GTorch.IterableDataset {
+        * iterate() {
+            try {
+                for (let i = 0; i < 5; i++)
+                    yield i;
+            } finally {
+                ended.push(this.name);
+            }
+        }
+    });
+    const named = name => Object.assign(new Watched(), {name});
+    for (const sample of named('set')) {
+        if (sample === 2)
+            break;
+    }
+    equal(ended, ['set']);
+    const loader = new GTorch.DataLoader({dataset: named('loader'), batch_size: 2});
+    for (const _batch of loader)
+        break;
+    equal(ended, ['set', 'loader']);
+    for await (const _batch of loader)
+        break;
+    equal(ended, ['set', 'loader', 'loader']);
+    throws(() => {
+        for (const _batch of loader)
+            throw new RangeError('enough');
+    }, error => error.message === 'enough');
+    equal(ended.length, 4);
+    const iter = loader.iterate();
+    iter.next(null);
+    iter.close();
+    equal(ended.length, 5);
+    for (const _batch of loader)
+        ;
+    equal(ended.length, 6);
+});
+
+add('iterable_sets_may_have_states', () => {
+    const Kept = GObject.registerClass(class Kept extends GTorch.IterableDataset {
+        * iterate() {
+            for (this.at = this.from ?? 0, this.from = 0; this.at < 6;)
+                yield this.at++;
+        }
+
+        get_state() {
+            return new GLib.Variant('i', this.at);
+        }
+
+        set_state(state) {
+            if (state.unpack() === 5)
+                throw new RangeError('not from 5');
+            this.from = state.unpack();
+        }
+    });
+    const loader = new GTorch.DataLoader({dataset: new Kept(), batch_size: 0});
+    const other = new GTorch.DataLoader({dataset: new Kept(), batch_size: 0});
+    const iter = loader.iterate();
+    const next = () => iter.next(null).get_int();
+    equal([next(), next()], [0, 1]);
+    other.set_state(loader.get_state());
+    equal([...other], [2, 3, 4, 5]);
+    const last = loader.iterate();
+    for (let i = 0; i < 5; i++)
+        last.next(null);
+    throws(() => other.set_state(loader.get_state()), error => error.message === 'not from 5');
+});
+
+add('settings_of_loaders_are_fixed', () => {
+    const loader = GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.arange(8)]));
+    equal([loader.batch_size, loader.shuffle, loader.length], [1, false, 8]);
+    for (const name of ['batch_size', 'num_workers', 'shuffle', 'timeout', 'generator']) {
+        throws(() => {
+            loader[name] = loader[name];
+        }, error => error.message.includes(name));
+    }
+    equal(GTorch.DataLoader.new(GTorch.TensorDataset.new([GTorch.arange(8)]), {batch_size: 4}).length, 2);
+});
+
+add('arguments_have_defaults', () => {
+    const table = GTorch.Table.new();
+    const file = Gio.File.new_for_path(GLib.build_filenamev([GLib.dir_make_tmp('gtorch-XXXXXX'), 'x']));
+    table.add('x', GTorch.arange(3));
+    GTorch.npz_save_file(table, false, file);
+    equal(GTorch.npz_load_file(file).lookup('x').tolist(), [0, 1, 2]);
+    equal(GTorch.npz_load_file(file, {map: true}).lookup('x').tolist(), [0, 1, 2]);
+    GTorch.npy_save_file(GTorch.arange(2), file);
+    equal(GTorch.npy_load_file(file).tolist(), [0, 1]);
+    throws(() => GTorch.npy_load_file(file, {maps: true}), error => error.message.includes('maps'));
+    throws(() => GTorch.npy_load_file(), error => error.message.includes('file is missing'));
+    throws(() => GTorch.npy_load_file(file, false, 0, null, 5), error => error instanceof TypeError);
+    const tokenizer = GTorch.Tokenizer.train_bpe(['a b a b', 'b a'], 300, {min_frequency: 1});
+    equal(tokenizer.decode(tokenizer.encode('a b')), 'a b');
+    tokenizer.enable_truncation(2);
+    tokenizer.enable_padding({length: 4});
+    tokenizer.save(file);
+    equal(GTorch.Tokenizer.load_file(file).get_vocab_size(), tokenizer.get_vocab_size());
+    equal(GTorch.random_split(GTorch.TensorDataset.new([GTorch.arange(5)]), [2, 3]).map(one => one.length), [2, 3]);
+    equal(GTorch.RandomSampler.new(3).get_length(), 3);
+    equal(GTorch.TensorDataset.new([GTorch.arange(5)]).get_item(2).get_child(0).get_tensor().item(), 2);
+    file.delete(null);
+    file.get_parent().delete(null);
+});
+
+add('nulls_are_refused_where_gjs_would_end_the_program', () => {
+    const tokenizer = GTorch.Tokenizer.train_bpe(['a b a b'], 300);
+    const wrong = [null, {}, new Gio.Cancellable(), 5, undefined];
+    for (const result of wrong) {
+        for (const name of ['to_doubles_finish', 'to_ints_finish'])
+            throws(() => GTorch.arange(2)[name](result), error => error instanceof TypeError);
+    }
+    for (const text of [null, undefined, 5])
+        throws(() => tokenizer.encode(text), error => error instanceof TypeError);
+});
+
+add('texts_with_a_nul_are_refused', () => {
+    const tokenizer = GTorch.Tokenizer.train_bpe(['a b a b'], 300);
+    const refused = func => throws(func, error => error instanceof TypeError && error.message.includes('NUL at 1'));
+    refused(() => tokenizer.encode('a\0b'));
+    refused(() => tokenizer.encode('a', 'a\0b'));
+    refused(() => tokenizer.encode_batch(['a', 'a\0b']));
+    refused(() => tokenizer.token_to_id('a\0b'));
+    refused(() => GTorch.Tokenizer.train_bpe(['a\0b'], 300));
+    refused(() => GTorch.Sample.of(['a\0b']));
+    refused(() => GTorch.Sample.new_string('a\0b'));
+    refused(() => GTorch.Table.new().add('a\0b', GTorch.arange(1)));
+});
+
 await run();

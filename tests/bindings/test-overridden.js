@@ -201,6 +201,34 @@ const CASES = {
         func: Symbol('set below'), parent: GTorch.IterableDataset, isGenerator: true,
         call: Class => [...new Class()], gives: [0, 1],
     },
+    'IterableDataset.get_state': {
+        func: () => new GLib.Variant('i', 5), parent: GTorch.IterableDataset,
+        call: Class => ofC('IterableDataset', 'get_state')(new Class()).unpack(), gives: 5,
+    },
+    'IterableDataset.set_state': {
+        func(state) {
+            this.seen = state.unpack();
+        },
+        parent: GTorch.IterableDataset,
+        call: Class => {
+            const dataset = new Class();
+            ofC('IterableDataset', 'set_state')(dataset, new GLib.Variant('i', 5));
+            return dataset.seen;
+        },
+        gives: 5,
+    },
+    'SampleSource.close': {
+        func() {
+            this.seen = 'closed';
+        },
+        parent: GTorch.SampleSource, isLogged: true,
+        call: Class => {
+            const source = new Class();
+            ofC('SampleSource', 'close')(source);
+            return source.seen;
+        },
+        gives: 'closed',
+    },
     'SampleSource.next': {
         func() {
             this.n = (this.n ?? 0) + 1;

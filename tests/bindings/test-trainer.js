@@ -42,7 +42,7 @@ async function failure(promise) {
 }
 
 tap.add('a_classifier_learns', async () => {
-    const trainer = make(GTorch.Trainer, {n_epochs: 20, validation_loader: loader()});
+    const trainer = make(GTorch.Trainer, {n_epochs: 20, validation_loader: loader(), threaded: true});
     const losses = [];
     const epochs = [];
     trainer.add_metric('accuracy', GTorch.Accuracy.new(1));
@@ -55,6 +55,39 @@ tap.add('a_classifier_learns', async () => {
     tap.assert(trainer.results.accuracy > 0.9, JSON.stringify(trainer.results));
     tap.equal(trainer.threaded, true);
     tap.equal(trainer.progress, 1);
+});
+
+tap.add('steps_are_made_in_this_thread_unless_the_program_says_otherwise', async () => {
+    const trainer = make();
+    tap.equal(trainer.threaded, false);
+    const {module, optimizer, loss_module: loss} = trainer;
+    tap.equal(GTorch.Trainer.new(module, loader(), loss, optimizer).threaded, false);
+    tap.equal(make(GTorch.Trainer, {threaded: true}).threaded, true);
+    let n = 0;
+    module.register_forward_hook(() => {
+        n++;
+    });
+    await trainer.run_async();
+    tap.equal(n, 4);
+});
+
+tap.add('a_thread_is_refused_if_functions_of_the_program_are_known', async () => {
+    const settings = {threaded: true};
+    const refused = (trainer, what) => tap.throws(() => trainer.run_async(), error =>
+        error.message.startsWith(`run_async: threaded is true, and ${what} has functions`));
+    const hooked = make(GTorch.Trainer, settings);
+    const id = hooked.module.get_modules().get_item(1).register_forward_hook(() => {});
+    refused(hooked, 'the module');
+    hooked.module.get_modules().get_item(1).remove_hook(id);
+    await hooked.run_async();
+    refused(make(Regression, settings), 'its class');
+    const scheduled = make(GTorch.Trainer, settings);
+    scheduled.add_scheduler(new GTorch.optim.lr_scheduler.LambdaLR(scheduled.optimizer, () => 1),
+        GTorch.TrainerInterval.STEP);
+    refused(scheduled, 'a function, metric, log or schedule');
+    const collated = make(GTorch.Trainer, settings);
+    collated.loader.set_collate(samples => GTorch.Sample.collate(samples).unpack());
+    refused(collated, 'the loader');
 });
 
 tap.add('a_run_in_this_thread_gives_the_same', async () => {

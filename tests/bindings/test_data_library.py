@@ -7,8 +7,10 @@ import gc
 import os
 import pathlib
 import random
+import signal
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -278,4 +280,41 @@ def shared_memory_is_seen_by_two_owners():
 
 
 if __name__ == '__main__':
-    tap.main()
+    class Blocked(torch.Dataset):
+    """The last sample never comes."""
+
+    def get_length(self):
+        return 3
+
+    def get_item(self, index, cancellable):
+        while index == 2 and not cancellable.is_cancelled():
+            time.sleep(0.01)
+        return torch.Sample.new_int(index)
+
+
+@tap.case
+def a_loop_over_a_loader_in_c_ends_with_the_keyboard():
+    found = []
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+
+    def loop():
+        for sample in torch.DataLoader(dataset=Blocked(), batch_size=0, num_workers=1):
+            found.append(sample)
+
+    raises(KeyboardInterrupt, loop)
+    assert found == [0, 1] and time.monotonic() - start < 5, found
+    timer.join()
+
+
+@tap.case
+def settings_of_a_loader_in_c_are_fixed():
+    loader = torch.DataLoader.new(torch.TensorDataset.new([torch.arange(8)]), 2, False)
+    for name in ('batch_size', 'num_workers', 'shuffle', 'drop_last', 'timeout', 'prefetch_factor', 'generator'):
+        before = getattr(loader, name)
+        raises(AttributeError, lambda name=name: setattr(loader, name, before), f'DataLoader.{name} is fixed')
+        raises(AttributeError, lambda name=name: delattr(loader, name))
+
+
+tap.main()

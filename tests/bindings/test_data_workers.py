@@ -487,6 +487,27 @@ def errors_that_cannot_be_made_anew_are_told():
 
 
 @tap.case
+def a_collate_function_that_returns_nothing_is_refused():
+    def nothing(_samples):
+        pass
+
+    for options in ({}, {'num_workers': 2}, {'num_workers': 2, 'worker': 'thread'}):
+        for dataset in (Numbers(8), Count(8)) if options else (Numbers(8),):
+            for batch_size in (2, None):
+                loader = data.DataLoader(dataset, batch_size=batch_size, collate_fn=nothing, **options)
+                raises(TypeError, lambda loader=loader: list(loader), 'collate_fn', 'nothing returned None')
+                library = loader.for_library()
+                raises(RuntimeError, lambda library=library: list(library), 'returned None')
+
+
+@tap.case
+def samples_may_be_none():
+    for options in ({}, {'num_workers': 2}, {'num_workers': 2, 'worker': 'thread'}):
+        found = list(data.DataLoader(Numbers(3, lambda i: None), batch_size=None, **options))
+        assert found == [None, None, None], found
+
+
+@tap.case
 def errors_of_all_functions_come():
     def fail(*_):
         raise ZeroDivisionError('in vain')

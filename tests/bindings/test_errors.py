@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Errors are exceptions of the kinds that PyTorch raises, and those of the library are GLib.Error, too."""
 
+import errno
 import pathlib
+import pickle
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style'))
@@ -11,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GLib, GTorch  # noqa: E402
+from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
 from tap import raises  # noqa: E402
@@ -167,6 +169,51 @@ def comparisons_tell_types_apart():
     close(None, None)
     close(1.0, 1, check_dtype=False)
     close(1.0, 1.0)
+
+
+@tap.case
+def missing_files_are_pythons_exceptions_too():
+    file = Gio.File.new_for_path('/nowhere/at all')
+    module = nn.Linear(2, 2)
+    trainer = GTorch.train.Trainer(module, [], nn.MSELoss(), optim.SGD(module.parameters(), lr=0.1))
+    image = GTorch.zeros(3, 1, 1, dtype=GTorch.uint8)
+    table = GTorch.Table.new()
+    table.add('x', GTorch.zeros(1))
+    for call in (
+        lambda: GTorch.Tokenizer.load_file(file, None),
+        lambda: GTorch.vision.read_image('/nowhere/at all'),
+        lambda: GTorch.vision.ImageFolder('/nowhere/at all'),
+        lambda: GTorch.image_load_file(file, GTorch.ImageMode.RGB, False, 0, None),
+        lambda: trainer.load_checkpoint('/nowhere/at all'),
+        lambda: GTorch.utils.tensorboard.SummaryWriter('/proc/nowhere/at all').add_scalar('loss', 1.0, 1),
+        lambda: GTorch.train.CSVLog.new(file).write(1, ['loss'], [1.0]),
+        lambda: GTorch.safetensors_load_file(file, False, None, None, None),
+        lambda: GTorch.CheckpointFile.load_file(file, False, 0, None),
+        lambda: GTorch.npy_load_file(file, False, 0, None),
+        lambda: GTorch.npz_load_file(file, False, 0, None),
+        lambda: GTorch.npz_save_file(table, False, file, None),
+        lambda: GTorch.CSVReader.new_for_file(file, None),
+        lambda: GTorch.io.load_csv(file),
+        lambda: GTorch.load('/nowhere/at all'),
+    ):
+        error = raises(FileNotFoundError, call)
+        assert error.errno == errno.ENOENT and error.strerror, error
+    error = raises(FileNotFoundError, lambda: GTorch.npy_load_file(file, False, 0, None), 'No such file')
+    assert isinstance(error, GLib.Error) and isinstance(error, RuntimeError)
+    assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.NOT_FOUND) and str(error) == error.message
+    other = pickle.loads(pickle.dumps(error))
+    assert type(other) is type(error) and other.code == error.code and str(other) == str(error)
+
+
+@tap.case
+def other_errors_of_files_have_their_kinds():
+    folder = Gio.File.new_for_path('/usr')
+    raises(IsADirectoryError, lambda: GTorch.npy_load_file(folder, False, 0, None))
+    raises(NotADirectoryError, lambda: GTorch.vision.ImageFolder('/usr/bin/env'))
+    for code, kind in ((Gio.IOErrorEnum.EXISTS, FileExistsError), (Gio.IOErrorEnum.PERMISSION_DENIED, PermissionError)):
+        assert isinstance(GLib.Error('no', 'g-io-error-quark', int(code)), kind)
+    plain = GLib.Error('no', 'g-io-error-quark', int(Gio.IOErrorEnum.CANCELLED))
+    assert type(plain) is GLib.Error and not isinstance(plain, OSError)
 
 
 tap.main()

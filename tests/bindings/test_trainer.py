@@ -42,7 +42,7 @@ def model():
 def make(cls=Trainer, loader=None, **settings):
     net = model()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
-    loader = loader or DataLoader(data(), batch_size=16, shuffle=True)
+    loader = DataLoader(data(), batch_size=16, shuffle=True) if loader is None else loader
     trainer = cls(net, loader, nn.CrossEntropyLoss(), optimizer, **settings)
     torch.manual_seed(3)
     return trainer
@@ -205,6 +205,89 @@ def runs_are_cancelled():
         GLib.timeout_add(random.randrange(8), cancellable.cancel)
         error = run_async(trainer, cancellable)
         assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED), error
+
+
+def raising(kind, at):
+    def handle(_trainer, number, *_rest):
+        if number == at:
+            raise kind(f'at {number}')
+
+    return handle
+
+
+@tap.case
+def exceptions_of_handlers_end_the_run_and_arrive():
+    for kind in (LookupError, KeyboardInterrupt):
+        for signal, at in (('step-done', 3), ('epoch-done', 1), ('epoch-done', 3), ('evaluated', 4)):
+            trainer = make(n_epochs=3, validation_loader=DataLoader(data(), 32))
+            trainer.connect(signal, raising(kind, at))
+            tap.raises(kind, trainer.run, f'at {at}')
+            assert not trainer.is_running()
+            assert trainer.step == 12 if (signal, at) == ('epoch-done', 3) else trainer.step < 12, trainer.step
+            trainer.run()  # the handler has had its exception
+            assert trainer.epoch == 3
+
+
+@tap.case
+def exceptions_of_handlers_arrive_in_run_finish():
+    trainer = make(n_epochs=1000)
+    trainer.connect('step-done', raising(LookupError, 3))
+    error = run_async(trainer)
+    assert type(error) is LookupError and str(error) == 'at 3', error
+    assert trainer.epoch < 1000 and run_async(make(n_epochs=1)) is None
+    trainer.connect('notify::epoch', lambda *_: [].pop())
+    assert type(run_async(trainer)) is IndexError
+
+
+@tap.case
+def handlers_can_be_disconnected():
+    trainer, found = make(n_epochs=1), []
+
+    def handle(trainer, step, _loss, *more):
+        found.append((step, *more))
+
+    trainer.connect('step-done', handle, 'x')
+    trainer.run()
+    assert found == [(1, 'x'), (2, 'x'), (3, 'x'), (4, 'x')], found
+    assert trainer.disconnect_by_func(handle) == 1
+    number = trainer.connect_after('step-done', handle)
+    trainer.handler_block(number)
+    trainer.n_epochs = 2
+    trainer.run()
+    assert len(found) == 4 and trainer.step == 8
+    other = Gio.Cancellable()
+    trainer.connect_object('step-done', lambda one, step, _loss: found.append((one is other, step)), other)
+    trainer.n_epochs = 3
+    trainer.run()
+    assert found[4:] == [(True, 9), (True, 10), (True, 11), (True, 12)], found
+
+
+@tap.case
+def a_cancellable_still_ends_the_run():
+    trainer, cancellable = make(n_epochs=1000), Gio.Cancellable()
+    trainer.connect('step-done', lambda _trainer, step, _loss: step == 2 and cancellable.cancel())
+    error = tap.raises(GLib.Error, lambda: trainer.run(cancellable))
+    assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED)
+    error = tap.raises(GLib.Error, lambda: trainer.run(cancellable))
+    assert error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED)
+    tap.raises(TypeError, lambda: trainer.run('now'), 'cancellable')
+
+
+@tap.case
+def runs_of_nothing_are_refused():
+    tap.raises(ValueError, lambda: make(metrics={'accuracy': Accuracy()}), 'accuracy', 'no validation_loader')
+    none = DataLoader(TensorDataset(torch.zeros(0, 5), torch.zeros(0)), batch_size=4)
+    tap.raises(ValueError, make(loader=none).run, 'the loader has no batches')
+    tap.raises(ValueError, make(loader=[]).run, 'the loader has no batches')
+    tap.raises(ValueError, make(loader=iter(())).run, 'the loader has no batches')
+    tap.raises(ValueError, make(validation_loader=[]).run, 'the validation_loader has no batches')
+
+
+@tap.case
+def missing_checkpoints_are_missing_files():
+    with tempfile.TemporaryDirectory() as folder:
+        error = tap.raises(FileNotFoundError, lambda: make().load_checkpoint(pathlib.Path(folder) / 'none'))
+        assert isinstance(error, GLib.Error)
 
 
 @tap.case

@@ -170,7 +170,7 @@ test_resumed_on_a_device (void)
   g_autoptr (GError) error = NULL;
 
   gtorch_sample_unref (gtorch_data_loader_iter_next (iter, NULL, NULL));
-  state = gtorch_data_loader_get_state (loader);
+  state = gtorch_data_loader_get_state (loader, NULL);
   g_assert_true (gtorch_data_loader_set_state (other, state, &error));
   assert_text (read_epoch (other), "2 3|4 5");
 }

@@ -289,6 +289,169 @@ test_run_reports_errors (void)
     }
 }
 
+/* --- cancelling without workers --- */
+
+/* A data set that does not look at its cancellable. */
+#define TYPE_STUBBORN (stubborn_get_type ())
+G_DECLARE_FINAL_TYPE (Stubborn, stubborn, TEST, STUBBORN, GTorchDataset)
+
+struct _Stubborn
+{
+  GTorchDataset parent_instance;
+  gint is_shut, n_asked; /* accessed atomically */
+};
+
+G_DEFINE_TYPE (Stubborn, stubborn, GTORCH_TYPE_DATASET)
+
+static gint64
+stubborn_get_length (GTorchDataset *dataset, GError **error)
+{
+  return 4;
+}
+
+static GTorchSample *
+stubborn_get_item (GTorchDataset *dataset, gint64 index, GCancellable *cancellable, GError **error)
+{
+  Stubborn *self = TEST_STUBBORN (dataset);
+
+  g_atomic_int_inc (&self->n_asked);
+  while (g_atomic_int_get (&self->is_shut))
+    g_usleep (50);
+  return gtorch_sample_new_int (index);
+}
+
+static void
+stubborn_class_init (StubbornClass *klass)
+{
+  GTORCH_DATASET_CLASS (klass)->get_length = stubborn_get_length;
+  GTORCH_DATASET_CLASS (klass)->get_item = stubborn_get_item;
+}
+
+static void
+stubborn_init (Stubborn *self)
+{
+}
+
+static void
+on_stubborn (GObject *iter, GAsyncResult *result, gpointer data)
+{
+  Reader *self = data;
+  g_autoptr (GTorchSample) batch =
+      gtorch_data_loader_iter_next_finish (GTORCH_DATA_LOADER_ITER (iter), result, &self->error);
+
+  if (batch != NULL)
+    add (self, batch);
+  g_main_loop_quit (self->loop);
+}
+
+static gboolean
+cancel (gpointer cancellable)
+{
+  g_cancellable_cancel (cancellable);
+  return G_SOURCE_REMOVE;
+}
+
+/* Begins a batch, which is cancelled while its thread is at a sample. */
+static GTorchDataLoaderIter *
+give_up (Stubborn *dataset, Reader *reader)
+{
+  g_autoptr (GTorchDataLoader) loader = loader_of (dataset, 0);
+  g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+  g_autoptr (GError) error = NULL;
+  GTorchDataLoaderIter *iter = gtorch_data_loader_iterate (loader, &error);
+
+  g_assert_no_error (error);
+  g_atomic_int_set (&dataset->is_shut, TRUE);
+  gtorch_data_loader_iter_next_async (iter, cancellable, on_stubborn, reader);
+  while (g_atomic_int_get (&dataset->n_asked) == 0)
+    g_main_context_iteration (NULL, FALSE);
+  g_idle_add (cancel, cancellable);
+  g_main_loop_run (reader->loop); /* ends, although the data set is shut */
+  g_assert_error (reader->error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+  g_clear_error (&reader->error);
+  g_assert_cmpint (gtorch_data_loader_iter_get_position (iter), ==, 0);
+  return iter;
+}
+
+static gboolean
+open_up (gpointer dataset)
+{
+  g_atomic_int_set (&TEST_STUBBORN (dataset)->is_shut, FALSE);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+test_cancelling_ends_the_call_at_once (void)
+{
+  g_autoptr (Stubborn) dataset = g_object_new (TYPE_STUBBORN, NULL);
+  Reader reader = reader_new ();
+  g_autoptr (GTorchDataLoaderIter) iter = give_up (dataset, &reader);
+
+  /* The next call gets the batch that the thread was at. */
+  g_idle_add (open_up, dataset);
+  gtorch_data_loader_iter_next_async (iter, NULL, on_stubborn, &reader);
+  g_main_loop_run (reader.loop);
+  g_assert_no_error (reader.error);
+  gtorch_data_loader_iter_next_async (iter, NULL, on_stubborn, &reader);
+  g_main_loop_run (reader.loop);
+  g_assert_no_error (reader.error);
+  g_assert_cmpstr (reader.text->str, ==, "0 1|2 3");
+  g_assert_cmpint (dataset->n_asked, ==, 5); /* one of them for the batch that was given up */
+  reader_clear (&reader);
+}
+
+static gpointer
+open_later (gpointer dataset)
+{
+  g_usleep (20000);
+  open_up (dataset);
+  return NULL;
+}
+
+static void
+test_a_waiting_call_gets_the_batch (void)
+{
+  g_autoptr (Stubborn) dataset = g_object_new (TYPE_STUBBORN, NULL);
+  Reader reader = reader_new ();
+  g_autoptr (GTorchDataLoaderIter) iter = give_up (dataset, &reader);
+  g_autoptr (GError) error = NULL;
+  GThread *thread = g_thread_new ("open", open_later, dataset);
+  GTorchSample *batch;
+
+  while ((batch = gtorch_data_loader_iter_next (iter, NULL, &error)) != NULL)
+    {
+      add (&reader, batch);
+      gtorch_sample_unref (batch);
+    }
+  g_assert_no_error (error);
+  g_assert_cmpstr (reader.text->str, ==, "0 1|2 3");
+  g_thread_join (thread);
+  reader_clear (&reader);
+}
+
+static void
+on_gone (gpointer data, GObject *object)
+{
+  *(gboolean *) data = TRUE;
+}
+
+static void
+test_an_iterator_may_go_while_a_batch_is_made (void)
+{
+  g_autoptr (Stubborn) dataset = g_object_new (TYPE_STUBBORN, NULL);
+  Reader reader = reader_new ();
+  GTorchDataLoaderIter *iter = give_up (dataset, &reader);
+  gboolean is_gone = FALSE;
+
+  g_object_weak_ref (G_OBJECT (iter), on_gone, &is_gone);
+  gtorch_data_loader_iter_close (iter);
+  g_object_unref (iter);
+  open_up (dataset);
+  while (!is_gone)
+    g_main_context_iteration (NULL, TRUE);
+  reader_clear (&reader);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -301,5 +464,8 @@ main (int argc, char **argv)
   ADD (run_emits_each_batch);
   ADD (run_ends_when_cancelled);
   ADD (run_reports_errors);
+  ADD (cancelling_ends_the_call_at_once);
+  ADD (a_waiting_call_gets_the_batch);
+  ADD (an_iterator_may_go_while_a_batch_is_made);
   return g_test_run ();
 }

@@ -101,9 +101,11 @@ give_up (GRand *rand, guint way)
       g_clear_object (&iter);
     }
   g_clear_object (&loader);
-  /* Nobody holds the data set any longer. */
-  while (g_main_context_iteration (NULL, FALSE))
-    continue;
+  /* Nobody holds the data set any longer, once a thread that was at a sample is done with it. */
+  for (gint64 end = g_get_monotonic_time () + 10 * G_TIME_SPAN_SECOND;
+       g_atomic_int_get (&is_alive) && g_get_monotonic_time () < end;)
+    if (!g_main_context_iteration (NULL, FALSE))
+      g_thread_yield ();
   g_assert_false (g_atomic_int_get (&is_alive));
 }
 

@@ -222,6 +222,7 @@ struct _FakeOp
     {
       CUhostFn func;
       void *data;
+      gboolean (*poll) (void *data); /* instead of func: called until it returns TRUE */
     } call;
     struct
     {

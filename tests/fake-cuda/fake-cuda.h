@@ -82,6 +82,10 @@ FAKE_CUDA_API gboolean fake_cuda_can_access (guint device, gconstpointer address
 FAKE_CUDA_API gpointer fake_cuda_at (gconstpointer address, gsize n_bytes);
 /* Enqueues such work; returns the driver's result. */
 FAKE_CUDA_API gint fake_cuda_enqueue (gpointer stream, void (*func) (gpointer data), gpointer data);
+/* The same for work that waits for other processes: it is called again and again, beside other streams' work,
+ * until it returns TRUE. */
+FAKE_CUDA_API gint fake_cuda_enqueue_poll (gpointer stream, gboolean (*func) (gpointer data),
+                                           gpointer data);
 /* Copies the present contents of a device address, regardless of pending work. */
 FAKE_CUDA_API gboolean fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes);
 

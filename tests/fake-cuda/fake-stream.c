@@ -21,6 +21,8 @@ typedef enum
   N_ORDERS
 } Order;
 
+#define POLL_PAUSE 50 /* microseconds */
+
 static GPtrArray *streams;
 static GRand *lot;
 static Order order = SOON;
@@ -391,19 +393,24 @@ step (CUstream wanted, gboolean may_call)
   op = g_queue_peek_head (&stream->ops);
   if (op->kind == FAKE_CALL)
     {
-      const CUhostFn func = op->call.func;
-      void *data = op->call.data;
-      const guint64 number = op->number;
+      const FakeOp called = *op;
+      gboolean is_over = TRUE;
 
       calling = TRUE;
       g_mutex_unlock (&fake_lock);
       fake_dawdle ();
-      func (data);
+      if (called.call.poll != NULL)
+        is_over = called.call.poll (called.call.data);
+      else
+        called.call.func (called.call.data);
       fake_dawdle ();
+      if (!is_over)
+        g_usleep (POLL_PAUSE);
       g_mutex_lock (&fake_lock);
       calling = FALSE;
       op = g_queue_peek_head (&stream->ops);
-      if (op != NULL && op->number == number) /* the device has not failed in between */
+      if (is_over && op != NULL
+          && op->number == called.number) /* the device has not failed in between */
         op_free (g_queue_pop_head (&stream->ops));
       g_cond_broadcast (&progress);
       return TRUE;
@@ -426,6 +433,8 @@ drive (gpointer data)
     {
       while (n_calls > 0 && step (NULL, TRUE))
         {
+          while (order == SOON && step (NULL, FALSE)) /* nobody else does what comes behind it */
+            ;
           g_mutex_unlock (&fake_lock);
           g_thread_yield ();
           g_mutex_lock (&fake_lock);
@@ -663,6 +672,17 @@ gint
 fake_cuda_enqueue (gpointer stream, void (*func) (gpointer data), gpointer data)
 {
   return cuLaunchHostFunc (stream, func, data);
+}
+
+gint
+fake_cuda_enqueue_poll (gpointer handle, gboolean (*func) (gpointer data), gpointer data)
+{
+  CUstream stream = handle;
+
+  ENTER (cuLaunchHostFunc);
+  FIND (stream);
+  LEAVE (fake_stream_push (stream,
+                           &(FakeOp){ .kind = FAKE_CALL, .call = { .data = data, .poll = func } }));
 }
 
 /* --- events --- */

@@ -314,24 +314,48 @@ def symbols_have_versions():
 
 
 @tap.case
-def the_manual_page_lists_all_options():
-    page = (own() / "share/man/man1/gtorch-info.1").read_text("utf-8").replace("\\-", "-")
-    completed = (own() / "share/bash-completion/completions/gtorch-info").read_text("utf-8")
-    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shell("gtorch-info --help"), re.MULTILINE)
-    assert len(options) > 3, options
-    missing = [option for option in options if option not in page or option not in completed]
-    assert not missing, missing
-    if shutil.which("man"):
-        text = subprocess.run(["man", "--warnings", "-l", own() / "share/man/man1/gtorch-info.1"], capture_output=True,
-                              text=True, check=True, env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
-        assert not text.stderr, text.stderr
+def the_manual_pages_list_all_options():
+    for program in ("gtorch-info", "gtorch-run"):
+        path = own() / f"share/man/man1/{program}.1"
+        page = path.read_text("utf-8").replace("\\-", "-")
+        completed = (own() / "share/bash-completion/completions" / program).read_text("utf-8")
+        options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shell(f"{program} --help"), re.MULTILINE)
+        assert len(options) > 3, options
+        missing = [option for option in options if option not in page or option not in completed]
+        assert not missing, missing
+        if shutil.which("man"):
+            text = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True, check=True,
+                                  env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
+            assert not text.stderr, text.stderr
 
 
 @tap.case
-def gtorch_info_runs():
+def the_programs_run():
     version = re.search(r"^\s*version:\s*'([^']+)'", tree.read("meson.build"), re.MULTILINE)[1]
-    assert shell("gtorch-info --version") == f"gtorch-info {version}\n"
-    assert in_usr_local("gtorch-info --version") == f"gtorch-info {version}\n"
+    for program in ("gtorch-info", "gtorch-run"):
+        assert shell(f"{program} --version") == f"{program} {version}\n"
+        assert in_usr_local(f"{program} --version") == f"{program} {version}\n"
+
+
+@tap.case
+def installed_programs_speak_german():
+    options = {option["name"]: option["value"] for option in installation.introspect(BUILD, "--buildoptions")}
+    if (options["prefix"], options["localedir"]) != ("/usr/local", "share/locale"):
+        raise tap.Skip("this build looks for translations elsewhere")
+    # C.UTF-8, in which gettext translates nothing, does under another name
+    locale = HERE / "locale"
+    locale.mkdir()
+    (locale / "en_US.UTF-8").symlink_to("/usr/lib/locale/C.utf8")
+    program = ("import locale, gtorch\n"
+               "try:\n    locale.setlocale(locale.LC_ALL, '')\nexcept locale.Error:\n    print('no locale')\n"
+               "try:\n    gtorch.zeros(2) + gtorch.zeros(3)\nexcept Exception as error:\n    print(error)\n")
+    text = in_usr_local(f"export LOCPATH={locale} LC_ALL=en_US.UTF-8 LANGUAGE=de\n"
+                        f"gtorch-info --help\n{PYTHON} -c {shlex.quote(program)}")
+    if "no locale" in text:
+        raise tap.Skip("no locale in which messages are translated")
+    assert "Zeigt, wie GTorch gebaut wurde" in text, text
+    assert "--need-cuda" in text and "Fehlschlagen, wenn es keine verwendbare GPU gibt" in text, text
+    assert "add: die Formen [2] und [3] sind nicht durch Broadcasting vereinbar" in text, text
 
 
 @tap.case

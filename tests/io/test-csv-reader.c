@@ -136,6 +136,34 @@ test_csv_reader_names_line_and_column (void)
 }
 
 static void
+test_csv_reader_refuses_nuls (void)
+{
+  static const gchar header[] = "a,b\0c\n1,2\n", number[] = "a,b\n1,2\0003\n";
+  static const struct
+  {
+    const gchar *text;
+    gsize n;
+    const gchar *message;
+  } cases[] = {
+    { header, sizeof header - 1, "csv_read: line 1, column 2: a text has a NUL" },
+    { number, sizeof number - 1, NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GInputStream) stream =
+          g_memory_input_stream_new_from_data (cases[i].text, cases[i].n, NULL);
+      g_autoptr (GTorchCSVReader) reader = gtorch_csv_reader_new (stream);
+
+      g_assert_null (gtorch_csv_reader_read_table (reader, 0, NULL, &error));
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT);
+      if (cases[i].message != NULL)
+        g_assert_cmpstr (error->message, ==, cases[i].message);
+    }
+}
+
+static void
 test_csv_reader_rounds_correctly (void)
 {
   g_autoptr (GRand) rand = g_rand_new_with_seed (7);
@@ -282,6 +310,7 @@ main (int argc, char *argv[])
                    test_csv_reader_fills_what_is_missing);
   g_test_add_func ("/GTorch/CSVReader/names_line_and_column",
                    test_csv_reader_names_line_and_column);
+  g_test_add_func ("/GTorch/CSVReader/refuses_nuls", test_csv_reader_refuses_nuls);
   g_test_add_func ("/GTorch/CSVReader/rounds_correctly", test_csv_reader_rounds_correctly);
   g_test_add_func ("/GTorch/CSVReader/refuses_settings", test_csv_reader_refuses_settings);
   g_test_add_func ("/GTorch/CSVReader/reads_over_blocks", test_csv_reader_reads_over_blocks);

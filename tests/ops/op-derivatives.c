@@ -188,6 +188,7 @@ derivative_is_undefined (const GTorchOpSample *sample, guint input)
     "igamma.self",
     "igammac.self",
     "linear_grads",
+    "native_cross_entropy.weight",
     "nll_loss.weight",
     "nll_loss_backward.weight",
     "nll_loss_smooth.weight",

@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "dispatch/gtorch-autocast-private.h"
@@ -754,6 +755,62 @@ train (GTorchDType dtype)
   return last;
 }
 
+/* The loss is that of the scores in float32, of which there is no copy: the gradient has their dtype. */
+static void
+cross_entropy_reads_scores_of_16_bits (void)
+{
+  const gdouble tolerance = 1e-5; /* of some ten roundings */
+  const GTorchDType lows[] = { GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  const gint64 shapes[][3] = { { 5, 10, 1 }, { 3, 700, 1 }, { 2, 7, 3 } };
+  g_autoptr (GError) error = NULL;
+  guint i, k;
+
+  gtorch_manual_seed (8);
+  for (i = 0; i < G_N_ELEMENTS (lows); i++)
+    for (k = 0; k < G_N_ELEMENTS (shapes); k++)
+      {
+        const gint64 labels[] = { shapes[k][0], shapes[k][2] };
+        GTorchAutocastGuard *guard = region (GTORCH_DTYPE_BFLOAT16);
+        g_autoptr (GTorchTensor) scores =
+            gtorch_randn (shapes[k], 3, lows[i], test_device (), NULL, &error);
+        g_autoptr (GTorchTensor) target =
+            gtorch_randint (0, shapes[k][1], labels, 2, GTORCH_DTYPE_INT64, test_device (), NULL,
+                            &error);
+        g_autoptr (GTorchTensor) wide =
+            gtorch_tensor_to_dtype (scores, GTORCH_DTYPE_FLOAT32, &error);
+        g_autoptr (GTorchTensor) got = NULL;
+        g_autoptr (GTorchTensor) expected = NULL;
+        g_autoptr (GTorchTensor) grad = NULL;
+        g_autoptr (GTorchTensor) wide_grad = NULL;
+        g_autoptr (GTorchTensor) rounded = NULL;
+        gsize j;
+
+        g_assert_no_error (error);
+        gtorch_tensor_set_requires_grad (scores, TRUE, &error);
+        gtorch_tensor_set_requires_grad (wide, TRUE, &error);
+        got = gtorch_tensor_cross_entropy (scores, target, NULL, GTORCH_REDUCTION_SUM, -100, 0.1,
+                                           &error);
+        gtorch_autocast_guard_unref (guard);
+        g_assert_no_error (error);
+        expected = gtorch_tensor_cross_entropy (wide, target, NULL, GTORCH_REDUCTION_SUM, -100, 0.1,
+                                                &error);
+        g_assert_no_error (error);
+        g_assert_cmpint (gtorch_tensor_get_dtype (got), ==, GTORCH_DTYPE_FLOAT32);
+        g_assert_cmpfloat_with_epsilon (test_element (got, 0), test_element (expected, 0),
+                                        tolerance * test_element (expected, 0));
+        gtorch_tensor_backward (got, NULL, FALSE, FALSE, &error);
+        gtorch_tensor_backward (expected, NULL, FALSE, FALSE, &error);
+        g_assert_no_error (error);
+        grad = gtorch_tensor_get_grad (scores);
+        wide_grad = gtorch_tensor_get_grad (wide);
+        g_assert_cmpint (gtorch_tensor_get_dtype (grad), ==, lows[i]);
+        rounded = gtorch_tensor_to_dtype (wide_grad, lows[i], &error);
+        for (j = 0; j < (gsize) gtorch_tensor_get_numel (grad); j += 13)
+          g_assert_cmpfloat_with_epsilon (test_element (grad, j), test_element (rounded, j),
+                                          0.008 * fabs (test_element (rounded, j)) + 1e-6);
+      }
+}
+
 static void
 training_converges (void)
 {
@@ -773,6 +830,7 @@ main (int argc, char **argv)
 #define ADD(name) g_test_add_func ("/GTorchAutocast/" #name, name)
   ADD (dtypes_of_results_are_pytorchs);
   ADD (values_are_those_of_the_casts);
+  ADD (cross_entropy_reads_scores_of_16_bits);
   ADD (gradients_have_the_dtypes_of_their_inputs);
   ADD (regions_nest);
   ADD (run_is_a_region);

@@ -110,6 +110,8 @@ static const gchar *const needs_result[] = {
   "native_batch_norm.bias",
   "native_batch_norm.input",
   "native_batch_norm.weight",
+  "native_cross_entropy.self",
+  "native_cross_entropy.weight",
   "native_dropout.self",
   "native_layer_norm.bias",
   "native_layer_norm.input",

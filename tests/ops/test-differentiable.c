@@ -82,7 +82,8 @@ static const gchar *const partial[] = {
 };
 
 /* Results that are parts of others: saved for the backward pass. */
-static const gchar *const statistics[] = { "attention", "native_batch_norm", "native_layer_norm" };
+static const gchar *const statistics[] = { "attention", "native_batch_norm", "native_cross_entropy",
+                                           "native_layer_norm" };
 
 /* Results that do not depend on an input: permutations, copies of another input,
  * and singular values beside a solution. */

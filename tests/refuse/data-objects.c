@@ -83,7 +83,7 @@ refuse_make_data (const gchar *type)
   if (g_str_equal (type, "GTorchSample"))
     return gtorch_sample_new_int (3);
   if (g_str_equal (type, "GVariant"))
-    return gtorch_data_loader_get_state (loader);
+    return gtorch_data_loader_get_state (loader, NULL);
   if (g_str_equal (type, "GValue"))
     return g_value_init (g_new0 (GValue, 1), G_TYPE_INT);
   return NULL;

@@ -37,13 +37,14 @@ ORDER = [
     ["optim"],
     ["data"],
     ["io"],
-    ["distributed", "distributed/mpi"],
+    ["distributed", "distributed/mpi", "distributed/pmix"],
     ["train"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
     ["text", "vision"],
     ["cuda/driver", "cuda/memory", "cuda/graph", "cuda/ops"],
+    ["distributed/nccl"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 

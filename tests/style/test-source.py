@@ -45,7 +45,7 @@ PYTHON_OUTSIDE_STDLIB = {
     # Reference values are made with PyTorch once and kept; these scripts do not run in the suite.
     r"^tests/.*reference\.py$": {"torch", "numpy", "safetensors", "tokenizers"},
     # PyTorch's own samples; see HACKING.md.
-    r"^tests/peer/": {"torch", "gi"},
+    r"^tests/peer/": {"torch", "gi", "tokenizers"},
     r"^bench/": {"torch", "numpy", "gi", "gtorch", "cairo"},
     # The binding itself, run by the Python that has gi.
     r"^introspection/python/": {"gi", "gtorch", "numpy"},
@@ -254,14 +254,16 @@ def the_formatter_has_left_names_of_quarks_alone():
 
 @tap.case
 def nothing_a_user_passes_aborts():
-    """The library must not call g_error() or abort(); g_assert() checks internal invariants only."""
+    """The library must not call g_error() or abort(); g_assert() checks internal invariants only. A process that
+    gtorch-run has made by fork() ends itself."""
     word = re.compile(r"(?<![\w>.])(g_error|abort|exit|_exit) \(")
     report(
         f"{path}:{number}: {line.strip()}"
         for path in tree.files()
-        if re.match(r"gtorch/.*\.[ch]$", path)
+        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path)
         for number, line in enumerate(tree.lines(path), 1)
         if word.search(line) and not line.lstrip().startswith(("*", "/*"))
+        and not (path.startswith("tools/gtorch-run-") and "_exit (" in line)
     )
 
 
@@ -294,12 +296,15 @@ def calls_outside(functions, home, folders):
 
 @tap.case
 def the_environment_is_asked_in_one_place():
-    """There the environment is ignored in a process with more rights than its user has."""
+    """There the environment is ignored in a process with more rights than its user has. gtorch-run, which hands its own
+    on to the programs that it starts, does not begin in such a process."""
     report(
-        calls_outside(
+        line
+        for line in calls_outside(
             r"(?:g_|secure_|__secure_)?getenv|g_get_environ|g_environ_getenv|g_listenv",
             "gtorch/base/gtorch-environment.c", "gtorch|tools|introspection",
         )
+        if not line.startswith("tools/gtorch-run-")
     )
 
 
@@ -313,10 +318,13 @@ def generic_function_types_come_from_one_header():
 @tap.case
 def libraries_are_opened_in_one_place():
     report(
-        calls_outside(
+        line
+        for line in calls_outside(
             r"dlm?open|g_module_open(?:_full)?", "gtorch/base/gtorch-environment.c",
             "gtorch|tools|introspection",
         )
+        # by a path, as in the library, and not in a process with more rights than its user has
+        if not line.startswith("tools/gtorch-run-mpi.c")
     )
 
 
@@ -331,8 +339,10 @@ def files_are_written_in_one_place():
             r"|g_file_(?:replace|create|append_to|set_contents|open_tmp|new_tmp|open_readwrite|copy|move)\w*",
             "gtorch/base/gtorch-file-save.c", "gtorch|tools|introspection",
         )
-        # a store's file has changes one behind the other, under a lock, and is never replaced
+        # a store's file has changes one behind the other, under a lock, and is never replaced; what workers write is
+        # appended to their logs
         if "O_RDONLY" not in line and "gtorch/distributed/gtorch-file-store.c" not in line
+        and "tools/gtorch-run-worker.c" not in line
     ]
     writes = re.compile(r"""\bopen\([^)]*['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|replace_contents|set_contents""")
     for path in tree.files():
@@ -392,7 +402,7 @@ def translated_files():
     return sorted(
         path
         for path in tree.files()
-        if re.match(r"gtorch/.*\.[ch]$", path) and word.search(tree.read(path))
+        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path) and word.search(tree.read(path))
     )
 
 

@@ -548,6 +548,118 @@ the_main_loop_goes_on (void)
   g_assert_cmpint (heard.step, ==, 200 * STEPS);
 }
 
+/* A run of nothing is an error, also if the loader does not know that it is empty. */
+
+#define TYPE_EMPTY (empty_get_type ())
+G_DECLARE_FINAL_TYPE (Empty, empty, TEST, EMPTY, GTorchIterableDataset)
+#define TYPE_EMPTY_SOURCE (empty_source_get_type ())
+G_DECLARE_FINAL_TYPE (EmptySource, empty_source, TEST, EMPTY_SOURCE, GTorchSampleSource)
+
+struct _Empty
+{
+  GTorchIterableDataset parent_instance;
+};
+
+struct _EmptySource
+{
+  GTorchSampleSource parent_instance;
+};
+
+G_DEFINE_TYPE (Empty, empty, GTORCH_TYPE_ITERABLE_DATASET)
+G_DEFINE_TYPE (EmptySource, empty_source, GTORCH_TYPE_SAMPLE_SOURCE)
+
+static GTorchSample *
+empty_source_next (GTorchSampleSource *source, GCancellable *cancellable, GError **error)
+{
+  return NULL;
+}
+
+static void
+empty_source_class_init (EmptySourceClass *klass)
+{
+  GTORCH_SAMPLE_SOURCE_CLASS (klass)->next = empty_source_next;
+}
+
+static void
+empty_source_init (EmptySource *self)
+{
+}
+
+static GTorchSampleSource *
+empty_iterate (GTorchIterableDataset *dataset, guint worker, guint n_workers, GError **error)
+{
+  return g_object_new (TYPE_EMPTY_SOURCE, NULL);
+}
+
+static void
+empty_class_init (EmptyClass *klass)
+{
+  GTORCH_ITERABLE_DATASET_CLASS (klass)->iterate = empty_iterate;
+}
+
+static void
+empty_init (Empty *self)
+{
+}
+
+/* A loader without batches, which knows that or does not. */
+static GTorchDataLoader *
+empty_loader (gboolean is_known)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GTorchDataset) unknown = g_object_new (TYPE_EMPTY, NULL);
+  g_autoptr (GTorchTensor) none =
+      gtorch_zeros (GTORCH_SHAPE (0, N_INPUTS), GTORCH_DTYPE_FLOAT32, NULL, &error);
+  g_autoptr (GTorchDataset) known = GTORCH_DATASET (gtorch_tensor_dataset_new (&none, 1, &error));
+
+  g_assert_no_error (error);
+  return gtorch_data_loader_new (is_known ? known : unknown, BATCH, FALSE);
+}
+
+static void
+assert_run_fails (GTorchTrainer *trainer, const gchar *message)
+{
+  g_autoptr (GError) error = NULL;
+
+  g_assert_false (gtorch_trainer_run (trainer, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_cmpstr (error->message, ==, message);
+}
+
+static void
+loaders_without_batches_are_refused (void)
+{
+  for (guint is_known = 0; is_known < 2; is_known++)
+    {
+      g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 2);
+      g_autoptr (GTorchDataLoader) loader = empty_loader (is_known);
+      g_autoptr (GTorchTrainer) other = NULL;
+      g_autoptr (GTorchModule) loss = NULL;
+
+      g_object_set (trainer, "validation-loader", loader, NULL);
+      assert_run_fails (trainer, "trainer: the validation_loader has no batches");
+      g_assert_cmpint (gtorch_trainer_get_step (trainer), ==, is_known ? 0 : STEPS);
+      g_object_get (trainer, "loss-module", &loss, NULL);
+      other = gtorch_trainer_new (gtorch_trainer_get_module (trainer), loader, loss,
+                                  gtorch_trainer_get_optimizer (trainer));
+      assert_run_fails (other, "trainer: the loader has no batches");
+      g_assert_cmpint (gtorch_trainer_get_epoch (other), ==, 0);
+    }
+}
+
+static void
+metrics_need_a_validation_loader (void)
+{
+  g_autoptr (GTorchTrainer) trainer = test_trainer (0, FALSE, 2);
+  g_autoptr (GTorchMetric) accuracy = GTORCH_METRIC (gtorch_accuracy_new (1));
+  g_autoptr (GError) error = NULL;
+
+  g_assert_true (gtorch_trainer_add_metric (trainer, "accuracy", accuracy, &error));
+  assert_run_fails (trainer,
+                    "trainer: there is a metric, “accuracy”, and no validation_loader whose "
+                    "batches it is of");
+}
+
 #define ADD(fact) g_test_add_func ("/GTorch/Trainer/" #fact, fact)
 
 int
@@ -555,6 +667,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   ADD (a_run_gives_the_bits_of_a_loop);
+  ADD (loaders_without_batches_are_refused);
+  ADD (metrics_need_a_validation_loader);
   ADD (accumulation_and_clipping_are_those_of_a_loop);
   ADD (a_thread_tells_the_main_context);
   ADD (a_main_context_can_do_the_work);

@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "cpu/gtorch-cpu-loops.h"
+#include "cpu/ops/gtorch-cpu-narrow.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 
 enum
@@ -187,6 +188,61 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_softmax)) (const T *x, T *y, gint64 rows,
           EACH_ROW group[i][r] -= factor[r];
         else
           EACH_ROW group[i][r] *= factor[r];
+      NAME (give) (group, y, rows, n);
+    }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_log_sum)) (const T *x, T *max, T *rest, gint64 rows,
+                                                  gint64 n)
+{
+  NAME (Group) group;
+
+  for (; rows > 0; rows -= GROUP, x += GROUP * n)
+    {
+      T most[GROUP], logs[GROUP];
+      double all[GROUP] = { 0 };
+
+      NAME (take) (group, x, rows, n);
+      EACH_ROW most[r] = -(T) INFINITY;
+      for (gint64 i = 0; i < n; i++)
+        EACH_ROW most[r] = group[i][r] > most[r] ? group[i][r] : most[r];
+      for (gint64 i = 0; i < n; i++)
+        EACH_ROW all[r] += (double) exp (group[i][r] - most[r]);
+      EACH_ROW logs[r] = log ((T) all[r]);
+      for (gint64 r = 0; r < MIN (rows, GROUP); r++)
+        {
+          *max++ = most[r];
+          *rest++ = logs[r];
+        }
+    }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_narrow_scaled_exp)) (const T *x, T *y, const T *shift,
+                                                     const T *rest, const T *scale, gint64 rows,
+                                                     gint64 n)
+{
+  NAME (Group) group;
+
+  for (; rows > 0; rows -= GROUP, x += GROUP * n, y += GROUP * n)
+    {
+      T s[GROUP] = { 0 }, t[GROUP] = { 0 }, factor[GROUP] = { 0 };
+
+      NAME (take) (group, x, rows, n);
+      for (gint64 r = 0; r < MIN (rows, GROUP); r++)
+        {
+          s[r] = *shift++;
+          t[r] = *rest++;
+          factor[r] = *scale++;
+        }
+      for (gint64 i = 0; i < n; i++)
+        EACH_ROW
+        {
+          const T e = factor[r] * exp ((group[i][r] - s[r]) - t[r]);
+
+          group[i][r] = factor[r] == 0 ? 0 : e;
+        }
       NAME (give) (group, y, rows, n);
     }
 }

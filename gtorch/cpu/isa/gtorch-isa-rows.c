@@ -7,6 +7,8 @@
 
 #include "config.h"
 
+#include <string.h>
+
 #include "cpu/gtorch-cpu-loops.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 
@@ -248,6 +250,82 @@ GTORCH_ISA_SYMBOL (NAME (gtorch_logsumexp_rows)) (const T *x, T *y, gint64 rows,
         max = 0;
       *y = max + log (NAME (row_exp_sum) (x, n, max));
     }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_log_sum_rows)) (const T *x, T *max, T *rest, gint64 rows, gint64 n)
+{
+  for (; rows > 0; rows--, x += n)
+    {
+      *max = NAME (row_max) (x, n);
+      *rest++ = log (NAME (row_exp_sum) (x, n, *max));
+      max++;
+    }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_log_sum_columns)) (const T *x, T *max, T *rest, gint64 n,
+                                                   gint64 stride, gint64 width)
+{
+  T most[GTORCH_ROWS_TILE] __attribute__ ((aligned (64)));
+  T all[GTORCH_ROWS_TILE] __attribute__ ((aligned (64)));
+  gint64 i, c;
+
+  for (c = 0; c < width; c++)
+    {
+      most[c] = -(T) INFINITY;
+      all[c] = 0;
+    }
+  for (i = 0; i < n; i++)
+#pragma omp simd
+    for (c = 0; c < width; c++)
+      most[c] = x[i * stride + c] > most[c] ? x[i * stride + c] : most[c];
+  for (i = 0; i < n; i++)
+#pragma omp simd
+    for (c = 0; c < width; c++)
+      all[c] += exp (x[i * stride + c] - most[c]);
+#pragma omp simd
+  for (c = 0; c < width; c++)
+    {
+      max[c] = most[c];
+      rest[c] = log (all[c]);
+    }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_scaled_exp_rows)) (const T *x, T *y, const T *shift, const T *rest,
+                                                   const T *scale, gint64 rows, gint64 n)
+{
+  gint64 r, i;
+
+  for (r = 0; r < rows; r++, x += n, y += n)
+    if (scale[r] == 0)
+      memset (y, 0, (gsize) n * sizeof (T));
+    else
+      {
+        const T s = shift[r], t = rest[r], factor = scale[r];
+
+#pragma omp simd
+        for (i = 0; i < n; i++)
+          y[i] = factor * exp ((x[i] - s) - t);
+      }
+}
+
+void
+GTORCH_ISA_SYMBOL (NAME (gtorch_scaled_exp_columns)) (const T *x, T *y, const T *shift,
+                                                      const T *rest, const T *scale, gint64 n,
+                                                      gint64 stride, gint64 width)
+{
+  gint64 i, c;
+
+  for (i = 0; i < n; i++)
+#pragma omp simd
+    for (c = 0; c < width; c++)
+      {
+        const T e = scale[c] * exp ((x[i * stride + c] - shift[c]) - rest[c]);
+
+        y[i * stride + c] = scale[c] == 0 ? 0 : e;
+      }
 }
 
 void

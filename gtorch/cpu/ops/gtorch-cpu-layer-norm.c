@@ -8,6 +8,7 @@
 
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
+#include "cpu/ops/gtorch-cpu-narrow.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 #include "gtorch-ops-private.h"
 #include "device/gtorch-scratch-private.h"

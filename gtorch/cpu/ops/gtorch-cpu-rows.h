@@ -44,6 +44,24 @@ GTORCH_ROWS_DECLARE (softmax_grad_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (logsumexp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
+/* Computes the greatest element of each row or column and log (sum (exp (x - max))). */
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *rest, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (log_sum_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T) (const T *x, T *max, T *rest, gint64 n, gint64 stride, gint64 width)
+GTORCH_ROWS_DECLARE (log_sum_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+/* Computes scale * exp ((x - shift) - rest) with three numbers for each row or column; a scale of 0 gives
+ * 0. */
+#define GTORCH_ROWS_ARGS(T) \
+  (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 rows, gint64 n)
+GTORCH_ROWS_DECLARE (scaled_exp_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
+#define GTORCH_ROWS_ARGS(T)                                                                  \
+  (const T *x, T *y, const T *shift, const T *rest, const T *scale, gint64 n, gint64 stride, \
+   gint64 width)
+GTORCH_ROWS_DECLARE (scaled_exp_columns, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
+#undef GTORCH_ROWS_ARGS
 /* Computes each row's sum of the squared distances from the mean and, unless mean is NULL, the mean. */
 #define GTORCH_ROWS_ARGS(T) (const T *x, T *spread, T *mean, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (moments_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
@@ -59,26 +77,6 @@ GTORCH_ROWS_DECLARE (layer_norm_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS
   (const T *g, const T *x, const T *weight, const T *mean, const T *rstd, T *grad_x, \
    T *grad_weight, T *grad_bias, gint64 rows, gint64 n)
 GTORCH_ROWS_DECLARE (layer_norm_grad_rows, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
-#undef GTORCH_ROWS_ARGS
-
-/* The forms of those above for many rows of few elements. */
-#define GTORCH_NARROW             32
-#define GTORCH_IS_NARROW(rows, n) ((rows) >= 8 && (n) <= GTORCH_NARROW)
-
-#define GTORCH_ROWS_ARGS(T) (const T *x, T *y, gint64 rows, gint64 n, gboolean log)
-GTORCH_ROWS_DECLARE (narrow_softmax, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
-#undef GTORCH_ROWS_ARGS
-#define GTORCH_ROWS_ARGS(T) (const T *g, const T *y, T *out, gint64 rows, gint64 n, gboolean log)
-GTORCH_ROWS_DECLARE (narrow_softmax_grad, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
-#undef GTORCH_ROWS_ARGS
-#define GTORCH_ROWS_ARGS(T) \
-  (const T *x, const T *weight, const T *bias, T *y, T *mean, T *rstd, gint64 rows, gint64 n, T eps)
-GTORCH_ROWS_DECLARE (narrow_norm, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
-#undef GTORCH_ROWS_ARGS
-#define GTORCH_ROWS_ARGS(T)                                                          \
-  (const T *g, const T *x, const T *weight, const T *mean, const T *rstd, T *grad_x, \
-   T *grad_weight, T *grad_bias, gint64 rows, gint64 n)
-GTORCH_ROWS_DECLARE (narrow_norm_grad, GTORCH_ROWS_ARGS (float), GTORCH_ROWS_ARGS (double));
 #undef GTORCH_ROWS_ARGS
 
 /* One channel of a batch: `rows` rows of n elements, stride apart. */

@@ -6,6 +6,7 @@
 #include "cpu/gtorch-cpu-iter.h"
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
+#include "cpu/ops/gtorch-cpu-narrow.h"
 #include "cpu/ops/gtorch-cpu-rows.h"
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"

@@ -99,7 +99,6 @@ const GTorchFact gtorch_cuda_facts[] = {
  *
  * Lists the libraries of NVIDIA's that belong to work on GPUs, beside the driver. None is needed to
  * start: each is opened when something first needs it, and only that fails if it is not installed.
- * Of `nccl` nothing but the version is asked for yet.
  *
  * Returns: (transfer full): the names, `cublasLt` for libcublasLt
  *

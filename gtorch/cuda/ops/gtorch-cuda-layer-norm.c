@@ -7,10 +7,14 @@
 
 #include <math.h>
 
+#include "cuda/driver/gtorch-cuda-private.h"
 #include "cuda/ops/gtorch-cuda-plain-private.h"
 #include "gtorch-ops-private.h"
 
 #define PART 64 /* the minimum number of rows per partial sum of the gradients of weight and bias */
+
+#define RESIDENT \
+  1280 /* threads that a multiprocessor holds at once in the kernel of all gradients */
 
 #define LONG_ROW 32768 /* elements from which several blocks share a row, if there are few rows */
 #define FEW_ROWS 256
@@ -83,6 +87,29 @@ done:
   return ok;
 }
 
+/* Returns the threads of a block that has each row of n elements in registers. */
+static guint
+n_threads (gint64 n)
+{
+  return (n + 32 * GT_NORM_COLUMNS - 1) / (32 * GT_NORM_COLUMNS) * 32;
+}
+
+/* Computes the gradient of x and the parts of the others, by which their number is given. */
+static gboolean
+run_grads (const GtLayerNormGrad *x, const GtLayerNormSums *sums, gboolean at_once, guint dtype,
+           GTorchCudaLane *lane, GError **error)
+{
+  const GtLayerNormGrads p = { .x = *x, .sums = sums->sums, .part = sums->part };
+  const gint64 parts = (x->rows + sums->part - 1) / sums->part;
+
+  if (at_once)
+    return gtorch_cuda_run_wide (&gtorch_kernels_layer_norm_grads, dtype, lane, parts,
+                                 n_threads (x->n), &p, error);
+  return gtorch_cuda_run_blocks (&gtorch_kernels_layer_norm_grad, dtype, lane, x->rows, x, error)
+         && gtorch_cuda_run (&gtorch_kernels_layer_norm_sums, dtype, lane, parts * x->n, sums,
+                             error);
+}
+
 gboolean
 gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
@@ -92,7 +119,7 @@ gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GErro
   GtLayerNormGrad p = { NULL };
   GtLayerNormSums s = { NULL };
   GtAddParts a = { NULL };
-  gboolean ok = FALSE;
+  gboolean ok = FALSE, at_once;
 
   for (i = 0; i < 5; i++)
     if (call->inputs[i] != NULL
@@ -115,7 +142,15 @@ gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GErro
   p.grad = gtorch_impl_data (out[0]);
   p.rows = s.rows = packed[3]->numel;
   p.n = s.n = a.n = packed[1]->numel / p.rows;
-  s.part = MAX (PART, (p.rows + 511) / 512);
+  at_once = p.n <= 1024 * GT_NORM_COLUMNS;
+  if (at_once)
+    { /* one wave of blocks */
+      const gint64 blocks = lane->device->n_multiprocessors * MAX (1, RESIDENT / n_threads (p.n));
+
+      s.part = (p.rows + blocks - 1) / blocks;
+    }
+  else
+    s.part = MAX (PART, (p.rows + 511) / 512);
   a.parts = (p.rows + s.part - 1) / s.part;
   sums =
       gtorch_cuda_scratch (lane, a.parts * 2 * p.n * (gint64) gtorch_dtype_size (compute), error);
@@ -124,9 +159,9 @@ gtorch_cuda_layer_norm_backward (GTorchOpCall *call, GTorchCudaLane *lane, GErro
   a.sums = s.sums = gtorch_impl_data (sums);
   a.grads[0] = gtorch_impl_data (out[1]);
   a.grads[1] = gtorch_impl_data (out[2]);
-  ok = gtorch_cuda_run_blocks (&gtorch_kernels_layer_norm_grad, dtype, lane, p.rows, &p, error)
-       && gtorch_cuda_run (&gtorch_kernels_layer_norm_sums, dtype, lane, a.parts * p.n, &s, error)
-       && gtorch_cuda_run (&gtorch_kernels_add_parts, dtype, lane, 2 * p.n, &a, error);
+  ok = run_grads (&p, &s, at_once, dtype, lane, error)
+       && gtorch_cuda_run_blocks (&gtorch_kernels_add_parts, dtype, lane, (2 * p.n + 31) / 32, &a,
+                                  error);
   for (i = 0; ok && i < 3; i++)
     ok = gtorch_cuda_unpack (out[i], call->outputs[i], lane, error);
 done:

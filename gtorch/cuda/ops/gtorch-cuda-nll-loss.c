@@ -23,19 +23,21 @@ cuda_nll_clear (CudaNll *nll)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CudaNll, cuda_nll_clear)
 
+/* The target is input `first`, followed by the weight; ignore_index is attribute `ignored`, followed by the
+ * smoothing. */
 static gboolean
-cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gint64 *shape,
-               guint n_dims, GError **error)
+cuda_nll_init (CudaNll *nll, GTorchOpCall *call, guint first, guint ignored, GTorchCudaLane *lane,
+               const gint64 *shape, guint n_dims, GError **error)
 {
   GtNll *p = &nll->p;
   GTorchRows rows;
 
-  nll->target = gtorch_cuda_pack (call->inputs[1], GTORCH_DTYPE_INT64, lane, error);
+  nll->target = gtorch_cuda_pack (call->inputs[first], GTORCH_DTYPE_INT64, lane, error);
   if (nll->target == NULL)
     return FALSE;
-  if (call->inputs[2] != NULL)
+  if (call->inputs[first + 1] != NULL)
     {
-      nll->weight = gtorch_cuda_pack (call->inputs[2], GTORCH_DTYPE_FLOAT64, lane, error);
+      nll->weight = gtorch_cuda_pack (call->inputs[first + 1], GTORCH_DTYPE_FLOAT64, lane, error);
       if (nll->weight == NULL)
         return FALSE;
       p->weight = gtorch_impl_data (nll->weight);
@@ -46,9 +48,9 @@ cuda_nll_init (CudaNll *nll, GTorchOpCall *call, GTorchCudaLane *lane, const gin
   rows = gtorch_rows_along (shape, n_dims, n_dims > 1 ? 1 : 0);
   p->classes = rows.n;
   p->inner = rows.inner;
-  p->ignored = call->attrs[call->op->n_attrs - 2].i;
+  p->ignored = call->attrs[ignored].i;
   p->op = gtorch_cuda_report_op (call, -1);
-  p->smoothing = call->attrs[call->op->n_attrs - 1].d;
+  p->smoothing = call->attrs[ignored + 1].d;
   return p->report != NULL;
 }
 
@@ -60,7 +62,7 @@ gtorch_cuda_nll_loss_smooth (GTorchOpCall *call, GTorchCudaLane *lane, GError **
   g_autoptr (GTorchImpl) input = NULL;
   g_autoptr (GTorchImpl) output = NULL;
 
-  if (!cuda_nll_init (&nll, call, lane, self->shape, self->n_dims, error))
+  if (!cuda_nll_init (&nll, call, 1, 1, lane, self->shape, self->n_dims, error))
     return FALSE;
   input = gtorch_cuda_pack (self, call->compute, lane, error);
   output = input != NULL ? gtorch_cuda_pack_output (call->outputs[0], call->compute, error) : NULL;
@@ -86,7 +88,7 @@ gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError 
   g_autoptr (GTorchImpl) total = NULL;
   GtNllGrad p;
 
-  if (!cuda_nll_init (&nll, call, lane, result->shape, result->n_dims, error))
+  if (!cuda_nll_init (&nll, call, 1, 2, lane, result->shape, result->n_dims, error))
     return FALSE;
   upper = gtorch_cuda_pack (call->inputs[0], call->compute, lane, error);
   output = upper != NULL ? gtorch_cuda_pack_output (result, call->compute, error) : NULL;
@@ -116,5 +118,107 @@ gtorch_cuda_nll_loss_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError 
       p.total = gtorch_impl_data (total);
     }
   return gtorch_cuda_run (&gtorch_kernels_nll_grad, call->compute, lane, output->numel, &p, error)
+         && gtorch_cuda_unpack (output, result, lane, error);
+}
+
+/* --- cross entropy --- */
+
+gboolean
+gtorch_cuda_cross_entropy (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *self = call->inputs[0], *result = call->outputs[0];
+  const gboolean is_single = call->attrs[0].i != GTORCH_REDUCTION_NONE;
+  const guint dtype = call->compute;
+  g_auto (CudaNll) nll = { NULL };
+  g_autoptr (GTorchImpl) input = NULL;
+  g_autoptr (GTorchImpl) losses = NULL;
+  GtCrossEntropy p;
+  GtCrossEntropyTotal all;
+
+  if (!cuda_nll_init (&nll, call, 1, 1, lane, self->shape, self->n_dims, error)
+      || (input = gtorch_cuda_pack (self, dtype, lane, error)) == NULL
+      || (is_single
+          && (losses = gtorch_cuda_scratch (lane, nll.p.n * (gint64) sizeof (gdouble), error))
+                 == NULL))
+    return FALSE;
+  p = (GtCrossEntropy){
+    .x = gtorch_impl_data (input),
+    .target = nll.p.target,
+    .weight = nll.p.weight,
+    .loss = gtorch_impl_data (is_single ? losses : result),
+    .logsumexp = gtorch_impl_data (call->outputs[1]),
+    .rows = nll.p.n,
+    .classes = nll.p.classes,
+    .inner = nll.p.inner,
+    .ignored = nll.p.ignored,
+    .dtype = is_single ? GTORCH_DTYPE_FLOAT64 : result->dtype,
+    .smoothing = nll.p.smoothing,
+    .op = nll.p.op,
+    .report = nll.p.report,
+  };
+  all = (GtCrossEntropyTotal){
+    .loss = p.loss,
+    .target = p.target,
+    .weight = p.weight,
+    .result = gtorch_impl_data (result),
+    .totals = gtorch_impl_data (call->outputs[2]),
+    .rows = p.rows,
+    .classes = p.classes,
+    .ignored = p.ignored,
+    .is_single = is_single,
+    .is_mean = call->attrs[0].i == GTORCH_REDUCTION_MEAN,
+    .dtype = result->dtype,
+  };
+  return (p.inner > 1 ? gtorch_cuda_run_form (&gtorch_kernels_cross_entropy, dtype, "columns", lane,
+                                              p.rows, &p, error)
+                      : gtorch_cuda_run_passes (&gtorch_kernels_cross_entropy, dtype, lane, p.rows,
+                                                p.classes, &p, error))
+         && gtorch_cuda_run_blocks (&gtorch_kernels_cross_entropy_total, GTORCH_DTYPE_FLOAT64, lane,
+                                    1, &all, error);
+}
+
+gboolean
+gtorch_cuda_cross_entropy_backward (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
+{
+  GTorchImpl *self = call->inputs[1], *result = call->outputs[0];
+  const guint dtype = call->compute;
+  g_auto (CudaNll) nll = { NULL };
+  g_autoptr (GTorchImpl) upper = NULL;
+  g_autoptr (GTorchImpl) input = NULL;
+  g_autoptr (GTorchImpl) logsumexp = NULL;
+  g_autoptr (GTorchImpl) totals = NULL;
+  g_autoptr (GTorchImpl) output = NULL;
+  GtCrossEntropyGrad p;
+
+  if (!cuda_nll_init (&nll, call, 2, 1, lane, self->shape, self->n_dims, error)
+      || (upper = gtorch_cuda_pack (call->inputs[0], call->inputs[0]->dtype, lane, error)) == NULL
+      || (input = gtorch_cuda_pack (self, dtype, lane, error)) == NULL
+      || (logsumexp = gtorch_cuda_pack (call->inputs[4], GTORCH_DTYPE_FLOAT64, lane, error)) == NULL
+      || (totals = gtorch_cuda_pack (call->inputs[5], GTORCH_DTYPE_FLOAT64, lane, error)) == NULL
+      || (output = gtorch_cuda_pack_output (result, dtype, error)) == NULL)
+    return FALSE;
+  if (result->numel == 0)
+    return TRUE;
+  p = (GtCrossEntropyGrad){
+    .upper = gtorch_impl_data (upper),
+    .x = gtorch_impl_data (input),
+    .target = nll.p.target,
+    .weight = nll.p.weight,
+    .logsumexp = gtorch_impl_data (logsumexp),
+    .totals = gtorch_impl_data (totals),
+    .grad = gtorch_impl_data (output),
+    .rows = nll.p.n,
+    .classes = nll.p.classes,
+    .inner = nll.p.inner,
+    .ignored = nll.p.ignored,
+    .is_single = call->attrs[0].i != GTORCH_REDUCTION_NONE,
+    .is_mean = call->attrs[0].i == GTORCH_REDUCTION_MEAN,
+    .dtype = upper->dtype,
+    .smoothing = nll.p.smoothing,
+  };
+  return (p.inner > 1 ? gtorch_cuda_run_form (&gtorch_kernels_cross_entropy_grad, dtype, "columns",
+                                              lane, p.rows, &p, error)
+                      : gtorch_cuda_run_passes (&gtorch_kernels_cross_entropy_grad, dtype, lane,
+                                                p.rows, p.classes, &p, error))
          && gtorch_cuda_unpack (output, result, lane, error);
 }

@@ -42,10 +42,17 @@ G_BEGIN_DECLS
 #define gtorch_cuda_run_blocks(kernels, dtype, lane, n, p, error)                                 \
   gtorch_cuda_launch_each (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], lane, \
                            n, p, error)
+/* Launches gt_<name>_<dtype> with blocks of this many threads. */
+#define gtorch_cuda_run_wide(kernels, dtype, lane, blocks, threads, p, error)                     \
+  gtorch_cuda_launch_wide (GTORCH_CUDA_SET (kernels, p), gtorch_cuda_dtype_suffixes[dtype], lane, \
+                           blocks, threads, p, error)
 /* Processes whole rows of n elements with the kernels of gtorch-rows.cuh. `aligned` is the bitwise or of
  * the addresses of all operands. */
 #define gtorch_cuda_run_rows(kernels, dtype, lane, rows, n, aligned, p, error) \
   gtorch_cuda_launch_rows (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, aligned, p, error)
+/* Processes whole rows of n elements with kernels that pass over them (gt_pass ()). */
+#define gtorch_cuda_run_passes(kernels, dtype, lane, rows, n, p, error) \
+  gtorch_cuda_launch_passes (GTORCH_CUDA_SET (kernels, p), dtype, lane, rows, n, p, error)
 
 /* These functions implement the macros. */
 const gchar *gtorch_cuda_size_suffix (gsize size);
@@ -57,9 +64,15 @@ gboolean gtorch_cuda_launch_blocks (const GTorchCudaKernelSet *set, const gchar 
                                     GError **error);
 gboolean gtorch_cuda_launch_each (const GTorchCudaKernelSet *set, const gchar *suffix,
                                   GTorchCudaLane *lane, gint64 n, gconstpointer p, GError **error);
+gboolean gtorch_cuda_launch_wide (const GTorchCudaKernelSet *set, const gchar *suffix,
+                                  GTorchCudaLane *lane, guint64 blocks, guint threads,
+                                  gconstpointer p, GError **error);
 gboolean gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
                                   gint64 rows, gint64 n, guintptr aligned, gconstpointer p,
                                   GError **error);
+gboolean gtorch_cuda_launch_passes (const GTorchCudaKernelSet *set, guint dtype,
+                                    GTorchCudaLane *lane, gint64 rows, gint64 n, gconstpointer p,
+                                    GError **error);
 
 /* Multiplies by a kernel of GTorch (gtorch-cuda-multiply.c); fills in the parameters other than operands,
  * sizes and strides. *done becomes FALSE, without an error, if a library is faster. With is_exact, float32

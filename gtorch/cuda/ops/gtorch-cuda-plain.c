@@ -82,12 +82,19 @@ gtorch_cuda_launch_over (const GTorchCudaKernelSet *set, const gchar *suffix, co
 }
 
 gboolean
+gtorch_cuda_launch_wide (const GTorchCudaKernelSet *set, const gchar *suffix, GTorchCudaLane *lane,
+                         guint64 blocks, guint threads, gconstpointer p, GError **error)
+{
+  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { threads } };
+
+  return blocks == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
+}
+
+gboolean
 gtorch_cuda_launch_blocks (const GTorchCudaKernelSet *set, const gchar *suffix,
                            GTorchCudaLane *lane, guint64 blocks, gconstpointer p, GError **error)
 {
-  const GTorchCudaLaunch shape = { .grid = { blocks }, .block = { THREADS } };
-
-  return blocks == 0 || launch (set, suffix, NULL, lane, &shape, p, error);
+  return gtorch_cuda_launch_wide (set, suffix, lane, blocks, THREADS, p, error);
 }
 
 gboolean
@@ -125,7 +132,7 @@ gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCuda
   if (width > 1024 * k)
     {
       shape.grid[0] = MIN (rows, G_MAXINT32);
-      shape.block[0] = 1024;
+      shape.block[0] = rows < 512 ? 1024 : 512; /* of many rows, several are under way together */
       return launch (set, suffix, "long", lane, &shape, p, error);
     }
   shape.block[0] = (width + 32 * k - 1) / (32 * k) * 32;
@@ -134,6 +141,20 @@ gtorch_cuda_launch_rows (const GTorchCudaKernelSet *set, guint dtype, GTorchCuda
   shape.grid[0] = (rows + shape.block[1] - 1) / shape.block[1];
   g_snprintf (form, sizeof form, "%c%d", kind, (int) k);
   return launch (set, suffix, form, lane, &shape, p, error);
+}
+
+/* The threads of a row have few vectors each, unless there are rows enough to keep the device busy. */
+gboolean
+gtorch_cuda_launch_passes (const GTorchCudaKernelSet *set, guint dtype, GTorchCudaLane *lane,
+                           gint64 rows, gint64 n, gconstpointer p, GError **error)
+{
+  const gint64 vectors = n / (16 / (gint64) gtorch_dtype_size (dtype));
+  const gint64 threads = CLAMP ((vectors + 127) / 128 * 32, 32, rows < 512 ? 512 : 256);
+  GTorchCudaLaunch shape = { .grid = { 1 }, .block = { threads, threads == 32 ? 4 : 1 } };
+
+  shape.grid[0] = MIN ((rows + shape.block[1] - 1) / shape.block[1], MAX_BLOCKS);
+  return rows == 0
+         || launch (set, gtorch_cuda_dtype_suffixes[dtype], "rows", lane, &shape, p, error);
 }
 
 /* --- operands --- */

@@ -15,9 +15,10 @@ const {operations, spaces} = imports.overrides._gtorch_ops;
 const aliases = imports.overrides._gtorch_aliases;
 const async = imports.overrides._gtorch_async;
 const calls = imports.overrides._gtorch_calls;
-const {classes, owners} = imports.overrides._gtorch_calls_table;
+const {classes, functions, owners} = imports.overrides._gtorch_calls_table;
 const convert = imports.overrides._gtorch_convert;
 const data = imports.overrides._gtorch_data;
+const defaults = imports.overrides._gtorch_defaults;
 const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
@@ -541,7 +542,7 @@ function overrideAnomalies() {
 function overrideFunctions() {
     overrideAnomalies();
     const rawGrad = GTorch.autograd_grad;
-    const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
+    const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
     const rawBackward = GTorch.autograd_backward;
 
     Object.assign(GTorch, {
@@ -553,6 +554,11 @@ function overrideFunctions() {
         tidy: convert.counted('tidy', tidy),
         no_grad: convert.counted('no_grad', func => within('no_grad', func, noGrad)),
         enable_grad: convert.counted('enable_grad', func => within('enable_grad', func, enableGrad)),
+        inference_mode(func, ...given) {
+            const {mode = true} = convert.bind('inference_mode', [{name: 'mode'}], given);
+            const enabled = convert.flag('inference_mode', 'mode', mode);
+            return within('inference_mode', func, () => inferenceMode(enabled));
+        },
         autocast: withAutocast,
         autograd_grad(outputs, inputs, ...given) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =
@@ -719,6 +725,7 @@ function _init() {
     convert.setup(GTorch);
     properties.setup(GTorch);
     calls.setup(GTorch);
+    defaults.setup(GTorch, {functions, owners});
     derived.setup(GTorch);
     overrideOperations(GTorch.Tensor.prototype);
     overrideTensor(GTorch.Tensor.prototype);

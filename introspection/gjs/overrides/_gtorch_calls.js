@@ -15,7 +15,7 @@ const {functions, owners} = imports.overrides._gtorch_calls_table;
 let GTorch;
 
 function classOf(type) {
-    return type === 'Gio.ListModel' ? Gio.ListModel : GTorch[type];
+    return type.startsWith('Gio.') ? Gio[type.slice('Gio.'.length)] : GTorch[type];
 }
 
 // gjs itself knows whether an argument may be null.
@@ -32,6 +32,9 @@ function one(name, argName, kind, value) {
     case 'text':
         if (typeof value !== 'string' && value !== null) // gjs knows which may be null
             throw new TypeError(`${name}: ${argName} must be a text, not ${convert.describe(value)}`);
+        // C would get what is before it
+        if (value !== null && value.includes('\0'))
+            throw new TypeError(`${name}: ${argName} ${convert.nulIn(value)}`);
         return value;
     default:
         if (kind.startsWith('object:')) {
@@ -88,7 +91,19 @@ function once(name, raw, callbacks) {
     return func;
 }
 
-function checked(name, raw, {args = [], callbacks = [], names = [], returns = null}) {
+// What gjs itself would refuse in the call of a function that returns an array of C: up to at least 1.74, it
+// ends the program then, as it frees an array that was not made.
+function mustBeThere(name, required, given) {
+    for (const [position, argName, isList] of required) {
+        const value = given[position] ?? null;
+        if (value === null)
+            throw new TypeError(`${name}: ${argName} must not be null`);
+        if (isList && !Array.isArray(value) && !ArrayBuffer.isView(value))
+            throw new TypeError(`${name}: ${argName} must be an array, not ${convert.describe(value)}`);
+    }
+}
+
+function checked(name, raw, {args = [], callbacks = [], names = [], required = [], returns = null}) {
     if (callbacks.length > 0)
         raw = once(name, raw, callbacks);
     const list = args.map(([position, argName, kind]) => kind.endsWith('[]')
@@ -100,6 +115,8 @@ function checked(name, raw, {args = [], callbacks = [], names = [], returns = nu
             convert.surplus(name, given.length, most);
         if (given.length < names.length)
             throw new TypeError(`${name}: ${names[given.length]} is missing: (${names.join(', ')})`);
+        if (required.length > 0)
+            mustBeThere(name, required, given);
         // without an iterator, which costs more than the call
         for (let i = 0; i < list.length; i++) {
             const {position, argName, kind, check} = list[i];

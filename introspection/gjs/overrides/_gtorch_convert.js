@@ -6,7 +6,7 @@
 
 /* exported addMethods argument bind bounded counted describe device dtype element encodeIndex
    enumeration fallback finished flag integer integers isInteger isOptions isWhole item jsonOf
-   lastOptions lines list make nameOf number options plainFunction setup surplus target tensor toArray
+   lastOptions lines list make nameOf nulIn number options plainFunction setup surplus target tensor toArray
    toTypedArray whole */
 
 // The largest Number that gjs accepts for a gint64: enough for "to the end".
@@ -111,6 +111,11 @@ function addMethods(prototype, methods) {
 
 // Returns the given arguments by name: positional ones, then the members of an options object. Only the
 // first nPositional may be given by position.
+// What is wrong with a text that has a NUL.
+function nulIn(text) {
+    return `has a NUL at ${text.indexOf('\0')}, with which texts end in C`;
+}
+
 function bind(name, args, given, nPositional = args.length) {
     const positional = [...given];
     const more = positional.length > 0 && isOptions(positional.at(-1)) ? positional.pop() : {};

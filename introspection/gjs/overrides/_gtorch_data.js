@@ -41,6 +41,8 @@ function sampleOf(value, what = 'a sample') {
     case 'number':
         return Number.isSafeInteger(value) ? Sample.new_int(value) : Sample.new_double(value);
     case 'string':
+        if (value.includes('\0'))
+            throw new TypeError(`${what} ${convert.nulIn(value)}`);
         return Sample.new_string(value);
     }
     if (convert.isOptions(value)) {
@@ -147,6 +149,11 @@ function sourceOfValues(iterator) {
                 const {done, value} = this[ITERATOR].next();
                 return done ? null : sampleOf(value);
             }
+
+            // runs what a generator has in a finally
+            vfunc_close() {
+                this[ITERATOR].return?.();
+            }
         });
     const source = new ValueSource();
     source[ITERATOR] = iterator;
@@ -209,6 +216,7 @@ function overrideDatasets() {
             call: (self, func, given) =>
                 sourceFor(SampleSource, sourceOfValues, self, func.apply(self, given)),
         },
+        set_state: SUCCESS,
     });
     derivable(SampleSource, {next: nextSample});
     derivable(GTorch.Fetcher, {begin: SUCCESS, fetch: sample, fetch_next: nextSample});
@@ -228,7 +236,7 @@ function overrideDatasets() {
     });
     for (const name of ['get_item', 'get_batch', 'get_length'])
         restore(Dataset.prototype, name);
-    restore(IterableDataset.prototype, 'iterate');
+    restore(IterableDataset.prototype, 'iterate', 'get_state', 'set_state');
     restore(SampleSource.prototype, 'next');
     for (const name of ['iterate', 'get_length', 'set_state'])
         restore(Sampler.prototype, name);
@@ -239,8 +247,8 @@ function overrideDatasets() {
     const {next} = SampleSource.prototype;
 
     callableBySuper(Dataset.prototype, ['get_item', 'get_batch', 'get_length']);
-    callableBySuper(IterableDataset.prototype, ['iterate']);
-    callableBySuper(SampleSource.prototype, ['next']);
+    callableBySuper(IterableDataset.prototype, ['iterate', 'get_state', 'set_state']);
+    callableBySuper(SampleSource.prototype, ['close', 'next']);
     callableBySuper(Sampler.prototype, ['iterate', 'get_length', 'set_state']);
     callableBySuper(GTorch.IndexSource.prototype, ['next', 'get_state']);
 
@@ -259,8 +267,12 @@ function overrideDatasets() {
     Dataset.prototype[Symbol.iterator] = function* () {
         if (this instanceof IterableDataset) {
             const source = iterate.call(this, 0, 1);
-            for (let one = next.call(source, null); one !== null; one = next.call(source, null))
-                yield valueOf(one);
+            try {
+                for (let one = next.call(source, null); one !== null; one = next.call(source, null))
+                    yield valueOf(one);
+            } finally {
+                source.close();
+            }
             return;
         }
         const n = this.get_length();
@@ -313,7 +325,7 @@ function overrideLoader() {
     const setCollate = prototype.set_collate;
     const setWorkerInit = prototype.set_worker_init;
 
-    for (const name of ['iterate', 'get_length', 'check'])
+    for (const name of ['iterate', 'get_length', 'check', 'get_state', 'set_state'])
         restore(prototype, name);
     restore(DataLoaderIter.prototype, 'next');
     restore(DataLoaderIter.prototype, 'next_value');

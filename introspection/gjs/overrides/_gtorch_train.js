@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// The trainer. JavaScript runs in one thread: a trainer with a function or a class of the program's does its
-// work in the main loop, step by step, and any other one in a thread of its own.
+// The trainer. JavaScript runs in one thread: a trainer does its work in the main loop, step by step, unless
+// the program says that it may have a thread of its own.
 
 /* exported setup */
 
@@ -26,12 +26,14 @@ function isOwn(object) {
     return object instanceof GObject.Object && isProgramsOwn(object.constructor);
 }
 
-function hasOwnModules(module) {
+// Whether a step of the module calls functions of the program: of its classes, or hooks.
+function isLocalModule(module) {
     if (!(module instanceof GTorch.Module))
         return false;
     const list = module.get_modules();
     for (let i = 0; i < list.get_n_items(); i++) {
-        if (isOwn(list.get_item(i)))
+        const one = list.get_item(i);
+        if (isOwn(one) || one.has_hooks())
             return true;
     }
     return false;
@@ -42,11 +44,20 @@ function isLocalLoader(loader) {
         [loader.dataset, loader.sampler, loader.batch_sampler].some(isOwn));
 }
 
-// Must steps be made in this thread?
-function isLocal(trainer) {
-    return trainer[LOCAL] === true || isOwn(trainer) || isOwn(trainer.optimizer) ||
-        hasOwnModules(trainer.module) || hasOwnModules(trainer.loss_module) ||
-        isLocalLoader(trainer.loader) || isLocalLoader(trainer.validation_loader);
+function isLocalScheduler(scheduler) {
+    return isOwn(scheduler) || scheduler instanceof GTorch.LambdaLR ||
+        scheduler instanceof GTorch.MultiplicativeLR;
+}
+
+// What must be called in this thread, as far as it is known; null: nothing.
+function whatIsLocal(trainer) {
+    const parts = {
+        'its class': isOwn(trainer), 'a function, metric, log or schedule': trainer[LOCAL] === true,
+        'the optimizer': isOwn(trainer.optimizer), 'the module': isLocalModule(trainer.module),
+        'loss_module': isLocalModule(trainer.loss_module), 'the loader': isLocalLoader(trainer.loader),
+        'validation_loader': isLocalLoader(trainer.validation_loader),
+    };
+    return Object.keys(parts).find(name => parts[name]) ?? null;
 }
 
 // Marks the object if the value that the method gets is one of the program's.
@@ -83,8 +94,11 @@ function overrideRuns(prototype) {
         return restoring(() => run.call(this, cancellable));
     }, 1);
     prototype.run_async = function (...given) {
-        if (given.length <= 2 && isLocal(this)) // more are refused
-            this.threaded = false;
+        const what = given.length <= 2 && this.threaded ? whatIsLocal(this) : null; // more are refused
+        if (what !== null) {
+            throw new Error(`run_async: threaded is true, and ${what} has functions or hooks of JavaScript, ` +
+                'which can be called in the thread of the program alone: threaded must be false');
+        }
         return runAsync.apply(this, given);
     };
     for (const name of ['save_checkpoint', 'load_checkpoint']) {
@@ -105,8 +119,27 @@ function overrideRuns(prototype) {
     });
 }
 
+// Steps are made in this thread unless a program says otherwise: which hooks and functions of JavaScript they
+// call is known in part only, and in another thread they would not be called.
+function overrideConstruction(Trainer) {
+    const init = Trainer.prototype._init;
+    const make = Trainer.new;
+    Trainer.prototype._init = function (...given) {
+        const made = init.apply(this, given);
+        if (given[0]?.threaded === undefined)
+            this.threaded = false;
+        return made;
+    };
+    Trainer.new = convert.counted('Trainer.new', (...given) => {
+        const made = make.apply(Trainer, given);
+        made.threaded = false;
+        return made;
+    }, make.length);
+}
+
 function setup(namespace) {
     GTorch = namespace;
+    overrideConstruction(GTorch.Trainer);
     const step = {
         call: (self, func, [sample]) => func.call(self, valueOf(sample)),
         result: mustBeLoss,
@@ -118,7 +151,7 @@ function setup(namespace) {
     overrideRuns(GTorch.Trainer.prototype);
     marking(GTorch.Trainer.prototype, 'add_metric', 1, isOwn);
     marking(GTorch.Trainer.prototype, 'add_log', 0, isOwn);
-    marking(GTorch.Trainer.prototype, 'add_scheduler', 0, isOwn);
+    marking(GTorch.Trainer.prototype, 'add_scheduler', 0, isLocalScheduler);
     marking(GTorch.DataLoader.prototype, 'set_collate', 0, func => func !== null);
     restore(GTorch.Metric.prototype, 'update', 'compute', 'compute_value', 'reset');
     restore(GTorch.Log.prototype, 'write', 'flush', 'close');

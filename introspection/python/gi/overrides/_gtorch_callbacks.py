@@ -42,12 +42,12 @@ BEGINNERS = {
 }
 # Functions that call virtual functions, which a class in Python may define.
 CALLERS = {
-    'DataLoader': ('check', 'get_length', 'set_state'),
+    'DataLoader': ('check', 'get_length', 'get_state', 'set_state'),
     'DataLoaderIter': ('next',),
     'Dataset': ('get_batch', 'get_item', 'get_length'),
     'GradScaler': ('step',),
     'IndexSource': ('next',),
-    'IterableDataset': ('iterate',),
+    'IterableDataset': ('get_state', 'iterate', 'set_state'),
     'LRScheduler': ('initial_step', 'step'),
     'Loss': ('forward',),
     'MemorySource': ('allocate',),
@@ -158,6 +158,14 @@ def with_progress(raw, position):
     return call
 
 
+def install_methods(owner):
+    """Those of one class."""
+    cls = getattr(GTorch, owner)
+    for (of, name), n in BEGINNERS.items() if mixin is not None else ():
+        if of == owner:
+            setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
+
+
 def _register_comm_hook(raw):
     """@raw, whose function is where the collector sees it, and raises out of the backward pass."""
 
@@ -182,7 +190,7 @@ def _register_comm_hook(raw):
     return register_comm_hook
 
 
-def install(export, _submodule, _ops):
+def install(export):
     GTorch.DistributedModule.register_comm_hook = _register_comm_hook(GTorch.DistributedModule.register_comm_hook)
     for (owner, name), position in RUNNERS.items():
         cls = GTorch if owner is None else getattr(GTorch, owner)
@@ -193,9 +201,8 @@ def install(export, _submodule, _ops):
             export(name, made)
         else:
             setattr(cls, name, made)
-    for (owner, name), n in BEGINNERS.items() if mixin is not None else ():
-        cls = getattr(GTorch, owner)
-        setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
+    for owner in {owner for owner, _name in BEGINNERS} - {'Tensor'}:
+        install_methods(owner)
     for owner, names in CALLERS.items():
         cls = getattr(GTorch, owner)
         for name in names:

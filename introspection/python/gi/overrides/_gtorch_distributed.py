@@ -187,8 +187,11 @@ def is_mpi_available():
 
 
 def is_nccl_available():
-    """Whether groups of GPUs can be made: not yet."""
-    return False
+    """Whether NCCL is installed, for groups of GPUs."""
+    try:
+        return GTorch.ProcessGroup.is_available('nccl')
+    except GLib.Error:
+        return False
 
 
 def is_gloo_available():
@@ -222,23 +225,34 @@ def _find_store(init_method, rank, world_size, timeout):
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name='', pg_options=None, device_id=None):
-    """Makes the group of all processes. The backend is “mpi”, which tells each process its rank."""
+    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”."""
     if is_initialized():
         raise ValueError('the process group is there already: call destroy_process_group() before')
-    if pg_options is not None or device_id is not None:
-        raise NotImplementedError('init_process_group: pg_options and device_id are not supported')
+    if pg_options is not None:
+        raise NotImplementedError('init_process_group: pg_options is not supported')
     if store is not None and init_method is not None:
         raise ValueError('either store or init_method is given, not both')
     del group_name
     seconds, name = _seconds(timeout), _backend(backend)
     if not (rank == world_size == -1 or 0 <= rank < world_size):
         raise ValueError(f'rank {rank} is out of range for {world_size} processes; both are given, or neither')
-    store = _find_store(init_method, rank, world_size, timeout) if store is None else store
+    if store is None and init_method in (None, 'env://') and rank == -1 and 'RANK' in os.environ:
+        store, rank, world_size = _of_store(lambda: GTorch.Store.from_environment(seconds, None))
+    elif store is None:
+        store = _find_store(init_method, rank, world_size, timeout)
     try:
         GroupMember.WORLD = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
     except GLib.Error as error:
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
+    if device_id is not None:
+        _bind(GroupMember.WORLD, device_id)
+
+
+def _bind(made, device):
+    """Connects the ranks for tensors on the device, which all ranks do."""
+    device = GTorch.device('cuda', device) if isinstance(device, int) else GTorch.device(device)
+    _run(lambda: made.bind_device(device, None))
 
 
 def _backend(name):
@@ -247,8 +261,9 @@ def _backend(name):
     if not isinstance(name, str):
         raise TypeError(f'backend is a str, not {type(name).__name__}')
     name = name.lower()
-    if name in ('nccl', 'gloo', 'ucc', 'xccl') or ':' in name:
-        raise NotImplementedError(f'there is no backend {name!r}: tensors on the CPU are carried by “mpi”')
+    if name in ('gloo', 'ucc', 'xccl') or ':' in name:
+        raise NotImplementedError(f'there is no backend {name!r}: tensors on the CPU are carried by “mpi”, those on '
+                                  'GPUs by “nccl”')
     return name
 
 
@@ -310,8 +325,8 @@ def get_group_rank(group, global_rank):
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
               group_desc=None, device_id=None):
     """A group of some processes. All processes call this, in the same order."""
-    if pg_options is not None or use_local_synchronization or device_id is not None:
-        raise NotImplementedError('new_group: pg_options, use_local_synchronization and device_id are not supported')
+    if pg_options is not None or use_local_synchronization:
+        raise NotImplementedError('new_group: pg_options and use_local_synchronization are not supported')
     del group_desc
     world = _group(None)
     if backend is not None and _backend(backend) != world.get_backend():
@@ -324,7 +339,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 # --- operations ---
 
 CODES = {GTorch.Error.INVALID: ValueError, GTorch.Error.INDEX: ValueError, GTorch.Error.SHAPE: ValueError,
-         GTorch.Error.DTYPE: TypeError}
+         GTorch.Error.DTYPE: TypeError, GTorch.Error.NOT_SUPPORTED: NotImplementedError}
 
 
 def _run(call):
@@ -338,7 +353,11 @@ def _run(call):
 
 
 def _wait(self, timeout=None):
-    """Waits until the operation is over; returns True. Signals such as that of Ctrl-C are handled meanwhile."""
+    """Waits until the operation is over; returns True. Signals such as that of Ctrl-C are handled meanwhile.
+
+    For work of GPUs the current stream waits, and not the caller, unless there is a time limit."""
+    if timeout is None and not self.is_blocking():
+        return _run(lambda: _raw_wait(self, -1, None))
     end = None if timeout is None else time.monotonic() + _seconds(timeout)
     while not self.is_completed() and (end is None or time.monotonic() < end):
         try:
@@ -576,36 +595,51 @@ def batch_isend_irecv(p2p_op_list):
     """Begins several sends and receives; returns a list of work."""
     if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
         raise ValueError('the list must have objects of the class P2POp, at least one')
-    return [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
+    made = _group(p2p_op_list[0].group)
+    if any(_group(one.group) is not made for one in p2p_op_list):
+        raise ValueError('the operations of a list have the same group')
+    _run(made.begin_batch)
+    try:
+        works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
+    finally:
+        _run(made.end_batch)
+    return works
 
 
 def barrier(group=None, async_op=False, device_ids=None):
-    """Waits until all ranks are here."""
+    """Waits until all ranks are here. @device_ids is a list with the GPU of this process."""
     if device_ids is not None:
-        raise NotImplementedError('barrier: device_ids is not supported')
+        if not isinstance(device_ids, list) or len(device_ids) != 1:
+            raise ValueError('barrier: device_ids is a list of one number, that of the GPU of this process')
+        _bind(_group(group), device_ids[0])
     return _end(_run(lambda: _group(group).barrier()), async_op)
 
 
 # --- objects ---
 
-def _packed(value):
-    return GTorch.frombuffer(bytearray(pickle.dumps(value)), dtype=GTorch.uint8)
+def _device(group):
+    """Where the tensors of a group are."""
+    return 'cuda' if get_backend(group) == 'nccl' else 'cpu'
+
+
+def _packed(value, group):
+    return GTorch.frombuffer(bytearray(pickle.dumps(value)), dtype=GTorch.uint8).to(_device(group))
 
 
 def _unpacked(tensor, size):
-    return pickle.loads(tensor[:size].numpy().tobytes())
+    return pickle.loads(tensor[:size].cpu().numpy().tobytes())
 
 
 def _sizes(tensor, group):
     """The lengths of the packed objects of all ranks."""
-    own = GTorch.tensor([tensor.numel()], dtype=GTorch.int64)
-    all_sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64)
+    own = GTorch.tensor([tensor.numel()], dtype=GTorch.int64, device=_device(group))
+    all_sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64, device=_device(group))
     all_gather_into_tensor(all_sizes, own, group)
     return all_sizes.tolist()
 
 
 def _padded(tensor, size):
-    result = GTorch.zeros(size, dtype=GTorch.uint8)
+    result = GTorch.zeros(size, dtype=GTorch.uint8, device=tensor.device)
     result[: tensor.numel()] = tensor
     return result
 
@@ -618,9 +652,9 @@ def _check_length(name, values, group):
 def all_gather_object(object_list, obj, group=None):
     """Gives the objects of all ranks to all of them. Objects are pickled: use this with ranks that are trusted."""
     _check_length('all_gather_object', object_list, group)
-    packed = _packed(obj)
+    packed = _packed(obj, group)
     sizes = _sizes(packed, group)
-    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8) for _ in sizes]
+    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8, device=_device(group)) for _ in sizes]
     all_gather(parts, _padded(packed, max(sizes)), group)
     object_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
 
@@ -631,9 +665,9 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     is_place = get_rank(group) == place
     if is_place:
         _check_length('gather_object', object_gather_list, group)
-    packed = _packed(obj)
+    packed = _packed(obj, group)
     sizes = _sizes(packed, group)
-    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8) for _ in sizes] if is_place else None
+    parts = [GTorch.zeros(max(sizes), dtype=GTorch.uint8, device=_device(group)) for _ in sizes] if is_place else None
     gather(_padded(packed, max(sizes)), parts, group=group, group_dst=place)
     if is_place:
         object_gather_list[:] = [_unpacked(part, size) for part, size in zip(parts, sizes)]
@@ -641,15 +675,15 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Copies the objects in the list of one rank to those of the others."""
-    del device  # of what carries the data: the CPU
+    del device  # that of the group
     place = _place(group, 0 if src is None and group_src is None else src, group_src, 'src')
-    packed = _packed(list(object_list))
-    size = GTorch.tensor([packed.numel(), len(object_list)], dtype=GTorch.int64)
+    packed = _packed(list(object_list), group)
+    size = GTorch.tensor([packed.numel(), len(object_list)], dtype=GTorch.int64, device=_device(group))
     broadcast(size, group=group, group_src=place)
     n_bytes, n = size.tolist()
     if len(object_list) != n:
         raise ValueError(f'broadcast_object_list(): the list has {len(object_list)} places for {n} objects')
-    data = packed if get_rank(group) == place else GTorch.zeros(n_bytes, dtype=GTorch.uint8)
+    data = packed if get_rank(group) == place else GTorch.zeros(n_bytes, dtype=GTorch.uint8, device=_device(group))
     broadcast(data, group=group, group_src=place)
     object_list[:] = _unpacked(data, n_bytes)
 
@@ -663,13 +697,13 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
         raise ValueError('scatter_object_list(): the list of the results has no place')
     if is_place:
         _check_length('scatter_object_list', scatter_object_input_list, group)
-    packed = [_packed(one) for one in scatter_object_input_list] if is_place else []
-    sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64)
+    packed = [_packed(one, group) for one in scatter_object_input_list] if is_place else []
+    sizes = GTorch.zeros(get_world_size(group), dtype=GTorch.int64, device=_device(group))
     if is_place:
-        sizes = GTorch.tensor([one.numel() for one in packed], dtype=GTorch.int64)
+        sizes = GTorch.tensor([one.numel() for one in packed], dtype=GTorch.int64, device=_device(group))
     broadcast(sizes, group=group, group_src=place)
     sizes = sizes.tolist()
-    mine = GTorch.zeros(max(sizes), dtype=GTorch.uint8)
+    mine = GTorch.zeros(max(sizes), dtype=GTorch.uint8, device=_device(group))
     parts = [_padded(one, max(sizes)) for one in packed] if is_place else None
     scatter(mine, parts, group=group, group_src=place)
     scatter_object_output_list[0] = _unpacked(mine, sizes[get_rank(group)])
@@ -678,17 +712,17 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
     """Sends the objects in a list to a rank."""
     del device
-    packed = _packed(list(object_list))
-    send(GTorch.tensor([packed.numel()], dtype=GTorch.int64), dst, group, 0, group_dst)
+    packed = _packed(list(object_list), group)
+    send(GTorch.tensor([packed.numel()], dtype=GTorch.int64, device=_device(group)), dst, group, 0, group_dst)
     send(packed, dst, group, 0, group_dst)
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """Receives objects into a list of the same length; returns the rank that has sent them."""
     del device
-    size = GTorch.zeros(1, dtype=GTorch.int64)
+    size = GTorch.zeros(1, dtype=GTorch.int64, device=_device(group))
     recv(size, src, group, 0, group_src)
-    data = GTorch.zeros(size.item(), dtype=GTorch.uint8)
+    data = GTorch.zeros(size.item(), dtype=GTorch.uint8, device=_device(group))
     rank = recv(data, src, group, 0, group_src)
     found = _unpacked(data, data.numel())
     if len(found) != len(object_list):

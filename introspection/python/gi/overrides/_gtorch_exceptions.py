@@ -6,12 +6,14 @@ PyGObject raises each GError as GLib.Error, which is a RuntimeError. An error of
 exception of the kind that PyTorch raises: IndexError for an index out of range, ValueError for an argument that the
 function forbids, NotImplementedError for what a build, a device or a dtype lacks, torch.OutOfMemoryError,
 torch.AcceleratorError for errors of CUDA, and torch.linalg.LinAlgError. The others are RuntimeError in PyTorch, too.
-Its text is the message alone.
+Its text is the message alone. Errors of files, those of GIO's domain, are in addition what Python's own functions
+raise: FileNotFoundError and its like.
 """
 
+import errno
 from contextlib import contextmanager
 
-from gi.repository import GLib
+from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_convert import GTorch
 
@@ -59,6 +61,35 @@ KINDS = {
 }
 
 
+class FileError(Failure):
+    """An error of a file or a folder, which is an OSError as well."""
+
+    __module__ = HERE
+
+    def __str__(self):
+        return self.message
+
+    def __reduce__(self):
+        return Failure, (self.message, self.domain, self.code)
+
+
+def _file_kind(builtin, number):
+    """The class of errors that Python raises as @builtin, with the number of the system's error."""
+    doc = f'An error of a file that Python raises as {builtin.__name__}.'
+    parts = {'errno': number, 'strerror': property(lambda self: self.message)}
+    return type(builtin.__name__, (FileError, builtin), {'__module__': HERE, '__doc__': doc, **parts})
+
+
+FILES = GLib.quark_to_string(Gio.io_error_quark())
+FILE_KINDS = {
+    int(Gio.IOErrorEnum.NOT_FOUND): _file_kind(FileNotFoundError, errno.ENOENT),
+    int(Gio.IOErrorEnum.EXISTS): _file_kind(FileExistsError, errno.EEXIST),
+    int(Gio.IOErrorEnum.IS_DIRECTORY): _file_kind(IsADirectoryError, errno.EISDIR),
+    int(Gio.IOErrorEnum.NOT_DIRECTORY): _file_kind(NotADirectoryError, errno.ENOTDIR),
+    int(Gio.IOErrorEnum.PERMISSION_DENIED): _file_kind(PermissionError, errno.EACCES),
+}
+
+
 # Operations and functions whose errors about shapes are ValueErrors in PyTorch.
 OF_SHAPES = (
     'batch_norm', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cross_entropy', 'init', 'init_dirac',
@@ -100,7 +131,9 @@ def _of_kind(cls, message='', domain='', code=0):
     """Chooses the class of an error: PyGObject itself makes GLib.Error of every GError."""
     if cls is Failure and domain == DOMAIN:
         cls = _refined(code, message)
-    return RuntimeError.__new__(cls, message)
+    elif cls is Failure and domain == FILES:
+        cls = FILE_KINDS.get(code, cls)
+    return (OSError if issubclass(cls, OSError) else RuntimeError).__new__(cls, message)
 
 
 _derived = {kind.__bases__[-1]: kind for kind in KINDS.values() if len(kind.__bases__) > 1}

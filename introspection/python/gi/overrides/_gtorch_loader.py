@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """GTorch.utils.data.DataLoader: batches of a data set, with or without worker processes."""
 
+import contextlib
 import itertools
 import multiprocessing
 import multiprocessing.context
@@ -20,7 +21,7 @@ from gi.overrides import _gtorch_workers as workers
 
 Batch = TypeVar('Batch', covariant=True)
 FIXED = ('batch_size', 'batch_sampler', 'sampler', 'drop_last', 'dataset', 'persistent_workers')
-VERSION = 1
+VERSION = 2
 
 
 class _DatasetKind:
@@ -183,7 +184,8 @@ class DataLoader(Generic[Batch]):
         positions are its own."""
         from gi.overrides import _gtorch_threads as threads
 
-        return threads.core(self, lambda: iter(self._index_sampler), [], for_c=True, timeout=self.timeout)
+        return threads.core(self, lambda: iter(self._index_sampler), [], for_c=True, timeout=self.timeout,
+                            basis=_Basis(self))
 
     def _task(self, base_seed):
         has_state = _has_state(self.dataset)
@@ -197,13 +199,32 @@ class DataLoader(Generic[Batch]):
         if self._resumed is not None:
             return dict(self._resumed)
         if self._progress is None:
-            return {'version': VERSION, 'position': 0, 'is_at_end': False, 'order': None}
-        return self._progress.state()
+            return {'version': VERSION, 'position': 0, 'is_at_end': False, 'order': None, 'loader': self._likeness()}
+        return {**self._progress.state(), 'loader': self._likeness()}
+
+    def _likeness(self):
+        """What the loader has in common with those that can go on from its states."""
+        try:
+            length = len(self.dataset)
+        except (TypeError, NotImplementedError):
+            length = None
+        return {'kind': 'iterable' if self._dataset_kind else 'indexed', 'batch_size': self.batch_size,
+                'drop_last': self.drop_last, 'sampler': type(samplers.owner(self._index_sampler)).__name__,
+                'length of the data set': length}
+
+    @property
+    def _is_resumable(self):
+        return self.in_order or self.num_workers == 0
 
     def load_state_dict(self, state_dict):
         """Lets the next iteration begin behind the batches that had been got when state_dict() gave this."""
         if not isinstance(state_dict, dict) or state_dict.get('version') != VERSION:
             raise ValueError('DataLoader.load_state_dict() takes what state_dict() of a loader gave')
+        theirs, ours = state_dict['loader'], self._likeness()
+        for name, value in ours.items():
+            if theirs.get(name) != value:
+                raise ValueError(f'DataLoader.load_state_dict(): the state is that of a loader whose {name} is '
+                                 f"{theirs.get(name)!r}, and this one's is {value!r}")
         n = state_dict.get('num_workers', self.num_workers)
         if n != self.num_workers and self._dataset_kind == _DatasetKind.Iterable:
             raise ValueError(f'DataLoader.load_state_dict(): the state is that of {n} workers, and there are '
@@ -232,36 +253,18 @@ class _Progress:
         return {**found, 'datasets': dict(self.datasets)} if self.datasets else found
 
 
-class _Order:
-    """The order of an epoch: what is asked for, and what it follows from."""
+class _Basis:
+    """What an order follows from: the generator that it is drawn from, and what its sampler keeps."""
 
-    def __init__(self, loader, progress):
-        own = samplers.owner(loader._index_sampler)
-        self.generator = loader.generator or getattr(own, 'generator', None)
+    def __init__(self, loader):
+        self.own = samplers.owner(loader._index_sampler)
+        self.generator = loader.generator or getattr(self.own, 'generator', None)
         if not isinstance(self.generator, GTorch.Generator):
             self.generator = GTorch.Device.cpu().get_default_generator()
-        before = None
-        if progress.resumed:
-            before = self.generator.get_state(), random.getstate()
-            self.restore(own, progress.resumed['order'])
-        progress.order = self.facts(own)
-        self.base_seed = int(GTorch.empty((), dtype=GTorch.int64).random_(generator=loader.generator).item())
-        whole = loader.num_workers == 0 and workers.whole_batches(loader._task(0)) is not None
-        self.indices = samplers.pieces(loader.batch_sampler) if whole else iter(loader._index_sampler)
-        self.skipped = []
-        if loader._dataset_kind == _DatasetKind.Iterable:
-            self.skipped = list(itertools.islice(self.indices, progress.position))
-        else:
-            # One more is drawn: so the order follows from the state that is kept, whatever a program draws meanwhile.
-            first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
-            self.indices = itertools.chain(first, self.indices)
-        if before is not None:
-            random.setstate(before[1])
-            if loader.generator is None:
-                self.generator.set_state(before[0])
 
-    def facts(self, own):
-        """What the order follows from."""
+    def facts(self):
+        """What the order that begins now follows from."""
+        own = self.own
         is_ours = type(own).__module__ == datasets.HERE
         return {
             'generator': self.generator.get_state(),
@@ -270,15 +273,55 @@ class _Order:
             'epoch': getattr(own, 'epoch', None) if hasattr(own, 'set_epoch') else None,
         }
 
-    def restore(self, own, facts):
+    def restore(self, facts):
+        """Lets the order that begins next be the one of these facts."""
         self.generator.set_state(facts['generator'])
         if facts['random'] is not None:
             version, numbers, following = facts['random']
             random.setstate((version, tuple(numbers), following))
         if facts['sampler'] is not None:
-            own.load_state_dict(facts['sampler'])
+            self.own.load_state_dict(facts['sampler'])
         if facts['epoch'] is not None:
-            own.set_epoch(facts['epoch'])
+            self.own.set_epoch(facts['epoch'])
+
+    @contextlib.contextmanager
+    def restored(self, facts):
+        """A block in which the order of these facts begins. What others draw from is as before behind it. None: an order
+        that begins anew."""
+        if facts is None:
+            yield
+            return
+        default = GTorch.Device.cpu().get_default_generator()
+        before = default.get_state(), random.getstate()
+        try:
+            self.restore(facts)
+            yield
+        finally:
+            random.setstate(before[1])
+            default.set_state(before[0])
+
+
+class _Order:
+    """The order of an epoch: what is asked for, and what it follows from."""
+
+    def __init__(self, loader, progress):
+        basis, former = _Basis(loader), progress.resumed.get('order')
+        with basis.restored(former):
+            progress.order = basis.facts()
+            # Drawn when an epoch goes on, too: the order comes behind it.
+            self.base_seed = int(GTorch.empty((), dtype=GTorch.int64).random_(generator=loader.generator).item())
+            if former is not None:
+                self.base_seed = former['base_seed']
+            progress.order['base_seed'] = self.base_seed
+            whole = loader.num_workers == 0 and workers.whole_batches(loader._task(0)) is not None
+            self.indices = samplers.pieces(loader.batch_sampler) if whole else iter(loader._index_sampler)
+            self.skipped = []
+            if loader._dataset_kind == _DatasetKind.Iterable:
+                self.skipped = list(itertools.islice(self.indices, progress.position))
+            else:
+                # One more is drawn: so the order follows from the state that is kept, whatever a program draws later.
+                first = list(itertools.islice(self.indices, progress.position, progress.position + 1))
+                self.indices = itertools.chain(first, self.indices)
 
 
 def _has_state(value):
@@ -372,13 +415,16 @@ class _WithThreads(_Iterator):
     def start(self, loader):
         from gi.overrides import _gtorch_threads as threads
 
-        self.wait = threads.wait
+        self.wait, self.end = threads.wait, threads.END
         if loader._core is None or not loader.persistent_workers:
             look = min(workers.LOOK, loader.timeout or workers.LOOK)
             order, raised = [None], []
             loader._core = threads.core(loader, lambda: order[0], raised, for_c=False, timeout=look), order, raised
         core, order, self.raised = loader._core
         order[0] = self.order.indices
+        if core.fetcher is not None:
+            core.fetcher.base_seed = self.order.base_seed
+            core.fetcher.position = 0 if loader._dataset_kind else self.progress.position
         self.inner = core.iterate()
         for _ in self.order.skipped:
             self.wait(self.inner, 0, self.raised)
@@ -389,7 +435,7 @@ class _WithThreads(_Iterator):
         except KeyboardInterrupt:
             self.close()
             raise
-        if data is None:
+        if data is self.end:
             raise StopIteration
         self.progress.position += 1
         if isinstance(data, workers.Caught):
@@ -427,7 +473,7 @@ class _WithProcesses(_Iterator):
         for one, place in zip(self.processes, self.progress.places):
             state = self.progress.datasets.get(one.number)
             skipped = self.order.skipped[:place] if loader._dataset_kind and state is None else ()
-            one.send(workers.BEGIN, 0, (state, skipped))
+            one.send(workers.BEGIN, 0, (state, skipped, self.order.base_seed, place))
         for _ in range(loader.prefetch_factor * len(self.processes)):
             self.ask()
 
@@ -454,7 +500,7 @@ class _WithProcesses(_Iterator):
         except StopIteration:
             return
         self.owners[self.sent] = worker
-        self.processes[worker].send(workers.FETCH, self.sent, index)
+        self.processes[worker].send(workers.FETCH, self.sent, (index, None))
         self.sent += 1
         self.turn = (worker + 1) % len(self.processes)
 

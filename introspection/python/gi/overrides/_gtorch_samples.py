@@ -4,9 +4,10 @@
 what programs derive of them or let them call."""
 
 import atexit
+import threading
 import weakref
 
-from gi.repository import GLib
+from gi.repository import Gio, GLib
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, restoring
@@ -15,10 +16,10 @@ from gi.overrides._gtorch_properties import OWN
 
 # The virtual functions of classes that programs derive.
 VFUNCS = {
-    'Dataset': ('get_batch', 'get_item', 'get_length', 'iterate'),
+    'Dataset': ('get_batch', 'get_item', 'get_length', 'get_state', 'iterate', 'set_state'),
     'Fetcher': ('begin', 'end', 'fetch', 'fetch_next'),
     'IndexSource': ('get_state', 'next'),
-    'SampleSource': ('next',),
+    'SampleSource': ('close', 'next'),
     'Sampler': ('get_length', 'iterate', 'set_state'),
 }
 
@@ -99,8 +100,11 @@ def _iterate(dataset):
 
     info = get_worker_info()
     source = dataset.iterate(*((0, 1) if info is None else (info.id, info.num_workers)))
-    while (sample := source.next(None)) is not None:
-        yield from_sample(sample)
+    try:
+        while (sample := source.next(None)) is not None:
+            yield from_sample(sample)
+    finally:
+        source.close()
 
 
 # Without the interpreter PyGObject leaves the result of a function of Python's as it finds it: no thread may call one.
@@ -123,10 +127,47 @@ def _iterating(raw):
     return iterate
 
 
+LOOK = 0.5  # seconds after which Python can handle signals, as those of the keyboard
+
+
+class _Looking:
+    """Waits for batches of workers in short times, between which Python handles signals: a thread cancels the wait every
+    now and then, and a wait that is cancelled loses no batch."""
+
+    def __init__(self, iterator):
+        self.iterator, self.cancellable, self.ended = iterator, Gio.Cancellable(), threading.Event()
+        threading.Thread(target=self._tick, name='gtorch-look', daemon=True).start()
+
+    def _tick(self):
+        while not self.ended.wait(LOOK):
+            self.cancellable.cancel()
+
+    def next(self):
+        while True:
+            cancellable = self.cancellable
+            try:
+                return self.iterator.next(cancellable)
+            except GLib.Error as error:
+                if not error.matches(Gio.io_error_quark(), Gio.IOErrorEnum.CANCELLED) or not cancellable.is_cancelled():
+                    raise
+                self.cancellable = Gio.Cancellable()
+
+    def end(self):
+        self.ended.set()
+
+
 def _batches(loader):
     iterator = loader.iterate()
-    while (batch := iterator.next(None)) is not None:
-        yield from_sample(batch, list)
+    # Without workers the data set is called here, and must not be told to give up.
+    looking = _Looking(iterator) if loader.num_workers > 0 else None
+    take = (lambda: iterator.next(None)) if looking is None else looking.next
+    try:
+        while (batch := take()) is not None:
+            yield from_sample(batch, list)
+    finally:
+        if looking is not None:
+            looking.end()
+        iterator.close()
 
 
 # --- classes that programs derive ---
@@ -148,7 +189,7 @@ WRAPPERS = {
     'get_batch': _of_indices(0),
     'set_state': _succeeding,
 }
-CANNOT_FAIL = ('end', 'get_state')
+CANNOT_FAIL = (('Fetcher', 'end'), ('IndexSource', 'get_state'), ('SampleSource', 'close'))
 
 
 def _is_outside(cls):
@@ -166,7 +207,7 @@ def _guard(base, names):
             if function is None or not hasattr(base, f'do_{name}') and not hasattr(cls, f'do_{name}'):
                 continue
             setattr(cls, f'do_{name}', WRAPPERS.get(name, lambda function: function)(function))
-            if name not in CANNOT_FAIL:
+            if (base.__name__, name) not in CANNOT_FAIL:
                 guard_vfuncs(cls, (name,))
 
     base.__init_subclass__ = classmethod(__init_subclass__)

@@ -3,6 +3,8 @@
 """What lets the loader in C (GTorch.DataLoader) get batches of Python's data sets, orders and functions: in its
 threads, or for programs that give a loader of Python's to the library."""
 
+import io
+import itertools
 import multiprocessing
 import random
 import time
@@ -41,21 +43,52 @@ class _Source(GTorch.IndexSource):
         return GTorch.Size.new([len(self.requests) - 1])
 
     def do_get_state(self):
-        return None
+        return self.state
 
 
 class _Sampler(GTorch.Sampler):
-    """An order of Python's."""
+    """An order of Python's. @basis is what it follows from, or None if C keeps no states of it."""
 
     __module__ = HERE
 
     def do_iterate(self, _epoch):
-        source = _Source()
-        source.indices, source.requests, source.raised = passing('sampler', self.begin), self.requests, self.raised
+        source, facts = _Source(), self.facts
+        self.facts = source.state = None
+        source.requests, source.raised = self.requests, self.raised
+        source.indices = passing('sampler', self._begin, source, facts)
+        if self.fetcher is not None:
+            self.fetcher.first = len(self.requests)
         return source
+
+    def _begin(self, source, facts):
+        if self.basis is None:
+            return self.begin()
+        with self.basis.restored(facts):
+            source.state = packed(self.basis.facts())
+            indices = self.begin()
+            first = list(itertools.islice(indices, 1))  # so the order follows from this state
+        return itertools.chain(first, indices)
+
+    def do_set_state(self, state):
+        self.facts = passing('sampler', unpacked, state)
+        return True
 
     def do_get_length(self):
         return passing('sampler', self.measure)
+
+
+def packed(state):
+    """A state of Python's for C, as the bytes of save(), from which no code runs when they are read."""
+    file = io.BytesIO()
+    GTorch.save(state, file)
+    return GLib.Variant.new_from_bytes(GLib.VariantType('ay'), GLib.Bytes.new(file.getvalue()), True)
+
+
+def unpacked(state):
+    """The state that packed() was given."""
+    if state.get_type_string() != 'ay':
+        raise ValueError(f'the state is of the type {state.get_type_string()}, and must be bytes')
+    return GTorch.load(io.BytesIO(state.get_data_as_bytes().get_data() or b''))
 
 
 class _Nothing(GTorch.Dataset):
@@ -78,8 +111,13 @@ class _Fetcher(GTorch.Fetcher):
 
     __module__ = HERE
 
+    first = position = 0  # the number of the first request of the epoch, and its place in the epoch
+    base_seed = None  # of the epoch; None: that of C
+
     def do_begin(self, worker, n_workers, seed, _cancellable):
         try:
+            seed = seed if self.base_seed is None else self.base_seed
+            self.seeds[worker], self.places[worker] = seed, 0
             self.prepare(worker, n_workers, (seed + worker) % 2**64)
         except Exception as error:
             self.failed[worker] = error
@@ -103,10 +141,23 @@ class _Fetcher(GTorch.Fetcher):
     def do_fetch(self, worker, indices, *_rest):
         index = self.requests[indices[0]]
         self.requests[indices[0]] = None
+        place = indices[0] - self.first + self.position
+        self.seed(worker, 0, place)
         return self.made(worker, index)
 
     def do_fetch_next(self, worker, n, _drop_last, _cancellable):
+        self.seed(worker, worker, self.places[worker])
+        self.places[worker] += 1
         return self.made(worker, [None] * n)
+
+    def seed(self, worker, number, place):
+        """Lets the random numbers of a batch follow from its place, so that they are the same if the epoch goes on
+        there."""
+        info_of_worker = self.infos.get(worker)
+        if info_of_worker is not None:
+            seed = workers.derived_seed(self.seeds[worker], number, place)
+            info_of_worker.rng.random_generator.seed(seed)
+            info_of_worker.rng.torch_generator.manual_seed(seed)
 
     def made(self, worker, index):
         """The batch as a sample, or None at the end. An error becomes one of C's, or is passed on as it is."""
@@ -156,22 +207,22 @@ class _ProcessFetcher(_Fetcher):
             others = [one.conn for one in self.processes]
             self.processes.append(workers.Process(context, loader._task(seed), number, others))
 
-    def prepare(self, worker, _n_workers, _seed):
-        self.processes[worker].send(workers.BEGIN, 0, (None, ()))
+    def prepare(self, worker, _n_workers, seed):
+        self.processes[worker].send(workers.BEGIN, 0, (None, (), (seed - worker) % 2**64, 0))
 
     def do_fetch(self, worker, indices, _n, cancellable):
         index = self.requests[indices[0]]
         self.requests[indices[0]] = None
-        return self.asked(worker, index, cancellable)
+        return self.asked(worker, index, (indices[0] - self.first) // len(self.processes), cancellable)
 
     def do_fetch_next(self, worker, n, _drop_last, cancellable):
-        return self.asked(worker, [None] * n, cancellable)
+        return self.asked(worker, [None] * n, None, cancellable)
 
-    def asked(self, worker, index, cancellable):
+    def asked(self, worker, index, place, cancellable):
         process = self.processes[worker]
         self.sent[worker] += 1
         try:
-            process.send(workers.FETCH, self.sent[worker], index)
+            process.send(workers.FETCH, self.sent[worker], (index, place))
             number = 0
             while number != self.sent[worker]:  # others are of batches that were given up
                 while not workers.wait([process], workers.LOOK):
@@ -199,13 +250,14 @@ def _end(processes):
         one.join(until)
 
 
-def core(loader, begin, raised, *, for_c, timeout):
+def core(loader, begin, raised, *, for_c, timeout, basis=None):
     """The loader in C for a loader of Python's, whose order begin () gives. The list @raised gets the exceptions of the
     order."""
     base = loader.dataset if isinstance(loader.dataset, GTorch.Dataset) else None
     task, is_iterable = loader._task(0), bool(loader._dataset_kind)
     is_plain = base is not None and workers.whole_batches(task) is not None
-    given = {'num_workers': loader.num_workers, 'in_order': loader.in_order}
+    # The order is Python's: the loader in C must not draw from the default generator.
+    given = {'num_workers': loader.num_workers, 'in_order': loader.in_order, 'generator': GTorch.Generator()}
     if loader.num_workers > 0:
         given.update(prefetch_factor=loader.prefetch_factor, persistent_workers=loader.persistent_workers,
                      timeout=timeout)
@@ -217,22 +269,29 @@ def core(loader, begin, raised, *, for_c, timeout):
     else:
         sampler = given['batch_sampler'] = _Sampler()
         index_sampler = loader._index_sampler
-        sampler.begin, sampler.requests, sampler.raised = begin, requests, raised
+        sampler.begin, sampler.requests, sampler.raised, sampler.fetcher = begin, requests, raised, None
+        sampler.basis, sampler.facts = basis, None
         sampler.measure = lambda: len(index_sampler)
     if not is_plain:
         has_processes = for_c and loader.num_workers > 0 and loader.worker == 'process'
         fetcher = given['fetcher'] = (_ProcessFetcher if has_processes else _Fetcher)(fixed_workers=True)
         fetcher.task, fetcher.requests = task, requests
-        fetcher.fetchers, fetcher.failed, fetcher.infos = {}, {}, {}
+        fetcher.fetchers, fetcher.failed, fetcher.infos, fetcher.seeds, fetcher.places = {}, {}, {}, {}, {}
         fetcher.for_c, fetcher.has_workers = for_c, loader.num_workers > 0
         if has_processes:
             fetcher.start(loader)
-        base = _NoEnd() if is_iterable else _Nothing()
+        if is_iterable:
+            base = _NoEnd()
+        else:
+            base, sampler.fetcher = _Nothing(), fetcher
     return GTorch.DataLoader(dataset=base, **given)
 
 
+END = object()
+
+
 def wait(iterator, timeout, raised):
-    """The next batch of an iterator in C, or None at the end. It waits for short times, so that Python can handle
+    """The next batch of an iterator in C, or END. It waits for short times, so that Python can handle
     signals, as those of the keyboard."""
     rounds = None if not timeout else max(1, round(timeout / workers.LOOK))
     while True:
@@ -247,4 +306,4 @@ def wait(iterator, timeout, raised):
             if rounds == 0:
                 raise RuntimeError(f'DataLoader: no batch has come within timeout, {timeout} seconds') from None
             continue
-        return None if sample is None else from_sample(sample, list)
+        return END if sample is None else from_sample(sample, list)

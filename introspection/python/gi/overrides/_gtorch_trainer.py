@@ -10,6 +10,7 @@ from gi.repository import Gio, GTorch
 from gi.overrides import _gtorch_samples as samples
 from gi.overrides._gtorch_convert import RawTensor, convert_bool, convert_dtype, convert_enum
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passing, restores, restoring
+from gi.overrides._gtorch_exceptions import made
 from gi.overrides._gtorch_layers import construct
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
@@ -50,7 +51,45 @@ class _Batches(GTorch.IterableDataset):
         return passing('the loader', lambda: _Source(iter(self._loader)))
 
     def do_get_length(self):
-        return len(self._loader) if hasattr(self._loader, '__len__') else -1
+        return passing('the loader', self._length)
+
+    def _length(self):
+        try:
+            return len(self._loader)
+        except (TypeError, NotImplementedError) as error:  # as list() takes it
+            text = f'the length of {type(self._loader).__name__} is unknown: {error}'
+            raise made(NotImplementedError, text, GTorch.Error.NOT_SUPPORTED) from None
+
+    def do_get_state(self):
+        return passing('the loader', self._packed)
+
+    def do_set_state(self, state):
+        passing('the loader', self._unpack, state)
+        return True
+
+    def _packed(self):
+        """The state of the loader as bytes of save(), from which no code runs; None if it has none."""
+        if not can_go_on(self._loader):
+            return None
+        return _threads().packed(self._loader.state_dict())
+
+    def _unpack(self, state):
+        if not can_go_on(self._loader):
+            raise ValueError(f'the state is that of a loader with a state_dict(), which {type(self._loader).__name__} '
+                             'lacks')
+        self._loader.load_state_dict(_threads().unpacked(state))
+
+
+def _threads():
+    from gi.overrides import _gtorch_threads as threads
+
+    return threads
+
+
+def can_go_on(loader):
+    """Whether a Python loader can go on in the middle of an epoch."""
+    return (hasattr(loader, 'state_dict') and hasattr(loader, 'load_state_dict')
+            and getattr(loader, '_is_resumable', True))
 
 
 def loader_of(name, value):
@@ -61,6 +100,75 @@ def loader_of(name, value):
         raise TypeError(f'{name}: a loader can be iterated; {value!r} cannot')
     # What a C loader draws of the default generator would change what comes after it.
     return GTorch.DataLoader(dataset=_Batches(value), batch_size=0, generator=GTorch.Generator())
+
+
+# --- handlers of signals ---
+
+
+class _Handler:
+    """A handler of a signal of a trainer: an exception ends the run, and arrives at its caller. It is equal to the
+    function, by which a program may disconnect it."""
+
+    def __init__(self, trainer, function):
+        self.trainer, self.function = trainer.weak_ref(), function
+
+    def __eq__(self, other):
+        return self.function == (other.function if isinstance(other, _Handler) else other)
+
+    def __hash__(self):
+        return hash(self.function)
+
+    def __call__(self, *args):
+        try:
+            return self.function(*args)
+        except BaseException as error:
+            run = getattr(self.trainer(), '_run', None)
+            if run is None or not run.take(error):
+                raise
+            return None
+
+
+class _Run:
+    """A run of a trainer, which exceptions of handlers cancel."""
+
+    def __init__(self, cancellable, is_awaited=True):
+        if cancellable is not None and not isinstance(cancellable, Gio.Cancellable):
+            raise TypeError(f'run(): cancellable must be a Gio.Cancellable or None, not {type(cancellable).__name__}')
+        self.outer, self.inner, self.is_awaited = cancellable, Gio.Cancellable(), is_awaited
+        self.raised, self.handler = [], 0
+        if cancellable is not None:
+            inner = self.inner
+            self.handler = cancellable.connect(lambda *_: inner.cancel(), None)
+
+    def take(self, error):
+        """Cancels the run; tells whether the exception will arrive somewhere."""
+        self.inner.cancel()
+        if self.is_awaited:
+            self.raised.append(error)
+        return self.is_awaited
+
+    def end(self):
+        """Raises the first of the exceptions."""
+        if self.handler:
+            self.outer.disconnect(self.handler)
+        self.handler = 0
+        raised, self.raised = self.raised, []
+        if raised:
+            try:
+                raise raised[0]
+            finally:
+                raised.clear()  # its traceback has this frame
+
+
+CONNECTORS = ('connect', 'connect_after', 'connect_data', 'connect_object', 'connect_object_after')
+
+
+def _connector(raw):
+    def connect(self, signal, handler, *args, **options):
+        return raw(self, signal, _Handler(self, handler) if callable(handler) else handler, *args, **options)
+
+    connect.__doc__ = raw.__doc__
+    return connect
 
 
 # --- the trainer ---
@@ -102,6 +210,7 @@ def _trainer(raw):
         loss."""
 
         __module__ = OVERRIDES
+        _run = None  # a _Run, while one goes on
 
         def __init_subclass__(cls, **options):
             super().__init_subclass__(**options)
@@ -126,10 +235,11 @@ def _trainer(raw):
             for log in logs:
                 self.add_log(log)
             self.check()
-            if not isinstance(loader, GTorch.DataLoader) and self.checkpoint_every > 0:
+            if not isinstance(loader, GTorch.DataLoader) and self.checkpoint_every > 0 and not can_go_on(loader):
                 raise NotImplementedError('Trainer(): checkpoint_every makes checkpoints within an epoch, from which '
-                                          f'{type(loader).__name__} cannot go on with the same batches: take a '
-                                          'GTorch.DataLoader, or the checkpoints at the ends of epochs')
+                                          f'{type(loader).__name__} cannot go on with the same batches: it has no '
+                                          'state_dict() and load_state_dict(), or no order; take another loader, or '
+                                          'the checkpoints at the ends of epochs')
 
         def add_scheduler(self, scheduler, interval='epoch'):
             """Adds a schedule, whose steps are made at the ends of epochs, after each 'step' or each 'evaluation'."""
@@ -171,21 +281,65 @@ def _trainer(raw):
             return {name: self.get_result(name) for name in self.get_result_names()}
 
         def run(self, cancellable=None):
-            """Trains in this thread."""
-            restoring(raw.run, self, cancellable)
+            """Trains in this thread. An exception of a handler of a signal ends the run, and is raised."""
+            if self.is_running():  # C refuses it
+                restoring(raw.run, self, cancellable)
+                return
+            self._run = _Run(cancellable)
+            try:
+                restoring(raw.run, self, self._run.inner)
+            except BaseException:
+                self._end_run()
+                raise
+            self._end_run()
+
+        def _end_run(self):
+            if self._run is not None and not self.is_running():
+                run, self._run = self._run, None
+                run.end()
+
+        def run_async(self, cancellable=None, callback=None, *data):
+            """Trains, and calls @callback (trainer, result, …) at the end, which calls run_finish()."""
+            if self.is_running():
+                raw.run_async(self, cancellable, callback, *data)
+                return
+            self._run = _Run(cancellable, callback is not None)
+
+            def ended(trainer, result, *_data):
+                if callback is None:
+                    self._end_run()
+                else:
+                    callback(trainer, result, *data)
+
+            raw.run_async(self, self._run.inner, ended)
+
+        run_async.__wrapped__ = raw.run_async  # awaitable() counts its arguments
+
+        def run_finish(self, result):
+            """Gets the result of run_async(): raises what went wrong."""
+            try:
+                found = raw.run_finish(self, result)
+            except BaseException:
+                self._end_run()
+                raise
+            self._end_run()
+            return found
 
         def save_checkpoint(self, file, cancellable=None):
             """Writes a checkpoint: @file is a path or a Gio.File."""
-            raw.save_checkpoint(self, file_of(file), cancellable)
+            restoring(raw.save_checkpoint, self, file_of(file), cancellable)
 
         def load_checkpoint(self, file, cancellable=None):
             """Goes on from a checkpoint: @file is a path or a Gio.File."""
-            raw.load_checkpoint(self, file_of(file), cancellable)
+            restoring(raw.load_checkpoint, self, file_of(file), cancellable)
 
         def resume(self, cancellable=None):
             """Loads the last checkpoint of the folder; returns whether there was one."""
-            return raw.resume(self, cancellable)[-1]
+            return restoring(raw.resume, self, cancellable)[-1]
 
+    for name in CONNECTORS:
+        if hasattr(raw, name):
+            setattr(Trainer, name, _connector(getattr(raw, name)))
     return override(Trainer)
 
 

@@ -8,6 +8,7 @@ for its tensors: these are in shared memory (GTorch.SharedMemory), whose file de
 them first. A worker writes to the same memory again once the program has dropped the tensors that it had there."""
 
 import collections
+import hashlib
 import importlib
 import io
 import os
@@ -15,6 +16,7 @@ import pickle
 import queue
 import random
 import signal
+import struct
 import sys
 import threading
 import time
@@ -54,11 +56,27 @@ def whole_batches(task):
     return datasets.batches(task.dataset)
 
 
+def collating(task):
+    """The function that makes a batch. One that gives nothing has no return: None would look like the end."""
+    function = task.collate_fn
+    if function in (collate.default_collate, collate.default_convert):
+        return function
+
+    def make(samples):
+        made = function(samples)
+        if made is None:
+            raise TypeError(f'DataLoader: collate_fn {getattr(function, "__qualname__", function)} returned None, and '
+                            'must return a batch')
+        return made
+
+    return make
+
+
 class MapFetcher:
     """Samples by their indices."""
 
     def __init__(self, task):
-        self.dataset, self.collate_fn = task.dataset, task.collate_fn
+        self.dataset, self.collate_fn = task.dataset, collating(task)
         self.collates, self.getitems = task.collates, getattr(task.dataset, '__getitems__', None)
         self.batch = whole_batches(task)
 
@@ -77,7 +95,7 @@ class IterableFetcher:
     """Samples in their order; raises StopIteration at the end."""
 
     def __init__(self, task):
-        self.iterator, self.collate_fn = iter(task.dataset), task.collate_fn
+        self.iterator, self.collate_fn = iter(task.dataset), collating(task)
         self.collates, self.drop_last, self.is_at_end = task.collates, task.drop_last, False
 
     def fetch(self, index):
@@ -254,6 +272,48 @@ def seed_all(base_seed, number):
     return seed
 
 
+def derived_seed(base_seed, number, place):
+    """The seed of the batch @place of worker @number, so that a run that goes on from there draws the same."""
+    packed = struct.pack('<QQQ', base_seed % 2**64, number, place)
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), 'little')
+
+
+class Generators:
+    """The generators of a worker process, which each batch seeds anew: what it draws follows from the seed of the
+    epoch, the worker and the number of the batch. Those that the program's worker_init_fn has seeded, or drawn from,
+    are its own."""
+
+    def __init__(self):
+        self.own = set()
+
+    @staticmethod
+    def states():
+        numpy = sys.modules.get('numpy')
+        found = {'random': random.getstate(), 'gtorch': GTorch.Device.cpu().get_default_generator().get_state().tolist()}
+        if numpy is not None:
+            _name, keys, place, *rest = numpy.random.get_state()
+            found['numpy'] = (keys.tobytes(), place, *rest)
+        return found
+
+    def note(self, before):
+        """Finds what has changed since the states were taken."""
+        self.own = {name for name, state in self.states().items() if name in before and before[name] != state}
+
+    def seed(self, base_seed, number, place):
+        if place == 0 and not self.own:
+            seed_all(base_seed, number)
+            return
+        seed = derived_seed(base_seed, number, place)
+        if 'random' not in self.own:
+            random.seed(seed)
+        if 'gtorch' not in self.own:
+            GTorch.manual_seed(seed)
+        numpy = sys.modules.get('numpy')
+        if numpy is not None and 'numpy' not in self.own:
+            words = numpy.random.SeedSequence([seed & MASK, seed >> 32]).generate_state(4)
+            numpy.random.seed(words)
+
+
 class _Worker:
     """What a worker process has."""
 
@@ -262,6 +322,7 @@ class _Worker:
         self.where = f'DataLoader worker {number}'
         self.pieces = Pieces(task.n_pieces)
         self.tasks, self.fetcher, self.failed = queue.SimpleQueue(), None, None
+        self.generators, self.base_seed, self.place = Generators(), task.base_seed, 0
 
     def read(self):
         """In a thread: reads the tasks, and ends the process with the program."""
@@ -294,14 +355,23 @@ class _Worker:
         except queue.Empty:
             pass
 
-    def begin(self, dataset_state, skipped):
+    def begin(self, dataset_state, skipped, base_seed, place):
         """Makes ready for an epoch, from a state of the data set or behind results that are not needed again."""
-        self.fetcher = None
+        self.fetcher, self.base_seed, self.place = None, base_seed, place - len(skipped)
+        self.generators.seed(base_seed, self.number, self.place)
         if dataset_state is not None:
             self.task.dataset.load_state_dict(dataset_state)
         self.fetcher = fetcher(self.task)
         for index in skipped:
-            self.fetcher.fetch(index)
+            self.made(index)
+        self.place = place
+
+    def made(self, index):
+        """A batch, of which the random numbers follow from its place among those of the worker."""
+        if self.place > 0:  # else done by begin()
+            self.generators.seed(self.base_seed, self.number, self.place)
+        self.place += 1
+        return self.fetcher.fetch(index)
 
     def begins(self, state):
         try:
@@ -311,13 +381,15 @@ class _Worker:
         except Exception as error:
             self.failed = Caught(error, self.where)
 
-    def fetch(self, index):
-        """What there is to tell for a task."""
+    def fetch(self, index, place):
+        """What there is to tell for a task; @place is that of the batch if it does not follow from those before."""
+        if place is not None:
+            self.place = place
         if self.failed is not None:
             failed, self.failed = self.failed, None
             return ERROR, failed, None
         try:
-            data = self.fetcher.fetch(index)
+            data = self.made(index)
         except StopIteration as error:
             if self.task.is_iterable:
                 return END, None, None
@@ -361,7 +433,9 @@ class _Worker:
         threading.Thread(target=self.read, daemon=True).start()
         try:
             if self.task.init_fn is not None:
+                before = self.generators.states()
                 self.task.init_fn(self.number)
+                self.generators.note(before)
         except Exception as error:
             self.failed = Caught(error, f'{self.where}, worker_init_fn')
         while True:
@@ -373,7 +447,7 @@ class _Worker:
             if kind == BEGIN:
                 self.begins(value)
                 continue
-            self.send(number, self.fetch(value))
+            self.send(number, self.fetch(*value))
 
 
 def _lives(parent):

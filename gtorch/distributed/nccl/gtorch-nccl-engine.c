@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+/* Collectives of tensors on GPUs by NCCL. Each communicator has a stream, on which its operations wait for
+ * the current stream's work; gtorch_work_wait () makes the current stream wait for them. */
+
+#include "config.h"
+
+#include <glib/gi18n-lib.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/gtorch-error.h"
+#include "distributed/nccl/gtorch-nccl-private.h"
+
+static gint n_worlds;
+
+NcclEngine *
+gtorch_nccl_engine_ref (NcclEngine *self)
+{
+  g_atomic_int_inc (&self->ref_count);
+  return self;
+}
+
+void
+gtorch_nccl_engine_unref (NcclEngine *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  g_hash_table_unref (self->comms);
+  g_clear_pointer (&self->batch, g_ptr_array_unref);
+  g_clear_object (&self->store);
+  g_clear_object (&self->listening);
+  g_clear_error (&self->failure);
+  g_weak_ref_clear (&self->group);
+  g_mutex_clear (&self->lock);
+  g_mutex_clear (&self->make_lock);
+  g_cond_clear (&self->changed);
+  g_free (self->prefix);
+  g_free (self);
+}
+
+static gboolean
+is_idle (NcclEngine *self)
+{
+  GHashTableIter iter;
+  gpointer value;
+
+  g_hash_table_iter_init (&iter, self->comms);
+  while (g_hash_table_iter_next (&iter, NULL, &value))
+    {
+      NcclOp *op = g_queue_peek_tail (&((NcclComm *) value)->pending);
+
+      if (op != NULL && !gtorch_nccl_op_poll (op))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* Waits for the watching thread if that has nothing to wait for; otherwise it ends by itself, and frees the
+ * communicators. */
+static void
+nccl_free (GTorchEngine *engine)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+  GThread *thread;
+  gboolean ends_now;
+
+  g_mutex_lock (&self->lock);
+  self->is_closed = TRUE;
+  thread = g_steal_pointer (&self->watch);
+  ends_now = is_idle (self);
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  g_cancellable_cancel (self->listening);
+  if (thread != NULL && ends_now && thread != g_thread_self ())
+    g_thread_join (thread);
+  else if (thread != NULL)
+    g_thread_unref (thread);
+  gtorch_nccl_engine_unref (self);
+}
+
+static NcclEngine *
+engine_new (GTorchStore *store, const gchar *prefix, gint rank, gint size, gint world_rank,
+            gdouble timeout)
+{
+  NcclEngine *self = g_new0 (NcclEngine, 1);
+
+  self->parent.klass = &gtorch_nccl_engine;
+  self->ref_count = 1;
+  self->rank = rank;
+  self->size = size;
+  self->world_rank = world_rank;
+  self->store = g_object_ref (store);
+  self->prefix = g_strdup (prefix);
+  self->timeout = timeout;
+  self->listening = g_cancellable_new ();
+  g_mutex_init (&self->lock);
+  g_mutex_init (&self->make_lock);
+  g_cond_init (&self->changed);
+  g_weak_ref_init (&self->group, NULL);
+  self->comms = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, gtorch_nccl_comm_free);
+  return self;
+}
+
+static GTorchEngine *
+nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
+                GCancellable *cancellable, GError **error)
+{
+  g_autofree gchar *prefix = NULL;
+
+  if (store == NULL)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("nccl: there is no store, by which the ranks find each other"));
+  else if (*size < 1 || *rank < 0 || *rank >= *size)
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                 _ ("nccl: this is rank %d of %d; ranks are from 0 to their number less 1, and "
+                    "both must be given"),
+                 *rank, *size);
+  else if (gtorch_nccl_load (error))
+    {
+      prefix = g_strdup_printf ("nccl/%d", g_atomic_int_add (&n_worlds, 1));
+      return &engine_new (store, prefix, *rank, *size, *rank, timeout)->parent;
+    }
+  return NULL;
+}
+
+static GTorchEngine *
+nccl_new_part (GTorchEngine *world, const gint *ranks, guint n, guint number, GError **error)
+{
+  NcclEngine *whole = (NcclEngine *) world, *self;
+  g_autofree gchar *prefix = g_strdup_printf ("%s/part%u", whole->prefix, number);
+  gint rank = 0;
+  guint i;
+
+  for (i = 0; i < n; i++)
+    if (ranks[i] == whole->world_rank)
+      rank = (gint) i;
+  self = engine_new (whole->store, prefix, rank, (gint) n, whole->world_rank, whole->timeout);
+  self->device = whole->device;
+  return &self->parent;
+}
+
+/* --- communicators --- */
+
+static gboolean
+check_failure (NcclEngine *self, const gchar *name, GError **error)
+{
+  gboolean result;
+
+  g_mutex_lock (&self->lock);
+  result = self->failure == NULL;
+  if (!result)
+    g_set_error (error, self->failure->domain, self->failure->code,
+                 _ ("%s: the group has failed, and begins no further operation: %s"), name,
+                 self->failure->message);
+  g_mutex_unlock (&self->lock);
+  return result;
+}
+
+static NcclComm *
+find_comm (NcclEngine *self, const gchar *name)
+{
+  NcclComm *comm;
+
+  g_mutex_lock (&self->lock);
+  comm = g_hash_table_lookup (self->comms, name);
+  g_mutex_unlock (&self->lock);
+  return comm;
+}
+
+static void
+add_comm (NcclEngine *self, const gchar *name, NcclComm *comm)
+{
+  g_mutex_lock (&self->lock);
+  g_hash_table_insert (self->comms, g_strdup (name), comm);
+  if (self->device == NULL)
+    self->device = comm->device;
+  g_mutex_unlock (&self->lock);
+}
+
+/* Ranks are connected by calls that cannot be captured. */
+static gboolean
+allow_making (GTorchDevice *device, GError **error)
+{
+  if (!gtorch_stream_is_capturing (gtorch_stream_get_current (device)))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("the ranks are not connected yet: call the operation once before the capture"));
+  return FALSE;
+}
+
+/* That of all ranks, for tensors on the device. */
+static NcclComm *
+get_main (NcclEngine *self, GTorchDevice *device, gdouble timeout, GCancellable *cancellable,
+          GError **error)
+{
+  const gchar *name = gtorch_device_name (device);
+  NcclComm *comm = find_comm (self, name);
+  g_autofree gchar *key = NULL;
+
+  if (G_LIKELY (comm != NULL))
+    return comm;
+  g_mutex_lock (&self->make_lock);
+  comm = find_comm (self, name);
+  if (comm == NULL && allow_making (device, error))
+    {
+      key = g_strdup_printf ("all%u", self->n_main);
+      comm = gtorch_nccl_comm_new (self, key, self->rank, self->size, device, timeout, cancellable,
+                                   error);
+      if (comm != NULL)
+        {
+          self->n_main++;
+          add_comm (self, name, comm);
+        }
+    }
+  g_mutex_unlock (&self->make_lock);
+  return comm;
+}
+
+/* Those of two ranks have one for each direction, so that neither waits for the other's. Both are made at
+ * once: the first call of one rank may be a send and that of the other one too. */
+static NcclComm *
+get_pair (NcclEngine *self, gint other, gboolean is_send, GTorchDevice *device, gdouble timeout,
+          GError **error)
+{
+  const gint low = MIN (self->rank, other), high = MAX (self->rank, other);
+  const gboolean is_up = is_send == (self->rank == low);
+  NcclComm *result = NULL;
+  gint i;
+
+  g_mutex_lock (&self->make_lock);
+  for (i = 0; i < 2; i++)
+    {
+      g_autofree gchar *key = g_strdup_printf ("pair%d-%d-%d", low, high, i);
+      g_autofree gchar *name = g_strdup_printf ("%s/%s", gtorch_device_name (device), key);
+      NcclComm *comm = find_comm (self, name);
+
+      if (comm == NULL)
+        {
+          comm = !allow_making (device, error)
+                     ? NULL
+                     : gtorch_nccl_comm_new (self, key, self->rank != low, 2, device, timeout, NULL,
+                                             error);
+          if (comm == NULL)
+            {
+              result = NULL;
+              break;
+            }
+          add_comm (self, name, comm);
+        }
+      if (i == !is_up)
+        result = comm;
+    }
+  g_mutex_unlock (&self->make_lock);
+  return result;
+}
+
+static GTorchDevice *
+device_of (NcclEngine *self, const GTorchCollective *collective, GError **error)
+{
+  GPtrArray *lists[] = { collective->outputs, collective->inputs };
+  GTorchDevice *device = NULL;
+  guint i, k;
+
+  for (i = 0; i < G_N_ELEMENTS (lists); i++)
+    for (k = 0; k < lists[i]->len; k++)
+      {
+        GTorchDevice *own = gtorch_impl_device (lists[i]->pdata[k]);
+
+        if (device != NULL && device != own)
+          {
+            g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
+                         _ ("%s: the tensors are on %s and %s; they are on one GPU"),
+                         collective->name, gtorch_device_name (device), gtorch_device_name (own));
+            return NULL;
+          }
+        device = own;
+      }
+  if (device == NULL)
+    {
+      g_mutex_lock (&self->lock);
+      device = self->device;
+      g_mutex_unlock (&self->lock);
+    }
+  return device != NULL ? device : gtorch_device_get_current (GTORCH_DEVICE_TYPE_CUDA, error);
+}
+
+/* --- work --- */
+
+static void
+work_poll (GTorchWorkState *state)
+{
+  NcclOp *op = state->data;
+
+  g_mutex_lock (&op->engine->lock);
+  gtorch_nccl_op_poll (op);
+  g_mutex_unlock (&op->engine->lock);
+}
+
+static gboolean
+work_join (GTorchWorkState *state, GError **error)
+{
+  NcclOp *op = state->data;
+  g_autoptr (GTorchStream) current = NULL;
+  GTorchFence *fence;
+  gboolean result;
+
+  g_mutex_lock (&op->engine->lock);
+  fence = op->fence == NULL ? NULL : gtorch_fence_ref (op->fence);
+  g_mutex_unlock (&op->engine->lock);
+  if (fence == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: the operation is part of a batch that has not ended"), op->name);
+      return FALSE;
+    }
+  current = g_object_ref (gtorch_stream_get_current (op->comm->device));
+  result = gtorch_stream_wait_fence (current, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+static gboolean
+work_blocks (GTorchWorkState *state)
+{
+  const NcclOp *op = state->data;
+
+  return op->is_barrier && !op->is_captured;
+}
+
+static const GTorchWorkBackend work_backend = { work_poll, work_join, work_blocks,
+                                                gtorch_nccl_op_unref };
+
+static NcclOp *
+op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchCollective *collective,
+        GTorchWork *work)
+{
+  GTorchWorkState *state = gtorch_work_get_state (work);
+  NcclOp *op = g_new0 (NcclOp, 1);
+
+  op->ref_count = 1;
+  op->engine = gtorch_nccl_engine_ref (self);
+  op->comm = comm;
+  op->collective = collective;
+  op->name = collective->name;
+  op->sequence = state->sequence;
+  op->work = gtorch_work_state_ref (state);
+  op->timeout = gtorch_process_group_get_timeout (group);
+  op->is_barrier = collective->kind == GTORCH_COLLECTIVE_BARRIER;
+  op->is_message =
+      collective->kind == GTORCH_COLLECTIVE_SEND || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
+  state->backend = &work_backend;
+  state->data = gtorch_nccl_op_ref (op);
+  return op;
+}
+
+/* --- enqueueing --- */
+
+/* Puts further work of the communicator's stream behind the current stream's. */
+static gboolean
+come_after (NcclComm *comm, GTorchStream *current, GError **error)
+{
+  GTorchFence *fence = gtorch_stream_record_fence (current, 0, error);
+  gboolean result;
+
+  if (fence == NULL)
+    return FALSE;
+  result = gtorch_stream_wait_fence (comm->stream, fence, error);
+  gtorch_fence_unref (fence);
+  return result;
+}
+
+static void
+use (GPtrArray *impls, GTorchCudaLane *lane, gboolean is_written)
+{
+  guint i;
+
+  for (i = 0; i < impls->len; i++)
+    {
+      GTorchStorage *storage = ((GTorchImpl *) impls->pdata[i])->storage;
+
+      gtorch_cuda_use_storage (storage, lane);
+      if (is_written)
+        g_atomic_int_inc (&storage->version);
+    }
+}
+
+/* Enters NCCL, unless the group has failed; from now on the operations are watched. */
+static gboolean
+enter (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_captured,
+       GError **error)
+{
+  guint i;
+
+  if (!check_failure (self, ops[0]->name, error))
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  comm->n_calls++;
+  for (i = 0; i < n; i++)
+    {
+      ops[i]->started = g_get_monotonic_time ();
+      ops[i]->is_captured = is_captured;
+      if (!ops[i]->is_message)
+        {
+          self->n_started = ops[i]->sequence;
+          self->last_name = ops[i]->name;
+        }
+      if (!is_captured)
+        g_queue_push_tail (&comm->pending, gtorch_nccl_op_ref (ops[i]));
+    }
+  gtorch_nccl_watch (self);
+  if (self->is_resting)
+    {
+      self->is_resting = FALSE;
+      g_cond_broadcast (&self->changed);
+    }
+  g_mutex_unlock (&self->lock);
+  return TRUE;
+}
+
+static void
+leave (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, GTorchFence *fence)
+{
+  NcclOp *op;
+  guint i;
+
+  g_mutex_lock (&self->lock);
+  comm->n_calls--;
+  for (i = 0; i < n; i++)
+    {
+      if (fence != NULL)
+        ops[i]->fence = gtorch_fence_ref (fence);
+      else if (g_queue_remove (&comm->pending, ops[i]))
+        gtorch_nccl_op_unref (ops[i]);
+      g_clear_pointer (&ops[i]->collective, gtorch_collective_free);
+    }
+  /* what is done gives back its memory */
+  while ((op = g_queue_peek_head (&comm->pending)) != NULL && op != ops[0]
+         && gtorch_nccl_op_poll (op))
+    gtorch_nccl_op_unref (g_queue_pop_head (&comm->pending));
+  if (self->failure != NULL)
+    g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+static gboolean
+make_token (NcclComm *comm, GError **error)
+{
+  const gint64 one = 1;
+
+  if (comm->token == NULL)
+    comm->token = gtorch_impl_new (comm->device, GTORCH_DTYPE_FLOAT32, &one, 1, error);
+  return comm->token != NULL;
+}
+
+static gboolean
+issue (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
+       GTorchStream *current, GTorchFence **fence, GError **error)
+{
+  GTorchCudaLane *lane = GTORCH_CUDA_STREAM (comm->stream)->lane;
+  const gint other = ops[0]->collective->root;
+  gboolean result;
+  guint i;
+  GTORCH_CUDA_APART;
+
+  if (!come_after (comm, current, error)
+      || !gtorch_cuda_device_activate (GTORCH_CUDA_DEVICE (comm->device), error))
+    return FALSE;
+  for (i = 0; i < n; i++)
+    {
+      use (ops[i]->collective->inputs, lane, FALSE);
+      use (ops[i]->collective->outputs, lane, TRUE);
+    }
+  gtorch_cuda_note_begin (lane, ops[0]->name);
+  result = gtorch_nccl_issue (self, comm, ops, n, is_pair ? self->rank > other : self->rank,
+                              is_pair, error);
+  gtorch_cuda_note_end (lane, result);
+  if (result)
+    *fence = gtorch_stream_record_fence (comm->stream, 0, error);
+  return result && *fence != NULL;
+}
+
+/* Ends an operation that will not be enqueued. */
+static void
+end_op (NcclOp *op, const GError *error)
+{
+  g_autoptr (GTorchWorkState) work = NULL;
+
+  g_mutex_lock (&op->engine->lock);
+  work = g_steal_pointer (&op->work);
+  g_mutex_unlock (&op->engine->lock);
+  if (work != NULL)
+    gtorch_work_state_complete (work, g_error_copy (error));
+}
+
+/* After an error of NCCL or the driver, other ranks wait for this one: they are told. */
+static void
+fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError **error)
+{
+  NcclOp *op = ops[0];
+  g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autoptr (GBytes) report = NULL;
+  gboolean is_first;
+  guint i;
+
+  g_mutex_lock (&self->lock);
+  is_first = self->failure == NULL;
+  if (!is_first) /* the call was ended by that */
+    {
+      g_error_free (local);
+      local = g_error_copy (self->failure);
+    }
+  else
+    {
+      self->is_reporting = TRUE;
+      if (!g_str_has_prefix (local->message, op->name))
+        g_prefix_error (&local, "%s: ", op->name);
+      g_prefix_error (&local, _ ("rank %d, operation %" PRIu64 " of the group: "),
+                      self->rank, op->sequence);
+    }
+  g_mutex_unlock (&self->lock);
+  report = g_bytes_new (local->message, strlen (local->message));
+  if (is_first && self->size > 1)
+    gtorch_store_set (self->store, key, report, self->listening, NULL);
+  if (is_first)
+    gtorch_nccl_engine_fail (self, local, NULL, 0);
+  for (i = 0; i < n; i++)
+    end_op (ops[i], local);
+  g_propagate_error (error, local);
+}
+
+static gboolean
+launch (NcclEngine *self, NcclComm *comm, NcclOp *const *ops, guint n, gboolean is_pair,
+        GError **error)
+{
+  g_autoptr (GTorchStream) current = g_object_ref (gtorch_stream_get_current (comm->device));
+  const gboolean is_captured = gtorch_stream_is_capturing (current);
+  GTorchFence *fence = NULL;
+  GError *local = NULL;
+  gboolean result;
+
+  if (ops[0]->is_barrier && !make_token (comm, error))
+    return FALSE;
+  if (!enter (self, comm, ops, n, is_captured, error))
+    return FALSE;
+  result = issue (self, comm, ops, n, is_pair, current, &fence, &local);
+  leave (self, comm, ops, n, fence);
+  g_clear_pointer (&fence, gtorch_fence_unref);
+  if (!result)
+    fail_here (self, ops, n, local, error);
+  return result;
+}
+
+static gboolean
+nccl_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
+            GTorchWork *work, GError **error)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+  g_autoptr (GTorchCollective) owned = collective;
+  const gdouble timeout = gtorch_process_group_get_timeout (group);
+  const gboolean is_send = collective->kind == GTORCH_COLLECTIVE_SEND;
+  const gboolean is_pair =
+      self->batch == NULL && (is_send || collective->kind == GTORCH_COLLECTIVE_RECEIVE);
+  GTorchDevice *device = device_of (self, collective, error);
+  NcclComm *comm;
+  gboolean result;
+  NcclOp *op;
+
+  if (device == NULL || !gtorch_nccl_can_run (collective, error)
+      || !check_failure (self, collective->name, error))
+    return FALSE;
+  if (self->of != group)
+    {
+      self->of = group;
+      g_weak_ref_set (&self->group, group);
+    }
+  comm = is_pair ? get_pair (self, collective->root, is_send, device, timeout, error)
+                 : get_main (self, device, timeout, NULL, error);
+  if (comm == NULL)
+    {
+      g_prefix_error (error, "%s: ", collective->name);
+      return FALSE;
+    }
+  op = op_new (self, comm, group, g_steal_pointer (&owned), work);
+  if (self->batch != NULL)
+    {
+      g_ptr_array_add (self->batch, op);
+      return TRUE;
+    }
+  result = launch (self, comm, &op, 1, is_pair, error);
+  gtorch_nccl_op_unref (op);
+  return result;
+}
+
+static gboolean
+nccl_begin_batch (GTorchEngine *engine, GError **error)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+
+  if (self->batch == NULL)
+    {
+      self->batch = g_ptr_array_new_with_free_func (gtorch_nccl_op_unref);
+      return TRUE;
+    }
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("nccl: a batch has begun already; they cannot be within each other"));
+  return FALSE;
+}
+
+static gboolean
+nccl_end_batch (GTorchEngine *engine, GError **error)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+  g_autoptr (GPtrArray) batch = g_steal_pointer (&self->batch);
+  GError *local = NULL;
+  guint i, n;
+
+  for (i = 0; batch != NULL && i < batch->len; i += n)
+    {
+      NcclOp *const *ops = (NcclOp *const *) batch->pdata + i;
+
+      for (n = 1; i + n < batch->len && ops[n]->comm == ops[0]->comm; n++)
+        ;
+      if (!launch (self, ops[0]->comm, ops, n, FALSE, &local))
+        break;
+    }
+  if (local == NULL)
+    return TRUE;
+  for (; i < batch->len; i++)
+    end_op (batch->pdata[i], local);
+  g_propagate_error (error, local);
+  return FALSE;
+}
+
+static gboolean
+nccl_bind (GTorchEngine *engine, GTorchProcessGroup *group, GTorchDevice *device,
+           GCancellable *cancellable, GError **error)
+{
+  NcclEngine *self = (NcclEngine *) engine;
+
+  g_weak_ref_set (&self->group, group);
+  if (get_main (self, device, gtorch_process_group_get_timeout (group), cancellable, error) == NULL)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  self->device = device;
+  gtorch_nccl_watch (self);
+  g_mutex_unlock (&self->lock);
+  return TRUE;
+}
+
+static void
+nccl_abort (GTorchEngine *engine, const GError *reason)
+{
+  gtorch_nccl_engine_fail ((NcclEngine *) engine, reason, NULL, 0);
+}
+
+const GTorchEngineClass gtorch_nccl_engine = { .name = "nccl",
+                                               .device_type = GTORCH_DEVICE_TYPE_CUDA,
+                                               .is_available = gtorch_nccl_load,
+                                               .new_world = nccl_new_world,
+                                               .new_part = nccl_new_part,
+                                               .free = nccl_free,
+                                               .start = nccl_start,
+                                               .bind = nccl_bind,
+                                               .abort = nccl_abort,
+                                               .begin_batch = nccl_begin_batch,
+                                               .end_batch = nccl_end_batch };
+
+static void __attribute__ ((constructor)) gtorch_nccl_register (void)
+{
+  gtorch_engine_register (&gtorch_nccl_engine);
+}

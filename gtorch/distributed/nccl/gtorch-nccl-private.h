@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#pragma once
+
+#include "cuda/graph/gtorch-cuda-capture-private.h"
+#include "distributed/gtorch-engine-private.h"
+#include "distributed/nccl/gtorch-nccl-abi-private.h"
+
+G_BEGIN_DECLS
+
+/* --- the library (gtorch-nccl-library.c) --- */
+
+/* NCCL's functions, by their own names: gtorch_nccl.ncclAllReduce (…). Filled by gtorch_nccl_load (). */
+typedef struct
+{
+#define F(name, type, arguments) type (*name) arguments;
+#include "distributed/nccl/gtorch-nccl-functions.inc"
+#undef F
+} GTorchNccl;
+
+extern GTorchNccl gtorch_nccl;
+
+/* Opens the library, once; FALSE with an error if it is not installed, or too old. */
+gboolean gtorch_nccl_load (GError **error);
+/* Returns FALSE with an error "what: NCCL's message" for results other than success. */
+gboolean gtorch_nccl_check (ncclResult_t result, const gchar *what, GError **error);
+
+/* --- engines --- */
+
+typedef struct _NcclEngine NcclEngine;
+
+/* What carries data among some ranks on one GPU, in order. */
+typedef struct
+{
+  ncclComm_t base; /* made without blocking, so that a time limit holds */
+  ncclComm_t comm; /* split from it, where calls block and start no thread; NULL after an abort */
+  GTorchDevice *device;
+  GTorchStream *stream;
+  GTorchImpl *token; /* what a barrier reduces; made when it is needed */
+  GQueue pending;    /* NcclOp: what is under way, in order */
+  guint n_calls;     /* threads that are inside of NCCL */
+} NcclComm;
+
+/* An operation under way. */
+typedef struct
+{
+  gint ref_count;
+  NcclEngine *engine;
+  NcclComm *comm;
+  GTorchCollective *collective; /* until it is enqueued */
+  GTorchWorkState *work;        /* until it is completed */
+  const gchar *name;
+  guint64 sequence;
+  gint64 started; /* monotonic, microseconds */
+  gdouble timeout;
+  gboolean is_captured, is_barrier, is_message;
+  GTorchFence *fence; /* NULL until it is enqueued */
+} NcclOp;
+
+struct _NcclEngine
+{
+  GTorchEngine parent;
+  gint ref_count;
+  gint rank, size, world_rank;
+  GTorchStore *store;
+  gchar *prefix;    /* of the keys in the store */
+  gdouble timeout;  /* for making communicators */
+  GMutex make_lock; /* held while communicators are made, one at a time */
+  GMutex lock;      /* protects what follows */
+  GCond changed;
+  GHashTable *comms;    /* by name */
+  GTorchDevice *device; /* the one that the group is bound to, or that it used first */
+  guint n_main;         /* communicators of all ranks so far */
+  GError *failure;
+  GThread *watch;
+  GCancellable *listening;
+  gboolean is_closed;
+  gboolean is_resting;   /* the watching thread waits for an operation */
+  gboolean is_reporting; /* this rank is telling the others of its failure */
+  GPtrArray *batch;      /* NcclOp, between the beginning and the end of a batch */
+  guint64 n_started, n_done;
+  const gchar *last_name;
+  gpointer of; /* the group that the reference is to; not used but compared */
+  GWeakRef group;
+};
+
+extern const GTorchEngineClass gtorch_nccl_engine;
+
+NcclEngine *gtorch_nccl_engine_ref (NcclEngine *self);
+void gtorch_nccl_engine_unref (NcclEngine *self);
+
+/* --- communicators (gtorch-nccl-comm.c) --- */
+
+/* Makes a communicator of n ranks, all of which call this with the same name; this one is `rank`. */
+NcclComm *gtorch_nccl_comm_new (NcclEngine *engine, const gchar *name, gint rank, gint n,
+                                GTorchDevice *device, gdouble timeout, GCancellable *cancellable,
+                                GError **error);
+/* Ends what is under way, in any thread. */
+void gtorch_nccl_comm_abort (NcclEngine *engine, NcclComm *comm);
+void gtorch_nccl_comm_free (gpointer comm);
+/* Polls until the last call on the communicator is over. */
+gboolean gtorch_nccl_comm_settle (ncclComm_t comm, const gchar *what, gdouble timeout,
+                                  GCancellable *cancellable, GError **error);
+
+/* --- collectives (gtorch-nccl-collective.c) --- */
+
+/* Whether NCCL can carry it out. */
+gboolean gtorch_nccl_can_run (const GTorchCollective *collective, GError **error);
+/* Enqueues them on the stream of the communicator, whose device is current. */
+gboolean gtorch_nccl_issue (NcclEngine *engine, NcclComm *comm, NcclOp *const *ops, guint n,
+                            gint rank, gboolean is_pair, GError **error);
+
+/* --- looking after operations (gtorch-nccl-watch.c) --- */
+
+/* Begins to watch, unless that has been done. The lock must be held. */
+void gtorch_nccl_watch (NcclEngine *self);
+/* Completes the operation if the GPU is done with it. The lock must be held. */
+gboolean gtorch_nccl_op_poll (NcclOp *op);
+/* Ends all operations with the error, tells the other ranks and the group, and aborts the communicators. */
+void gtorch_nccl_engine_fail (NcclEngine *self, const GError *error, const gint *lost,
+                              guint n_lost);
+
+NcclOp *gtorch_nccl_op_ref (NcclOp *op);
+void gtorch_nccl_op_unref (gpointer op);
+
+G_END_DECLS
