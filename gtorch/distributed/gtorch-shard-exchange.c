@@ -278,8 +278,15 @@ typedef struct
   gint shard;     /* or -1: the other hooks have it */
   gpointer outer; /* what they have packed */
   guint dtype, n_dims;
+  guint version; /* of this rank's part */
   gint64 offset, shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS];
 } Packed;
+
+static guint
+version_of (const GTorchShard *shard)
+{
+  return g_atomic_int_get (&gtorch_tensor_unwrap (shard->param)->storage->version);
+}
 
 static gboolean
 shards_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpointer *packed,
@@ -306,6 +313,7 @@ shards_pack (GTorchSavedHooks *hooks, GTorchImpl *value, const gchar *op, gpoint
     }
   one = g_new0 (Packed, 1);
   one->shard = (gint) i;
+  one->version = version_of (shard_at (self->shards, i));
   one->dtype = value->dtype;
   one->n_dims = value->n_dims;
   one->offset = value->offset;
@@ -325,6 +333,16 @@ shards_unpack (GTorchSavedHooks *hooks, gpointer packed, GError **error)
 
   if (one->shard < 0)
     return self->outer->klass->unpack (self->outer, one->outer, error);
+  if (version_of (shard_at (shards, one->shard)) != one->version)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("module_shards: the parameter “%s” was changed after the forward pass, and "
+                      "the "
+                      "backward pass needs what it was"),
+                   gtorch_parameter_get_name (
+                       GTORCH_PARAMETER (shard_at (shards, one->shard)->param)));
+      return NULL;
+    }
   if (shards->again == NULL)
     {
       g_autofree GTorchTensor **params = g_new (GTorchTensor *, shards->shards->len);

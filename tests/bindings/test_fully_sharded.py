@@ -238,6 +238,14 @@ def rank_errors_leave_the_parts_in_place():
     tap.raises(RuntimeError, lambda: torch.autograd.grad(x, list(net.parameters()), create_graph=True), 'create_graph')
 
 
+def rank_parameters_that_were_changed_are_noticed():
+    net = sharded()
+    loss = loss_of(net, *batch(0, dist.get_rank()))
+    with torch.no_grad():
+        net.head.weight.mul_(2)
+    tap.raises(RuntimeError, loss.backward, 'was changed after the forward pass')
+
+
 def _with_grad():
     layer = torch.nn.Linear(2, 2)
     layer(torch.ones(1, 2)).sum().backward()
