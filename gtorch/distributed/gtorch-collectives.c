@@ -224,6 +224,8 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
                           gtorch_process_group_next_sequence (
                               group, collective->kind == GTORCH_COLLECTIVE_SEND
                                          || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
+  if (!gtorch_process_group_check_call (group, collective, gtorch_work_get_sequence (work), error))
+    return NULL;
   if (!engine->klass->start (engine, group, g_steal_pointer (&owned), work, error))
     return NULL;
   return g_steal_pointer (&work);

@@ -80,6 +80,10 @@ void gtorch_process_group_fail (GTorchProcessGroup *group, const GError *error);
  * no part in it. */
 GTorchEngine *gtorch_process_group_get_engine (GTorchProcessGroup *group, const gchar *name,
                                                GError **error);
+/* Compares the call with those of the other ranks, or logs it, if the level of debugging says so. */
+gboolean gtorch_process_group_check_call (GTorchProcessGroup *group,
+                                          const GTorchCollective *collective, guint64 sequence,
+                                          GError **error);
 /* The number of a collective, which is that of the other ranks; messages between two ranks have numbers of
  * their own. */
 guint64 gtorch_process_group_next_sequence (GTorchProcessGroup *group, gboolean is_message);
