@@ -12,6 +12,8 @@
 #include "distributed/gtorch-engine-private.h"
 #include "tensor/gtorch-hold-private.h"
 
+#define ANY_RANK -1
+
 GTorchCollective *
 gtorch_collective_new (GTorchCollectiveKind kind, const gchar *name)
 {
@@ -650,23 +652,24 @@ gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *
 
 static GTorchWork *
 send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gchar *name,
-                 GTorchTensor *tensor, gint other, gint tag, GError **error)
+                 GTorchTensor *tensor, gint other, gboolean is_any, gint tag, GError **error)
 {
   g_autoptr (GTorchCollective) collective = gtorch_collective_new (kind, name);
 
   collective->tag = tag;
+  collective->root = ANY_RANK;
   if (tag < 0 || tag > 32767)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: the tag is %d; tags are from 0 to 32767"), name, tag);
       return NULL;
     }
-  if (!check_rank (self, collective, other, error)
+  if ((!is_any && !check_rank (self, collective, other, error))
       || !add_tensor (self, collective,
                       kind == GTORCH_COLLECTIVE_SEND ? collective->inputs : collective->outputs,
                       tensor, error))
     return NULL;
-  if (other == gtorch_process_group_get_rank (self))
+  if (!is_any && other == gtorch_process_group_get_rank (self))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: rank %d is this process itself"), name, other);
@@ -694,7 +697,7 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
                            GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
-  return send_or_receive (self, GTORCH_COLLECTIVE_SEND, "send", tensor, dst, tag, error);
+  return send_or_receive (self, GTORCH_COLLECTIVE_SEND, "send", tensor, dst, FALSE, tag, error);
 }
 
 /**
@@ -705,7 +708,8 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
  * @tag: a number that the sender names too, from 0 to 32767
  * @error: return location for an error
  *
- * Receives a tensor from a rank.
+ * Receives a tensor from a rank. If another number of bytes comes, the work ends with an error that says
+ * how many.
  *
  * Returns: (transfer full): the work, or %NULL with @error set
  *
@@ -716,7 +720,42 @@ gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
                            GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
-  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv", tensor, src, tag, error);
+  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv", tensor, src, FALSE, tag, error);
+}
+
+/**
+ * gtorch_process_group_recv_any:
+ * @self: a group
+ * @tensor: a tensor with as many elements as what is sent, and of its dtype, which is overwritten
+ * @tag: a number that the sender names too, from 0 to 32767
+ * @error: return location for an error
+ *
+ * Receives a tensor from the rank whose message comes first. [property@Work:source-rank] of the result tells
+ * afterwards which that was.
+ *
+ * Returns: (transfer full): the work, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the backend
+ *   wants to know who sends
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_recv_any (GTorchProcessGroup *self, GTorchTensor *tensor, gint tag,
+                               GError **error)
+{
+  GTorchEngine *engine;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
+  engine = gtorch_process_group_get_engine (self, "recv_any", error);
+  if (engine == NULL)
+    return NULL;
+  if (!engine->klass->has_any_source)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: the backend %s receives only from a rank that is named"), "recv_any",
+                   engine->klass->name);
+      return NULL;
+    }
+  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv_any", tensor, 0, TRUE, tag, error);
 }
 
 /**

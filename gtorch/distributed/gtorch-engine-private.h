@@ -34,7 +34,8 @@ typedef struct
   GTorchCollectiveKind kind;
   const gchar *name; /* "all_reduce"; static */
   GTorchReduceOp op;
-  gint root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE */
+  gint
+      root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE; -1 for any of RECEIVE */
   gint tag;
   guint dtype;
   GPtrArray *inputs, *outputs; /* GTorchImpl, contiguous */
@@ -63,6 +64,7 @@ typedef struct
    * outputs wait for it. */
   gboolean (*start) (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *collective,
                      GTorchWork *work, GError **error);
+  gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
 } GTorchEngineClass;
 
 struct _GTorchEngine

@@ -31,6 +31,7 @@ typedef struct
   GTorchEngine parent;
   gint ref_count;
   gpointer comm;
+  gboolean is_stuck; /* MPI still has an operation: the communicator stays */
   gint rank, size;
   GTorchStream *stream;
   GMutex lock;
@@ -116,7 +117,10 @@ engine_unref (MpiEngine *self)
   g_hash_table_unref (self->pair_streams);
   g_object_unref (self->stream);
   g_mutex_clear (&self->lock);
-  gtorch_mpi_load (NULL)->comm_free (self->comm);
+  g_mutex_lock (&mpi_lock);
+  if (!self->is_stuck)
+    gtorch_mpi_load (NULL)->comm_free (self->comm);
+  g_mutex_unlock (&mpi_lock);
   g_free (self);
 }
 
@@ -251,11 +255,14 @@ op_of (GTorchReduceOp op)
   return ops[op];
 }
 
+/* What ranks that call different things get, mostly. */
 static gboolean
 fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT " of the group: %s"),
+               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT
+                  " of the group: %s; GTORCH_DISTRIBUTED_DEBUG=detail compares the calls of the "
+                  "ranks"),
                job->collective->name, job->rank, job->work->sequence, message);
   return FALSE;
 }
@@ -266,8 +273,32 @@ leak (Job *job)
 {
   GTorchCollective *collective = job->collective;
 
+  g_mutex_lock (&mpi_lock);
+  job->engine->is_stuck = TRUE;
+  g_mutex_unlock (&mpi_lock);
   g_ptr_array_ref (collective->inputs);
   g_ptr_array_ref (collective->outputs);
+}
+
+/* A receiver waits for as many bytes as its tensor has. */
+static gboolean
+check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong n_bytes,
+                GError **error)
+{
+  const gsize size = gtorch_dtype_size (job->collective->dtype);
+
+  if (transfer->kind != GTORCH_MPI_RECEIVE)
+    return TRUE;
+  g_atomic_int_set (&job->work->source, source);
+  if (n_bytes == (glong) (transfer->count * size))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("%s: rank %d got %ld bytes from rank %d in message %" G_GUINT64_FORMAT
+                  ", and waited for %" G_GSIZE_FORMAT ": %d elements of %s"),
+               job->collective->name, job->rank, n_bytes, source, job->work->sequence,
+               transfer->count * size, transfer->count,
+               gtorch_dtype_infos[job->collective->dtype].name);
+  return FALSE;
 }
 
 /* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
@@ -282,7 +313,8 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   gchar message[MESSAGE] = "";
   gpointer request = NULL;
   gulong pause = FIRST_PAUSE;
-  gint is_done = 0, code;
+  gint is_done = 0, source = -1, code;
+  glong n_bytes = 0;
   guint n;
 
   g_mutex_lock (&mpi_lock);
@@ -291,7 +323,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   for (n = 0; code == 0 && !is_done; n++)
     {
       g_mutex_lock (&mpi_lock);
-      code = mpi->test (request, &is_done, message, sizeof message);
+      code = mpi->test (request, &is_done, &source, &n_bytes, message, sizeof message);
       g_mutex_unlock (&mpi_lock);
       if (code != 0 || is_done)
         break;
@@ -312,7 +344,8 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           pause = MIN (2 * pause, LAST_PAUSE);
         }
     }
-  return code == 0 || fail (job, message, error);
+  return code == 0 ? check_received (job, transfer, source, n_bytes, error)
+                   : fail (job, message, error);
 }
 
 /* What each rank gets, and where it begins, as MPI wants it. */
@@ -667,6 +700,6 @@ mpi_start (GTorchEngine *engine, GTorchProcessGroup *group, GTorchCollective *co
   return TRUE;
 }
 
-const GTorchEngineClass gtorch_mpi_engine = { "mpi",         GTORCH_DEVICE_TYPE_CPU,
-                                              mpi_new_world, mpi_new_part,
-                                              mpi_free,      mpi_start };
+const GTorchEngineClass gtorch_mpi_engine = {
+  "mpi", GTORCH_DEVICE_TYPE_CPU, mpi_new_world, mpi_new_part, mpi_free, mpi_start, TRUE
+};

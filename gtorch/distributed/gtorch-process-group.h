@@ -106,6 +106,9 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint src,
                                        gint tag, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GTorchWork *gtorch_process_group_recv_any (GTorchProcessGroup *self, GTorchTensor *tensor, gint tag,
+                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_barrier (GTorchProcessGroup *self,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1

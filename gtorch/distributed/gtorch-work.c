@@ -61,6 +61,14 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "sequence", GTORCH_PROPERTY_UINT64 (gtorch_work_get_sequence, NULL) },
+  /**
+   * GTorchWork:source-rank:
+   *
+   * The rank that sends what is received; -1 as long as it is not known, and for other operations.
+   *
+   * Since: 0.1
+   */
+  { "source-rank", GTORCH_PROPERTY_INT (gtorch_work_get_source_rank, NULL) },
 };
 
 static GTorchWorkState *
@@ -69,6 +77,7 @@ state_new (void)
   GTorchWorkState *state = g_new0 (GTorchWorkState, 1);
 
   state->ref_count = 1;
+  state->source = -1;
   g_mutex_init (&state->lock);
   g_cond_init (&state->changed);
   state->tasks = g_ptr_array_new_with_free_func (g_object_unref);
@@ -211,6 +220,23 @@ gtorch_work_get_sequence (GTorchWork *self)
 {
   g_return_val_if_fail (GTORCH_IS_WORK (self), 0);
   return self->state->sequence;
+}
+
+/**
+ * gtorch_work_get_source_rank:
+ * @self: work
+ *
+ * Gets who has sent what was received. Where any rank may send, that is known when the work is completed.
+ *
+ * Returns: a rank of the group; -1 if it is not known yet, or nothing is received
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_work_get_source_rank (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), -1);
+  return g_atomic_int_get (&self->state->source);
 }
 
 /**

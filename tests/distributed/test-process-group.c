@@ -314,6 +314,151 @@ ranks_send_and_receive (void)
                      former + 10);
 }
 
+/* Rank 0 does not know who sends first. */
+static void
+any_rank_may_send (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GError) error = NULL;
+  guint seen = 0;
+  gint i;
+
+  if (rank != 0)
+    assert_done (gtorch_process_group_send (group, tensor, 0, 9, &error));
+  for (i = 1; rank == 0 && i < size; i++)
+    {
+      g_autoptr (GTorchWork) work = gtorch_process_group_recv_any (group, tensor, 9, &error);
+      gint source;
+
+      g_assert_no_error (error);
+      g_assert_true (gtorch_work_wait (work, -1, NULL, &error));
+      source = gtorch_work_get_source_rank (work);
+      g_assert_cmpint (source, >, 0);
+      g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (tensor, 0, 2, NULL),
+                                                    NULL),
+                         ==, source + 2);
+      seen |= 1u << source;
+    }
+  g_assert_cmpuint (seen, ==, rank == 0 ? (1u << size) - 2 : 0);
+  g_assert_null (gtorch_process_group_recv_any (group, tensor, -1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static void
+assert_message_is_refused (GTorchProcessGroup *self, gint64 n, const gchar *text)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (n, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+
+  if (rank == 1)
+    assert_done (gtorch_process_group_send (self, tensor, 0, 0, &error));
+  if (rank != 0)
+    return;
+  work = gtorch_process_group_recv (self, tensor, 1, 0, &error);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_work_wait (work, -1, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "recv: rank 0"));
+  g_assert_nonnull (strstr (error->message, text));
+}
+
+/* One that is too short, and one that is too long. */
+static void
+messages_of_another_size_are_errors (void)
+{
+  gint i;
+
+  for (i = 0; size > 1 && i < 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchProcessGroup) other =
+          gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+
+      g_assert_no_error (error);
+      assert_message_is_refused (other, i == rank ? 5 : 3,
+                                 i == 0 ? "got 12 bytes from rank 1" : "truncated");
+      assert_done (gtorch_process_group_barrier (group, &error));
+    }
+}
+
+#define OTHER "group, rank 0 all_reduce of float32 [3] on cpu with sum"
+
+static void
+calls_are_compared (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchTensor) longer = numbers (4, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchProcessGroup) other = NULL, part = NULL;
+  g_autofree gint64 *ranks = g_new0 (gint64, size);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+  gint i;
+
+  g_assert_true (gtorch_distributed_set_debug_level (GTORCH_DEBUG_LEVEL_DETAIL, &error));
+  other = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (gtorch_process_group_get_store (other));
+  g_assert_true (gtorch_distributed_set_debug_level (GTORCH_DEBUG_LEVEL_OFF, &error));
+  assert_done (gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_MAX, &error));
+  work = rank == 1 ? gtorch_process_group_broadcast (other, tensor, 0, &error)
+                   : gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_SUM, &error);
+  if (size > 1)
+    {
+      g_assert_null (work);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+      g_assert_nonnull (
+          strstr (error->message, "rank 1 calls broadcast of float32 [3] on cpu from rank 0"));
+      g_assert_nonnull (strstr (error->message, OTHER));
+      g_clear_error (&error);
+    }
+  for (i = 0; i < size; i++)
+    ranks[i] = size - 1 - i;
+  part = gtorch_process_group_new_part (other, ranks, size, 60, &error);
+  g_assert_no_error (error);
+  assert_done (gtorch_process_group_broadcast (part, tensor, 0, &error));
+  g_clear_object (&work);
+  work = gtorch_process_group_all_reduce (part, rank == 1 ? longer : tensor, GTORCH_REDUCE_OP_SUM,
+                                          &error);
+  if (size > 1)
+    {
+      g_assert_null (work);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+      g_assert_nonnull (strstr (error->message, "[4]"));
+      g_clear_error (&error);
+    }
+  g_assert_true (gtorch_process_group_monitored_barrier (other, 60, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_false (gtorch_process_group_monitored_barrier (group, 60, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  g_assert_false (gtorch_process_group_monitored_barrier (other, 0, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  /* the one that serves the store goes last */
+  assert_done (gtorch_process_group_barrier (group, &error));
+}
+
+/* Ranks drop their groups at different times, and make others. */
+static void
+groups_come_and_go (void)
+{
+  gint i;
+
+  for (i = 0; i < 20; i++)
+    {
+      g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+      g_autoptr (GError) error = NULL;
+      GTorchProcessGroup *other = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+
+      g_assert_no_error (error);
+      if (rank == i % size)
+        g_usleep (1000);
+      assert_done (gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_SUM, &error));
+      g_assert_finalize_object (other);
+    }
+}
+
 static void
 bad_arguments_are_refused (void)
 {
@@ -547,6 +692,10 @@ run_cases (void)
   parts_are_reduced_and_exchanged ();
   results_wait_for_their_work ();
   ranks_send_and_receive ();
+  any_rank_may_send ();
+  messages_of_another_size_are_errors ();
+  calls_are_compared ();
+  groups_come_and_go ();
   bad_arguments_are_refused ();
   some_ranks_are_a_group ();
   a_main_loop_waits_for_work ();
