@@ -69,6 +69,7 @@
 #include <gtorch/distributed/gtorch-file-store.h>
 #include <gtorch/distributed/gtorch-hash-store.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
+#include <gtorch/distributed/gtorch-process-group-variant.h>
 #include <gtorch/distributed/gtorch-process-group.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>
 #include <gtorch/distributed/gtorch-store.h>
