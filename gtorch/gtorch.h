@@ -64,6 +64,7 @@
 #include <gtorch/stream/gtorch-timer.h>
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
+#include <gtorch/distributed/gtorch-collectives.h>
 #include <gtorch/distributed/gtorch-debug-level.h>
 #include <gtorch/distributed/gtorch-distributed-module.h>
 #include <gtorch/distributed/gtorch-file-store.h>

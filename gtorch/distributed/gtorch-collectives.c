@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-collectives.h"
+
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-error.h"

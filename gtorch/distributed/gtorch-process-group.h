@@ -61,11 +61,6 @@ GTorchWork *gtorch_process_group_all_reduce (GTorchProcessGroup *self, GTorchTen
                                              GTorchReduceOp op,
                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchWork *gtorch_process_group_all_reduce_coalesced (GTorchProcessGroup *self,
-                                                       GTorchTensor **tensors, gsize n_tensors,
-                                                       GTorchReduceOp op,
-                                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_reduce (GTorchProcessGroup *self, GTorchTensor *tensor, gint dst,
                                          GTorchReduceOp op,
                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -77,11 +72,6 @@ GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_all_gather_into_tensor (GTorchProcessGroup *self,
                                                          GTorchTensor *output, GTorchTensor *input,
                                                          GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-GTorchWork *gtorch_process_group_all_gather_coalesced (GTorchProcessGroup *self,
-                                                       GTorchTensor **outputs, gsize n_outputs,
-                                                       GTorchTensor **inputs, gsize n_inputs,
-                                                       GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_gather (GTorchProcessGroup *self, GTorchTensor **outputs,
                                          gsize n_outputs, GTorchTensor *input, gint dst,
@@ -101,10 +91,6 @@ GTorchWork *gtorch_process_group_reduce_scatter_tensor (GTorchProcessGroup *self
                                                         GTorchReduceOp op,
                                                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
-GTorchWork *gtorch_process_group_reduce_scatter_coalesced (
-    GTorchProcessGroup *self, GTorchTensor **outputs, gsize n_outputs, GTorchTensor **inputs,
-    gsize n_inputs, GTorchReduceOp op, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_all_to_all (GTorchProcessGroup *self, GTorchTensor **outputs,
                                              gsize n_outputs, GTorchTensor **inputs, gsize n_inputs,
                                              GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -119,9 +105,6 @@ GTorchWork *gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *t
 GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint src,
                                        gint tag, GError **error) G_GNUC_WARN_UNUSED_RESULT;
-GTORCH_AVAILABLE_IN_0_1
-GTorchWork *gtorch_process_group_recv_any (GTorchProcessGroup *self, GTorchTensor *tensor, gint tag,
-                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_barrier (GTorchProcessGroup *self,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
