@@ -303,3 +303,22 @@ gtorch_source_run (GTask *task, int io_priority, GTorchSourceFunc func, gpointer
   g_task_set_return_on_cancel (task, TRUE);
   g_task_run_in_thread (task, work_in_thread);
 }
+
+static void
+load_free (gpointer data)
+{
+  GTorchSourceLoad *load = data;
+
+  g_object_unref (load->from);
+  g_free (load);
+}
+
+void
+gtorch_source_load (GTask *task, int io_priority, GTorchSourceFunc func, gpointer from,
+                    gboolean map, guint64 max_bytes)
+{
+  GTorchSourceLoad *load = g_new (GTorchSourceLoad, 1);
+
+  *load = (GTorchSourceLoad){ g_object_ref (from), map, max_bytes };
+  gtorch_source_run (task, io_priority, func, load, load_free, g_object_unref);
+}
