@@ -11,6 +11,7 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-wake-private.h"
 #include "distributed/gtorch-work-private.h"
 
 /**
@@ -284,16 +285,6 @@ check_operation (GTorchWork *self, GError **error)
   return FALSE;
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  GTorchWork *self = data;
-
-  g_mutex_lock (&self->state->lock);
-  g_cond_broadcast (&self->state->changed);
-  g_mutex_unlock (&self->state->lock);
-}
-
 /**
  * gtorch_work_wait:
  * @self: work
@@ -313,7 +304,7 @@ gboolean
 gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, GError **error)
 {
   gint64 deadline;
-  gulong handler;
+  GTorchWake wake;
   gboolean result = FALSE;
 
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
@@ -329,9 +320,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
   deadline = timeout >= 0 && timeout < 1e9
                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
                  : G_MAXINT64;
-  handler = cancellable == NULL ? 0
-                                : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
-                                                         g_object_ref (self), g_object_unref);
+  gtorch_wake_begin (&wake, cancellable, &self->state->lock, &self->state->changed);
   g_mutex_lock (&self->state->lock);
   while (!self->state->is_done && !g_cancellable_is_cancelled (cancellable))
     if (deadline == G_MAXINT64)
@@ -348,8 +337,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
                     " of the group is not over after %g seconds"),
                  self->state->operation, self->state->sequence, timeout);
   g_mutex_unlock (&self->state->lock);
-  if (cancellable != NULL)
-    g_cancellable_disconnect (cancellable, handler);
+  gtorch_wake_end (&wake);
   return result;
 }
 
