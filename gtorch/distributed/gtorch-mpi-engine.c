@@ -46,6 +46,7 @@ typedef struct
   GTorchWorkState *work;
   gdouble timeout;
   gint rank;
+  gboolean is_left; /* MPI may still use the memory */
 } Job;
 
 /* MPI may not be called by two threads at a time. */
@@ -273,6 +274,7 @@ leak (Job *job)
 {
   GTorchCollective *collective = job->collective;
 
+  job->is_left = TRUE;
   g_mutex_lock (&mpi_lock);
   job->engine->is_stuck = TRUE;
   g_mutex_unlock (&mpi_lock);
@@ -344,8 +346,12 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           pause = MIN (2 * pause, LAST_PAUSE);
         }
     }
-  return code == 0 ? check_received (job, transfer, source, n_bytes, error)
-                   : fail (job, message, error);
+  if (code == 0)
+    return check_received (job, transfer, source, n_bytes, error);
+  /* of a collective there may be other parts under way */
+  if (request != NULL && transfer->kind != GTORCH_MPI_SEND && transfer->kind != GTORCH_MPI_RECEIVE)
+    leak (job);
+  return fail (job, message, error);
 }
 
 /* What each rank gets, and where it begins, as MPI wants it. */
@@ -501,7 +507,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
   transfer->out_offsets = out_offsets;
   transfer->count = (gint) (kind == GTORCH_COLLECTIVE_SCATTER ? n_out : n_in);
   result = carry_out (job, transfer, error);
-  if (!result && *error != NULL && g_error_matches (*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+  if (job->is_left)
     {
       /* MPI still has all of it */
       in_counts = in_offsets = out_counts = out_offsets = NULL;
