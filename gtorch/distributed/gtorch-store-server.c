@@ -421,12 +421,29 @@ gtorch_store_server_get_port (GTorchStoreServer *self)
   return self->port;
 }
 
+static gboolean
+stop (gpointer data)
+{
+  GTorchStoreServer *self = data;
+
+  g_cancellable_cancel (self->cancellable);
+  return G_SOURCE_REMOVE;
+}
+
+/* Cancelled in its own thread: GLib (2.74) keeps a source for ever that one thread destroys while another
+ * cancels it. */
 void
 gtorch_store_server_free (GTorchStoreServer *self)
 {
-  g_cancellable_cancel (self->cancellable);
   if (self->thread != NULL)
-    g_thread_join (self->thread);
+    {
+      g_autoptr (GSource) source = g_idle_source_new ();
+
+      g_source_set_priority (source, G_PRIORITY_DEFAULT);
+      g_source_set_callback (source, stop, self, NULL);
+      g_source_attach (source, self->context);
+      g_thread_join (self->thread);
+    }
   g_socket_listener_close (self->listener);
   g_object_unref (self->listener);
   g_object_unref (self->cancellable);
