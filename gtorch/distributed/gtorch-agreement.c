@@ -162,10 +162,8 @@ late_text (GTorchAgreement *self, const gchar *lines, const gchar *meeting, gdou
     if (calls[i] == NULL)
       g_string_append_printf (missing, "%s%d", n++ > 0 ? ", " : "", i);
   calls_free (self, calls);
-  return g_strdup_printf (g_dngettext (GETTEXT_PACKAGE,
-                                       "rank %s has not come to %s of the group after %g seconds",
-                                       "ranks %s have not come to %s of the group after %g seconds",
-                                       n),
+  return g_strdup_printf (n == 1 ? _ ("rank %s has not come to %s of the group after %g seconds")
+                                 : _ ("ranks %s have not come to %s of the group after %g seconds"),
                           missing->str, meeting, timeout);
 }
 
