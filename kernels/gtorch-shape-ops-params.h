@@ -25,13 +25,15 @@ typedef struct
 } GtEye;
 GT_SIZE (GtEye, 24);
 
-/* Matrices of n elements in total, copied within a triangle of each; the other elements become 0. */
+/* Matrices of n elements in total, copied within a triangle of each; the other elements become 0. is_wide
+ * says that rows are whole vectors of 16 bytes. The diagonal is at most a row or a column outside. */
 typedef struct
 {
   const void *x;
   void *y;
   int64_t n, rows, columns;
-  int64_t diagonal, is_lower;
+  int64_t diagonal;
+  int32_t is_lower, is_wide;
 } GtTriangle;
 GT_SIZE (GtTriangle, 56);
 

@@ -213,17 +213,52 @@ eye (const GtEye &p)
   GT_KERNEL (gt_eye_##name, GtEye, 1024) { eye<T> (p); }
 EACH_ELEMENT (MADE)
 
-#define TRIANGLE(size, T)                                                                    \
-  GT_KERNEL (gt_triangle_##size, GtTriangle, 1024)                                           \
-  {                                                                                          \
-    const T zero = {};                                                                       \
-    for (GT_LOOP (i, p.n))                                                                   \
-      {                                                                                      \
-        int64_t column, row;                                                                 \
-        gt_split (gt_split (i, p.columns, &column), p.rows, &row);                           \
-        const bool out = p.is_lower ? column - row > p.diagonal : column - row < p.diagonal; \
-        ((T *) p.y)[i] = out ? zero : ((const T *) p.x)[i];                                  \
-      }                                                                                      \
+/* As many elements of a row at a time as the widest load holds; what is outside is not read. */
+template <typename T>
+static __device__ __forceinline__ void
+triangle_wide (const GtTriangle &p)
+{
+  constexpr int V = 16 / sizeof (T);
+  typedef gt_vector<T, V> Vector;
+  const T zero = {};
+
+  for (GT_LOOP (i, p.n / V))
+    {
+      int64_t part, row;
+      gt_split (gt_split (i, p.columns / V, &part), p.rows, &row);
+      /* how many elements of the part are below the diagonal, which the lower triangle includes */
+      const int64_t edge = row + p.diagonal + p.is_lower - part * V;
+      Vector v = {};
+
+      if (p.is_lower ? edge > 0 : edge < V)
+        v = ((const Vector *) p.x)[i];
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        if ((k < edge) != (bool) p.is_lower)
+          v.at[k] = zero;
+      ((Vector *) p.y)[i] = v;
+    }
+}
+
+template <typename T>
+static __device__ __forceinline__ void
+triangle (const GtTriangle &p)
+{
+  const T zero = {};
+
+  for (GT_LOOP (i, p.n))
+    {
+      int64_t column, row;
+      gt_split (gt_split (i, p.columns, &column), p.rows, &row);
+      const bool out = p.is_lower ? column - row > p.diagonal : column - row < p.diagonal;
+      ((T *) p.y)[i] = out ? zero : ((const T *) p.x)[i];
+    }
+}
+
+#define TRIANGLE(size, T)                               \
+  GT_KERNEL (gt_triangle_##size, GtTriangle, 1024)      \
+  {                                                     \
+    p.is_wide ? triangle_wide<T> (p) : triangle<T> (p); \
   }
 GT_EACH_SIZE (TRIANGLE)
 

@@ -66,6 +66,8 @@ add_tensor (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls,
   const gboolean is_first = self->inputs->len + self->outputs->len == 0;
   GTORCH_HOLD (impl);
 
+  if (gtorch_process_group_get_engine (group, self->name, error) == NULL)
+    return FALSE;
   if (impl->storage == NULL || gtorch_impl_is_released (impl))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: a tensor has been released"),
                  self->name);

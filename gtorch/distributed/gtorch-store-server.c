@@ -430,13 +430,13 @@ stop (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* Cancelled in its own thread: GLib (2.74) keeps a source for ever that one thread destroys while another
- * cancels it. */
 void
 gtorch_store_server_free (GTorchStoreServer *self)
 {
   if (self->thread != NULL)
     {
+      /* Cancelled from another thread, the source of the listener may be destroyed here while its
+       * handler of `cancelled` is running there: GLib 2.74 then keeps the source for ever. */
       g_autoptr (GSource) source = g_idle_source_new ();
 
       g_source_set_priority (source, G_PRIORITY_DEFAULT);

@@ -88,10 +88,10 @@ const parts = () => [GTorch.Sample.of(1), GTorch.Sample.of(2)];
 const REFUSED = {
     'Optimizer.step_closure': lbfgs,
     'Sample.collate_with': func => GTorch.Sample.collate_with(parts(),
-        (dtype, shape) => func() ?? GTorch.empty(shape, {dtype})),
+        (dtype, shape) => func() ?? GTorch.empty(shape, {dtype, device: 'cpu'})),
     'Sample.map_tensors': func => GTorch.Sample.of(leaf()).map_tensors(x => func() ?? x),
     'sample_collate_with': func => GTorch.sample_collate_with(parts(),
-        (dtype, shape) => func() ?? GTorch.empty(shape, {dtype})),
+        (dtype, shape) => func() ?? GTorch.empty(shape, {dtype, device: 'cpu'})),
     'update_bn': func => GTorch.update_bn(batches(func), GTorch.nn.BatchNorm1d(2)),
     ...Object.fromEntries(['hessian', 'hvp', 'jacobian', 'jvp', 'vhp', 'vjp'].map(name =>
         [`autograd_${name}`, func => GTorch[`autograd_${name}`](x => func() ?? x.mul(2), GTorch.ones([1]))])),

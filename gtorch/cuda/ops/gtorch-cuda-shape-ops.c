@@ -284,6 +284,7 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
 {
   GTorchImpl *output = call->outputs[0];
   guint n = output->n_dims;
+  const gsize size = gtorch_dtype_size (output->dtype);
   g_autoptr (GTorchImpl) x = gtorch_cuda_pack (call->inputs[0], output->dtype, lane, error);
   g_autoptr (GTorchImpl) y =
       x != NULL ? gtorch_cuda_pack_output (output, output->dtype, error) : NULL;
@@ -291,7 +292,7 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     .n = output->numel,
     .rows = output->shape[n - 2],
     .columns = output->shape[n - 1],
-    .diagonal = call->attrs[0].i,
+    .diagonal = CLAMP (call->attrs[0].i, -output->shape[n - 2] - 1, output->shape[n - 1] + 1),
     .is_lower = call->op->id == GTORCH_OP_TRIL,
   };
 
@@ -299,8 +300,10 @@ gtorch_cuda_triangle (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
     return FALSE;
   p.x = gtorch_impl_data (x);
   p.y = gtorch_impl_data (y);
-  return gtorch_cuda_run_sized (&gtorch_kernels_triangle, gtorch_dtype_size (output->dtype), lane,
-                                output->numel, &p, error)
+  p.is_wide = p.columns % (16 / (gint64) size) == 0 && ((guintptr) p.x | (guintptr) p.y) % 16 == 0;
+  return gtorch_cuda_run_sized (&gtorch_kernels_triangle, size, lane,
+                                p.is_wide ? output->numel / (16 / (gint64) size) : output->numel,
+                                &p, error)
          && gtorch_cuda_unpack (y, output, lane, error);
 }
 
