@@ -16,6 +16,7 @@
 #include "base/gtorch-error.h"
 #include "device/gtorch-device.h"
 #include "distributed/gtorch-hash-store.h"
+#include "distributed/gtorch-store-private.h"
 #include "distributed/gtorch-tcp-store.h"
 #include "gtorch-tensor-ops.h"
 #include "tensor/gtorch-hold-private.h"
@@ -486,28 +487,63 @@ gtorch_agreement_check (GTorchAgreement *self, const GTorchCollective *collectiv
 
 /* --- a store where the program gave none --- */
 
-/* "HOST PORT TOKEN", or "! MESSAGE" */
+/* One for all groups, which stays until the process ends: other ranks may be reading what the last meeting
+ * of a group has left when rank 0 drops the group. */
+static GMutex made_lock;
+static GTorchStore *made_store;
+static gchar *made_address; /* "HOST PORT TOKEN" */
+
+/* Random bytes as text. */
+static gchar *
+make_token (void)
+{
+  guint8 greeting[GTORCH_STORE_GREETING];
+
+  gtorch_store_greeting (greeting);
+  return g_base64_encode (greeting + GTORCH_STORE_GREETING - 32, 32);
+}
+
+static void
+keep (GTorchStore *store, const gchar *address)
+{
+  g_set_object (&made_store, store);
+  g_free (made_address);
+  made_address = g_strdup (address);
+}
+
+/* Sets the address, or "! MESSAGE". */
 static GTorchStore *
 serve (gchar *address, gdouble timeout, GCancellable *cancellable)
 {
-  g_autofree gchar *token = g_uuid_string_random ();
+  g_autofree gchar *token = make_token ();
+  g_autoptr (GTorchTcpStore) store = NULL;
   g_autoptr (GError) error = NULL;
   const gchar *host = g_get_host_name ();
-  GTorchTcpStore *store =
-      gtorch_tcp_store_new (host, 0, 0, TRUE, timeout, FALSE, token, cancellable, &error);
 
+  if (made_store != NULL)
+    {
+      g_strlcpy (address, made_address, ADDRESS);
+      return g_object_ref (made_store);
+    }
+  store = gtorch_tcp_store_new (host, 0, 0, TRUE, timeout, FALSE, token, cancellable, &error);
   if (store == NULL)
-    g_snprintf (address, ADDRESS, "! %s", error->message);
-  else
-    g_snprintf (address, ADDRESS, "%s %u %s", host, gtorch_tcp_store_get_port (store), token);
-  return (GTorchStore *) store;
+    {
+      g_snprintf (address, ADDRESS, "! %s", error->message);
+      return NULL;
+    }
+  g_snprintf (address, ADDRESS, "%s %u %s", host, gtorch_tcp_store_get_port (store), token);
+  keep (GTORCH_STORE (store), address);
+  return GTORCH_STORE (g_steal_pointer (&store));
 }
 
 static GTorchStore *
 join (const gchar *address, gdouble timeout, GCancellable *cancellable, GError **error)
 {
   g_auto (GStrv) parts = g_strsplit (address, " ", 3);
+  g_autoptr (GTorchTcpStore) store = NULL;
 
+  if (g_strcmp0 (address, made_address) == 0)
+    return g_object_ref (made_store);
   if (g_strv_length (parts) != 3 || strcmp (parts[0], "!") == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
@@ -515,11 +551,13 @@ join (const gchar *address, gdouble timeout, GCancellable *cancellable, GError *
       return NULL;
     }
   /* the name of this host need not be one that it can look up */
-  return (GTorchStore *) gtorch_tcp_store_new (strcmp (parts[0], g_get_host_name ()) == 0
-                                                   ? "localhost"
-                                                   : parts[0],
-                                               (guint) g_ascii_strtoull (parts[1], NULL, 10), 0,
-                                               FALSE, timeout, FALSE, parts[2], cancellable, error);
+  store = gtorch_tcp_store_new (strcmp (parts[0], g_get_host_name ()) == 0 ? "localhost" : parts[0],
+                                (guint) g_ascii_strtoull (parts[1], NULL, 10), 0, FALSE, timeout,
+                                FALSE, parts[2], cancellable, error);
+  if (store == NULL)
+    return NULL;
+  keep (GTORCH_STORE (store), address);
+  return GTORCH_STORE (g_steal_pointer (&store));
 }
 
 GTorchStore *
@@ -536,7 +574,11 @@ gtorch_agreement_make_store (GTorchProcessGroup *group, gdouble timeout, GCancel
   if (gtorch_process_group_get_size (group) == 1)
     return (GTorchStore *) gtorch_hash_store_new ();
   if (is_server)
-    store = serve (address, timeout, cancellable);
+    {
+      g_mutex_lock (&made_lock);
+      store = serve (address, timeout, cancellable);
+      g_mutex_unlock (&made_lock);
+    }
   tensor = gtorch_zeros (&(const gint64){ ADDRESS }, 1, GTORCH_DTYPE_UINT8, NULL, error);
   if (tensor == NULL)
     return NULL;
@@ -545,7 +587,12 @@ gtorch_agreement_make_store (GTorchProcessGroup *group, gdouble timeout, GCancel
   work = gtorch_process_group_broadcast (group, tensor, 0, error);
   if (work == NULL || !gtorch_work_wait (work, -1, cancellable, error))
     return NULL;
+  if (store != NULL)
+    return g_steal_pointer (&store);
   memcpy (address, data, ADDRESS);
   address[ADDRESS - 1] = '\0';
-  return store != NULL ? g_steal_pointer (&store) : join (address, timeout, cancellable, error);
+  g_mutex_lock (&made_lock);
+  store = join (address, timeout, cancellable, error);
+  g_mutex_unlock (&made_lock);
+  return g_steal_pointer (&store);
 }
