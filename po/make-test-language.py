@@ -8,35 +8,17 @@ from the sources at each build, so that it is always complete.
 """
 
 import argparse
-import os
 import re
-import subprocess
 
-
-def run(*command, text):
-    return subprocess.run(command, input=text, capture_output=True, check=True).stdout
-
-
-def make_template(source_root):
-    """The messages of all files in POTFILES.in, as xgettext writes them."""
-    with open(os.path.join(source_root, "po", "POTFILES.in"), encoding="utf-8") as potfiles:
-        files = [line for line in potfiles.read().splitlines() if line and line[0] != "#"]
-    if not files:
-        return b""
-    return run(
-        "xgettext", "--directory", source_root, "--files-from=-", "--output=-", "--language=C",
-        "--from-code=UTF-8", "--keyword=_", "--keyword=N_", "--keyword=C_:1c,2",
-        "--keyword=NC_:1c,2", "--flag=g_set_error:4:c-format", "--flag=g_strdup_printf:1:c-format",
-        text="\n".join(files).encode(),
-    )
+from template import make_template, run
 
 
 def mark(template):
     """Translates each message of @template into itself between brackets."""
-    # msgen copies the messages; msgfilter hands each of them, header aside, to sed.
+    # msgen copies the messages; msgfilter hands each of them, header aside, to sed. The last line's end stays last.
     english = run("msgen", "--lang=en@test", "-", text=template)
     english = re.sub(rb"charset=CHARSET", b"charset=UTF-8", english)
-    return run("msgfilter", "--keep-header", "sed", "-z", "-e", r"s/^/[[/", "-e", r"s/$/]]/",
+    return run("msgfilter", "--keep-header", "sed", "-z", "-e", r"s/^/[[/", "-e", r"s/\n*$/]]&/",
                text=english)
 
 

@@ -96,10 +96,10 @@ class Wrapper:
     def call(self, form):
         row = self.row
         values = ', '.join(self.argument(form, i, arg) for i, arg in enumerate(row.args))
-        call = f'_raw_{self.name}{form}({values})'
+        call = f'{raw(row, form + self.tail)}({values})'
         if row.is_list and not self.in_place:
             return f'tuple({call})'
-        return f'{row.name}_result(*{call}[1:])' if row.outputs and not self.in_place else call
+        return f'_result({row.name!r})(*{call}[1:])' if row.outputs and not self.in_place else call
 
     def variadic(self):
         row = self.row
@@ -128,14 +128,10 @@ class Wrapper:
         row = self.row
         if row.method and len(row.args) == 1 and not row.returns_more:
             return f'op_{self.name} = {raw(row, self.tail)}\n'
-        result = []
-        if row.outputs and not self.in_place:
-            result.append(f"{row.name}_result = namedtuple('{row.name}', [{', '.join(map(repr, row.outputs))}])")
-        raws = [f'_raw_{self.name}{form} = {raw(row, form + self.tail)}' for form in row.forms]
         return fill(
-            'ops.py.in', 'wrapper', raws=raws, local=f'op_{self.name}',
+            'ops.py.in', 'wrapper', local=f'op_{self.name}',
             params=', '.join(parameter(row, arg) for arg in row.args), doc=doc(row.doc),
-            variadic=self.variadic(), forms=self.forms(), call=self.call(''), name=self.name, result=result,
+            variadic=self.variadic(), forms=self.forms(), call=self.call(''), name=self.name,
         )
 
     def entries(self):
@@ -174,7 +170,9 @@ def emit(rows):
         text += operator(row) if row.operator else ''
     first = [row.name for row in rows if row.number_first]
     others = [f'{row.name!r}: {row.others!r},' for row in rows if row.others]
+    results = [f'{row.name!r}: {tuple(row.outputs)!r},' for row in rows if row.outputs]
     creators = [row.name for row in rows if row.creates]
     losses = [row.name for row in rows if any(arg.enum == 'Reduction' for arg in row.args)]
     return fill('ops.py.in', 'file', functions=text, first=', '.join(map(repr, first)), others=others,
-                creators=', '.join(map(repr, creators)), losses=', '.join(map(repr, losses)), spaces=repr(spaces(rows)))
+                creators=', '.join(map(repr, creators)), losses=', '.join(map(repr, losses)), results=results,
+                spaces=repr(spaces(rows)))

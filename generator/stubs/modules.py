@@ -25,6 +25,7 @@ class Package:
 
     def __init__(self, package, known, outputs):
         self.package, self.types = package, known
+        dir(package)  # makes all names and submodules
         self.modules = {name: module for name, module in sys.modules.items() if name.startswith(f'{ROOT}.')}
         self.homes = {}  # the module and the name of each class
         # a module without an output has no stub, which a test tells of

@@ -58,8 +58,7 @@ check_counts (const gchar *op, gsize n_tensors, gsize n_grads, GError **error)
   if (n_grads == 0 || n_grads == n_tensors)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %" G_GSIZE_FORMAT " gradients were given for %" G_GSIZE_FORMAT " tensors"),
-               op, n_grads, n_tensors);
+               _ ("%s: %zu gradients were given for %zu tensors"), op, n_grads, n_tensors);
   return FALSE;
 }
 
@@ -165,8 +164,7 @@ gtorch_autograd_grad (GTorchTensor **outputs, gsize n_outputs, GTorchTensor **in
     if (results->pdata[i] == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                     _ ("grad: input %" G_GSIZE_FORMAT
-                        ", of shape %s, was not used to compute the outputs: pass "
+                     _ ("grad: input %zu, of shape %s, was not used to compute the outputs: pass "
                         "allow_unused if it may be left out"),
                      i, gtorch_impl_shape_str (wanted[i]));
         goto failed;

@@ -110,9 +110,8 @@ gtorch_checkpoint_function_forward (GTorchFunction *function, GTorchFunctionCont
   if (context->is_recorded && !is_needed)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("checkpoint: none of the %" G_GSIZE_FORMAT
-                      " inputs of a reentrant checkpoint requires grad, so that no gradient "
-                      "would reach anything in it (use_reentrant)"),
+                   _ ("checkpoint: none of the %zu inputs of a reentrant checkpoint requires grad, "
+                      "so that no gradient would reach anything in it (use_reentrant)"),
                    n_inputs);
       return NULL;
     }
@@ -151,8 +150,7 @@ check_pass (const Found *found, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("checkpoint: the function draws random numbers in a capture, and replays "
-                      "draw "
-                      "new ones for each call: those of the first time cannot be drawn again "
+                      "draw new ones for each call: those of the first time cannot be drawn again "
                       "(preserve_rng_state)"));
       return FALSE;
     }
@@ -193,8 +191,8 @@ go_backward (GPtrArray *outputs, GTorchTensor **grads, gsize n_grads, GError **e
   if (outputs->len != n_grads)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("checkpoint: the function gave %" G_GSIZE_FORMAT
-                      " tensors the first time and %u when it was called again"),
+                   _ ("checkpoint: the function gave %zu tensors the first time and %u when it was "
+                      "called again"),
                    n_grads, outputs->len);
       return FALSE;
     }
@@ -415,8 +413,7 @@ gtorch_checkpoint (GTorchCheckpointFunc func, gpointer user_data, GDestroyNotify
     if (!GTORCH_IS_TENSOR (outputs->pdata[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("checkpoint: output %" G_GSIZE_FORMAT " of the function is not a tensor"),
-                     i);
+                     _ ("checkpoint: output %zu of the function is not a tensor"), i);
         g_clear_pointer (&outputs, g_ptr_array_unref);
       }
   return outputs;

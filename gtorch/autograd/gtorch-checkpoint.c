@@ -94,8 +94,8 @@ save_inputs (Frame *self, GTorchTensor **inputs, gsize n, GError **error)
     if (impls[i] == NULL || impls[i]->storage == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("checkpoint: input %" G_GSIZE_FORMAT
-                        " is not a tensor, has no elements yet or was released"),
+                     _ ("checkpoint: input %zu is not a tensor, has no elements yet or was "
+                        "released"),
                      i);
         return FALSE;
       }
@@ -186,8 +186,7 @@ error_stop (GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                _ ("checkpoint: all that the backward pass needs was computed again; this error "
-                  "ends "
-                  "the function early and goes no further (early_stop)"));
+                  "ends the function early and goes no further (early_stop)"));
 }
 
 static gboolean
@@ -370,8 +369,7 @@ compute_again (Frame *self, GTorchPass *pass, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("checkpoint: the function draws random numbers in a capture, and replays "
-                      "draw "
-                      "new ones for each call: those of the first time cannot be drawn again "
+                      "draw new ones for each call: those of the first time cannot be drawn again "
                       "(preserve_rng_state)"));
       return NULL;
     }

@@ -239,11 +239,11 @@ gtorch_function_context_get_saved_tensors (GTorchFunctionContext *self, GError *
       if (saved->saved.is_packed)
         packed = gtorch_packed_ref (saved->saved.packed);
       else if (is_set)
-        impl = gtorch_saved_unpack (&saved->saved, &saved->meta, "saved tensor", i, error);
+        impl = gtorch_saved_unpack (&saved->saved, &saved->meta, N_ ("saved tensor"), i, error);
       gtorch_node_unlock (self->node);
       if (packed != NULL)
         {
-          impl = gtorch_packed_unpack (packed, &saved->meta, "saved tensor", i, error);
+          impl = gtorch_packed_unpack (packed, &saved->meta, N_ ("saved tensor"), i, error);
           gtorch_packed_unref (packed);
         }
       if (impl == NULL)

@@ -217,7 +217,7 @@ spread_results (FunctionNode *self, GTorchTensor **grads, gsize n, const gboolea
   if (!all && n != n_needed)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: backward gave %" G_GSIZE_FORMAT " gradients for %u inputs, of which %u "
+                   _ ("%s: backward gave %zu gradients for %u inputs, of which %u "
                       "need one"),
                    self->node.name, n, self->node.n_edges, n_needed);
       return FALSE;
@@ -401,7 +401,7 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
       if (impl == NULL || gtorch_impl_is_released (impl))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: output %" G_GSIZE_FORMAT " of forward is not a tensor or was "
+                       _ ("%s: output %zu of forward is not a tensor or was "
                           "released"),
                        G_OBJECT_TYPE_NAME (self), i);
           return FALSE;
@@ -414,8 +414,7 @@ check_outputs (GTorchFunction *self, GTorchFunctionContext *context, GTorchTenso
         if (outputs[j] == outputs[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("%s: outputs %" G_GSIZE_FORMAT " and %" G_GSIZE_FORMAT
-                            " of forward are the same tensor"),
+                         _ ("%s: outputs %zu and %zu of forward are the same tensor"),
                          G_OBJECT_TYPE_NAME (self), j, i);
             return FALSE;
           }
@@ -510,7 +509,8 @@ cast_inputs (GTorchFunction *self, GTorchImpl *const *impls, gsize n, GError **e
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                    _ ("%s: cast_inputs is %s, which is no floating-point dtype"),
                    G_OBJECT_TYPE_NAME (self),
-                   (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype) : "no dtype");
+                   (guint) dtype < GTORCH_N_DTYPES ? gtorch_dtype_get_name (dtype)
+                                                   : _ ("no dtype"));
       return NULL;
     }
   for (i = 0; i < n && dtype != GTORCH_DTYPE_NONE && gtorch_autocast_is_on (); i++)
@@ -610,9 +610,8 @@ gtorch_function_apply (GTorchFunction *self, GTorchTensor **inputs, gsize n_inpu
   for (i = 0; i < n_inputs; i++)
     if (impls[i] == NULL)
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"), G_OBJECT_TYPE_NAME (self),
-                     i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: input %zu is not a tensor"),
+                     G_OBJECT_TYPE_NAME (self), i);
         return NULL;
       }
   if (gtorch_forward_is_on () && gtorch_tangents_exist (impls, n_inputs))

@@ -55,8 +55,7 @@ gtorch_functional_inputs (const GTorchFunctional *self, GTorchTensor **inputs, g
       if (impl == NULL || impl->storage == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor or was released"),
-                       self->op, i);
+                       _ ("%s: input %zu is not a tensor or was released"), self->op, i);
           return NULL;
         }
       if (self->create_graph)
@@ -68,14 +67,14 @@ gtorch_functional_inputs (const GTorchFunctional *self, GTorchTensor **inputs, g
       g_ptr_array_add (made, one);
       if (!self->create_graph && !gtorch_tensor_set_requires_grad (one, TRUE, error))
         {
-          g_prefix_error (error, _ ("%s: input %" G_GSIZE_FORMAT ": "), self->op, i);
+          g_prefix_error (error, _ ("%s: input %zu: "), self->op, i);
           return NULL;
         }
       if (!gtorch_tensor_get_requires_grad (one))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                       _ ("%s: input %" G_GSIZE_FORMAT
-                          ", of shape %s, does not require grad, which create_graph needs"),
+                       _ ("%s: input %zu, of shape %s, does not require grad, which create_graph "
+                          "needs"),
                        self->op, i, gtorch_impl_shape_str (impl));
           return NULL;
         }
@@ -128,9 +127,8 @@ gtorch_functional_call (const GTorchFunctional *self, GPtrArray *inputs, GError 
         || gtorch_tensor_unwrap (outputs->pdata[i])->storage == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: output %" G_GSIZE_FORMAT
-                        " of the function is not a tensor or was released"),
-                     self->op, i);
+                     _ ("%s: output %zu of the function is not a tensor or was released"), self->op,
+                     i);
         return NULL;
       }
   return gtorch_functional_check (self, outputs, _ ("output"), error) ? g_steal_pointer (&outputs)
@@ -157,7 +155,7 @@ gtorch_functional_vector (const GTorchFunctional *self, GTorchTensor **v, gsize 
   if (n_v != tensors->len)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: v has %" G_GSIZE_FORMAT " tensors for %u of the %ss"), self->op, n_v,
+                   _ ("%s: v has %zu tensors for %u: there must be one for each %s"), self->op, n_v,
                    tensors->len, what);
       return FALSE;
     }
@@ -169,7 +167,7 @@ gtorch_functional_vector (const GTorchFunctional *self, GTorchTensor **v, gsize 
       if (one == NULL || !gtorch_impl_same_shape (one, other))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: v %" G_GSIZE_FORMAT " has shape %s, the %s %s"), self->op, i,
+                       _ ("%s: v %zu has shape %s, the %s %s"), self->op, i,
                        one != NULL ? gtorch_impl_shape_str (one) : "-", what,
                        gtorch_impl_shape_str (other));
           return FALSE;

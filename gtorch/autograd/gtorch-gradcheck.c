@@ -328,15 +328,14 @@ take_inputs (Check *self, GTorchTensor **inputs, gsize n, GError **error)
       if (impl == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"), self->name, i);
+                       _ ("%s: input %zu is not a tensor"), self->name, i);
           return FALSE;
         }
       if (gtorch_impl_requires_grad (impl) && impl->dtype != GTORCH_DTYPE_FLOAT64
           && impl->dtype != GTORCH_DTYPE_COMPLEX128)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
-                       _ ("%s: input %" G_GSIZE_FORMAT
-                          " has dtype %s: differences need float64 or complex128"),
+                       _ ("%s: input %zu has dtype %s: differences need float64 or complex128"),
                        self->name, i, gtorch_dtype_get_name (impl->dtype));
           return FALSE;
         }
@@ -376,7 +375,8 @@ call_target (GTorchTensor **inputs, gsize n_inputs, gpointer data, GError **erro
     return gtorch_function_apply (self->function, inputs, n_inputs, error);
   output = self->func (inputs, n_inputs, self->user_data, &inner);
   if (output == NULL || inner != NULL
-      || !gtorch_callback_check ("gradcheck", "the function", &output, GTORCH_TYPE_TENSOR, &inner))
+      || !gtorch_callback_check ("gradcheck", N_ ("the function"), &output, GTORCH_TYPE_TENSOR,
+                                 &inner))
     {
       g_clear_object (&output);
       if (inner == NULL)

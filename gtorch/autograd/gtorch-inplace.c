@@ -352,7 +352,10 @@ gtorch_autograd_record_view (GTorchOpCall *call)
   const GTorchAutograd *parent;
   GTorchAutograd *autograd;
 
-  if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT || output->storage != self->storage)
+  if (output->storage != self->storage)
+    return;
+  output->inference = self->inference;
+  if (gtorch_dtype_kind (output->dtype) < GTORCH_KIND_FLOAT)
     return;
   output->is_silent_view = silent || self->is_silent_view;
   if (silent && !gtorch_forward_is_on ()
@@ -411,6 +414,8 @@ gtorch_autograd_check_in_place (const gchar *op, GTorchImpl *impl, gboolean want
   GTorchImpl *base = base_of (impl);
   gboolean flows;
 
+  if (!gtorch_impl_check_write (impl, op, error))
+    return FALSE;
   if (!wanted || !gtorch_is_grad_enabled () || impl->storage == NULL)
     return TRUE;
   /* Leaves that require grad, their views, and views that require grad themselves are refused: the base

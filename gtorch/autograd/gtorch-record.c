@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
@@ -60,7 +61,7 @@ nth_meta (const OpNode *self, guint i)
 static const gchar *
 nth_what (const OpNode *self, guint i)
 {
-  return is_of_input (self, i) ? "input" : "result";
+  return is_of_input (self, i) ? N_ ("input") : N_ ("result");
 }
 
 static gboolean op_node_apply (GTorchNode *node, GTorchImpl *const *grads, const gboolean *needs,

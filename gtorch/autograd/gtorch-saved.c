@@ -111,6 +111,14 @@ gtorch_saved_init (GTorchSaved *saved, GTorchImpl *impl, const gchar *op, gint64
 {
   guint i;
 
+  if (G_UNLIKELY (impl->inference))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("%s: the tensor of shape %s was made in inference mode and cannot be saved "
+                      "for a backward pass: clone it before"),
+                   op, gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
   saved->is_number = impl->is_number;
   if (G_UNLIKELY (gtorch_forward_is_on ()) && !gtorch_tangent_of (impl, &saved->tangent, error))
     return FALSE;
@@ -183,7 +191,7 @@ gtorch_packed_unpack (GTorchPacked *self, const GTorchMeta *meta, const gchar *w
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("its %s %u was saved as %s of shape %s on %s, and a hook gave back %s of "
                       "shape %s on %s%s"),
-                   what, i, gtorch_dtype_get_name (meta->dtype),
+                   _ (what), i, gtorch_dtype_get_name (meta->dtype),
                    gtorch_shape_str (meta->shape, meta->n_dims), gtorch_device_name (meta->device),
                    gtorch_dtype_get_name (value->dtype), gtorch_impl_shape_str (value),
                    gtorch_device_name (gtorch_impl_device (value)),
@@ -206,7 +214,7 @@ gtorch_saved_unpack (const GTorchSaved *saved, const GTorchMeta *meta, const gch
                    _ ("its %s %u, of dtype %s and shape %s, is needed and was changed in place "
                       "since: it is at version %u, version %u was saved; clone it before changing "
                       "it"),
-                   what, i, gtorch_dtype_get_name (meta->dtype),
+                   _ (what), i, gtorch_dtype_get_name (meta->dtype),
                    gtorch_shape_str (meta->shape, meta->n_dims), version, saved->version);
       return NULL;
     }

@@ -106,6 +106,14 @@ gtorch_impl_check_requires_grad (GTorchImpl *impl, gboolean requires_grad, GErro
                    gtorch_dtype_get_name (impl->dtype));
       return FALSE;
     }
+  if (requires_grad && G_UNLIKELY (impl->inference) && !gtorch_is_inference ())
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+                   _ ("requires_grad: the tensor of shape %s was made in inference mode and cannot "
+                      "require grad outside of it: clone it before"),
+                   gtorch_impl_shape_str (impl));
+      return FALSE;
+    }
   if (!gtorch_impl_is_leaf (impl))
     {
       if (requires_grad)
@@ -442,8 +450,7 @@ check_data (const GTorchImpl *impl, const GTorchImpl *data, GError **error)
                || grad->device != data->device))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                  _ ("set_data: the gradient of the tensor of shape %s does not fit the new "
-                    "elements: "
-                    "drop it first"),
+                    "elements: drop it first"),
                  shape);
   else
     return TRUE;
@@ -579,7 +586,7 @@ call_tensor_hook (gpointer data)
   changed = call->hook->hook (tensor, call->hook->user_data, &call->error);
   call->success = call->error == NULL
                   && (changed == NULL
-                      || gtorch_callback_check ("register_hook", "the function", &changed,
+                      || gtorch_callback_check ("register_hook", N_ ("the function"), &changed,
                                                 GTORCH_TYPE_TENSOR, &call->error));
   if (call->success && changed != NULL && changed != tensor)
     call->changed = gtorch_impl_ref (gtorch_tensor_unwrap (changed));

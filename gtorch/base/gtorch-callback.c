@@ -32,7 +32,7 @@ gtorch_callback_check (const gchar *op, const gchar *function, gpointer place, G
   if (G_LIKELY (G_TYPE_CHECK_INSTANCE_TYPE (*object, type)))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("%s: %s gave a %s, which is no %s"), op,
-               function, G_OBJECT_TYPE_NAME (*object), g_type_name (type));
+               _ (function), G_OBJECT_TYPE_NAME (*object), g_type_name (type));
   g_clear_object (object);
   return FALSE;
 }

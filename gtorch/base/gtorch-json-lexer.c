@@ -5,6 +5,7 @@
 
 #include "base/gtorch-json-lexer-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 static gboolean
@@ -74,10 +75,10 @@ gtorch_json_read_string (GTorchJsonLexer *self, gchar *to)
         }
       self->at++;
       if (!parse_escape (self, &to))
-        return "an escape sequence other than of a zero byte";
+        return _ ("an escape sequence other than of a zero byte");
     }
   if (self->at == self->end || *self->at != '"')
-    return "the end of a string";
+    return _ ("the end of a string");
   self->at++;
   *to = '\0'; /* on the quote at the latest */
   return NULL;

@@ -44,7 +44,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected %s"), parser->who,
+               _ ("%s: byte %zu of the JSON text: expected %s"), parser->who,
                (gsize) (parser->in.at - parser->in.start), expected);
   return FALSE;
 }
@@ -103,13 +103,13 @@ parse_number (Parser *parser, GTorchJsonNode *node)
   digits = at;
   at = skip_digits (at);
   if (at == digits || (*digits == '0' && at - digits > 1))
-    return fail (parser, "a value");
+    return fail (parser, _ ("a value"));
   if (*at == '.')
     {
       is_integer = FALSE;
       after = skip_digits (at + 1);
       if (after == at + 1)
-        return fail (parser, "a number");
+        return fail (parser, _ ("a number"));
       at = after;
     }
   if (*at == 'e' || *at == 'E')
@@ -120,7 +120,7 @@ parse_number (Parser *parser, GTorchJsonNode *node)
         at++;
       after = skip_digits (at);
       if (after == at)
-        return fail (parser, "a number");
+        return fail (parser, _ ("a number"));
       at = after;
     }
   node->kind = GTORCH_JSON_NUMBER;
@@ -146,7 +146,7 @@ parse_word (Parser *parser, GTorchJsonNode *node)
         node->kind = GTORCH_JSON_NULL + i;
         return TRUE;
       }
-  return fail (parser, "a value");
+  return fail (parser, _ ("a value"));
 }
 
 static gboolean
@@ -191,7 +191,7 @@ parse (Parser *parser)
       if (level != NULL && level->last != NULL)
         {
           if (!gtorch_json_accept (&parser->in, ','))
-            return fail (parser, in_object ? "\",\" or \"}\"" : "\",\" or \"]\"");
+            return fail (parser, in_object ? _ ("\",\" or \"}\"") : _ ("\",\" or \"]\""));
         }
       if (in_object)
         {
@@ -218,7 +218,7 @@ parse (Parser *parser)
       if (*parser->in.at == '{' || *parser->in.at == '[')
         {
           if (depth == MAX_DEPTH)
-            return fail (parser, "at most 64 values in one another");
+            return fail (parser, _ ("at most 64 values in one another"));
           node->kind = *parser->in.at++ == '{' ? GTORCH_JSON_OBJECT : GTORCH_JSON_ARRAY;
           levels[depth++] = (Level){ node, NULL };
           continue;
@@ -241,7 +241,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (!g_utf8_validate_len (text, length, &invalid))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: byte %" G_GSIZE_FORMAT " of the JSON text: expected UTF-8"), who,
+                   _ ("%s: byte %zu of the JSON text: expected UTF-8"), who,
                    (gsize) (invalid - text));
       return NULL;
     }
@@ -249,7 +249,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   if (json->text == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GSIZE_FORMAT " bytes could not be allocated"), who, length + 1);
+                   _ ("%s: %zu bytes could not be allocated"), who, length + 1);
       return NULL;
     }
   memcpy (json->text, text, length);
@@ -260,7 +260,7 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
   gtorch_json_skip_space (&parser.in);
   if (parser.in.at < parser.in.end)
     {
-      fail (&parser, "the end of the text");
+      fail (&parser, _ ("the end of the text"));
       return NULL;
     }
   return g_steal_pointer (&json);
@@ -302,10 +302,11 @@ gtorch_json_lookup (const GTorchJsonNode *object, const gchar *key)
 const gchar *
 gtorch_json_kind_name (const GTorchJsonNode *node)
 {
-  static const gchar *const names[] = { "null",     "false",    "true",     "a number",
-                                        "a string", "an array", "an object" };
+  static const gchar *const names[] = { "null",          "false",         "true",
+                                        N_ ("a number"), N_ ("a string"), N_ ("an array"),
+                                        N_ ("an object") };
 
-  return node != NULL ? names[node->kind] : "nothing";
+  return node != NULL ? _ (names[node->kind]) : _ ("nothing");
 }
 
 void

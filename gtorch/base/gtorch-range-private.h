@@ -19,7 +19,8 @@ gtorch_is_in_range (gdouble value, gdouble low, gdouble high, gboolean is_open)
 
 /* The rule: “finite and at least 0”. */
 gchar *gtorch_range_describe (gdouble low, gdouble high, gboolean is_open);
-/* INVALID, with the value and the rule: “sgd: momentum is -1, it must be finite and at least 0”. */
+/* INVALID, with the value and the rule: “sgd: momentum is -1, it must be finite and at least 0”. A name
+ * that is words is marked by N_ (), and translated here. */
 gboolean gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble low,
                              gdouble high, gboolean is_open, GError **error);
 /* Returns whether the dtype has the number. As in PyTorch, infinities are there, and numbers that an unsigned

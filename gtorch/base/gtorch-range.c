@@ -51,12 +51,12 @@ gtorch_check_range (const gchar *who, const gchar *name, gdouble value, gdouble 
   if (gtorch_is_none_double (value))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: %s is %g, which is NONE_DOUBLE, and it has no default"), who, name,
+                   _ ("%s: %s is %g, which is NONE_DOUBLE, and it has no default"), who, _ (name),
                    value);
       return FALSE;
     }
   rule = gtorch_range_describe (low, high, is_open);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %s is %g, it must be %s"), who,
-               name, value, rule);
+               _ (name), value, rule);
   return FALSE;
 }

@@ -72,9 +72,8 @@ gtorch_stack_check (const gchar *op, GError **error)
   if (!look ((guintptr) __builtin_frame_address (0), &left, &size))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: only %" G_GSIZE_FORMAT " of the %" G_GSIZE_FORMAT
-                  " bytes of the thread's stack are left: a hook, function or module calls what "
-                  "calls it, too often"),
+               _ ("%s: only %zu of the %zu bytes of the thread's stack are left: a hook, function "
+                  "or module calls what calls it, too often"),
                op, left, size);
   return FALSE;
 }

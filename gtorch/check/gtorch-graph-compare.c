@@ -12,6 +12,7 @@
 #include "check/gtorch-checks-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "stream/gtorch-stream-private.h"
@@ -439,7 +440,7 @@ set_error (Compare *self, const Difference *difference, GError **error)
   call = &((GTorchSavedCall *) self->calls->pdata[difference->node])->call;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
                _ ("graph: the result of the replay differs from that of its operations: "
-                  "node %u, %s of %s %s, element %" G_GINT64_FORMAT ": %s instead of %s"),
+                  "node %u, %s of %s %s, element %" PRId64 ": %s instead of %s"),
                difference->node, call->op->name, gtorch_dtype_get_name (call->outputs[0]->dtype),
                gtorch_impl_shape_str (call->outputs[0]), difference->element, difference->replayed,
                difference->called);

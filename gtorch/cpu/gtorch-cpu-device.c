@@ -133,7 +133,11 @@ dup_level (void)
 static gchar *
 dup_blas (void)
 {
+#ifdef HAVE_OPENBLAS
   return g_strstrip (g_strdup (openblas_get_config ()));
+#else
+  return g_strdup (BLAS_NAME);
+#endif
 }
 
 static const GTorchFact cpu_facts[] = {

@@ -75,7 +75,7 @@ work_run (Queue *queue, Work *work)
     gtorch_fence_wait (work->fence, NULL, &error); /* an error of the fence is an error here, too */
   else if (work->func != NULL && pending == NULL && !work->func (work->data, &error)
            && error == NULL)
-    error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, "work failed without an error");
+    error = g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED, _ ("work failed without an error"));
 
   /* Frees the work's data before the work counts as done, so that a waiter sees the memory returned. */
   if (work->free_func != NULL)
@@ -293,22 +293,42 @@ gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage, GTorchSt
 
 /* --- operation calls --- */
 
+typedef struct
+{
+  GTorchSavedCall *call;
+  GCancellable *cancellable; /* of the stream, when the call was enqueued; or NULL */
+  gpointer stream;           /* its address for the message */
+} Call;
+
 static gboolean
 run_call (gpointer data, GError **error)
 {
-  return gtorch_saved_call_run (data, error);
+  Call *self = data;
+  const GTorchOpCall *call = &self->call->call;
+
+  if (G_UNLIKELY (g_cancellable_is_cancelled (self->cancellable)))
+    {
+      gtorch_stream_set_cancelled (call->device, self->stream, gtorch_call_named_op (call)->name,
+                                   error);
+      return FALSE;
+    }
+  return gtorch_saved_call_run (self->call, error);
 }
 
 static void
 free_call (gpointer data)
 {
-  gtorch_saved_call_free (data);
+  Call *self = data;
+
+  gtorch_saved_call_free (self->call);
+  g_clear_object (&self->cancellable);
+  g_free (self);
 }
 
 gboolean
 gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  GTorchSavedCall *saved;
+  Call *enqueued;
   guint64 seq;
   guint i;
 
@@ -327,8 +347,10 @@ gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *cal
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)
       gtorch_stream_enqueue_copies (stream, call->inputs[i]->storage);
-  saved = gtorch_saved_call_new (call, NULL, NULL);
-  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, saved, free_call);
+  enqueued = g_new (Call, 1);
+  *enqueued = (Call){ gtorch_saved_call_new (call, NULL, NULL),
+                      gtorch_stream_dup_cancellable (stream), stream };
+  seq = GTORCH_STREAM_GET_CLASS (stream)->enqueue (stream, run_call, enqueued, free_call);
   for (i = 0; i < call->n_outputs; i++)
     if (call->outputs[i] != NULL)
       gtorch_storage_set_writer (call->outputs[i]->storage, stream->timeline, seq);

@@ -8,6 +8,7 @@
 #include "data/gtorch-batch-sampler.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
@@ -109,7 +110,7 @@ gtorch_batch_sampler_check (GTorchBatchSampler *self, GError **error)
                  _ ("batch_sampler: there is no sampler"));
   else if (self->batch_size < 1 || self->batch_size > G_MAXINT32)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("batch_sampler: batch_size is %" G_GINT64_FORMAT ", and must be 1 to %d"),
+                 _ ("batch_sampler: batch_size is %" PRId64 ", and must be 1 to %d"),
                  self->batch_size, G_MAXINT32);
   else
     return TRUE;
@@ -262,8 +263,8 @@ gtorch_distributed_sampler_get_length (GTorchSampler *sampler, GError **error)
   if (n < 0 || parts < 1 || self->rank < 0 || self->rank >= parts)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("distributed_sampler: %" G_GINT64_FORMAT
-                      " samples, num_replicas %" G_GINT64_FORMAT " and rank %" G_GINT64_FORMAT
+                   _ ("distributed_sampler: %" PRId64 " samples, num_replicas %" PRId64
+                      " and rank %" PRId64
                       ": there must be at least one process, and its rank below their number"),
                    n, parts, self->rank);
       return -1;
@@ -286,8 +287,7 @@ gtorch_distributed_sampler_iterate (GTorchSampler *sampler, guint64 epoch, GErro
   if (n > G_MAXINT32)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("distributed_sampler: %" G_GINT64_FORMAT " indices are more than %d"), n,
-                   G_MAXINT32);
+                   _ ("distributed_sampler: %" PRId64 " indices are more than %d"), n, G_MAXINT32);
       return NULL;
     }
   if (self->shuffle)

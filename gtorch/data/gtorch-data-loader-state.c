@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "data/gtorch-loader-private.h"
@@ -203,8 +204,8 @@ skip (GTorchIndexSource *source, guint64 n, gboolean to_end, GError **error)
         break;
       if (local == NULL)
         g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("data_loader: the state was taken after %" G_GUINT64_FORMAT
-                        " batches, and the sampler gives %" G_GUINT64_FORMAT),
+                     _ ("data_loader: the state was taken after %" PRIu64
+                        " batches, and the sampler gives %" PRIu64),
                      n, i);
       g_propagate_error (error, local);
       return FALSE;

@@ -6,6 +6,7 @@
 #include "data/gtorch-dataset.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
@@ -142,9 +143,8 @@ gtorch_index_check (const gchar *op, gint64 index, gint64 length, GError **error
   if (index >= 0 && index < length)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-               _ ("%s: index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                  " samples"),
-               op, index, length);
+               _ ("%s: index %" PRId64 " is out of range for %" PRId64 " samples"), op, index,
+               length);
   return FALSE;
 }
 
@@ -229,7 +229,7 @@ gtorch_dataset_get_length (GTorchDataset *self, GError **error)
   length = GTORCH_DATASET_GET_CLASS (self)->get_length (self, &local);
   if (length < 0 && local == NULL)
     g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("dataset: get_length of %s gave %" G_GINT64_FORMAT ", without an error"),
+                 _ ("dataset: get_length of %s gave %" PRId64 ", without an error"),
                  G_OBJECT_TYPE_NAME (self), length);
   if (local == NULL)
     return length;
@@ -356,9 +356,8 @@ gtorch_datasets_take (const gchar *op, GTorchDataset **datasets, gsize n, GType 
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                      type == GTORCH_TYPE_ITERABLE_DATASET
-                         ? _ ("%s: data set %" G_GSIZE_FORMAT " is a %s, which is not iterable")
-                         : _ ("%s: data set %" G_GSIZE_FORMAT
-                              " is a %s, whose samples have no indices"),
+                         ? _ ("%s: data set %zu is a %s, which is not iterable")
+                         : _ ("%s: data set %zu is a %s, whose samples have no indices"),
                      op, i, datasets[i] != NULL ? G_OBJECT_TYPE_NAME (datasets[i]) : "NULL");
         return NULL;
       }

@@ -6,6 +6,7 @@
 #include "data/gtorch-fetcher.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
@@ -90,7 +91,7 @@ get_item (GTorchFetcher *self, gint64 index, GCancellable *cancellable, GError *
   if (sample == NULL)
     {
       if (gtorch_worker_info_get_current () != NULL)
-        g_prefix_error (&local, _ ("index %" G_GINT64_FORMAT ": "), index);
+        g_prefix_error (&local, _ ("index %" PRId64 ": "), index);
       g_propagate_error (error, local);
     }
   return sample;

@@ -6,6 +6,7 @@
 #include "data/gtorch-index-source.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 
@@ -122,7 +123,7 @@ gtorch_index_source_next (GTorchIndexSource *self, gint64 n, GError **error)
   if (n < 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("sampler: %" G_GINT64_FORMAT " indices cannot be asked for: at least 1"), n);
+                   _ ("sampler: %" PRId64 " indices cannot be asked for: at least 1"), n);
       return NULL;
     }
   next = GTORCH_INDEX_SOURCE_GET_CLASS (self)->next (self, n, &local);

@@ -6,6 +6,7 @@
 #include "data/gtorch-iterable-dataset.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
@@ -106,7 +107,7 @@ gtorch_iterable_dataset_get_item (GTorchDataset *self, gint64 index, GCancellabl
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("dataset: the samples of %s have no indices, so there is no sample "
-                  "%" G_GINT64_FORMAT ": they come one after another"),
+                  "%" PRId64 ": they come one after another"),
                G_OBJECT_TYPE_NAME (self), index);
   return NULL;
 }

@@ -8,6 +8,7 @@
 #include "data/gtorch-joined-datasets.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "data/gtorch-dataset-private.h"
@@ -131,7 +132,7 @@ gtorch_concat_dataset_new (GTorchDataset **datasets, gsize n_datasets, GError **
       if (__builtin_add_overflow (end, length, &end))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("concat_dataset: data set %" G_GSIZE_FORMAT " has %" G_GINT64_FORMAT
+                       _ ("concat_dataset: data set %zu has %" PRId64
                           " samples: together there are more than can be counted"),
                        i, length);
           return NULL;
@@ -491,9 +492,8 @@ stack_new (const gchar *const *keys, GTorchDataset **datasets, gsize n, GError *
       if (length != first)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("stack_dataset: data set 0 has %" G_GINT64_FORMAT
-                          " samples, and data set %" G_GSIZE_FORMAT " %" G_GINT64_FORMAT
-                          ": the lengths must be equal"),
+                       _ ("stack_dataset: data set 0 has %" PRId64
+                          " samples, and data set %zu %" PRId64 ": the lengths must be equal"),
                        first, i, length);
           return NULL;
         }
@@ -552,8 +552,8 @@ gtorch_stack_dataset_new_with_keys (const gchar *const *keys, GTorchDataset **da
   if (g_strv_length ((gchar **) keys) != n_datasets)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("stack_dataset: %u keys for %" G_GSIZE_FORMAT " data sets"),
-                   g_strv_length ((gchar **) keys), n_datasets);
+                   _ ("stack_dataset: %u keys for %zu data sets"), g_strv_length ((gchar **) keys),
+                   n_datasets);
       return NULL;
     }
   for (i = 1; i < n_datasets; i++)

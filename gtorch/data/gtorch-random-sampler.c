@@ -10,6 +10,7 @@
 #include "data/gtorch-random-sampler.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-error.h"
@@ -222,8 +223,7 @@ check_count (const gchar *op, const gchar *what, gint64 n, gint64 least, GError 
   if (n >= least)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %s is %" G_GINT64_FORMAT ", and must be at least %" G_GINT64_FORMAT), op,
-               what, n, least);
+               _ ("%s: %s is %" PRId64 ", and must be at least %" PRId64), op, what, n, least);
   return FALSE;
 }
 
@@ -698,8 +698,7 @@ gtorch_weighted_random_sampler_get_length (GTorchSampler *sampler, GError **erro
       if (!(self->weights[i] >= 0) || isinf (self->weights[i]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("weighted_random_sampler: weight %" G_GSIZE_FORMAT
-                          " is %g, and must be a number from 0"),
+                       _ ("weighted_random_sampler: weight %zu is %g, and must be a number from 0"),
                        i, self->weights[i]);
           return -1;
         }
@@ -708,8 +707,8 @@ gtorch_weighted_random_sampler_get_length (GTorchSampler *sampler, GError **erro
   if (sum > 0 && (self->replacement || (gsize) self->num_samples <= self->n_weights))
     return self->num_samples;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("weighted_random_sampler: %" G_GINT64_FORMAT " indices cannot be drawn from "
-                  "%" G_GSIZE_FORMAT " weights with the sum %g%s"),
+               _ ("weighted_random_sampler: %" PRId64 " indices cannot be drawn from "
+                  "%zu weights with the sum %g%s"),
                self->num_samples, self->n_weights, sum,
                self->replacement ? "" : _ (" without replacement"));
   return -1;

@@ -78,8 +78,7 @@ allocate (Collation *self, guint dtype, const gint64 *shape, guint n_dims, GErro
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("collate: the alloc function gave a tensor of %s %s on %s, where a "
-                      "contiguous "
-                      "one of %s %s on cpu is wanted"),
+                      "contiguous one of %s %s on cpu is wanted"),
                    gtorch_dtype_get_name (impl->dtype), gtorch_impl_shape_str (impl),
                    gtorch_device_name (impl->device), gtorch_dtype_get_name (dtype),
                    gtorch_shape_str (shape, n_dims));
@@ -105,9 +104,8 @@ refuse (Collation *self, GTorchSample **samples, gsize i, gint code, const gchar
     g_set_error (error, GTORCH_ERROR, code, _ ("collate: sample 0 is %s%s: %s"), first, place,
                  rule);
   else
-    g_set_error (error, GTORCH_ERROR, code,
-                 _ ("collate: sample 0 is %s, and sample %" G_GSIZE_FORMAT " %s%s: %s"), first, i,
-                 other, place, rule);
+    g_set_error (error, GTORCH_ERROR, code, _ ("collate: sample 0 is %s, and sample %zu %s%s: %s"),
+                 first, i, other, place, rule);
   return NULL;
 }
 
@@ -125,9 +123,8 @@ write_row (GTorchImpl *batch, gsize i, GTorchTensor *tensor, GError **error)
   if (impl->storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("collate: the tensor of sample %" G_GSIZE_FORMAT
-                      ", of shape %s, was released"),
-                   i, gtorch_impl_shape_str (impl));
+                   _ ("collate: the tensor of sample %zu, of shape %s, was released"), i,
+                   gtorch_impl_shape_str (impl));
       return FALSE;
     }
   if (impl->is_contiguous && impl->device == gtorch_device_cpu ())
@@ -405,8 +402,7 @@ gtorch_sample_collate_with (GTorchSample **samples, gsize n_samples, GTorchSampl
     if (samples[i] == NULL)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("collate: sample %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " is missing"), i,
-                     n_samples);
+                     _ ("collate: sample %zu of %zu is missing"), i, n_samples);
         return NULL;
       }
   self.path = g_string_new (NULL);

@@ -59,8 +59,8 @@ map_tensor (GTorchSample *self, GTorchSampleMapFunc func, gpointer user_data, GE
       g_clear_object (&tensor);
       return NULL;
     }
-  if (!gtorch_callback_check ("sample_map_tensors", "the function", &tensor, GTORCH_TYPE_TENSOR,
-                              error))
+  if (!gtorch_callback_check ("sample_map_tensors", N_ ("the function"), &tensor,
+                              GTORCH_TYPE_TENSOR, error))
     return NULL;
   if (tensor != self->tensor)
     return gtorch_sample_take_tensor (tensor);

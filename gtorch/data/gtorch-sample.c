@@ -6,6 +6,7 @@
 #include "data/gtorch-sample.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "data/gtorch-sample-private.h"
 
@@ -200,7 +201,7 @@ take_children (const gchar *op, GTorchSample **children, gsize n, GError **error
   if (n > G_MAXINT32)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: %" G_GSIZE_FORMAT " samples are more than %d"), op, n, G_MAXINT32);
+                   _ ("%s: %zu samples are more than %d"), op, n, G_MAXINT32);
       return NULL;
     }
   for (i = 0; i < n; i++)
@@ -208,8 +209,7 @@ take_children (const gchar *op, GTorchSample **children, gsize n, GError **error
       if (children[i] == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: sample %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " is missing"), op,
-                       i, n);
+                       _ ("%s: sample %zu of %zu is missing"), op, i, n);
           return NULL;
         }
       if (children[i]->depth >= GTORCH_SAMPLE_MAX_DEPTH)
@@ -258,8 +258,7 @@ check_keys (const gchar *const *keys, gsize n, GError **error)
   if (n_keys != n)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("sample_new_dict: %" G_GSIZE_FORMAT " keys for %" G_GSIZE_FORMAT " samples"),
-                   n_keys, n);
+                   _ ("sample_new_dict: %zu keys for %zu samples"), n_keys, n);
       return FALSE;
     }
   for (i = 0; i < n; i++)
@@ -609,7 +608,7 @@ gtorch_sample_get_child (GTorchSample *self, gint64 index, GError **error)
       g_autofree gchar *what = gtorch_sample_describe (self);
 
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("sample: index %" G_GINT64_FORMAT " is out of range for %s"), index, what);
+                   _ ("sample: index %" PRId64 " is out of range for %s"), index, what);
       return NULL;
     }
   return self->children[i];
@@ -665,29 +664,29 @@ gtorch_sample_describe (GTorchSample *self)
   switch (self->kind)
     {
     case GTORCH_SAMPLE_NONE:
-      return g_strdup ("nothing");
+      return g_strdup (_ ("nothing"));
     case GTORCH_SAMPLE_TENSOR:
-      return g_strdup_printf ("a tensor of %s %s",
+      return g_strdup_printf (_ ("a tensor of %s %s"),
                               gtorch_dtype_get_name (gtorch_tensor_get_dtype (self->tensor)),
                               gtorch_impl_shape_str (gtorch_tensor_get_impl (self->tensor)));
     case GTORCH_SAMPLE_TUPLE:
-      return g_strdup_printf ("a tuple of %u", self->n_children);
+      return g_strdup_printf (_ ("a tuple of %u"), self->n_children);
     case GTORCH_SAMPLE_DICT:
       {
         g_autofree gchar *keys = g_strjoinv (", ", self->keys);
 
-        return g_strdup_printf ("a dictionary of {%s}", keys);
+        return g_strdup_printf (_ ("a dictionary of {%s}"), keys);
       }
     case GTORCH_SAMPLE_INT:
-      return g_strdup_printf ("the integer %" G_GINT64_FORMAT, self->integer);
+      return g_strdup_printf (_ ("the integer %" PRId64), self->integer);
     case GTORCH_SAMPLE_DOUBLE:
-      return g_strdup_printf ("the number %g", self->number);
+      return g_strdup_printf (_ ("the number %g"), self->number);
     case GTORCH_SAMPLE_BOOL:
-      return g_strdup ("a boolean");
+      return g_strdup (_ ("a boolean"));
     case GTORCH_SAMPLE_STRING:
-      return g_strdup ("a text");
+      return g_strdup (_ ("a text"));
     case GTORCH_SAMPLE_BYTES:
-      return g_strdup ("bytes");
+      return g_strdup (_ ("bytes"));
     case GTORCH_SAMPLE_VALUE:
       return g_strdup_printf ("a %s", G_VALUE_TYPE_NAME (self->value));
     }

@@ -6,6 +6,7 @@
 #include "data/gtorch-sampler.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-error.h"
@@ -90,7 +91,7 @@ gtorch_sampler_get_length (GTorchSampler *self, GError **error)
   length = GTORCH_SAMPLER_GET_CLASS (self)->get_length (self, &local);
   if (length < 0 && local == NULL)
     g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                 _ ("sampler: get_length of %s gave %" G_GINT64_FORMAT ", without an error"),
+                 _ ("sampler: get_length of %s gave %" PRId64 ", without an error"),
                  G_OBJECT_TYPE_NAME (self), length);
   if (local == NULL)
     return length;

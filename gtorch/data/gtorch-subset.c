@@ -6,6 +6,7 @@
 #include "data/gtorch-subset.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-error.h"
@@ -230,8 +231,7 @@ count (GTorchDataset *dataset, GError **error)
   if (length <= G_MAXINT32)
     return length;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("random_split: %" G_GINT64_FORMAT " samples are more than %d"), length,
-               G_MAXINT32);
+               _ ("random_split: %" PRId64 " samples are more than %d"), length, G_MAXINT32);
   return -1;
 }
 
@@ -267,16 +267,15 @@ gtorch_random_split (GTorchDataset *dataset, const gint64 *lengths, gsize n_leng
     if (lengths[i] < 0 || __builtin_add_overflow (sum, lengths[i], &sum))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("random_split: part %" G_GSIZE_FORMAT " cannot have %" G_GINT64_FORMAT
-                        " samples of %" G_GINT64_FORMAT),
-                     i, lengths[i], length);
+                     _ ("random_split: part %zu cannot have %" PRId64 " samples of %" PRId64), i,
+                     lengths[i], length);
         return NULL;
       }
   if (sum != length)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("random_split: the lengths have the sum %" G_GINT64_FORMAT
-                      ", and the data set has %" G_GINT64_FORMAT " samples"),
+                   _ ("random_split: the lengths have the sum %" PRId64
+                      ", and the data set has %" PRId64 " samples"),
                    sum, length);
       return NULL;
     }
@@ -320,8 +319,8 @@ gtorch_random_split_fractions (GTorchDataset *dataset, const gdouble *fractions,
       if (!(fractions[i] >= 0 && fractions[i] <= 1))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("random_split: fraction %" G_GSIZE_FORMAT " is %g, not between 0 and 1"),
-                       i, fractions[i]);
+                       _ ("random_split: fraction %zu is %g, not between 0 and 1"), i,
+                       fractions[i]);
           return NULL;
         }
       sum += fractions[i];

@@ -194,15 +194,15 @@ gtorch_tensor_dataset_new (GTorchTensor **tensors, gsize n_tensors, GError **err
       if (gtorch_impl_is_released (impl) || impl->storage == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                       _ ("tensor_dataset: tensor %" G_GSIZE_FORMAT ", of shape %s, was released"),
-                       i, gtorch_impl_shape_str (impl));
+                       _ ("tensor_dataset: tensor %zu, of shape %s, was released"), i,
+                       gtorch_impl_shape_str (impl));
           return NULL;
         }
       if (impl->n_dims == 0 || impl->shape[0] != first->shape[0])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("tensor_dataset: tensor 0 has the shape %s, and tensor %" G_GSIZE_FORMAT
-                          " %s: the first dimensions must have the same size"),
+                       _ ("tensor_dataset: tensor 0 has the shape %s, and tensor %zu %s: the first "
+                          "dimensions must have the same size"),
                        gtorch_impl_shape_str (first), i, gtorch_impl_shape_str (impl));
           return NULL;
         }

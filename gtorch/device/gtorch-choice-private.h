@@ -60,12 +60,19 @@ void gtorch_change_pointer (GTorchChange *self, gpointer place, gpointer value,
 void gtorch_change_current (GTorchChange *self, GTorchDevice *device);
 void gtorch_change_end (GTorchChange *self);
 
+/* What gtorch_thread.no_grad becomes: inference mode lasts longer than the grad mode within it. */
+static inline guint8
+gtorch_no_grad_for (gboolean enabled)
+{
+  return (gtorch_thread.no_grad & GTORCH_INFERENCE) | (enabled ? 0 : GTORCH_NO_GRAD);
+}
+
 /* A change of whether gradients are recorded, which lasts until gtorch_change_end (). */
 static inline void
 gtorch_change_to_grad (GTorchChange *self, gboolean enabled)
 {
   gtorch_change_begin (self);
-  gtorch_change_byte (self, &gtorch_thread.no_grad, !enabled);
+  gtorch_change_byte (self, &gtorch_thread.no_grad, gtorch_no_grad_for (enabled));
 }
 
 /* --- guards --- */

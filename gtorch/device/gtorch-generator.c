@@ -324,9 +324,8 @@ gtorch_generator_set_state (GTorchGenerator *self, GBytes *state, GError **error
   if (size != STATE_SIZE || memcmp (data, state_magic, sizeof (state_magic)) != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("generator: %" G_GSIZE_FORMAT
-                      " bytes are not a generator's state, which has %d"),
-                   size, STATE_SIZE);
+                   _ ("generator: %zu bytes are not a generator's state, which has %d"), size,
+                   STATE_SIZE);
       return FALSE;
     }
   memcpy (numbers, data + sizeof (state_magic), sizeof (numbers));

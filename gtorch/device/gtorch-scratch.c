@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,8 @@ void
 gtorch_scratch_set_error (gint64 n, gsize size, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("working memory of %" G_GINT64_FORMAT " times %" G_GSIZE_FORMAT
-                  " bytes cannot be allocated on cpu: out of memory"),
+               _ ("working memory of %" PRId64
+                  " times %zu bytes cannot be allocated on cpu: out of memory"),
                n, size);
 }
 

@@ -22,6 +22,13 @@ typedef union
 
 G_STATIC_ASSERT (GTORCH_N_DEVICE_TYPES <= sizeof (guint32));
 
+/* Why operations of a thread are not recorded. */
+typedef enum
+{
+  GTORCH_NO_GRAD = 1 << 0,
+  GTORCH_INFERENCE = 1 << 1, /* what they make are inference tensors */
+} GTorchNoGrad;
+
 /* The settings of a thread; gtorch-choice-private.h has the functions that change them temporarily. */
 typedef struct
 {
@@ -33,6 +40,7 @@ typedef struct
   GTorchDevice *default_device; /* device of new tensors; NULL: that of the process */
   GTorchAutocastDTypes autocast;
   guint8 autocast_is_lean; /* casts of parameters are not cached */
+  /* 0, or GTorchNoGrad: nothing is recorded */
   guint8 no_grad;
   guint8 no_forward;      /* tangents are not looked at, and results get none */
   guint n_regions;        /* number of autocast regions that the program has begun */
@@ -48,5 +56,11 @@ typedef struct
 } GTorchThread;
 
 extern __thread GTorchThread gtorch_thread GTORCH_INTERNAL;
+
+static inline gboolean
+gtorch_is_inference (void)
+{
+  return (gtorch_thread.no_grad & GTORCH_INFERENCE) != 0;
+}
 
 G_END_DECLS

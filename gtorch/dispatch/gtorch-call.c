@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,8 +56,8 @@ gtorch_op_refuse_none (guint op, const gchar *name, GError **error)
     i++;
   if (klass->args[i].kind == GTORCH_ARG_INT)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: %s is %" G_GINT64_FORMAT ", which is NONE, and it has no default"),
-                 klass->name, name, (gint64) GTORCH_NONE);
+                 _ ("%s: %s is %" PRId64 ", which is NONE, and it has no default"), klass->name,
+                 name, (gint64) GTORCH_NONE);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("%s: %s is %g, which is NONE_DOUBLE, and it has no default"), klass->name, name,
@@ -254,7 +255,7 @@ gtorch_call_check_number (GTorchOpCall *call, const GTorchImpl *impl, guint dtyp
   if (impl == NULL || (impl->dtype == dtype && impl->numel == 1))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("%s must be one %s, it is a %s of shape %s"), what,
+                     _ ("%s must be one %s, it is a %s of shape %s"), _ (what),
                      gtorch_dtype_get_name (dtype), gtorch_dtype_get_name (impl->dtype),
                      gtorch_impl_shape_str (impl));
   return FALSE;
@@ -376,8 +377,7 @@ check_operands (GTorchOpCall *call, GError **error)
       value = *(const gint64 *) gtorch_impl_data (input);
       if ((gdouble) value >= info->min && (gdouble) value <= info->max)
         continue;
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("%s is %" G_GINT64_FORMAT ", which is no %s"),
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("%s is %" PRId64 ", which is no %s"),
                          gtorch_op_find_arg (call->op, TRUE, i)->name, value,
                          gtorch_dtype_get_name (call->compute));
       return FALSE;
@@ -397,7 +397,7 @@ check_exponent (GTorchOpCall *call, GError **error)
       || *(const gint64 *) gtorch_impl_data (exponent) >= 0)
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("integers have no integer powers of %" G_GINT64_FORMAT
+                     _ ("integers have no integer powers of %" PRId64
                         ": the exponent must not be negative"),
                      *(const gint64 *) gtorch_impl_data (exponent));
   return FALSE;

@@ -22,7 +22,7 @@ G_DEFINE_BOXED_TYPE (GTorchGradGuard, gtorch_grad_guard, gtorch_grad_guard_ref,
  *
  * Tells whether operations of this thread are recorded for gradients.
  *
- * Returns: %TRUE unless it was turned off
+ * Returns: %TRUE unless it was turned off, by [func@no_grad] or [func@inference_mode]
  *
  * Since: 0.1
  */
@@ -38,7 +38,8 @@ gtorch_is_grad_enabled (void)
  * @enabled: whether to record
  *
  * Turns the recording of gradients in this thread on or off, within a [struct@GradGuard] until that
- * ends. The guards of [func@no_grad] and [func@enable_grad] restore the former state by themselves.
+ * ends. The guards of [func@no_grad] and [func@enable_grad] restore the former state by themselves. In
+ * inference mode nothing is recorded whatever is set.
  *
  * Returns: the former state
  *
@@ -51,7 +52,7 @@ gtorch_set_grad_enabled (gboolean enabled)
 
   gtorch_guards_settle ();
   before = !gtorch_thread.no_grad;
-  gtorch_thread.no_grad = !enabled;
+  gtorch_thread.no_grad = gtorch_no_grad_for (enabled);
   return before;
 }
 
@@ -60,7 +61,7 @@ guard_new (gboolean enabled)
 {
   GTorchGradGuard *self = gtorch_guard_new (sizeof *self, NULL);
 
-  gtorch_change_byte (&self->parent.change, &gtorch_thread.no_grad, !enabled);
+  gtorch_change_byte (&self->parent.change, &gtorch_thread.no_grad, gtorch_no_grad_for (enabled));
   return self;
 }
 
@@ -82,7 +83,7 @@ gtorch_no_grad (void)
 /**
  * gtorch_enable_grad:
  *
- * Turns the recording of gradients on until the guard ends.
+ * Turns the recording of gradients on until the guard ends. In inference mode that changes nothing.
  *
  * Returns: (transfer full): a guard
  *
@@ -92,6 +93,59 @@ GTorchGradGuard *
 gtorch_enable_grad (void)
 {
   return guard_new (TRUE);
+}
+
+/**
+ * gtorch_inference_mode:
+ * @enabled: %FALSE for ordinary work within a block of inference mode, where gradients are recorded again
+ *
+ * Turns inference mode on or off until the guard ends.
+ *
+ * In inference mode nothing is recorded for gradients, and the tensors that are made are *inference tensors*
+ * ([method@Tensor.is_inference]), and so are all views of them, for good. Outside of inference mode,
+ * operations read inference tensors as others, but changing one in place, letting one require grad, and
+ * saving one for a backward pass fail with %GTORCH_ERROR_AUTOGRAD: [method@Tensor.clone] makes an ordinary
+ * tensor of it. So no gradient is ever computed from values that a block of inference mode has changed
+ * unnoticed.
+ *
+ * An ordinary tensor stays one, whatever is done with it in inference mode, and so are views of it that are
+ * made there; as with [func@no_grad], those cannot be changed in place where gradients are recorded.
+ *
+ * ```c
+ * g_autoptr (GTorchGradGuard) guard = gtorch_inference_mode (TRUE);
+ * g_autoptr (GTorchTensor) scores = gtorch_module_forward (model, images, &error);
+ * ```
+ *
+ * Returns: (transfer full): a guard
+ *
+ * Since: 0.1
+ */
+GTorchGradGuard *
+gtorch_inference_mode (gboolean enabled)
+{
+  GTorchGradGuard *self = gtorch_guard_new (sizeof *self, NULL);
+  GTorchChange *change = &self->parent.change;
+
+  gtorch_change_byte (change, &gtorch_thread.no_grad,
+                      enabled ? GTORCH_NO_GRAD | GTORCH_INFERENCE : 0);
+  gtorch_change_byte (change, &gtorch_thread.no_forward, enabled != FALSE);
+  return self;
+}
+
+/**
+ * gtorch_is_inference_mode_enabled:
+ *
+ * Tells whether this thread is in inference mode.
+ *
+ * Returns: %TRUE in [func@inference_mode]
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_is_inference_mode_enabled (void)
+{
+  gtorch_guards_settle ();
+  return gtorch_is_inference ();
 }
 
 /**

@@ -41,6 +41,10 @@ GTorchGradGuard *gtorch_no_grad (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
 GTorchGradGuard *gtorch_enable_grad (void) G_GNUC_WARN_UNUSED_RESULT;
 GTORCH_AVAILABLE_IN_0_1
+GTorchGradGuard *gtorch_inference_mode (gboolean enabled) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_is_inference_mode_enabled (void);
+GTORCH_AVAILABLE_IN_0_1
 void gtorch_grad_guard_end (GTorchGradGuard *guard);
 GTORCH_AVAILABLE_IN_0_1
 GTorchGradGuard *gtorch_grad_guard_ref (GTorchGradGuard *guard);

@@ -245,8 +245,11 @@ launch_on_device (GTorchStream *stream, GTorchOpCall *call, GError **error)
 static G_GNUC_NO_INLINE gboolean
 launch_on_stream (GTorchStream *stream, GTorchOpCall *call, GError **error)
 {
-  g_autoptr (GTorchCapture) capture = gtorch_stream_dup_capture (stream);
+  g_autoptr (GTorchCapture) capture = NULL;
 
+  if (!gtorch_stream_check_cancellable (stream, gtorch_call_named_op (call)->name, error))
+    return FALSE;
+  capture = gtorch_stream_dup_capture (stream);
   if (capture != NULL)
     return GTORCH_CAPTURE_BASE (capture)->klass->add (capture, stream, call, error);
   if (!launch_on_device (stream, call, error))

@@ -346,6 +346,10 @@ run_any (GTorchOpCall *call, GError **error)
 {
   guint i;
 
+  for (i = 0; G_UNLIKELY (call->op->writes != NULL) && i < call->n_inputs; i++)
+    if (call->inputs[i] != NULL && gtorch_call_writes (call, i)
+        && !gtorch_impl_check_write (call->inputs[i], gtorch_call_named_op (call)->name, error))
+      return FALSE;
   if (G_UNLIKELY (!prepare (call, error)))
     return FALSE;
   if (!(call->op->flags & GTORCH_OP_FLAG_VIEW) && G_LIKELY (!call->is_view)
@@ -523,6 +527,9 @@ run_in_place (const GTorchOpClass *op, GTorchImpl *const *inputs, guint n_inputs
 
   init_call (&call, op, inputs, n_inputs, attrs, TRUE);
   if (G_UNLIKELY (!call.is_plain) && !check_targets (&call, error))
+    return FALSE;
+  if (G_UNLIKELY (inputs[0]->inference)
+      && !gtorch_impl_check_write (inputs[0], gtorch_call_named_op (&call)->name, error))
     return FALSE;
   call.outputs[0] = inputs[0];
   if (G_UNLIKELY (gtorch_autograd_wanted (inputs, n_inputs)))

@@ -11,6 +11,16 @@
 #include "device/gtorch-generator-private.h"
 #include "stream/gtorch-stream-private.h"
 
+/* What is written to was checked when the program called; whoever runs the call may be in another mode. */
+static GTorchImpl *
+alias_of (GTorchImpl *impl, GTorchAliasFunc alias, gpointer data)
+{
+  GTorchImpl *result = alias != NULL ? alias (impl, data) : gtorch_impl_alias (impl);
+
+  result->inference = 0;
+  return result;
+}
+
 GTorchSavedCall *
 gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer data)
 {
@@ -23,8 +33,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
   saved->inputs = g_new0 (GTorchImpl *, MAX (call->n_inputs, 1));
   for (i = 0; i < call->n_inputs; i++)
     if (call->inputs[i] != NULL)
-      saved->inputs[i] =
-          alias != NULL ? alias (call->inputs[i], data) : gtorch_impl_alias (call->inputs[i]);
+      saved->inputs[i] = alias_of (call->inputs[i], alias, data);
   for (i = 0; i < call->n_outputs; i++)
     {
       saved->call.outputs[i] = NULL;
@@ -34,8 +43,7 @@ gtorch_saved_call_new (const GTorchOpCall *call, GTorchAliasFunc alias, gpointer
         if (saved->call.outputs[i] == NULL && call->outputs[i] == call->inputs[j])
           saved->call.outputs[i] = gtorch_impl_ref (saved->inputs[j]);
       if (saved->call.outputs[i] == NULL)
-        saved->call.outputs[i] =
-            alias != NULL ? alias (call->outputs[i], data) : gtorch_impl_alias (call->outputs[i]);
+        saved->call.outputs[i] = alias_of (call->outputs[i], alias, data);
     }
 
   saved->attrs = g_new0 (GTorchAttr, MAX (op->n_attrs, 1));

@@ -11,6 +11,7 @@
 #include "distributed/gtorch-agreement-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -58,7 +59,7 @@ gtorch_agreement_new (GTorchStore *store, gint rank, gint size, GCancellable *ca
 
   if (!gtorch_store_add (store, key, 1, &number, cancellable, error))
     return NULL;
-  return make (store, g_strdup_printf ("%" G_GINT64_FORMAT, number), rank, size);
+  return make (store, g_strdup_printf ("%" PRId64, number), rank, size);
 }
 
 GTorchAgreement *
@@ -224,7 +225,7 @@ meet (GTorchAgreement *self, const gchar *operation, const gchar *meeting, const
       gdouble timeout, GCancellable *cancellable, GError **error)
 {
   g_autofree gchar *name =
-      g_strdup_printf ("gtorch-group-%s/%" G_GUINT64_FORMAT, self->name, ++self->n_meetings);
+      g_strdup_printf ("gtorch-group-%s/%" PRIu64, self->name, ++self->n_meetings);
   g_autofree gchar *line = g_strdup_printf ("%d\t%s\n", self->rank, call);
   g_auto (Keys) keys = keys_of (name);
   g_autoptr (GBytes) own = bytes_of (line), all = NULL;
@@ -334,7 +335,7 @@ append_counts (GString *text, const gint64 *counts, gint n)
   gint i;
 
   for (i = 0; i < n; i++)
-    g_string_append_printf (text, "%s%" G_GINT64_FORMAT, i > 0 ? "," : "", counts[i]);
+    g_string_append_printf (text, "%s%" PRId64, i > 0 ? "," : "", counts[i]);
 }
 
 /* Behind a bar: what is sent to each rank, and what is expected of each. */
@@ -380,9 +381,8 @@ compare_counts (GTorchAgreement *self, const gchar *operation, gchar **calls, gu
           if (sent == expected)
             continue;
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                       _ ("%s: in call %" G_GUINT64_FORMAT
-                          " of the group rank %d sends %" G_GINT64_FORMAT
-                          " elements to rank %d, which expects %" G_GINT64_FORMAT),
+                       _ ("%s: in call %" PRIu64 " of the group rank %d sends %" PRId64
+                          " elements to rank %d, which expects %" PRId64),
                        operation, sequence, from, sent, to, expected);
           return FALSE;
         }
@@ -403,7 +403,7 @@ compare (GTorchAgreement *self, const gchar *operation, gchar **calls, guint64 s
       if (strcmp (first[0], other[0]) == 0)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                   _ ("%s: the ranks differ: rank %d calls %s as call %" G_GUINT64_FORMAT
+                   _ ("%s: the ranks differ: rank %d calls %s as call %" PRIu64
                       " of the group, rank 0 %s"),
                    operation, i, other[0], sequence, first[0]);
       return FALSE;
@@ -437,7 +437,7 @@ check_message (GTorchAgreement *self, const GTorchCollective *collective, GError
   const guint number = GPOINTER_TO_UINT (g_hash_table_lookup (self->n_messages, pair)) + 1;
   g_autofree gchar *key = g_strdup_printf ("gtorch-group-%s/%s/%u", self->name, pair, number);
   g_autofree gchar *line =
-      g_strdup_printf ("%d\t%" G_GINT64_FORMAT " elements of %s\n", self->rank, impl->numel,
+      g_strdup_printf ("%d\t%" PRId64 " elements of %s\n", self->rank, impl->numel,
                        gtorch_dtype_infos[collective->dtype].name);
   g_autoptr (GBytes) own = bytes_of (line), all = NULL;
   g_autofree gchar *lines = NULL;
@@ -475,7 +475,7 @@ gtorch_agreement_check (GTorchAgreement *self, const GTorchCollective *collectiv
   if (collective->kind == GTORCH_COLLECTIVE_SEND || collective->kind == GTORCH_COLLECTIVE_RECEIVE)
     return collective->root < 0 || check_message (self, collective, error);
   line = call_line (self, collective);
-  meeting = g_strdup_printf ("call %" G_GUINT64_FORMAT, sequence);
+  meeting = g_strdup_printf ("call %" PRIu64, sequence);
   calls = meet (self, collective->name, meeting, line, timeout, NULL, error);
   if (calls == NULL)
     return FALSE;

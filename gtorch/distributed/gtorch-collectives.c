@@ -8,6 +8,7 @@
 #include "distributed/gtorch-collectives.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error.h"
 #include "device/gtorch-device.h"
@@ -106,8 +107,7 @@ add_tensors (GTorchProcessGroup *group, GTorchCollective *self, GPtrArray *impls
   if (n != (gsize) size)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are %" G_GSIZE_FORMAT " tensors for %d ranks; each has one"),
-                   self->name, n, size);
+                   _ ("%s: there are %zu tensors for %d ranks; each has one"), self->name, n, size);
       return FALSE;
     }
   for (i = 0; i < n; i++)
@@ -171,8 +171,8 @@ check_total (GTorchCollective *self, GPtrArray *many, GPtrArray *one, gint size,
       if (all != each * size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: a tensor has %" G_GINT64_FORMAT " elements; with %" G_GINT64_FORMAT
-                          " for each of %d ranks they would be %" G_GINT64_FORMAT),
+                       _ ("%s: a tensor has %" PRId64 " elements; with %" PRId64
+                          " for each of %d ranks they would be %" PRId64),
                        self->name, all, each, size, each * size);
           return FALSE;
         }
@@ -284,8 +284,7 @@ check_pairs (const gchar *name, gsize n_outputs, gsize n_inputs, GError **error)
   if (n_outputs == n_inputs)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: there are %" G_GSIZE_FORMAT " outputs for %" G_GSIZE_FORMAT " inputs"), name,
-               n_outputs, n_inputs);
+               _ ("%s: there are %zu outputs for %zu inputs"), name, n_outputs, n_inputs);
   return FALSE;
 }
 
@@ -526,8 +525,8 @@ check_list (GTorchProcessGroup *group, GTorchCollective *self, gsize n, GError *
   if (is_root || n == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: rank %d has a list of %" G_GSIZE_FORMAT " tensors; rank %d alone has one"),
-               self->name, gtorch_process_group_get_rank (group), n, self->root);
+               _ ("%s: rank %d has a list of %zu tensors; rank %d alone has one"), self->name,
+               gtorch_process_group_get_rank (group), n, self->root);
   return FALSE;
 }
 
@@ -770,8 +769,8 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
   if (impl->n_dims == 0 || (n == 0 ? length % size != 0 : n != (gsize) size))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: a tensor of shape %s with %" G_GSIZE_FORMAT
-                      " splits cannot be split along its first dimension for %d ranks"),
+                   _ ("%s: a tensor of shape %s with %zu splits cannot be split along its first "
+                      "dimension for %d ranks"),
                    self->name, gtorch_impl_shape_str (impl), n, size);
       return FALSE;
     }
@@ -792,7 +791,7 @@ split (GTorchProcessGroup *group, GTorchCollective *self, GTorchImpl *impl, cons
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: the splits of a tensor of shape %s must be 0 or more, and sum to "
-                  "%" G_GINT64_FORMAT),
+                  "%" PRId64),
                self->name, gtorch_impl_shape_str (impl), length);
   return FALSE;
 }

@@ -9,6 +9,7 @@
 #include "distributed/gtorch-distributed-module.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-autograd-private.h"
 #include "autograd/gtorch-tensor-autograd.h"
@@ -251,8 +252,8 @@ on_grad (GTorchTensor *tensor, gpointer data, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("distributed_module: the parameter “%s” has got a second gradient after one "
-                      "forward pass: "
-                      "go backward once for each, or unset require-backward-grad-sync"),
+                      "forward pass: go backward once for each, or unset "
+                      "require-backward-grad-sync"),
                    gtorch_parameter_get_name (GTORCH_PARAMETER (tensor)));
       return FALSE;
     }
@@ -405,7 +406,7 @@ compare_parameters (GTorchDistributedModule *self, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("distributed_module: the modules of rank 0 and of rank %u differ: in %s "
-                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                          "%" PRId64 " and %" PRId64),
                        i,
                        k == 0       ? _ ("the number of parameters,")
                        : k % 2 == 1 ? _ ("the number of elements of a parameter,")
@@ -514,10 +515,8 @@ before_forward (GTorchDistributedModule *self, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("distributed_module: %u of %u parameters, “%s” among them, got no gradient "
-                      "in the last "
-                      "backward pass, so that ranks wait for each other: set "
-                      "find-unused-parameters, or let the "
-                      "output depend on all of them"),
+                      "in the last backward pass, so that ranks wait for each other: set "
+                      "find-unused-parameters, or let the output depend on all of them"),
                    self->n_entries - self->n_ready, self->n_entries, find_missing (self));
       return FALSE;
     }

@@ -124,8 +124,7 @@ catch_up (GTorchFileStore *self, GError **error)
           if (body == NULL)
             {
               g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                           _ ("file_store: %" G_GSSIZE_FORMAT " bytes could not be allocated"),
-                           length);
+                           _ ("file_store: %zd bytes could not be allocated"), length);
               return FALSE;
             }
           n = read_at (self, body, length, self->position + sizeof header);

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-environment-private.h"
@@ -77,8 +78,7 @@ open_module (GError **error)
     return table;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
                _ ("mpi: the module %s cannot be used (%s); it is built where MPI is installed, "
-                  "with its headers "
-                  "(Debian: libopenmpi-dev)"),
+                  "with its headers (Debian: libopenmpi-dev)"),
                path != NULL ? path : MODULE,
                module == NULL ? gtorch_library_error () : _ ("it is of another version"));
   return NULL;
@@ -261,7 +261,7 @@ static gboolean
 fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d, operation %" G_GUINT64_FORMAT
+               _ ("%s: rank %d, operation %" PRIu64
                   " of the group: %s; GTORCH_DISTRIBUTED_DEBUG=detail compares the calls of the "
                   "ranks"),
                job->collective->name, job->rank, job->work->sequence, message);
@@ -295,8 +295,8 @@ check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong 
   if (n_bytes == (glong) (transfer->count * size))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d got %ld bytes from rank %d in message %" G_GUINT64_FORMAT
-                  ", and waited for %" G_GSIZE_FORMAT ": %d elements of %s"),
+               _ ("%s: rank %d got %ld bytes from rank %d in message %" PRIu64
+                  ", and waited for %zu: %d elements of %s"),
                job->collective->name, job->rank, n_bytes, source, job->work->sequence,
                transfer->count * size, transfer->count,
                gtorch_dtype_infos[job->collective->dtype].name);
@@ -334,7 +334,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           leak (job);
           g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                        _ ("%s: rank %d waited %g seconds for the other ranks in operation "
-                          "%" G_GUINT64_FORMAT " of the group: one has not begun it, or is gone"),
+                          "%" PRIu64 " of the group: one has not begun it, or is gone"),
                        job->collective->name, job->rank, job->timeout, job->work->sequence);
           return FALSE;
         }
@@ -481,7 +481,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
   if (MAX (n_in, n_out) > G_MAXINT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: there are %" G_GINT64_FORMAT " elements; MPI counts up to %d here"),
+                   _ ("%s: there are %" PRId64 " elements; MPI counts up to %d here"),
                    collective->name, MAX (n_in, n_out), G_MAXINT);
       return FALSE;
     }
@@ -493,7 +493,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
       g_free (in_scratch);
       g_free (out_scratch);
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%s: %" G_GINT64_FORMAT " elements could not be allocated"), collective->name,
+                   _ ("%s: %" PRId64 " elements could not be allocated"), collective->name,
                    n_in + n_out);
       return FALSE;
     }
@@ -599,7 +599,7 @@ job_free (gpointer data)
 
   gtorch_work_state_complete (job->work,
                               g_error_new (GTORCH_ERROR, GTORCH_ERROR_FAILED,
-                                           _ ("%s: rank %d skipped operation %" G_GUINT64_FORMAT
+                                           _ ("%s: rank %d skipped operation %" PRIu64
                                               " of the group, since work before it has failed"),
                                            job->collective->name, job->rank, job->work->sequence));
   gtorch_work_state_unref (job->work);

@@ -10,6 +10,7 @@
 #include "distributed/gtorch-process-group-variant.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -80,8 +81,8 @@ check_size (const gchar *name, gint64 size, GError **error)
   if (size >= 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: the other rank has announced %" G_GINT64_FORMAT " bytes; no value has that"),
-               name, size);
+               _ ("%s: the other rank has announced %" PRId64 " bytes; no value has that"), name,
+               size);
   return FALSE;
 }
 
@@ -300,7 +301,7 @@ pack_all (GTorchProcessGroup *self, GVariant *values, gint src, GError **error)
       || g_variant_n_children (values) != (gsize) n_ranks)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: rank %d has %" G_GSIZE_FORMAT " values of the type %s for %d ranks; it "
+                   _ ("%s: rank %d has %zu values of the type %s for %d ranks; it "
                       "sends one to each, of the type av"),
                    "scatter_variant", src,
                    values != NULL && g_variant_is_container (values) ? g_variant_n_children (values)

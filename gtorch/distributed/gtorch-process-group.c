@@ -6,6 +6,7 @@
 #include "distributed/gtorch-process-group.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -252,7 +253,7 @@ gtorch_process_group_check_call (GTorchProcessGroup *self, const GTorchCollectiv
     {
       g_autofree gchar *call = gtorch_agreement_describe (collective);
 
-      g_message ("group %s: rank %d begins call %" G_GUINT64_FORMAT ": %s",
+      g_message ("group %s: rank %d begins call %" PRIu64 ": %s",
                  gtorch_agreement_get_name (self->agreement), self->rank, sequence, call);
     }
   if (self->debug < GTORCH_DEBUG_LEVEL_DETAIL
@@ -522,7 +523,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
       if (ranks[i] < 0 || ranks[i] >= self->size)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("process_group_new_part: rank %" G_GINT64_FORMAT
+                       _ ("process_group_new_part: rank %" PRId64
                           " is out of range for %d processes"),
                        ranks[i], self->size);
           return FALSE;
@@ -531,8 +532,7 @@ check_ranks (GTorchProcessGroup *self, const gint64 *ranks, gsize n, gint *rank,
         if (ranks[k] == ranks[i])
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("process_group_new_part: rank %" G_GINT64_FORMAT " is named twice"),
-                         ranks[i]);
+                         _ ("process_group_new_part: rank %" PRId64 " is named twice"), ranks[i]);
             return FALSE;
           }
       if (ranks[i] == self->rank)

@@ -98,8 +98,7 @@ parse (GBytes *body, const gchar *type, GError **error)
   if (!g_variant_is_normal_form (variant))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("store: a message of %" G_GSIZE_FORMAT " bytes is malformed"),
-                   g_bytes_get_size (body));
+                   _ ("store: a message of %zu bytes is malformed"), g_bytes_get_size (body));
       return NULL;
     }
   return g_steal_pointer (&variant);

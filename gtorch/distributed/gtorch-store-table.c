@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -83,7 +84,7 @@ add (GTorchStoreTable *table, const gchar *key, gint64 amount, gint64 *sum, GErr
   if (__builtin_add_overflow (number, amount, sum))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("store_add: %" G_GINT64_FORMAT " + %" G_GINT64_FORMAT
+                   _ ("store_add: %" PRId64 " + %" PRId64
                       ", for the key “%s”, does not fit into 64 bits"),
                    number, amount, key);
       return FALSE;
@@ -107,8 +108,8 @@ append (GTorchStoreTable *table, const gchar *key, GBytes *value, GError **error
   if (g_bytes_get_size (old) + g_bytes_get_size (value) > GTORCH_STORE_MAX_VALUE)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("store_append: the value of the key “%s” would have %" G_GSIZE_FORMAT
-                      " bytes; at most %d are allowed"),
+                   _ ("store_append: the value of the key “%s” would have %zu bytes; at most %d "
+                      "are allowed"),
                    key, g_bytes_get_size (old) + g_bytes_get_size (value), GTORCH_STORE_MAX_VALUE);
       return FALSE;
     }

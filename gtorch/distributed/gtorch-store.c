@@ -196,8 +196,8 @@ check_request (const GTorchStoreRequest *request, GError **error)
       if (strlen (key) > GTORCH_STORE_MAX_KEY || !g_utf8_validate (key, -1, NULL))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: a key of %" G_GSIZE_FORMAT
-                          " bytes is none; keys are UTF-8 and have at most %d bytes"),
+                       _ ("%s: a key of %zu bytes is none; keys are UTF-8 and have at most %d "
+                          "bytes"),
                        name, strlen (key), GTORCH_STORE_MAX_KEY);
           return FALSE;
         }
@@ -212,10 +212,8 @@ check_request (const GTorchStoreRequest *request, GError **error)
   if (request->value != NULL && g_bytes_get_size (request->value) > GTORCH_STORE_MAX_VALUE)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: the value of the key “%s” has %" G_GSIZE_FORMAT
-                      " bytes; at most %d are allowed"),
-                   name, request->keys[0], g_bytes_get_size (request->value),
-                   GTORCH_STORE_MAX_VALUE);
+                   _ ("%s: the value of the key “%s” has %zu bytes; at most %d are allowed"), name,
+                   request->keys[0], g_bytes_get_size (request->value), GTORCH_STORE_MAX_VALUE);
       return FALSE;
     }
   return TRUE;

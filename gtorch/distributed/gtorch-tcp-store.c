@@ -273,7 +273,7 @@ converse (GSocketConnection *connection, GBytes *request, gint64 deadline, GTorc
   if (data == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("tcp_store: %" G_GSSIZE_FORMAT " bytes could not be allocated"), length);
+                   _ ("tcp_store: %zd bytes could not be allocated"), length);
       return FALSE;
     }
   if (!receive_all (socket, data, length, deadline, cancellable, error))

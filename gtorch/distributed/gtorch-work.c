@@ -6,6 +6,7 @@
 #include "distributed/gtorch-work.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-error.h"
@@ -333,8 +334,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
     g_propagate_error (error, g_error_copy (self->state->error));
   else if (!g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                 _ ("%s: operation %" G_GUINT64_FORMAT
-                    " of the group is not over after %g seconds"),
+                 _ ("%s: operation %" PRIu64 " of the group is not over after %g seconds"),
                  self->state->operation, self->state->sequence, timeout);
   g_mutex_unlock (&self->state->lock);
   gtorch_wake_end (&wake);

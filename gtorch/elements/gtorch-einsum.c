@@ -38,8 +38,7 @@ refuse (const Equation *self, const gchar *at, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                _ ("einsum: character %u of the equation “%s” is not a letter, “,”, “...” or the "
-                  "only "
-                  "“->”"),
+                  "only “->”"),
                (guint) (at - self->equation), gtorch_name_str (self->equation));
   return FALSE;
 }
@@ -138,7 +137,7 @@ gtorch_einsum (const gchar *equation, GTorchTensor **operands, gsize n_operands,
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("einsum: the equation “%s” has labels for %u operands, there are "
-                      "%" G_GSIZE_FORMAT),
+                      "%zu"),
                    gtorch_name_str (equation), self.n_operands, n_operands);
       return NULL;
     }

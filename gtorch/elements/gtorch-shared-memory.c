@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -138,8 +139,7 @@ check_available (gsize n_bytes, GError **error)
       || n_bytes <= available)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("shared_memory: %" G_GSIZE_FORMAT " bytes were asked for, and %" G_GUINT64_FORMAT
-                  " are available"),
+               _ ("shared_memory: %zu bytes were asked for, and %" PRIu64 " are available"),
                n_bytes, available);
   return FALSE;
 }
@@ -167,9 +167,8 @@ gtorch_shared_memory_new (gsize n_bytes, GError **error)
   if (n_bytes == 0 || n_bytes > G_MAXINT64 - HEAD)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("shared_memory: the size is %" G_GSIZE_FORMAT
-                      ", not from 1 to %" G_GINT64_FORMAT),
-                   n_bytes, G_MAXINT64 - HEAD);
+                   _ ("shared_memory: the size is %zu, not from 1 to %" PRId64), n_bytes,
+                   G_MAXINT64 - HEAD);
       return NULL;
     }
   if (!check_available (n_bytes, error))
@@ -366,9 +365,8 @@ check_bools (const guint8 *data, gsize n_bytes, GError **error)
     if (data[i] > 1)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                     _ ("shared_memory: byte %u at %" G_GSIZE_FORMAT
-                        " is not a bool, which is 0 or 1"),
-                     data[i], i);
+                     _ ("shared_memory: byte %u at %zu is not a bool, which is 0 or 1"), data[i],
+                     i);
         return FALSE;
       }
   return TRUE;
@@ -410,9 +408,8 @@ gtorch_shared_memory_make_tensor (GTorchSharedMemory *self, gsize offset, GTorch
   if (offset > self->n_bytes || length > self->n_bytes - offset)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("shared_memory: %" G_GSIZE_FORMAT " bytes at %" G_GSIZE_FORMAT
-                      " are out of range for %" G_GSIZE_FORMAT),
-                   length, offset, self->n_bytes);
+                   _ ("shared_memory: %zu bytes at %zu are out of range for %zu"), length, offset,
+                   self->n_bytes);
       return NULL;
     }
   if (length == 0)
@@ -421,8 +418,8 @@ gtorch_shared_memory_make_tensor (GTorchSharedMemory *self, gsize offset, GTorch
   if (offset % gtorch_dtype_infos[dtype].alignment != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("shared_memory: %" G_GSIZE_FORMAT " is no multiple of the size of %s"),
-                   offset, gtorch_dtype_get_name (dtype));
+                   _ ("shared_memory: %zu is no multiple of the size of %s"), offset,
+                   gtorch_dtype_get_name (dtype));
       return NULL;
     }
   if (dtype == GTORCH_DTYPE_BOOL && !check_bools (self->map + HEAD + offset, length, error))

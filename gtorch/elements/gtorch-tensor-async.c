@@ -16,6 +16,7 @@
 #include "tensor/gtorch-uninitialized-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "stream/gtorch-capturing-private.h"
 #include "memory/gtorch-guard.h"
@@ -285,10 +286,14 @@ start (GTask *task, GTorchImpl *dst, GTorchImpl *src, GTorchDevice *device, gboo
   /* aliases: release () does not affect them, and no gradient flows */
   copy->src = src->storage != NULL ? gtorch_impl_alias (src) : NULL;
   copy->dst = dst != NULL && dst->storage != NULL ? gtorch_impl_alias (dst) : NULL;
+  if (copy->dst != NULL)
+    copy->dst->inference = 0; /* checked below; another thread may write */
   copy->device = device;
   copy->is_item = is_item;
   if (!gtorch_impl_check_memory (src, "copy", &error)
-      || (dst != NULL && !gtorch_impl_check_memory (dst, "copy", &error)))
+      || (dst != NULL
+          && (!gtorch_impl_check_memory (dst, "copy", &error)
+              || !gtorch_impl_check_write (dst, "copy", &error))))
     {
       g_task_return_error (task, error);
       return;
@@ -458,8 +463,7 @@ start_item (GTask *task, GTorchImpl *impl)
 {
   if (impl->numel != 1)
     g_task_return_new_error (task, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                             _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT
-                                " elements, not one"),
+                             _ ("item: a tensor of shape %s has %" PRId64 " elements, not one"),
                              gtorch_impl_shape_str (impl), impl->numel);
   else
     start (task, NULL, impl, gtorch_device_cpu (), TRUE);

@@ -9,6 +9,7 @@
 
 #include <complex.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -132,7 +133,7 @@ gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
 {
   GTORCH_HOLD_TENSOR (self);
   gint64 shape[GTORCH_MAX_DIMS], strides[GTORCH_MAX_DIMS], offset;
-  GTorchImpl *impl;
+  GTorchImpl *impl, *view;
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   impl = gtorch_tensor_unwrap (self);
@@ -160,8 +161,9 @@ gtorch_tensor_view_dtype (GTorchTensor *self, GTorchDType dtype, GError **error)
   if (!measure_anew (impl, gtorch_dtype_get_size (impl->dtype), gtorch_dtype_get_size (dtype),
                      shape, strides, &offset, error))
     return NULL;
-  return gtorch_tensor_wrap (
-      gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims));
+  view = gtorch_impl_new_strided (impl->storage, dtype, offset, shape, strides, impl->n_dims);
+  view->inference = impl->inference;
+  return gtorch_tensor_wrap (view);
 }
 
 /* Returns the integers that numbers are, in their own memory, which it takes. */
@@ -178,8 +180,7 @@ as_integers (gdouble *numbers, gsize n, GError **error)
       if (!(number >= -0x1p63 && number < 0x1p63))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("to_ints: element %" G_GSIZE_FORMAT " is %g, which is not an integer"), i,
-                       number);
+                       _ ("to_ints: element %zu is %g, which is not an integer"), i, number);
           g_free (numbers);
           return NULL;
         }
@@ -310,7 +311,7 @@ read_item (GTorchTensor *self, guint dtype, gpointer value, GError **error)
   if (G_UNLIKELY (impl->numel != 1))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("item: a tensor of shape %s has %" G_GINT64_FORMAT " elements, not one"),
+                   _ ("item: a tensor of shape %s has %" PRId64 " elements, not one"),
                    gtorch_impl_shape_str (impl), impl->numel);
       return FALSE;
     }

@@ -8,6 +8,7 @@
 #include "elements/gtorch-tensor-create.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,11 +52,9 @@ check_count (const gchar *op, gsize n_values, gint64 numel, guint dtype, const g
   if (n_values % n_parts == 0 && n_values / n_parts == (guint64) numel)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               n_parts == 2 ? _ ("%s: %" G_GSIZE_FORMAT
-                                 " values do not fill shape %s, which takes %" G_GINT64_FORMAT
+               n_parts == 2 ? _ ("%s: %zu values do not fill shape %s, which takes %" PRId64
                                  " real and imaginary parts")
-                            : _ ("%s: %" G_GSIZE_FORMAT
-                                 " values do not fill shape %s, which takes %" G_GINT64_FORMAT),
+                            : _ ("%s: %zu values do not fill shape %s, which takes %" PRId64),
                op, n_values, gtorch_shape_str (shape, n_dims), numel);
   return FALSE;
 }
@@ -80,9 +79,8 @@ check_range (const gchar *op, guint source, gconstpointer values, gsize n_values
           if (whole >= (gint64) info->min && whole <= (gint64) info->max)
             continue;
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: value %" G_GINT64_FORMAT " at %" G_GSIZE_FORMAT
-                          " does not fit into %s"),
-                       op, whole, i, info->name);
+                       _ ("%s: value %" PRId64 " at %zu does not fit into %s"), op, whole, i,
+                       info->name);
           return FALSE;
         }
       value = source == GTORCH_DTYPE_FLOAT32 ? ((const gfloat *) values)[i]
@@ -94,8 +92,7 @@ check_range (const gchar *op, guint source, gconstpointer values, gsize n_values
       if (dtype == GTORCH_DTYPE_INT64 && value == info->min)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: value %g at %" G_GSIZE_FORMAT " does not fit into %s"), op, value, i,
-                   info->name);
+                   _ ("%s: value %g at %zu does not fit into %s"), op, value, i, info->name);
       return FALSE;
     }
   return TRUE;
@@ -289,8 +286,8 @@ gtorch_impl_new_from_bytes (const gchar *op, GBytes *bytes, gsize start, gsize l
       if (data[i] > 1)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("%s: byte %u at %" G_GSIZE_FORMAT " is not a bool, which is 0 or 1"), op,
-                       data[i], start + i);
+                       _ ("%s: byte %u at %zu is not a bool, which is 0 or 1"), op, data[i],
+                       start + i);
           return NULL;
         }
   if (length == 0 || (guintptr) data % gtorch_dtype_infos[dtype].alignment != 0)
@@ -350,8 +347,7 @@ gtorch_tensor_new_from_bytes (GBytes *bytes, GTorchDType dtype, const gint64 *sh
   if ((gsize) numel * gtorch_dtype_size (dtype) != g_bytes_get_size (bytes))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("from_bytes: %" G_GSIZE_FORMAT
-                      " bytes are not shape %s of %s, which takes %" G_GSIZE_FORMAT),
+                   _ ("from_bytes: %zu bytes are not shape %s of %s, which takes %zu"),
                    g_bytes_get_size (bytes), gtorch_shape_str (shape, n_dims),
                    gtorch_dtype_get_name (dtype), (gsize) numel * gtorch_dtype_size (dtype));
       return NULL;

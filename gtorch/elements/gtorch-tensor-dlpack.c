@@ -9,6 +9,7 @@
 #include "elements/gtorch-tensor-dlpack.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
@@ -426,8 +427,7 @@ check_geometry (const GTorchDLTensor *tensor, guint dtype, gint64 *strides, gsiz
       if (strides[i] < 0)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                       _ ("from_dlpack: stride %" G_GINT64_FORMAT " of dim %d is negative"),
-                       strides[i], i);
+                       _ ("from_dlpack: stride %" PRId64 " of dim %d is negative"), strides[i], i);
           return FALSE;
         }
       if (__builtin_mul_overflow (strides[i], tensor->shape[i] - 1, &step)
@@ -435,8 +435,8 @@ check_geometry (const GTorchDLTensor *tensor, guint dtype, gint64 *strides, gsiz
           || __builtin_add_overflow (reach, step, &reach))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("from_dlpack: stride %" G_GINT64_FORMAT " of dim %d with size "
-                          "%" G_GINT64_FORMAT " reaches beyond 64 bits"),
+                       _ ("from_dlpack: stride %" PRId64 " of dim %d with size "
+                          "%" PRId64 " reaches beyond 64 bits"),
                        strides[i], i, tensor->shape[i]);
           return FALSE;
         }
@@ -468,8 +468,8 @@ check_address (const GTorchDLTensor *tensor, guint dtype, gsize n_bytes, gsize *
       || __builtin_add_overflow (*address, n_bytes, &end))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("from_dlpack: byte offset %" G_GUINT64_FORMAT " and %" G_GSIZE_FORMAT
-                      " bytes reach beyond the address space"),
+                   _ ("from_dlpack: byte offset %" PRIu64
+                      " and %zu bytes reach beyond the address space"),
                    tensor->byte_offset, n_bytes);
       return FALSE;
     }

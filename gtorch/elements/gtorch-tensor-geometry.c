@@ -19,6 +19,8 @@
 static gboolean
 check (const gchar *who, GTorchImpl *impl, GError **error)
 {
+  if (!gtorch_impl_check_write (impl, who, error))
+    return FALSE;
   if (!gtorch_impl_requires_grad (impl))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
@@ -38,6 +40,7 @@ put (const gchar *who, GTorchTensor *self, GTorchImpl *changed, GError **error)
 
   if (changed == NULL)
     return NULL;
+  owned->inference = impl->inference; /* also where it gets new memory */
   if (gtorch_impls_set_data (&impl, &owned, 1))
     return g_object_ref (self);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error-private.h"
@@ -117,9 +118,8 @@ check_items (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor 
   if (n_items % ITEM != 0 || n_items / ITEM > LIMIT)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("index: %" G_GSIZE_FORMAT
-                      " integers were given, there can be up to %d items of four integers "
-                      "each"),
+                   _ ("index: %zu integers were given, there can be up to %d items of four "
+                      "integers each"),
                    n_items, LIMIT);
       return FALSE;
     }
@@ -130,16 +130,15 @@ check_items (GTorchImpl *self, const gint64 *items, gsize n_items, GTorchTensor 
       if (item[0] < GTORCH_INDEX_INT || item[0] > GTORCH_INDEX_BOOL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("index: item %u is of the unknown kind %" G_GINT64_FORMAT),
-                       (guint) (i / ITEM), item[0]);
+                       _ ("index: item %u is of the unknown kind %" PRId64), (guint) (i / ITEM),
+                       item[0]);
           return FALSE;
         }
       if (item[0] == GTORCH_INDEX_TENSOR
           && (item[1] < 0 || item[1] >= (gint64) n_tensors || !GTORCH_IS_TENSOR (tensors[item[1]])))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("index: item %u refers to tensor %" G_GINT64_FORMAT
-                          ", the list has %" G_GSIZE_FORMAT),
+                       _ ("index: item %u refers to tensor %" PRId64 ", the list has %zu"),
                        (guint) (i / ITEM), item[1], n_tensors);
           return FALSE;
         }
@@ -210,8 +209,7 @@ apply_item (Selection *self, guint *dim, guint left_over, const gint64 *item,
       if (item[1] < -self->view->shape[*dim] || item[1] >= self->view->shape[*dim])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("index: index %" G_GINT64_FORMAT
-                          " is out of range for dimension %u of shape %s"),
+                       _ ("index: index %" PRId64 " is out of range for dimension %u of shape %s"),
                        item[1], *dim, gtorch_impl_shape_str (self->view));
           return FALSE;
         }
@@ -709,7 +707,7 @@ gtorch_tensor_set_int (GTorchTensor *self, const gchar *spec, gint64 value, GErr
   if (gtorch_dtype_size (dtype) < 8 && !gtorch_dtype_has (dtype, (gdouble) value))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("set_int: value is %" G_GINT64_FORMAT ", which is no %s"), value,
+                   _ ("set_int: value is %" PRId64 ", which is no %s"), value,
                    gtorch_dtype_get_name (dtype));
       return NULL;
     }

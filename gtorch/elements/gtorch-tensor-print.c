@@ -11,6 +11,7 @@
 #include "elements/gtorch-tensor-print.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -565,8 +566,8 @@ gtorch_set_print_options (gint precision, gint64 threshold, gint edge_items, gin
     if (values[i] < low[i] || values[i] > high[i])
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("set_print_options: %s is %" G_GINT64_FORMAT
-                        ", it must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT),
+                     _ ("set_print_options: %s is %" PRId64 ", it must be from %" PRId64
+                        " to %" PRId64),
                      names[i], values[i], low[i], high[i]);
         return FALSE;
       }

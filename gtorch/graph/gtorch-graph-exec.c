@@ -578,6 +578,8 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
 {
   const gboolean is_native = exec->native != NULL;
 
+  if (!gtorch_stream_check_cancellable (stream, "replay", error))
+    return FALSE;
   if (gtorch_promises_exist () && !check_needed (exec, error))
     return FALSE;
   return (is_native

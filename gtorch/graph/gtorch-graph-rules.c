@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-check-private.h"
 #include "graph/gtorch-graph-exec-private.h"
@@ -82,8 +83,8 @@ gtorch_graph_exec_audit (GTorchGraphExec *exec, GHashTable *inputs, gboolean is_
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
                    _ ("graph: %s, which the library did not launch, uses memory at "
-                      "0x%" G_GINT64_MODIFIER
-                      "x that belongs to no tensor, and every replay would: keep the tensor, and "
+                      "0x%" PRIx64
+                      " that belongs to no tensor, and every replay would: keep the tensor, and "
                       "make it an input of the graph"),
                    found.user, found.address);
       result = FALSE;
@@ -170,15 +171,13 @@ gtorch_graph_exec_check_order (GTorchGraphExec *exec, GError **error)
     }
   if (before == 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("graph: graph %u of pool %" G_GUINT64_FORMAT
-                    " is replayed before graph %u was: "
+                 _ ("graph: graph %u of pool %" PRIu64 " is replayed before graph %u was: "
                     "graphs that share memory run in the order of their captures, from the first "
                     "on"),
                  number, pool->id, first);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("graph: graph %u of pool %" G_GUINT64_FORMAT
-                    " is replayed after graph %u, whose "
+                 _ ("graph: graph %u of pool %" PRIu64 " is replayed after graph %u, whose "
                     "results it overwrites: graphs that share memory run in the order of their "
                     "captures, and then from graph %u on again"),
                  number, pool->id, before, first);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "autograd/gtorch-autograd-private.h"
@@ -163,8 +164,7 @@ prepare (GTorchTensor *tensor, const gchar *name, GTorchImpl **memory, GError **
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
                    _ ("to_arrow: “%s”, of shape %s, requires a gradient, which it would lose: "
-                      "detach it "
-                      "first"),
+                      "detach it first"),
                    gtorch_name_str (name), gtorch_impl_shape_str (impl));
       return NULL;
     }
@@ -286,8 +286,7 @@ export_table (GTorchTable *table, GTorchArrowSchema *schema, GTorchArrowArray *a
       if (impl->n_dims > 0 && impl->shape[0] == length)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("to_arrow: column “%s” has the shape %s, and the first one %" G_GINT64_FORMAT
-                      " rows"),
+                   _ ("to_arrow: column “%s” has the shape %s, and the first one %" PRId64 " rows"),
                    gtorch_name_str (gtorch_table_get_name (table, i)), gtorch_impl_shape_str (impl),
                    length);
       return FALSE;

@@ -12,6 +12,7 @@
 #include "io/gtorch-arrow.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error-private.h"
@@ -99,7 +100,7 @@ check_schema (const GTorchArrowSchema *schema, gboolean has_release, GError **er
     return refuse (error, GTORCH_ERROR_FORMAT, _ ("there is no schema, or it was released"));
   if (schema->n_children < 0 || schema->n_children > MAX_FIELDS
       || (schema->n_children > 0 && schema->children == NULL))
-    return refuse (error, GTORCH_ERROR_FORMAT, _ ("the schema has %" G_GINT64_FORMAT " children"),
+    return refuse (error, GTORCH_ERROR_FORMAT, _ ("the schema has %" PRId64 " children"),
                    schema->n_children);
   return TRUE;
 }
@@ -119,9 +120,8 @@ check_array (const GTorchArrowSchema *schema, const GTorchArrowArray *array, gin
       || array->n_children != schema->n_children
       || (array->n_children > 0 && array->children == NULL))
     return refuse (error, GTORCH_ERROR_FORMAT,
-                   _ ("column “%s” of length %" G_GINT64_FORMAT " at %" G_GINT64_FORMAT
-                      " has %" G_GINT64_FORMAT " buffers, %" G_GINT64_FORMAT
-                      " children and %" G_GINT64_FORMAT " nulls"),
+                   _ ("column “%s” of length %" PRId64 " at %" PRId64 " has %" PRId64
+                      " buffers, %" PRId64 " children and %" PRId64 " nulls"),
                    column_name (schema), array->length, array->offset, array->n_buffers,
                    array->n_children, array->null_count);
   return TRUE;
@@ -143,7 +143,7 @@ check_nulls (const GTorchArrowSchema *schema, const GTorchArrowArray *array, gin
     n_nulls += (bits[i / 8] >> (i % 8) & 1) == 0;
   return n_nulls == 0
          || refuse (error, GTORCH_ERROR_INVALID,
-                    _ ("column “%s” has %" G_GINT64_FORMAT " nulls among %" G_GINT64_FORMAT
+                    _ ("column “%s” has %" PRId64 " nulls among %" PRId64
                        " elements, and tensors have none: fill them first"),
                     column_name (schema), n_nulls, n);
 }
@@ -218,8 +218,8 @@ import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArro
           || __builtin_add_overflow (first, array->offset, &first))
         {
           set_refusal (error, GTORCH_ERROR_FORMAT,
-                       _ ("column “%s”: elements up to %" G_GINT64_FORMAT
-                          " are wanted, and there are %" G_GINT64_FORMAT),
+                       _ ("column “%s”: elements up to %" PRId64
+                          " are wanted, and there are %" PRId64),
                        name, end, array->length);
           return NULL;
         }
@@ -248,9 +248,8 @@ import_column (Holder *holder, const GTorchArrowSchema *schema, const GTorchArro
       || first > (G_MAXINT64 - n) / (gint64) gtorch_dtype_size (dtype) - n)
     {
       set_refusal (error, GTORCH_ERROR_FORMAT,
-                   _ ("column “%s”: %" G_GINT64_FORMAT " elements at %" G_GINT64_FORMAT
-                      " have no memory"),
-                   name, n, first);
+                   _ ("column “%s”: %" PRId64 " elements at %" PRId64 " have no memory"), name, n,
+                   first);
       return NULL;
     }
   if (dtype == GTORCH_DTYPE_BOOL)

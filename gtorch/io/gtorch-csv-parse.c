@@ -20,6 +20,7 @@
 
 #include <float.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ gtorch_csv_fill (GTorchCSVParser *self, GCancellable *cancellable, GError **erro
   if (kept > MAX_RECORD)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("csv_read: the record in line %" G_GUINT64_FORMAT
+                   _ ("csv_read: the record in line %" PRIu64
                       " has more than %d bytes; perhaps a quote is open"),
                    self->line, MAX_RECORD);
       return FALSE;
@@ -118,7 +119,7 @@ read_field (GTorchCSVParser *self, const gchar **at, guint64 *line, gboolean *is
           if (!self->is_at_end)
             return MORE;
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("csv_read: line %" G_GUINT64_FORMAT ": a quote is not closed"), *line);
+                       _ ("csv_read: line %" PRIu64 ": a quote is not closed"), *line);
           return FAILED;
         }
       if (*p == self->quote)
@@ -141,7 +142,7 @@ read_field (GTorchCSVParser *self, const gchar **at, guint64 *line, gboolean *is
   if (is_end (self, p))
     return DONE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("csv_read: line %" G_GUINT64_FORMAT ": “%.1s” follows a closing quote"), *line,
+               _ ("csv_read: line %" PRIu64 ": “%.1s” follows a closing quote"), *line,
                (guchar) *p < 0x80 ? p : "?");
   return FAILED;
 }
@@ -479,19 +480,18 @@ read_slowly (GTorchCSVParser *self, const GTorchCSVColumn *column, guint number,
                               : g_strdup ("");
   if (is_missing (self->token->str) && self->allow_missing)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("csv_read: line %" G_GUINT64_FORMAT
+                 _ ("csv_read: line %" PRIu64
                     ", column %u%s: %g, which stands for what is missing, is no %s"),
                  first, number, name, self->missing, gtorch_dtype_get_name (column->dtype));
   else if (is_missing (self->token->str))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                 _ ("csv_read: line %" G_GUINT64_FORMAT
+                 _ ("csv_read: line %" PRIu64
                     ", column %u%s: the number is missing; “missing” may name one"),
                  first, number, name);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                 _ ("csv_read: line %" G_GUINT64_FORMAT ", column %u%s: “%s” is no %s"), first,
-                 number, name, gtorch_name_str (self->token->str),
-                 gtorch_dtype_get_name (column->dtype));
+                 _ ("csv_read: line %" PRIu64 ", column %u%s: “%s” is no %s"), first, number, name,
+                 gtorch_name_str (self->token->str), gtorch_dtype_get_name (column->dtype));
   return FAILED;
 }
 
@@ -542,7 +542,7 @@ parse_record (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *l
           if (p == end || *p != self->delimiter)
             {
               g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                           _ ("csv_read: line %" G_GUINT64_FORMAT " has %u fields, and others %u"),
+                           _ ("csv_read: line %" PRIu64 " has %u fields, and others %u"),
                            self->line, i, n_columns);
               return FAILED;
             }
@@ -575,8 +575,7 @@ parse_record (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *l
   if (*at < end && **at == self->delimiter)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("csv_read: line %" G_GUINT64_FORMAT
-                      " has more than %u fields, as others have"),
+                   _ ("csv_read: line %" PRIu64 " has more than %u fields, as others have"),
                    self->line, n_columns);
       return FAILED;
     }

@@ -216,9 +216,7 @@ set_character (GTorchCSVReader *self, const gchar *what, gchar *place, const gch
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("csv_read: the %s is “%s”: it must be one character of ASCII that belongs to "
-                      "no "
-                      "number and no end of "
-                      "a line, and delimiter and quote must differ"),
+                      "no number and no end of a line, and delimiter and quote must differ"),
                    what, gtorch_name_str (text != NULL ? text : ""));
       return FALSE;
     }

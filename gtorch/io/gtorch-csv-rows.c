@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-none-private.h"
@@ -157,8 +158,7 @@ grow (Growing *self, gsize n, guint64 *left, guint64 limit, GError **error)
   if (n > *left)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("csv_read: the numbers take more than the limit of %" G_GUINT64_FORMAT
-                      " bytes"),
+                   _ ("csv_read: the numbers take more than the limit of %" PRIu64 " bytes"),
                    limit);
       return NULL;
     }
@@ -170,7 +170,7 @@ grow (Growing *self, gsize n, guint64 *left, guint64 limit, GError **error)
       if (data == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                       _ ("csv_read: there is no memory for %" G_GSIZE_FORMAT " bytes"), room);
+                       _ ("csv_read: there is no memory for %zu bytes"), room);
           return NULL;
         }
       self->data = data;

@@ -25,7 +25,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: byte %" G_GSIZE_FORMAT " of the header: expected %s"), parser->op,
+               _ ("%s: byte %zu of the header: expected %s"), parser->op,
                (gsize) (parser->at - parser->start), expected);
   return FALSE;
 }
@@ -64,14 +64,14 @@ parse_text (Parser *parser, const gchar **text, gsize *length)
 
   skip_space (parser);
   if (parser->at == parser->end || (*parser->at != '\'' && *parser->at != '"'))
-    return fail (parser, "a text");
+    return fail (parser, _ ("a text"));
   quote = *parser->at++;
   *text = parser->at;
   while (parser->at < parser->end && *parser->at != quote && *parser->at != '\\'
          && *parser->at != '\n')
     parser->at++;
   if (parser->at == parser->end || *parser->at != quote)
-    return fail (parser, "the end of a text");
+    return fail (parser, _ ("the end of a text"));
   *length = parser->at++ - *text;
   return TRUE;
 }
@@ -85,7 +85,7 @@ parse_flag (Parser *parser, gboolean *flag)
   left = parser->end - parser->at;
   *flag = left >= 4 && memcmp (parser->at, "True", 4) == 0;
   if (!*flag && !(left >= 5 && memcmp (parser->at, "False", 5) == 0))
-    return fail (parser, "True or False");
+    return fail (parser, _ ("True or False"));
   parser->at += *flag ? 4 : 5;
   return TRUE;
 }
@@ -102,7 +102,7 @@ parse_shape (Parser *parser, GTorchNpyHeader *header)
       const gchar *first;
 
       if (header->n_dims == GTORCH_MAX_DIMS)
-        return fail (parser, "at most 16 sizes");
+        return fail (parser, _ ("at most 16 sizes"));
       if (header->n_dims > 0 && !expect (parser, ','))
         return FALSE;
       if (header->n_dims > 0 && accept (parser, ')'))
@@ -112,9 +112,9 @@ parse_shape (Parser *parser, GTorchNpyHeader *header)
            parser->at++)
         if (__builtin_mul_overflow (size, 10, &size)
             || __builtin_add_overflow (size, *parser->at - '0', &size))
-          return fail (parser, "a size of at most 63 bits");
+          return fail (parser, _ ("a size of at most 63 bits"));
       if (parser->at == first)
-        return fail (parser, "a size");
+        return fail (parser, _ ("a size"));
       if (parser->at < parser->end && *parser->at == 'L') /* of Python 2 */
         parser->at++;
       header->shape[header->n_dims++] = size;
@@ -210,7 +210,7 @@ gtorch_npy_header_parse (const gchar *op, const gchar *text, gsize length, GTorc
             : n_key == 5 && memcmp (key, "shape", 5) == 0           ? 4
                                                                     : 0;
       if (bit == 0 || (seen & bit) != 0)
-        return fail (&parser, "descr, fortran_order and shape, once each");
+        return fail (&parser, _ ("descr, fortran_order and shape, once each"));
       seen |= bit;
       if (bit == 1)
         {
@@ -226,9 +226,9 @@ gtorch_npy_header_parse (const gchar *op, const gchar *text, gsize length, GTorc
     }
   skip_space (&parser);
   if (parser.at < parser.end)
-    return fail (&parser, "nothing more");
+    return fail (&parser, _ ("nothing more"));
   if (seen != 7)
-    return fail (&parser, "descr, fortran_order and shape, once each");
+    return fail (&parser, _ ("descr, fortran_order and shape, once each"));
   if (!gtorch_shape_check (op, header->shape, header->n_dims, header->dtype, error))
     {
       if (error != NULL && *error != NULL)

@@ -8,6 +8,7 @@
 #include "io/gtorch-npy.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-file-save-private.h"
@@ -49,9 +50,7 @@ parse_prefix (const gchar *op, const guint8 *data, gsize n, gsize *start, gsize 
   if (*length <= MAX_HEADER && n >= *start)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: a header of %" G_GSIZE_FORMAT " bytes in %" G_GSIZE_FORMAT
-                  ": there can be %d"),
-               op, *length, n, MAX_HEADER);
+               _ ("%s: a header of %zu bytes in %zu: there can be %d"), op, *length, n, MAX_HEADER);
   return FALSE;
 }
 
@@ -117,9 +116,7 @@ gtorch_npy_read (const gchar *op, GTorchSource *source, GBytes *bytes, gboolean 
   if (length > n - start)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: the header of %" G_GSIZE_FORMAT
-                      " bytes is cut short at %" G_GSIZE_FORMAT),
-                   op, length, n);
+                   _ ("%s: the header of %zu bytes is cut short at %zu"), op, length, n);
       return NULL;
     }
   if (!gtorch_npy_header_parse (op, (const gchar *) data + start, length, &header, error))
@@ -129,11 +126,11 @@ gtorch_npy_read (const gchar *op, GTorchSource *source, GBytes *bytes, gboolean 
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                    header.n_bytes > n - start
-                       ? _ ("%s: the file is cut short: shape %s of %s takes %" G_GUINT64_FORMAT
-                            " bytes, and there are %" G_GSIZE_FORMAT)
-                       : _ ("%s: shape %s of %s takes %" G_GUINT64_FORMAT
-                            " bytes, and there are %" G_GSIZE_FORMAT
-                            ": arrays one behind the other are read from a stream"),
+                       ? _ ("%s: the file is cut short: shape %s of %s takes %" PRIu64
+                            " bytes, and there are %zu")
+                       : _ ("%s: shape %s of %s takes %" PRIu64
+                            " bytes, and there are %zu: arrays one behind the other are read from "
+                            "a stream"),
                    op, gtorch_shape_str (header.shape, header.n_dims),
                    gtorch_dtype_get_name (header.dtype), header.n_bytes, n - start);
       return NULL;
@@ -155,8 +152,7 @@ read_exactly (const gchar *op, GInputStream *stream, gpointer buffer, gsize n,
       if (n_read == step)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: the file is cut short: it ends %" G_GSIZE_FORMAT " bytes early"), op,
-                   n - done - n_read);
+                   _ ("%s: the file is cut short: it ends %zu bytes early"), op, n - done - n_read);
       return FALSE;
     }
   return TRUE;

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
@@ -88,8 +89,7 @@ gtorch_pickle_find (GTorchPickleMachine *self, const gchar *module, const gchar 
     }
   return gtorch_pickle_fail (self, GTORCH_ERROR_NOT_SUPPORTED,
                              _ ("it calls %s.%s: only tensors and containers of them are loaded, "
-                                "since any other "
-                                "function may run code of the file"),
+                                "since any other function may run code of the file"),
                              gtorch_name_str (module), gtorch_name_str (name));
 }
 
@@ -197,8 +197,7 @@ gtorch_pickle_load_storage (GTorchPickleMachine *self, guint32 description, guin
     return FAIL (_ ("storage %s is missing"), gtorch_name_str (name));
   if (__builtin_mul_overflow ((guint64) numel->whole, gtorch_dtype_size (type->whole), &n_bytes)
       || n_bytes != member->size)
-    return FAIL (_ ("storage %s has %" G_GUINT64_FORMAT " bytes for %" G_GINT64_FORMAT
-                    " elements of %s"),
+    return FAIL (_ ("storage %s has %" PRIu64 " bytes for %" PRId64 " elements of %s"),
                  gtorch_name_str (name), member->size, numel->whole,
                  gtorch_dtype_get_name (type->whole));
   bytes = gtorch_zip_read (self->zip, member, &is_read_only, self->cancellable, self->error);
@@ -262,8 +261,7 @@ make_tensor (GTorchPickleMachine *self, const GTorchPickleNode *args, guint32 *r
     if (shape[i] == 0)
       numel = 0;
   if (numel > 0 && (__builtin_add_overflow (reach, offset, &reach) || reach > storage->numel))
-    return FAIL (_ ("a tensor of shape %s needs %" G_GINT64_FORMAT
-                    " elements of %" G_GINT64_FORMAT),
+    return FAIL (_ ("a tensor of shape %s needs %" PRId64 " elements of %" PRId64),
                  gtorch_shape_str (shape, n_dims), reach, storage->numel);
   impl = numel == 0
              ? gtorch_impl_new (gtorch_device_cpu (), storage->dtype, shape, n_dims, self->error)
@@ -333,8 +331,7 @@ copy_items (GTorchPickleMachine *self, guint kind, const GTorchPickleNode *args,
     return TRUE;
   if (self->source->left < n_children (from) * 2 * sizeof (guint32))
     return gtorch_pickle_fail (self, GTORCH_ERROR_OUT_OF_MEMORY,
-                               _ ("the content takes more than the limit of %" G_GUINT64_FORMAT
-                                  " bytes"),
+                               _ ("the content takes more than the limit of %" PRIu64 " bytes"),
                                self->source->max_bytes);
   self->source->left -= n_children (from) * 2 * sizeof (guint32);
   node->children = g_array_new (FALSE, FALSE, sizeof (guint32));
@@ -426,8 +423,7 @@ make_bytes (GTorchPickleMachine *self, const GTorchPickleNode *args, guint32 *re
   text = child (self, args, 0);
   if (text->length > self->source->left)
     return gtorch_pickle_fail (self, GTORCH_ERROR_OUT_OF_MEMORY,
-                               _ ("the content takes more than the limit of %" G_GUINT64_FORMAT
-                                  " bytes"),
+                               _ ("the content takes more than the limit of %" PRIu64 " bytes"),
                                self->source->max_bytes);
   self->source->left -= text->length;
   node = gtorch_pickle_add (self, GTORCH_CHECKPOINT_KIND_BYTES, result);

@@ -17,6 +17,7 @@
 #include "io/gtorch-pickle-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "tensor/gtorch-tensor-private.h"
@@ -70,7 +71,7 @@ gtorch_pickle_set_error (GTorchPickleMachine *self, gint code, const gchar *form
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
-  g_set_error (self->error, GTORCH_ERROR, code, _ ("%s: byte %" G_GSIZE_FORMAT " of data.pkl: %s"),
+  g_set_error (self->error, GTORCH_ERROR, code, _ ("%s: byte %zu of data.pkl: %s"),
                self->source->op, self->begin, text);
 }
 
@@ -89,8 +90,7 @@ take (GTorchPickleMachine *self, gsize n)
       return TRUE;
     }
   return gtorch_pickle_fail (self, GTORCH_ERROR_OUT_OF_MEMORY,
-                             _ ("the content takes more than the limit of %" G_GUINT64_FORMAT
-                                " bytes"),
+                             _ ("the content takes more than the limit of %" PRIu64 " bytes"),
                              self->source->max_bytes);
 }
 
@@ -119,7 +119,7 @@ gtorch_pickle_kind_name (const GTorchPickleNode *node)
 
   if (node->kind < G_N_ELEMENTS (names))
     return names[node->kind];
-  return node->kind == GTORCH_PICKLE_STORAGE ? "storage" : "function or class";
+  return node->kind == GTORCH_PICKLE_STORAGE ? "storage" : _ ("function or class");
 }
 
 /* --- the stack --- */
@@ -193,9 +193,8 @@ get_bytes (GTorchPickleMachine *self, guint64 n, const guint8 **bytes)
 {
   if (n > self->n - self->at)
     return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT,
-                               _ ("%" G_GUINT64_FORMAT " bytes are wanted, and %" G_GSIZE_FORMAT
-                                  " are left"),
-                               n, self->n - self->at);
+                               _ ("%" PRIu64 " bytes are wanted, and %zu are left"), n,
+                               self->n - self->at);
   *bytes = self->data + self->at;
   self->at += n;
   return TRUE;
@@ -220,8 +219,8 @@ get_line (GTorchPickleMachine *self, gchar *line, gsize room)
   const guint8 *first = self->data + self->at, *end = memchr (first, '\n', self->n - self->at);
 
   if (end == NULL || (gsize) (end - first) >= room || memchr (first, '\0', end - first) != NULL)
-    return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT,
-                               _ ("a line has no end within %" G_GSIZE_FORMAT " bytes"), room);
+    return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT, _ ("a line has no end within %zu bytes"),
+                               room);
   memcpy (line, first, end - first);
   line[end - first] = '\0';
   self->at += end - first + 1;
@@ -509,7 +508,7 @@ memoize (GTorchPickleMachine *self, guint64 number)
 
   if (number > G_MAXUINT32)
     return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT,
-                               _ ("number %" G_GUINT64_FORMAT " of the memo is too large"), number);
+                               _ ("number %" PRIu64 " of the memo is too large"), number);
   if (!top (self, &id) || !take (self, 48))
     return FALSE;
   g_hash_table_insert (self->memo, GUINT_TO_POINTER ((guint) number), GUINT_TO_POINTER (id + 1));
@@ -524,8 +523,8 @@ recall (GTorchPickleMachine *self, guint64 number)
                     : NULL;
 
   if (id == NULL)
-    return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT,
-                               _ ("the memo has no number %" G_GUINT64_FORMAT), number);
+    return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT, _ ("the memo has no number %" PRIu64),
+                               number);
   return push (self, GPOINTER_TO_UINT (id) - 1);
 }
 
@@ -803,8 +802,7 @@ run_all (GTorchPickleMachine *self)
     }
   if (self->at != self->n)
     return gtorch_pickle_fail (self, GTORCH_ERROR_FORMAT,
-                               _ ("%" G_GSIZE_FORMAT " bytes follow the last instruction"),
-                               self->n - self->at);
+                               _ ("%zu bytes follow the last instruction"), self->n - self->at);
   return pop (self, &id) && compact (self, id);
 }
 
@@ -838,8 +836,8 @@ read_note (GTorchZip *zip, const gchar *stem, const gchar *name, GCancellable *c
     return NULL;
   if (member->size > 1000)
     {
-      set_refusal (zip->source, error, _ ("“%s” has %" G_GUINT64_FORMAT " bytes"),
-                   gtorch_name_str (path), member->size);
+      set_refusal (zip->source, error, _ ("“%s” has %" PRIu64 " bytes"), gtorch_name_str (path),
+                   member->size);
       return NULL;
     }
   bytes = gtorch_zip_read (zip, member, &is_read_only, cancellable, error);

@@ -16,8 +16,7 @@ static void
 too_long (const gchar *who, gsize max_bytes, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("%s: the file has more than the %" G_GSIZE_FORMAT " bytes that are allowed"), who,
-               max_bytes);
+               _ ("%s: the file has more than the %zu bytes that are allowed"), who, max_bytes);
 }
 
 GBytes *
@@ -67,9 +66,8 @@ read_all (const gchar *who, GInputStream *stream, gsize expected, gsize max_byte
     too_long (who, max_bytes, error);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 _ ("%s: there is no memory for the %" G_GSIZE_FORMAT
-                    " bytes and more of the file"),
-                 who, MAX (n, expected));
+                 _ ("%s: there is no memory for the %zu bytes and more of the file"), who,
+                 MAX (n, expected));
   return NULL;
 }
 

@@ -12,6 +12,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-json-lexer-private.h"
@@ -54,7 +55,7 @@ static gboolean
 fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: byte %" G_GSIZE_FORMAT " of the header: expected %s"),
+               _ ("safetensors: byte %zu of the header: expected %s"),
                (gsize) (parser->in.at - parser->in.start), expected);
   return FALSE;
 }
@@ -96,11 +97,11 @@ parse_integer (Parser *parser, guint64 *value)
       if (__builtin_mul_overflow (*value, 10, value)
           || __builtin_add_overflow (*value, *parser->in.at - '0', value)
           || *value > (guint64) G_MAXINT64)
-        return fail (parser, "an integer of at most 63 bits");
+        return fail (parser, _ ("an integer of at most 63 bits"));
       parser->in.at++;
     }
   if (parser->in.at == first || (*first == '0' && parser->in.at - first > 1))
-    return fail (parser, "an integer");
+    return fail (parser, _ ("an integer"));
   return TRUE;
 }
 
@@ -115,7 +116,7 @@ parse_integers (Parser *parser, guint64 *values, guint max, guint *n)
   do
     {
       if (*n == max)
-        return fail (parser, max == 2 ? "two integers" : "at most 16 integers");
+        return fail (parser, max == 2 ? _ ("two integers") : _ ("at most 16 integers"));
       if (!parse_integer (parser, &values[(*n)++]))
         return FALSE;
     }
@@ -138,7 +139,7 @@ parse_metadata (Parser *parser, GTorchSafetensorsHeader *header)
       if (key == NULL || !expect (parser, ':') || (value = parse_string (parser)) == NULL)
         return FALSE;
       if (!g_hash_table_insert (header->metadata, g_steal_pointer (&key), g_steal_pointer (&value)))
-        return fail (parser, "a key that did not appear before");
+        return fail (parser, _ ("a key that did not appear before"));
     }
   while (gtorch_json_accept (&parser->in, ','));
   return expect (parser, '}');
@@ -176,7 +177,7 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
             : strcmp (key, "data_offsets") == 0 ? 4
                                                 : 0;
       if (bit == 0 || (seen & bit) != 0)
-        return fail (parser, "dtype, shape and data_offsets, once each");
+        return fail (parser, _ ("dtype, shape and data_offsets, once each"));
       seen |= bit;
       switch (bit)
         {
@@ -204,14 +205,14 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
           if (!parse_integers (parser, values, 2, &n))
             return FALSE;
           if (n != 2)
-            return fail (parser, "two integers");
+            return fail (parser, _ ("two integers"));
           entry->begin = values[0];
           entry->end = values[1];
         }
     }
   while (gtorch_json_accept (&parser->in, ','));
   if (seen != 7)
-    return fail (parser, "dtype, shape and data_offsets, once each");
+    return fail (parser, _ ("dtype, shape and data_offsets, once each"));
   return expect (parser, '}');
 }
 
@@ -234,8 +235,8 @@ check_entry (const GTorchSafetensorsEntry *entry, GError **error)
   if (entry->begin <= entry->end && entry->end - entry->begin == size)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: “%s” of shape %s and %s takes %" G_GUINT64_FORMAT
-                  " bytes, not those from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT),
+               _ ("safetensors: “%s” of shape %s and %s takes %" PRIu64
+                  " bytes, not those from %" PRIu64 " to %" PRIu64),
                gtorch_name_str (entry->name), gtorch_shape_str (entry->shape, entry->n_dims),
                gtorch_dtype_get_name (entry->dtype), size, entry->begin, entry->end);
   return FALSE;
@@ -267,10 +268,10 @@ check_places (GTorchSafetensorsHeader *header, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                        entry->begin < header->n_bytes
-                           ? _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
-                                ", inside of another one, which ends at %" G_GUINT64_FORMAT)
-                           : _ ("safetensors: “%s” begins at %" G_GUINT64_FORMAT
-                                ", behind a gap from %" G_GUINT64_FORMAT " on"),
+                           ? _ ("safetensors: “%s” begins at %" PRIu64
+                                ", inside of another one, which ends at %" PRIu64)
+                           : _ ("safetensors: “%s” begins at %" PRIu64
+                                ", behind a gap from %" PRIu64 " on"),
                        gtorch_name_str (entry->name), entry->begin, header->n_bytes);
           return FALSE;
         }
@@ -288,7 +289,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
 
   if (!g_utf8_validate_len (text, length, &parser.in.at))
     {
-      fail (&parser, "UTF-8");
+      fail (&parser, _ ("UTF-8"));
       return NULL;
     }
   parser.in.at = text;
@@ -315,7 +316,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
               g_free (entry.name);
               if (has_metadata)
                 {
-                  fail (&parser, "__metadata__ only once");
+                  fail (&parser, _ ("__metadata__ only once"));
                   return NULL;
                 }
               has_metadata = TRUE;
@@ -348,7 +349,7 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
   gtorch_json_skip_space (&parser.in);
   if (parser.in.at != parser.in.end)
     {
-      fail (&parser, "nothing more");
+      fail (&parser, _ ("nothing more"));
       return NULL;
     }
   if (!check_places (header, error))
@@ -465,15 +466,13 @@ gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text)
                               gtorch_dtype_infos[entry->dtype].safetensors);
       for (k = 0; k < entry->n_dims; k++)
         {
-          g_string_append_printf (text, k > 0 ? ",%" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
-                                  entry->shape[k]);
+          g_string_append_printf (text, k > 0 ? ",%" PRId64 : "%" PRId64, entry->shape[k]);
           size *= entry->shape[k];
         }
       entry->begin = header->n_bytes;
       entry->end = header->n_bytes = entry->begin + size;
-      g_string_append_printf (text,
-                              "],\"data_offsets\":[%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "]}",
-                              entry->begin, entry->end);
+      g_string_append_printf (text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", entry->begin,
+                              entry->end);
     }
   g_string_append_c (text, '}');
   while ((text->len - start) % 8 != 0)

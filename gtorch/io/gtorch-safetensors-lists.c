@@ -190,15 +190,15 @@ tables_from_lists (const gchar *const *names, GTorchTensor **tensors, gsize n_te
   if (n_names != n_tensors)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors: %" G_GSIZE_FORMAT " names and %" G_GSIZE_FORMAT
-                      " tensors: there must be one name for each tensor"),
+                   _ ("safetensors: %zu names and %zu tensors: there must be one name for each "
+                      "tensor"),
                    n_names, n_tensors);
       return FALSE;
     }
   if (n_texts % 2 != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors: %" G_GSIZE_FORMAT " texts of metadata: there must be a value "
+                   _ ("safetensors: %zu texts of metadata: there must be a value "
                       "after each key"),
                    n_texts);
       return FALSE;

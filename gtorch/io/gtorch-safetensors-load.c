@@ -7,6 +7,7 @@
 
 #include <gio/gfiledescriptorbased.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -67,8 +68,7 @@ static gboolean
 truncated (guint64 n_bytes, guint64 expected, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: the file is cut short: %" G_GUINT64_FORMAT
-                  " bytes instead of %" G_GUINT64_FORMAT),
+               _ ("safetensors: the file is cut short: %" PRIu64 " bytes instead of %" PRIu64),
                n_bytes, expected);
   return FALSE;
 }
@@ -79,8 +79,8 @@ check_length (guint64 length, GError **error)
   if (length >= 2 && length <= GTORCH_SAFETENSORS_MAX_HEADER)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-               _ ("safetensors: a header of %" G_GUINT64_FORMAT " bytes: there can be 2 to %d"),
-               length, GTORCH_SAFETENSORS_MAX_HEADER);
+               _ ("safetensors: a header of %" PRIu64 " bytes: there can be 2 to %d"), length,
+               GTORCH_SAFETENSORS_MAX_HEADER);
   return FALSE;
 }
 
@@ -92,8 +92,8 @@ check_total (guint64 n_bytes, const GTorchSafetensorsHeader *header, guint64 sta
   if (n_bytes > header->n_bytes)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("safetensors: %" G_GUINT64_FORMAT
-                      " bytes follow the last tensor, which ends at %" G_GUINT64_FORMAT),
+                   _ ("safetensors: %" PRIu64
+                      " bytes follow the last tensor, which ends at %" PRIu64),
                    n_bytes - header->n_bytes, start + header->n_bytes);
       return FALSE;
     }
@@ -243,8 +243,7 @@ check_bools (const GTorchSafetensorsEntry *entry, const guint8 *data, gsize n_by
     if (data[i] > 1)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                     _ ("safetensors: element %" G_GSIZE_FORMAT
-                        " of “%s” is %u and not a bool, which is 0 or 1"),
+                     _ ("safetensors: element %zu of “%s” is %u and not a bool, which is 0 or 1"),
                      i, gtorch_name_str (entry->name), data[i]);
         return FALSE;
       }

@@ -138,8 +138,7 @@ save_new (GHashTable *tensors, GHashTable *metadata, gpointer target, GError **e
   if (save->text->len - 8 > GTORCH_SAFETENSORS_MAX_HEADER)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("safetensors: names and metadata take %" G_GSIZE_FORMAT
-                      " bytes: there can be %d"),
+                   _ ("safetensors: names and metadata take %zu bytes: there can be %d"),
                    save->text->len - 8, GTORCH_SAFETENSORS_MAX_HEADER);
       return NULL;
     }

@@ -11,6 +11,7 @@
 
 #include <gio/gfiledescriptorbased.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -55,8 +56,7 @@ static gboolean
 refuse_size (const GTorchSource *source, guint64 n, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s: the content takes %" G_GUINT64_FORMAT
-                  " bytes and more: the limit is %" G_GUINT64_FORMAT),
+               _ ("%s: the content takes %" PRIu64 " bytes and more: the limit is %" PRIu64),
                source->op, n, source->max_bytes);
   return FALSE;
 }
@@ -186,8 +186,8 @@ gtorch_source_read (GTorchSource *source, guint64 offset, gpointer buffer, gsize
   if (offset > source->size || n > source->size - offset)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: the file is cut short: it has %" G_GUINT64_FORMAT
-                      " bytes, and %" G_GSIZE_FORMAT " at %" G_GUINT64_FORMAT " are wanted"),
+                   _ ("%s: the file is cut short: it has %" PRIu64 " bytes, and %zu at %" PRIu64
+                      " are wanted"),
                    source->op, source->size, n, offset);
       return FALSE;
     }
@@ -210,7 +210,7 @@ gtorch_source_read (GTorchSource *source, guint64 offset, gpointer buffer, gsize
       if (n_read == step)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("%s: the file ended at %" G_GUINT64_FORMAT " while it was read"), source->op,
+                   _ ("%s: the file ended at %" PRIu64 " while it was read"), source->op,
                    offset + done + n_read);
       return FALSE;
     }

@@ -116,7 +116,7 @@ gtorch_zip_writer_add (GTorchZipWriter *self, const gchar *name, GBytes *head, G
   if (strlen (name) > G_MAXUINT16)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: the name “%s” has %" G_GSIZE_FORMAT " bytes: there can be %d"), self->op,
+                   _ ("%s: the name “%s” has %zu bytes: there can be %d"), self->op,
                    gtorch_name_str (name), strlen (name), G_MAXUINT16);
       return FALSE;
     }

@@ -14,6 +14,7 @@
 #include "io/gtorch-zip-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define END_SIZE       22
@@ -100,7 +101,7 @@ find_end (GTorchZip *zip, guint8 *end, guint64 *place, GCancellable *cancellable
   gsize back;
 
   if (n < END_SIZE)
-    return refuse (zip, error, _ ("it has %" G_GUINT64_FORMAT " bytes"), source->size);
+    return refuse (zip, error, _ ("it has %" PRIu64 " bytes"), source->size);
   tail = g_malloc (n);
   if (!gtorch_source_read (source, source->size - n, tail, n, cancellable, error))
     return FALSE;
@@ -139,25 +140,21 @@ find_directory (GTorchZip *zip, Directory *directory, GCancellable *cancellable,
         {
           last = get64 (locator + 8);
           if (last > place - LOCATOR_SIZE || place - LOCATOR_SIZE - last < END64_SIZE)
-            return refuse (zip, error,
-                           _ ("its end record of 64 bits would be at %" G_GUINT64_FORMAT), last);
+            return refuse (zip, error, _ ("its end record of 64 bits would be at %" PRIu64), last);
           if (!gtorch_source_read (zip->source, last, end64, END64_SIZE, cancellable, error))
             return FALSE;
           if (memcmp (end64, "PK\6\6", 4) != 0)
-            return refuse (zip, error,
-                           _ ("there is no end record of 64 bits at %" G_GUINT64_FORMAT), last);
+            return refuse (zip, error, _ ("there is no end record of 64 bits at %" PRIu64), last);
           *directory = (Directory){ get64 (end64 + 32), get64 (end64 + 40), get64 (end64 + 48) };
         }
     }
   if (directory->start > last || directory->size != last - directory->start)
     return refuse (zip, error,
-                   _ ("its directory of %" G_GUINT64_FORMAT " bytes at %" G_GUINT64_FORMAT
-                      " does not end at %" G_GUINT64_FORMAT ", where the end record is"),
+                   _ ("its directory of %" PRIu64 " bytes at %" PRIu64 " does not end at %" PRIu64
+                      ", where the end record is"),
                    directory->size, directory->start, last);
   if (directory->n > directory->size / RECORD_SIZE)
-    return refuse (zip, error,
-                   _ ("a directory of %" G_GUINT64_FORMAT " bytes has no %" G_GUINT64_FORMAT
-                      " records"),
+    return refuse (zip, error, _ ("a directory of %" PRIu64 " bytes has no %" PRIu64 " records"),
                    directory->size, directory->n);
   return TRUE;
 }
@@ -216,14 +213,13 @@ check_member (GTorchZip *zip, const GTorchZipMember *member, guint flags, guint6
   if (member->header > end || end - member->header < LOCAL_SIZE
       || end - member->header - LOCAL_SIZE < member->packed)
     return refuse (zip, error,
-                   _ ("“%s” of %" G_GUINT64_FORMAT " bytes at %" G_GUINT64_FORMAT
-                      " does not end before the directory at %" G_GUINT64_FORMAT),
+                   _ ("“%s” of %" PRIu64 " bytes at %" PRIu64
+                      " does not end before the directory at %" PRIu64),
                    name, member->packed, member->header, end);
   if (member->method == METHOD_STORED ? member->size != member->packed
                                       : member->size / MAX_RATIO > member->packed)
-    return refuse (zip, error,
-                   _ ("“%s” cannot have %" G_GUINT64_FORMAT " bytes, made of %" G_GUINT64_FORMAT),
-                   name, member->size, member->packed);
+    return refuse (zip, error, _ ("“%s” cannot have %" PRIu64 " bytes, made of %" PRIu64), name,
+                   member->size, member->packed);
   return TRUE;
 }
 
@@ -249,7 +245,7 @@ check_places (GTorchZip *zip, guint64 end, GError **error)
       members[i].limit = i + 1 < zip->members->len ? members[i + 1].header : end;
       room = members[i].limit - members[i].header;
       if (room < LOCAL_SIZE || room - LOCAL_SIZE < members[i].packed)
-        return refuse (zip, error, _ ("“%s” reaches into what follows it at %" G_GUINT64_FORMAT),
+        return refuse (zip, error, _ ("“%s” reaches into what follows it at %" PRIu64),
                        gtorch_name_str (members[i].name), members[i].limit);
       if (!g_hash_table_insert (zip->by_name, members[i].name, GUINT_TO_POINTER (i + 1)))
         return refuse (zip, error, _ ("“%s” appears twice"), gtorch_name_str (members[i].name));
@@ -270,18 +266,15 @@ read_records (GTorchZip *zip, const Directory *directory, const guint8 *at, GErr
       gboolean fits;
 
       if (left < RECORD_SIZE || memcmp (at, "PK\1\2", 4) != 0)
-        return refuse (zip, error, _ ("record %" G_GUINT64_FORMAT " of the directory is missing"),
-                       i);
+        return refuse (zip, error, _ ("record %" PRIu64 " of the directory is missing"), i);
       n_name = get16 (at + 28);
       n_extra = get16 (at + 30);
       n_comment = get16 (at + 32);
       left -= RECORD_SIZE;
       if (n_name + n_extra + n_comment > left)
-        return refuse (zip, error, _ ("record %" G_GUINT64_FORMAT " of the directory is cut short"),
-                       i);
+        return refuse (zip, error, _ ("record %" PRIu64 " of the directory is cut short"), i);
       if (memchr (at + RECORD_SIZE, '\0', n_name) != NULL)
-        return refuse (zip, error, _ ("record %" G_GUINT64_FORMAT " has a name with a zero byte"),
-                       i);
+        return refuse (zip, error, _ ("record %" PRIu64 " has a name with a zero byte"), i);
       member.name = g_strndup ((const gchar *) at + RECORD_SIZE, n_name);
       member.method = get16 (at + 10);
       member.crc = get32 (at + 16);
@@ -297,8 +290,7 @@ read_records (GTorchZip *zip, const Directory *directory, const guint8 *at, GErr
       left -= n_name + n_extra + n_comment;
     }
   return left == 0
-         || refuse (zip, error, _ ("%" G_GSIZE_FORMAT " bytes follow the records of the directory"),
-                    left);
+         || refuse (zip, error, _ ("%zu bytes follow the records of the directory"), left);
 }
 
 GTorchZip *
@@ -369,11 +361,11 @@ find_data (GTorchZip *zip, const GTorchZipMember *member, guint64 *start, GCance
   if (!gtorch_source_read (zip->source, member->header, local, LOCAL_SIZE, cancellable, error))
     return FALSE;
   if (memcmp (local, "PK\3\4", 4) != 0 || get16 (local + 8) != member->method)
-    return refuse (zip, error, _ ("“%s” does not begin at %" G_GUINT64_FORMAT),
+    return refuse (zip, error, _ ("“%s” does not begin at %" PRIu64),
                    gtorch_name_str (member->name), member->header);
   *start = member->header + LOCAL_SIZE + get16 (local + 26) + get16 (local + 28);
   if (*start > member->limit || member->limit - *start < member->packed)
-    return refuse (zip, error, _ ("“%s” reaches into what follows it at %" G_GUINT64_FORMAT),
+    return refuse (zip, error, _ ("“%s” reaches into what follows it at %" PRIu64),
                    gtorch_name_str (member->name), member->limit);
   return TRUE;
 }
@@ -407,9 +399,8 @@ inflate (GTorchZip *zip, const GTorchZipMember *member, GBytes *packed, GCancell
                                     &n_read, &n_written, &reason);
       if (result == G_CONVERTER_ERROR)
         {
-          set_refusal (zip, error,
-                       _ ("“%s” cannot be decompressed at byte %" G_GSIZE_FORMAT ": %s"), name,
-                       made, reason->message);
+          set_refusal (zip, error, _ ("“%s” cannot be decompressed at byte %zu: %s"), name, made,
+                       reason->message);
           return NULL;
         }
       used += n_read;
@@ -424,8 +415,7 @@ inflate (GTorchZip *zip, const GTorchZipMember *member, GBytes *packed, GCancell
         }
     }
   set_refusal (zip, error,
-               _ ("“%s” gives %" G_GSIZE_FORMAT "%s bytes of %" G_GSIZE_FORMAT
-                  " compressed ones, not %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT),
+               _ ("“%s” gives %zu%s bytes of %zu compressed ones, not %" PRIu64 " of %" PRIu64),
                name, MIN (made, member->size), made > member->size ? "…" : "", used, member->size,
                member->packed);
   return NULL;

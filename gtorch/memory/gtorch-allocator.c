@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-fork-private.h"
 #include "memory/gtorch-memory-pool-private.h"
@@ -673,9 +674,8 @@ gtorch_allocator_set_max_split_size (GTorchAllocator *self, guint64 n_bytes, GEr
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    n_bytes <= MAX_UNSPLIT
-                       ? _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
-                            " bytes is not above 20 MiB")
-                       : _ ("allocator: a max-split-size of %" G_GUINT64_FORMAT
+                       ? _ ("allocator: a max-split-size of %" PRIu64 " bytes is not above 20 MiB")
+                       : _ ("allocator: a max-split-size of %" PRIu64
                             " bytes is too large; the largest 64-bit number stands for no limit"),
                    n_bytes);
       return FALSE;

@@ -272,15 +272,13 @@ gtorch_memory_block_record_stream (GTorchMemoryBlock *self, GTorchStream *stream
   if (storage == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED,
-                   _ ("record_stream: the block of %" G_GSIZE_FORMAT " bytes was released"),
-                   self->size);
+                   _ ("record_stream: the block of %zu bytes was released"), self->size);
       return FALSE;
     }
   if (stream->device != self->device)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                   _ ("record_stream: the block of %" G_GSIZE_FORMAT
-                      " bytes is on %s, the stream on %s"),
+                   _ ("record_stream: the block of %zu bytes is on %s, the stream on %s"),
                    self->size, gtorch_device_name (self->device),
                    gtorch_device_name (stream->device));
       return FALSE;

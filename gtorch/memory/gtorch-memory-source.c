@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "memory/gtorch-allocator-private.h"
 #include "base/gtorch-environment-private.h"
@@ -212,7 +213,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
     if (outer->source == self)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("allocator: %s asks itself for %" G_GUINT64_FORMAT
+                     _ ("allocator: %s asks itself for %" PRIu64
                         " bytes while it allocates: a source must take memory from elsewhere"),
                      G_OBJECT_TYPE_NAME (self), n_bytes);
         return 0;
@@ -230,8 +231,7 @@ gtorch_memory_source_allocate (GTorchMemorySource *self, GTorchDevice *device, g
   if (address % ALIGNMENT == 0)
     return address;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("allocator: %s gave memory at 0x%" G_GINT64_MODIFIER
-                  "x, which is not a multiple of %d"),
+               _ ("allocator: %s gave memory at 0x%" PRIx64 ", which is not a multiple of %d"),
                G_OBJECT_TYPE_NAME (self), address, ALIGNMENT);
   gtorch_memory_source_release (self, device, address, n_bytes, stream);
   return 0;

@@ -18,6 +18,7 @@
 #include "nn/gtorch-adaptive-log-softmax-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 #include "nn/gtorch-module-private.h"
@@ -112,8 +113,8 @@ sort_targets (Self *self, gint64 *tables, gint64 n, gint64 *counts, GError **err
     if (in_head[i] < 0 || in_head[i] >= self->n_classes)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                     _ ("%s: number %" G_GINT64_FORMAT " of the targets is %" G_GINT64_FORMAT
-                        ", it must be from 0 to %" G_GINT64_FORMAT),
+                     _ ("%s: number %" PRId64 " of the targets is %" PRId64
+                        ", it must be from 0 to %" PRId64),
                      gtorch_module_type_name (GTORCH_MODULE (self)), i, in_head[i],
                      self->n_classes - 1);
         return FALSE;

@@ -9,6 +9,7 @@
 #include "nn/gtorch-adaptive-log-softmax.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "dispatch/gtorch-grad-mode.h"
@@ -131,8 +132,8 @@ check_cutoffs (Self *self, GError **error)
       if (cutoff <= before || cutoff >= self->n_classes)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: number %u of cutoffs is %" G_GINT64_FORMAT
-                          ", they must ascend from 1 to n_classes - 1, which is %" G_GINT64_FORMAT),
+                       _ ("%s: number %u of cutoffs is %" PRId64
+                          ", they must ascend from 1 to n_classes - 1, which is %" PRId64),
                        name, i, cutoff, self->n_classes - 1);
           return FALSE;
         }
@@ -167,7 +168,7 @@ make_cluster (Self *self, guint i, GError **error)
   if (hidden == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: in_features is %" G_GINT64_FORMAT
+                   _ ("%s: in_features is %" PRId64
                       " and div_value %g: the hidden layer of cluster %u must have a size of at "
                       "least 1"),
                    gtorch_module_type_name (GTORCH_MODULE (self)), self->in_features,

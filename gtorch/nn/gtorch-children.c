@@ -62,9 +62,8 @@ gtorch_children_append (GTorchModule *self, GTorchModule **modules, gsize n_modu
   for (i = 0; i < n_modules; i++)
     if (!GTORCH_IS_MODULE (modules[i]))
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: %" G_GSIZE_FORMAT " is not a module"), gtorch_module_type_name (self),
-                     i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %zu is not a module"),
+                     gtorch_module_type_name (self), i);
         return FALSE;
       }
   for (i = 0; i < n_modules; i++)

@@ -9,6 +9,7 @@
 #include "nn/gtorch-clip-grad.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
@@ -28,8 +29,8 @@ are_tensors (const gchar *who, GTorchTensor **tensors, gsize n, GError **error)
   for (i = 0; i < n; i++)
     if (!GTORCH_IS_TENSOR (tensors[i]))
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: element %" G_GSIZE_FORMAT " is no tensor"), who, i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: element %zu is no tensor"),
+                     who, i);
         return FALSE;
       }
   return TRUE;
@@ -457,9 +458,7 @@ check_one_device (const gchar *who, GTorchTensor **parameters, gsize n, GError *
     if (gtorch_tensor_get_device (parameters[i]) != gtorch_tensor_get_device (parameters[0]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DEVICE_MISMATCH,
-                     _ ("%s: parameter %" G_GSIZE_FORMAT
-                        " is on another device than the first one"),
-                     who, i);
+                     _ ("%s: parameter %zu is on another device than the first one"), who, i);
         return FALSE;
       }
   return TRUE;
@@ -544,7 +543,7 @@ gtorch_vector_to_parameters (GTorchTensor *vec, GTorchTensor **parameters, gsize
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("vector_to_parameters: the vector has shape %s, the parameters have "
-                      "%" G_GINT64_FORMAT " elements"),
+                      "%" PRId64 " elements"),
                    gtorch_impl_shape_str (vector), total);
       return FALSE;
     }

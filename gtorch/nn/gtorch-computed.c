@@ -11,6 +11,7 @@
 #include "nn/gtorch-computed-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -317,8 +318,7 @@ gtorch_computed_check_dim (const gchar *who, gint64 *dim, guint n_dims, GError *
   if (*dim < -(gint64) n_dims || *dim >= (gint64) n_dims)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: dim %" G_GINT64_FORMAT " is out of range for %u dimensions"), who, *dim,
-                   n_dims);
+                   _ ("%s: dim %" PRId64 " is out of range for %u dimensions"), who, *dim, n_dims);
       return FALSE;
     }
   if (*dim < 0)
@@ -563,8 +563,7 @@ gtorch_module_set_tensor (GTorchModule *self, const gchar *name, GTorchTensor *v
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_FOUND,
                    _ ("%s: set_tensor assigns to what is parametrized, and '%s' is not: write to "
-                      "the "
-                      "tensor in place, in no_grad, or register another"),
+                      "the tensor in place, in no_grad, or register another"),
                    gtorch_module_type_name (self), gtorch_name_str (name));
       return FALSE;
     }

@@ -9,6 +9,7 @@
 #include "nn/gtorch-fusion.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -62,7 +63,7 @@ check (const gchar *who, const Fusion *fusion, GError **error)
               && (impl->shape[0] == weight->shape[fusion->dim] || (i > 0 && impl->shape[0] == 1))))
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: shape %s does not fit a weight of shape %s, which has %" G_GINT64_FORMAT
+                   _ ("%s: shape %s does not fit a weight of shape %s, which has %" PRId64
                       " outputs"),
                    who, gtorch_impl_shape_str (impl), gtorch_impl_shape_str (weight),
                    weight->shape[fusion->dim]);
@@ -315,8 +316,7 @@ gtorch_fuse_conv_bn_eval (GTorchModule *conv, GTorchModule *bn, gboolean transpo
       if (groups != 1)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                       _ ("%s: a transposed convolution with %" G_GINT64_FORMAT
-                          " groups cannot be fused"),
+                       _ ("%s: a transposed convolution with %" PRId64 " groups cannot be fused"),
                        "fuse_conv_bn_eval", groups);
           return NULL;
         }

@@ -59,7 +59,7 @@ check_callables (GTorchGraphedModule **callables, gsize n, GTorchMemoryPool *poo
           if (sample != NULL && sample->storage == NULL)
             {
               g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                           _ ("%s: sample %" G_GSIZE_FORMAT " is not a tensor or was released"),
+                           _ ("%s: sample %zu is not a tensor or was released"),
                            gtorch_graphed_module_name (self), j);
               success = FALSE;
               continue;
@@ -77,8 +77,7 @@ check_callables (GTorchGraphedModule **callables, gsize n, GTorchMemoryPool *poo
         if (callables[j] == self)
           {
             g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                         _ ("%s: %" G_GSIZE_FORMAT " and %" G_GSIZE_FORMAT
-                            " are the same: each is captured once"),
+                         _ ("%s: %zu and %zu are the same: each is captured once"),
                          gtorch_graphed_module_name (self), j, i);
             success = FALSE;
           }
@@ -241,9 +240,7 @@ gtorch_make_graphed_callables (GTorchGraphedModule **callables, gsize n_callable
     if (!GTORCH_IS_GRAPHED_MODULE (callables[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("make_graphed_callables: callable %" G_GSIZE_FORMAT
-                        " is no graphed module"),
-                     i);
+                     _ ("make_graphed_callables: callable %zu is no graphed module"), i);
         return FALSE;
       }
   if (n_callables == 0)

@@ -154,8 +154,7 @@ look_again (GTorchGraphedModule *self, gint changes, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: a parameter or buffer was replaced since the capture, and the graph "
-                      "uses "
-                      "the former one: capture again"),
+                      "uses the former one: capture again"),
                    gtorch_graphed_module_name (self));
       success = FALSE;
     }
@@ -189,8 +188,7 @@ check_memory (GTorchGraphedModule *self, GError **error)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: a parameter or buffer of shape %s was moved or released since the "
-                      "capture, "
-                      "and the graph uses its former memory: capture again"),
+                      "capture, and the graph uses its former memory: capture again"),
                    gtorch_graphed_module_name (self), gtorch_impl_shape_str (member));
       return FALSE;
     }
@@ -295,8 +293,7 @@ gtorch_graphed_module_run (GTorchGraphedModule *self, GTorchTensor **inputs, gsi
   for (i = 0; i < n_inputs; i++)
     if (impls[i] == NULL)
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: input %" G_GSIZE_FORMAT " is not a tensor"),
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: input %zu is not a tensor"),
                      gtorch_graphed_module_name (self), i);
         return NULL;
       }
@@ -501,7 +498,7 @@ take_samples (GTorchGraphedModule *self, GTorchTensor **samples, gsize n_samples
       if (impl == NULL || impl->storage == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: sample %" G_GSIZE_FORMAT " is not a tensor or was released"),
+                       _ ("%s: sample %zu is not a tensor or was released"),
                        gtorch_graphed_module_name (self), i);
           return FALSE;
         }

@@ -9,6 +9,7 @@
 #include "nn/gtorch-init.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "device/gtorch-generator.h"
@@ -152,8 +153,7 @@ gtorch_init_trunc_normal (GTorchTensor *tensor, gdouble mean, gdouble std, gdoub
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("init_trunc_normal: mean %g, std %g and the bounds %g and %g: std must be "
-                      "positive, and the "
-                      "bounds in order"),
+                      "positive, and the bounds in order"),
                    mean, std, a, b);
       return FALSE;
     }
@@ -304,8 +304,8 @@ gtorch_init_dirac (GTorchTensor *tensor, gint64 groups, GError **error)
   if (groups < 1 || impl->shape[0] % groups != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("init_dirac: %" G_GINT64_FORMAT
-                      " channels cannot be shared out to %" G_GINT64_FORMAT " groups"),
+                   _ ("init_dirac: %" PRId64 " channels cannot be shared out to %" PRId64
+                      " groups"),
                    impl->shape[0], groups);
       return FALSE;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "elements/gtorch-tensor-bytes.h"
 #include "gtorch-ops-private.h"
@@ -80,8 +81,8 @@ fit_size (gpointer self, const GTorchImpl *input, const GTorchImpl *weight, cons
       if (output_padding[i] >= 0 && output_padding[i] < stride[i])
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: output_size is %" G_GINT64_FORMAT " in dimension %u, it must be from "
-                      "%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT " for the input %s"),
+                   _ ("%s: output_size is %" PRId64 " in dimension %u, it must be from "
+                      "%" PRId64 " to %" PRId64 " for the input %s"),
                    gtorch_module_type_name (self), size[i], i, least, least + stride[i] - 1,
                    gtorch_impl_shape_str (input));
       return FALSE;

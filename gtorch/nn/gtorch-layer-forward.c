@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "dispatch/gtorch-grad-mode.h"
 #include "nn/gtorch-layer-private.h"
@@ -119,9 +120,8 @@ gtorch_layer_interpolate (GTorchModule *self, GTorchTensor *input, GTorchSize *s
   if (n > 1 && n + 2 != impl->n_dims)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: scale_factor has %" G_GSIZE_FORMAT
-                      " numbers, so the input must have %" G_GSIZE_FORMAT
-                      " dimensions, its shape is %s"),
+                   _ ("%s: scale_factor has %zu numbers, so the input must have %zu dimensions, "
+                      "its shape is %s"),
                    gtorch_module_type_name (self), n, n + 2, gtorch_impl_shape_str (impl));
       return NULL;
     }
@@ -188,7 +188,7 @@ gtorch_layer_batch_norm (GTorchModule *self, GTorchTensor *input, gint64 num_fea
   if (impl->n_dims < least_dims || impl->n_dims > most_dims || impl->shape[1] != num_features)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: shape %s is not %s with %" G_GINT64_FORMAT " channels"),
+                   _ ("%s: shape %s is not %s with %" PRId64 " channels"),
                    gtorch_module_type_name (self), gtorch_impl_shape_str (impl), layout,
                    num_features);
       return NULL;
@@ -231,7 +231,7 @@ gtorch_layer_instance_norm (GTorchModule *self, GTorchTensor *input, gint64 num_
       || impl->shape[is_single ? 0 : 1] != num_features)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: shape %s is not %s with %" G_GINT64_FORMAT " channels"),
+                   _ ("%s: shape %s is not %s with %" PRId64 " channels"),
                    gtorch_module_type_name (self), gtorch_impl_shape_str (impl), layout,
                    num_features);
       return NULL;
@@ -353,7 +353,7 @@ gtorch_layer_check_same_padding (GTorchModule *self, GTorchSize **padding, gint 
         gtorch_module_set_error (self,
                                  g_error_new (GTORCH_ERROR, GTORCH_ERROR_INVALID,
                                               _ ("%s: padding 'same' needs a stride of 1, it is "
-                                                 "%" G_GINT64_FORMAT),
+                                                 "%" PRId64),
                                               gtorch_module_type_name (self),
                                               gtorch_layer_numbers (stride)[i]));
         return;
@@ -374,8 +374,7 @@ padded_indices (GTorchModule *self, gint64 n, gint64 before, gint64 after, gint 
   if (n < 1 || (mode != GTORCH_PADDING_MODE_REPLICATE && MAX (before, after) > most))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: padding %" G_GINT64_FORMAT
-                      " is too much for a dimension of %" G_GINT64_FORMAT),
+                   _ ("%s: padding %" PRId64 " is too much for a dimension of %" PRId64),
                    gtorch_module_type_name (self), MAX (before, after), n);
       return NULL;
     }

@@ -9,6 +9,7 @@
 #include "nn/gtorch-layer-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "nn/gtorch-init.h"
@@ -110,8 +111,7 @@ gtorch_layer_check_least (GTorchModule *self, const gchar *name, gint64 value, g
   if (value >= least)
     return TRUE;
   return refuse (self, GTORCH_ERROR_INVALID, error,
-                 _ ("%s must be at least %" G_GINT64_FORMAT ", it is %" G_GINT64_FORMAT), name,
-                 least, value);
+                 _ ("%s must be at least %" PRId64 ", it is %" PRId64), name, least, value);
 }
 
 gboolean
@@ -121,9 +121,8 @@ gtorch_layer_check_between (GTorchModule *self, const gchar *name, gint64 value,
   if (value >= low && value <= high)
     return TRUE;
   return refuse (self, GTORCH_ERROR_INVALID, error,
-                 _ ("%s must be from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
-                    ", it is %" G_GINT64_FORMAT),
-                 name, low, high, value);
+                 _ ("%s must be from %" PRId64 " to %" PRId64 ", it is %" PRId64), name, low, high,
+                 value);
 }
 
 gboolean
@@ -149,11 +148,10 @@ check_sizes (GTorchModule *self, const gchar *name, GTorchSize *size, guint leng
   values = gtorch_size_get_values (size, &n);
   if (length > 0 && n != 1 && n != length)
     return refuse (self, GTORCH_ERROR_INVALID, error,
-                   _ ("%s must have 1 or %u numbers, it has %" G_GSIZE_FORMAT), name, length, n);
+                   _ ("%s must have 1 or %u numbers, it has %zu"), name, length, n);
   if (n == 0 || n > GTORCH_MAX_DIMS)
     return refuse (self, GTORCH_ERROR_INVALID, error,
-                   _ ("%s must have 1 to %d dimensions, it has %" G_GSIZE_FORMAT), name,
-                   GTORCH_MAX_DIMS, n);
+                   _ ("%s must have 1 to %d dimensions, it has %zu"), name, GTORCH_MAX_DIMS, n);
   for (gsize i = 0; i < n; i++)
     if (!(nones && values[i] == GTORCH_NONE)
         && !gtorch_layer_check_least (self, name, values[i], least, error))
@@ -182,8 +180,8 @@ gtorch_layer_check_multiple (GTorchModule *self, const gchar *name, gint64 value
   if (value % other == 0)
     return TRUE;
   return refuse (self, GTORCH_ERROR_INVALID, error,
-                 _ ("%s must be divisible by %s, %" G_GINT64_FORMAT " is not by %" G_GINT64_FORMAT),
-                 name, other_name, value, other);
+                 _ ("%s must be divisible by %s, %" PRId64 " is not by %" PRId64), name, other_name,
+                 value, other);
 }
 
 gboolean
@@ -206,8 +204,8 @@ gtorch_layer_check_factors (GTorchModule *self, const gchar *name, GTorchFactors
   values = gtorch_factors_get_values (factors, &n);
   if (n != 1 && (length > 0 ? n != length : n == 0 || n > most))
     return refuse (self, GTORCH_ERROR_INVALID, error,
-                   length > 0 ? _ ("%s must have 1 or %u numbers, it has %" G_GSIZE_FORMAT)
-                              : _ ("%s must have 1 to %u numbers, it has %" G_GSIZE_FORMAT),
+                   length > 0 ? _ ("%s must have 1 or %u numbers, it has %zu")
+                              : _ ("%s must have 1 to %u numbers, it has %zu"),
                    name, most, n);
   for (gsize i = 0; i < n; i++)
     if (!gtorch_layer_check_range (self, name, values[i], low, high, is_open, error))
@@ -229,8 +227,7 @@ gtorch_layer_check_index (GTorchModule *self, const gchar *name, gint64 *value, 
     return TRUE;
   if (*value < -n || *value >= n)
     return refuse (self, GTORCH_ERROR_INDEX, error,
-                   _ ("%s %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT " rows"),
-                   name, *value, n);
+                   _ ("%s %" PRId64 " is out of range for %" PRId64 " rows"), name, *value, n);
   if (*value < 0)
     *value += n;
   return TRUE;
@@ -254,11 +251,10 @@ gtorch_layer_takes (GTorchModule *self, gsize n_inputs, guint least, guint n, co
     return TRUE;
   if (least < n)
     return refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
-                   _ ("forward takes %u to %u tensors, %s; %" G_GSIZE_FORMAT " were given"), least,
-                   n, names, n_inputs);
+                   _ ("forward takes %u to %u tensors, %s; %zu were given"), least, n, names,
+                   n_inputs);
   return refuse (self, GTORCH_ERROR_NOT_SUPPORTED, error,
-                 _ ("forward takes %u tensors, %s; %" G_GSIZE_FORMAT " were given"), n, names,
-                 n_inputs);
+                 _ ("forward takes %u tensors, %s; %zu were given"), n, names, n_inputs);
 }
 
 GTorchImpl *

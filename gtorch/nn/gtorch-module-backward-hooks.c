@@ -115,8 +115,8 @@ take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, 
   if (list->len != before->len)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave %" G_GSIZE_FORMAT " gradients of %u %s"),
-                   gtorch_module_type_name (call->module), n, before->len, what);
+                   _ ("%s: a hook gave %zu gradients of %u %s"),
+                   gtorch_module_type_name (call->module), n, before->len, _ (what));
       return NULL;
     }
   for (i = 0; i < list->len; i++)
@@ -134,11 +134,10 @@ take_result (Call *call, GPtrArray *given, GPtrArray *grads, const gchar *what, 
           && gtorch_impl_device (one) == gtorch_impl_device (other))
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
-                   _ ("%s: a hook gave gradient %" G_GSIZE_FORMAT
-                      " of the %s of dtype %s and shape %s for one of dtype %s and shape %s: "
-                      "dtype, "
-                      "shape and device must stay, and there must be one"),
-                   gtorch_module_type_name (call->module), i, what,
+                   _ ("%s: a hook gave gradient %zu of the %s of dtype %s and shape %s for one of "
+                      "dtype %s and shape %s: dtype, shape and device must stay, and there must be "
+                      "one"),
+                   gtorch_module_type_name (call->module), i, _ (what),
                    one != NULL ? gtorch_dtype_get_name (one->dtype) : "-",
                    one != NULL ? gtorch_impl_shape_str (one) : "-",
                    other != NULL ? gtorch_dtype_get_name (other->dtype) : "-",
@@ -187,7 +186,7 @@ backward_of_outputs (Call *call, GTorchTensor **grad_outputs, gsize n, GError **
 {
   g_autoptr (GPtrArray) none = NULL;
   GPtrArray *grads = call_hooks (call, GTORCH_MODULE_HOOK_BACKWARD_BEFORE,
-                                 list_of (grad_outputs, n), NULL, _ ("outputs"), error);
+                                 list_of (grad_outputs, n), NULL, N_ ("outputs"), error);
 
   if (grads == NULL)
     return NULL;
@@ -203,7 +202,7 @@ backward_of_outputs (Call *call, GTorchTensor **grad_outputs, gsize n, GError **
   none = g_ptr_array_new_with_free_func (unref_tensor);
   g_ptr_array_set_size (none, call->n_inputs);
   none = call_hooks (call, GTORCH_MODULE_HOOK_BACKWARD_AFTER, g_steal_pointer (&none), grads,
-                     _ ("inputs"), error);
+                     N_ ("inputs"), error);
   if (none == NULL)
     g_clear_pointer (&grads, g_ptr_array_unref);
   return grads;
@@ -229,8 +228,8 @@ gtorch_backward_hooks_backward (GTorchFunction *function, GTorchFunctionContext 
   g_mutex_unlock (&self->call->lock);
   if (of_outputs == NULL) /* no gradient has come through the outputs */
     of_outputs = g_ptr_array_new_with_free_func (unref_tensor);
-  return call_hooks (self->call, GTORCH_MODULE_HOOK_BACKWARD_AFTER, grads, of_outputs, _ ("inputs"),
-                     error);
+  return call_hooks (self->call, GTORCH_MODULE_HOOK_BACKWARD_AFTER, grads, of_outputs,
+                     N_ ("inputs"), error);
 }
 
 static void

@@ -132,14 +132,14 @@ gtorch_checkpoint_sequential (GTorchModule **modules, gsize n_modules, guint seg
     if (!GTORCH_IS_MODULE (modules[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("checkpoint_sequential: %" G_GSIZE_FORMAT " is not a module"), i);
+                     _ ("checkpoint_sequential: %zu is not a module"), i);
         return NULL;
       }
   if (segments < 1 || segments > n_modules)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("checkpoint_sequential: %u segments of %" G_GSIZE_FORMAT
-                      " modules: there must be 1 at least, and a module for each"),
+                   _ ("checkpoint_sequential: %u segments of %zu modules: there must be 1 at "
+                      "least, and a module for each"),
                    segments, n_modules);
       return NULL;
     }

@@ -94,8 +94,7 @@ take_inputs (GTorchModule *self, GPtrArray *given, GError **error)
   if (i == n)
     return g_steal_pointer (&inputs);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: register_forward_pre_hook: input %" G_GSIZE_FORMAT
-                  " that a hook returned is not a tensor"),
+               _ ("%s: register_forward_pre_hook: input %zu that a hook returned is not a tensor"),
                gtorch_module_type_name (self), i);
   return NULL;
 }
@@ -173,7 +172,7 @@ gtorch_module_run_hooks (GTorchModule *self, GPtrArray *hooks, GPtrArray *inputs
       other = ((GTorchForwardHook) hook->func) (self, (GTorchTensor **) inputs->pdata, inputs->len,
                                                 output, hook->user_data, &local);
       if (other != NULL && local == NULL)
-        gtorch_callback_check (gtorch_module_type_name (self), "a forward hook", &other,
+        gtorch_callback_check (gtorch_module_type_name (self), N_ ("a forward hook"), &other,
                                GTORCH_TYPE_TENSOR, &local);
       if (other != NULL)
         {

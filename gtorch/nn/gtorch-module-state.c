@@ -158,8 +158,8 @@ gtorch_state_from_lists (const gchar *const *names, GTorchTensor **tensors, gsiz
   if (n_names != n_tensors)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("load_state_lists: %" G_GSIZE_FORMAT " names and %" G_GSIZE_FORMAT
-                      " tensors: there must be one name for each tensor"),
+                   _ ("load_state_lists: %zu names and %zu tensors: there must be one name for "
+                      "each tensor"),
                    n_names, n_tensors);
       return NULL;
     }

@@ -100,7 +100,7 @@ gtorch_module_refuse_inputs (GTorchModule *self, gsize n_inputs, GError **error)
                  gtorch_module_type_name (self));
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                 _ ("%s: forward for %" G_GSIZE_FORMAT " inputs is not implemented"),
+                 _ ("%s: forward for %zu inputs is not implemented"),
                  gtorch_module_type_name (self), n_inputs);
   return NULL;
 }
@@ -418,8 +418,8 @@ gtorch_module_forward_many (GTorchModule *self, GTorchTensor **inputs, gsize n_i
     if (!GTORCH_IS_TENSOR (inputs[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: forward_many: input %" G_GSIZE_FORMAT " is no tensor"),
-                     gtorch_module_type_name (self), i);
+                     _ ("%s: forward_many: input %zu is no tensor"), gtorch_module_type_name (self),
+                     i);
         return NULL;
       }
 

@@ -9,6 +9,7 @@
 #include "nn/gtorch-packed-sequence.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-field-private.h"
@@ -161,9 +162,9 @@ check_sizes (const gint64 *sizes, gsize n, gint64 rows, GError **error)
       if (sizes[t] < 1 || (t > 0 && sizes[t] > sizes[t - 1]) || sizes[t] > rest)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("PackedSequence: batch size %" G_GINT64_FORMAT " of step %" G_GSIZE_FORMAT
-                          " does not fit: none is less than 1 or greater than the one before, and "
-                          "together they are the %" G_GINT64_FORMAT " rows of the data"),
+                       _ ("PackedSequence: batch size %" PRId64
+                          " of step %zu does not fit: none is less than 1 or greater than the one "
+                          "before, and together they are the %" PRId64 " rows of the data"),
                        sizes[t], t, rows);
           return FALSE;
         }
@@ -172,8 +173,8 @@ check_sizes (const gint64 *sizes, gsize n, gint64 rows, GError **error)
   if (n > 0 && rest == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("PackedSequence: %" G_GSIZE_FORMAT " batch sizes leave %" G_GINT64_FORMAT
-                  " of the %" G_GINT64_FORMAT " rows of the data"),
+               _ ("PackedSequence: %zu batch sizes leave %" PRId64 " of the %" PRId64
+                  " rows of the data"),
                n, rest, rows);
   return FALSE;
 }
@@ -188,7 +189,7 @@ check_indices (GTorchTensor *indices, gint64 batch, const gchar *name, GError **
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("PackedSequence: %s has dtype %s and shape %s: it must be int64 and "
-                  "[%" G_GINT64_FORMAT "]"),
+                  "[%" PRId64 "]"),
                name, gtorch_dtype_get_name (impl->dtype), gtorch_impl_shape_str (impl), batch);
   return FALSE;
 }
@@ -216,17 +217,17 @@ check_permutation (GTorchTensor *indices, GTorchTensor *inverse, const gchar *na
       if (!is_in || is_taken[places[i]])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("PackedSequence: %s has %" G_GINT64_FORMAT " at %" G_GSIZE_FORMAT
-                          ": each of the numbers from 0 to %" G_GSIZE_FORMAT " must be there once"),
+                       _ ("PackedSequence: %s has %" PRId64
+                          " at %zu: each of the numbers from 0 to %zu must be there once"),
                        name, places[i], i, n - 1);
           return FALSE;
         }
       if (back != NULL && back[places[i]] != (gint64) i)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("PackedSequence: unsorted_indices has %" G_GINT64_FORMAT
-                          " at %" G_GINT64_FORMAT ", where the inverse of sorted_indices has "
-                          "%" G_GSIZE_FORMAT),
+                       _ ("PackedSequence: unsorted_indices has %" PRId64 " at %" PRId64
+                          ", where the inverse of sorted_indices has "
+                          "%zu"),
                        back[places[i]], places[i], i);
           return FALSE;
         }
@@ -466,8 +467,8 @@ gtorch_packed_sequence_run (GTorchPackedSequence *self, GTorchRNNBase *network,
   for (gsize i = 0; i < n_states; i++)
     if (!GTORCH_IS_TENSOR (states[i]))
       {
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("run: state %" G_GSIZE_FORMAT " is no tensor"), i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("run: state %zu is no tensor"),
+                     i);
         return NULL;
       }
   if (!permute_states (states, n_states, self->sizes[0], self->sorted_indices, first, error))
@@ -505,8 +506,7 @@ check_lengths (const gchar *op, const gint64 *lengths, gsize n, gint64 batch, gi
   if ((gint64) n != batch || n == 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: there are %" G_GSIZE_FORMAT " lengths for a batch of %" G_GINT64_FORMAT),
-                   op, n, batch);
+                   _ ("%s: there are %zu lengths for a batch of %" PRId64), op, n, batch);
       return FALSE;
     }
   for (gsize i = 0; i < n; i++)
@@ -514,18 +514,16 @@ check_lengths (const gchar *op, const gint64 *lengths, gsize n, gint64 batch, gi
       if (lengths[i] < 1 || lengths[i] > steps)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: length %" G_GINT64_FORMAT " of sequence %" G_GSIZE_FORMAT
-                          " must be from 1 to %" G_GINT64_FORMAT),
-                       op, lengths[i], i, steps);
+                       _ ("%s: length %" PRId64 " of sequence %zu must be from 1 to %" PRId64), op,
+                       lengths[i], i, steps);
           return FALSE;
         }
       if (enforce_sorted && i > 0 && lengths[i] > lengths[i - 1])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: length %" G_GINT64_FORMAT " of sequence %" G_GSIZE_FORMAT
-                          " is greater than the one before: with enforce_sorted, lengths must be "
-                          "in "
-                          "descending order"),
+                       _ ("%s: length %" PRId64
+                          " of sequence %zu is greater than the one before: with enforce_sorted, "
+                          "lengths must be in descending order"),
                        op, lengths[i], i);
           return FALSE;
         }
@@ -681,8 +679,8 @@ pad_packed (GTorchPackedSequence *self, gboolean batch_first, gdouble padding_va
   if (steps < (gint64) self->n_sizes)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: total_length %" G_GINT64_FORMAT " is less than the %" G_GSIZE_FORMAT
-                      " steps of the longest sequence"),
+                   _ ("%s: total_length %" PRId64
+                      " is less than the %zu steps of the longest sequence"),
                    "pad_packed_sequence", total_length, self->n_sizes);
       return NULL;
     }
@@ -762,13 +760,13 @@ check_sequences (const gchar *op, GTorchTensor **sequences, gsize n, GError **er
       GTorchImpl *first = i > 0 ? gtorch_tensor_unwrap (sequences[0]) : impl;
 
       if (impl == NULL)
-        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: sequence %" G_GSIZE_FORMAT " is no tensor"), op, i);
+        g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: sequence %zu is no tensor"),
+                     op, i);
       else if (impl->n_dims < 1 || impl->n_dims != first->n_dims
                || memcmp (impl->shape + 1, first->shape + 1, (impl->n_dims - 1) * sizeof (gint64))
                       != 0)
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: sequence %" G_GSIZE_FORMAT " is %s and the first is %s: only their "
+                     _ ("%s: sequence %zu is %s and the first is %s: only their "
                         "lengths, of dimension 0, may differ"),
                      op, i, gtorch_impl_shape_str (impl), gtorch_impl_shape_str (first));
       else

@@ -84,8 +84,8 @@ gtorch_parameter_list_new_from_parameters (GTorchParameter **parameters, gsize n
     {
       if (!GTORCH_IS_PARAMETER (parameters[i]))
         {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: %" G_GSIZE_FORMAT " is not a parameter"), "ParameterList", i);
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: %zu is not a parameter"),
+                       "ParameterList", i);
           return NULL;
         }
       gtorch_parameter_list_append (self, parameters[i]);

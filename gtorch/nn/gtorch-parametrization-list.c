@@ -317,7 +317,7 @@ gtorch_parametrization_list_right_inverse (GTorchParametrizationList *self, GTor
 
       if (obstacle != NULL)
         {
-          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, "%s: original %s",
+          g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID, _ ("%s: original %s"),
                        gtorch_module_type_name (self), obstacle);
           return FALSE;
         }

@@ -9,6 +9,7 @@
 #include "nn/gtorch-prune.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "dispatch/gtorch-grad-mode.h"
@@ -44,8 +45,7 @@ count_of (const Choice *choice, gint64 total, GError **error)
                  amount);
   else if (choice->is_count && amount > (gdouble) total)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("prune: amount is %g, and only %" G_GINT64_FORMAT " can be pruned"), amount,
-                 total);
+                 _ ("prune: amount is %g, and only %" PRId64 " can be pruned"), amount, total);
   else
     return (gint64) (choice->is_count ? amount : rint (amount * (gdouble) total));
   return -1;
@@ -494,8 +494,7 @@ check_lists (GTorchModule **modules, gsize n_modules, const gchar *const *names,
   if (n_names != n_modules || (n_importance_scores != 0 && n_importance_scores != n_modules))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("prune: there are %" G_GSIZE_FORMAT " modules, %" G_GSIZE_FORMAT
-                      " names and %" G_GSIZE_FORMAT " importance_scores"),
+                   _ ("prune: there are %zu modules, %zu names and %zu importance_scores"),
                    n_modules, n_names, n_importance_scores);
       return FALSE;
     }
@@ -504,8 +503,7 @@ check_lists (GTorchModule **modules, gsize n_modules, const gchar *const *names,
         || (n_importance_scores != 0 && !GTORCH_IS_TENSOR (importance_scores[i])))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("prune: %" G_GSIZE_FORMAT " is not a module, or has no tensor of scores"),
-                     i);
+                     _ ("prune: %zu is not a module, or has no tensor of scores"), i);
         return FALSE;
       }
   return TRUE;

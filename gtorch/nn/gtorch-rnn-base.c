@@ -78,8 +78,7 @@ can_run (GTorchRNNBase *self, GTorchTensor **states, gsize n_states, GError **er
     if (!GTORCH_IS_TENSOR (states[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: run: state %" G_GSIZE_FORMAT " is no tensor"),
-                     gtorch_module_type_name (self), i);
+                     _ ("%s: run: state %zu is no tensor"), gtorch_module_type_name (self), i);
         return FALSE;
       }
   return gtorch_module_is_usable (GTORCH_MODULE (self), error)

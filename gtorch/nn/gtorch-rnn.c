@@ -8,6 +8,7 @@
 #include "nn/gtorch-rnn-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -66,14 +67,12 @@ check_sizes (GTorchModule *self, gint64 hidden_size, gint64 num_layers, gint64 p
   g_autofree gchar *text = NULL;
 
   if (hidden_size > G_MAXINT32)
-    text = g_strdup_printf (_ ("hidden_size %" G_GINT64_FORMAT " is more than %d"), hidden_size,
-                            G_MAXINT32);
+    text = g_strdup_printf (_ ("hidden_size %" PRId64 " is more than %d"), hidden_size, G_MAXINT32);
   else if (num_layers > G_MAXINT16)
-    text = g_strdup_printf (_ ("num_layers %" G_GINT64_FORMAT " is more than %d"), num_layers,
-                            G_MAXINT16);
+    text = g_strdup_printf (_ ("num_layers %" PRId64 " is more than %d"), num_layers, G_MAXINT16);
   else if (proj_size >= hidden_size)
-    text = g_strdup_printf (_ ("proj_size must be less than hidden_size, %" G_GINT64_FORMAT
-                               " is not less than %" G_GINT64_FORMAT),
+    text = g_strdup_printf (_ ("proj_size must be less than hidden_size, %" PRId64
+                               " is not less than %" PRId64),
                             proj_size, hidden_size);
   if (text != NULL)
     gtorch_module_set_error (self, g_error_new (GTORCH_ERROR, GTORCH_ERROR_INVALID, "%s: %s",
@@ -140,13 +139,12 @@ take_states (GTorchRNNBase *self, GTorchRecurrentMode mode, GTorchImpl *input,
              GTorchTensor **states, gsize n_states, const gint64 (*shapes)[3], guint n_dims,
              GTorchImpl **taken, GError **error)
 {
-  static const gchar *const names[] = { "hidden state", "cell" };
+  static const gchar *const names[] = { N_ ("the hidden state"), N_ ("the cell") };
   const guint n = n_states_of (mode);
 
   if (n_states != 0 && n_states != n)
     return refuse (self, GTORCH_ERROR_INVALID,
-                   g_strdup_printf (_ ("%" G_GSIZE_FORMAT
-                                       " states were given: there must be none, or %u"),
+                   g_strdup_printf (_ ("%zu states were given: there must be none, or %u"),
                                     n_states, n),
                    error);
   for (guint i = 0; i < n; i++)
@@ -158,7 +156,7 @@ take_states (GTorchRNNBase *self, GTorchRecurrentMode mode, GTorchImpl *input,
             gtorch_op_zeros (shapes[i], n_dims, input->dtype, gtorch_impl_device (input), error);
       else if (!gtorch_same_shape (state->shape, state->n_dims, shapes[i], n_dims))
         return refuse (self, GTORCH_ERROR_SHAPE,
-                       g_strdup_printf (_ ("the %s is %s: it must be %s"), names[i],
+                       g_strdup_printf (_ ("%s is %s: it must be %s"), _ (names[i]),
                                         gtorch_impl_shape_str (state),
                                         gtorch_shape_str (shapes[i], n_dims)),
                        error);

@@ -6,6 +6,7 @@
 #include "nn/gtorch-spectral-norm.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "autograd/gtorch-tensor-autograd.h"
 #include "base/gtorch-field-private.h"
@@ -214,7 +215,7 @@ check_settings (GTorchImpl *weight, gint64 n, gint64 *dim, gdouble eps, GError *
   if (n < 1 || n > G_MAXINT32)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  _ ("spectral_norm: n_power_iterations must be at least 1 and have 32 bits, it is "
-                    "%" G_GINT64_FORMAT),
+                    "%" PRId64),
                  n);
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,

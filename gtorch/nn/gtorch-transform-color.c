@@ -136,7 +136,7 @@ gtorch_layer_normalize_image (GTorchModule *self, GTorchTensor *input, GTorchFac
       if (n != 1 && (gint64) n != image->shape[image->n_dims - 3])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: %" G_GSIZE_FORMAT " numbers for the channels of images of shape %s"),
+                       _ ("%s: %zu numbers for the channels of images of shape %s"),
                        gtorch_module_type_name (self), n, gtorch_impl_shape_str (image));
           return NULL;
         }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-factors.h"
@@ -168,8 +169,8 @@ gtorch_layer_resize (GTorchModule *self, GTorchTensor *input, GTorchSize *size, 
       if (max_size != GTORCH_NONE && max_size <= height)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("%s: max_size %" G_GINT64_FORMAT " must be greater than the size "
-                          "%" G_GINT64_FORMAT " of the shorter edge"),
+                       _ ("%s: max_size %" PRId64 " must be greater than the size "
+                          "%" PRId64 " of the shorter edge"),
                        gtorch_module_type_name (self), max_size, height);
           return NULL;
         }
@@ -271,8 +272,8 @@ gtorch_layer_random_crop (GTorchModule *self, GTorchTensor *input, GTorchSize *s
   if (h < height || w < width)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: a part of %" G_GINT64_FORMAT " × %" G_GINT64_FORMAT
-                      " is larger than the image of %" G_GINT64_FORMAT " × %" G_GINT64_FORMAT),
+                   _ ("%s: a part of %" PRId64 " × %" PRId64 " is larger than the image of %" PRId64
+                      " × %" PRId64),
                    gtorch_module_type_name (self), height, width, h, w);
       return NULL;
     }

@@ -59,7 +59,7 @@ distance (GTorchFormula *f, GTorchTensor *x1, GTorchTensor *x2, GTorchDistanceFu
                                                                 FALSE, f->error));
   found = func (x1, x2, user_data, &inner);
   if (found != NULL && inner == NULL)
-    gtorch_callback_check (NAME, "the function", &found, GTORCH_TYPE_TENSOR, &inner);
+    gtorch_callback_check (NAME, N_ ("the function"), &found, GTORCH_TYPE_TENSOR, &inner);
   if (inner != NULL)
     {
       g_propagate_error (f->error, inner);

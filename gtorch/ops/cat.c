@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -66,8 +67,7 @@ gtorch_shape_cat (GTorchOpCall *call, GError **error)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                              _ ("tensor %u of shape %s does not fit one of shape %s: all "
-                                "dimensions but dim %u "
-                                "must be the same"),
+                                "dimensions but dim %u must be the same"),
                              i, gtorch_impl_shape_str (input), gtorch_impl_shape_str (first), dim);
           return FALSE;
         }
@@ -351,7 +351,7 @@ gtorch_op_repeat_interleave (GTorchImpl *self, gint64 repeats, const gint64 *dim
   if (n > 1 || repeats < 0 || __builtin_mul_overflow (shape[dim], repeats, &shape[dim]))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("repeat_interleave: %" G_GINT64_FORMAT " repeats along dims %s of shape %s "
+                   _ ("repeat_interleave: %" PRId64 " repeats along dims %s of shape %s "
                       "are not possible"),
                    repeats, gtorch_shape_str (dims, n), gtorch_impl_shape_str (self));
       return NULL;

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-text-private.h"
 #include "device/gtorch-scratch-private.h"
@@ -193,7 +194,7 @@ gtorch_op_combinations (GTorchImpl *self, gint64 r, gboolean with_replacement, G
   if (self->n_dims != 1 || r < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("combinations: %" G_GINT64_FORMAT
+                   _ ("combinations: %" PRId64
                       " elements of shape %s: there must be one dimension, and no negative number"),
                    r, gtorch_impl_shape_str (self));
       return NULL;

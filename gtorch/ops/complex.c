@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-formula-private.h"
@@ -108,7 +109,7 @@ gtorch_shape_view_as_complex (GTorchOpCall *call, GError **error)
   if (!are_complex_in_memory (self))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("pairs at offset %" G_GINT64_FORMAT
+                         _ ("pairs at offset %" PRId64
                             " with strides %s are no complex numbers in memory: the last stride "
                             "must be 1, the others and the offset even"),
                          self->offset, gtorch_shape_str (self->strides, n));

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "dispatch/gtorch-constants-private.h"
 #include "dispatch/gtorch-grad-mode.h"
@@ -109,7 +110,7 @@ count_repeats (GTorchImpl *repeats, GError **error)
     if (numbers[i] < 0 || __builtin_add_overflow (total, numbers[i], &total))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("repeat_interleave: repeats[%" G_GINT64_FORMAT "] is %" G_GINT64_FORMAT
+                     _ ("repeat_interleave: repeats[%" PRId64 "] is %" PRId64
                         ": numbers of repeats must be at least 0, and the result must fit into "
                         "memory"),
                      i, numbers[i]);
@@ -145,8 +146,7 @@ gtorch_op_repeat_interleave_tensor (GTorchImpl *self, GTorchImpl *repeats, const
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("repeat_interleave: repeats of dtype %s and shape %s must be one integer, or "
-                      "one "
-                      "for each of the %" G_GINT64_FORMAT " elements of dim %u"),
+                      "one for each of the %" PRId64 " elements of dim %u"),
                    gtorch_dtype_get_name (repeats->dtype), gtorch_impl_shape_str (repeats), length,
                    along);
       return NULL;
@@ -241,8 +241,8 @@ gtorch_composite_tensordot (GTorchImpl *self, GTorchImpl *other, const gint64 *d
   if (n_dims_self != n_dims_other || n_dims_self > self->n_dims || n_dims_other > other->n_dims)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("tensordot: %" G_GSIZE_FORMAT " dimensions of shape %s and %" G_GSIZE_FORMAT
-                      " of shape %s: there must be equally many of both, and not more than "
+                   _ ("tensordot: %zu dimensions of shape %s and %zu of shape %s: there must be "
+                      "equally many of both, and not more than "
                       "the shapes have"),
                    n_dims_self, gtorch_impl_shape_str (self), n_dims_other,
                    gtorch_impl_shape_str (other));

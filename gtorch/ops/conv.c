@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-op-parts-private.h"
@@ -45,7 +46,7 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
           if (number < (i == 1 ? 0 : 1) || number > G_MAXINT32)
             {
               gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                                 _ ("%s must be from %d to %d, it is %" G_GINT64_FORMAT), names[i],
+                                 _ ("%s must be from %d to %d, it is %" PRId64), names[i],
                                  i == 1 ? 0 : 1, G_MAXINT32, number);
               return FALSE;
             }
@@ -55,10 +56,9 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
   if (groups < 1 || weight[0] % groups != 0 || input[1] != weight[1] * groups)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("input %s, weight %s, groups %" G_GINT64_FORMAT
+                         _ ("input %s, weight %s, groups %" PRId64
                             ": the input must have groups times the weight's channels, and the "
-                            "weight's "
-                            "filters must be a multiple of groups"),
+                            "weight's filters must be a multiple of groups"),
                          gtorch_shape_str (input, input_dims),
                          gtorch_shape_str (weight, weight_dims), groups);
       return FALSE;
@@ -80,8 +80,8 @@ gtorch_conv_init (GTorchConv *conv, GTorchOpCall *call, const gint64 *input, gui
           || reach < conv->dilation[j] * (conv->kernel[j] - 1) + 1)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                             _ ("the filter %s with dilation %" G_GINT64_FORMAT
-                                " does not fit into the input %s with padding %" G_GINT64_FORMAT),
+                             _ ("the filter %s with dilation %" PRId64
+                                " does not fit into the input %s with padding %" PRId64),
                              gtorch_shape_str (weight, weight_dims), conv->dilation[j],
                              gtorch_shape_str (input, input_dims), conv->padding[j]);
           return FALSE;
@@ -169,7 +169,7 @@ check_bias (GTorchOpCall *call, gint64 n_channels, GError **error)
   if (bias == NULL || (bias->n_dims == 1 && bias->shape[0] == n_channels))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                     _ ("the bias %s must have one element for each of the %" G_GINT64_FORMAT
+                     _ ("the bias %s must have one element for each of the %" PRId64
                         " channels that the weight %s makes"),
                      gtorch_impl_shape_str (bias), n_channels, gtorch_impl_shape_str (weight));
   return FALSE;

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -43,8 +44,8 @@ read_numbers (Form *form, const gchar *name, const gint64 *list, gsize length, g
     if (list[i] < least || list[i] > G_MAXINT32)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: %s must be from %" G_GINT64_FORMAT " to %d, it is %" G_GINT64_FORMAT),
-                     form->op, name, least, G_MAXINT32, list[i]);
+                     _ ("%s: %s must be from %" PRId64 " to %d, it is %" PRId64), form->op, name,
+                     least, G_MAXINT32, list[i]);
         return FALSE;
       }
   result[0] = least;
@@ -85,7 +86,7 @@ transposed_size (const Form *form, const GTorchImpl *x, const GTorchImpl *w, gin
   if (w->shape[0] != x->shape[1] || form->groups < 1 || x->shape[1] % form->groups != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: input %s, weight %s, groups %" G_GINT64_FORMAT
+                   _ ("%s: input %s, weight %s, groups %" PRId64
                       ": the weight must have a filter for each channel of the input, and their "
                       "number must be a multiple of groups"),
                    form->op, gtorch_impl_shape_str (x), gtorch_impl_shape_str (w), form->groups);
@@ -102,8 +103,7 @@ transposed_size (const Form *form, const GTorchImpl *x, const GTorchImpl *w, gin
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                        _ ("%s: output_padding must be less than the stride or the dilation, "
-                          "%" G_GINT64_FORMAT " is not less than %" G_GINT64_FORMAT
-                          " or %" G_GINT64_FORMAT),
+                          "%" PRId64 " is not less than %" PRId64 " or %" PRId64),
                        form->op, form->output_padding[i], form->stride[i], form->dilation[i]);
           return FALSE;
         }
@@ -116,7 +116,7 @@ transposed_size (const Form *form, const GTorchImpl *x, const GTorchImpl *w, gin
       if (n < 1 || w->shape[2 + i] < 1 || *to < 1)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: the input %s and the weight %s with padding %" G_GINT64_FORMAT
+                       _ ("%s: the input %s and the weight %s with padding %" PRId64
                           " make no output"),
                        form->op, gtorch_impl_shape_str (x), gtorch_impl_shape_str (w),
                        form->padding[i]);
@@ -207,8 +207,7 @@ convolve_complex (const Form *form, GTorchImpl *x, GTorchImpl *w, GTorchImpl *bi
   if (bias->n_dims != 1 || bias->shape[0] != y->shape[1])
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: the bias %s must have one element for each of %" G_GINT64_FORMAT
-                      " channels"),
+                   _ ("%s: the bias %s must have one element for each of %" PRId64 " channels"),
                    form->op, gtorch_impl_shape_str (bias), y->shape[1]);
       return NULL;
     }

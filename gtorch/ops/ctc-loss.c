@@ -14,6 +14,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-host-private.h"
@@ -81,7 +82,7 @@ read_lengths (const gchar *name, GTorchImpl *lengths, gint64 n, gint64 *numbers,
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("ctc_loss: %s of shape %s: there must be one for each of the "
-                      "%" G_GINT64_FORMAT " examples"),
+                      "%" PRId64 " examples"),
                    name, gtorch_impl_shape_str (lengths), n);
       return FALSE;
     }
@@ -99,8 +100,8 @@ check_lengths (const gchar *name, const gint64 *numbers, gint64 n, gint64 most, 
     if (numbers[i] < 0 || numbers[i] > most)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("ctc_loss: number %" G_GINT64_FORMAT " of %s is %" G_GINT64_FORMAT
-                        ", it must be from 0 to %" G_GINT64_FORMAT),
+                     _ ("ctc_loss: number %" PRId64 " of %s is %" PRId64
+                        ", it must be from 0 to %" PRId64),
                      i, name, numbers[i], most);
         return FALSE;
       }
@@ -138,9 +139,8 @@ check_shapes (const GTorchImpl *log_probs, const GTorchImpl *targets, gint64 bla
   if (blank < 0 || blank >= log_probs->shape[log_probs->n_dims - 1])
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("ctc_loss: blank %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                      " classes"),
-                   blank, log_probs->shape[log_probs->n_dims - 1]);
+                   _ ("ctc_loss: blank %" PRId64 " is out of range for %" PRId64 " classes"), blank,
+                   log_probs->shape[log_probs->n_dims - 1]);
       return FALSE;
     }
   return TRUE;
@@ -166,8 +166,8 @@ find_targets (const GTorchImpl *targets, const gint64 *lengths, gint64 n, gint64
   if (is_padded || sum == targets->numel)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("ctc_loss: %" G_GINT64_FORMAT " targets, whose lengths sum up to "
-                  "%" G_GINT64_FORMAT),
+               _ ("ctc_loss: %" PRId64 " targets, whose lengths sum up to "
+                  "%" PRId64),
                targets->numel, sum);
   return FALSE;
 }

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,7 +97,7 @@ gtorch_op_diff (GTorchImpl *self, gint64 n, gint64 wanted, GTorchImpl *prepend, 
   if (self->n_dims == 0 || n < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("diff: order %" G_GINT64_FORMAT
+                   _ ("diff: order %" PRId64
                       " of shape %s: there must be a dimension, and no negative order"),
                    n, gtorch_impl_shape_str (self));
       return NULL;
@@ -370,7 +371,7 @@ check_gradient (GTorchImpl *self, GTorchImpl *const *spacing, gsize n_spacing, g
   if ((n_spacing != 0 && !is_one && n_spacing != n) || order < 1 || order > 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("gradient: spacings: %" G_GSIZE_FORMAT ", edge_order: %" G_GINT64_FORMAT
+                   _ ("gradient: spacings: %zu, edge_order: %" PRId64
                       ": there must be one number, or a spacing for each of %u dimensions, and the "
                       "order must be 1 or 2"),
                    n_spacing, order, n);
@@ -380,9 +381,8 @@ check_gradient (GTorchImpl *self, GTorchImpl *const *spacing, gsize n_spacing, g
     if ((mask >> i & 1) && self->shape[i] < order + 1)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("gradient: dim %u of shape %s must have more than %" G_GINT64_FORMAT
-                        " elements"),
-                     i, gtorch_impl_shape_str (self), order);
+                     _ ("gradient: dim %u of shape %s must have more than %" PRId64 " elements"), i,
+                     gtorch_impl_shape_str (self), order);
         return FALSE;
       }
   return TRUE;

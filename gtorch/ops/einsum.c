@@ -16,6 +16,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -91,8 +92,7 @@ read_operand (Sum *sum, GTorchImpl *impl, const gint64 *terms, gsize n_terms, GE
   if (impl->n_dims < n_letters || (impl->n_dims > n_letters && !has_ellipsis))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("einsum: operand %u of shape %s has %u dimensions, and %" G_GSIZE_FORMAT
-                      " labels for them"),
+                   _ ("einsum: operand %u of shape %s has %u dimensions, and %zu labels for them"),
                    sum->n_operands, gtorch_impl_shape_str (impl), impl->n_dims, n_letters);
       return FALSE;
     }
@@ -119,8 +119,7 @@ read_operand (Sum *sum, GTorchImpl *impl, const gint64 *terms, gsize n_terms, GE
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("einsum: dimension %u of operand %u with shape %s does not match the "
-                          "size "
-                          "%" G_GINT64_FORMAT " that its label has elsewhere"),
+                          "size %" PRId64 " that its label has elsewhere"),
                        (guint) i, sum->n_operands, gtorch_impl_shape_str (impl), *size);
           return FALSE;
         }
@@ -170,8 +169,8 @@ sum_init (Sum *sum, GTorchImpl *const *tensors, gsize n_tensors, const gint64 *t
   if (n_tensors == 0 || n_tensors > MAX_OPERANDS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("einsum: there must be from 1 to %d operands, there are %" G_GSIZE_FORMAT),
-                   MAX_OPERANDS, n_tensors);
+                   _ ("einsum: there must be from 1 to %d operands, there are %zu"), MAX_OPERANDS,
+                   n_tensors);
       return FALSE;
     }
   for (gsize i = 0; i < n_tensors; i++, begin = end + 1)

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -29,8 +30,7 @@ gtorch_shape_polygamma (GTorchOpCall *call, GError **error)
   if (call->attrs[0].i >= 0 && call->attrs[0].i <= 170) /* 171! is beyond float64 */
     return gtorch_shape_pointwise (call, error);
   gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                     _ ("n is %" G_GINT64_FORMAT ", and must be between 0 and 170"),
-                     call->attrs[0].i);
+                     _ ("n is %" PRId64 ", and must be between 0 and 170"), call->attrs[0].i);
   return FALSE;
 }
 
@@ -274,7 +274,7 @@ gtorch_composite_prelu (GTorchImpl *self, GTorchImpl *weight, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("prelu: a weight of shape %s does not fit an input of shape %s: it must have "
-                      "one element, or %" G_GINT64_FORMAT),
+                      "one element, or %" PRId64),
                    gtorch_impl_shape_str (weight), gtorch_impl_shape_str (self), channels);
       return NULL;
     }
@@ -327,8 +327,7 @@ gtorch_op_mvlgamma (GTorchImpl *self, gint64 p, GError **error)
   if (p < 1 || p > G_MAXUINT16)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("mvlgamma: p is %" G_GINT64_FORMAT ", and must be between 1 and %d"), p,
-                   G_MAXUINT16);
+                   _ ("mvlgamma: p is %" PRId64 ", and must be between 1 and %d"), p, G_MAXUINT16);
       return NULL;
     }
   constant = gtorch_impl_new_number (0.25 * p * (p - 1.0) * log (G_PI));

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-none.h"
@@ -79,9 +80,8 @@ gtorch_embedding_padding (const gchar *op, const GTorchImpl *weight, gint64 padd
   if (padding_idx < -rows || padding_idx >= rows)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: padding_idx %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                      " rows"),
-                   op, padding_idx, rows);
+                   _ ("%s: padding_idx %" PRId64 " is out of range for %" PRId64 " rows"), op,
+                   padding_idx, rows);
       return FALSE;
     }
   if (padding_idx < 0)

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error-private.h"
@@ -320,7 +321,7 @@ check_pivots (const gchar *op, const GTorchImpl *lu, const GTorchImpl *pivots, G
     return TRUE;
   gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
                         _ ("pivots of shape %s do not fit matrices of shape %s, which have "
-                           "%" G_GINT64_FORMAT " pivots each"),
+                           "%" PRId64 " pivots each"),
                         gtorch_shape_str (pivots->shape, pivots->n_dims),
                         gtorch_impl_shape_str (lu), k);
   return FALSE;

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "ops/gtorch-linalg-private.h"
@@ -85,7 +86,7 @@ gtorch_shape_pivot_order (GTorchOpCall *call, GError **error)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("pivots of shape %s: there must be at most as many as rows, "
-                            "%" G_GINT64_FORMAT),
+                            "%" PRId64),
                          gtorch_impl_shape_str (pivots), n);
       return FALSE;
     }

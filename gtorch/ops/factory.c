@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-none.h"
@@ -159,8 +160,8 @@ gtorch_shape_arange (GTorchOpCall *call, GError **error)
     {
       if (is_whole)
         gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                           _ ("there is no finite range from %" G_GINT64_FORMAT
-                              " to %" G_GINT64_FORMAT " in steps of %" G_GINT64_FORMAT),
+                           _ ("there is no finite range from %" PRId64 " to %" PRId64
+                              " in steps of %" PRId64),
                            call->attrs[0].number.i, call->attrs[1].number.i,
                            call->attrs[2].number.i);
       else

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -174,7 +175,7 @@ check_length (const gchar *op, gint64 n, GError **error)
   if (n >= 1)
     return TRUE;
   fail (error, op, GTORCH_ERROR_INVALID,
-        _ ("%" G_GINT64_FORMAT " elements cannot be transformed, at least 1 is needed"), n);
+        _ ("%" PRId64 " elements cannot be transformed, at least 1 is needed"), n);
   return FALSE;
 }
 
@@ -462,8 +463,7 @@ check_frequencies (const gchar *op, gint64 n, gdouble d, guint dtype, GError **e
 {
   if (n < 1 || n > G_GINT64_CONSTANT (1) << 53)
     {
-      fail (error, op, GTORCH_ERROR_INVALID,
-            _ ("n is %" G_GINT64_FORMAT ", it must be from 1 to 2^53"), n);
+      fail (error, op, GTORCH_ERROR_INVALID, _ ("n is %" PRId64 ", it must be from 1 to 2^53"), n);
       return FALSE;
     }
   if (d == 0)

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -54,8 +55,8 @@ read_sizes (Windows *self, const GTorchImpl *input, const gint64 *kernel, gsize 
               && self->output[d] <= self->input[d] - self->kernel[d] + 1)
             continue;
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: %" G_GINT64_FORMAT " windows of %" G_GINT64_FORMAT
-                          " do not fit into %" G_GINT64_FORMAT " elements"),
+                       _ ("%s: %" PRId64 " windows of %" PRId64 " do not fit into %" PRId64
+                          " elements"),
                        self->op, self->output[d], self->kernel[d], self->input[d]);
           return FALSE;
         }
@@ -144,8 +145,8 @@ samples_for (const Windows *windows, GTorchImpl *input, GTorchImpl *given,
       && given->dtype == input->dtype)
     return gtorch_impl_ref (given);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: random_samples have shape %s and dtype %s, and must have [%" G_GINT64_FORMAT
-                  ", %" G_GINT64_FORMAT ", %u] and %s"),
+               _ ("%s: random_samples have shape %s and dtype %s, and must have [%" PRId64
+                  ", %" PRId64 ", %u] and %s"),
                windows->op, gtorch_impl_shape_str (given), gtorch_dtype_get_name (given->dtype),
                shape[0], shape[1], windows->dims, gtorch_dtype_get_name (input->dtype));
   return NULL;

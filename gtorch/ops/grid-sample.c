@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-text-private.h"
 #include "ops/gtorch-formula-private.h"
@@ -30,8 +31,7 @@ check (const GTorchImpl *input, const GTorchImpl *grid, GTorchGridMode mode,
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("grid_sample: images of shape %s and a grid of shape %s: they must have 4 or "
-                      "5 "
-                      "dimensions, the first the same, and the grid's last one must hold a "
+                      "5 dimensions, the first the same, and the grid's last one must hold a "
                       "position"),
                    gtorch_impl_shape_str (input), gtorch_impl_shape_str (grid));
       return FALSE;
@@ -55,8 +55,7 @@ check (const GTorchImpl *input, const GTorchImpl *grid, GTorchGridMode mode,
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                _ ("grid_sample: images of dtype %s and a grid of dtype %s: both must be of the "
-                  "same "
-                  "floating-point dtype"),
+                  "same floating-point dtype"),
                gtorch_dtype_get_name (input->dtype), gtorch_dtype_get_name (grid->dtype));
   return FALSE;
 }
@@ -234,7 +233,7 @@ gtorch_op_affine_grid (GTorchImpl *theta, const gint64 *size, gsize n, gboolean 
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("affine_grid: maps of shape %s, for images of shape %s they must have "
-                      "[%" G_GINT64_FORMAT ", %u, %u]"),
+                      "[%" PRId64 ", %u, %u]"),
                    gtorch_impl_shape_str (theta), gtorch_shape_str (size, n), size[0], dims,
                    dims + 1);
       return NULL;
@@ -277,8 +276,8 @@ sample_by_numbers (const gchar *op, guint dims, GTorchImpl *input, GTorchImpl *g
       || padding_mode > GTORCH_GRID_PADDING_REFLECTION)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: interpolation_mode %" G_GINT64_FORMAT
-                      " and padding_mode %" G_GINT64_FORMAT " must be from 0 to 2"),
+                   _ ("%s: interpolation_mode %" PRId64 " and padding_mode %" PRId64
+                      " must be from 0 to 2"),
                    op, mode, padding_mode);
       return NULL;
     }

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "dispatch/gtorch-constants-private.h"
 #include "base/gtorch-dtype-private.h"
@@ -23,7 +24,7 @@ check_channels (const gchar *op, const gchar *name, GTorchImpl *of, GTorchImpl *
   if (of == NULL || gtorch_same_shape (of->shape, of->n_dims, input->shape + 1, 1))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: %s of shape %s for %" G_GINT64_FORMAT " channels"), op, name,
+               _ ("%s: %s of shape %s for %" PRId64 " channels"), op, name,
                gtorch_impl_shape_str (of), input->shape[1]);
   return FALSE;
 }
@@ -116,7 +117,7 @@ gtorch_composite_group_norm (GTorchImpl *input, gint64 num_groups, GTorchImpl *w
   if (num_groups < 1 || input->shape[1] % num_groups != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("group_norm: %" G_GINT64_FORMAT " groups of %" G_GINT64_FORMAT
+                   _ ("group_norm: %" PRId64 " groups of %" PRId64
                       " channels: there must be groups, of equal size"),
                    num_groups, input->shape[1]);
       return NULL;
@@ -332,8 +333,7 @@ gtorch_op_local_response_norm (GTorchImpl *input, gint64 size, gdouble alpha, gd
   if (size < 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("local_response_norm: size is %" G_GINT64_FORMAT ", it must be at least 1"),
-                   size);
+                   _ ("local_response_norm: size is %" PRId64 ", it must be at least 1"), size);
       return NULL;
     }
   if (input->numel == 0)

@@ -15,7 +15,7 @@ gboolean gtorch_impl_wait (const gchar *op, GTorchImpl *impl, GError **error);
 GTorchImpl *gtorch_impl_to_host (const gchar *op, GTorchImpl *impl, GError **error);
 /* Reads on the host whether an element is negative or, unless allow_nan, NaN. The host waits for the result,
  * as in all checks of values; the check is not recorded. Returns FALSE with an error that says so of the
- * tensor that `what` names. */
+ * tensor that `what` names, an argument or words that are marked by N_ (). */
 gboolean gtorch_impl_check_not_negative (const gchar *op, const gchar *what, GTorchImpl *impl,
                                          gboolean allow_nan, GError **error);
 /* Copies elements on the CPU, and converts them to the dtype of dst, which has the shape of src. */

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -82,8 +83,7 @@ check_bins (const gchar *op, gint64 bins, GError **error)
   if (bins > 0 && bins < G_MAXINT64 - 1)
     return gtorch_shape_check (op, (const gint64[]){ bins + 1 }, 1, GTORCH_DTYPE_INT64, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %" G_GINT64_FORMAT " bins are not possible: there must be at least 1"), op,
-               bins);
+               _ ("%s: %" PRId64 " bins are not possible: there must be at least 1"), op, bins);
   return FALSE;
 }
 
@@ -250,8 +250,7 @@ check_edges (const gchar *op, GTorchImpl *self, GTorchImpl *bins, GError **error
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: bins of dtype %s and shape %s must be a row of at least two elements, of "
-                  "the "
-                  "dtype %s of self"),
+                  "the dtype %s of self"),
                op, gtorch_dtype_get_name (bins->dtype), gtorch_impl_shape_str (bins),
                gtorch_dtype_get_name (self->dtype));
   return FALSE;
@@ -289,8 +288,7 @@ check_points (const gchar *op, GTorchImpl *self, GTorchImpl *weight, GError **er
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: weight of dtype %s and shape %s must have the dtype %s and a number for "
-                  "each "
-                  "point of shape %s"),
+                  "each point of shape %s"),
                op, gtorch_dtype_get_name (weight->dtype), gtorch_impl_shape_str (weight),
                gtorch_dtype_get_name (self->dtype), gtorch_impl_shape_str (self));
   return FALSE;
@@ -398,7 +396,7 @@ check_coordinates (const gchar *op, GTorchImpl *self, gsize n, GError **error)
   if (wanted == (gint64) n && wanted <= GTORCH_MAX_DIMS)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: bins of %" G_GSIZE_FORMAT " coordinates for points of %" G_GINT64_FORMAT
+               _ ("%s: bins of %zu coordinates for points of %" PRId64
                   ": there must be as many, and %d at most"),
                op, n, wanted, GTORCH_MAX_DIMS);
   return FALSE;
@@ -415,7 +413,7 @@ read_range (GTorchImpl *range, gint64 n, gdouble *pairs, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("histogramdd: a range of dtype %s and shape %s must be a row of two real "
-                      "numbers for each of %" G_GINT64_FORMAT " coordinates"),
+                      "numbers for each of %" PRId64 " coordinates"),
                    gtorch_dtype_get_name (range->dtype), gtorch_impl_shape_str (range), n);
       return FALSE;
     }

@@ -93,7 +93,7 @@ gtorch_impl_check_not_negative (const gchar *op, const gchar *what, GTorchImpl *
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                allow_nan ? _ ("%s: %s of shape %s: none may be negative")
                          : _ ("%s: %s of shape %s: none may be negative or NaN"),
-               op, what, gtorch_impl_shape_str (impl));
+               op, _ (what), gtorch_impl_shape_str (impl));
   return FALSE;
 }
 

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 
@@ -35,8 +36,8 @@ read_pair (const gchar *op, const gchar *name, const gint64 *list, gsize n, gint
       if (result[i] >= least && result[i] <= G_MAXINT32)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: %s must be from %" G_GINT64_FORMAT " to %d, it is %" G_GINT64_FORMAT),
-                   op, name, least, G_MAXINT32, result[i]);
+                   _ ("%s: %s must be from %" PRId64 " to %d, it is %" PRId64), op, name, least,
+                   G_MAXINT32, result[i]);
       return FALSE;
     }
   return TRUE;
@@ -54,8 +55,8 @@ columns_init (Columns *columns, const gchar *op, const gint64 *image, GError **e
           || columns->padded[i] < columns->window[i])
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: a window of %" G_GINT64_FORMAT " with dilation %" G_GINT64_FORMAT
-                          " does not fit into %" G_GINT64_FORMAT " with padding %" G_GINT64_FORMAT),
+                       _ ("%s: a window of %" PRId64 " with dilation %" PRId64
+                          " does not fit into %" PRId64 " with padding %" PRId64),
                        op, columns->kernel[i], columns->dilation[i], image[i], columns->padding[i]);
           return FALSE;
         }
@@ -156,8 +157,8 @@ check_columns (const GTorchImpl *input, const Columns *columns, GError **error)
   if (last[0] > 0 && last[0] % taps == 0 && last[1] == places)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: shape %s must have a multiple of %" G_GINT64_FORMAT
-                  " rows and a column for each of %" G_GINT64_FORMAT " windows"),
+               _ ("%s: shape %s must have a multiple of %" PRId64
+                  " rows and a column for each of %" PRId64 " windows"),
                "col2im", gtorch_impl_shape_str (input), taps, places);
   return FALSE;
 }

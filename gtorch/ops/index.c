@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/gtorch-run-private.h"
@@ -225,7 +226,7 @@ gtorch_shape_index_write (GTorchOpCall *call, GError **error)
       || (self->n_dims == 0 && call->inputs[1]->numel != 1))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("source of shape %s does not fit: for %" G_GINT64_FORMAT
+                         _ ("source of shape %s does not fit: for %" PRId64
                             " indices of dimension %u of shape %s it must be of shape %s"),
                          gtorch_impl_shape_str (source), call->inputs[1]->numel, dim,
                          gtorch_impl_shape_str (self), gtorch_shape_str (shape, self->n_dims));

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -446,7 +447,7 @@ low_rank (const gchar *op, GTorchImpl *a, gint64 q, gint64 niter, GTorchImpl *me
   if (q < 0 || q > MIN (m, n) || niter < 0 || niter > 64)
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_INVALID,
-                            _ ("q is %" G_GINT64_FORMAT " and niter %" G_GINT64_FORMAT
+                            _ ("q is %" PRId64 " and niter %" PRId64
                                " for shape %s: q must be from 0 to the number of rows and "
                                "columns, niter from 0 to 64"),
                             q, niter, gtorch_impl_shape_str (a));

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/gtorch-run-private.h"
@@ -22,7 +23,7 @@ gtorch_shape_linear (GTorchOpCall *call, GError **error)
   if (n == 0 || input->shape[n - 1] != weight->shape[1])
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                         _ ("the last dimension of the input %s must be the %" G_GINT64_FORMAT
+                         _ ("the last dimension of the input %s must be the %" PRId64
                             " columns of the weight %s"),
                          gtorch_impl_shape_str (input), weight->shape[1],
                          gtorch_impl_shape_str (weight));

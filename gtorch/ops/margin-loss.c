@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "dispatch/gtorch-constants-private.h"
@@ -186,7 +187,7 @@ gtorch_composite_gaussian_nll_loss (GTorchImpl *input, GTorchImpl *target, GTorc
 
   if (!gtorch_loss_check_reduction ("gaussian_nll_loss", reduction, error))
     return NULL;
-  if (!gtorch_impl_check_not_negative ("gaussian_nll_loss", "variances", var, TRUE, error))
+  if (!gtorch_impl_check_not_negative ("gaussian_nll_loss", N_ ("variances"), var, TRUE, error))
     return NULL;
   spread = spread_variance (input, var, error);
   positive = spread != NULL ? at_least (spread, eps, error) : NULL;
@@ -220,7 +221,7 @@ check_classes (GTorchImpl *self, GTorchImpl *target, GTorchImpl *weight, GError 
   if (weight != NULL && !gtorch_same_shape (self->shape + n - 1, 1, weight->shape, weight->n_dims))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("multi_margin_loss: weights of shape %s for %" G_GINT64_FORMAT " classes"),
+                   _ ("multi_margin_loss: weights of shape %s for %" PRId64 " classes"),
                    gtorch_impl_shape_str (weight), self->shape[n - 1]);
       return FALSE;
     }
@@ -248,7 +249,7 @@ gtorch_composite_multi_margin_loss (GTorchImpl *self, GTorchImpl *target, gint64
   if (p != 1 && p != 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("multi_margin_loss: p is %" G_GINT64_FORMAT ", it must be 1 or 2"), p);
+                   _ ("multi_margin_loss: p is %" PRId64 ", it must be 1 or 2"), p);
       return NULL;
     }
   labels = self->n_dims == 1 ? gtorch_op_reshape (target, (const gint64[]){ 1 }, 1, error)

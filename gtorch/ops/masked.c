@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "dispatch/gtorch-run-private.h"
 #include "gtorch-ops-private.h"
@@ -137,7 +138,7 @@ gtorch_op_masked_scatter (GTorchImpl *self, GTorchImpl *mask, GTorchImpl *source
   if (row->numel < index->numel)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("masked_scatter: source of shape %s has fewer than the %" G_GINT64_FORMAT
+                   _ ("masked_scatter: source of shape %s has fewer than the %" PRId64
                       " elements that the mask asks for"),
                    gtorch_impl_shape_str (source), index->numel);
       return NULL;

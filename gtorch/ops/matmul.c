@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -29,8 +30,8 @@ fail_inner (GTorchOpCall *call, const GTorchImpl *a, const GTorchImpl *b, gint64
             gint64 second, GError **error)
 {
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                     _ ("shapes %s and %s cannot be multiplied: %" G_GINT64_FORMAT
-                        " columns meet %" G_GINT64_FORMAT " rows"),
+                     _ ("shapes %s and %s cannot be multiplied: %" PRId64 " columns meet %" PRId64
+                        " rows"),
                      gtorch_impl_shape_str (a), gtorch_impl_shape_str (b), first, second);
   return FALSE;
 }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/gtorch-run-private.h"
@@ -109,7 +110,7 @@ gtorch_shape_one_hot (GTorchOpCall *call, GError **error)
   if (n <= 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("%" G_GINT64_FORMAT " classes for indices of shape %s are too few"),
+                         _ ("%" PRId64 " classes for indices of shape %s are too few"),
                          call->attrs[0].i, gtorch_impl_shape_str (self));
       return FALSE;
     }

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -84,8 +85,8 @@ check_inputs (Heads *self, GError **error)
   if (self->heads < 1 || self->width < 1 || self->width % self->heads != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: the width %" G_GINT64_FORMAT
-                      " of the query is not divisible by %" G_GINT64_FORMAT " heads"),
+                   _ ("%s: the width %" PRId64 " of the query is not divisible by %" PRId64
+                      " heads"),
                    NAME, self->width, self->heads);
       return FALSE;
     }
@@ -171,10 +172,9 @@ check_weights (const Heads *self, GError **error)
           && (impl->n_dims != 3 || impl->shape[0] != kept[0] || impl->shape[2] != kept[2]))
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: %s has shape %s, not [%" G_GINT64_FORMAT ", S, %" G_GINT64_FORMAT
-                          "]"),
-                       NAME, i == 0 ? "static_k" : "static_v", gtorch_impl_shape_str (impl),
-                       kept[0], kept[2]);
+                       _ ("%s: %s has shape %s, not [%" PRId64 ", S, %" PRId64 "]"), NAME,
+                       i == 0 ? "static_k" : "static_v", gtorch_impl_shape_str (impl), kept[0],
+                       kept[2]);
           return FALSE;
         }
     }
@@ -283,8 +283,8 @@ make_heads (Heads *self, GError **error)
   if (self->k->shape[2] != self->v->shape[2])
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: there are %" G_GINT64_FORMAT " keys and %" G_GINT64_FORMAT " values"),
-                   NAME, self->k->shape[2], self->v->shape[2]);
+                   _ ("%s: there are %" PRId64 " keys and %" PRId64 " values"), NAME,
+                   self->k->shape[2], self->v->shape[2]);
       return FALSE;
     }
   self->source = self->k->shape[2];
@@ -328,7 +328,7 @@ make_masks (Heads *self, GError **error)
     {
       if (!args->is_causal)
         return TRUE;
-      return check_given ("attn_mask, which is_causal describes,", NULL, error);
+      return check_given (_ ("attn_mask, which is_causal describes,"), NULL, error);
     }
   if (!check_mask ("attn_mask", mask, error))
     return FALSE;

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 #include "ops/gtorch-multi-head-private.h"
@@ -82,7 +83,7 @@ gtorch_composite_multi_head_attention_forward (
   if (query->n_dims > 0 && query->shape[query->n_dims - 1] != embed_dim_to_check)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: query %s: the last dimension must be %" G_GINT64_FORMAT), NAME,
+                   _ ("%s: query %s: the last dimension must be %" PRId64), NAME,
                    gtorch_impl_shape_str (query), embed_dim_to_check);
       return FALSE;
     }

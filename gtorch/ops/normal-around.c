@@ -33,7 +33,7 @@ gtorch_op_normal_around (GTorchImpl *mean, GTorchImpl *std, GTorchGenerator *gen
   g_autoptr (GTorchImpl) result = NULL;
 
   if (!check_dtypes (mean, std, error)
-      || !gtorch_impl_check_not_negative ("normal_around", "standard deviations", width, FALSE,
+      || !gtorch_impl_check_not_negative ("normal_around", N_ ("standard deviations"), width, FALSE,
                                           error)
       || (model = gtorch_op_add (centre, width, 1, error)) == NULL
       || (result = gtorch_op_randn_like (model, GTORCH_DTYPE_NONE, generator, error)) == NULL

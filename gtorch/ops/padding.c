@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -218,7 +219,7 @@ pad_dim (GTorchImpl *self, guint dim, gint64 before, gint64 after, GTorchPadMode
           || (mode == GTORCH_PAD_MODE_CIRCULAR && most > size)))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("pad: %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
+                   _ ("pad: %" PRId64 " and %" PRId64
                       " elements at the ends of dimension %u of shape %s: there may be fewer than "
                       "its size if they are mirrored, as many as its size if they come from the "
                       "other end, and any number of copies of an element"),

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-text-private.h"
@@ -63,8 +64,7 @@ unpooled_shape (const gchar *op, guint dims, const GTorchImpl *self, const GTorc
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("%s: elements of shape %s and indices of shape %s: both must have the same "
-                      "%u or %u "
-                      "dimensions"),
+                      "%u or %u dimensions"),
                    op, gtorch_impl_shape_str (self), gtorch_impl_shape_str (indices), dims + 1,
                    dims + 2);
       return FALSE;
@@ -100,7 +100,7 @@ unpooled_shape (const gchar *op, guint dims, const GTorchImpl *self, const GTorc
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: output_size %s: there must be %u numbers, number %u greater than "
-                      "%" G_GINT64_FORMAT " and less than %" G_GINT64_FORMAT),
+                      "%" PRId64 " and less than %" PRId64),
                    op, gtorch_shape_str (size, MIN (n_size, GTORCH_MAX_DIMS)), dims, d + 1,
                    MAX (usual - step, 0), usual + step);
       return FALSE;

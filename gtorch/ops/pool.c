@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-none.h"
@@ -119,8 +120,8 @@ windows_init (GTorchWindows *windows, GTorchOpCall *call, const gint64 *shape, g
       if (!windows->adaptive && windows->padding[i] > windows->kernel[i] / 2)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                             _ ("padding %" G_GINT64_FORMAT
-                                " is more than half of the window's size %" G_GINT64_FORMAT),
+                             _ ("padding %" PRId64
+                                " is more than half of the window's size %" PRId64),
                              windows->padding[i], windows->kernel[i]);
           return FALSE;
         }

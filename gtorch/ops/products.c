@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -25,7 +26,7 @@ is_vector (const gchar *op, const gchar *name, const GTorchImpl *self, guint n_d
   if (self->n_dims == n_dims)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: %s of shape %s must have %u dimensions"), op, name,
+               _ ("%s: %s of shape %s must have %u dimensions"), op, _ (name),
                gtorch_impl_shape_str (self), n_dims);
   return FALSE;
 }
@@ -408,8 +409,8 @@ check_number (const gchar *op, gsize n, gsize least, GError **error)
   if (n >= least && n <= MAX_FACTORS)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: there must be from %u to %u matrices, not %" G_GSIZE_FORMAT), op,
-               (guint) least, MAX_FACTORS, n);
+               _ ("%s: there must be from %u to %u matrices, not %zu"), op, (guint) least,
+               MAX_FACTORS, n);
   return FALSE;
 }
 
@@ -429,7 +430,7 @@ gtorch_op_chain_matmul (GTorchImpl *const *matrices, gsize n, GError **error)
   if (!check_number ("chain_matmul", n, 1, error))
     return NULL;
   for (i = 0; i < n; i++)
-    if (!is_vector ("chain_matmul", "each matrix", matrices[i], 2, error))
+    if (!is_vector ("chain_matmul", N_ ("each matrix"), matrices[i], 2, error))
       return NULL;
   return n == 1 ? gtorch_impl_itself (matrices[0], error)
                 : multiply_all ("chain_matmul", matrices, n, error);
@@ -463,7 +464,7 @@ gtorch_op_linalg_matrix_power (GTorchImpl *self, gint64 n, GError **error)
       || n == G_MININT64)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("linalg_matrix_power: power %" G_GINT64_FORMAT
+                   _ ("linalg_matrix_power: power %" PRId64
                       " of shape %s: matrices must be square"),
                    n, gtorch_impl_shape_str (self));
       return NULL;
@@ -538,7 +539,7 @@ gtorch_op_linalg_vander (GTorchImpl *x, gint64 n, GError **error)
   if (x->n_dims == GTORCH_MAX_DIMS || (n != GTORCH_NONE ? n <= 1 : x->n_dims == 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("linalg_vander: %" G_GINT64_FORMAT " powers for shape %s: there must be more "
+                   _ ("linalg_vander: %" PRId64 " powers for shape %s: there must be more "
                       "than 1, and from 1 to %d dimensions"),
                    count, gtorch_impl_shape_str (x), GTORCH_MAX_DIMS - 1);
       return NULL;
@@ -557,7 +558,7 @@ gtorch_op_vander (GTorchImpl *x, gint64 n, gboolean increasing, GError **error)
   if (x->n_dims != 1 || n < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("vander: %" G_GINT64_FORMAT
+                   _ ("vander: %" PRId64
                       " powers for shape %s: there must be one dimension, and no negative number"),
                    n, gtorch_impl_shape_str (x));
       return NULL;

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 
@@ -23,7 +24,7 @@ gtorch_shape_randperm (GTorchOpCall *call, GError **error)
   if (n < 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("n is %" G_GINT64_FORMAT ", it must be at least 0"), n);
+                         _ ("n is %" PRId64 ", it must be at least 0"), n);
       return FALSE;
     }
   if (dtype < 0 || dtype >= GTORCH_N_DTYPES)
@@ -37,7 +38,7 @@ gtorch_shape_randperm (GTorchOpCall *call, GError **error)
   if (n > G_GINT64_CONSTANT (1) << exact_bits[dtype])
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("dtype %s cannot represent all integers below %" G_GINT64_FORMAT),
+                         _ ("dtype %s cannot represent all integers below %" PRId64),
                          gtorch_dtype_get_name (dtype), n);
       return FALSE;
     }
@@ -63,7 +64,7 @@ gtorch_shape_multinomial (GTorchOpCall *call, GError **error)
   if (n_samples < 1 || (!call->attrs[1].i && n_samples > n))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("%" G_GINT64_FORMAT " cannot be drawn from %" G_GINT64_FORMAT
+                         _ ("%" PRId64 " cannot be drawn from %" PRId64
                             ": at least 1 must be drawn, and without replacement not more than "
                             "there are"),
                          n_samples, n);

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "gtorch-ops-private.h"
@@ -64,9 +65,8 @@ check_range (GTorchOpCall *call, gint64 dtype, GError **error)
   if (low >= high)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("there is no integer from %" G_GINT64_FORMAT
-                            " on and below %" G_GINT64_FORMAT),
-                         low, high);
+                         _ ("there is no integer from %" PRId64 " on and below %" PRId64), low,
+                         high);
       return FALSE;
     }
   info = &gtorch_dtype_infos[dtype];
@@ -77,8 +77,8 @@ check_range (GTorchOpCall *call, gint64 dtype, GError **error)
           && ((gdouble) low < info->min || (gdouble) (high - 1) > info->max)))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("dtype %s cannot represent all integers from %" G_GINT64_FORMAT
-                            " on and below %" G_GINT64_FORMAT),
+                         _ ("dtype %s cannot represent all integers from %" PRId64
+                            " on and below %" PRId64),
                          info->name, low, high);
       return FALSE;
     }

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-error-private.h"
 #include "gtorch-ops-private.h"
@@ -111,7 +112,7 @@ gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_inputs, gi
   if (w_hr != NULL && !is_matrix (w_hr, states, *hidden))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: w_hr %s must have the %" G_GINT64_FORMAT
+                   _ ("%s: w_hr %s must have the %" PRId64
                       " rows of a state, and a column for each element of a cell"),
                    op, gtorch_impl_shape_str (w_hr), states);
       return FALSE;
@@ -120,9 +121,9 @@ gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_inputs, gi
   if (!is_matrix (w_ih, rows, n_inputs) || !is_matrix (w_hh, rows, states))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: the weights are %s and %s: for inputs of %" G_GINT64_FORMAT
-                      " and states of %" G_GINT64_FORMAT " elements they must be [%" G_GINT64_FORMAT
-                      ", %" G_GINT64_FORMAT "] and [%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT "]"),
+                   _ ("%s: the weights are %s and %s: for inputs of %" PRId64
+                      " and states of %" PRId64 " elements they must be [%" PRId64 ", %" PRId64
+                      "] and [%" PRId64 ", %" PRId64 "]"),
                    op, gtorch_impl_shape_str (w_ih), gtorch_impl_shape_str (w_hh), n_inputs, states,
                    rows, n_inputs, rows, states);
       return FALSE;
@@ -131,8 +132,8 @@ gtorch_recurrent_check_weights (const gchar *op, guint mode, gint64 n_inputs, gi
     if (biases[i] != NULL && (biases[i]->n_dims != 1 || biases[i]->shape[0] != rows))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: the bias %s must have the %" G_GINT64_FORMAT " rows of the weights"),
-                     op, gtorch_impl_shape_str (biases[i]), rows);
+                     _ ("%s: the bias %s must have the %" PRId64 " rows of the weights"), op,
+                     gtorch_impl_shape_str (biases[i]), rows);
         return FALSE;
       }
   return TRUE;
@@ -150,7 +151,7 @@ check_state (const gchar *op, GTorchImpl *input, GTorchImpl *state, gint64 n, GE
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("%s: the input is %s and the state is %s: they must be [N, I] and [N, H], or [I] "
-                  "and [H], where H is %" G_GINT64_FORMAT),
+                  "and [H], where H is %" PRId64),
                op, gtorch_impl_shape_str (input), gtorch_impl_shape_str (state), n);
   return FALSE;
 }
@@ -214,8 +215,7 @@ gtorch_composite_lstm_cell (GTorchImpl *input, GTorchImpl *const *hx, gsize n_hx
   if (n_hx != 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: hx has %" G_GSIZE_FORMAT
-                      " tensors: it must have 2, the hidden state and the cell"),
+                   _ ("%s: hx has %zu tensors: it must have 2, the hidden state and the cell"),
                    "lstm_cell", n_hx);
       return FALSE;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error-private.h"
@@ -32,10 +33,10 @@ check_batch_sizes (const GTorchRecurrentNetwork *self, GTorchImpl *input, GError
           || sizes[t] > rest)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: batch size %" G_GINT64_FORMAT " of step %" G_GSIZE_FORMAT
-                          " does not fit: the first is the %" G_GINT64_FORMAT
+                       _ ("%s: batch size %" PRId64
+                          " of step %zu does not fit: the first is the %" PRId64
                           " states of hx, none is greater than the one before or less than 1, and "
-                          "together they are the %" G_GINT64_FORMAT " rows of the input"),
+                          "together they are the %" PRId64 " rows of the input"),
                        NAME, sizes[t], t, self->hx->shape[1], input->shape[0]);
           return FALSE;
         }
@@ -44,7 +45,7 @@ check_batch_sizes (const GTorchRecurrentNetwork *self, GTorchImpl *input, GError
   if (n > 0 && rest == 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: the batch sizes of %" G_GSIZE_FORMAT " steps leave %" G_GINT64_FORMAT
+               _ ("%s: the batch sizes of %zu steps leave %" PRId64
                   " rows of the input %s: there must be at least one step, and no other row"),
                NAME, n, rest, gtorch_impl_shape_str (input));
   return FALSE;
@@ -73,9 +74,8 @@ check_weights (const GTorchRecurrentNetwork *self, GTorchImpl *input, GError **e
       if (self->cx != NULL && self->cx->shape[2] != hidden)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("%s: the cells %s must have %" G_GINT64_FORMAT
-                          " elements, as the weights"),
-                       NAME, gtorch_impl_shape_str (self->cx), hidden);
+                       _ ("%s: the cells %s must have %" PRId64 " elements, as the weights"), NAME,
+                       gtorch_impl_shape_str (self->cx), hidden);
           return FALSE;
         }
     }
@@ -101,8 +101,7 @@ check (GTorchRecurrentNetwork *self, GTorchImpl *input, gsize n_params, gint64 n
   if (num_layers < 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: num_layers must be at least 1, it is %" G_GINT64_FORMAT), NAME,
-                   num_layers);
+                   _ ("%s: num_layers must be at least 1, it is %" PRId64), NAME, num_layers);
       return FALSE;
     }
   self->has_projections = is_lstm && (gint64) n_params == parts * (plain + 1);
@@ -110,7 +109,7 @@ check (GTorchRecurrentNetwork *self, GTorchImpl *input, gsize n_params, gint64 n
   if (num_layers > G_MAXINT32 || (gint64) n_params != parts * self->n_params)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are %" G_GSIZE_FORMAT " params for %" G_GINT64_FORMAT
+                   _ ("%s: there are %zu params for %" PRId64
                       " layers and %u directions: each of these has %u"),
                    NAME, n_params, num_layers, self->n_directions, plain);
       return FALSE;
@@ -122,8 +121,7 @@ check (GTorchRecurrentNetwork *self, GTorchImpl *input, gsize n_params, gint64 n
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                      _ ("%s: %s is %s: it must have 3 dimensions, of which the first is the "
-                        "%" G_GINT64_FORMAT
-                        " layers times directions, and the second is the batch"),
+                        "%" PRId64 " layers times directions, and the second is the batch"),
                      NAME, i == 0 ? "hx" : "cx", gtorch_impl_shape_str (states[i]), parts);
         return FALSE;
       }

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -381,7 +382,7 @@ spread_index (GTorchImpl *self, gint64 raw_dim, GTorchImpl *index, GTorchImpl *s
       || (self->n_dims == 0 && index->numel != 1))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("index_reduce: source of shape %s does not fit: for %" G_GINT64_FORMAT
+                   _ ("index_reduce: source of shape %s does not fit: for %" PRId64
                       " indices of dimension %u of shape %s it must be of shape %s"),
                    gtorch_impl_shape_str (source), index->numel, dim, gtorch_impl_shape_str (self),
                    gtorch_shape_str (shape, self->n_dims));

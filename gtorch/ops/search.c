@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/gtorch-run-private.h"
@@ -40,8 +41,7 @@ put_in_order (GTorchImpl *sequence, GTorchImpl *sorter, GError **error)
     return gtorch_op_take_along_dim (sequence, sorter, -1, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                _ ("searchsorted: sorter of shape %s and dtype %s must be of int64 and of the shape "
-                  "of "
-                  "sorted_sequence, %s"),
+                  "of sorted_sequence, %s"),
                gtorch_impl_shape_str (sorter), gtorch_dtype_get_name (sorter->dtype),
                gtorch_impl_shape_str (sequence));
   return NULL;
@@ -58,7 +58,7 @@ gtorch_op_searchsorted (GTorchImpl *sorted_sequence, GTorchImpl *self, gboolean 
   if (out_int32 && n > 0 && sorted_sequence->shape[n - 1] > G_MAXINT32)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("searchsorted: int32 has no positions in a sequence of %" G_GINT64_FORMAT),
+                   _ ("searchsorted: int32 has no positions in a sequence of %" PRId64),
                    sorted_sequence->shape[n - 1]);
       return NULL;
     }
@@ -101,7 +101,7 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
                          _ ("values of one dimension and a minlength of at least 0 are needed, not "
-                            "shape %s and %" G_GINT64_FORMAT),
+                            "shape %s and %" PRId64),
                          gtorch_impl_shape_str (self), n);
       return FALSE;
     }
@@ -119,8 +119,8 @@ gtorch_shape_bincount (GTorchOpCall *call, GError **error)
     return FALSE;
   if (bounds[1] < 0)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("the value %" G_GINT64_FORMAT " is negative"), bounds[1]);
+      gtorch_call_error (call, error, GTORCH_ERROR_INDEX, _ ("the value %" PRId64 " is negative"),
+                         bounds[1]);
       return FALSE;
     }
   n = MAX (n, bounds[0]);

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-text-private.h"
@@ -226,8 +227,7 @@ gtorch_op_block_diag (GTorchImpl *const *tensors, gsize n, GError **error)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("block_diag: tensor %u has shape %s: there may be two dimensions at "
-                          "most, "
-                          "and the result must fit into memory"),
+                          "most, and the result must fit into memory"),
                        (guint) i, gtorch_impl_shape_str (tensor));
           return NULL;
         }
@@ -309,7 +309,7 @@ gtorch_op_nonzero_static (GTorchImpl *self, gint64 size, gint64 fill_value, GErr
   if (size < 0 || size == G_MAXINT64)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("nonzero_static: a size of %" G_GINT64_FORMAT
+                   _ ("nonzero_static: a size of %" PRId64
                       " is not possible: it must be at least 0"),
                    size);
       return NULL;

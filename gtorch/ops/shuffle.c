@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "gtorch-ops-private.h"
 
@@ -34,7 +35,7 @@ check_image (const gchar *op, GTorchImpl *self, gint64 factor, GError **error)
                  gtorch_impl_shape_str (self), GTORCH_MAX_DIMS - 2);
   else if (factor < 1 || factor > MAX_FACTOR)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: the factor is %" G_GINT64_FORMAT ", it must be from 1 to %d"), op, factor,
+                 _ ("%s: the factor is %" PRId64 ", it must be from 1 to %d"), op, factor,
                  MAX_FACTOR);
   else if (self->shape[self->n_dims - 3] > MAX_SIZE || self->shape[self->n_dims - 2] > MAX_SIZE
            || self->shape[self->n_dims - 1] > MAX_SIZE)
@@ -59,8 +60,8 @@ gtorch_op_pixel_shuffle (GTorchImpl *self, gint64 upscale_factor, GError **error
   if (self->shape[c] % (r * r) != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("pixel_shuffle: %" G_GINT64_FORMAT " channels of shape %s are no multiple "
-                      "of the square of the factor %" G_GINT64_FORMAT),
+                   _ ("pixel_shuffle: %" PRId64 " channels of shape %s are no multiple "
+                      "of the square of the factor %" PRId64),
                    self->shape[c], gtorch_impl_shape_str (self), r);
       return NULL;
     }
@@ -98,7 +99,7 @@ gtorch_op_pixel_unshuffle (GTorchImpl *self, gint64 downscale_factor, GError **e
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("pixel_unshuffle: height and width of shape %s must be multiples of the "
-                      "factor %" G_GINT64_FORMAT),
+                      "factor %" PRId64),
                    gtorch_impl_shape_str (self), r);
       return NULL;
     }
@@ -137,7 +138,7 @@ gtorch_op_channel_shuffle (GTorchImpl *self, gint64 groups, GError **error)
   if (groups < 1 || self->shape[1] % groups != 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("channel_shuffle: %" G_GINT64_FORMAT " groups of %" G_GINT64_FORMAT
+                   _ ("channel_shuffle: %" PRId64 " groups of %" PRId64
                       " channels: there must be groups, of equal size"),
                    groups, self->shape[1]);
       return NULL;

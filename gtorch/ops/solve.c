@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -181,7 +182,7 @@ gtorch_op_linalg_tensorinv (GTorchImpl *self, gint64 ind, GError **error)
   if (ind <= 0)
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_INVALID,
-                            _ ("ind is %" G_GINT64_FORMAT ", it must be greater than 0"), ind);
+                            _ ("ind is %" PRId64 ", it must be greater than 0"), ind);
       return NULL;
     }
   size[0] = product (self->shape, MIN (ind, n));
@@ -189,7 +190,7 @@ gtorch_op_linalg_tensorinv (GTorchImpl *self, gint64 ind, GError **error)
   if (size[0] != size[1])
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
-                            _ ("shape %s: the first %" G_GINT64_FORMAT
+                            _ ("shape %s: the first %" PRId64
                                " dimensions and the others must have as many elements"),
                             gtorch_impl_shape_str (self), ind);
       return NULL;
@@ -231,8 +232,7 @@ gtorch_op_linalg_tensorsolve (GTorchImpl *self, GTorchImpl *other, const gint64 
     {
       gtorch_matrices_fail (error, op, GTORCH_ERROR_SHAPE,
                             _ ("shapes %s and %s: the dimensions of the first one without those of "
-                               "the "
-                               "second must have as many elements as it"),
+                               "the second must have as many elements as it"),
                             gtorch_shape_str (self->shape, n), gtorch_impl_shape_str (other));
       return NULL;
     }

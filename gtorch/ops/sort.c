@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -43,9 +44,8 @@ check_k (GTorchOpCall *call, gint64 least, guint *dim, GError **error)
   if (call->attrs[0].i >= least && call->attrs[0].i <= size)
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                     _ ("k is %" G_GINT64_FORMAT
-                        ", but dimension %u of shape %s allows from %" G_GINT64_FORMAT
-                        " to %" G_GINT64_FORMAT),
+                     _ ("k is %" PRId64 ", but dimension %u of shape %s allows from %" PRId64
+                        " to %" PRId64),
                      call->attrs[0].i, *dim, gtorch_impl_shape_str (self), least, size);
   return FALSE;
 }

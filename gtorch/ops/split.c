@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-none.h"
@@ -21,7 +22,7 @@ list_new (const gchar *op, gint64 n, GError **error)
     return g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
   g_clear_error (error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s: %" G_GINT64_FORMAT " tensors are more than fit into memory"), op, n);
+               _ ("%s: %" PRId64 " tensors are more than fit into memory"), op, n);
   return NULL;
 }
 
@@ -35,7 +36,7 @@ check_parts (const gchar *op, gint64 n, const GTorchImpl *self, guint dim, GErro
   if (n > 0 && n <= MAX (self->shape[dim], MAX_EMPTY))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: %" G_GINT64_FORMAT
+               _ ("%s: %" PRId64
                   " parts of dimension %u of shape %s: there must be at least 1, and at most as "
                   "many as it has elements, or %d if some are empty"),
                op, n, dim, gtorch_impl_shape_str (self), MAX_EMPTY);
@@ -109,8 +110,7 @@ gtorch_op_split (GTorchImpl *self, gint64 split_size, gint64 wanted, GError **er
   if (split_size < 0 || (split_size == 0 && self->shape[dim] > 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("split: parts of size %" G_GINT64_FORMAT
-                      " do not make up dimension %u of shape %s"),
+                   _ ("split: parts of size %" PRId64 " do not make up dimension %u of shape %s"),
                    split_size, dim, gtorch_impl_shape_str (self));
       return NULL;
     }
@@ -233,8 +233,7 @@ can_be_cut (const gchar *op, GTorchImpl *self, guint least, guint dim, const gin
   if (sections != NULL && (*sections <= 0 || self->shape[dim] % *sections != 0))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: dimension %u of shape %s cannot be cut into %" G_GINT64_FORMAT
-                      " equal parts"),
+                   _ ("%s: dimension %u of shape %s cannot be cut into %" PRId64 " equal parts"),
                    op, dim, gtorch_impl_shape_str (self), *sections);
       return FALSE;
     }
@@ -472,8 +471,8 @@ gtorch_op_as_strided (GTorchImpl *self, const gint64 *size, gsize n, const gint6
   if (!fits || (empty ? last > available : last >= available))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("as_strided: size %s, stride %s and offset %" G_GINT64_FORMAT
-                      " reach beyond the storage of %" G_GINT64_FORMAT " elements"),
+                   _ ("as_strided: size %s, stride %s and offset %" PRId64
+                      " reach beyond the storage of %" PRId64 " elements"),
                    gtorch_shape_str (size, n), gtorch_shape_str (stride, n), offset, available);
       return NULL;
     }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,9 +31,11 @@ check_weights (const gchar *name, GTorchImpl *weights, gint64 n, gboolean of_int
       && gtorch_dtype_kind (weights->dtype) == (of_integers ? GTORCH_KIND_INT : GTORCH_KIND_FLOAT))
     return gtorch_impl_check_not_negative ("cov", name, weights, FALSE, error);
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("cov: %s of dtype %s and shape %s must be a row of %" G_GINT64_FORMAT " %s"),
-               name, gtorch_dtype_get_name (weights->dtype), gtorch_impl_shape_str (weights), n,
-               of_integers ? "integers" : "floating-point numbers");
+               of_integers
+                   ? _ ("cov: %s of dtype %s and shape %s must be a row of %" PRId64 " integers")
+                   : _ ("cov: %s of dtype %s and shape %s must be a row of %" PRId64
+                        " floating-point numbers"),
+               name, gtorch_dtype_get_name (weights->dtype), gtorch_impl_shape_str (weights), n);
   return FALSE;
 }
 

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-dtype-private.h"
 #include "base/gtorch-error-private.h"
@@ -38,8 +39,7 @@ check_parts (const gchar *op, gint64 n_fft, gint64 *hop_length, gint64 *win_leng
   if (n_fft < 1 || *hop_length < 1 || *win_length < 1 || *win_length > n_fft)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: n_fft %" G_GINT64_FORMAT ", hop_length %" G_GINT64_FORMAT
-                      " and win_length %" G_GINT64_FORMAT
+                   _ ("%s: n_fft %" PRId64 ", hop_length %" PRId64 " and win_length %" PRId64
                       " must be at least 1, and the window not longer than n_fft"),
                    op, n_fft, *hop_length, *win_length);
       return FALSE;
@@ -49,9 +49,8 @@ check_parts (const gchar *op, gint64 n_fft, gint64 *hop_length, gint64 *win_leng
   if (window == NULL || (window->n_dims == 1 && window->shape[0] == *win_length))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: a window of shape %s must be a row of win_length %" G_GINT64_FORMAT
-                  " elements"),
-               op, gtorch_impl_shape_str (window), *win_length);
+               _ ("%s: a window of shape %s must be a row of win_length %" PRId64 " elements"), op,
+               gtorch_impl_shape_str (window), *win_length);
   return FALSE;
 }
 
@@ -138,8 +137,7 @@ gtorch_op_stft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_le
   if (!f.failed && x->shape[1] < n_fft)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("stft: a signal of %" G_GINT64_FORMAT
-                      " elements is shorter than n_fft %" G_GINT64_FORMAT),
+                   _ ("stft: a signal of %" PRId64 " elements is shorter than n_fft %" PRId64),
                    x->shape[1], n_fft);
       return NULL;
     }
@@ -175,17 +173,17 @@ check_transforms (const GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint6
   else if ((self->n_dims != 2 && self->n_dims != 3) || self->numel == 0
            || self->shape[self->n_dims - 2] != wanted)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                 _ ("istft: shape %s must be that of parts with %" G_GINT64_FORMAT
-                    " frequencies each, [%" G_GINT64_FORMAT ", parts], or of a row of these"),
+                 _ ("istft: shape %s must be that of parts with %" PRId64
+                    " frequencies each, [%" PRId64 ", parts], or of a row of these"),
                  gtorch_impl_shape_str (self), wanted, wanted);
   else if (hop_length > win_length)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("istft: with hop_length %" G_GINT64_FORMAT " and win_length %" G_GINT64_FORMAT
+                 _ ("istft: with hop_length %" PRId64 " and win_length %" PRId64
                     " there is nothing between the windows"),
                  hop_length, win_length);
   else if (length != GTORCH_NONE && length < 1)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("istft: the length %" G_GINT64_FORMAT " must be at least 1"), length);
+                 _ ("istft: the length %" PRId64 " must be at least 1"), length);
   else if (return_complex ? onesided : is_complex (window))
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                  return_complex ? _ ("istft: a complex result needs all frequencies: onesided must "
@@ -246,8 +244,7 @@ gtorch_op_istft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_l
       || __builtin_add_overflow (begin, length != GTORCH_NONE ? length : 0, &end))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("istft: a signal of length %" G_GINT64_FORMAT
-                      " and parts with hop_length %" G_GINT64_FORMAT
+                   _ ("istft: a signal of length %" PRId64 " and parts with hop_length %" PRId64
                       " would have too many elements"),
                    length != GTORCH_NONE ? length : 0, hop_length);
       return NULL;
@@ -257,8 +254,7 @@ gtorch_op_istft (GTorchImpl *self, gint64 n_fft, gint64 hop_length, gint64 win_l
   if (MIN (end, covered) <= begin)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("istft: of %" G_GINT64_FORMAT " elements, none stays without the ends"),
-                   covered);
+                   _ ("istft: of %" PRId64 " elements, none stays without the ends"), covered);
       return NULL;
     }
 

@@ -20,7 +20,10 @@ gtorch_copy_to_device (GTorchImpl *src, GTorchDevice *device, gboolean non_block
   g_autoptr (GTorchImpl) moved = NULL;
   GTorchDevice *from = src->storage->device;
   GTorchDevice *active = gtorch_device_is_host (device) ? from : device;
+  GTorchStream *stream = gtorch_current_stream (active);
 
+  if (stream != NULL && !gtorch_stream_check_cancellable (stream, "copy", error))
+    return NULL;
   if (src->is_contiguous)
     plain = gtorch_impl_ref (src);
   else

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-ops-private.h"
@@ -26,9 +27,8 @@ too_many_dims (GTorchOpCall *call, gsize n_dims, GError **error)
   if (n_dims <= GTORCH_MAX_DIMS)
     return FALSE;
   gtorch_call_error (call, error, GTORCH_ERROR_SHAPE,
-                     _ ("%" G_GSIZE_FORMAT
-                        " dimensions are more than the %d that a tensor can have"),
-                     n_dims, GTORCH_MAX_DIMS);
+                     _ ("%zu dimensions are more than the %d that a tensor can have"), n_dims,
+                     GTORCH_MAX_DIMS);
   return TRUE;
 }
 
@@ -61,9 +61,8 @@ infer_size (const gchar *op, GTorchImpl *self, const gint64 *wanted, gsize n_dim
 
 wrong:
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-               _ ("%s: shape %s does not fit the %" G_GINT64_FORMAT
-                  " elements of a tensor of shape %s"),
-               op, gtorch_shape_str (wanted, n_dims), self->numel, gtorch_impl_shape_str (self));
+               _ ("%s: shape %s does not fit the %" PRId64 " elements of a tensor of shape %s"), op,
+               gtorch_shape_str (wanted, n_dims), self->numel, gtorch_impl_shape_str (self));
   return FALSE;
 }
 
@@ -342,9 +341,8 @@ gtorch_op_flatten (GTorchImpl *self, gint64 start_dim, gint64 end_dim, GError **
   if (start > end)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("flatten: start_dim %" G_GINT64_FORMAT
-                      " comes after end_dim %" G_GINT64_FORMAT),
-                   start_dim, end_dim);
+                   _ ("flatten: start_dim %" PRId64 " comes after end_dim %" PRId64), start_dim,
+                   end_dim);
       return NULL;
     }
   for (i = 0; i < start; i++)
@@ -369,7 +367,7 @@ gtorch_shape_select (GTorchOpCall *call, GError **error)
   if (self->n_dims == 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("a tensor without dimensions has no index %" G_GINT64_FORMAT), index);
+                         _ ("a tensor without dimensions has no index %" PRId64), index);
       return FALSE;
     }
   if (!gtorch_normalize_dim ("select", call->attrs[0].i, self->n_dims, &dim, error))
@@ -377,8 +375,7 @@ gtorch_shape_select (GTorchOpCall *call, GError **error)
   if (index < -self->shape[dim] || index >= self->shape[dim])
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("index %" G_GINT64_FORMAT
-                            " is out of range for dimension %u of shape %s"),
+                         _ ("index %" PRId64 " is out of range for dimension %u of shape %s"),
                          index, dim, gtorch_impl_shape_str (self));
       return FALSE;
     }
@@ -424,8 +421,8 @@ gtorch_shape_slice (GTorchOpCall *call, GError **error)
     return FALSE;
   if (step <= 0)
     {
-      gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("step %" G_GINT64_FORMAT " is not positive"), step);
+      gtorch_call_error (call, error, GTORCH_ERROR_INVALID, _ ("step %" PRId64 " is not positive"),
+                         step);
       return FALSE;
     }
   clamp_slice (self->shape[dim], &start, &end);
@@ -450,7 +447,7 @@ gtorch_op_narrow (GTorchImpl *self, gint64 dim, gint64 start, gint64 length, GEr
   if (self->n_dims == 0 || length < 0 || from < 0 || length > self->shape[index] - from)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("narrow: start %" G_GINT64_FORMAT " and length %" G_GINT64_FORMAT
+                   _ ("narrow: start %" PRId64 " and length %" PRId64
                       " exceed dimension %u of shape %s"),
                    start, length, index, gtorch_impl_shape_str (self));
       return NULL;
@@ -509,7 +506,7 @@ gtorch_shape_unfold (GTorchOpCall *call, GError **error)
   if (size < 0 || size > length || step <= 0)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("windows of %" G_GINT64_FORMAT " elements, %" G_GINT64_FORMAT
+                         _ ("windows of %" PRId64 " elements, %" PRId64
                             " apart, do not fit dimension %u of shape %s"),
                          size, step, dim, gtorch_impl_shape_str (self));
       return FALSE;

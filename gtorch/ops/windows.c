@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -48,8 +49,7 @@ window_check (Window *window)
   if (window->n < 0)
     {
       g_set_error (window->f.error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: a window cannot have %" G_GINT64_FORMAT " elements"), window->op,
-                   window->n);
+                   _ ("%s: a window cannot have %" PRId64 " elements"), window->op, window->n);
       return FALSE;
     }
   if (window->dtype < GTORCH_N_DTYPES && gtorch_dtype_is_floating_point (window->dtype))

@@ -295,7 +295,7 @@ match (GPtrArray *averages, GPtrArray *current, const gchar *what, GError **erro
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("update_parameters: the model has %u %s, its averages have %u"), current->len,
-                   what, averages->len);
+                   _ (what), averages->len);
       return FALSE;
     }
   for (i = 0; i < averages->len; i++)
@@ -308,7 +308,7 @@ match (GPtrArray *averages, GPtrArray *current, const gchar *what, GError **erro
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("update_parameters: number %u of the %s has shape %s, its average %s"), i,
-                       what, gtorch_impl_shape_str (impl), gtorch_impl_shape_str (average));
+                       _ (what), gtorch_impl_shape_str (impl), gtorch_impl_shape_str (average));
           return FALSE;
         }
       if (gtorch_impl_device (average) == gtorch_impl_device (impl))
@@ -381,8 +381,8 @@ update_one (GTorchAveragedModel *self, GTorchTensor *average, GTorchTensor *curr
                 error);
   result = self->avg_fn (self, average, current, count, self->user_data, &failure);
   return check_function (self, result != NULL, failure, error)
-         && gtorch_callback_check ("update_parameters", "the function", &result, GTORCH_TYPE_TENSOR,
-                                   error)
+         && gtorch_callback_check ("update_parameters", N_ ("the function"), &result,
+                                   GTORCH_TYPE_TENSOR, error)
          && gtorch_op_copy_inplace (gtorch_tensor_unwrap (average), gtorch_tensor_unwrap (result),
                                     FALSE, error);
 }
@@ -496,8 +496,8 @@ gtorch_averaged_model_update_parameters (GTorchAveragedModel *self, GTorchModule
       || !add_members (averages, module, FALSE, error)
       || !add_members (current, model, FALSE, error) || !add_members (to, module, TRUE, error)
       || !add_members (from, model, TRUE, error)
-      || !match (averages, current, _ ("parameters"), error)
-      || !match (to, from, _ ("buffers"), error))
+      || !match (averages, current, N_ ("parameters"), error)
+      || !match (to, from, N_ ("buffers"), error))
     return FALSE;
   one = gtorch_impl_new_int (1);
   return update_all (self, averages, current, n, count, error)

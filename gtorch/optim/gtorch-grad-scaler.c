@@ -259,14 +259,14 @@ gtorch_grad_scaler_check (GTorchGradScaler *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_GRAD_SCALER (self), FALSE);
   return !self->enabled
-         || (gtorch_check_range ("grad_scaler", "the scale", self->initial, G_MINFLOAT, G_MAXFLOAT,
-                                 FALSE, error)
-             && gtorch_check_range ("grad_scaler", "the growth factor", self->growth_factor, 1,
+         || (gtorch_check_range ("grad_scaler", N_ ("the scale"), self->initial, G_MINFLOAT,
+                                 G_MAXFLOAT, FALSE, error)
+             && gtorch_check_range ("grad_scaler", N_ ("the growth factor"), self->growth_factor, 1,
                                     G_MAXFLOAT, FALSE, error)
-             && gtorch_check_range ("grad_scaler", "the backoff factor", self->backoff_factor, 0, 1,
-                                    FALSE, error)
-             && gtorch_check_range ("grad_scaler", "the growth interval", self->growth_interval, 1,
-                                    G_MAXINT, FALSE, error));
+             && gtorch_check_range ("grad_scaler", N_ ("the backoff factor"), self->backoff_factor,
+                                    0, 1, FALSE, error)
+             && gtorch_check_range ("grad_scaler", N_ ("the growth interval"),
+                                    self->growth_interval, 1, G_MAXINT, FALSE, error));
 }
 
 /* --- scaling --- */
@@ -836,8 +836,8 @@ check_new_scale (GTorchTensor *new_scale, GError **error)
       gdouble scale = is_near ? gtorch_tensor_item_double (new_scale, &failure) : 1;
 
       if (failure == NULL)
-        return gtorch_check_range ("update", "the new scale", scale, G_MINFLOAT, G_MAXFLOAT, FALSE,
-                                   error);
+        return gtorch_check_range ("update", N_ ("the new scale"), scale, G_MINFLOAT, G_MAXFLOAT,
+                                   FALSE, error);
       g_propagate_error (error, failure);
       return FALSE;
     }

@@ -7,6 +7,7 @@
 #include "optim/gtorch-lr-scheduler-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "optim/gtorch-optimizer-private.h"
@@ -284,8 +285,7 @@ gtorch_lr_scheduler_check (GTorchLRScheduler *self, GError **error)
   if (PRIVATE (self)->state.last_epoch < -1 || PRIVATE (self)->state.last_epoch > MAX_EPOCH)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("lr_scheduler: last_epoch is %" G_GINT64_FORMAT
-                      ", it must be from -1 to 2^53"),
+                   _ ("lr_scheduler: last_epoch is %" PRId64 ", it must be from -1 to 2^53"),
                    PRIVATE (self)->state.last_epoch);
       return FALSE;
     }
@@ -309,7 +309,7 @@ find_bases (GTorchLRScheduler *self, GListModel *groups, GError **error)
       if (gtorch_param_group_get_initial_learning_rate (group) < 0)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                       _ ("lr_scheduler: last_epoch is %" G_GINT64_FORMAT
+                       _ ("lr_scheduler: last_epoch is %" PRId64
                           ", but group %u has no initial learning rate to go on from"),
                        state->last_epoch, i);
           return FALSE;
@@ -357,7 +357,7 @@ compute (GTorchLRScheduler *self, GTorchParamGroup *group, gdouble base, gdouble
   if (isfinite (*lr))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("lr_scheduler: %s gives %g for epoch %" G_GINT64_FORMAT
+               _ ("lr_scheduler: %s gives %g for epoch %" PRId64
                   ", a learning rate must be finite"),
                G_OBJECT_TYPE_NAME (self), *lr, PRIVATE (self)->state.last_epoch);
   return FALSE;

@@ -6,6 +6,7 @@
 #include "optim/gtorch-one-cycle-lr.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "optim/gtorch-lr-scheduler-private.h"
@@ -246,8 +247,8 @@ gtorch_one_cycle_lr_compute (GTorchLRScheduler *scheduler, GTorchParamGroup *gro
   if (step > self->total_steps)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: this is step %" G_GINT64_FORMAT ", there are only %" G_GINT64_FORMAT),
-                   row.who, step, self->total_steps);
+                   _ ("%s: this is step %" PRId64 ", there are only %" PRId64), row.who, step,
+                   self->total_steps);
       return FALSE;
     }
   for (; phase->to != LAST && (gdouble) step > phase->end; phase++)

@@ -529,7 +529,7 @@ gtorch_optimizer_call_closure (GTorchOptimizer *self, GTorchOptimizerClosure clo
   GTorchTensor *loss = closure (user_data, &failure);
 
   if (loss != NULL && failure == NULL
-      && gtorch_callback_check ("step", "the closure", &loss, GTORCH_TYPE_TENSOR, &failure))
+      && gtorch_callback_check ("step", N_ ("the closure"), &loss, GTORCH_TYPE_TENSOR, &failure))
     return loss;
   g_clear_object (&loss);
   if (failure != NULL)

@@ -153,8 +153,8 @@ gtorch_settings_check_given (const GTorchSettings *self, guint first, guint n,
   if (n_values != n)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   n > 1 ? _ ("%s: %s is %u numbers, not %" G_GSIZE_FORMAT)
-                         : _ ("%s: %s is %u number, not %" G_GSIZE_FORMAT),
+                   g_dngettext (GETTEXT_PACKAGE, "%s: %s is %u number, not %zu",
+                                "%s: %s is %u numbers, not %zu", n),
                    self->who, n > 1 ? self->numbers[first].arg : self->numbers[first].name, n,
                    n_values);
       return FALSE;
@@ -214,7 +214,7 @@ set_member (GTorchParamGroup *self, const gchar *name, const gdouble *values, gs
   if (n_values != 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("param_group: %s is one number, not %" G_GSIZE_FORMAT), name, n_values);
+                   _ ("param_group: %s is one number, not %zu"), name, n_values);
       return FALSE;
     }
   if (gtorch_is_none_double (values[0]))

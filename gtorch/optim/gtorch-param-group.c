@@ -139,9 +139,9 @@ gboolean
 gtorch_param_group_check (GTorchParamGroup *self, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PARAM_GROUP (self), FALSE);
-  return gtorch_check_range ("param_group", "the learning rate", self->learning_rate, 0,
+  return gtorch_check_range ("param_group", N_ ("the learning rate"), self->learning_rate, 0,
                              G_MAXDOUBLE, FALSE, error)
-         && gtorch_check_range ("param_group", "the weight decay", self->weight_decay, 0,
+         && gtorch_check_range ("param_group", N_ ("the weight decay"), self->weight_decay, 0,
                                 G_MAXDOUBLE, FALSE, error);
 }
 

@@ -166,7 +166,7 @@ get_doubles (const gchar *name, GTorchTensor *value, GError **error)
     if (!isfinite (numbers[i]))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                     _ ("load_state_dict: “%s” is %g at %" G_GSIZE_FORMAT ", it must be finite"),
+                     _ ("load_state_dict: “%s” is %g at %zu, it must be finite"),
                      gtorch_name_str (name), numbers[i], i);
         return NULL;
       }

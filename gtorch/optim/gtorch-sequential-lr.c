@@ -6,6 +6,7 @@
 #include "optim/gtorch-sequential-lr.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-references-private.h"
 #include "optim/gtorch-lr-scheduler-private.h"
@@ -83,8 +84,8 @@ gtorch_sequential_lr_check (GTorchLRScheduler *scheduler, GError **error)
   if (n != self->schedules.parts->len - 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("%s: there are %u schedules and %" G_GSIZE_FORMAT
-                      " milestones, there must be one schedule more"),
+                   _ ("%s: there are %u schedules and %zu milestones, there must be one schedule "
+                      "more"),
                    row.who, self->schedules.parts->len, n);
       return FALSE;
     }
@@ -92,7 +93,7 @@ gtorch_sequential_lr_check (GTorchLRScheduler *scheduler, GError **error)
     if (milestones[i] < milestones[i - 1])
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("%s: milestone %" G_GINT64_FORMAT " comes after %" G_GINT64_FORMAT
+                     _ ("%s: milestone %" PRId64 " comes after %" PRId64
                         ", milestones must ascend"),
                      row.who, milestones[i], milestones[i - 1]);
         return FALSE;
@@ -105,8 +106,7 @@ gtorch_sequential_lr_check (GTorchLRScheduler *scheduler, GError **error)
       if (klass->parts == NULL)
         continue;
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("%s: schedule %" G_GSIZE_FORMAT
-                      " is a %s, only the first one may consist of others"),
+                   _ ("%s: schedule %zu is a %s, only the first one may consist of others"),
                    row.who, i, G_OBJECT_CLASS_NAME (klass));
       return FALSE;
     }

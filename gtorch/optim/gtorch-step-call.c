@@ -80,7 +80,7 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
         if ((numbers & 1u << kind) != 0)
           {
             if (!gtorch_call_check_number (call, other, GTORCH_DTYPE_FLOAT64,
-                                           _ ("a number of a parameter"), error))
+                                           N_ ("a number of a parameter"), error))
               return FALSE;
             continue;
           }
@@ -102,9 +102,9 @@ gtorch_shape_optim_steps (GTorchOpCall *call, GError **error)
       }
   call->compute = self->dtype;
   return gtorch_call_check_number (call, call->inputs[GTORCH_STEP_LR_CELL], GTORCH_DTYPE_FLOAT64,
-                                   _ ("the learning rate"), error)
+                                   N_ ("the learning rate"), error)
          && gtorch_call_check_number (call, call->inputs[GTORCH_STEP_SKIP], GTORCH_DTYPE_FLOAT32,
-                                      _ ("skip"), error)
+                                      "skip", error)
          && gtorch_call_check_dtype (call, self->dtype, error)
          && gtorch_call_set_output (call, 0, self->dtype, self->shape, self->n_dims, error);
 }

@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "base/gtorch-callback-private.h"
 #include "base/gtorch-none.h"
 #include "device/gtorch-device-private.h"
@@ -57,7 +59,8 @@ run_batches (GTorchModule *model, GTorchDevice *device, GTorchBatchFunc next, gp
         }
       if (batch == NULL)
         return TRUE;
-      if (!gtorch_callback_check ("update_bn", "the function", &batch, GTORCH_TYPE_TENSOR, error))
+      if (!gtorch_callback_check ("update_bn", N_ ("the function"), &batch, GTORCH_TYPE_TENSOR,
+                                  error))
         return FALSE;
       if (device != NULL)
         {

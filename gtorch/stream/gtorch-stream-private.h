@@ -21,6 +21,7 @@ struct _GTorchStream
   gboolean auto_sync;       /* atomic */
   GTorchTimeline *timeline; /* NULL: the calling thread does the work (default stream of the CPU) */
   GTorchCapture *capture;   /* atomic; not owned: the capture clears it */
+  GCancellable *cancellable; /* atomic; owned, under a lock of gtorch-stream.c */
 };
 
 struct _GTorchStreamClass
@@ -55,6 +56,22 @@ struct _GTorchStreamClass
 
 #define GTORCH_STREAM_GET_CLASS(object) \
   (G_TYPE_INSTANCE_GET_CLASS ((object), GTORCH_TYPE_STREAM, GTorchStreamClass))
+
+/* Returns a new reference to what cancels the work of the stream, or NULL. */
+GCancellable *gtorch_stream_dup_cancellable (GTorchStream *stream);
+/* Sets the error for work of this name that is not done because of it. */
+void gtorch_stream_set_cancelled (GTorchDevice *device, gpointer stream, const gchar *op,
+                                  GError **error);
+gboolean gtorch_stream_look_for_cancellation (GTorchStream *stream, const gchar *op,
+                                              GError **error);
+
+/* Fails if the stream takes no more work, because its cancellable was cancelled. */
+static inline gboolean
+gtorch_stream_check_cancellable (GTorchStream *stream, const gchar *op, GError **error)
+{
+  return G_LIKELY (__atomic_load_n (&stream->cancellable, __ATOMIC_RELAXED) == NULL)
+         || gtorch_stream_look_for_cancellation (stream, op, error);
+}
 
 /* Returns the identity of the stream's queue: work on streams with the same identity is done in order. */
 gpointer gtorch_stream_get_queue (GTorchStream *stream);

@@ -54,6 +54,7 @@ gtorch_stream_finalize (GObject *object)
 {
   if (GTORCH_STREAM (object)->auto_sync)
     g_atomic_int_add (&gtorch_n_auto_syncs, -1);
+  g_clear_object (&GTORCH_STREAM (object)->cancellable);
   G_OBJECT_CLASS (gtorch_stream_parent_class)->finalize (object);
 }
 
@@ -86,6 +87,16 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "auto-sync", GTORCH_PROPERTY_BOOL (gtorch_stream_get_auto_sync, gtorch_stream_set_auto_sync) },
+  /**
+   * GTorchStream:cancellable:
+   *
+   * What cancels the work of the stream; see [method@Stream.set_cancellable].
+   *
+   * Since: 0.1
+   */
+  { "cancellable",
+    GTORCH_PROPERTY_OBJECT (GCancellable, g_cancellable_get_type, gtorch_stream_get_cancellable,
+                            gtorch_stream_set_cancellable) },
 };
 
 static void
@@ -306,6 +317,122 @@ gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync)
   g_object_notify (G_OBJECT (self), "auto-sync");
 }
 
+/* --- cancelling --- */
+
+/* Returns whether the stream has a queue; the CPU's default stream has none. */
+static gboolean
+has_queue (GTorchStream *self)
+{
+  return self->timeline != NULL || GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL;
+}
+
+G_LOCK_DEFINE_STATIC (cancellable);
+
+GCancellable *
+gtorch_stream_dup_cancellable (GTorchStream *stream)
+{
+  GCancellable *found;
+
+  if (G_LIKELY (__atomic_load_n (&stream->cancellable, __ATOMIC_RELAXED) == NULL))
+    return NULL;
+  G_LOCK (cancellable);
+  found = stream->cancellable != NULL ? g_object_ref (stream->cancellable) : NULL;
+  G_UNLOCK (cancellable);
+  return found;
+}
+
+void
+gtorch_stream_set_cancelled (GTorchDevice *device, gpointer stream, const gchar *op, GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED,
+               _ ("%s: the work of stream %p on %s was cancelled"), op, stream,
+               gtorch_device_name (device));
+}
+
+gboolean
+gtorch_stream_look_for_cancellation (GTorchStream *stream, const gchar *op, GError **error)
+{
+  g_autoptr (GCancellable) found = gtorch_stream_dup_cancellable (stream);
+
+  if (!g_cancellable_is_cancelled (found))
+    return TRUE;
+  gtorch_stream_set_cancelled (stream->device, stream, op, error);
+  return FALSE;
+}
+
+/**
+ * gtorch_stream_get_cancellable:
+ * @self: a stream
+ *
+ * Gets what cancels the work of the stream.
+ *
+ * Returns: (transfer none) (nullable): a cancellable, or %NULL
+ *
+ * Since: 0.1
+ */
+GCancellable *
+gtorch_stream_get_cancellable (GTorchStream *self)
+{
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), NULL);
+  return __atomic_load_n (&self->cancellable, __ATOMIC_ACQUIRE);
+}
+
+/**
+ * gtorch_stream_set_cancellable: (set-property cancellable)
+ * @self: a stream, but not the default one of its device, which other parts of the program use as well
+ * @cancellable: (nullable): cancels the work of the stream, or %NULL
+ * @error: return location for an error
+ *
+ * Lets a cancellable stop the work of the stream.
+ *
+ * After it was cancelled, from any thread, the stream takes no more work: operations and replays of graphs
+ * on it fail with %G_IO_ERROR_CANCELLED, and so do asynchronous calls at their next operation. On the CPU,
+ * operations that are in the queue and have not begun are dropped as well: [method@Stream.synchronize] and
+ * reads of what they would have computed report %G_IO_ERROR_CANCELLED. What was launched on a GPU cannot be
+ * taken back, and is done. Events, and waits of the host and of other streams, work as before.
+ *
+ * The stream is used again after this function has set another cancellable, or %NULL, or after
+ * [method@Gio.Cancellable.reset]. Operations that were in the queue before keep the cancellable that they
+ * were enqueued with.
+ *
+ * ```c
+ * g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+ *
+ * if (!gtorch_stream_set_cancellable (stream, cancellable, &error))
+ *   return FALSE;
+ * g_signal_connect_object (button, "clicked", G_CALLBACK (g_cancellable_cancel), cancellable,
+ *                          G_CONNECT_SWAPPED);
+ * ```
+ *
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_NOT_SUPPORTED for the default stream of a device
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_stream_set_cancellable (GTorchStream *self, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GCancellable) former = NULL; /* its last reference is not dropped under the lock */
+
+  g_return_val_if_fail (GTORCH_IS_STREAM (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (cancellable != NULL && (self->is_default || !has_queue (self)))
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("stream: the default stream of %s has no cancellable, since other parts of "
+                      "the program use it, too: create a stream"),
+                   gtorch_device_name (self->device));
+      return FALSE;
+    }
+  G_LOCK (cancellable);
+  former = self->cancellable;
+  __atomic_store_n (&self->cancellable, cancellable != NULL ? g_object_ref (cancellable) : NULL,
+                    __ATOMIC_RELEASE);
+  G_UNLOCK (cancellable);
+  if (former != cancellable)
+    g_object_notify (G_OBJECT (self), "cancellable");
+  return TRUE;
+}
+
 static gboolean
 look_whether_idle (gpointer data, GCancellable *cancellable, gboolean *is_over, GError **error)
 {
@@ -459,13 +586,6 @@ refuse_in_capture (GTorchStream *self, GError **error)
                   "replayed"),
                self);
   return TRUE;
-}
-
-/* Returns whether the stream has a queue; the CPU's default stream has none. */
-static gboolean
-has_queue (GTorchStream *self)
-{
-  return self->timeline != NULL || GTORCH_STREAM_GET_CLASS (self)->synchronize != NULL;
 }
 
 static void

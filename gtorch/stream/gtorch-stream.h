@@ -59,6 +59,11 @@ gboolean gtorch_stream_get_auto_sync (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 void gtorch_stream_set_auto_sync (GTorchStream *self, gboolean auto_sync);
 GTORCH_AVAILABLE_IN_0_1
+GCancellable *gtorch_stream_get_cancellable (GTorchStream *self);
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_stream_set_cancellable (GTorchStream *self, GCancellable *cancellable,
+                                        GError **error);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_idle (GTorchStream *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_stream_is_capturing (GTorchStream *self);

@@ -28,6 +28,9 @@ struct _GTorchImpl
   /* accessed atomically: storage is NULL, or will be when no call holds it */
   guint8 is_released;
   gint object_lock;
+  /* GTORCH_INFERENCE: made in inference mode, or a view of such a tensor, and nothing may record what becomes
+   * of it; or 0. Operations give views that of their base when they are recorded. */
+  guint8 inference;
   /* NULL once released; does not change during a hold (gtorch-hold-private.h) */
   GTorchStorage *storage;
   GTorchDevice *device; /* that of the storage, even after release */
@@ -58,7 +61,8 @@ GTorchImpl *gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *sh
  * than the base tensor must have passed gtorch_shape_check (). */
 GTorchImpl *gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset,
                                      const gint64 *shape, const gint64 *strides, guint n_dims);
-/* Returns a view of the same storage and dtype, without autograd. */
+/* Returns a view of the same storage and dtype, without autograd. In inference mode it is an inference
+ * tensor, whatever the base is. */
 GTorchImpl *gtorch_impl_new_view (GTorchImpl *base, gint64 offset, const gint64 *shape,
                                   const gint64 *strides, guint n_dims);
 /* Returns a new impl of the same elements without autograd (as for detach ()). */
@@ -127,6 +131,8 @@ gboolean gtorch_impl_overlaps (const GTorchImpl *a, const GTorchImpl *b);
 /* Returns the extent of a geometry, in elements from the start of the storage; 0 if it has no elements. */
 gint64 gtorch_strides_extent (gint64 offset, const gint64 *shape, const gint64 *strides,
                               guint n_dims);
+/* Fails for an inference tensor outside of inference mode. */
+gboolean gtorch_impl_check_write (const GTorchImpl *impl, const gchar *op, GError **error);
 /* Returns a view reversed along the dimensions of the mask; impl must not be empty. */
 GTorchImpl *gtorch_impl_new_mirrored (GTorchImpl *impl, guint64 mask);
 /* The tensor's shape as gtorch_shape_str () writes it. */

@@ -6,12 +6,14 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "tensor/gtorch-impl-private.h"
 
 #include "tensor/gtorch-recorder-private.h"
 #include "device/gtorch-device-private.h"
+#include "device/gtorch-thread-private.h"
 #include "memory/gtorch-pinned-private.h"
 #include "tensor/gtorch-uninitialized-private.h"
 
@@ -124,6 +126,7 @@ gtorch_impl_set_geometry (GTorchImpl *impl, const GTorchImpl *from)
   impl->numel = from->numel;
   impl->is_contiguous = from->is_contiguous;
   impl->is_silent_view = FALSE;
+  impl->inference = from->inference;
 }
 
 void
@@ -218,6 +221,7 @@ gtorch_impl_new_strided (GTorchStorage *storage, guint dtype, gint64 offset, con
   impl->is_released = storage == NULL;
   impl->offset = offset;
   impl->is_contiguous = is_contiguous;
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   return impl;
 }
 
@@ -230,6 +234,7 @@ gtorch_impl_new (GTorchDevice *device, guint dtype, const gint64 *shape, guint n
 
   impl->dtype = dtype;
   impl->is_contiguous = TRUE;
+  impl->inference = gtorch_thread.no_grad & GTORCH_INFERENCE;
   impl->device = device;
   if (G_UNLIKELY (!measure (shape, NULL, n_dims, dtype, impl->shape, impl->strides, &impl->numel,
                             &is_contiguous)))
@@ -261,6 +266,7 @@ gtorch_impl_alias (GTorchImpl *impl)
   if (gtorch_impl_is_uninitialized (impl))
     alias->is_released = GTORCH_IMPL_UNINITIALIZED;
   alias->is_number = impl->is_number;
+  alias->inference = impl->inference;
   return alias;
 }
 
@@ -290,6 +296,18 @@ gtorch_impl_check_memory (const GTorchImpl *impl, const gchar *op, GError **erro
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_RELEASED, _ ("%s: the tensor of shape %s %s"), op,
                gtorch_impl_shape_str (impl), gtorch_impl_loss (impl));
+  return FALSE;
+}
+
+gboolean
+gtorch_impl_check_write (const GTorchImpl *impl, const gchar *op, GError **error)
+{
+  if (G_LIKELY (!impl->inference) || gtorch_is_inference ())
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_AUTOGRAD,
+               _ ("%s: the tensor of shape %s was made in inference mode and cannot be changed in "
+                  "place outside of it: clone it before"),
+               op, gtorch_impl_shape_str (impl));
   return FALSE;
 }
 
@@ -450,9 +468,8 @@ gtorch_shape_check (const gchar *op, const gint64 *shape, gsize n_dims, guint dt
   if (n_dims > GTORCH_MAX_DIMS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("%s: %" G_GSIZE_FORMAT
-                      " dimensions are more than the %d that a tensor can have"),
-                   op, n_dims, GTORCH_MAX_DIMS);
+                   _ ("%s: %zu dimensions are more than the %d that a tensor can have"), op, n_dims,
+                   GTORCH_MAX_DIMS);
       return FALSE;
     }
   if (G_LIKELY (gtorch_shape_measure (shape, n_dims, dtype, strides, &numel)))
@@ -470,8 +487,8 @@ gtorch_normalize_dim (const gchar *op, gint64 dim, guint n_dims, guint *result, 
   if (dim < -range || dim >= range)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: dim %" G_GINT64_FORMAT " is out of the range [%" G_GINT64_FORMAT
-                      ", %" G_GINT64_FORMAT "] of a tensor with %u dimensions"),
+                   _ ("%s: dim %" PRId64 " is out of the range [%" PRId64 ", %" PRId64
+                      "] of a tensor with %u dimensions"),
                    op, dim, -range, range - 1, n_dims);
       return FALSE;
     }
@@ -521,7 +538,7 @@ gtorch_broadcast_shapes (const gchar *op, const gint64 *a, guint a_dims, const g
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                        _ ("%s: shapes %s and %s cannot be broadcast: dimension -%u is "
-                          "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT),
+                          "%" PRId64 " and %" PRId64),
                        op, gtorch_shape_str (a, a_dims), gtorch_shape_str (b, b_dims), i, x, y);
           return FALSE;
         }

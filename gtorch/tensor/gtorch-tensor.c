@@ -761,6 +761,24 @@ gtorch_tensor_get_version (GTorchTensor *self)
 }
 
 /**
+ * gtorch_tensor_is_inference:
+ * @self: a tensor
+ *
+ * Tells whether the tensor was made in inference mode, or is a view of one that was; see
+ * [func@inference_mode].
+ *
+ * Returns: %TRUE if so
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_tensor_is_inference (GTorchTensor *self)
+{
+  g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
+  return gtorch_tensor_unwrap (self)->inference != 0;
+}
+
+/**
  * gtorch_tensor_is_contiguous:
  * @self: a tensor
  *

@@ -60,6 +60,8 @@ gint64 gtorch_tensor_get_storage_offset (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
 guint gtorch_tensor_get_version (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_tensor_is_inference (GTorchTensor *self);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_is_contiguous (GTorchTensor *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_tensor_is_released (GTorchTensor *self);

@@ -680,7 +680,7 @@ gtorch_token_model_encode (GTorchTokenCoder *coder, const gchar *text, gsize len
   if (length > G_MAXINT32 / 2)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("encode: a word of %" G_GSIZE_FORMAT " bytes is longer than 1 GiB"), length);
+                   _ ("encode: a word of %zu bytes is longer than 1 GiB"), length);
       return FALSE;
     }
   if (coder->model->kind == GTORCH_TOKEN_MODEL_BPE)

@@ -5,6 +5,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-error.h"
@@ -117,8 +118,8 @@ truncate_texts (GTorchTokenizer *self, GArray *a, GArray *b, gboolean add_specia
   if (max_length < 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("encode: at most %" G_GINT64_FORMAT " tokens are wanted, but there are "
-                      "%" G_GINT64_FORMAT " special ones"),
+                   _ ("encode: at most %" PRId64 " tokens are wanted, but there are "
+                      "%" PRId64 " special ones"),
                    rule->max_length, n_special);
       return FALSE;
     }
@@ -136,7 +137,7 @@ truncate_texts (GTorchTokenizer *self, GArray *a, GArray *b, gboolean add_specia
   if (b != NULL && target->len <= n_surplus)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("encode: %" G_GINT64_FORMAT " tokens are too many, and the text to cut has "
+                   _ ("encode: %" PRId64 " tokens are too many, and the text to cut has "
                       "only %u"),
                    n_surplus, target->len);
       return FALSE;
@@ -227,7 +228,7 @@ gtorch_tokenizer_encode (GTorchTokenizer *self, const gchar *text, const gchar *
       ids = g_try_new (gint64, MAX (length, 1));
       if (ids == NULL)
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                     _ ("encode: %" G_GSIZE_FORMAT " numbers could not be allocated"), length);
+                     _ ("encode: %zu numbers could not be allocated"), length);
       for (gsize i = 0; ids != NULL && i < length; i++)
         ids[i] = i >= n_before && i < n_before + n ? g_array_index (list.ids, gint64, i - n_before)
                                                    : self->padding.id;
@@ -316,8 +317,8 @@ find_length (GTorchTokenizer *self, const GTorchTokenList *lists, gsize n, gsize
     if (lists[i].ids->len != *length && (self->padding.length < 0 || lists[i].ids->len > *length))
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("encode_batch: text %" G_GSIZE_FORMAT " has %u tokens and another one has "
-                        "%" G_GSIZE_FORMAT ", and padding is not enabled"),
+                     _ ("encode_batch: text %zu has %u tokens and another one has "
+                        "%zu, and padding is not enabled"),
                      i, lists[i].ids->len, *length);
         return FALSE;
       }
@@ -398,7 +399,7 @@ gtorch_tokenizer_encode_batch (GTorchTokenizer *self, const gchar *const *texts,
   if (pairs != NULL && g_strv_length ((gchar **) pairs) != n)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("encode_batch: %" G_GSIZE_FORMAT " texts, but %u pairs"), n,
+                   _ ("encode_batch: %zu texts, but %u pairs"), n,
                    g_strv_length ((gchar **) pairs));
       return NULL;
     }
@@ -409,8 +410,7 @@ gtorch_tokenizer_encode_batch (GTorchTokenizer *self, const gchar *const *texts,
     gtorch_parallel_for (n, 1, encode_range, &batch);
   g_mutex_clear (&batch.lock);
   if (batch.error != NULL)
-    g_propagate_prefixed_error (error, batch.error, _ ("text %" G_GINT64_FORMAT ": "),
-                                batch.n_failed);
+    g_propagate_prefixed_error (error, batch.error, _ ("text %" PRId64 ": "), batch.n_failed);
   else
     ids = make_tensors (self, batch.lists, n, attention_mask, type_ids, error);
   for (gsize i = 0; i < n; i++)

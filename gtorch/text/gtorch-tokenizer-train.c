@@ -13,6 +13,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-task-private.h"
@@ -442,7 +443,7 @@ train (Trainer *trainer, const gchar *const *texts, gint64 vocab_size, gint64 mi
   if (vocab_size < gtorch_vocab_get_end (trainer->tokens) || vocab_size > GTORCH_VOCAB_MAX_IDS)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("train_bpe: vocab_size %" G_GINT64_FORMAT
+                   _ ("train_bpe: vocab_size %" PRId64
                       " is not between the number of bytes and special tokens, %d, and %d"),
                    vocab_size, gtorch_vocab_get_end (trainer->tokens), GTORCH_VOCAB_MAX_IDS);
       return NULL;

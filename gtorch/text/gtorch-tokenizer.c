@@ -6,6 +6,7 @@
 #include "text/gtorch-tokenizer.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-field-private.h"
@@ -217,8 +218,8 @@ gtorch_tokenizer_enable_padding (GTorchTokenizer *self, gint64 length, gint64 mu
     if (values[i] < 0 || values[i] > GTORCH_TOKENS_MAX)
       {
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                     _ ("enable_padding: %s %" G_GINT64_FORMAT " is not between 0 and 16777216"),
-                     names[i], values[i]);
+                     _ ("enable_padding: %s %" PRId64 " is not between 0 and 16777216"), names[i],
+                     values[i]);
         return FALSE;
       }
   if (!gtorch_name_check ("enable_padding", pad_token, error))
@@ -278,9 +279,8 @@ gtorch_tokenizer_enable_truncation (GTorchTokenizer *self, gint64 max_length,
   if (max_length < n_special || max_length > GTORCH_TOKENS_MAX)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("enable_truncation: max_length %" G_GINT64_FORMAT
-                      " is not between the number of special tokens, %" G_GINT64_FORMAT
-                      ", and 16777216"),
+                   _ ("enable_truncation: max_length %" PRId64
+                      " is not between the number of special tokens, %" PRId64 ", and 16777216"),
                    max_length, n_special);
       return FALSE;
     }
@@ -319,8 +319,8 @@ decode (GTorchTokenizer *self, const gint64 *ids, gsize n_ids, gboolean skip_spe
       if (token == NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                       _ ("decode: ids[%" G_GSIZE_FORMAT "]: no token has the number "
-                          "%" G_GINT64_FORMAT),
+                       _ ("decode: ids[%zu]: no token has the number "
+                          "%" PRId64),
                        i, ids[i]);
           return FALSE;
         }

@@ -6,6 +6,7 @@
 #include "train/gtorch-accuracy.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-none.h"
@@ -73,8 +74,7 @@ gtorch_accuracy_update (GTorchMetric *metric, GTorchTensor *output, GTorchTensor
   if (self->top_k < 1)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("accuracy: top_k is %" G_GINT64_FORMAT ", it must be at least 1"),
-                   self->top_k);
+                   _ ("accuracy: top_k is %" PRId64 ", it must be at least 1"), self->top_k);
       return FALSE;
     }
   if (!gtorch_metric_check_target ("accuracy", target, error)

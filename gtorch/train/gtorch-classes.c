@@ -8,6 +8,7 @@
 #include "train/gtorch-metric-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-none.h"
@@ -63,8 +64,8 @@ check (const gchar *op, const GTorchImpl *output, const GTorchImpl *target, gint
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("%s: outputs of shape %s do not fit targets of shape %s: scores have one "
-                      "more "
-                      "dimension, the classes, behind the first, and classes have the same shape"),
+                      "more dimension, the classes, behind the first, and classes have the same "
+                      "shape"),
                    op, shape, gtorch_impl_shape_str (target));
       return FALSE;
     }
@@ -74,13 +75,13 @@ check (const gchar *op, const GTorchImpl *output, const GTorchImpl *target, gint
 
       if (n_classes > 0 && found != n_classes)
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: outputs of shape %s have scores for %" G_GINT64_FORMAT
-                        " classes, and there are %" G_GINT64_FORMAT),
+                     _ ("%s: outputs of shape %s have scores for %" PRId64
+                        " classes, and there are %" PRId64),
                      op, shape, found, n_classes);
       else if (found < MAX (top_k, 1))
         g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                     _ ("%s: outputs of shape %s have scores for %" G_GINT64_FORMAT
-                        " classes, fewer than the best %" G_GINT64_FORMAT),
+                     _ ("%s: outputs of shape %s have scores for %" PRId64
+                        " classes, fewer than the best %" PRId64),
                      op, shape, found, MAX (top_k, 1));
       else
         return TRUE;
@@ -88,7 +89,7 @@ check (const gchar *op, const GTorchImpl *output, const GTorchImpl *target, gint
     }
   if (top_k > 1)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                 _ ("%s: the best %" G_GINT64_FORMAT " need scores, and outputs of shape %s are as "
+                 _ ("%s: the best %" PRId64 " need scores, and outputs of shape %s are as "
                     "many as targets"),
                  op, top_k, shape);
   else if (!is_whole (output))
@@ -196,8 +197,7 @@ gtorch_classes_count (GTorchImpl *state, GTorchImpl *places, GTorchImpl *counted
     {
       g_clear_error (&local);
       g_set_error (&local, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                   _ ("%s: a class is none of the %" G_GINT64_FORMAT ", which begin with 0"), op,
-                   n_classes);
+                   _ ("%s: a class is none of the %" PRId64 ", which begin with 0"), op, n_classes);
     }
   g_propagate_error (error, local);
   return FALSE;
@@ -209,7 +209,7 @@ gtorch_metric_check_classes (const gchar *op, gint64 n_classes, GError **error)
   if (n_classes >= 1 && n_classes <= G_MAXINT32)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: num_classes is %" G_GINT64_FORMAT ", it must be from 1 to %d"), op,
-               n_classes, G_MAXINT32);
+               _ ("%s: num_classes is %" PRId64 ", it must be from 1 to %d"), op, n_classes,
+               G_MAXINT32);
   return FALSE;
 }

@@ -6,6 +6,7 @@
 #include "train/gtorch-event-writer.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -518,8 +519,8 @@ gtorch_event_writer_add_histogram (GTorchEventWriter *self, const gchar *tag, GT
   if (n == 0 || n_wrong > 0)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("add_histogram: %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT
-                      " values are not finite, and a histogram has at least one value"),
+                   _ ("add_histogram: %zu of %zu values are not finite, and a histogram has at "
+                      "least one value"),
                    n_wrong, n);
       return FALSE;
     }
@@ -551,8 +552,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("add_image: dataformats is “%s” and the shape %s: it must be CHW, HWC, HW, "
-                      "NCHW "
-                      "or NHWC, with a letter for each dimension"),
+                      "NCHW or NHWC, with a letter for each dimension"),
                    gtorch_name_str (dataformats), gtorch_impl_shape_str (image));
       return NULL;
     }
@@ -561,8 +561,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE,
                    _ ("add_image: a picture is of uint8 from 0 to 255, or of a floating-point "
-                      "dtype "
-                      "from 0 to 1, not of %s"),
+                      "dtype from 0 to 1, not of %s"),
                    gtorch_dtype_get_name (image->dtype));
       return NULL;
     }
@@ -596,8 +595,7 @@ make_pixels (GTorchImpl *image, const gchar *dataformats, GError **error)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
                    _ ("add_image: the shape is %s in the order %s: a picture has elements, and 1, "
-                      "3 or "
-                      "4 channels"),
+                      "3 or 4 channels"),
                    gtorch_impl_shape_str (image), dataformats);
       return NULL;
     }
@@ -672,8 +670,7 @@ gtorch_event_writer_add_image (GTorchEventWriter *self, const gchar *tag, GTorch
   if (grid == NULL || width > G_MAXINT32 || height > G_MAXINT32)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("add_image: a picture of %" G_GINT64_FORMAT " times %" G_GINT64_FORMAT
-                      " pixels is too large"),
+                   _ ("add_image: a picture of %" PRId64 " times %" PRId64 " pixels is too large"),
                    width, height);
       return FALSE;
     }

@@ -110,8 +110,7 @@ gtorch_log_write (GTorchLog *self, gint64 step, const gchar *const *names, const
   if (g_strv_length ((gchar **) names) != n_values)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("log_write: %u names and %" G_GSIZE_FORMAT
-                      " numbers are given, and each number has a name"),
+                   _ ("log_write: %u names and %zu numbers are given, and each number has a name"),
                    g_strv_length ((gchar **) names), n_values);
       return FALSE;
     }

@@ -8,6 +8,7 @@
 #include "train/gtorch-trainer-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 static gboolean
@@ -16,8 +17,7 @@ check_number (const gchar *name, gint64 value, gint64 least, GError **error)
   if (value >= least)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("trainer: %s is %" G_GINT64_FORMAT ", it must be at least %" G_GINT64_FORMAT),
-               name, value, least);
+               _ ("trainer: %s is %" PRId64 ", it must be at least %" PRId64), name, value, least);
   return FALSE;
 }
 
@@ -87,7 +87,7 @@ gtorch_trainer_check (GTorchTrainer *self, GError **error)
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    settings->scaler != NULL
                        ? _ ("trainer: graph and a scaler are set: a captured step has no scaler")
-                       : _ ("trainer: graph is set and accumulate_steps is %" G_GINT64_FORMAT
+                       : _ ("trainer: graph is set and accumulate_steps is %" PRId64
                             ": a captured step has one batch"),
                    settings->accumulate_steps);
       return FALSE;

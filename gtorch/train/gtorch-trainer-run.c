@@ -15,6 +15,7 @@
 #include "train/gtorch-trainer-private.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "device/gtorch-device-private.h"
@@ -316,8 +317,8 @@ begin_epoch (GTorchTrainerRun *run, GError **error)
       run->step - gtorch_data_loader_iter_get_position (run->iter) / run->settings.accumulate_steps;
   if (run->settings.progress_bar != NULL)
     {
-      g_autofree gchar *title = g_strdup_printf (_ ("epoch %" G_GINT64_FORMAT "/%" G_GINT64_FORMAT),
-                                                 run->epoch + 1, run->settings.n_epochs);
+      g_autofree gchar *title = g_strdup_printf (_ ("epoch %" PRId64 "/%" PRId64), run->epoch + 1,
+                                                 run->settings.n_epochs);
 
       gtorch_progress_bar_begin (run->settings.progress_bar, title, run->epoch_steps);
     }

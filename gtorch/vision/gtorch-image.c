@@ -6,6 +6,7 @@
 #include "vision/gtorch-image.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/gtorch-dtype-private.h"
@@ -52,8 +53,8 @@ gtorch_image_check_size (const GTorchImageRequest *request, gint64 width, gint64
       && n <= request->max_pixels)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("image_load: an image of %" G_GINT64_FORMAT " × %" G_GINT64_FORMAT
-                  " pixels; 1 to %" G_GINT64_FORMAT " pixels are allowed"),
+               _ ("image_load: an image of %" PRId64 " × %" PRId64 " pixels; 1 to %" PRId64
+                  " pixels are allowed"),
                width, height, request->max_pixels);
   return FALSE;
 }
@@ -116,8 +117,7 @@ check_request (const gchar *who, GTorchImageMode mode, gint64 max_pixels, GError
   if (max_pixels >= 0)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("%s: max_pixels is %" G_GINT64_FORMAT ", but must be 0 or more"), who,
-               max_pixels);
+               _ ("%s: max_pixels is %" PRId64 ", but must be 0 or more"), who, max_pixels);
   return FALSE;
 }
 

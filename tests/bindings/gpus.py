@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gtorch as torch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402, F401: for those that import this module
 
 IS_FAKE = 'GTORCH_CUDA_DRIVER' in os.environ
 
@@ -25,16 +26,6 @@ def need(n):
     """Skips the case where there are fewer GPUs."""
     if torch.cuda.device_count() < n:
         raise tap.Skip(f'{torch.cuda.device_count()} GPUs of {n}')
-
-
-def raises(kind, says, function, *args, **options):
-    """Holds the error to its kind and to a part of its text."""
-    try:
-        got = function(*args, **options)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind.__name__}, but {got!r}')
 
 
 def equal(tensor, values):

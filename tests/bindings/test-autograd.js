@@ -3,6 +3,7 @@
 
 // Differentiable functions written in JavaScript.
 
+import Gio from 'gi://Gio';
 import GObject from 'gi://GObject';
 import GTorch from 'gi://GTorch?version=1';
 
@@ -140,6 +141,35 @@ tap.add('a_context_accepts_nothing_after_forward', () => {
     GTorch.no_grad(() => late.call(x));
     tap.throws(() => late.context.get_saved_tensors(), isLate);
     tap.throws(() => late.context.mark_dirty([x]), isLate);
+});
+
+tap.add('inference_mode_makes_inference_tensors', () => {
+    const made = GTorch.inference_mode(() => {
+        tap.assert(GTorch.is_inference_mode_enabled() && !GTorch.is_grad_enabled());
+        tap.assert(!GTorch.inference_mode(() => GTorch.ones([2]), {mode: false}).is_inference());
+        return GTorch.ones([2]);
+    });
+    tap.assert(!GTorch.is_inference_mode_enabled() && GTorch.is_grad_enabled());
+    tap.assert(made.is_inference() && made.view(2, 1).is_inference() && !made.clone().is_inference());
+    const refused = error => error.matches(GTorch.Error, GTorch.Error.AUTOGRAD) &&
+        error.message.includes('was made in inference mode and cannot ');
+    tap.throws(() => made.add_(1), refused);
+    tap.throws(() => made.requires_grad_(), refused);
+    tap.throws(() => made.mul(leaf(1, 2)), refused);
+    tap.equal(GTorch.inference_mode(() => made.add_(1)).toArray(), [2, 2]);
+    tap.throws(() => GTorch.inference_mode(() => 1, {mode: 1}), error => error.message.includes('true or false'));
+});
+
+tap.add('a_stream_takes_no_work_after_its_cancellable', () => {
+    const stream = new GTorch.Stream({device: GTorch.Device.cpu()});
+    stream.cancellable = new Gio.Cancellable();
+    const x = GTorch.ones([2]);
+    tap.equal(stream.run(() => x.add(1)).toArray(), [2, 2]);
+    stream.cancellable.cancel();
+    tap.throws(() => stream.run(() => x.add(1)), error =>
+        error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED) && error.message.startsWith('add: the work of stream'));
+    stream.cancellable = null;
+    tap.equal(stream.run(() => x.add(1)).toArray(), [2, 2]);
 });
 
 // A function whose backward gives what the test wants.

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import gi  # noqa: E402
 
 gi.require_version('GTorch', '1')
-from gi.repository import GLib, GObject, GTorch  # noqa: E402
+from gi.repository import Gio, GLib, GObject, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
@@ -136,7 +136,7 @@ def other(spec, value):
     if kind == GObject.TYPE_DOUBLE:
         return value * 2 if value > 1 else 0.25 if value != 0.25 else 0.5
     if kind.is_a(GObject.TYPE_OBJECT):
-        return ones(3)
+        return Gio.Cancellable() if kind.name == 'GCancellable' else ones(3)
     if kind == GObject.TYPE_STRING:
         return 'text'
     return 1 << 30 if kind.name == 'guint64' else 2 if value != 2 else 3

@@ -17,18 +17,10 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 COPIES = (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))
-
-
-def raises(kind, call, text=''):
-    try:
-        result = call()
-    except kind as error:
-        assert text in str(error), (text, error)
-        return
-    raise AssertionError(f'{kind} was expected, not {result!r}')
 
 
 def names(module):

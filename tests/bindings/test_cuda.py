@@ -17,18 +17,14 @@ gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 cuda = GTorch.cuda
 
 
 def fails(code, says, function, *args):
-    try:
-        function(*args)
-    except GLib.Error as error:
-        assert error.matches(GTorch.error_quark(), code), error
-        assert says in error.message, f'{error.message} does not say {says!r}'
-        return
-    raise AssertionError('no error')
+    error = raises(GLib.Error, says, function, *args)
+    assert error.matches(GTorch.error_quark(), code), error
 
 
 def elsewhere(program, **environment):

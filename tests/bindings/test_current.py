@@ -25,6 +25,7 @@ from gi.docstring import generate_doc_string  # noqa: E402
 from gi.repository import Gio, GLib, GObject, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 cuda = GTorch.cuda
 driver = ctypes.CDLL(os.environ['GTORCH_CUDA_DRIVER'])
@@ -57,15 +58,6 @@ def fresh(test):
 
     run.__name__ = test.__name__
     return tap.case(run)
-
-
-def raises(kind, says, function, *args):
-    try:
-        got = function(*args)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind}, but {got!r}')
 
 
 @fresh

@@ -16,6 +16,7 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 A = GTorch.tensor([[1 + 2j, 2], [0, 3j]], dtype=GTorch.complex128)
 B = GTorch.tensor([[1, 1j], [2, 1]], dtype=GTorch.complex128)
@@ -26,15 +27,6 @@ def near(found, expected):
     assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
     assert found.shape == expected.shape, (found.shape, expected.shape)
     assert (found - expected).abs().max().item() < 1e-6, (found, expected)
-
-
-def raises(kind, words, call, *args, **options):
-    try:
-        call(*args, **options)
-    except kind as error:
-        assert words in str(error), error
-    else:
-        raise AssertionError(f'no {kind.__name__}')
 
 
 @tap.case

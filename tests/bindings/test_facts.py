@@ -85,15 +85,6 @@ def tensors_say_what_they_are_not():
         assert getattr(x, name) is False, name
     assert x.layout is torch.strided and repr(x.layout) == 'torch.strided' and isinstance(x.layout, torch.layout)
     assert x.is_inference() is False and not torch.is_inference_mode_enabled()
-    with torch.inference_mode():
-        assert torch.is_inference_mode_enabled()
-        assert not (x.clone().requires_grad_() * 2).requires_grad
-        with torch.inference_mode(False):
-            assert not torch.is_inference_mode_enabled()
-        assert torch.is_inference_mode_enabled()
-    assert not torch.is_inference_mode_enabled()
-    assert torch.inference_mode()(torch.is_inference_mode_enabled)()
-    assert torch.inference_mode(torch.is_inference_mode_enabled)()
 
 
 @tap.case

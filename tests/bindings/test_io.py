@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """io: files of NumPy, text with delimiters and columns of Arrow, compared with NumPy and pyarrow where they are."""
 
-import contextlib
 import io
 import math
 import pathlib
@@ -20,20 +19,11 @@ gi.require_version('GTorch', '1')
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 files = GTorch.io
 DATA = HERE.parent / 'io' / 'data'
 LABELS = [[1, 0, 3], [0, 1, 2]]
-
-
-@contextlib.contextmanager
-def raises(kind, text):
-    try:
-        yield
-    except kind as error:
-        assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def module_of(name):

@@ -17,6 +17,7 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 F = GTorch.nn.functional
 X = GTorch.tensor([[1.5, -2.0, 3.0], [4.0, 5.0, -6.0]])
@@ -31,15 +32,6 @@ def same(got, expected):
 
 def near(got, expected):
     assert got.dtype == expected.dtype and GTorch.allclose(got, expected), f'{got} instead of {expected}'
-
-
-def raises(kind, text, call, *args, **options):
-    try:
-        call(*args, **options)
-    except kind as error:
-        assert text in str(error), error
-        return
-    raise AssertionError(f'no {kind.__name__}')
 
 
 # --- rules for all operations ---

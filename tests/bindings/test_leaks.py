@@ -27,6 +27,7 @@ from gi.overrides._gtorch_mixin import mixin  # noqa: E402
 from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 from leak_calls import (  # noqa: E402
     BEGUN, BYTES, FILE, LEAVE_LITTLE, LITTLE, SAMPLE, Rows, stream, tensor, trainer, wait,
 )  # fmt: skip
@@ -191,7 +192,7 @@ def mapped():
     pair = SAMPLE.new_tuple([SAMPLE.new_tensor(tensor()), SAMPLE.new_int(3)])
     pair.map_tensors(lambda x, more: x + more, held)
     SAMPLE.collate_with([pair, pair], lambda dtype, shape: (GTorch.empty(list(shape), dtype=dtype), held)[0])
-    raises(lambda: pair.map_tensors(fails))()
+    raising(lambda: pair.map_tensors(fails))()
 
 
 CALLS = {
@@ -602,15 +603,8 @@ def fails(*_args):
     raise ValueError('a function')
 
 
-def raises(call, error=ValueError):
-    def run():
-        try:
-            call()
-        except error:
-            return
-        raise AssertionError(f'no {error.__name__}')
-
-    return run
+def raising(call, error=ValueError):
+    return lambda: raises(error, call)
 
 
 def awaits(begin):
@@ -705,11 +699,11 @@ LEAVE_NOTHING = {
     'device_run_as_default': lambda: CPU.run_as_default(PROGRESS),
     'memory_pool_run': lambda: POOL.run(PROGRESS),
     'stream_run': lambda: QUEUE.run(PROGRESS),
-    'stream_run, which raises': raises(lambda: QUEUE.run(fails)),
+    'stream_run, which raises': raising(lambda: QUEUE.run(fails)),
     'autocast_run': lambda: GTorch.autocast_run(*AUTOCAST, PROGRESS),
     'cuda_graph_capture': capture,
     'gradcheck': lambda: GTorch.gradcheck(lambda x: x * 2, CHECKED),
-    'gradcheck, which raises': raises(lambda: GTorch.gradcheck(fails, CHECKED)),
+    'gradcheck, which raises': raising(lambda: GTorch.gradcheck(fails, CHECKED)),
     'gradgradcheck': lambda: GTorch.autograd.gradgradcheck(lambda x: x * x, CHECKED),
     **{
         f'autograd_{name}': lambda name=name: getattr(GTorch.autograd.functional, name)(lambda x: x * x, ONE)
@@ -726,7 +720,7 @@ LEAVE_NOTHING = {
     ),
     'checkpoint': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False).sum().backward(),
     'checkpoint_begin': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=False),
-    'checkpoint_begin, which raises': raises(lambda: GTorch.checkpoint(fails, want(), use_reentrant=False)),
+    'checkpoint_begin, which raises': raising(lambda: GTorch.checkpoint(fails, want(), use_reentrant=False)),
     'checkpoint_function_new': lambda: GTorch.checkpoint(lambda x: x.exp(), want(), use_reentrant=True),
     'saved_tensors_hooks': packed,
     'safetensors_load': lambda: load('load', in_stream(), None, None, PROGRESS),
@@ -740,14 +734,14 @@ LEAVE_NOTHING = {
     'module_register_forward_pre_hook_full': lambda: RELU.register_forward_pre_hook(fails, prepend=True).remove(),
     'module_register_full_backward_hook': lambda: RELU.register_full_backward_hook(fails).remove(),
     'module_register_full_backward_pre_hook': lambda: RELU.register_full_backward_pre_hook(fails).remove(),
-    'module_register_full_backward_hook, which raises': raises(lambda: BACKWARD(want()).sum().backward()),
-    'module_register_forward_hook, which raises': raises(lambda: FAILING(TWO)),
+    'module_register_full_backward_hook, which raises': raising(lambda: BACKWARD(want()).sum().backward()),
+    'module_register_forward_hook, which raises': raising(lambda: FAILING(TWO)),
     'module_apply': lambda: RELU.apply(lambda _module: None),
     'tensor_register_hook': lambda: want().register_hook(PROGRESS),
     'tensor_register_post_accumulate_grad_hook': lambda: want().register_post_accumulate_grad_hook(PROGRESS),
-    'function_forward, which raises': raises(lambda: FailsForward()(TWO)),
-    'function_backward, which raises': raises(lambda: FailsBackward()(want()).sum().backward()),
-    'module_forward_many, which raises': raises(lambda: GTorch.Module.__base__.forward_many(MANY, [TWO, TWO])),
+    'function_forward, which raises': raising(lambda: FailsForward()(TWO)),
+    'function_backward, which raises': raising(lambda: FailsBackward()(want()).sum().backward()),
+    'module_forward_many, which raises': raising(lambda: GTorch.Module.__base__.forward_many(MANY, [TWO, TWO])),
     'device_synchronize_async': waits(lambda: CPU, 'synchronize'),
     'event_synchronize_async': waits(recorded, 'synchronize'),
     'stream_synchronize_async': waits(lambda: QUEUE, 'synchronize'),

@@ -17,6 +17,7 @@ from gi.repository import GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 N_STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
@@ -25,15 +26,6 @@ N_STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
 class Net(GTorch.Module):
     def forward(self, x):
         return x
-
-
-def raises(kind, says, function, *args):
-    try:
-        got = function(*args)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind.__name__}, but {got!r}')
 
 
 def contents(module):

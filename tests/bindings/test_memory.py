@@ -21,6 +21,7 @@ gi.require_version('GTorch', '1')
 from gi.repository import GLib, GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 cuda = GTorch.cuda
 GPU = GTorch.Device('cuda:0')
@@ -35,15 +36,6 @@ def driver_function(name):
 
 
 mem_alloc, mem_free = driver_function(b'cuMemAlloc'), driver_function(b'cuMemFree')
-
-
-def raises(kind, says, function, *args):
-    try:
-        got = function(*args)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind}, but {got!r}')
 
 
 class Shelf(GTorch.MemorySource):

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The package gtorch: PyTorch's names, submodules, and kinds of exceptions."""
 
-import contextlib
 import copy
 import pathlib
 import pickle
@@ -19,18 +18,9 @@ from gtorch.optim.lr_scheduler import StepLR  # noqa: E402
 from gtorch.utils.checkpoint import checkpoint  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 CODE = GTorch.Error
-
-
-@contextlib.contextmanager
-def raises(kind, text):
-    try:
-        yield
-    except kind as error:
-        assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 @tap.case

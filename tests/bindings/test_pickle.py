@@ -21,6 +21,7 @@ from gi.repository import GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 
@@ -216,15 +217,6 @@ def text(module):
     """The text of a size that was given as one number contains one number; that of a copy, one
     for each dimension."""
     return re.sub(r'\((\d+), \1\)', r'\1', repr(module))
-
-
-def raises(kind, says, function, *args):
-    try:
-        got = function(*args)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind.__name__}, but {got!r}')
 
 
 def values_of(module):

@@ -22,6 +22,7 @@ from gi.repository import Gio, GLib, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 FLOATS = [[1.0, -2.0], [3.0, 4.0]]
 WHOLE = [1, 2, 5]
@@ -31,15 +32,6 @@ WHOLE_ONLY = (operator.and_, operator.or_, operator.xor, operator.lshift, operat
 DIVISION = (operator.floordiv, operator.mod)
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
-
-
-def raises(kind, says, function, *args):
-    try:
-        got = function(*args)
-    except kind as error:
-        assert says in str(error), f'{error} does not say {says!r}'
-        return
-    raise AssertionError(f'no {kind}, but {got!r}')
 
 
 def agrees(function, data, number, dtype):

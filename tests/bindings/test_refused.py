@@ -19,18 +19,10 @@ from gi.repository import GLib, GObject, GTorch  # noqa: E402
 
 import on_device  # noqa: E402, F401
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn, F, optim = GTorch.nn, GTorch.nn.functional, GTorch.optim
 CORE = '{http://www.gtk.org/introspection/core/1.0}'
-
-
-def raises(kind, says, function, *args, **options):
-    try:
-        got = function(*args, **options)
-    except kind as error:
-        assert says in str(error), f'{error!r} does not say {says!r}'
-        return error
-    raise AssertionError(f'no {kind}, but {got!r}')
 
 
 # --- which of several forms is meant ---

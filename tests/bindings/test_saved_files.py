@@ -4,7 +4,6 @@
 """save() and load(): files of PyTorch's, hostile and damaged ones."""
 
 import collections
-import contextlib
 import io
 import os
 import pathlib
@@ -23,19 +22,10 @@ gi.require_version('GTorch', '1')
 from gi.repository import GTorch  # noqa: E402
 
 import tap  # noqa: E402
+from tap import raises  # noqa: E402
 
 nn = GTorch.nn
 PYTORCH = HERE / 'saved' / 'pytorch.pt'
-
-
-@contextlib.contextmanager
-def raises(kind, text):
-    try:
-        yield
-    except kind as error:
-        assert text in str(error), f'{text!r} is not in {error}'
-        return
-    raise AssertionError(f'{kind.__name__} was not raised')
 
 
 def again(value):

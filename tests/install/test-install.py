@@ -335,6 +335,27 @@ def gtorch_info_runs():
 
 
 @tap.case
+def installed_programs_speak_german():
+    options = {option["name"]: option["value"] for option in installation.introspect(BUILD, "--buildoptions")}
+    if (options["prefix"], options["localedir"]) != ("/usr/local", "share/locale"):
+        raise tap.Skip("this build looks for translations elsewhere")
+    # C.UTF-8, in which gettext translates nothing, does under another name
+    locale = HERE / "locale"
+    locale.mkdir()
+    (locale / "en_US.UTF-8").symlink_to("/usr/lib/locale/C.utf8")
+    program = ("import locale, gtorch\n"
+               "try:\n    locale.setlocale(locale.LC_ALL, '')\nexcept locale.Error:\n    print('no locale')\n"
+               "try:\n    gtorch.zeros(2) + gtorch.zeros(3)\nexcept Exception as error:\n    print(error)\n")
+    text = in_usr_local(f"export LOCPATH={locale} LC_ALL=en_US.UTF-8 LANGUAGE=de\n"
+                        f"gtorch-info --help\n{PYTHON} -c {shlex.quote(program)}")
+    if "no locale" in text:
+        raise tap.Skip("no locale in which messages are translated")
+    assert "Zeigt, wie GTorch gebaut wurde" in text, text
+    assert "--need-cuda" in text and "Fehlschlagen, wenn es keine verwendbare GPU gibt" in text, text
+    assert "add: die Formen [2] und [3] sind nicht durch Broadcasting vereinbar" in text, text
+
+
+@tap.case
 def readme_describes_a_release_build():
     for block in (LOCAL_COMMANDS, OWN_COMMANDS):
         assert "--buildtype=release" in block, block

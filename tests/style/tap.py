@@ -26,15 +26,46 @@ def add(name, function, *args):
     _cases.append((name, function, args))
 
 
-def raises(kind, function, *texts):
-    """Calls @function, which must raise an exception of @kind with all the texts in its message, and returns it."""
+def _check(error, texts):
+    for text in texts:
+        assert text in str(error), f"{text!r} is not in {error}"
+
+
+class _Raises:
+    """A block that must raise; it has the exception afterwards."""
+
+    def __init__(self, kind, texts):
+        self._kind, self._texts, self.error = kind, texts, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _kind, error, _traceback):
+        assert error is not None, f"{self._kind} was not raised"
+        if not isinstance(error, self._kind):
+            return False
+        _check(error, self._texts)
+        self.error = error
+        return True
+
+
+def raises(kind, *given, **options):
+    """Holds that an exception of @kind is raised whose message has some texts, and returns it. Three forms:
+
+    raises(kind, function, *texts) calls a function; raises(kind, text, function, *args, **options) calls it with
+    arguments; with raises(kind, *texts): is for several lines."""
+    called = next((i for i, one in enumerate(given) if callable(one)), None)
+    if called is None:
+        return _Raises(kind, given)
+    texts, function, args = given[:called], given[called], given[called + 1 :]
+    if not texts:
+        texts, args = args, ()
     try:
-        function()
+        function(*args, **options)
     except kind as error:
-        for text in texts:
-            assert text in str(error), f"{text!r} is not in {error}"
+        _check(error, texts)
         return error
-    raise AssertionError(f"{kind.__name__} was not raised")
+    raise AssertionError(f"{kind} was not raised")
 
 
 def _diagnose(text):

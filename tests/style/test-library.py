@@ -23,7 +23,7 @@ STATIC_TLS_MAX = int(sys.argv[3])
 LIBGOMP = 136
 
 ALLOWED_LIBRARIES = re.compile(
-    r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
+    r"lib(glib|gobject|gio|gmodule)-2\.0\.so|lib(openblas|flexiblas|c?blas|lapack|m|mvec|c|pthread|dl|gcc_s|rt)\.so|"
     r"ld-linux|lib(a|ub|t)san\.so"
 )
 

@@ -11,7 +11,8 @@ import tap
 import tree
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
-MESSAGE = re.compile(rf'_ \(((?:\s*(?:{STRING}|G_[A-Z0-9_]+))+)\s*\)')
+MESSAGE = re.compile(rf'_ \(((?:\s*(?:{STRING}|PRI\w+))+)\s*\)')
+START = re.compile(rf'(?<!\w)N?C?_ \((?:\s*(?:{STRING}|PRI\w+))+\s*([A-Z]\w+)?')
 C_FILES = [p for p in tree.files() if p.startswith('gtorch/') and p.endswith('.c')]
 TEXT = {p: tree.read(p) for p in C_FILES}
 ALL = '\n'.join(TEXT.values())
@@ -33,6 +34,14 @@ def check(found, exists, at_least):
     wrong = [f'{path}: {name}' for path, name in found if not exists(name)]
     assert not wrong, '\n'.join(wrong)
     assert len(found) >= at_least, f'only {len(found)} were found'
+
+
+@tap.case
+def numbers_are_printed_by_macros_that_gettext_knows():
+    wrong = [f'{path}: {match.group(1)}' for path, text in TEXT.items() for match in START.finditer(text)
+             if match.group(1)]
+    assert not wrong, 'PRId64, PRIu64 or %zu are wanted:\n' + '\n'.join(wrong)
+    assert sum('PRI' in match.group() for text in TEXT.values() for match in START.finditer(text)) > 200
 
 
 @tap.case

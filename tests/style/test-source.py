@@ -259,7 +259,7 @@ def nothing_a_user_passes_aborts():
     report(
         f"{path}:{number}: {line.strip()}"
         for path in tree.files()
-        if re.match(r"gtorch/.*\.[ch]$", path)
+        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path)
         for number, line in enumerate(tree.lines(path), 1)
         if word.search(line) and not line.lstrip().startswith(("*", "/*"))
     )
@@ -392,7 +392,7 @@ def translated_files():
     return sorted(
         path
         for path in tree.files()
-        if re.match(r"gtorch/.*\.[ch]$", path) and word.search(tree.read(path))
+        if re.match(r"(?:gtorch|tools)/.*\.[ch]$", path) and word.search(tree.read(path))
     )
 
 

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
@@ -234,8 +235,7 @@ move (GTorchOpCall *call, GTorchImpl *big, gboolean place, gint64 raw_dim, GErro
       if (at[i] < 0 || at[i] >= n)
         {
           gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                             _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                                " elements"),
+                             _ ("index %" PRId64 " is out of range for %" PRId64 " elements"),
                              at[i], n);
           return FALSE;
         }

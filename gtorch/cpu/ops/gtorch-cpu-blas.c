@@ -5,7 +5,7 @@
  * for each other and know nothing of the pool's threads. So OpenBLAS is limited to one thread, and the pool
  * calls it from several. If it is built with OpenMP, it asks for the calling thread's number of threads,
  * which can be set for the time of the call; if it is built with its own threads, there is one number for
- * the process. */
+ * the process. Other libraries, of which nobody knows here how they were built, get both. */
 
 #include "config.h"
 
@@ -18,19 +18,64 @@
 static int (*omp_get_max) (void);
 static void (*omp_set) (int n_threads);
 
+#ifdef HAVE_OPENBLAS
+
+static gboolean
+may_use_openmp (void)
+{
+  return openblas_get_parallel () == OPENBLAS_OPENMP;
+}
+
+static void
+limit_process (void)
+{
+  openblas_set_num_threads (1);
+}
+
+#else
+
+static gboolean
+may_use_openmp (void)
+{
+  return TRUE;
+}
+
+/* FlexiBLAS, or the library that stands behind the names of BLAS on this system. */
+static void
+limit_process (void)
+{
+  static const gchar *const names[] = { "flexiblas_set_num_threads", "openblas_set_num_threads",
+                                        "bli_thread_set_num_threads", "MKL_Set_Num_Threads" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      void (*set) (long) = (void (*) (long)) dlsym (RTLD_DEFAULT, names[i]);
+
+      if (set != NULL)
+        {
+          set (1);
+          break;
+        }
+    }
+}
+
+#endif
+
 static void
 find_openmp (void)
 {
-  if (openblas_get_parallel () == OPENBLAS_OPENMP)
+  if (may_use_openmp ())
     {
       omp_get_max = (int (*) (void)) dlsym (RTLD_DEFAULT, "omp_get_max_threads");
       omp_set = (void (*) (int)) dlsym (RTLD_DEFAULT, "omp_set_num_threads");
     }
   if (omp_get_max == NULL || omp_set == NULL)
-    {
-      omp_set = NULL;
-      openblas_set_num_threads (1);
-    }
+    omp_set = NULL;
+#ifdef HAVE_OPENBLAS
+  if (omp_set != NULL)
+    return;
+#endif
+  limit_process ();
 }
 
 int

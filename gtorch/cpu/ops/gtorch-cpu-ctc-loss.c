@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "cpu/gtorch-cpu-pack.h"
@@ -213,8 +214,7 @@ check_labels (GTorchOpCall *call, const Ctc *ctc, GError **error)
         if (example.labels[i] < 0 || example.labels[i] >= ctc->sizes.classes)
           {
             gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                               _ ("target %" G_GINT64_FORMAT
-                                  " is out of range for %" G_GINT64_FORMAT " classes"),
+                               _ ("target %" PRId64 " is out of range for %" PRId64 " classes"),
                                example.labels[i], ctc->sizes.classes);
             return FALSE;
           }

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-pack.h"
@@ -81,8 +82,7 @@ check_indices (GTorchOpCall *call, const Bags *bags, GError **error)
     if (bags->indices[i] < 0 || bags->indices[i] >= bags->rows)
       {
         gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                           _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                              " rows"),
+                           _ ("index %" PRId64 " is out of range for %" PRId64 " rows"),
                            bags->indices[i], bags->rows);
         return FALSE;
       }
@@ -114,9 +114,8 @@ pack_offsets (GTorchOpCall *call, const Bags *bags, GError **error)
       if (offset[b] >= least && offset[b] <= most)
         continue;
       gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                         _ ("offset %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                            " indices: number %" G_GINT64_FORMAT " must be from %" G_GINT64_FORMAT
-                            " to %" G_GINT64_FORMAT),
+                         _ ("offset %" PRId64 " is out of range for %" PRId64
+                            " indices: number %" PRId64 " must be from %" PRId64 " to %" PRId64),
                          offset[b], bags->n, b, least, most);
       return NULL;
     }

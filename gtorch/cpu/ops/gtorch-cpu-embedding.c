@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/ops/gtorch-cpu-index.h"
@@ -16,8 +17,7 @@ check_index (GTorchOpCall *call, gint64 index, gint64 rows, GError **error)
   if (G_LIKELY (index >= 0 && index < rows))
     return TRUE;
   gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                     _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT " rows"),
-                     index, rows);
+                     _ ("index %" PRId64 " is out of range for %" PRId64 " rows"), index, rows);
   return FALSE;
 }
 

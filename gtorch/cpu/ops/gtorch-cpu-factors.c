@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -278,8 +279,8 @@ gtorch_cpu_pivot_order (GTorchOpCall *call, GTorchQueue *queue, GError **error)
           if (other < 0 || other >= n)
             {
               gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                                 _ ("index %" G_GINT64_FORMAT
-                                    " is out of range for pivots of size %" G_GINT64_FORMAT),
+                                 _ ("index %" PRId64
+                                    " is out of range for pivots of size %" PRId64),
                                  other, n);
               return FALSE;
             }

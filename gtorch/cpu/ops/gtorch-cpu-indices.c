@@ -7,6 +7,7 @@
 
 #include <complex.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-cast.h"
@@ -122,8 +123,7 @@ static void
 out_of_range (GTorchOpCall *call, gint64 index, guint dim, gint64 size, GError **error)
 {
   gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                     _ ("index %" G_GINT64_FORMAT
-                        " is out of range for dimension %u of size %" G_GINT64_FORMAT),
+                     _ ("index %" PRId64 " is out of range for dimension %u of size %" PRId64),
                      index, dim, size);
 }
 

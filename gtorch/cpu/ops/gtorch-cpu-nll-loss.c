@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/ops/gtorch-cpu-index.h"
@@ -56,8 +57,7 @@ nll_init (Nll *nll, GTorchOpCall *call, const gint64 *shape, guint n_dims, GErro
     if (target[i] != nll->ignored && (target[i] < 0 || target[i] >= nll->n_classes))
       {
         gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                           _ ("target %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                              " classes"),
+                           _ ("target %" PRId64 " is out of range for %" PRId64 " classes"),
                            target[i], nll->n_classes);
         return FALSE;
       }

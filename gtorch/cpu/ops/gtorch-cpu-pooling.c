@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-iter.h"
@@ -190,8 +191,7 @@ are_in_images (GTorchOpCall *call, const GTorchImpl *indices, gint64 plane, GErr
     if (index[i] < 0 || index[i] >= plane)
       {
         gtorch_call_error (call, error, GTORCH_ERROR_INDEX,
-                           _ ("index %" G_GINT64_FORMAT " is out of range for %" G_GINT64_FORMAT
-                              " elements"),
+                           _ ("index %" PRId64 " is out of range for %" PRId64 " elements"),
                            index[i], plane);
         return FALSE;
       }

@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -158,7 +159,7 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
       if (!(weights[i] >= 0) || !isfinite (weights[i]))
         {
           gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                             _ ("element %" G_GINT64_FORMAT " of row %" G_GINT64_FORMAT
+                             _ ("element %" PRId64 " of row %" PRId64
                                 " is %g: it must be finite and at least 0"),
                              i, row, weights[i]);
           return FALSE;
@@ -173,8 +174,8 @@ draw_row (GTorchOpCall *call, gint64 row, gint64 n, gdouble *weights, Weighted *
   if (!(sum > 0) || !isfinite (sum) || (!call->attrs[1].i && n_positive < n_samples))
     {
       gtorch_call_error (call, error, GTORCH_ERROR_INVALID,
-                         _ ("row %" G_GINT64_FORMAT " has %" G_GINT64_FORMAT
-                            " elements above 0, too few to draw %" G_GINT64_FORMAT),
+                         _ ("row %" PRId64 " has %" PRId64
+                            " elements above 0, too few to draw %" PRId64),
                          row, n_positive, n_samples);
       return FALSE;
     }

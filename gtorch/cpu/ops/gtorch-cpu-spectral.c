@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -369,7 +370,7 @@ gtorch_cpu_eig_parts (GTorchOpCall *call, GTorchQueue *queue, GError **error)
   if (sizes == NULL)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_OUT_OF_MEMORY,
-                         _ ("%" G_GINT64_FORMAT " bytes of the host's memory are not available"),
+                         _ ("%" PRId64 " bytes of the host's memory are not available"),
                          (gint64) ((extra + 1) * sizeof (double _Complex)));
       return FALSE;
     }

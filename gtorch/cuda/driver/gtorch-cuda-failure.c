@@ -17,6 +17,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cuda/graph/gtorch-cuda-capture-private.h"
@@ -194,20 +195,19 @@ describe_lane (GTorchCudaLane *lane, GPtrArray *parts, gboolean *is_vague)
       copy = lane->sites[first % GTORCH_CUDA_N_NOTES];
       g_mutex_unlock (&lane->device->event_lock);
       site = gtorch_site_to_string (&copy);
-      g_ptr_array_add (parts, g_strdup_printf (_ ("%s (work %" G_GUINT64_FORMAT
-                                                  " of stream %u, called by %s)"),
-                                               first_what, first, lane->index, site));
+      g_ptr_array_add (parts,
+                       g_strdup_printf (_ ("%s (work %" PRIu64 " of stream %u, called by %s)"),
+                                        first_what, first, lane->index, site));
     }
   else if (n == 1)
-    g_ptr_array_add (parts, g_strdup_printf (_ ("%s (work %" G_GUINT64_FORMAT " of stream %u)"),
-                                             first_what, first, lane->index));
+    g_ptr_array_add (parts, g_strdup_printf (_ ("%s (work %" PRIu64 " of stream %u)"), first_what,
+                                             first, lane->index));
   else
     {
       *is_vague = TRUE;
-      g_ptr_array_add (parts,
-                       g_strdup_printf (_ ("the operations from %s to %s (works %" G_GUINT64_FORMAT
-                                           " to %" G_GUINT64_FORMAT " of stream %u)"),
-                                        first_what, last_what, first, last, lane->index));
+      g_ptr_array_add (parts, g_strdup_printf (_ ("the operations from %s to %s (works %" PRIu64
+                                                  " to %" PRIu64 " of stream %u)"),
+                                               first_what, last_what, first, last, lane->index));
     }
 }
 

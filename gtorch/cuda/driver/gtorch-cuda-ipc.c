@@ -60,8 +60,8 @@ shared_event_open (GTorchDevice *device, GBytes *bytes, GError **error)
   if (bytes != NULL && g_bytes_get_size (bytes) != sizeof handle)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                   _ ("event: a handle has %" G_GSIZE_FORMAT " bytes, not %" G_GSIZE_FORMAT),
-                   sizeof handle, g_bytes_get_size (bytes));
+                   _ ("event: a handle has %zu bytes, not %zu"), sizeof handle,
+                   g_bytes_get_size (bytes));
       return NULL;
     }
   if (!gtorch_cuda_device_activate (self, error))

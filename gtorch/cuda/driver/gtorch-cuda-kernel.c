@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "cuda/graph/gtorch-cuda-capture-private.h"
 
@@ -148,8 +149,8 @@ gtorch_cuda_kernel_run (GTorchCudaKernel *self, GTorchCudaFamily *family, const 
   if (G_UNLIKELY (blocks > G_MAXINT32))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
-                   _ ("the kernel would take %" G_GUINT64_FORMAT " blocks, GPUs run at most %d"),
-                   blocks, G_MAXINT32);
+                   _ ("the kernel would take %" PRIu64 " blocks, GPUs run at most %d"), blocks,
+                   G_MAXINT32);
       return FALSE;
     }
   if (G_UNLIKELY (g_atomic_pointer_get (&self->kernel) == NULL)

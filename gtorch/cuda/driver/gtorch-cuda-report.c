@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "cuda/ops/gtorch-cuda-plain-private.h"
@@ -60,15 +61,13 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
   name = gtorch_ops[MIN (found.op & 0xffff, gtorch_n_ops - 1)].name;
   if (found.size == GT_REPORT_WEIGHTS)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: row %" G_GINT64_FORMAT
-                    " has an element that is negative or not finite, or "
+                 _ ("%s: row %" PRId64 " has an element that is negative or not finite, or "
                     "too few above 0 to draw from, found on %s"),
                  name, found.value, gtorch_device_name ((GTorchDevice *) device));
   else if (found.size == GT_REPORT_PROBABILITY)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-                 _ ("%s: element %" G_GINT64_FORMAT
-                    " is not a probability from 0 to 1, found on %s"),
-                 name, found.value, gtorch_device_name ((GTorchDevice *) device));
+                 _ ("%s: element %" PRId64 " is not a probability from 0 to 1, found on %s"), name,
+                 found.value, gtorch_device_name ((GTorchDevice *) device));
   else if ((found.op & 0xffff) == GTORCH_OP_QUANTILE
            || (found.op & 0xffff) == GTORCH_OP_NANQUANTILE)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -79,14 +78,13 @@ gtorch_cuda_check_report (GTorchCudaDevice *device, GError **error)
                  gtorch_device_name ((GTorchDevice *) device));
   else if (found.op >> 16 != 0)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                 _ ("%s: index %" G_GINT64_FORMAT
-                    " is out of range for dimension %u of size %" G_GINT64_FORMAT ", found on %s"),
+                 _ ("%s: index %" PRId64 " is out of range for dimension %u of size %" PRId64
+                    ", found on %s"),
                  name, found.value, (found.op >> 16) - 1, found.size,
                  gtorch_device_name ((GTorchDevice *) device));
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX,
-                 _ ("%s: index %" G_GINT64_FORMAT " is out of range for size %" G_GINT64_FORMAT
-                    ", found on %s"),
+                 _ ("%s: index %" PRId64 " is out of range for size %" PRId64 ", found on %s"),
                  name, found.value, found.size, gtorch_device_name ((GTorchDevice *) device));
   return FALSE;
 }

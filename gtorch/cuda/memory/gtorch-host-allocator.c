@@ -9,6 +9,7 @@
 
 #include <gio/gio.h>
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 
 #include "cuda/driver/gtorch-cuda-private.h"
@@ -317,9 +318,9 @@ reserve (GTorchHostAllocator *self, guint64 size, GError **error)
     self->reserved += size;
   else
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                 _ ("%" G_GUINT64_FORMAT " bytes of pinned memory cannot be allocated: the “limit” "
-                    "of the host allocator is %" G_GUINT64_FORMAT ", and %" G_GUINT64_FORMAT
-                    " are reserved, %" G_GUINT64_FORMAT " of them by tensors"),
+                 _ ("%" PRIu64 " bytes of pinned memory cannot be allocated: the “limit” "
+                    "of the host allocator is %" PRIu64 ", and %" PRIu64 " are reserved, %" PRIu64
+                    " of them by tensors"),
                  size, self->limit, self->reserved, self->allocated);
   return result;
 }
@@ -470,8 +471,8 @@ alloc_pinned (gsize n_bytes, GError **error)
   if (size_class >= N_CLASSES)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%" G_GSIZE_FORMAT " bytes of pinned memory cannot be allocated: a block has "
-                      "%" G_GSIZE_FORMAT " at most"),
+                   _ ("%zu bytes of pinned memory cannot be allocated: a block has "
+                      "%zu at most"),
                    n_bytes, (gsize) 1 << (N_CLASSES - 1));
       return NULL;
     }

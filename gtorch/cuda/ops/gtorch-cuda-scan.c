@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 
 #include "cpu/gtorch-cpu-pack.h"
 #include "cpu/ops/gtorch-cpu-reduce.h"
@@ -248,8 +249,7 @@ run (GTorchOpCall *call, GTorchCudaLane *lane, Kind kind, GtScan *p, GTorchImpl 
   if (p->positions != NULL && p->n > G_MAXUINT32)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("dim %u has %" G_GUINT64_FORMAT
-                            " elements: on a GPU there may be at most %u"),
+                         _ ("dim %u has %" PRIu64 " elements: on a GPU there may be at most %u"),
                          dim, (guint64) p->n, G_MAXUINT32);
       return FALSE;
     }

@@ -240,8 +240,7 @@ gtorch_cuda_room_init (GTorchCudaRoom *self, GTorchCudaLane *lane, GError **erro
   if (self->host > 0 && self->on_host == NULL)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-                   _ ("%" G_GSIZE_FORMAT " bytes of the host's memory are not available"),
-                   self->host);
+                   _ ("%zu bytes of the host's memory are not available"), self->host);
       return FALSE;
     }
   if (self->device > 0)

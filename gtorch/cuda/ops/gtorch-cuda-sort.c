@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/gtorch-cpu-pack.h"
@@ -302,7 +303,7 @@ order (GTorchOpCall *call, GTorchCudaLane *lane, gint64 raw_dim, gint64 k, gint6
   if (p.n >= G_MAXUINT32)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("lines of %" G_GUINT64_FORMAT " elements are too long for a GPU"), p.n);
+                         _ ("lines of %" PRIu64 " elements are too long for a GPU"), p.n);
       return FALSE;
     }
   if (p.n > most && (call->op->id == GTORCH_OP_KTHVALUE || p.k <= p.n / 8))
@@ -350,7 +351,7 @@ find_unique (GTorchOpCall *call, GTorchCudaLane *lane, gpointer data, GError **e
   if (u.n >= G_MAXUINT32)
     {
       gtorch_call_error (call, error, GTORCH_ERROR_NOT_SUPPORTED,
-                         _ ("lines of %" G_GUINT64_FORMAT " elements are too long for a GPU"), u.n);
+                         _ ("lines of %" PRIu64 " elements are too long for a GPU"), u.n);
       return FALSE;
     }
   order_init (&o, &p, x, lane);

@@ -541,7 +541,7 @@ function overrideAnomalies() {
 function overrideFunctions() {
     overrideAnomalies();
     const rawGrad = GTorch.autograd_grad;
-    const {no_grad: noGrad, enable_grad: enableGrad} = GTorch;
+    const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
     const rawBackward = GTorch.autograd_backward;
 
     Object.assign(GTorch, {
@@ -553,6 +553,11 @@ function overrideFunctions() {
         tidy: convert.counted('tidy', tidy),
         no_grad: convert.counted('no_grad', func => within('no_grad', func, noGrad)),
         enable_grad: convert.counted('enable_grad', func => within('enable_grad', func, enableGrad)),
+        inference_mode(func, ...given) {
+            const {mode = true} = convert.bind('inference_mode', [{name: 'mode'}], given);
+            const enabled = convert.flag('inference_mode', 'mode', mode);
+            return within('inference_mode', func, () => inferenceMode(enabled));
+        },
         autocast: withAutocast,
         autograd_grad(outputs, inputs, ...given) {
             const {grad_outputs: weights, retain_graph: retain, create_graph: create, allow_unused: unused} =

@@ -33,6 +33,7 @@ function autograd() {
         grad: GTorch.autograd_grad,
         gradcheck: GTorch.gradcheck,
         gradgradcheck: GTorch.gradgradcheck,
+        inference_mode: GTorch.inference_mode,
         no_grad: GTorch.no_grad,
         set_detect_anomaly: GTorch.set_detect_anomaly,
         set_grad_enabled: GTorch.set_grad_enabled,

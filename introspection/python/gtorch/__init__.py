@@ -7,11 +7,11 @@ Submodules can be imported as PyTorch's: `import gtorch.nn as nn`, `from gtorch.
 `from gtorch.optim.lr_scheduler import StepLR`.
 """
 
-import importlib
 import os
 import sys
 
 import gi
+from gi._gi import FunctionInfo as _FunctionInfo
 
 # In a wheel the library and its typelib lie here.
 _LIBRARY = os.path.join(os.path.dirname(__file__), 'lib')
@@ -26,10 +26,11 @@ gi.require_version('GTorch', '1')
 
 from gi.overrides._gtorch_size import Size  # noqa: E402, F401: in the namespace it is that of the library
 from gi.repository import GTorch as _namespace  # noqa: E402: the version comes first
+from gi.overrides import _gtorch_later as _later  # noqa: E402
 from gi.overrides._gtorch_arguments import described as _described  # noqa: E402
 
-_FUNCTION = type(_namespace.get_num_threads)
-_PREFIX = 'gi.repository.GTorch.'
+_PREFIX = f'{_later.NAME}.'
+_FILES = ('array_api', 'distributed')  # submodules that are files, which few programs need
 
 
 def _share_submodules():
@@ -43,19 +44,22 @@ def _share_submodules():
                 setattr(here, short, module)
 
 
-_share_submodules()
+_later.Finder(__name__, _FILES)
+_later.when_complete(_share_submodules)
 
 
 def __getattr__(name):
     if name.startswith('__') and name != '__version__':  # of which Python asks each module
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    if name == 'distributed':  # few programs need it
-        return importlib.import_module(f'{__name__}.distributed')
+    if name in _FILES:
+        import importlib
+
+        return importlib.import_module(f'{__name__}.{name}')
     try:
         value = getattr(_namespace, name)
     except AttributeError:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}') from None
-    if type(value) is _FUNCTION and not name.endswith(('_async', '_finish')):
+    if type(value) is _FunctionInfo and not name.endswith(('_async', '_finish')):
         value = _described(value)  # a function of the typelib, of which PyGObject does not tell the arguments
     globals()[name] = value
     return value

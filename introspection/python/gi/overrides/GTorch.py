@@ -15,10 +15,14 @@ from gi.repository import GLib
 
 from gi.overrides import _gtorch_aliases as aliases
 from gi.overrides import _gtorch_arguments as arguments
+from gi.overrides import _gtorch_callbacks as callbacks
 from gi.overrides import _gtorch_create as create
+from gi.overrides import _gtorch_dtypes as dtypes
 from gi.overrides import _gtorch_exceptions as exceptions
 from gi.overrides import _gtorch_factors as factors
+from gi.overrides import _gtorch_facts as facts
 from gi.overrides import _gtorch_forms as forms
+from gi.overrides import _gtorch_later as later
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
@@ -27,19 +31,23 @@ from gi.overrides._gtorch_properties import import_later, name_functions
 from gi.overrides._gtorch_tensor import PythonMethods, TensorMethods, extra_methods
 
 __all__ = []
+_namespace = sys.modules[later.NAME]
+type(_namespace).__getattr__, type(_namespace).__dir__ = later.find, later.names
+later.Finder(later.NAME)
 
 
 def export(name, value):
     """Puts @value into the namespace."""
     globals()[name] = value
     __all__.append(name)
+    setattr(_namespace, name, value)
     return value
 
 
 def __getattr__(name):
-    """Finds the classes that are made when they are first named."""
-    if name in type(GTorch).later or name in type(GTorch).functions or name in vars(GTorch):
-        return getattr(GTorch, name)
+    """Finds what is made when it is first named."""
+    if not name.startswith('__') and hasattr(_namespace, name):
+        return getattr(_namespace, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}', name=name)
 
 
@@ -156,15 +164,21 @@ if mixin is not None:
 
 
 
-for _name, _function in {**ops.FUNCTIONS, **forms.FUNCTIONS, **factors.FUNCTIONS}.items():
-    _method = getattr(Tensor, _name, None) if _name in ops.METHODS else None
-    if _method is None:
-        export(_name, arguments.described(arguments.lenient(_name, _function)))
-    else:  # real and imag are attributes of tensors
-        _method = arguments.lenient(_name, _function) if isinstance(_method, property) else _method
-        export(_name, arguments.function_of(_name, _method))
-for _name, _function in overloads.FUNCTIONS.items():
-    export(_name, arguments.described(arguments.lenient(_name, _function)))
+_operations = {**ops.FUNCTIONS, **forms.FUNCTIONS, **factors.FUNCTIONS, **overloads.FUNCTIONS}
+
+
+def _make_operation(name):
+    """The function of an operation."""
+    function = _operations[name]
+    method = getattr(Tensor, name, None) if name in ops.METHODS and name not in overloads.FUNCTIONS else None
+    if method is None:
+        return export(name, arguments.described(arguments.lenient(name, function)))
+    if isinstance(method, property):  # real and imag are attributes of tensors
+        method = arguments.lenient(name, function)
+    return export(name, arguments.function_of(name, method))
+
+
+later.FUNCTIONS.update(dict.fromkeys(_operations, _make_operation))
 # The methods as functions, for languages that free callbacks together with the object whose method got
 # them.
 for _name in ('hook', 'post_accumulate_grad_hook'):
@@ -172,64 +186,15 @@ for _name in ('hook', 'post_accumulate_grad_hook'):
 for _name in ('as_tensor', 'asarray', 'from_dlpack', 'from_numpy', 'frombuffer'):
     export(_name, getattr(create, _name))
 for _name in ('tensor', 'arange', 'full', 'normal', 'randint'):
+    later.FUNCTIONS.pop(_name, None)
     export(_name, arguments.described(arguments.lenient(_name, getattr(create, _name))))
 for _name in ('channels_last', 'channels_last_3d', 'contiguous_format', 'preserve_format', 'strided'):
     export(_name, getattr(arguments, _name))
-for _name in arguments.BASES:
-    arguments.FACTORIES[_name] = globals()[_name]
-
-aliases.install(export, Tensor, globals())
+aliases.install(export, Tensor, _namespace)
+dtypes.install(export, Tensor)
+facts.install_attributes(Tensor)
+callbacks.install_methods('Tensor')
 Tensor.new_tensor = create.new_tensor
-
-
-def _import_parts():
-    from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
-    from gi.overrides import _gtorch_callbacks, _gtorch_func
-
-    from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_dtypes, _gtorch_exceptions, _gtorch_facts
-    from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
-    from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
-    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor, _gtorch_train
-
-    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
-        part.install(export, submodule, ops)
-    cuda = sys.modules['gi.repository.GTorch.cuda']
-    _gtorch_dtypes.install(export, Tensor)
-    _gtorch_cuda.install(submodule, cuda)
-    _gtorch_graphs.install(export, cuda)
-    for part in (_gtorch_comm, _gtorch_gpu, _gtorch_nvtx):
-        part.install(submodule, cuda)
-    _gtorch_backends.install(submodule)
-    _gtorch_processor.install(export, submodule)
-    _gtorch_multiprocessing.install(submodule, Tensor)
-    _gtorch_random.install(export, submodule, cuda)
-    _gtorch_accelerator.install(submodule, cuda)
-    _gtorch_settings.install(export, sys.modules['gi.repository.GTorch.autograd'])
-    _gtorch_exceptions.install(export, cuda)
-    _gtorch_facts.install(export, Tensor, cuda)
-    _gtorch_storage.install(export)
-    type(GTorch).functions.update(dict.fromkeys(('save', 'load'), 'gi.overrides._gtorch_serialization'))
-    _gtorch_io.install(submodule)
-    _gtorch_testing.install(submodule)
-    _gtorch_data.install(submodule)
-    _gtorch_results.install(submodule)
-    _gtorch_nn.install(export, submodule, {name: globals()[name] for name in ops.FUNCTIONS})
-    _gtorch_callbacks.install(export, submodule, ops)
-    _gtorch_train.install(submodule)
-    _gtorch_func.install(export, submodule)
-    from gi.overrides import _gtorch_parallel
-
-    _gtorch_parallel.install(export, submodule, sys.modules['gi.repository.GTorch.nn'])
-    # Its class is derived from one of those.
-    from gi.overrides import _gtorch_graphed
-
-    _gtorch_graphed.install(export, submodule, sys.modules['gi.repository.GTorch.cuda'])
-    import_later(submodule('tokenizers', 'Texts as numbers.', {}), '_gtorch_text', ('Tokenizer',), (), GTorch)
-    import_later(submodule('vision', 'Images from files.', {}), '_gtorch_vision', ('ImageFolder',), (
-        'ImageReadMode', 'decode_image', 'encode_jpeg', 'encode_png', 'read_image', 'write_jpeg', 'write_png'), GTorch)
-
-
-_import_parts()
 
 
 def _taking_dtypes(raw, *positions):
@@ -243,32 +208,26 @@ def _taking_dtypes(raw, *positions):
     return call
 
 
-# What takes dtypes beside the operations, and where.
-TAKING_DTYPES = {
-    'autocast_run': (1,),
-    'dtype_get_name': (0,),
-    'dtype_get_size': (0,),
-    'dtype_is_complex': (0,),
-    'dtype_is_floating_point': (0,),
-    'dtype_is_signed': (0,),
-    'dtype_promote': (0, 1),
-    'set_default_dtype': (0,),
-}
-for _name, _positions in TAKING_DTYPES.items():
-    _raw = globals().get(_name) or getattr(GTorch, _name)
-    _function = _taking_dtypes(_raw, *_positions)
-    _function.__wrapped__ = _raw  # which has the arguments, for inspect
-    export(_name, arguments.described(_function))
 for _name in ('get_name', 'get_size', 'is_complex', 'is_floating_point', 'is_signed', 'promote'):
     if _name in vars(DType) and not isinstance(vars(DType)[_name], property):
-        _positions = TAKING_DTYPES[f'dtype_{_name}']
-        setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *_positions))
+        setattr(DType, _name, _taking_dtypes(vars(DType)[_name], *((0, 1) if _name == 'promote' else (0,))))
 Tensor.view_dtype = _taking_dtypes(RawTensor.view_dtype, 1)
 for _name in ('new_from_bytes', 'new_from_doubles', 'new_from_floats', 'new_from_ints'):
     _position = 1 if _name == 'new_from_bytes' else 2
     setattr(Tensor, _name, staticmethod(_taking_dtypes(getattr(RawTensor, _name), _position)))
-GTorch.AutocastGuard.new = staticmethod(_taking_dtypes(GTorch.AutocastGuard.new, 1))
-GTorch.Function.set_cast_inputs = _taking_dtypes(GTorch.Function.set_cast_inputs, 1)
+for _value in (Tensor, TensorMethods, PythonMethods):
+    name_functions(_value, 'Tensor.')
+
+
+def _collect(_manager, _device, _n_bytes):
+    import gc
+
+    gc.collect()
+
+
+# Only objects in cycles wait for Python's garbage collector, but those may hold large tensors.
+GTorch.DeviceManager.get_default().connect('memory-pressure', _collect)
+later.FUNCTIONS.update(dict.fromkeys(('save', 'load'), 'gi.overrides._gtorch_serialization'))
 
 
 def _set_default_dtype(raw):
@@ -282,52 +241,100 @@ def _set_default_dtype(raw):
     return set_default_dtype
 
 
-export('set_default_dtype', _set_default_dtype(globals()['set_default_dtype']))
+# What takes dtypes beside the operations, and where.
+TAKING_DTYPES = {
+    'autocast_run': (1,),
+    'dtype_get_name': (0,),
+    'dtype_get_size': (0,),
+    'dtype_is_complex': (0,),
+    'dtype_is_floating_point': (0,),
+    'dtype_is_signed': (0,),
+    'dtype_promote': (0, 1),
+    'set_default_dtype': (0,),
+}
 
 
-def _copies():
+def _convert_dtypes():
+    """Lets the functions of C take what stands for a dtype."""
+    for name, positions in TAKING_DTYPES.items():
+        raw = globals().get(name) or getattr(GTorch, name)
+        function = _taking_dtypes(raw, *positions)
+        function.__wrapped__ = raw  # which has the arguments, for inspect
+        export(name, arguments.described(function))
+    GTorch.AutocastGuard.new = staticmethod(_taking_dtypes(GTorch.AutocastGuard.new, 1))
+    GTorch.Function.set_cast_inputs = _taking_dtypes(GTorch.Function.set_cast_inputs, 1)
+    export('set_default_dtype', _set_default_dtype(globals()['set_default_dtype']))
+
+
+def _find_cycles():
+    """Shows Python's collector the classes whose objects refer to others in C."""
+    names = ('Tensor', 'Module', 'Optimizer', 'ParamGroup', 'LRScheduler', 'Function', 'FunctionContext', 'Trainer')
+    return mixin.collect_cycles(tuple(getattr(_namespace, name) for name in names), GTorch.Identity.new())
+
+
+def _rest():
+    """What tensors do without; see _gtorch_later."""
+    from gi.overrides import _gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_nn, _gtorch_state
+    from gi.overrides import _gtorch_func
+
+    from gi.overrides import _gtorch_accelerator, _gtorch_cuda, _gtorch_exceptions
+    from gi.overrides import _gtorch_random, _gtorch_results, _gtorch_settings, _gtorch_storage, _gtorch_testing
+    from gi.overrides import _gtorch_backends, _gtorch_comm, _gtorch_gpu, _gtorch_graphs, _gtorch_multiprocessing
+    from gi.overrides import _gtorch_data, _gtorch_io, _gtorch_nvtx, _gtorch_processor, _gtorch_train
+
+    for part in (_gtorch_amp, _gtorch_context, _gtorch_device, _gtorch_state):
+        part.install(export, submodule, ops)
+    cuda = sys.modules['gi.repository.GTorch.cuda']
+    _gtorch_cuda.install(submodule, cuda)
+    _gtorch_graphs.install(export, cuda)
+    for part in (_gtorch_comm, _gtorch_gpu, _gtorch_nvtx):
+        part.install(submodule, cuda)
+    _gtorch_backends.install(submodule)
+    _gtorch_processor.install(export, submodule)
+    _gtorch_multiprocessing.install(submodule)
+    _gtorch_random.install(export, submodule, cuda)
+    _gtorch_accelerator.install(submodule, cuda)
+    _gtorch_settings.install(export, sys.modules['gi.repository.GTorch.autograd'])
+    _gtorch_exceptions.install(export, cuda)
+    facts.install(export, cuda)
+    _gtorch_storage.install(export)
+    _gtorch_io.install(submodule)
+    _gtorch_testing.install(submodule)
+    _gtorch_data.install(submodule)
+    _gtorch_results.install(submodule)
+    _gtorch_nn.install(export, submodule, {name: getattr(_namespace, name) for name in ops.FUNCTIONS})
+    callbacks.install(export)
+    _gtorch_train.install(submodule)
+    _gtorch_func.install(export, submodule)
+    from gi.overrides import _gtorch_parallel
+
+    _gtorch_parallel.install(export, submodule, sys.modules['gi.repository.GTorch.nn'])
+    # Its class is derived from one of those.
+    from gi.overrides import _gtorch_graphed
+
+    _gtorch_graphed.install(export, submodule, sys.modules['gi.repository.GTorch.cuda'])
+    import_later(submodule('tokenizers', 'Texts as numbers.', {}), '_gtorch_text', ('Tokenizer',), (), GTorch)
+    import_later(submodule('vision', 'Images from files.', {}), '_gtorch_vision', ('ImageFolder',), (
+        'ImageReadMode', 'decode_image', 'encode_jpeg', 'encode_png', 'read_image', 'write_jpeg', 'write_png'), GTorch)
     from gi.overrides import _gtorch_copy
 
+    _convert_dtypes()
     _gtorch_copy.install(globals())
+    for space, members in ops.SPACES.items():
+        found = {name: getattr(_namespace, function) for name, function in members.items()}
+        module = submodule(space, f'The operations of torch.{space}.', found)
+        if '.' in space:
+            outer, inner = space.split('.')
+            submodule(outer, f'The operations of torch.{outer}.', {inner: module})
+    for value in [*globals().values()]:
+        if isinstance(value, types.ModuleType) and value.__name__.startswith(later.NAME):
+            name_functions(value)
+        elif isinstance(value, type) and value.__module__ == __name__:
+            name_functions(value, f'{value.__name__}.')
+    name_functions(sys.modules[__name__])
+    globals()['linalg'].LinAlgError = globals()['LinAlgError']
+    if mixin is not None:
+        globals()['finds_cycles'] = _find_cycles()
 
 
-_copies()
-
-
-
-for _value in [*globals().values()]:
-    if isinstance(_value, types.ModuleType) and _value.__name__.startswith('gi.repository.GTorch'):
-        name_functions(_value)
-    elif isinstance(_value, type) and _value.__module__ == __name__:
-        name_functions(_value, f'{_value.__name__}.')
-name_functions(sys.modules[__name__])
-for _space, _members in ops.SPACES.items():
-    _found = {name: globals()[function] for name, function in _members.items()}
-    _module = submodule(_space, f'The operations of torch.{_space}.', _found)
-    if '.' in _space:
-        _outer, _inner = _space.split('.')
-        submodule(_outer, f'The operations of torch.{_outer}.', {_inner: _module})
-for _value in (TensorMethods, PythonMethods):
-    name_functions(_value, 'Tensor.')
-globals()['linalg'].LinAlgError = globals()['LinAlgError']
-
-if mixin is not None:
-    from gi.overrides._gtorch_convert import GTorch as _GTorch
-
-    # The classes whose objects refer to others in C.
-    finds_cycles = mixin.collect_cycles(
-        tuple(
-            globals().get(name) or getattr(_GTorch, name)
-            for name in (
-                'Tensor',
-                'Module',
-                'Optimizer',
-                'ParamGroup',
-                'LRScheduler',
-                'Function',
-                'FunctionContext',
-                'Trainer',
-            )
-        ),
-        _GTorch.Identity.new(),
-    )
+later.begin(_rest)

@@ -3,6 +3,9 @@
 """Further names that PyTorch has for operations, and operations in place that C has not: what they compute is copied
 to the tensor."""
 
+import sys
+
+from gi.overrides._gtorch_later import FUNCTIONS, NAME
 from gi.overrides._gtorch_convert import RawTensor, convert_ints, convert_whole
 
 NAMES = {
@@ -96,13 +99,18 @@ def broadcast_shapes(*shapes):
     return tuple(found)
 
 
+def _of(alias):
+    """The operation that has the name as well."""
+    return getattr(sys.modules[NAME], NAMES[alias])
+
+
 def install(export, tensor, namespace):
     for alias, name in NAMES.items():
         for ending in ('', '_'):
             if hasattr(tensor, f'{name}{ending}'):
                 setattr(tensor, f'{alias}{ending}', getattr(tensor, f'{name}{ending}'))
-        export(alias, namespace[name])
-    tensor.orgqr = namespace['orgqr']
+        FUNCTIONS[alias] = _of
+    tensor.orgqr = namespace.orgqr
     for alias, name in METHODS.items():
         setattr(tensor, alias, getattr(tensor, name))
     for name in COPIED:

@@ -21,7 +21,8 @@ from gi.overrides._gtorch_convert import (
     convert_whole,
     make_number,
 )
-from gi.overrides._gtorch_layers import ABSENT, bind, construct
+from gi.overrides._gtorch_bind import ABSENT, bind
+from gi.overrides._gtorch_layers import construct
 from gi.overrides._gtorch_state import lists, pairs
 
 

@@ -4,6 +4,7 @@
 tensor of a function by name, results that are written into given tensors, and properties of new tensors."""
 
 import re
+import sys
 
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import (
@@ -95,7 +96,17 @@ def _like(name, like, given, options):
 
 
 BASES = ('arange', 'empty', 'empty_strided', 'full', 'ones', 'rand', 'randint', 'randn', 'zeros')
-FACTORIES = {}  # the functions of these names, when they have been made
+
+
+class _Factories(dict):
+    """The functions of these names, each made when it is first used."""
+
+    def __missing__(self, name):
+        self[name] = made = getattr(sys.modules[MODULE], name)
+        return made
+
+
+FACTORIES = _Factories()
 
 
 class Creation:

@@ -156,7 +156,15 @@ def with_progress(raw, position):
     return call
 
 
-def install(export, _submodule, _ops):
+def install_methods(owner):
+    """Those of one class."""
+    cls = getattr(GTorch, owner)
+    for (of, name), n in BEGINNERS.items() if mixin is not None else ():
+        if of == owner:
+            setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
+
+
+def install(export):
     for (owner, name), position in RUNNERS.items():
         cls = GTorch if owner is None else getattr(GTorch, owner)
         raw = getattr(cls, name)
@@ -166,9 +174,8 @@ def install(export, _submodule, _ops):
             export(name, made)
         else:
             setattr(cls, name, made)
-    for (owner, name), n in BEGINNERS.items() if mixin is not None else ():
-        cls = getattr(GTorch, owner)
-        setattr(cls, name, beginner(owner, name, getattr(cls, name), n))
+    for owner in {owner for owner, _name in BEGINNERS} - {'Tensor'}:
+        install_methods(owner)
     for owner, names in CALLERS.items():
         cls = getattr(GTorch, owner)
         for name in names:

@@ -506,12 +506,6 @@ CUDA = {
 }
 
 
-def _collect(_manager, _device, _n_bytes):
-    import gc
-
-    gc.collect()
-
-
 def install(export, submodule, _ops):
     members = dict(CUDA)
     makers = {Stream: _placed, memory.MemoryPool: _placed, Event: _marked, Timer: _marked}
@@ -534,5 +528,3 @@ def install(export, submodule, _ops):
     members.update(pools)
     cuda = submodule('cuda', 'GPUs: of several the current one, and never the CPU by itself.', members)
     cuda.memory = submodule('cuda.memory', 'The memory of devices.', {**memory.MEMORY, **pools})
-    # Only objects in cycles wait for Python's garbage collector, but those may hold large tensors.
-    _manager().connect('memory-pressure', _collect)

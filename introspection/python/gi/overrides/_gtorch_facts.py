@@ -171,23 +171,44 @@ def is_storage(obj):
     return isinstance(obj, UntypedStorage)
 
 
-def is_inference(self):
-    """False: inference_mode() makes tensors that can be used for gradients, as all others."""
+def share_memory_(self):
+    """Raises: memory is not shared between processes."""
+    raise NotImplementedError('share_memory_(): memory is not shared between processes; tensors for others are copied')
+
+
+def is_shared(self):
+    """False: memory is not shared between processes."""
     return False
 
 
-def install(export, tensor, cuda):
-    tensor.type, tensor.is_inference = type_or_converted, is_inference
-    for function in (is_same_size, is_set_to, apply_, map_):
+def is_inference(self):
+    """Tells whether the tensor was made in inference_mode(), or is a view of one that was."""
+    return RawTensor.is_inference(self)
+
+
+def _version(self):
+    if self.is_inference():
+        shape = list(self.shape)
+        raise RuntimeError(f'_version: the tensor of shape {shape} was made in inference mode, and is not watched')
+    return self.get_version()
+
+
+def install_attributes(tensor):
+    tensor.type = type_or_converted
+    for function in (is_inference, is_same_size, is_set_to, apply_, map_):
         setattr(tensor, function.__name__, function)
     tensor.retains_grad = property(lambda self: self.get_retains_grad(), doc='Does backward() keep its gradient?')
     tensor.untyped_storage, tensor.storage = _untyped_storage, _storage
     tensor.layout = property(lambda self: arguments.strided, doc='How the elements lie in memory: torch.strided.')
-    tensor._version = property(lambda self: self.get_version(), doc='How often the memory was changed in place.')
+    tensor._version = property(_version, doc='How often the memory was changed in place.')
     for name in NEVER:
         setattr(tensor, name, property(lambda self: False, doc='False: there are no such tensors.'))
     tensor.__new__ = staticmethod(new)
     tensor.__init_subclass__ = classmethod(_refuse_subclass)
+    tensor.share_memory_, tensor.is_shared = share_memory_, is_shared
+
+
+def install(export, cuda):
     for dtype, name in CLASSES.items():
         for where, put in (('cpu', export), ('cuda', lambda name, value: setattr(cuda, name, value))):
             made = _class(dtype, where)

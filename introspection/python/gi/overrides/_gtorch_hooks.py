@@ -14,6 +14,7 @@ import warnings
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor
 from gi.overrides._gtorch_errors import passes, passing, restoring
+from gi.overrides._gtorch_later import complete
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import refuse_attribute
 
@@ -105,6 +106,7 @@ def accumulated_hook(function, data):
 def register(name, owner, function, data=()):
     """Registers a hook of a tensor."""
     check(name, function)
+    complete()  # from now on there are objects that the collector has to look for in C
     accumulated = name != 'register_hook'
     hook = accumulated_hook(function, data) if accumulated else gradient_hook(function)
     hook = passes(describe(name, function), hook)

@@ -3,7 +3,7 @@
 """GTorch.nn.init: functions that fill a tensor with the first values of a parameter, and return it."""
 
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_double, convert_whole
-from gi.overrides._gtorch_layers import REQUIRED, bind
+from gi.overrides._gtorch_bind import REQUIRED, bind
 
 CONVOLUTIONS = tuple(f'conv{kind}{n}d' for n in (1, 2, 3) for kind in ('', '_transpose'))
 FAN_MODES = {'fan_in': GTorch.FanMode.IN, 'fan_out': GTorch.FanMode.OUT}

@@ -9,6 +9,7 @@ from gi.overrides import _gtorch_rnn as rnn
 from gi.overrides import override
 from gi.repository import GLib
 
+from gi.overrides._gtorch_bind import ABSENT, REQUIRED, bind
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_device, convert_ints, of_integers
 from gi.overrides._gtorch_errors import restores
 from gi.overrides._gtorch_layer_table import LAYERS
@@ -16,25 +17,6 @@ from gi.overrides._gtorch_properties import OWN, attribute, initialize
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 RawModule = GTorch.Module
-REQUIRED = object()
-ABSENT = object()  # the property has the default
-
-
-def bind(name, spec, args, options):
-    """Returns the values of the arguments by name; @spec has their defaults, in order."""
-    if len(args) > len(spec):
-        raise TypeError(f'{name}() takes {len(spec)} arguments by position; {len(args)} were given')
-    values = dict(zip(spec, args))
-    for key, value in options.items():
-        if key not in spec:
-            raise TypeError(f'{name}() has no argument {key!r}')
-        if key in values:
-            raise TypeError(f'{name}() was given {key} twice')
-        values[key] = value
-    for key, value in spec.items():
-        if values.setdefault(key, value) is REQUIRED:
-            raise TypeError(f'{name}() needs {key}')
-    return values
 
 
 def _refuse(name, arg, value):

@@ -5,7 +5,6 @@
 Tensors that go through queues and pipes, or are arguments of processes, are copied: memory is not shared."""
 
 import sys
-import traceback
 
 STRATEGY = 'copy'
 
@@ -50,6 +49,8 @@ def _call(fn, index, args, errors):
     except KeyboardInterrupt:
         pass
     except Exception:
+        import traceback
+
         errors.put(traceback.format_exc())
         sys.exit(1)
 
@@ -150,18 +151,7 @@ def _find(name):
     return getattr(_python(), name)
 
 
-def share_memory_(self):
-    """Raises: memory is not shared between processes."""
-    raise NotImplementedError('share_memory_(): memory is not shared between processes; tensors for others are copied')
-
-
-def is_shared(self):
-    """False: memory is not shared between processes."""
-    return False
-
-
-def install(submodule, tensor_class):
+def install(submodule):
     members = {one.__name__: one for one in OWN}
     submodule('multiprocessing', __doc__.partition('\n')[0], {**members, '__getattr__': _find})
     submodule('multiprocessing.spawn', 'Functions in several processes.', members)
-    tensor_class.share_memory_, tensor_class.is_shared = share_memory_, is_shared

@@ -24,6 +24,7 @@ from gi.overrides import _gtorch_parametrize as parametrize
 from gi.overrides import _gtorch_prune as prune
 from gi.overrides import _gtorch_state as state
 from gi.overrides import _gtorch_transformer as transformer
+from gi.overrides._gtorch_bind import REQUIRED, bind
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_whole, destination
 from gi.overrides._gtorch_errors import guard_vfuncs, own_vfunc, passes, passing, restores, restoring
 from gi.overrides._gtorch_members import Members, children_of, incompatible
@@ -483,7 +484,7 @@ def _sequential():
         def forward(self, *inputs, **options):
             if not Module._with_call or not self._is_for_python():
                 return self._forward(*inputs, **options)
-            (value,) = layers.bind('forward', {'input': layers.REQUIRED}, inputs, options).values()
+            (value,) = bind('forward', {'input': REQUIRED}, inputs, options).values()
             for _name, child in children_of(self):
                 value = child(value)
             return value

@@ -3,7 +3,6 @@
 """The recorded operations as PyTorch's objects: tensor.grad_fn, its name() and next_functions; and where the program
 calls them, for errors about anomalies."""
 
-import linecache
 import os
 import sys
 
@@ -86,6 +85,8 @@ def _line(*_data):
         frame = frame.f_back
     if frame is None:
         return None
+    import linecache  # takes a millisecond, which most programs need not spend
+
     file, number = frame.f_code.co_filename, frame.f_lineno
     source = linecache.getline(file, number).strip()
     place = f'{file}:{number}, in {frame.f_code.co_name}'

@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Operations whose forms PyTorch tells apart by the kinds of their arguments."""
 
-import string
-
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_bool, convert_ints, is_number
 from gi.overrides._gtorch_dtypes import finfo
 from gi.overrides._gtorch_index import encode
-from gi.overrides._gtorch_results import histogramdd as histogramdd_result
+from gi.overrides._gtorch_results import result_class
 
-LETTERS = string.ascii_uppercase + string.ascii_lowercase
+LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 
 def _listed(tensors):
@@ -182,7 +180,7 @@ def histogramdd(self, bins, *, range=None, weight=None, density=False):
         if range is not None and not isinstance(range, RawTensor):
             range = RawTensor.new_from_doubles([float(x) for x in range], [len(range)], DType.FLOAT64, None)
         found = ops.METHODS['histogramdd'](self, bins, range, weight, density)
-    return histogramdd_result(found[0], tuple(found[1:]))
+    return result_class('histogramdd')(found[0], tuple(found[1:]))
 
 
 def _masked_spread(name):

@@ -9,10 +9,13 @@ program derives allow further names, like other Python classes."""
 
 import functools
 import importlib
+import sys
 import types
 
 from gi.module import IntrospectionModule, get_introspection_module
 from gi.repository import Gio, GLib, GObject
+
+from gi.overrides._gtorch_later import FUNCTIONS, NAME, complete
 
 OWN = ('gi.repository.GTorch', 'gi.overrides.GTorch', '__gi__')
 FLAGS = GObject.ParamFlags
@@ -209,20 +212,20 @@ class Module(IntrospectionModule):
     then in their places."""
 
     later = {}  # by the name of a class: makes the override class of it
-    functions = {}  # the modules of functions that are imported when they are first named
 
     def __dir__(self):
-        return sorted({*IntrospectionModule.__dir__(self), *self.functions})
+        return sorted({*IntrospectionModule.__dir__(self), *FUNCTIONS})
 
     def __getattr__(self, name):
-        if name in self.functions:
-            self.__dict__[name] = made = getattr(importlib.import_module(self.functions[name]), name)
-            return made
         made = IntrospectionModule.__getattr__(self, name)
         if isinstance(made, type) and issubclass(made, GObject.Object) and '__info__' in vars(made):
             prepare(made)
         elif isinstance(made, type) and issubclass(made, GObject.GBoxed):
             made.__setattr__ = refuse_attribute
+        if isinstance(made, type) and not issubclass(made, (GObject.GEnum, GObject.GFlags)):
+            complete()
+            if name not in self.later and NAME in sys.modules:  # the class of the overrides
+                made = vars(sys.modules[NAME]).get(name, made)
         make = self.later.pop(name, None)
         if make is not None:
             self.__dict__[name] = made = make(made)

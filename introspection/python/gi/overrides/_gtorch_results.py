@@ -1,12 +1,15 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The classes of several results that an operation gives, under PyTorch's names: GTorch.return_types."""
+"""The classes of several results that an operation gives, under PyTorch's names: GTorch.return_types. Each is made
+when it is first used."""
 
+import functools
 from collections import namedtuple
 
-from gi.overrides import _gtorch_ops as ops
+from gi.overrides._gtorch_properties import show_later
 
-ENDING = '_result'
+MODULE = 'gi.repository.GTorch.return_types'
+OTHERS = {'histogramdd': ('hist', 'bin_edges')}  # of functions in Python
 
 
 class _Eigen:
@@ -17,23 +20,35 @@ class _Eigen:
     V = property(lambda self: self.eigenvectors, doc='The eigenvectors, one in each column.')
 
 
-for _name in ('linalg_eig', 'linalg_eigh'):
-    _fields = namedtuple(_name, ['eigenvalues', 'eigenvectors'])
-    setattr(ops, f'{_name}{ENDING}', type(_name, (_Eigen, _fields), {'__slots__': ()}))
-histogramdd = namedtuple('histogramdd', ['hist', 'bin_edges'])
+def _rows():
+    from gi.overrides._gtorch_ops import RESULTS  # which imports this module
+
+    return {**RESULTS, **OTHERS}
 
 
-def classes():
-    """The classes by the names of PyTorch's: max_dim here is max there."""
-    found = {name[: -len(ENDING)]: one for name, one in vars(ops).items() if name.endswith(ENDING)}
-    found = {name.removesuffix('_dim'): one for name, one in found.items()}
-    found['histogramdd'] = histogramdd
-    for one in found.values():
-        one.__module__ = 'gi.repository.GTorch.return_types'
-    for name, one in found.items():
-        one.__name__ = one.__qualname__ = name
-    return found
+@functools.cache
+def result_class(name):
+    """The class of the results of an operation, which has the name of PyTorch's: max_dim here is max there."""
+    shown = name.removesuffix('_dim')
+    if name in ('linalg_eig', 'linalg_eigh'):
+        fields = namedtuple(shown, ['eigenvalues', 'eigenvectors'])
+        return type(shown, (_Eigen, fields), {'__slots__': (), '__module__': MODULE})
+    return namedtuple(shown, _rows()[name], module=MODULE)
+
+
+class _Classes:
+    """All of them, by the names of PyTorch's."""
+
+    def __init__(self):
+        self._names = {name.removesuffix('_dim'): name for name in _rows()}
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __getattr__(self, name):
+        return result_class(self._names[name])
 
 
 def install(submodule):
-    submodule('return_types', 'The classes of several results.', classes())
+    classes = _Classes()
+    show_later(submodule('return_types', 'The classes of several results.', {}), [*classes], classes)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: The GTorch authors
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Settings of the whole program under PyTorch's names: printing, determinism, versions, inference_mode()."""
+"""Settings under PyTorch's names: printing, determinism, versions, inference_mode()."""
 
 import math
 import sys
-import threading
 import types
 
 from gi.overrides._gtorch_amp import devices
@@ -72,40 +71,22 @@ def get_deterministic_debug_mode():
 
 
 def inference_mode(mode=True):
-    """with GTorch.inference_mode(): nothing in the block is recorded for gradients. Unlike PyTorch's, the tensors that
-    the block makes can be used for gradients afterwards, and x.is_inference() is False for them."""
+    """with GTorch.inference_mode(): nothing in the block is recorded for gradients, and the tensors that it makes are
+    inference tensors, which may not be changed in place outside, nor be saved for backward passes."""
     if callable(mode):  # a decorator without parentheses
         return _InferenceMode(True)(mode)
     return _InferenceMode(convert_bool(mode))
 
 
-class _Blocks(threading.local):
-    inference = ()  # whether each of the blocks that have begun is on
-
-
-_blocks = _Blocks()
-
-
 class _InferenceMode(Decorator):
-    """A block without gradients; one that is off leaves everything as it is."""
-
     def __init__(self, mode):
         self._mode = mode
 
     def __enter__(self):
-        _blocks.inference = (*_blocks.inference, self._mode)
-        if self._mode:
-            enter(self, GTorch.no_grad())
+        enter(self, GTorch.inference_mode(self._mode))
 
     def __exit__(self, *_exception):
-        _blocks.inference = _blocks.inference[:-1]
-        if self._mode:
-            leave(self)
-
-
-def is_inference_mode_enabled():
-    """Tells whether the innermost inference_mode() of this thread is on."""
-    return bool(_blocks.inference) and _blocks.inference[-1]
+        leave(self)
 
 
 def get_num_interop_threads():
@@ -133,7 +114,6 @@ FUNCTIONS = (
     get_num_interop_threads,
     inference_mode,
     is_deterministic_algorithms_warn_only_enabled,
-    is_inference_mode_enabled,
     set_deterministic_debug_mode,
     set_flush_denormal,
     set_printoptions,

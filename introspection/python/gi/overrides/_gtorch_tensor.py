@@ -22,7 +22,7 @@ from gi.overrides._gtorch_convert import (
 )
 from gi.overrides._gtorch_errors import restoring
 from gi.overrides._gtorch_index import encode
-from gi.overrides._gtorch_layers import bind
+from gi.overrides._gtorch_bind import bind
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_nodes import grad_fn
 from gi.overrides._gtorch_properties import set_attribute

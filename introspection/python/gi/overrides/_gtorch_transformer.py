@@ -10,7 +10,7 @@ from gi.overrides import _gtorch_hooks as hooks
 from gi.overrides import _gtorch_layers as layers
 from gi.overrides._gtorch_convert import GTorch, RawTensor, convert_bool, convert_device, convert_dtype, convert_whole
 from gi.overrides._gtorch_errors import passing, restores
-from gi.overrides._gtorch_layers import REQUIRED
+from gi.overrides._gtorch_bind import REQUIRED
 
 OVERRIDES = 'gi.overrides.GTorch'  # override() finds the namespace through it
 
