@@ -65,6 +65,8 @@
 #include <gtorch/base/gtorch-types.h>
 #include <gtorch/base/gtorch-version-macros.h>
 #include <gtorch/distributed/gtorch-device-mesh.h>
+#include <gtorch/distributed/gtorch-collectives.h>
+#include <gtorch/distributed/gtorch-debug-level.h>
 #include <gtorch/distributed/gtorch-distributed-module.h>
 #include <gtorch/distributed/gtorch-file-store.h>
 #include <gtorch/distributed/gtorch-grad-bucket.h>
@@ -74,6 +76,7 @@
 #include <gtorch/distributed/gtorch-power-sgd.h>
 #include <gtorch/distributed/gtorch-prefix-store.h>
 #include <gtorch/distributed/gtorch-process-group-device.h>
+#include <gtorch/distributed/gtorch-process-group-variant.h>
 #include <gtorch/distributed/gtorch-process-group.h>
 #include <gtorch/distributed/gtorch-rendezvous.h>
 #include <gtorch/distributed/gtorch-reduce-op.h>

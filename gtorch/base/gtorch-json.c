@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-json-lexer-private.h"
 
 #define MAX_DEPTH 64
 /* A comma, a bracket and a colon begin at most one value each. */
@@ -35,7 +36,7 @@ typedef struct
 {
   GTorchJson *json;
   const gchar *who;
-  gchar *start, *at, *end;
+  GTorchJsonLexer in;
   GError **error;
 } Parser;
 
@@ -44,7 +45,7 @@ fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                _ ("%s: byte %zu of the JSON text: expected %s"), parser->who,
-               (gsize) (parser->at - parser->start), expected);
+               (gsize) (parser->in.at - parser->in.start), expected);
   return FALSE;
 }
 
@@ -63,118 +64,26 @@ new_node (GTorchJson *json)
   return &json->blocks->nodes[json->blocks->n++];
 }
 
-static void
-skip_space (Parser *parser)
-{
-  while (
-      parser->at < parser->end
-      && (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
-    parser->at++;
-}
-
-static gboolean
-accept (Parser *parser, gchar c)
-{
-  skip_space (parser);
-  if (parser->at == parser->end || *parser->at != c)
-    return FALSE;
-  parser->at++;
-  return TRUE;
-}
-
-static gboolean
-parse_hex (Parser *parser, guint *unit)
-{
-  *unit = 0;
-  if (parser->end - parser->at < 4)
-    return FALSE;
-  for (guint i = 0; i < 4; i++)
-    {
-      gint digit = g_ascii_xdigit_value (*parser->at);
-
-      if (digit < 0)
-        return FALSE;
-      *unit = *unit * 16 + digit;
-      parser->at++;
-    }
-  return TRUE;
-}
-
-/* What an escape stands for is never longer than the escape. */
-static gboolean
-parse_escape (Parser *parser, gchar **to)
-{
-  static const gchar letters[] = "\"\\/bfnrt";
-  static const gchar meanings[] = "\"\\/\b\f\n\r\t";
-  const gchar *letter;
-  guint unit, low;
-
-  if (parser->at == parser->end || *parser->at == '\0')
-    return FALSE;
-  if (*parser->at != 'u')
-    {
-      letter = strchr (letters, *parser->at++);
-      if (letter == NULL)
-        return FALSE;
-      *(*to)++ = meanings[letter - letters];
-      return TRUE;
-    }
-  parser->at++;
-  if (!parse_hex (parser, &unit))
-    return FALSE;
-  if (unit >= 0xd800 && unit < 0xdc00)
-    {
-      if (parser->end - parser->at < 2 || parser->at[0] != '\\' || parser->at[1] != 'u')
-        return FALSE;
-      parser->at += 2;
-      if (!parse_hex (parser, &low) || low < 0xdc00 || low > 0xdfff)
-        return FALSE;
-      unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-    }
-  else if (unit == 0 || (unit >= 0xdc00 && unit < 0xe000))
-    return FALSE; /* a string would end at a zero byte */
-  *to += g_unichar_to_utf8 (unit, *to);
-  return TRUE;
-}
-
-/* At the opening quote. */
+/* At the opening quote; in the place of the text. */
 static const gchar *
 parse_string (Parser *parser)
 {
-  gchar *result, *to;
+  const gchar *expected = "\"";
+  gchar *result;
 
-  if (!accept (parser, '"'))
+  if (gtorch_json_accept (&parser->in, '"'))
     {
-      fail (parser, "\"");
-      return NULL;
+      result = parser->json->text + (parser->in.at - parser->in.start);
+      expected = gtorch_json_read_string (&parser->in, result);
+      if (expected == NULL)
+        return result;
     }
-  result = to = parser->at;
-  while (parser->at < parser->end && (guchar) *parser->at >= 0x20 && *parser->at != '"')
-    {
-      if (*parser->at != '\\')
-        {
-          *to++ = *parser->at++;
-          continue;
-        }
-      parser->at++;
-      if (!parse_escape (parser, &to))
-        {
-          fail (parser, _ ("an escape sequence other than of a zero byte"));
-          return NULL;
-        }
-    }
-  if (parser->at == parser->end || *parser->at != '"')
-    {
-      fail (parser, _ ("the end of a string"));
-      return NULL;
-    }
-  parser->at++;
-  *to = '\0'; /* on the quote at the latest */
-  return result;
+  fail (parser, expected);
+  return NULL;
 }
 
-static gchar *
-skip_digits (gchar *at)
+static const gchar *
+skip_digits (const gchar *at)
 {
   while (g_ascii_isdigit (*at))
     at++;
@@ -185,7 +94,7 @@ skip_digits (gchar *at)
 static gboolean
 parse_number (Parser *parser, GTorchJsonNode *node)
 {
-  gchar *at = parser->at, *digits, *after;
+  const gchar *at = parser->in.at, *digits, *after;
   gboolean is_integer = TRUE;
   gint64 value = 0;
 
@@ -215,13 +124,13 @@ parse_number (Parser *parser, GTorchJsonNode *node)
       at = after;
     }
   node->kind = GTORCH_JSON_NUMBER;
-  node->number = g_ascii_strtod (parser->at, NULL);
+  node->number = g_ascii_strtod (parser->in.at, NULL);
   for (; is_integer && digits < at; digits++)
     is_integer = !__builtin_mul_overflow (value, 10, &value)
                  && !__builtin_add_overflow (value, *digits - '0', &value);
   node->is_integer = is_integer;
-  node->integer = is_integer ? (*parser->at == '-' ? -value : value) : 0;
-  parser->at = at;
+  node->integer = is_integer ? (*parser->in.at == '-' ? -value : value) : 0;
+  parser->in.at = at;
   return TRUE;
 }
 
@@ -231,9 +140,9 @@ parse_word (Parser *parser, GTorchJsonNode *node)
   static const gchar *const words[] = { "null", "false", "true" };
 
   for (guint i = 0; i < G_N_ELEMENTS (words); i++)
-    if (g_str_has_prefix (parser->at, words[i]))
+    if (g_str_has_prefix (parser->in.at, words[i]))
       {
-        parser->at += strlen (words[i]);
+        parser->in.at += strlen (words[i]);
         node->kind = GTORCH_JSON_NULL + i;
         return TRUE;
       }
@@ -243,12 +152,12 @@ parse_word (Parser *parser, GTorchJsonNode *node)
 static gboolean
 parse_scalar (Parser *parser, GTorchJsonNode *node)
 {
-  if (*parser->at == '"')
+  if (*parser->in.at == '"')
     {
       node->kind = GTORCH_JSON_STRING;
       return (node->string = parse_string (parser)) != NULL;
     }
-  if (*parser->at == '-' || g_ascii_isdigit (*parser->at))
+  if (*parser->in.at == '-' || g_ascii_isdigit (*parser->in.at))
     return parse_number (parser, node);
   return parse_word (parser, node);
 }
@@ -272,29 +181,29 @@ parse (Parser *parser)
       GTorchJsonNode *node;
       const gchar *key = NULL;
 
-      if (level != NULL && accept (parser, closing))
+      if (level != NULL && gtorch_json_accept (&parser->in, closing))
         {
-          level->node->end = parser->at - parser->start;
+          level->node->end = parser->in.at - parser->in.start;
           if (--depth == 0)
             return TRUE;
           continue;
         }
       if (level != NULL && level->last != NULL)
         {
-          if (!accept (parser, ','))
+          if (!gtorch_json_accept (&parser->in, ','))
             return fail (parser, in_object ? _ ("\",\" or \"}\"") : _ ("\",\" or \"]\""));
         }
       if (in_object)
         {
           if ((key = parse_string (parser)) == NULL)
             return FALSE;
-          if (!accept (parser, ':'))
+          if (!gtorch_json_accept (&parser->in, ':'))
             return fail (parser, "\":\"");
         }
-      skip_space (parser);
+      gtorch_json_skip_space (&parser->in);
       node = new_node (parser->json);
       node->key = key;
-      node->begin = parser->at - parser->start;
+      node->begin = parser->in.at - parser->in.start;
       if (level == NULL)
         parser->json->root = node;
       else if (level->last == NULL)
@@ -306,17 +215,17 @@ parse (Parser *parser)
           level->last = node;
           level->node->n_children++;
         }
-      if (*parser->at == '{' || *parser->at == '[')
+      if (*parser->in.at == '{' || *parser->in.at == '[')
         {
           if (depth == MAX_DEPTH)
             return fail (parser, _ ("at most 64 values in one another"));
-          node->kind = *parser->at++ == '{' ? GTORCH_JSON_OBJECT : GTORCH_JSON_ARRAY;
+          node->kind = *parser->in.at++ == '{' ? GTORCH_JSON_OBJECT : GTORCH_JSON_ARRAY;
           levels[depth++] = (Level){ node, NULL };
           continue;
         }
       if (!parse_scalar (parser, node))
         return FALSE;
-      node->end = parser->at - parser->start;
+      node->end = parser->in.at - parser->in.start;
       if (depth == 0)
         return TRUE;
     }
@@ -326,7 +235,7 @@ GTorchJson *
 gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **error)
 {
   g_autoptr (GTorchJson) json = g_new0 (GTorchJson, 1);
-  Parser parser = { json, who, NULL, NULL, NULL, error };
+  Parser parser = { json, who, { NULL, NULL, NULL }, error };
   const gchar *invalid;
 
   if (!g_utf8_validate_len (text, length, &invalid))
@@ -345,12 +254,11 @@ gtorch_json_parse (const gchar *who, const gchar *text, gsize length, GError **e
     }
   memcpy (json->text, text, length);
   json->text[length] = '\0';
-  parser.start = parser.at = json->text;
-  parser.end = json->text + length;
+  parser.in = (GTorchJsonLexer){ json->text, json->text, json->text + length };
   if (!parse (&parser))
     return NULL;
-  skip_space (&parser);
-  if (parser.at < parser.end)
+  gtorch_json_skip_space (&parser.in);
+  if (parser.in.at < parser.in.end)
     {
       fail (&parser, _ ("the end of the text"));
       return NULL;

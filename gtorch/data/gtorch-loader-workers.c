@@ -12,6 +12,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "base/gtorch-error.h"
+#include "base/gtorch-wake-private.h"
 #include "data/gtorch-loader-private.h"
 #include "data/gtorch-sample-private.h"
 #include "memory/gtorch-guard.h"
@@ -513,16 +514,6 @@ gtorch_pass_forget (GTorchPass *self)
   g_mutex_unlock (&self->workers->lock);
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer workers)
-{
-  GTorchWorkers *self = workers;
-
-  g_mutex_lock (&self->lock);
-  g_cond_broadcast (&self->progress);
-  g_mutex_unlock (&self->lock);
-}
-
 GTorchBatch *
 gtorch_pass_wait (GTorchPass *self, guint64 number, gdouble seconds, GCancellable *cancellable,
                   GError **error)
@@ -531,10 +522,9 @@ gtorch_pass_wait (GTorchPass *self, guint64 number, gdouble seconds, GCancellabl
   const gint64 end = g_get_monotonic_time () + (gint64) (seconds * G_USEC_PER_SEC);
   GTorchBatch *batch;
   gboolean in_time = TRUE;
-  gulong id = 0;
+  GTorchWake wake;
 
-  if (cancellable != NULL)
-    id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled), workers, NULL);
+  gtorch_wake_begin (&wake, cancellable, &workers->lock, &workers->progress);
   g_mutex_lock (&workers->lock);
   while ((batch = find (self, number)) == NULL && in_time
          && !g_cancellable_is_cancelled (cancellable))
@@ -543,7 +533,7 @@ gtorch_pass_wait (GTorchPass *self, guint64 number, gdouble seconds, GCancellabl
     else
       g_cond_wait (&workers->progress, &workers->lock);
   g_mutex_unlock (&workers->lock);
-  g_cancellable_disconnect (cancellable, id);
+  gtorch_wake_end (&wake);
   if (batch == NULL && !g_cancellable_set_error_if_cancelled (cancellable, error))
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
                  _ ("data_loader: no batch came within the timeout of %g s"), seconds);

@@ -5,6 +5,8 @@
 
 #include "config.h"
 
+#include "distributed/gtorch-collectives.h"
+
 #include <glib/gi18n-lib.h>
 #include <inttypes.h>
 
@@ -12,6 +14,8 @@
 #include "device/gtorch-device-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "tensor/gtorch-hold-private.h"
+
+#define ANY_RANK -1
 
 GTorchCollective *
 gtorch_collective_new (GTorchCollectiveKind kind, const gchar *name)
@@ -230,9 +234,62 @@ begin (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
                           gtorch_process_group_next_sequence (
                               group, collective->kind == GTORCH_COLLECTIVE_SEND
                                          || collective->kind == GTORCH_COLLECTIVE_RECEIVE));
+  if (!gtorch_process_group_check_call (group, collective, gtorch_work_get_sequence (work), error))
+    return NULL;
   if (!engine->klass->start (engine, group, g_steal_pointer (&owned), work, error))
     return NULL;
   return g_steal_pointer (&work);
+}
+
+/* Takes the collective; NULL is one that could not be made. */
+static GTorchWork *
+begin_made (GTorchProcessGroup *group, GTorchCollective *collective, GError **error)
+{
+  return collective == NULL ? NULL : begin (group, collective, error);
+}
+
+/* Several of one kind, one behind the other: the last ends after all of them, with an error if one before
+ * it has failed. Looks at all before the first begins. */
+static GTorchWork *
+begin_all (GTorchProcessGroup *group, const gchar *name, GPtrArray *collectives, GError **error)
+{
+  g_autoptr (GTorchWork) work = NULL;
+  guint i;
+
+  if (collectives->len == 0)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("%s: there are no tensors; it takes one or more"), name);
+      return NULL;
+    }
+  for (i = 0; i < collectives->len; i++)
+    if (!check_overlap (collectives->pdata[i], error))
+      return NULL;
+  for (i = 0; i < collectives->len; i++)
+    {
+      g_clear_object (&work);
+      work = begin (group, g_steal_pointer (&collectives->pdata[i]), error);
+      if (work == NULL)
+        return NULL;
+    }
+  return g_steal_pointer (&work);
+}
+
+static void
+free_collective (gpointer collective)
+{
+  if (collective != NULL)
+    gtorch_collective_free (collective);
+}
+
+static gboolean
+check_pairs (const gchar *name, gsize n_outputs, gsize n_inputs, GError **error)
+{
+  if (n_outputs == n_inputs)
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+               _ ("%s: there are %zu outputs for %zu inputs"), name, n_outputs, n_inputs);
+  return FALSE;
 }
 
 /**
@@ -290,6 +347,42 @@ gtorch_process_group_all_reduce (GTorchProcessGroup *self, GTorchTensor *tensor,
 }
 
 /**
+ * gtorch_process_group_all_reduce_coalesced:
+ * @self: a group
+ * @tensors: (array length=n_tensors): tensors of this rank, which become the results
+ * @n_tensors: the number of @tensors, 1 or more
+ * @op: how the numbers of the ranks become one
+ * @error: return location for an error
+ *
+ * Reduces several tensors as [method@ProcessGroup.all_reduce] does one. Nothing begins if one cannot be
+ * reduced.
+ *
+ * Returns: (transfer full): work that is over when all are, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_all_reduce_coalesced (GTorchProcessGroup *self, GTorchTensor **tensors,
+                                           gsize n_tensors, GTorchReduceOp op, GError **error)
+{
+  const gchar *const name = "all_reduce_coalesced";
+  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && are_tensors (tensors, n_tensors), NULL);
+  for (i = 0; i < n_tensors; i++)
+    {
+      GTorchCollective *collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_REDUCE, name);
+
+      g_ptr_array_add (all, collective);
+      if (!add_tensor (self, collective, collective->outputs, tensors[i], error)
+          || !check_op (collective, op, error))
+        return NULL;
+    }
+  return begin_all (self, name, all, error);
+}
+
+/**
  * gtorch_process_group_reduce:
  * @self: a group
  * @tensor: the numbers of this rank, which become the result at @dst; elsewhere they stay
@@ -318,9 +411,9 @@ gtorch_process_group_reduce (GTorchProcessGroup *self, GTorchTensor *tensor, gin
   return begin (self, g_steal_pointer (&collective), error);
 }
 
-static GTorchWork *
-all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs, gsize n_outputs,
-            gboolean is_list, GTorchTensor *input, GError **error)
+static GTorchCollective *
+make_all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs,
+                 gsize n_outputs, gboolean is_list, GTorchTensor *input, GError **error)
 {
   g_autoptr (GTorchCollective) collective =
       gtorch_collective_new (GTORCH_COLLECTIVE_ALL_GATHER, name);
@@ -331,7 +424,7 @@ all_gather (GTorchProcessGroup *self, const gchar *name, GTorchTensor **outputs,
       || !check_total (collective, collective->outputs, collective->inputs,
                        gtorch_process_group_get_size (self), error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return g_steal_pointer (&collective);
 }
 
 /**
@@ -354,7 +447,9 @@ gtorch_process_group_all_gather (GTorchProcessGroup *self, GTorchTensor **output
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (input), NULL);
   g_return_val_if_fail (are_tensors (outputs, n_outputs), NULL);
-  return all_gather (self, "all_gather", outputs, n_outputs, TRUE, input, error);
+  return begin_made (self,
+                     make_all_gather (self, "all_gather", outputs, n_outputs, TRUE, input, error),
+                     error);
 }
 
 /**
@@ -377,7 +472,52 @@ gtorch_process_group_all_gather_into_tensor (GTorchProcessGroup *self, GTorchTen
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output)
                             && GTORCH_IS_TENSOR (input),
                         NULL);
-  return all_gather (self, "all_gather_into_tensor", &output, 1, FALSE, input, error);
+  return begin_made (self,
+                     make_all_gather (self, "all_gather_into_tensor", &output, 1, FALSE, input,
+                                      error),
+                     error);
+}
+
+/**
+ * gtorch_process_group_all_gather_coalesced:
+ * @self: a group
+ * @outputs: (array length=n_outputs): for each input a tensor with as many elements, times the number of
+ *   ranks
+ * @n_outputs: the number of @outputs
+ * @inputs: (array length=n_inputs): tensors of this rank, 1 or more
+ * @n_inputs: the number of @inputs
+ * @error: return location for an error
+ *
+ * Gathers several tensors as [method@ProcessGroup.all_gather_into_tensor] does one. Nothing begins if one
+ * cannot be gathered.
+ *
+ * Returns: (transfer full): work that is over when all are, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_all_gather_coalesced (GTorchProcessGroup *self, GTorchTensor **outputs,
+                                           gsize n_outputs, GTorchTensor **inputs, gsize n_inputs,
+                                           GError **error)
+{
+  const gchar *const name = "all_gather_coalesced";
+  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
+  g_return_val_if_fail (are_tensors (outputs, n_outputs) && are_tensors (inputs, n_inputs), NULL);
+  if (!check_pairs (name, n_outputs, n_inputs, error))
+    return NULL;
+  for (i = 0; i < n_inputs; i++)
+    {
+      GTorchCollective *collective =
+          make_all_gather (self, name, &outputs[i], 1, FALSE, inputs[i], error);
+
+      if (collective == NULL)
+        return NULL;
+      g_ptr_array_add (all, collective);
+    }
+  return begin_all (self, name, all, error);
 }
 
 /* Lists that only the root may have. */
@@ -464,10 +604,10 @@ gtorch_process_group_scatter (GTorchProcessGroup *self, GTorchTensor *output, GT
   return begin (self, g_steal_pointer (&collective), error);
 }
 
-static GTorchWork *
-reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *output,
-                GTorchTensor **inputs, gsize n_inputs, gboolean is_list, GTorchReduceOp op,
-                GError **error)
+static GTorchCollective *
+make_reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *output,
+                     GTorchTensor **inputs, gsize n_inputs, gboolean is_list, GTorchReduceOp op,
+                     GError **error)
 {
   g_autoptr (GTorchCollective) collective =
       gtorch_collective_new (GTORCH_COLLECTIVE_REDUCE_SCATTER, name);
@@ -479,7 +619,7 @@ reduce_scatter (GTorchProcessGroup *self, const gchar *name, GTorchTensor *outpu
       || !check_total (collective, collective->inputs, collective->outputs,
                        gtorch_process_group_get_size (self), error))
     return NULL;
-  return begin (self, g_steal_pointer (&collective), error);
+  return g_steal_pointer (&collective);
 }
 
 /**
@@ -504,7 +644,10 @@ gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *out
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
   g_return_val_if_fail (are_tensors (inputs, n_inputs), NULL);
-  return reduce_scatter (self, "reduce_scatter", output, inputs, n_inputs, TRUE, op, error);
+  return begin_made (self,
+                     make_reduce_scatter (self, "reduce_scatter", output, inputs, n_inputs, TRUE,
+                                          op, error),
+                     error);
 }
 
 /**
@@ -528,7 +671,53 @@ gtorch_process_group_reduce_scatter_tensor (GTorchProcessGroup *self, GTorchTens
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output)
                             && GTORCH_IS_TENSOR (input),
                         NULL);
-  return reduce_scatter (self, "reduce_scatter_tensor", output, &input, 1, FALSE, op, error);
+  return begin_made (self,
+                     make_reduce_scatter (self, "reduce_scatter_tensor", output, &input, 1, FALSE,
+                                          op, error),
+                     error);
+}
+
+/**
+ * gtorch_process_group_reduce_scatter_coalesced:
+ * @self: a group
+ * @outputs: (array length=n_outputs): a result for this rank for each input
+ * @n_outputs: the number of @outputs
+ * @inputs: (array length=n_inputs): tensors with as many elements as their outputs have, times the number of
+ *   ranks, 1 or more
+ * @n_inputs: the number of @inputs
+ * @op: how the numbers of the ranks become one
+ * @error: return location for an error
+ *
+ * Reduces several tensors as [method@ProcessGroup.reduce_scatter_tensor] does one. Nothing begins if one
+ * cannot be reduced.
+ *
+ * Returns: (transfer full): work that is over when all are, or %NULL with @error set
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_reduce_scatter_coalesced (GTorchProcessGroup *self, GTorchTensor **outputs,
+                                               gsize n_outputs, GTorchTensor **inputs,
+                                               gsize n_inputs, GTorchReduceOp op, GError **error)
+{
+  const gchar *const name = "reduce_scatter_coalesced";
+  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
+  gsize i;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
+  g_return_val_if_fail (are_tensors (outputs, n_outputs) && are_tensors (inputs, n_inputs), NULL);
+  if (!check_pairs (name, n_outputs, n_inputs, error))
+    return NULL;
+  for (i = 0; i < n_inputs; i++)
+    {
+      GTorchCollective *collective =
+          make_reduce_scatter (self, name, outputs[i], &inputs[i], 1, FALSE, op, error);
+
+      if (collective == NULL)
+        return NULL;
+      g_ptr_array_add (all, collective);
+    }
+  return begin_all (self, name, all, error);
 }
 
 /**
@@ -654,23 +843,24 @@ gtorch_process_group_all_to_all_single (GTorchProcessGroup *self, GTorchTensor *
 
 static GTorchWork *
 send_or_receive (GTorchProcessGroup *self, GTorchCollectiveKind kind, const gchar *name,
-                 GTorchTensor *tensor, gint other, gint tag, GError **error)
+                 GTorchTensor *tensor, gint other, gboolean is_any, gint tag, GError **error)
 {
   g_autoptr (GTorchCollective) collective = gtorch_collective_new (kind, name);
 
   collective->tag = tag;
+  collective->root = ANY_RANK;
   if (tag < 0 || tag > 32767)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: the tag is %d; tags are from 0 to 32767"), name, tag);
       return NULL;
     }
-  if (!check_rank (self, collective, other, error)
+  if ((!is_any && !check_rank (self, collective, other, error))
       || !add_tensor (self, collective,
                       kind == GTORCH_COLLECTIVE_SEND ? collective->inputs : collective->outputs,
                       tensor, error))
     return NULL;
-  if (other == gtorch_process_group_get_rank (self))
+  if (!is_any && other == gtorch_process_group_get_rank (self))
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
                    _ ("%s: rank %d is this process itself"), name, other);
@@ -698,7 +888,7 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
                            GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
-  return send_or_receive (self, GTORCH_COLLECTIVE_SEND, "send", tensor, dst, tag, error);
+  return send_or_receive (self, GTORCH_COLLECTIVE_SEND, "send", tensor, dst, FALSE, tag, error);
 }
 
 /**
@@ -709,7 +899,8 @@ gtorch_process_group_send (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
  * @tag: a number that the sender names too, from 0 to 32767
  * @error: return location for an error
  *
- * Receives a tensor from a rank.
+ * Receives a tensor from a rank. If another number of bytes comes, the work ends with an error that says
+ * how many.
  *
  * Returns: (transfer full): the work, or %NULL with @error set
  *
@@ -720,7 +911,42 @@ gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *tensor, gint 
                            GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
-  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv", tensor, src, tag, error);
+  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv", tensor, src, FALSE, tag, error);
+}
+
+/**
+ * gtorch_process_group_recv_any:
+ * @self: a group
+ * @tensor: a tensor with as many elements as what is sent, and of its dtype, which is overwritten
+ * @tag: a number that the sender names too, from 0 to 32767
+ * @error: return location for an error
+ *
+ * Receives a tensor from the rank whose message comes first. [property@Work:source-rank] of the result tells
+ * afterwards which that was.
+ *
+ * Returns: (transfer full): the work, or %NULL with @error set: %GTORCH_ERROR_NOT_SUPPORTED if the backend
+ *   wants to know who sends
+ *
+ * Since: 0.1
+ */
+GTorchWork *
+gtorch_process_group_recv_any (GTorchProcessGroup *self, GTorchTensor *tensor, gint tag,
+                               GError **error)
+{
+  GTorchEngine *engine;
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (tensor), NULL);
+  engine = gtorch_process_group_get_engine (self, "recv_any", error);
+  if (engine == NULL)
+    return NULL;
+  if (!engine->klass->has_any_source)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: the backend %s receives only from a rank that is named"), "recv_any",
+                   engine->klass->name);
+      return NULL;
+    }
+  return send_or_receive (self, GTORCH_COLLECTIVE_RECEIVE, "recv_any", tensor, 0, TRUE, tag, error);
 }
 
 /**

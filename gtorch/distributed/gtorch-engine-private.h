@@ -34,7 +34,8 @@ typedef struct
   GTorchCollectiveKind kind;
   const gchar *name; /* "all_reduce"; static */
   GTorchReduceOp op;
-  gint root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE */
+  gint
+      root; /* the rank that sends or gets all, or the other one of SEND and RECEIVE; -1 for any of RECEIVE */
   gint tag;
   guint dtype;
   GPtrArray *inputs, *outputs; /* GTorchImpl, contiguous */
@@ -73,6 +74,7 @@ typedef struct
   /* What is started between the two is enqueued as one by the second. */
   gboolean (*begin_batch) (GTorchEngine *engine, GError **error);
   gboolean (*end_batch) (GTorchEngine *engine, GError **error);
+  gboolean has_any_source; /* whether RECEIVE may take what any rank sends */
 } GTorchEngineClass;
 
 struct _GTorchEngine
@@ -105,6 +107,10 @@ GTorchEngine *gtorch_process_group_peek_engine (GTorchProcessGroup *group);
  * no part in it. */
 GTorchEngine *gtorch_process_group_get_engine (GTorchProcessGroup *group, const gchar *name,
                                                GError **error);
+/* Compares the call with those of the other ranks, or logs it, if the level of debugging says so. */
+gboolean gtorch_process_group_check_call (GTorchProcessGroup *group,
+                                          const GTorchCollective *collective, guint64 sequence,
+                                          GError **error);
 /* The number of a collective, which is that of the other ranks; messages between two ranks have numbers of
  * their own. */
 guint64 gtorch_process_group_next_sequence (GTorchProcessGroup *group, gboolean is_message);

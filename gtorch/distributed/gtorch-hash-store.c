@@ -5,6 +5,7 @@
 
 #include "distributed/gtorch-hash-store.h"
 
+#include "base/gtorch-wake-private.h"
 #include "distributed/gtorch-store-private.h"
 
 /**
@@ -25,28 +26,15 @@ struct _GTorchHashStore
 
 G_DEFINE_TYPE (GTorchHashStore, gtorch_hash_store, GTORCH_TYPE_STORE)
 
-/* Takes the lock, so that a thread is about to wait, or waits, when it is told. */
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  GTorchHashStore *self = data;
-
-  g_mutex_lock (&self->lock);
-  g_cond_broadcast (&self->changed);
-  g_mutex_unlock (&self->lock);
-}
-
 static gboolean
 gtorch_hash_store_run (GTorchStore *store, const GTorchStoreRequest *request, gint64 deadline,
                        GTorchStoreReply *reply, GCancellable *cancellable, GError **error)
 {
   GTorchHashStore *self = GTORCH_HASH_STORE (store);
-  gulong handler = cancellable == NULL
-                       ? 0
-                       : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
-                                                g_object_ref (self), g_object_unref);
   GTorchStoreAnswer answer;
+  GTorchWake wake;
 
+  gtorch_wake_begin (&wake, cancellable, &self->lock, &self->changed);
   g_mutex_lock (&self->lock);
   for (;;)
     {
@@ -67,8 +55,7 @@ gtorch_hash_store_run (GTorchStore *store, const GTorchStoreRequest *request, gi
   if (answer == GTORCH_STORE_ANSWERED && gtorch_store_command_changes (request->command))
     g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
-  if (cancellable != NULL)
-    g_cancellable_disconnect (cancellable, handler);
+  gtorch_wake_end (&wake);
   return answer == GTORCH_STORE_ANSWERED;
 }
 

@@ -32,6 +32,7 @@ typedef struct
   GTorchEngine parent;
   gint ref_count;
   gpointer comm;
+  gboolean is_stuck; /* MPI still has an operation: the communicator stays */
   gint rank, size;
   GTorchStream *stream;
   GMutex lock;
@@ -46,6 +47,7 @@ typedef struct
   GTorchWorkState *work;
   gdouble timeout;
   gint rank;
+  gboolean is_left; /* MPI may still use the memory */
 } Job;
 
 /* MPI may not be called by two threads at a time. */
@@ -116,7 +118,10 @@ engine_unref (MpiEngine *self)
   g_hash_table_unref (self->pair_streams);
   g_object_unref (self->stream);
   g_mutex_clear (&self->lock);
-  gtorch_mpi_load (NULL)->comm_free (self->comm);
+  g_mutex_lock (&mpi_lock);
+  if (!self->is_stuck)
+    gtorch_mpi_load (NULL)->comm_free (self->comm);
+  g_mutex_unlock (&mpi_lock);
   g_free (self);
 }
 
@@ -251,12 +256,15 @@ op_of (GTorchReduceOp op)
   return ops[op];
 }
 
+/* What ranks that call different things get, mostly. */
 static gboolean
 fail (Job *job, const gchar *message, GError **error)
 {
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
-               _ ("%s: rank %d, operation %" PRIu64 " of the group: %s"), job->collective->name,
-               job->rank, job->work->sequence, message);
+               _ ("%s: rank %d, operation %" PRIu64
+                  " of the group: %s; GTORCH_DISTRIBUTED_DEBUG=detail compares the calls of the "
+                  "ranks"),
+               job->collective->name, job->rank, job->work->sequence, message);
   return FALSE;
 }
 
@@ -266,8 +274,33 @@ leak (Job *job)
 {
   GTorchCollective *collective = job->collective;
 
+  job->is_left = TRUE;
+  g_mutex_lock (&mpi_lock);
+  job->engine->is_stuck = TRUE;
+  g_mutex_unlock (&mpi_lock);
   g_ptr_array_ref (collective->inputs);
   g_ptr_array_ref (collective->outputs);
+}
+
+/* A receiver waits for as many bytes as its tensor has. */
+static gboolean
+check_received (Job *job, const GTorchMpiTransfer *transfer, gint source, glong n_bytes,
+                GError **error)
+{
+  const gsize size = gtorch_dtype_size (job->collective->dtype);
+
+  if (transfer->kind != GTORCH_MPI_RECEIVE)
+    return TRUE;
+  g_atomic_int_set (&job->work->source, source);
+  if (n_bytes == (glong) (transfer->count * size))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED,
+               _ ("%s: rank %d got %ld bytes from rank %d in message %" PRIu64
+                  ", and waited for %zu: %d elements of %s"),
+               job->collective->name, job->rank, n_bytes, source, job->work->sequence,
+               transfer->count * size, transfer->count,
+               gtorch_dtype_infos[job->collective->dtype].name);
+  return FALSE;
 }
 
 /* Tests without a pause at first, then with longer and longer ones, so that ranks that share a processor
@@ -282,7 +315,8 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   gchar message[MESSAGE] = "";
   gpointer request = NULL;
   gulong pause = FIRST_PAUSE;
-  gint is_done = 0, code;
+  gint is_done = 0, source = -1, code;
+  glong n_bytes = 0;
   guint n;
 
   g_mutex_lock (&mpi_lock);
@@ -291,7 +325,7 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
   for (n = 0; code == 0 && !is_done; n++)
     {
       g_mutex_lock (&mpi_lock);
-      code = mpi->test (request, &is_done, message, sizeof message);
+      code = mpi->test (request, &is_done, &source, &n_bytes, message, sizeof message);
       g_mutex_unlock (&mpi_lock);
       if (code != 0 || is_done)
         break;
@@ -312,7 +346,12 @@ carry_out (Job *job, const GTorchMpiTransfer *transfer, GError **error)
           pause = MIN (2 * pause, LAST_PAUSE);
         }
     }
-  return code == 0 || fail (job, message, error);
+  if (code == 0)
+    return check_received (job, transfer, source, n_bytes, error);
+  /* of a collective there may be other parts under way */
+  if (request != NULL && transfer->kind != GTORCH_MPI_SEND && transfer->kind != GTORCH_MPI_RECEIVE)
+    leak (job);
+  return fail (job, message, error);
 }
 
 /* What each rank gets, and where it begins, as MPI wants it. */
@@ -468,7 +507,7 @@ run_vectors (Job *job, GTorchMpiTransfer *transfer, GError **error)
   transfer->out_offsets = out_offsets;
   transfer->count = (gint) (kind == GTORCH_COLLECTIVE_SCATTER ? n_out : n_in);
   result = carry_out (job, transfer, error);
-  if (!result && *error != NULL && g_error_matches (*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+  if (job->is_left)
     {
       /* MPI still has all of it */
       in_counts = in_offsets = out_counts = out_offsets = NULL;
@@ -679,4 +718,5 @@ const GTorchEngineClass gtorch_mpi_engine = { .name = "mpi",
                                               .new_world = mpi_new_world,
                                               .new_part = mpi_new_part,
                                               .free = mpi_free,
-                                              .start = mpi_start };
+                                              .start = mpi_start,
+                                              .has_any_source = TRUE };

@@ -14,6 +14,8 @@
 #include "base/gtorch-property-private.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-text-private.h"
+#include "distributed/gtorch-agreement-private.h"
+#include "distributed/gtorch-debug-level.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-mpi-engine-private.h"
 
@@ -36,7 +38,8 @@
  *
  * An operation that has not ended after [property@ProcessGroup:timeout] fails on the ranks that wait for
  * it, with an error that names the operation and its number. After a failure no further operation begins:
- * the ranks no longer agree on what comes next. The calls are for one thread; different groups may be used
+ * the ranks no longer agree on what comes next. [func@distributed_set_debug_level] lets the ranks compare
+ * their calls before they begin. The calls are for one thread; different groups may be used
  * by different threads.
  *
  * Since: 0.1
@@ -63,6 +66,8 @@ struct _GTorchProcessGroup
   gdouble timeout;
   guint64 sequence, n_messages;
   gint n_parts; /* how many groups of some ranks have been made of it */
+  GTorchDebugLevel debug;
+  GTorchAgreement *agreement; /* NULL without a store */
   GMainContext *context;
   GMutex lock;
   GError *failure; /* protected by the lock */
@@ -127,6 +132,7 @@ gtorch_process_group_finalize (GObject *object)
 
   if (self->engine != NULL)
     self->klass->free (self->engine);
+  g_clear_pointer (&self->agreement, gtorch_agreement_free);
   g_clear_object (&self->store);
   g_clear_error (&self->failure);
   g_main_context_unref (self->context);
@@ -302,6 +308,32 @@ gtorch_process_group_next_sequence (GTorchProcessGroup *self, gboolean is_messag
   return is_message ? ++self->n_messages : ++self->sequence;
 }
 
+gboolean
+gtorch_process_group_check_call (GTorchProcessGroup *self, const GTorchCollective *collective,
+                                 guint64 sequence, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+  gboolean is_lost;
+
+  if (self->debug == GTORCH_DEBUG_LEVEL_OFF || self->agreement == NULL)
+    return TRUE;
+  if (self->debug >= GTORCH_DEBUG_LEVEL_INFO)
+    {
+      g_autofree gchar *call = gtorch_agreement_describe (collective);
+
+      g_message ("group %s: rank %d begins call %" PRIu64 ": %s",
+                 gtorch_agreement_get_name (self->agreement), self->rank, sequence, call);
+    }
+  if (self->debug < GTORCH_DEBUG_LEVEL_DETAIL
+      || gtorch_agreement_check (self->agreement, collective, sequence, self->timeout, &is_lost,
+                                 &local))
+    return TRUE;
+  if (is_lost)
+    gtorch_process_group_fail (self, local);
+  g_propagate_error (error, g_steal_pointer (&local));
+  return FALSE;
+}
+
 static gboolean
 check_timeout (gdouble timeout, GError **error)
 {
@@ -380,6 +412,37 @@ make_group (const GTorchEngineClass *klass, GTorchEngine *engine, GTorchStore *s
   return self;
 }
 
+static void
+log_group (GTorchProcessGroup *self)
+{
+  if (self->debug >= GTORCH_DEBUG_LEVEL_INFO && self->agreement != NULL)
+    g_message ("group %s of %d processes by %s: this is rank %d",
+               gtorch_agreement_get_name (self->agreement), self->size, self->klass->name,
+               self->rank);
+}
+
+/* Only now is there an agreement: the calls by which a store is made are not compared. */
+static gboolean
+find_agreement (GTorchProcessGroup *self, GCancellable *cancellable, GError **error)
+{
+  self->debug = gtorch_distributed_get_debug_level ();
+  if (self->store == NULL && self->debug != GTORCH_DEBUG_LEVEL_OFF)
+    {
+      self->store = gtorch_agreement_make_store (self, self->timeout, cancellable, error);
+      if (self->store == NULL)
+        return FALSE;
+    }
+  if (self->store != NULL)
+    {
+      self->agreement =
+          gtorch_agreement_new (self->store, self->rank, self->size, cancellable, error);
+      if (self->agreement == NULL)
+        return FALSE;
+    }
+  log_group (self);
+  return TRUE;
+}
+
 /**
  * gtorch_process_group_new: (constructor)
  * @backend: what carries the data: mpi or nccl
@@ -402,8 +465,8 @@ GTorchProcessGroup *
 gtorch_process_group_new (const gchar *backend, GTorchStore *store, gint rank, gint world_size,
                           gdouble timeout, GCancellable *cancellable, GError **error)
 {
+  g_autoptr (GTorchProcessGroup) self = NULL;
   const GTorchEngineClass *klass;
-  GTorchProcessGroup *self;
   GTorchEngine *engine;
   gint i;
 
@@ -418,7 +481,7 @@ gtorch_process_group_new (const gchar *backend, GTorchStore *store, gint rank, g
   self = make_group (klass, engine, store, rank, world_size, timeout);
   for (i = 0; i < world_size; i++)
     self->ranks[i] = i;
-  return self;
+  return find_agreement (self, cancellable, error) ? g_steal_pointer (&self) : NULL;
 }
 
 typedef struct
@@ -568,6 +631,10 @@ make_part (GTorchProcessGroup *self, GTorchEngine *world, gint *world_ranks, gsi
   part = make_group (self->klass, engine, self->store, rank, (gint) n, timeout);
   g_free (part->ranks);
   part->ranks = world_ranks;
+  part->debug = self->debug;
+  if (self->agreement != NULL && rank >= 0)
+    part->agreement = gtorch_agreement_new_part (self->agreement, number, rank, (gint) n);
+  log_group (part);
   return part;
 }
 
@@ -816,4 +883,52 @@ gtorch_process_group_get_ranks (GTorchProcessGroup *self, gsize *n_ranks)
     ranks[i] = self->ranks[i];
   *n_ranks = self->size;
   return ranks;
+}
+
+/**
+ * gtorch_process_group_monitored_barrier:
+ * @self: a group with a store
+ * @timeout: for how many seconds to wait for the other ranks, more than 0; negative for
+ *   [property@ProcessGroup:timeout]
+ * @cancellable: (nullable): a cancellable
+ * @error: return location for an error
+ *
+ * Waits until all ranks have called this, and finds out who has not.
+ *
+ * The ranks meet by the store of the group. If one does not come in time, all others, and the late one when
+ * it comes, get an error that names it; the group does not fail by that.
+ *
+ * ```c
+ * if (!gtorch_process_group_monitored_barrier (group, 10, NULL, &error))
+ *   g_printerr ("%s\n", error->message); // …: rank 2 has not come to … after 10 seconds
+ * ```
+ *
+ * Returns: %TRUE, or %FALSE with @error set: %G_IO_ERROR_TIMED_OUT with the ranks that are missing,
+ *   %GTORCH_ERROR_NOT_SUPPORTED if the group was made without a store
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_process_group_monitored_barrier (GTorchProcessGroup *self, gdouble timeout,
+                                        GCancellable *cancellable, GError **error)
+{
+  const gchar *const name = "monitored_barrier";
+
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), FALSE);
+  g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (timeout < 0)
+    timeout = self->timeout;
+  if (g_cancellable_set_error_if_cancelled (cancellable, error)
+      || gtorch_process_group_get_engine (self, name, error) == NULL
+      || !check_timeout (timeout, error))
+    return FALSE;
+  if (self->agreement == NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED,
+                   _ ("%s: the group was made without a store, by which ranks find out who is "
+                      "missing"),
+                   name);
+      return FALSE;
+    }
+  return gtorch_agreement_meet (self->agreement, name, timeout, cancellable, error);
 }

@@ -108,6 +108,9 @@ GTorchWork *gtorch_process_group_recv (GTorchProcessGroup *self, GTorchTensor *t
 GTORCH_AVAILABLE_IN_0_1
 GTorchWork *gtorch_process_group_barrier (GTorchProcessGroup *self,
                                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
+GTORCH_AVAILABLE_IN_0_1
+gboolean gtorch_process_group_monitored_barrier (GTorchProcessGroup *self, gdouble timeout,
+                                                 GCancellable *cancellable, GError **error);
 
 GTORCH_AVAILABLE_IN_0_1
 GTorchProcessGroup *gtorch_process_group_shrink (GTorchProcessGroup *self, const gint64 *excluded,

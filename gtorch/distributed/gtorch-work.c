@@ -12,6 +12,7 @@
 #include "base/gtorch-error.h"
 #include "base/gtorch-field-private.h"
 #include "base/gtorch-task-private.h"
+#include "base/gtorch-wake-private.h"
 #include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-work-private.h"
 
@@ -65,6 +66,14 @@ static const GTorchField fields[] = {
    * Since: 0.1
    */
   { "sequence", GTORCH_PROPERTY_UINT64 (gtorch_work_get_sequence, NULL) },
+  /**
+   * GTorchWork:source-rank:
+   *
+   * The rank that sends what is received; -1 as long as it is not known, and for other operations.
+   *
+   * Since: 0.1
+   */
+  { "source-rank", GTORCH_PROPERTY_INT (gtorch_work_get_source_rank, NULL) },
 };
 
 static GTorchWorkState *
@@ -73,6 +82,7 @@ state_new (void)
   GTorchWorkState *state = g_new0 (GTorchWorkState, 1);
 
   state->ref_count = 1;
+  state->source = -1;
   g_mutex_init (&state->lock);
   g_cond_init (&state->changed);
   state->tasks = g_ptr_array_new_with_free_func (g_object_unref);
@@ -235,6 +245,23 @@ gtorch_work_get_sequence (GTorchWork *self)
 }
 
 /**
+ * gtorch_work_get_source_rank:
+ * @self: work
+ *
+ * Gets who has sent what was received. Where any rank may send, that is known when the work is completed.
+ *
+ * Returns: a rank of the group; -1 if it is not known yet, or nothing is received
+ *
+ * Since: 0.1
+ */
+gint
+gtorch_work_get_source_rank (GTorchWork *self)
+{
+  g_return_val_if_fail (GTORCH_IS_WORK (self), -1);
+  return g_atomic_int_get (&self->state->source);
+}
+
+/**
  * gtorch_work_is_completed:
  * @self: work
  *
@@ -297,16 +324,6 @@ check_operation (GTorchWork *self, GError **error)
   return FALSE;
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  GTorchWork *self = data;
-
-  g_mutex_lock (&self->state->lock);
-  g_cond_broadcast (&self->state->changed);
-  g_mutex_unlock (&self->state->lock);
-}
-
 /* Nobody tells the end of a GPU's work at once: it is asked for. */
 static void
 poll_until (GTorchWorkState *state, gint64 deadline, GCancellable *cancellable)
@@ -347,7 +364,7 @@ gboolean
 gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, GError **error)
 {
   gint64 deadline;
-  gulong handler;
+  GTorchWake wake;
   gboolean result = FALSE, polls;
 
   g_return_val_if_fail (GTORCH_IS_WORK (self), FALSE);
@@ -371,9 +388,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
   deadline = timeout >= 0 && timeout < 1e9
                  ? g_get_monotonic_time () + (gint64) (timeout * G_USEC_PER_SEC)
                  : G_MAXINT64;
-  handler = cancellable == NULL ? 0
-                                : g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
-                                                         g_object_ref (self), g_object_unref);
+  gtorch_wake_begin (&wake, cancellable, &self->state->lock, &self->state->changed);
   if (polls)
     poll_until (self->state, deadline, cancellable);
   g_mutex_lock (&self->state->lock);
@@ -391,8 +406,7 @@ gtorch_work_wait (GTorchWork *self, gdouble timeout, GCancellable *cancellable, 
                  _ ("%s: operation %" PRIu64 " of the group is not over after %g seconds"),
                  self->state->operation, self->state->sequence, timeout);
   g_mutex_unlock (&self->state->lock);
-  if (cancellable != NULL)
-    g_cancellable_disconnect (cancellable, handler);
+  gtorch_wake_end (&wake);
   return result;
 }
 

@@ -19,6 +19,8 @@ const gchar *gtorch_work_get_operation (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
 guint64 gtorch_work_get_sequence (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
+gint gtorch_work_get_source_rank (GTorchWork *self);
+GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_is_completed (GTorchWork *self);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_work_is_success (GTorchWork *self);

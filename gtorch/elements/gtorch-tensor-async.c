@@ -456,7 +456,7 @@ gtorch_tensor_copy_inplace_finish (GTorchTensor *self, GAsyncResult *result, GEr
   return written != NULL;
 }
 
-/* --- one element --- */
+/* --- reads --- */
 
 static void
 start_item (GTask *task, GTorchImpl *impl)
@@ -469,12 +469,33 @@ start_item (GTask *task, GTorchImpl *impl)
     start (task, NULL, impl, gtorch_device_cpu (), TRUE);
 }
 
-/* The element has arrived; later work on the caller's stream of the CPU need not be waited for. */
+/* Takes the task, whose result is a tensor on the CPU. */
+static void
+start_read (GTask *task, GTorchTensor *self, gboolean is_item)
+{
+  GTORCH_HOLD_TENSOR (self);
+  g_autoptr (GTask) owned = task;
+
+  if (is_item)
+    start_item (task, gtorch_tensor_unwrap (self));
+  else
+    start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+}
+
+/* That tensor. */
+#define FINISH_READ(self, result, async, error)            \
+  (gtorch_task_take (result, self, async, error)           \
+       ? g_task_propagate_pointer (G_TASK (result), error) \
+       : NULL)
+
+/* The elements have arrived; later work on the caller's stream of the CPU need not be waited for. */
 static GTorchStreamGuard *
 leave_cpu_stream (void)
 {
   return gtorch_stream_guard_new (gtorch_device_get_default_stream (gtorch_device_cpu ()));
 }
+
+/* --- one element --- */
 
 /**
  * gtorch_tensor_item_double_async:
@@ -494,13 +515,11 @@ void
 gtorch_tensor_item_double_async (GTorchTensor *self, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {
-  GTORCH_HOLD_TENSOR (self);
-  g_autoptr (GTask) task = NULL;
-
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (self, gtorch_tensor_item_double_async, cancellable, callback, user_data);
-  start_item (task, gtorch_tensor_unwrap (self));
+  start_read (gtorch_task_new (self, gtorch_tensor_item_double_async, cancellable, callback,
+                               user_data),
+              self, TRUE);
 }
 
 /**
@@ -523,9 +542,7 @@ gtorch_tensor_item_double_finish (GTorchTensor *self, GAsyncResult *result, GErr
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), 0);
-  if (!gtorch_task_take (result, self, gtorch_tensor_item_double_async, error))
-    return 0;
-  host = g_task_propagate_pointer (G_TASK (result), error);
+  host = FINISH_READ (self, result, gtorch_tensor_item_double_async, error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_double (host, error) : 0;
 }
@@ -546,13 +563,11 @@ void
 gtorch_tensor_item_int_async (GTorchTensor *self, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data)
 {
-  GTORCH_HOLD_TENSOR (self);
-  g_autoptr (GTask) task = NULL;
-
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (self, gtorch_tensor_item_int_async, cancellable, callback, user_data);
-  start_item (task, gtorch_tensor_unwrap (self));
+  start_read (gtorch_task_new (self, gtorch_tensor_item_int_async, cancellable, callback,
+                               user_data),
+              self, TRUE);
 }
 
 /**
@@ -575,9 +590,7 @@ gtorch_tensor_item_int_finish (GTorchTensor *self, GAsyncResult *result, GError 
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), 0);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), 0);
-  if (!gtorch_task_take (result, self, gtorch_tensor_item_int_async, error))
-    return 0;
-  host = g_task_propagate_pointer (G_TASK (result), error);
+  host = FINISH_READ (self, result, gtorch_tensor_item_int_async, error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_item_int (host, error) : 0;
 }
@@ -602,13 +615,11 @@ void
 gtorch_tensor_get_bytes_async (GTorchTensor *self, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data)
 {
-  GTORCH_HOLD_TENSOR (self);
-  g_autoptr (GTask) task = NULL;
-
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (self, gtorch_tensor_get_bytes_async, cancellable, callback, user_data);
-  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+  start_read (gtorch_task_new (self, gtorch_tensor_get_bytes_async, cancellable, callback,
+                               user_data),
+              self, FALSE);
 }
 
 /**
@@ -632,9 +643,7 @@ gtorch_tensor_get_bytes_finish (GTorchTensor *self, GAsyncResult *result, GError
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
-  if (!gtorch_task_take (result, self, gtorch_tensor_get_bytes_async, error))
-    return NULL;
-  host = g_task_propagate_pointer (G_TASK (result), error);
+  host = FINISH_READ (self, result, gtorch_tensor_get_bytes_async, error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_get_bytes (host, error) : NULL;
 }
@@ -657,13 +666,11 @@ void
 gtorch_tensor_to_doubles_async (GTorchTensor *self, GCancellable *cancellable,
                                 GAsyncReadyCallback callback, gpointer user_data)
 {
-  GTORCH_HOLD_TENSOR (self);
-  g_autoptr (GTask) task = NULL;
-
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (self, gtorch_tensor_to_doubles_async, cancellable, callback, user_data);
-  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+  start_read (gtorch_task_new (self, gtorch_tensor_to_doubles_async, cancellable, callback,
+                               user_data),
+              self, FALSE);
 }
 
 /**
@@ -690,9 +697,7 @@ gtorch_tensor_to_doubles_finish (GTorchTensor *self, GAsyncResult *result, gsize
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
   g_return_val_if_fail (n_values != NULL, NULL);
-  if (!gtorch_task_take (result, self, gtorch_tensor_to_doubles_async, error))
-    return NULL;
-  host = g_task_propagate_pointer (G_TASK (result), error);
+  host = FINISH_READ (self, result, gtorch_tensor_to_doubles_async, error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_to_doubles (host, n_values, error) : NULL;
 }
@@ -715,13 +720,10 @@ void
 gtorch_tensor_to_ints_async (GTorchTensor *self, GCancellable *cancellable,
                              GAsyncReadyCallback callback, gpointer user_data)
 {
-  GTORCH_HOLD_TENSOR (self);
-  g_autoptr (GTask) task = NULL;
-
   g_return_if_fail (GTORCH_IS_TENSOR (self));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
-  task = gtorch_task_new (self, gtorch_tensor_to_ints_async, cancellable, callback, user_data);
-  start (task, NULL, gtorch_tensor_unwrap (self), gtorch_device_cpu (), TRUE);
+  start_read (gtorch_task_new (self, gtorch_tensor_to_ints_async, cancellable, callback, user_data),
+              self, FALSE);
 }
 
 /**
@@ -748,9 +750,7 @@ gtorch_tensor_to_ints_finish (GTorchTensor *self, GAsyncResult *result, gsize *n
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), NULL);
   g_return_val_if_fail (G_IS_ASYNC_RESULT (result), NULL);
   g_return_val_if_fail (n_values != NULL, NULL);
-  if (!gtorch_task_take (result, self, gtorch_tensor_to_ints_async, error))
-    return NULL;
-  host = g_task_propagate_pointer (G_TASK (result), error);
+  host = FINISH_READ (self, result, gtorch_tensor_to_ints_async, error);
   guard = leave_cpu_stream ();
   return host != NULL ? gtorch_tensor_to_ints (host, n_values, error) : NULL;
 }

@@ -151,41 +151,16 @@ gtorch_checkpoint_file_load_file (GFile *file, gboolean map, guint64 max_bytes,
 
 /* --- in another thread --- */
 
-typedef struct
-{
-  GObject *from; /* a stream or a file */
-  gboolean map;
-  guint64 max_bytes;
-} Load;
-
-static void
-load_free (gpointer data)
-{
-  Load *load = data;
-
-  g_object_unref (load->from);
-  g_free (load);
-}
-
 static gpointer
 load_run (gpointer data, GCancellable *cancellable, GError **error)
 {
-  const Load *load = data;
+  const GTorchSourceLoad *load = data;
 
   return G_IS_FILE (load->from)
              ? (gpointer) gtorch_checkpoint_file_load_file (G_FILE (load->from), load->map,
                                                             load->max_bytes, cancellable, error)
              : gtorch_checkpoint_file_load (G_INPUT_STREAM (load->from), load->max_bytes,
                                             cancellable, error);
-}
-
-static void
-load_begin (GTask *task, gpointer from, gboolean map, guint64 max_bytes, int io_priority)
-{
-  Load *load = g_new (Load, 1);
-
-  *load = (Load){ g_object_ref (from), map, max_bytes };
-  gtorch_source_run (task, io_priority, load_run, load, load_free, g_object_unref);
 }
 
 /**
@@ -213,7 +188,7 @@ gtorch_checkpoint_file_load_async (GInputStream *stream, guint64 max_bytes, int 
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task =
       gtorch_task_new (NULL, gtorch_checkpoint_file_load_async, cancellable, callback, user_data);
-  load_begin (task, stream, FALSE, max_bytes, io_priority);
+  gtorch_source_load (task, io_priority, load_run, stream, FALSE, max_bytes);
 }
 
 /**
@@ -261,7 +236,7 @@ gtorch_checkpoint_file_load_file_async (GFile *file, gboolean map, guint64 max_b
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (NULL, gtorch_checkpoint_file_load_file_async, cancellable, callback,
                           user_data);
-  load_begin (task, file, map, max_bytes, io_priority);
+  gtorch_source_load (task, io_priority, load_run, file, map, max_bytes);
 }
 
 /**

@@ -209,6 +209,40 @@ find_record (GTorchCSVParser *self, gboolean *found, GCancellable *cancellable, 
   return TRUE;
 }
 
+typedef Outcome (*ParseFunc) (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *line,
+                              GError **error);
+
+/* Parses the next record, again from its begin whenever more of the stream had to be read. `at` stays in
+ * front of it if it is only looked at. Sets found to FALSE at the end. */
+static gboolean
+read_record (GTorchCSVParser *self, ParseFunc parse, gpointer data, gboolean look, gboolean *found,
+             GCancellable *cancellable, GError **error)
+{
+  if (!find_record (self, found, cancellable, error))
+    return FALSE;
+  while (*found)
+    {
+      const gchar *at = self->buffer + self->at;
+      guint64 line = self->line;
+      Outcome outcome = parse (self, data, &at, &line, error);
+
+      if (outcome == FAILED)
+        return FALSE;
+      if (outcome == DONE)
+        {
+          if (!look)
+            {
+              self->at = at - self->buffer;
+              self->line = line;
+            }
+          return TRUE;
+        }
+      if (!gtorch_csv_fill (self, cancellable, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_csv_skip_line (GTorchCSVParser *self, GCancellable *cancellable, GError **error)
 {
@@ -231,12 +265,13 @@ gtorch_csv_skip_line (GTorchCSVParser *self, GCancellable *cancellable, GError *
 }
 
 static Outcome
-parse_texts (GTorchCSVParser *self, GPtrArray *fields, const gchar **at, guint64 *line,
-             GError **error)
+parse_texts (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *line, GError **error)
 {
+  GPtrArray *fields = data;
   gboolean is_quoted;
   Outcome outcome;
 
+  g_ptr_array_set_size (fields, 0);
   while (TRUE)
     {
       outcome = read_field (self, at, line, &is_quoted, error);
@@ -263,29 +298,9 @@ gtorch_csv_read_texts (GTorchCSVParser *self, gboolean look, GCancellable *cance
   g_autoptr (GPtrArray) fields = g_ptr_array_new_with_free_func (g_free);
   gboolean found;
 
-  if (!find_record (self, &found, cancellable, error) || !found)
-    return NULL;
-  while (TRUE)
-    {
-      const gchar *at = self->buffer + self->at;
-      guint64 line = self->line;
-      Outcome outcome = parse_texts (self, fields, &at, &line, error);
-
-      if (outcome == FAILED)
-        return NULL;
-      if (outcome == DONE)
-        {
-          if (!look)
-            {
-              self->at = at - self->buffer;
-              self->line = line;
-            }
-          return g_steal_pointer (&fields);
-        }
-      g_ptr_array_set_size (fields, 0);
-      if (!gtorch_csv_fill (self, cancellable, error))
-        return NULL;
-    }
+  return read_record (self, parse_texts, fields, look, &found, cancellable, error) && found
+             ? g_steal_pointer (&fields)
+             : NULL;
 }
 
 /* --- numbers --- */
@@ -505,10 +520,22 @@ skip_field (GTorchCSVParser *self, const gchar **at, guint64 *line, GError **err
   return p < self->buffer + self->end || self->is_at_end ? DONE : MORE;
 }
 
-static Outcome
-parse_record (GTorchCSVParser *self, const GTorchCSVColumn *columns, guint n_columns,
-              GTorchCSVCell *cells, gsize step, const gchar **at, guint64 *line, GError **error)
+typedef struct
 {
+  const GTorchCSVColumn *columns;
+  guint n_columns;
+  GTorchCSVCell *cells;
+  gsize step;
+} Record;
+
+static Outcome
+parse_record (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *line, GError **error)
+{
+  const Record *record = data;
+  const GTorchCSVColumn *columns = record->columns;
+  const guint n_columns = record->n_columns;
+  GTorchCSVCell *cells = record->cells;
+  const gsize step = record->step;
   const gchar *end = self->buffer + self->end;
   Outcome outcome;
 
@@ -567,28 +594,7 @@ gtorch_csv_read_record (GTorchCSVParser *self, const GTorchCSVColumn *columns, g
                         GTorchCSVCell *cells, gsize step, gboolean *found,
                         GCancellable *cancellable, GError **error)
 {
-  if (!find_record (self, found, cancellable, error))
-    return FALSE;
-  while (*found)
-    {
-      const gchar *at = self->buffer + self->at;
-      guint64 line = self->line;
-      g_autoptr (GError) reason = NULL;
-      Outcome outcome = parse_record (self, columns, n_columns, cells, step, &at, &line, &reason);
+  Record record = { columns, n_columns, cells, step };
 
-      if (outcome == DONE)
-        {
-          self->at = at - self->buffer;
-          self->line = line;
-          return TRUE;
-        }
-      if (outcome == FAILED)
-        {
-          g_propagate_error (error, g_steal_pointer (&reason));
-          return FALSE;
-        }
-      if (!gtorch_csv_fill (self, cancellable, error))
-        return FALSE;
-    }
-  return TRUE;
+  return read_record (self, parse_record, &record, FALSE, found, cancellable, error);
 }

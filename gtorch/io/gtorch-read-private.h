@@ -7,7 +7,11 @@
 
 G_BEGIN_DECLS
 
-/* Reads a stream to its end, in growing steps; FORMAT, beginning with `who`, if there are more than
+/* Reads a stream to its end, in growing steps, the first of which is what is expected. NULL without an error
+ * if there are more than max_bytes, or no memory for what comes behind those that n tells of. */
+GBytes *gtorch_read_to_end (GInputStream *stream, gsize expected, gsize max_bytes, gsize *n,
+                            GCancellable *cancellable, GError **error);
+/* The same for a stream of which nothing is known; FORMAT, beginning with `who`, if there are more than
  * max_bytes. */
 GBytes *gtorch_read_stream (const gchar *who, GInputStream *stream, gsize max_bytes,
                             GCancellable *cancellable, GError **error);

@@ -19,37 +19,55 @@ too_long (const gchar *who, gsize max_bytes, GError **error)
                _ ("%s: the file has more than the %zu bytes that are allowed"), who, max_bytes);
 }
 
-static GBytes *
-read_all (const gchar *who, GInputStream *stream, gsize expected, gsize max_bytes,
-          GCancellable *cancellable, GError **error)
+GBytes *
+gtorch_read_to_end (GInputStream *stream, gsize expected, gsize max_bytes, gsize *n,
+                    GCancellable *cancellable, GError **error)
 {
-  gsize allocated = MIN (expected, max_bytes) + 1, n = 0, n_read;
+  const gsize most = max_bytes < G_MAXSIZE ? max_bytes + 1 : max_bytes;
+  gsize allocated = expected < most ? expected + 1 : most, n_read;
   guint8 *data = g_try_malloc (allocated), *larger;
 
+  *n = 0;
   while (data != NULL)
     {
-      if (!gtorch_stream_read_all (stream, data + n, allocated - n, &n_read, cancellable, error))
+      if (!gtorch_stream_read_all (stream, data + *n, allocated - *n, &n_read, cancellable, error))
         {
-          g_free (data);
-          return NULL;
+          *n = 0;
+          break;
         }
-      n += n_read;
-      if (n < allocated)
-        return g_bytes_new_take (data, n);
-      if (n > max_bytes)
-        {
-          g_free (data);
-          too_long (who, max_bytes, error);
-          return NULL;
-        }
-      allocated = MIN (allocated * 2, max_bytes + 1);
+      *n += n_read;
+      if (*n < allocated)
+        return g_bytes_new_take (data, *n);
+      if (*n > max_bytes)
+        break;
+      allocated = allocated < most / 2 ? allocated * 2 : most;
       larger = g_try_realloc (data, allocated);
       if (larger == NULL)
         g_free (data);
       data = larger;
     }
-  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
-               _ ("%s: %zu bytes could not be allocated"), who, allocated);
+  g_free (data);
+  return NULL;
+}
+
+static GBytes *
+read_all (const gchar *who, GInputStream *stream, gsize expected, gsize max_bytes,
+          GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GError) local = NULL;
+  gsize n;
+  GBytes *bytes = gtorch_read_to_end (stream, expected, max_bytes, &n, cancellable, &local);
+
+  if (bytes != NULL)
+    return bytes;
+  if (local != NULL)
+    g_propagate_error (error, g_steal_pointer (&local));
+  else if (n > max_bytes)
+    too_long (who, max_bytes, error);
+  else
+    g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_OUT_OF_MEMORY,
+                 _ ("%s: there is no memory for the %zu bytes and more of the file"), who,
+                 MAX (n, expected));
   return NULL;
 }
 

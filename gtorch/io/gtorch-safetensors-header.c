@@ -15,11 +15,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/gtorch-json-lexer-private.h"
 #include "io/gtorch-safetensors-private.h"
 
 typedef struct
 {
-  const gchar *start, *at, *end;
+  GTorchJsonLexer in;
   GError **error;
 } Parser;
 
@@ -55,27 +56,8 @@ fail (Parser *parser, const gchar *expected)
 {
   g_set_error (parser->error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
                _ ("safetensors: byte %zu of the header: expected %s"),
-               (gsize) (parser->at - parser->start), expected);
+               (gsize) (parser->in.at - parser->in.start), expected);
   return FALSE;
-}
-
-static void
-skip_space (Parser *parser)
-{
-  while (
-      parser->at < parser->end
-      && (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
-    parser->at++;
-}
-
-static gboolean
-accept (Parser *parser, gchar c)
-{
-  skip_space (parser);
-  if (parser->at == parser->end || *parser->at != c)
-    return FALSE;
-  parser->at++;
-  return TRUE;
 }
 
 static gboolean
@@ -83,95 +65,23 @@ expect (Parser *parser, gchar c)
 {
   gchar text[] = { '"', c, '"', '\0' };
 
-  return accept (parser, c) || fail (parser, text);
-}
-
-static gboolean
-parse_hex (Parser *parser, guint *unit)
-{
-  guint i;
-
-  *unit = 0;
-  if (parser->end - parser->at < 4)
-    return FALSE;
-  for (i = 0; i < 4; i++)
-    {
-      gint digit = g_ascii_xdigit_value (*parser->at);
-
-      if (digit < 0)
-        return FALSE;
-      *unit = *unit * 16 + digit;
-      parser->at++;
-    }
-  return TRUE;
-}
-
-static gboolean
-parse_escape (Parser *parser, GString *string)
-{
-  static const gchar letters[] = "\"\\/bfnrt";
-  static const gchar meanings[] = "\"\\/\b\f\n\r\t";
-  const gchar *letter;
-  guint unit, low;
-
-  if (parser->at == parser->end || *parser->at == '\0')
-    return FALSE;
-  if (*parser->at != 'u')
-    {
-      letter = strchr (letters, *parser->at++);
-      if (letter == NULL)
-        return FALSE;
-      g_string_append_c (string, meanings[letter - letters]);
-      return TRUE;
-    }
-  parser->at++;
-  if (!parse_hex (parser, &unit))
-    return FALSE;
-  if (unit >= 0xd800 && unit < 0xdc00)
-    {
-      if (parser->end - parser->at < 2 || parser->at[0] != '\\' || parser->at[1] != 'u')
-        return FALSE;
-      parser->at += 2;
-      if (!parse_hex (parser, &low) || low < 0xdc00 || low > 0xdfff)
-        return FALSE;
-      unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-    }
-  else if (unit == 0 || (unit >= 0xdc00 && unit < 0xe000))
-    return FALSE; /* a name with a zero byte would be truncated */
-  g_string_append_unichar (string, unit);
-  return TRUE;
+  return gtorch_json_accept (&parser->in, c) || fail (parser, text);
 }
 
 static gchar *
 parse_string (Parser *parser)
 {
-  g_autoptr (GString) string = NULL;
+  g_autofree gchar *string = NULL;
+  const gchar *expected;
 
   if (!expect (parser, '"'))
     return NULL;
-  string = g_string_new (NULL);
-  while (parser->at < parser->end && (guchar) *parser->at >= 0x20 && *parser->at != '"')
-    {
-      if (*parser->at != '\\')
-        {
-          g_string_append_c (string, *parser->at++);
-          continue;
-        }
-      parser->at++;
-      if (!parse_escape (parser, string))
-        {
-          fail (parser, _ ("an escape sequence"));
-          return NULL;
-        }
-    }
-  /* expect () would skip a line break first */
-  if (parser->at == parser->end || *parser->at != '"')
-    {
-      fail (parser, _ ("the end of a string"));
-      return NULL;
-    }
-  parser->at++;
-  return g_string_free (g_steal_pointer (&string), FALSE);
+  string = g_malloc (gtorch_json_string_room (&parser->in));
+  expected = gtorch_json_read_string (&parser->in, string);
+  if (expected == NULL)
+    return g_steal_pointer (&string);
+  fail (parser, expected);
+  return NULL;
 }
 
 static gboolean
@@ -179,18 +89,18 @@ parse_integer (Parser *parser, guint64 *value)
 {
   const gchar *first;
 
-  skip_space (parser);
-  first = parser->at;
+  gtorch_json_skip_space (&parser->in);
+  first = parser->in.at;
   *value = 0;
-  while (parser->at < parser->end && g_ascii_isdigit (*parser->at))
+  while (parser->in.at < parser->in.end && g_ascii_isdigit (*parser->in.at))
     {
       if (__builtin_mul_overflow (*value, 10, value)
-          || __builtin_add_overflow (*value, *parser->at - '0', value)
+          || __builtin_add_overflow (*value, *parser->in.at - '0', value)
           || *value > (guint64) G_MAXINT64)
         return fail (parser, _ ("an integer of at most 63 bits"));
-      parser->at++;
+      parser->in.at++;
     }
-  if (parser->at == first || (*first == '0' && parser->at - first > 1))
+  if (parser->in.at == first || (*first == '0' && parser->in.at - first > 1))
     return fail (parser, _ ("an integer"));
   return TRUE;
 }
@@ -201,7 +111,7 @@ parse_integers (Parser *parser, guint64 *values, guint max, guint *n)
   *n = 0;
   if (!expect (parser, '['))
     return FALSE;
-  if (accept (parser, ']'))
+  if (gtorch_json_accept (&parser->in, ']'))
     return TRUE;
   do
     {
@@ -210,7 +120,7 @@ parse_integers (Parser *parser, guint64 *values, guint max, guint *n)
       if (!parse_integer (parser, &values[(*n)++]))
         return FALSE;
     }
-  while (accept (parser, ','));
+  while (gtorch_json_accept (&parser->in, ','));
   return expect (parser, ']');
 }
 
@@ -219,7 +129,7 @@ parse_metadata (Parser *parser, GTorchSafetensorsHeader *header)
 {
   if (!expect (parser, '{'))
     return FALSE;
-  if (accept (parser, '}'))
+  if (gtorch_json_accept (&parser->in, '}'))
     return TRUE;
   do
     {
@@ -231,7 +141,7 @@ parse_metadata (Parser *parser, GTorchSafetensorsHeader *header)
       if (!g_hash_table_insert (header->metadata, g_steal_pointer (&key), g_steal_pointer (&value)))
         return fail (parser, _ ("a key that did not appear before"));
     }
-  while (accept (parser, ','));
+  while (gtorch_json_accept (&parser->in, ','));
   return expect (parser, '}');
 }
 
@@ -300,7 +210,7 @@ parse_entry (Parser *parser, GTorchSafetensorsEntry *entry)
           entry->end = values[1];
         }
     }
-  while (accept (parser, ','));
+  while (gtorch_json_accept (&parser->in, ','));
   if (seen != 7)
     return fail (parser, _ ("dtype, shape and data_offsets, once each"));
   return expect (parser, '}');
@@ -375,17 +285,17 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
 {
   g_autoptr (GTorchSafetensorsHeader) header = gtorch_safetensors_header_new ();
   g_autoptr (GHashTable) names = g_hash_table_new (g_str_hash, g_str_equal);
-  Parser parser = { text, text, text + length, error };
+  Parser parser = { { text, text, text + length }, error };
 
-  if (!g_utf8_validate_len (text, length, &parser.at))
+  if (!g_utf8_validate_len (text, length, &parser.in.at))
     {
       fail (&parser, _ ("UTF-8"));
       return NULL;
     }
-  parser.at = text;
+  parser.in.at = text;
   if (!expect (&parser, '{'))
     return NULL;
-  if (!accept (&parser, '}'))
+  if (!gtorch_json_accept (&parser.in, '}'))
     {
       gboolean has_metadata = FALSE;
 
@@ -432,12 +342,12 @@ gtorch_safetensors_header_parse (const gchar *text, gsize length, GError **error
                                error))
             return NULL;
         }
-      while (accept (&parser, ','));
+      while (gtorch_json_accept (&parser.in, ','));
       if (!expect (&parser, '}'))
         return NULL;
     }
-  skip_space (&parser);
-  if (parser.at != parser.end)
+  gtorch_json_skip_space (&parser.in);
+  if (parser.in.at != parser.in.end)
     {
       fail (&parser, _ ("nothing more"));
       return NULL;
@@ -556,15 +466,13 @@ gtorch_safetensors_header_write (GTorchSafetensorsHeader *header, GString *text)
                               gtorch_dtype_infos[entry->dtype].safetensors);
       for (k = 0; k < entry->n_dims; k++)
         {
-          g_string_append_printf (text, k > 0 ? ",%" G_GINT64_FORMAT : "%" G_GINT64_FORMAT,
-                                  entry->shape[k]);
+          g_string_append_printf (text, k > 0 ? ",%" PRId64 : "%" PRId64, entry->shape[k]);
           size *= entry->shape[k];
         }
       entry->begin = header->n_bytes;
       entry->end = header->n_bytes = entry->begin + size;
-      g_string_append_printf (text,
-                              "],\"data_offsets\":[%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "]}",
-                              entry->begin, entry->end);
+      g_string_append_printf (text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", entry->begin,
+                              entry->end);
     }
   g_string_append_c (text, '}');
   while ((text->len - start) % 8 != 0)

@@ -57,4 +57,15 @@ typedef gpointer (*GTorchSourceFunc) (gpointer data, GCancellable *cancellable, 
 void gtorch_source_run (GTask *task, int io_priority, GTorchSourceFunc func, gpointer data,
                         GDestroyNotify free_data, GDestroyNotify free_result);
 
+/* What func gets of a call that reads a stream or a file into an object. */
+typedef struct
+{
+  GObject *from;
+  gboolean map;
+  guint64 max_bytes;
+} GTorchSourceLoad;
+
+void gtorch_source_load (GTask *task, int io_priority, GTorchSourceFunc func, gpointer from,
+                         gboolean map, guint64 max_bytes);
+
 G_END_DECLS

@@ -17,9 +17,11 @@
 
 #include "base/gtorch-error-private.h"
 #include "device/gtorch-scratch-private.h"
+#include "io/gtorch-read-private.h"
 #include "io/gtorch-safetensors-private.h"
 
-#define CHUNK (4 * 1024 * 1024)
+#define CHUNK      (4 * 1024 * 1024)
+#define FIRST_STEP 65536
 
 static GTorchSource *
 source_new (const gchar *op, guint64 max_bytes)
@@ -100,38 +102,22 @@ measure (GInputStream *stream, goffset *here, guint64 *size, GCancellable *cance
   return TRUE;
 }
 
-/* Reads a stream of unknown length to its end, in growing steps. */
 static gboolean
 read_to_end (GTorchSource *source, GInputStream *stream, GCancellable *cancellable, GError **error)
 {
-  gsize room = 65536, length = 0, n_read;
-  g_autofree gchar *memory = g_malloc (room);
+  g_autoptr (GError) local = NULL;
+  gsize n;
 
-  while (TRUE)
+  source->bytes = gtorch_read_to_end (stream, FIRST_STEP, source->left, &n, cancellable, &local);
+  if (local != NULL)
     {
-      gsize step = MIN (room - length, CHUNK);
-
-      if (!gtorch_stream_read_all (stream, memory + length, step, &n_read, cancellable, error))
-        return FALSE;
-      length += n_read;
-      if (length > source->left)
-        return refuse_size (source, length, error);
-      if (n_read < step)
-        break;
-      if (length == room)
-        {
-          gchar *larger = g_try_realloc (memory, room * 2);
-
-          if (larger == NULL)
-            return refuse_size (source, length, error);
-          (void) g_steal_pointer (&memory);
-          memory = larger;
-          room *= 2;
-        }
+      g_propagate_error (error, g_steal_pointer (&local));
+      return FALSE;
     }
-  source->left -= length;
-  source->size = length;
-  source->bytes = g_bytes_new_take (g_steal_pointer (&memory), length);
+  if (source->bytes == NULL)
+    return refuse_size (source, n, error);
+  source->size = n;
+  source->left -= n;
   return TRUE;
 }
 
@@ -302,4 +288,23 @@ gtorch_source_run (GTask *task, int io_priority, GTorchSourceFunc func, gpointer
   g_task_set_task_data (task, work, work_free);
   g_task_set_return_on_cancel (task, TRUE);
   g_task_run_in_thread (task, work_in_thread);
+}
+
+static void
+load_free (gpointer data)
+{
+  GTorchSourceLoad *load = data;
+
+  g_object_unref (load->from);
+  g_free (load);
+}
+
+void
+gtorch_source_load (GTask *task, int io_priority, GTorchSourceFunc func, gpointer from,
+                    gboolean map, guint64 max_bytes)
+{
+  GTorchSourceLoad *load = g_new (GTorchSourceLoad, 1);
+
+  *load = (GTorchSourceLoad){ g_object_ref (from), map, max_bytes };
+  gtorch_source_run (task, io_priority, func, load, load_free, g_object_unref);
 }

@@ -10,6 +10,7 @@
 
 #include "stream/gtorch-capturing-private.h"
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-wake-private.h"
 #include "stream/gtorch-fence-private.h"
 
 typedef struct
@@ -160,34 +161,22 @@ arm (GTorchFence *fence)
     fence->backend->arm (fence);
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  GTorchFence *fence = data;
-
-  g_mutex_lock (&fence->lock);
-  g_cond_broadcast (&fence->cond);
-  g_mutex_unlock (&fence->lock);
-}
-
 gboolean
 gtorch_fence_wait (GTorchFence *fence, GCancellable *cancellable, GError **error)
 {
-  gulong id = 0;
-
   if (!gtorch_fence_is_done (fence) && fence->backend != NULL && cancellable == NULL)
     fence->backend->wait (fence);
   if (!gtorch_fence_is_done (fence))
     {
+      GTorchWake wake;
+
       arm (fence);
-      if (cancellable != NULL)
-        id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled),
-                                    gtorch_fence_ref (fence), (GDestroyNotify) gtorch_fence_unref);
+      gtorch_wake_begin (&wake, cancellable, &fence->lock, &fence->cond);
       g_mutex_lock (&fence->lock);
       while (!fence->done && !g_cancellable_is_cancelled (cancellable))
         g_cond_wait (&fence->cond, &fence->lock);
       g_mutex_unlock (&fence->lock);
-      g_cancellable_disconnect (cancellable, id);
+      gtorch_wake_end (&wake);
     }
   if (!gtorch_fence_is_done (fence))
     return !g_cancellable_set_error_if_cancelled (cancellable, error);

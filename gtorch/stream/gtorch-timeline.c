@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "base/gtorch-fork-private.h"
+#include "base/gtorch-wake-private.h"
 #include "stream/gtorch-stream-private.h"
 
 static GMutex list_lock;
@@ -123,16 +124,6 @@ gtorch_timeline_complete (GTorchTimeline *timeline, guint64 seq, GError *error)
   g_clear_error (&error);
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  GTorchTimeline *timeline = data;
-
-  g_mutex_lock (&timeline->lock);
-  g_cond_broadcast (&timeline->progress);
-  g_mutex_unlock (&timeline->lock);
-}
-
 guint64
 gtorch_timeline_add_copy (GTorchTimeline *timeline, GTorchStream *stream, gboolean is_only)
 {
@@ -159,7 +150,7 @@ static gboolean
 wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, GError **error)
 {
   gboolean (*wait) (GTorchTimeline *, guint64, GCancellable *, GError **);
-  gulong id = 0;
+  GTorchWake wake;
 
   seq = MIN (seq, gtorch_timeline_submitted (timeline));
   if (gtorch_timeline_completed (timeline) >= seq)
@@ -169,13 +160,12 @@ wait_for_seq (GTorchTimeline *timeline, guint64 seq, GCancellable *cancellable, 
   wait = __atomic_load_n (&timeline->wait, __ATOMIC_RELAXED);
   if (wait != NULL)
     return wait (timeline, seq, cancellable, error);
-  if (cancellable != NULL)
-    id = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled), timeline, NULL);
+  gtorch_wake_begin (&wake, cancellable, &timeline->lock, &timeline->progress);
   g_mutex_lock (&timeline->lock);
   while (timeline->completed < seq && !g_cancellable_is_cancelled (cancellable))
     g_cond_wait (&timeline->progress, &timeline->lock);
   g_mutex_unlock (&timeline->lock);
-  g_cancellable_disconnect (cancellable, id);
+  gtorch_wake_end (&wake);
   return gtorch_timeline_completed (timeline) >= seq
          || !g_cancellable_set_error_if_cancelled (cancellable, error);
 }

@@ -8,6 +8,7 @@
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
 #include "io/gtorch-read-private.h"
+#include "io/gtorch-source-private.h"
 #include "text/gtorch-tokenizer-private.h"
 
 /* Vocabularies of 250,000 tokens take 17 MB. */
@@ -89,16 +90,12 @@ gtorch_tokenizer_load_file (GFile *file, GCancellable *cancellable, GError **err
   return bytes != NULL ? parse (bytes, error) : NULL;
 }
 
-static void
-load_in_thread (GTask *task, gpointer source_object, gpointer file, GCancellable *cancellable)
+static gpointer
+load_run (gpointer data, GCancellable *cancellable, GError **error)
 {
-  GError *error = NULL;
-  GTorchTokenizer *tokenizer = gtorch_tokenizer_load_file (file, cancellable, &error);
+  const GTorchSourceLoad *load = data;
 
-  if (tokenizer != NULL)
-    g_task_return_pointer (task, tokenizer, g_object_unref);
-  else
-    g_task_return_error (task, error);
+  return gtorch_tokenizer_load_file (G_FILE (load->from), cancellable, error);
 }
 
 /**
@@ -122,9 +119,7 @@ gtorch_tokenizer_load_file_async (GFile *file, int io_priority, GCancellable *ca
   g_return_if_fail (G_IS_FILE (file));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task = gtorch_task_new (NULL, gtorch_tokenizer_load_file_async, cancellable, callback, user_data);
-  g_task_set_priority (task, io_priority);
-  g_task_set_task_data (task, g_object_ref (file), g_object_unref);
-  g_task_run_in_thread (task, load_in_thread);
+  gtorch_source_load (task, io_priority, load_run, file, FALSE, 0);
 }
 
 /**

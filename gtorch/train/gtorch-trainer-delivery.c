@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "train/gtorch-trainer-private.h"
+#include "base/gtorch-wake-private.h"
 
 #define MAX_WAITING     1024
 #define TURN            (2 * G_TIME_SPAN_MILLISECOND)
@@ -210,12 +211,6 @@ gtorch_trainer_delivery_add_results (GTorchTrainerDelivery *self, gint64 step, g
   add (self, GTORCH_TRAINER_EVALUATED, step, loss, NULL, owned);
 }
 
-static void
-on_cancelled (GCancellable *cancellable, gpointer data)
-{
-  gtorch_trainer_delivery_wake (data);
-}
-
 void
 gtorch_trainer_delivery_wake (GTorchTrainerDelivery *self)
 {
@@ -229,7 +224,7 @@ void
 gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancellable,
                               gint *is_stopped)
 {
-  gulong handler = 0;
+  GTorchWake wake;
   gboolean is_full;
 
   if (self->context == NULL)
@@ -240,15 +235,14 @@ gtorch_trainer_delivery_wait (GTorchTrainerDelivery *self, GCancellable *cancell
   g_mutex_unlock (&self->lock);
   if (!is_full || g_atomic_int_get (is_stopped))
     return;
-  if (cancellable != NULL)
-    handler = g_cancellable_connect (cancellable, G_CALLBACK (on_cancelled), self, NULL);
+  gtorch_wake_begin (&wake, cancellable, &self->lock, &self->cond);
   g_mutex_lock (&self->lock);
   while (!self->is_awake && !g_atomic_int_get (is_stopped)
+         && !g_cancellable_is_cancelled (cancellable)
          && g_queue_get_length (&self->notices) >= MAX_WAITING / 2)
     g_cond_wait (&self->cond, &self->lock);
   g_mutex_unlock (&self->lock);
-  if (handler != 0)
-    g_cancellable_disconnect (cancellable, handler);
+  gtorch_wake_end (&wake);
 }
 
 void

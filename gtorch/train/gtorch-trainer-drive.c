@@ -193,6 +193,36 @@ on_reached (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+static void
+on_settled (GObject *stream, GAsyncResult *result, gpointer data)
+{
+  Drive *drive = data;
+  GError *local = NULL;
+
+  if (stream != NULL && !gtorch_stream_synchronize_finish (GTORCH_STREAM (stream), result, &local)
+      && drive->error == NULL)
+    drive->error = g_steal_pointer (&local);
+  g_clear_error (&local);
+  gtorch_trainer_run_end (drive->run, &drive->error);
+  report (drive->run, drive->error);
+  finish (drive);
+  drive_free (drive);
+}
+
+/* As settle (), without blocking: a run that was cancelled has steps on its stream yet. */
+static void
+settle_in_context (Drive *drive)
+{
+  if (drive->run->stream == NULL)
+    {
+      on_settled (NULL, NULL, drive);
+      return;
+    }
+  g_main_context_push_thread_default (drive->context);
+  gtorch_stream_synchronize_async (drive->run->stream, NULL, on_settled, drive);
+  g_main_context_pop_thread_default (drive->context);
+}
+
 static gboolean
 on_part (gpointer data)
 {
@@ -215,10 +245,7 @@ on_part (gpointer data)
   done = done && advance (run, &drive->error);
   if (done && run->phase != GTORCH_TRAINER_PHASE_DONE)
     return G_SOURCE_CONTINUE;
-  gtorch_trainer_run_end (run, &drive->error);
-  report (run, drive->error);
-  finish (drive);
-  drive_free (drive);
+  settle_in_context (drive);
   return G_SOURCE_REMOVE;
 }
 

@@ -112,6 +112,69 @@ def rank_some_ranks_are_a_group():
     assert x.item() == 2
 
 
+def rank_any_rank_may_send():
+    rank = dist.get_rank()
+    if rank:
+        dist.send(torch.tensor([float(rank)]), dst=0, tag=4)
+        return
+    found = set()
+    for _ in range(N - 1):
+        x = torch.zeros(1)
+        source = dist.recv(x, tag=4)
+        assert x.item() == source
+        found.add(source)
+    assert found == {1, 2}
+
+
+def rank_ranks_are_divided():
+    rank = dist.get_rank()
+    own, groups = dist.new_subgroups(1)
+    assert len(groups) == N and dist.get_process_group_ranks(own) == [rank] and groups[rank] is own
+    own, groups = dist.new_subgroups_by_enumeration([[0, 2], [1]])
+    assert groups[rank % 2] is own and dist.get_world_size(own) == (1 if rank == 1 else 2)
+    assert dist.get_pg_count() >= 3
+    part = dist.split_group(split_ranks=[[1, 2]])
+    assert (part is None) == (rank == 0)
+    if part is not None:
+        x = torch.ones(1)
+        dist.all_reduce(x, group=part)
+        assert x.item() == 2
+        dist.destroy_process_group(part)
+    tap.raises(ValueError, lambda: dist.new_subgroups(2), 'cannot be divided')
+    tap.raises(ValueError, lambda: dist.new_subgroups_by_enumeration([[0], [0, 1]]), 'is in two')
+    tap.raises(ValueError, lambda: dist.new_subgroups(0), '1 or more')
+
+
+def rank_several_tensors_go_together():
+    rank = dist.get_rank()
+    a, b = torch.ones(2), torch.tensor([[rank]])
+    dist.all_reduce_coalesced([a, b])
+    assert a.tolist() == [3, 3] and b.tolist() == [[3]]
+    outputs = [[torch.zeros(2), torch.zeros(1)] for _ in range(N)]
+    dist.all_gather_coalesced(outputs, [torch.full((2,), float(rank)), torch.ones(1) * -rank])
+    assert [[one.tolist() for one in ones] for ones in outputs] == [[[r, r], [-r]] for r in range(N)]
+    tap.raises(ValueError, lambda: dist.all_gather_coalesced(outputs, [a]), 'a list of as many')
+
+
+def rank_calls_are_compared():
+    """A group with the level DETAIL: what differs is named on every rank, and the group goes on."""
+    rank = dist.get_rank()
+    assert dist.get_debug_level() == dist.DebugLevel.OFF
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    watched = torch.ProcessGroup.new('mpi', None, -1, -1, 60, None)
+    dist.set_debug_level(dist.DebugLevel.OFF)
+    x = torch.zeros(3)
+    call = (lambda: dist.broadcast(x, 0, watched)) if rank == 1 else (lambda: dist.all_reduce(x, group=watched))
+    error = tap.raises(dist.DistBackendError, call, 'rank 1 calls broadcast of float32 [3] on cpu from rank 0')
+    assert 'rank 0 all_reduce of float32 [3] on cpu with sum' in str(error)
+    dist.all_reduce(x, group=watched)
+    dist.monitored_barrier(watched)
+    if rank != 2:
+        tap.raises(dist.DistBackendError, lambda: dist.monitored_barrier(watched, 0.05), 'rank 2 has not come')
+    tap.raises(dist.DistBackendError, lambda: dist.monitored_barrier(), 'without a store')
+    dist.barrier()
+
+
 def rank_wrong_calls_raise():
     x = torch.ones(3)
     tap.raises(ValueError, lambda: dist.broadcast(x, src=N), f'rank {N} is out of range')
@@ -120,7 +183,6 @@ def rank_wrong_calls_raise():
     tap.raises(TypeError, lambda: dist.all_reduce(x, op=dist.ReduceOp.BAND), 'not defined for float32')
     tap.raises(ValueError, lambda: dist.all_gather([x], x), 'for 3 ranks')
     tap.raises(ValueError, lambda: dist.init_process_group('mpi'), 'is there already')
-    tap.raises(NotImplementedError, lambda: dist.irecv(x), 'any rank')
     tap.raises(ValueError, lambda: dist.broadcast(x), 'must be given')
     assert x.tolist() == [1, 1, 1]
 
@@ -281,6 +343,26 @@ def calls_without_a_group_raise():
     tap.raises(ValueError, lambda: dist.init_process_group('mpi', init_method='http://x'), 'begins with')
     assert not dist.is_initialized()
     assert torch.distributed is dist
+
+
+@tap.case
+def names_of_pytorch_are_there_or_refused():
+    assert dist.Backend('MPI') == 'mpi' == dist.Backend.MPI and dist.timedelta is datetime.timedelta
+    assert dist.get_default_backend_for_device('cpu') == 'mpi'
+    tap.raises(ValueError, lambda: dist.get_default_backend_for_device('meta'), 'no backend')
+    assert dist.supports_complex(dist.ReduceOp.SUM) and not dist.supports_complex(dist.ReduceOp.MAX)
+    assert not dist.is_backend_available('ucc') and dist.is_backend_available('mpi') == dist.is_mpi_available()
+    assert dist.get_pg_count() == 0 and dist.get_node_local_rank(5) == 5
+    tap.raises(RuntimeError, dist.get_node_local_rank, 'LOCAL_RANK')
+    tap.raises(AttributeError, lambda: dist.AllreduceOptions, 'has no counterpart')
+    tap.raises(AttributeError, lambda: dist.nothing, 'has no attribute')
+    os.environ['TORCH_DISTRIBUTED_DEBUG'] = 'INFO'
+    dist.set_debug_level_from_env()
+    assert dist.get_debug_level() == dist.DebugLevel.INFO
+    os.environ['TORCH_DISTRIBUTED_DEBUG'] = 'MUCH'
+    tap.raises(RuntimeError, dist.set_debug_level_from_env, 'MUCH')
+    dist.set_debug_level(dist.DebugLevel.OFF)
+    del os.environ['TORCH_DISTRIBUTED_DEBUG']
 
 
 @tap.case

@@ -122,6 +122,7 @@ use_the_library (void)
 
   g_assert_nonnull (y);
   gtorch_get_num_threads ();
+  gtorch_distributed_get_debug_level ();
   gtorch_device_get_wait_policy (gtorch_device_cpu ());
   gtorch_stream_synchronize (stream, NULL, NULL);
 }

@@ -284,9 +284,11 @@ lying_headers_are_errors (void)
   refuse ("{\"__metadata__\":{},\"__metadata__\":{}}", 0, GTORCH_ERROR_FORMAT,
           "safetensors: byte 34 of the header: expected __metadata__ only once");
   refuse ("{\"\\ud800\":1}", 0, GTORCH_ERROR_FORMAT,
-          "safetensors: byte 8 of the header: expected an escape sequence");
+          "safetensors: byte 8 of the header: expected an escape sequence other than of a zero "
+          "byte");
   refuse ("{\"\\u0000\":1}", 0, GTORCH_ERROR_FORMAT,
-          "safetensors: byte 8 of the header: expected an escape sequence");
+          "safetensors: byte 8 of the header: expected an escape sequence other than of a zero "
+          "byte");
   refuse ("{\"\xff\":1}", 0, GTORCH_ERROR_FORMAT,
           "safetensors: byte 2 of the header: expected UTF-8");
   refuse ("{\"a", 0, GTORCH_ERROR_FORMAT,

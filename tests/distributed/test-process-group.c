@@ -314,6 +314,274 @@ ranks_send_and_receive (void)
                      former + 10);
 }
 
+/* Rank 0 does not know who sends first. */
+static void
+any_rank_may_send (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GError) error = NULL;
+  guint seen = 0;
+  gint i;
+
+  if (rank != 0)
+    assert_done (gtorch_process_group_send (group, tensor, 0, 9, &error));
+  for (i = 1; rank == 0 && i < size; i++)
+    {
+      g_autoptr (GTorchWork) work = gtorch_process_group_recv_any (group, tensor, 9, &error);
+      gint source;
+
+      g_assert_no_error (error);
+      g_assert_true (gtorch_work_wait (work, -1, NULL, &error));
+      source = gtorch_work_get_source_rank (work);
+      g_assert_cmpint (source, >, 0);
+      g_assert_cmpfloat (gtorch_tensor_item_double (gtorch_tensor_select (tensor, 0, 2, NULL),
+                                                    NULL),
+                         ==, source + 2);
+      seen |= 1u << source;
+    }
+  g_assert_cmpuint (seen, ==, rank == 0 ? (1u << size) - 2 : 0);
+  g_assert_null (gtorch_process_group_recv_any (group, tensor, -1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+}
+
+static void
+assert_message_is_refused (GTorchProcessGroup *self, gint64 n, const gchar *text)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (n, GTORCH_DTYPE_FLOAT32, 0);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+
+  if (rank == 1)
+    assert_done (gtorch_process_group_send (self, tensor, 0, 0, &error));
+  if (rank != 0)
+    return;
+  work = gtorch_process_group_recv (self, tensor, 1, 0, &error);
+  g_assert_no_error (error);
+  g_assert_false (gtorch_work_wait (work, -1, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+  g_assert_nonnull (strstr (error->message, "recv: rank 0"));
+  g_assert_nonnull (strstr (error->message, text));
+}
+
+/* One that is too short, and one that is too long. */
+static void
+messages_of_another_size_are_errors (void)
+{
+  gint i;
+
+  for (i = 0; size > 1 && i < 2; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (GTorchProcessGroup) other =
+          gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+
+      g_assert_no_error (error);
+      assert_message_is_refused (other, i == rank ? 5 : 3,
+                                 i == 0 ? "got 12 bytes from rank 1" : "truncated");
+      assert_done (gtorch_process_group_barrier (group, &error));
+    }
+}
+
+#define OTHER "group, rank 0 all_reduce of float32 [3] on cpu with sum"
+
+static void
+calls_are_compared (void)
+{
+  g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchTensor) longer = numbers (4, GTORCH_DTYPE_FLOAT32, rank);
+  g_autoptr (GTorchProcessGroup) other = NULL, part = NULL;
+  g_autofree gint64 *ranks = g_new0 (gint64, size);
+  g_autoptr (GTorchWork) work = NULL;
+  g_autoptr (GError) error = NULL;
+  gint i;
+
+  g_assert_true (gtorch_distributed_set_debug_level (GTORCH_DEBUG_LEVEL_DETAIL, &error));
+  other = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_nonnull (gtorch_process_group_get_store (other));
+  g_assert_true (gtorch_distributed_set_debug_level (GTORCH_DEBUG_LEVEL_OFF, &error));
+  assert_done (gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_MAX, &error));
+  work = rank == 1 ? gtorch_process_group_broadcast (other, tensor, 0, &error)
+                   : gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_SUM, &error);
+  if (size > 1)
+    {
+      g_assert_null (work);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+      g_assert_nonnull (
+          strstr (error->message, "rank 1 calls broadcast of float32 [3] on cpu from rank 0"));
+      g_assert_nonnull (strstr (error->message, OTHER));
+      g_clear_error (&error);
+    }
+  for (i = 0; i < size; i++)
+    ranks[i] = size - 1 - i;
+  part = gtorch_process_group_new_part (other, ranks, size, 60, &error);
+  g_assert_no_error (error);
+  assert_done (gtorch_process_group_broadcast (part, tensor, 0, &error));
+  g_clear_object (&work);
+  work = gtorch_process_group_all_reduce (part, rank == 1 ? longer : tensor, GTORCH_REDUCE_OP_SUM,
+                                          &error);
+  if (size > 1)
+    {
+      g_assert_null (work);
+      g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_FAILED);
+      g_assert_nonnull (strstr (error->message, "[4]"));
+      g_clear_error (&error);
+    }
+  g_assert_true (gtorch_process_group_monitored_barrier (other, 60, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_false (gtorch_process_group_monitored_barrier (group, 60, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_NOT_SUPPORTED);
+  g_clear_error (&error);
+  g_assert_false (gtorch_process_group_monitored_barrier (other, 0, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+}
+
+/* Ranks drop their groups at different times, and make others. */
+static void
+groups_come_and_go (void)
+{
+  gint i;
+
+  for (i = 0; i < 20; i++)
+    {
+      g_autoptr (GTorchTensor) tensor = numbers (3, GTORCH_DTYPE_FLOAT32, rank);
+      g_autoptr (GError) error = NULL;
+      GTorchProcessGroup *other = gtorch_process_group_new ("mpi", NULL, -1, -1, 60, NULL, &error);
+
+      g_assert_no_error (error);
+      if (rank == i % size)
+        g_usleep (1000);
+      assert_done (gtorch_process_group_all_reduce (other, tensor, GTORCH_REDUCE_OP_SUM, &error));
+      g_assert_finalize_object (other);
+    }
+}
+
+static gdouble
+expect_two_gathered (gint64 i)
+{
+  return i / 2 + i % 2 + 10;
+}
+
+static void
+several_tensors_go_together (void)
+{
+  g_autoptr (GTorchTensor) a = numbers (9, GTORCH_DTYPE_FLOAT32, rank),
+                           b = numbers (4, GTORCH_DTYPE_FLOAT64, rank);
+  g_autoptr (GTorchTensor) two = numbers (2, GTORCH_DTYPE_FLOAT32, rank + 10),
+                           gathered = numbers (2 * size, GTORCH_DTYPE_FLOAT32, -1),
+                           input = numbers (3 * size, GTORCH_DTYPE_FLOAT32, rank),
+                           output = numbers (3, GTORCH_DTYPE_FLOAT32, -1);
+  g_autoptr (GTorchTensor) strided = NULL, matrix = NULL;
+  g_autoptr (GError) error = NULL;
+  GTorchTensor *both[] = { a, b }, *bad[2];
+
+  assert_done (
+      gtorch_process_group_all_reduce_coalesced (group, both, 2, GTORCH_REDUCE_OP_SUM, &error));
+  assert_values (a, 9, expect_plain_sum);
+  assert_values (b, 4, expect_plain_sum);
+  assert_done (gtorch_process_group_all_gather_coalesced (group, &gathered, 1, &two, 1, &error));
+  assert_values (gathered, 2 * size, expect_two_gathered);
+  assert_done (gtorch_process_group_reduce_scatter_coalesced (group, &output, 1, &input, 1,
+                                                              GTORCH_REDUCE_OP_SUM, &error));
+  assert_values (output, 3, expect_scattered_sum);
+  /* nothing begins if one cannot: no rank waits for the first */
+  matrix = gtorch_tensor_reshape (b, GTORCH_SHAPE (2, 2), NULL);
+  strided = gtorch_tensor_transpose (matrix, 0, 1, NULL);
+  bad[0] = a;
+  bad[1] = strided;
+  g_assert_null (
+      gtorch_process_group_all_reduce_coalesced (group, bad, 2, GTORCH_REDUCE_OP_SUM, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (
+      gtorch_process_group_all_reduce_coalesced (group, NULL, 0, GTORCH_REDUCE_OP_SUM, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_process_group_all_gather_coalesced (group, both, 2, &two, 1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  assert_done (gtorch_process_group_barrier (group, &error));
+}
+
+/* Takes the value. */
+static void
+assert_variant (GVariant *value, const gchar *text)
+{
+  g_autoptr (GVariant) owned = value;
+  g_autofree gchar *found = NULL;
+
+  g_assert_nonnull (value);
+  found = g_variant_print (value, FALSE);
+  g_assert_cmpstr (found, ==, text);
+}
+
+static GVariant *
+own_value (void)
+{
+  return g_variant_new_take_string (g_strnfill (rank, 'x'));
+}
+
+/* A list with the values of all. */
+static gchar *
+text_of_all (void)
+{
+  GString *text = g_string_new ("[");
+  gint i;
+
+  for (i = 0; i < size; i++)
+    {
+      g_autofree gchar *xs = g_strnfill (i, 'x');
+
+      g_string_append_printf (text, "%s<'%s'>", i > 0 ? ", " : "", xs);
+    }
+  g_string_append_c (text, ']');
+  return g_string_free (text, FALSE);
+}
+
+static void
+values_are_exchanged (void)
+{
+  g_autofree gchar *all = text_of_all (), *mine = g_strdup_printf ("%d", rank * 3);
+  g_auto (GVariantBuilder) builder = G_VARIANT_BUILDER_INIT (G_VARIANT_TYPE ("av"));
+  g_autoptr (GError) error = NULL;
+  gint i;
+
+  for (i = 0; i < size; i++)
+    g_variant_builder_add (&builder, "v", g_variant_new_int32 (3 * i));
+  assert_variant (gtorch_process_group_broadcast_variant (group,
+                                                          rank == size - 1 ? g_variant_new_parsed (
+                                                              "{'a': <(1, 'b')>}")
+                                                                           : NULL,
+                                                          size - 1, &error),
+                  "{'a': <(1, 'b')>}");
+  assert_variant (gtorch_process_group_all_gather_variant (group, own_value (), &error), all);
+  assert_variant (gtorch_process_group_gather_variant (group, own_value (), 0, &error),
+                  rank == 0 ? all : "[]");
+  assert_variant (gtorch_process_group_scatter_variant (group,
+                                                        rank == 0 ? g_variant_builder_end (&builder)
+                                                                  : NULL,
+                                                        0, &error),
+                  mine);
+  if (size > 1 && rank == 0)
+    g_assert_true (
+        gtorch_process_group_send_variant (group, g_variant_new_string ("hello"), 1, 2, &error));
+  else if (rank == 1)
+    assert_variant (gtorch_process_group_recv_variant (group, 0, 2, &error), "'hello'");
+  g_assert_no_error (error);
+  g_assert_null (gtorch_process_group_broadcast_variant (group, NULL, size, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+  g_clear_error (&error);
+  g_assert_null (gtorch_process_group_broadcast_variant (group, NULL, rank, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_process_group_scatter_variant (group, own_value (), rank, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_clear_error (&error);
+  g_assert_null (gtorch_process_group_gather_variant (group, own_value (), -1, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INDEX);
+}
+
 static void
 bad_arguments_are_refused (void)
 {
@@ -547,6 +815,12 @@ run_cases (void)
   parts_are_reduced_and_exchanged ();
   results_wait_for_their_work ();
   ranks_send_and_receive ();
+  any_rank_may_send ();
+  messages_of_another_size_are_errors ();
+  calls_are_compared ();
+  groups_come_and_go ();
+  several_tensors_go_together ();
+  values_are_exchanged ();
   bad_arguments_are_refused ();
   some_ranks_are_a_group ();
   a_main_loop_waits_for_work ();

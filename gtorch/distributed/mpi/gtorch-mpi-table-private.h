@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define GTORCH_MPI_ABI 1
+#define GTORCH_MPI_ABI 2
 
 typedef enum
 {
@@ -60,7 +60,7 @@ typedef struct
   GTorchMpiKind kind;
   GTorchMpiType type;
   GTorchMpiOp op;
-  int root; /* or the other process of SEND and RECEIVE */
+  int root; /* or the other process of SEND and RECEIVE; -1 for any of RECEIVE */
   int tag;
   const void *in;
   void *out;
@@ -76,11 +76,13 @@ typedef struct
   const char *(*version) (void);
   /* Called by all of these ranks of the world; ranks NULL for all. */
   int (*comm_new) (const int *ranks, int n, int tag, void **comm, char *message, size_t size);
+  /* When all its operations have ended. */
   void (*comm_free) (void *comm);
   int (*start) (void *comm, const GTorchMpiTransfer *transfer, void **request, char *message,
                 size_t size);
-  /* Frees the request when it is done, or has failed. */
-  int (*test) (void *request, int *is_done, char *message, size_t size);
+  /* Frees the request when it is done, or has failed. Of what was received it says who has sent it, and how
+   * many bytes; a message that is too long for the receiver is an error. */
+  int (*test) (void *request, int *is_done, int *source, long *n_bytes, char *message, size_t size);
   void (*abandon) (void *request);
 } GTorchMpiTable;
 

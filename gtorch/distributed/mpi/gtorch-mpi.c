@@ -264,10 +264,15 @@ comm_new (const int *ranks, int n, int tag, void **comm, char *message, size_t s
   return 0;
 }
 
-/* Not MPI_Comm_free (), which all ranks would have to call. */
+/* MPI means all ranks to call MPI_Comm_free (), and expects implementations to do it without the others, as
+ * Open MPI and MPICH do: ranks drop their groups at different times. */
 static void
 comm_free (void *comm)
 {
+  int is_over = 0;
+
+  if (MPI_Finalized (&is_over) == MPI_SUCCESS && !is_over)
+    MPI_Comm_free (&((Comm *) comm)->comm);
   free (comm);
 }
 
@@ -325,7 +330,8 @@ start_transfer (MPI_Comm comm, const GTorchMpiTransfer *t, MPI_Request *request)
     case GTORCH_MPI_SEND:
       return MPI_Isend (t->in, t->count, type, t->root, t->tag, comm, request);
     case GTORCH_MPI_RECEIVE:
-      return MPI_Irecv (t->out, t->count, type, t->root, t->tag, comm, request);
+      return MPI_Irecv (t->out, t->count, type, t->root < 0 ? MPI_ANY_SOURCE : t->root, t->tag,
+                        comm, request);
     case GTORCH_MPI_BARRIER:
       return MPI_Ibarrier (comm, request);
     default:
@@ -355,14 +361,21 @@ start (void *comm, const GTorchMpiTransfer *transfer, void **request, char *mess
 }
 
 static int
-test (void *request, int *is_done, char *message, size_t size)
+test (void *request, int *is_done, int *source, long *n_bytes, char *message, size_t size)
 {
   Request *self = request;
-  const int code = MPI_Test (&self->request, is_done, MPI_STATUS_IGNORE);
+  MPI_Status status = { 0 };
+  MPI_Count n = 0;
+  const int code = MPI_Test (&self->request, is_done, &status);
 
   if (code == MPI_SUCCESS && !*is_done)
     return 0;
   free (self);
+  if (code == MPI_SUCCESS && MPI_Get_elements_x (&status, MPI_BYTE, &n) == MPI_SUCCESS)
+    {
+      *n_bytes = (long) n;
+      *source = status.MPI_SOURCE;
+    }
   return code == MPI_SUCCESS ? 0 : fail (code, "MPI", message, size);
 }
 

@@ -4,12 +4,14 @@
 
 import sys
 import types
+from datetime import timedelta
 
 import gtorch
 from gi.overrides import _gtorch_dcp as _dcp
 from gi.overrides import _gtorch_ddp as _ddp
 from gi.overrides import _gtorch_distributed as _part
 from gi.overrides import _gtorch_fsdp as _fsdp
+from gi.overrides import _gtorch_process_groups as _groups
 from gi.overrides import _gtorch_tensor_parallel as _parallel
 from gi.overrides import _gtorch_zero as _zero
 
@@ -35,11 +37,13 @@ def _submodule(name, members):
     return made
 
 
-_put(sys.modules[__name__], {
-    name: value for name, value in list(vars(_part).items())
-    if not name.startswith('_') and getattr(value, '__module__', None) == _part.__name__
-})
+for _one in (_part, _groups):
+    _put(sys.modules[__name__], {
+        name: value for name, value in list(vars(_one).items())
+        if not name.startswith('_') and getattr(value, '__module__', None) == _one.__name__
+    })
 Store, HashStore, Work, ProcessGroup = _part.Store, _part.HashStore, _part.Work, _part.GTorch.ProcessGroup
+DebugLevel = _groups.DebugLevel
 default_pg_timeout = _part.default_pg_timeout
 _put(_part.GTorch.nn.parallel, {'DistributedDataParallel': _ddp.DistributedDataParallel})
 _ddp.DistributedDataParallel.__module__ = 'gtorch.nn.parallel'
@@ -51,6 +55,22 @@ for _other in (_ddp, _zero, _dcp, _fsdp, _parallel):
 _submodule('gtorch.futures', {'Future': _part.Future})
 _part.Future.__module__ = 'gtorch.futures'
 
+# What PyTorch has, and this module has not.
+_ABSENT = {
+    **dict.fromkeys(('AllToAllOptions', 'AllreduceCoalescedOptions', 'AllreduceOptions', 'BarrierOptions',
+                     'BroadcastOptions', 'GatherOptions', 'ReduceOptions', 'ReduceScatterOptions', 'ScatterOptions'),
+                    'operations take their arguments themselves'),
+    **dict.fromkeys(('ProcessGroupGloo', 'ProcessGroupNCCL', 'BackendConfig', 'GroupName'),
+                    'ProcessGroup has the groups of all backends'),
+    **dict.fromkeys(('BuiltinCommHookType', 'Logger', 'Reducer'), 'DistributedDataParallel has its own, in C'),
+    **dict.fromkeys(('register_rendezvous_handler', 'rendezvous'), 'init_process_group() finds the others'),
+    'QueueEmptyError': 'stores have no queues',
+    'breakpoint': 'a debugger is started for a process of its own',
+    'shrink_group': 'new_group() makes a group of the ranks that are left',
+}
+
 
 def __getattr__(name):
+    if name in _ABSENT:
+        raise AttributeError(f'torch.distributed.{name} has no counterpart: {_ABSENT[name]}')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -268,10 +268,26 @@ def _backend(name):
 
 
 def destroy_process_group(group=None):
-    """Drops a group, by default that of all processes."""
-    if group is None or group is GroupMember.WORLD:
-        _group(None)
+    """Drops a group, by default that of all processes with all others."""
+    made = _group(group)
+    if made is GroupMember.WORLD:
         GroupMember.WORLD = None
+        _made.clear()
+    elif made in _made:
+        _made.remove(made)
+
+
+_made = []  # groups of some ranks
+
+
+def _remember(made):
+    _made.append(made)
+    return made
+
+
+def get_pg_count():
+    """How many groups there are."""
+    return len(_made) + is_initialized()
 
 
 def _group(value):
@@ -333,7 +349,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
         raise NotImplementedError(f'new_group: the backend is that of the group of all, {world.get_backend()!r}')
     ranks = list(range(world.get_size())) if ranks is None else sorted(ranks)
     made = _run(lambda: world.new_part(ranks, -1 if timeout is None else _seconds(timeout)))
-    return made if made.get_rank() >= 0 else GroupMember.NON_GROUP_MEMBER
+    return _remember(made) if made.get_rank() >= 0 else GroupMember.NON_GROUP_MEMBER
 
 
 # --- operations ---
@@ -368,6 +384,7 @@ def _wait(self, timeout=None):
 
 
 _raw_wait, Work.wait = Work.wait, _wait
+Work._source_rank = Work.get_source_rank
 Work.exception = lambda self: None if not self.is_completed() or self.is_success() else _caught(self)
 
 
@@ -562,10 +579,10 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Begins to receive a tensor from a rank, which is named."""
+    """Begins to receive a tensor from a rank, from any if none is named."""
     _check('irecv', tensor)
     if src is None and group_src is None:
-        raise NotImplementedError('recv from any rank is not supported: name the one that sends')
+        return _run(lambda: _group(group).recv_any(tensor, tag))
     place = _place(group, src, group_src, 'src')
     return _run(lambda: _group(group).recv(tensor, place, tag))
 
@@ -577,8 +594,9 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
     """Receives a tensor from a rank; returns that rank."""
-    irecv(tensor, src, group, tag, group_src).wait()
-    return src if src is not None else get_global_rank(group, group_src)
+    work = irecv(tensor, src, group, tag, group_src)
+    work.wait()
+    return get_global_rank(group, work.get_source_rank())
 
 
 class P2POp:

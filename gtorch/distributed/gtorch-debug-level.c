@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ * SPDX-FileCopyrightText: The GTorch authors */
+
+#include "config.h"
+
+#include "distributed/gtorch-debug-level.h"
+
+#include <glib/gi18n-lib.h>
+
+#include "base/gtorch-environment-private.h"
+#include "base/gtorch-error.h"
+
+#define UNKNOWN -1 /* the environment was not asked yet */
+
+static gint current = UNKNOWN;
+
+GType
+gtorch_debug_level_get_type (void)
+{
+  static gsize type = 0;
+
+  if (g_once_init_enter (&type))
+    {
+      static const GEnumValue values[] = {
+        { GTORCH_DEBUG_LEVEL_OFF, "GTORCH_DEBUG_LEVEL_OFF", "off" },
+        { GTORCH_DEBUG_LEVEL_INFO, "GTORCH_DEBUG_LEVEL_INFO", "info" },
+        { GTORCH_DEBUG_LEVEL_DETAIL, "GTORCH_DEBUG_LEVEL_DETAIL", "detail" },
+        { 0, NULL, NULL },
+      };
+
+      g_once_init_leave (&type, g_enum_register_static ("GTorchDebugLevel", values));
+    }
+  return type;
+}
+
+/* That of the library's own variable or, without it, of PyTorch's, whose words are in capitals. */
+static gint
+ask (void)
+{
+  static const gchar *const theirs[] = { "off", "info", "detail" };
+  const gint own = gtorch_env_choice ("GTORCH_DISTRIBUTED_DEBUG");
+  const gchar *text = gtorch_getenv ("TORCH_DISTRIBUTED_DEBUG");
+  guint i;
+
+  if (own >= 0)
+    return own;
+  for (i = 0; text != NULL && i < G_N_ELEMENTS (theirs); i++)
+    if (g_ascii_strcasecmp (text, theirs[i]) == 0)
+      return (gint) i;
+  return GTORCH_DEBUG_LEVEL_OFF;
+}
+
+/**
+ * gtorch_distributed_get_debug_level:
+ *
+ * Gets how closely the operations of groups of processes are watched.
+ *
+ * Returns: what [func@distributed_set_debug_level] has set; else what the environment variable
+ *   `GTORCH_DISTRIBUTED_DEBUG` says or, without it, `TORCH_DISTRIBUTED_DEBUG`
+ *
+ * Since: 0.1
+ */
+GTorchDebugLevel
+gtorch_distributed_get_debug_level (void)
+{
+  gint level = g_atomic_int_get (&current);
+
+  if (level == UNKNOWN)
+    {
+      level = ask ();
+      if (!g_atomic_int_compare_and_exchange (&current, UNKNOWN, level))
+        level = g_atomic_int_get (&current);
+    }
+  return (GTorchDebugLevel) level;
+}
+
+/**
+ * gtorch_distributed_set_debug_level:
+ * @level: a level, the same in all processes
+ * @error: return location for an error
+ *
+ * Sets how closely the operations of groups are watched that are made from now on.
+ *
+ * With %GTORCH_DEBUG_LEVEL_DETAIL the ranks of a group tell each other by its store what they are about to
+ * do: the operation, shape and dtype of its tensor, the type of its device, the reduction and the rank that
+ * sends or gets. If the calls differ, none begins, and each rank gets an error that names two ranks and both
+ * calls. If a rank does not come within the group's timeout, the others get %G_IO_ERROR_TIMED_OUT with its
+ * number. Each call then waits for the other ranks and takes four messages to the store, so this is for
+ * finding mistakes. A group that was made without a store gets one of its own.
+ *
+ * Returns: %TRUE, or %FALSE with @error set
+ *
+ * Since: 0.1
+ */
+gboolean
+gtorch_distributed_set_debug_level (GTorchDebugLevel level, GError **error)
+{
+  if (level > GTORCH_DEBUG_LEVEL_DETAIL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
+                   _ ("distributed_set_debug_level: there is no level %d"), (gint) level);
+      return FALSE;
+    }
+  g_atomic_int_set (&current, (gint) level);
+  return TRUE;
+}

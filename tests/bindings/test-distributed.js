@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The GTorch authors
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Groups of processes in JavaScript: this process is the only one of its group.
+
+import Gio from 'gi://Gio';
+import GLib from 'gi://GLib';
+import GTorch from 'gi://GTorch?version=1';
+
+import * as tap from './tap.js';
+
+let store = null, group = null;
+
+function findGroup() {
+    if (group)
+        return group;
+    try {
+        GTorch.ProcessGroup.is_available('mpi');
+    } catch {
+        tap.skip('MPI is not installed');
+    }
+    store = new GTorch.HashStore();
+    group = GTorch.ProcessGroup.new('mpi', store, -1, -1, 60, null);
+    return group;
+}
+
+tap.add('several_tensors_go_together', () => {
+    const a = GTorch.tensor([1, 2]), b = GTorch.tensor([3]);
+    const work = findGroup().all_reduce_coalesced([a, b], GTorch.ReduceOp.SUM);
+    tap.assert(work.wait(-1, null));
+    tap.equal([a.toArray(), b.toArray()], [[1, 2], [3]]);
+    tap.equal(work.source_rank, -1);
+    tap.throws(() => group.all_reduce_coalesced([], GTorch.ReduceOp.SUM),
+        error => error.matches(GTorch.Error, GTorch.Error.INVALID) && error.message.includes('one or more'));
+});
+
+tap.add('values_are_exchanged', () => {
+    findGroup();
+    const value = new GLib.Variant('a{sv}', {seed: new GLib.Variant('x', 42)});
+    tap.equal(group.broadcast_variant(value, 0).recursiveUnpack(), {seed: 42});
+    tap.equal(group.all_gather_variant(new GLib.Variant('s', 'here')).recursiveUnpack(), ['here']);
+    tap.equal(group.scatter_variant(new GLib.Variant('av', [new GLib.Variant('i', 3)]), 0).unpack(), 3);
+    tap.throws(() => group.broadcast_variant(null, 0),
+        error => error.matches(GTorch.Error, GTorch.Error.INVALID));
+    tap.throws(() => group.gather_variant(value, 1),
+        error => error.matches(GTorch.Error, GTorch.Error.INDEX));
+});
+
+tap.add('barriers_are_by_the_store', () => {
+    findGroup();
+    tap.assert(group.monitored_barrier(10, null));
+    const cancellable = new Gio.Cancellable();
+    cancellable.cancel();
+    tap.throws(() => group.monitored_barrier(10, cancellable),
+        error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED));
+});
+
+tap.add('levels_of_debugging_are_set', () => {
+    const former = GTorch.distributed_get_debug_level();
+    GTorch.distributed_set_debug_level(GTorch.DebugLevel.DETAIL);
+    tap.equal(GTorch.distributed_get_debug_level(), GTorch.DebugLevel.DETAIL);
+    GTorch.distributed_set_debug_level(former);
+});
+
+await tap.run();
