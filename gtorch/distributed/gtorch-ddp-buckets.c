@@ -231,7 +231,9 @@ find_used (GTorchDistributedModule *self, GError **error)
   work = tensor == NULL
              ? NULL
              : gtorch_process_group_all_reduce (self->group, tensor, GTORCH_REDUCE_OP_MAX, error);
-  values = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error)
+               ? NULL
+               : gtorch_tensor_to_ints (tensor, &n_values, error);
   if (values == NULL)
     return NULL;
   used = g_new (gboolean, n);
@@ -394,7 +396,9 @@ gtorch_ddp_rebuild (GTorchDistributedModule *self, gint source, GError **error)
                                         gtorch_tensor_get_device (model), error);
   work =
       tensor == NULL ? NULL : gtorch_process_group_broadcast (self->group, tensor, source, error);
-  numbers = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
+  numbers = work == NULL || !gtorch_work_join (work, error)
+                ? NULL
+                : gtorch_tensor_to_ints (tensor, &n_values, error);
   if (numbers == NULL
       || !sort_entries (self, numbers + 1, CLAMP (numbers[0], 0, (gint64) n), error))
     return FALSE;

@@ -51,7 +51,9 @@ exchange (GTorchDistributedModule *self, const gint64 *flags, Turn *turn, GError
   all = mine == NULL ? NULL : gtorch_zeros (&n_all, 1, GTORCH_DTYPE_INT64, device, error);
   work = all == NULL ? NULL
                      : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
-  values = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error)
+               ? NULL
+               : gtorch_tensor_to_ints (all, &n_values, error);
   if (values == NULL)
     return FALSE;
   *turn = (Turn){ .source = -1, .absent = -1 };
@@ -169,7 +171,9 @@ take_last (GTorchDistributedModule *self, gint last, GError **error)
   g_autofree gint64 *source = NULL;
   gsize n_values;
 
-  source = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (tensor, &n_values, error);
+  source = work == NULL || !gtorch_work_join (work, error)
+               ? NULL
+               : gtorch_tensor_to_ints (tensor, &n_values, error);
   return source != NULL && gtorch_ddp_broadcast (self, TRUE, (gint) *source, error);
 }
 

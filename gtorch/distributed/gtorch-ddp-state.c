@@ -49,7 +49,9 @@ gtorch_ddp_compare (GTorchDistributedModule *self, GError **error)
   all = mine == NULL ? NULL : gtorch_zeros (&all_shape, 1, GTORCH_DTYPE_INT64, device, error);
   work = all == NULL ? NULL
                      : gtorch_process_group_all_gather_into_tensor (self->group, all, mine, error);
-  values = work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_to_ints (all, &n_values, error);
+  values = work == NULL || !gtorch_work_join (work, error)
+               ? NULL
+               : gtorch_tensor_to_ints (all, &n_values, error);
   if (values == NULL)
     return FALSE;
   for (i = 0; i < size; i++)

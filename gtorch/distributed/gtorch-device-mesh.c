@@ -135,8 +135,8 @@ check_shape (GTorchProcessGroup *world, const gint64 *shape, gsize n_dims,
   if (n_dims < 1 || n_dims > GTORCH_MAX_DIMS || total != size)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                   _ ("device_mesh: a mesh of %zu dimensions with %" PRId64
-                      " places for %" PRId64 " processes: each has one, lengths are 1 or "
+                   _ ("device_mesh: a mesh of %zu dimensions with %" PRId64 " places for %" PRId64
+                      " processes: each has one, lengths are 1 or "
                       "more, and there are 1 to %d of them"),
                    n_dims, total, size, GTORCH_MAX_DIMS);
       return FALSE;
@@ -155,8 +155,7 @@ check_shape (GTorchProcessGroup *world, const gint64 *shape, gsize n_dims,
   if (i == n_dims)
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
-               _ ("device_mesh: there are %zu names for %zu dimensions"),
-               i, n_dims);
+               _ ("device_mesh: there are %zu names for %zu dimensions"), i, n_dims);
   return FALSE;
 }
 

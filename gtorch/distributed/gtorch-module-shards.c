@@ -633,8 +633,9 @@ gtorch_module_shards_gather (GTorchModuleShards *self, GTorchTensor *param, GErr
   if (to == NULL || gtorch_tensor_copy_inplace (to, flat, FALSE, error) == NULL)
     return NULL;
   work = gtorch_process_group_all_gather_into_tensor (self->group, all, own, error);
-  rows =
-      work == NULL || !gtorch_work_join (work, error) ? NULL : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
+  rows = work == NULL || !gtorch_work_join (work, error)
+             ? NULL
+             : gtorch_tensor_narrow (all, 0, 0, shard->shape[0] * shard->row, error);
   return rows == NULL ? NULL : gtorch_tensor_view (rows, shard->shape, shard->n_dims, error);
 }
 

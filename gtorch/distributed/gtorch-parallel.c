@@ -75,8 +75,9 @@ gather (GTorchProcessGroup *group, GTorchTensor *tensor, GError **error)
     }
   work =
       gtorch_process_group_all_gather (group, (GTorchTensor **) parts->pdata, size, whole, error);
-  return work == NULL || !gtorch_work_join (work, error) ? NULL
-                      : gtorch_cat ((GTorchTensor **) parts->pdata, size, impl->n_dims - 1, error);
+  return work == NULL || !gtorch_work_join (work, error)
+             ? NULL
+             : gtorch_cat ((GTorchTensor **) parts->pdata, size, impl->n_dims - 1, error);
 }
 
 static GTorchTensor *

@@ -280,8 +280,8 @@ parse_texts (GTorchCSVParser *self, gpointer data, const gchar **at, guint64 *li
       if (memchr (self->token->str, '\0', self->token->len) != NULL)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                       _ ("csv_read: line %" PRIu64 ", column %u: a text has a NUL"),
-                       *line, fields->len + 1);
+                       _ ("csv_read: line %" PRIu64 ", column %u: a text has a NUL"), *line,
+                       fields->len + 1);
           return FAILED;
         }
       g_ptr_array_add (fields, g_strndup (self->token->str, self->token->len));

@@ -79,7 +79,8 @@ exchange_id (NcclEngine *engine, const gchar *name, gint rank, ncclUniqueId *id,
   if (size != sizeof *id)
     {
       g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_FORMAT,
-                   _ ("nccl: the key “%s” of the store has %zu bytes, and not the %zu of NCCL's number"),
+                   _ ("nccl: the key “%s” of the store has %zu bytes, and not the %zu of NCCL's "
+                      "number"),
                    key, size, sizeof *id);
       return FALSE;
     }

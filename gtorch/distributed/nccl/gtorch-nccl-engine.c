@@ -516,8 +516,8 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
       self->is_reporting = TRUE;
       if (!g_str_has_prefix (local->message, op->name))
         g_prefix_error (&local, "%s: ", op->name);
-      g_prefix_error (&local, _ ("rank %d, operation %" PRIu64 " of the group: "),
-                      self->rank, op->sequence);
+      g_prefix_error (&local, _ ("rank %d, operation %" PRIu64 " of the group: "), self->rank,
+                      op->sequence);
     }
   g_mutex_unlock (&self->lock);
   report = g_bytes_new (local->message, strlen (local->message));

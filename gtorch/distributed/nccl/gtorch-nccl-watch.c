@@ -151,8 +151,8 @@ read_state (Inquiry *self, const gchar *key, gint rank)
   text = g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
   started = g_ascii_strtoull (text, &end, 10);
   if (self->sequence > 0 && started < self->sequence)
-    append (self, _ ("rank %d has begun %" PRIu64 " operations only, the last was “%s”"),
-            rank, started, *end == ' ' ? end + 1 : end);
+    append (self, _ ("rank %d has begun %" PRIu64 " operations only, the last was “%s”"), rank,
+            started, *end == ' ' ? end + 1 : end);
 }
 
 static void
@@ -330,9 +330,8 @@ give_up (NcclEngine *self, NcclOp *op, ncclResult_t state)
                                  "%" PRIu64 " of the group"),
                               op->name, self->rank, op->timeout, op->sequence);
   else
-    report = g_strdup_printf (_ ("%s: rank %d, operation %" PRIu64 " of the group: %s"),
-                              op->name, self->rank, op->sequence,
-                              gtorch_nccl.ncclGetErrorString (state));
+    report = g_strdup_printf (_ ("%s: rank %d, operation %" PRIu64 " of the group: %s"), op->name,
+                              self->rank, op->sequence, gtorch_nccl.ncclGetErrorString (state));
   found = inquire (self, report, op->is_message ? 0 : op->sequence, &lost, &n_lost);
   if (is_late)
     error =
