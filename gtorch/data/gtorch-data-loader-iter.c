@@ -37,6 +37,13 @@ n_workers (GTorchDataLoaderIter *self)
 static void
 gtorch_data_loader_iter_dispose (GObject *object)
 {
+  GTorchDataLoaderIter *self = GTORCH_DATA_LOADER_ITER (object);
+
+  if (self->is_local_begun && !self->is_pending && self->making == NULL)
+    {
+      gtorch_fetcher_drop (self->start.plan.fetcher, 0);
+      self->is_local_begun = FALSE;
+    }
   gtorch_data_loader_iter_close (GTORCH_DATA_LOADER_ITER (object));
   G_OBJECT_CLASS (gtorch_data_loader_iter_parent_class)->dispose (object);
 }

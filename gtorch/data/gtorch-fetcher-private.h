@@ -18,6 +18,8 @@ GTorchSample *gtorch_fetcher_fetch_next (GTorchFetcher *self, guint worker, gint
                                          gboolean drop_last, GCancellable *cancellable,
                                          GError **error);
 void gtorch_fetcher_end (GTorchFetcher *self, guint worker);
+/* As end, in the collector of a language perhaps, where none of its functions can be called. */
+void gtorch_fetcher_drop (GTorchFetcher *self, guint worker);
 /* Whether the samples are read by the threads that call fetch (), and not by other processes. */
 gboolean gtorch_fetcher_is_local (GTorchFetcher *self);
 

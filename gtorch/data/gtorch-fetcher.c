@@ -37,6 +37,7 @@ typedef struct
   GDestroyNotify collate_destroy;
   GMutex lock;
   GPtrArray *sources; /* of an iterable data set, one for each worker; under the lock */
+  gint is_dropped;    /* sources are not told that they end */
 } GTorchFetcherPrivate;
 
 G_DEFINE_TYPE_WITH_PRIVATE (GTorchFetcher, gtorch_fetcher, G_TYPE_OBJECT)
@@ -143,7 +144,7 @@ static G_DEFINE_QUARK (gtorch - fetcher - partial, partial)
   former = priv->sources->pdata[worker];
   priv->sources->pdata[worker] = source;
   g_mutex_unlock (&priv->lock);
-  if (former != NULL)
+  if (former != NULL && !g_atomic_int_get (&priv->is_dropped))
     gtorch_sample_source_close (former);
   g_clear_object (&former);
 }
@@ -468,4 +469,14 @@ void
 gtorch_fetcher_end (GTorchFetcher *self, guint worker)
 {
   GTORCH_FETCHER_GET_CLASS (self)->end (self, worker);
+}
+
+void
+gtorch_fetcher_drop (GTorchFetcher *self, guint worker)
+{
+  GTorchFetcherPrivate *priv = private_of (self);
+
+  g_atomic_int_set (&priv->is_dropped, TRUE);
+  gtorch_fetcher_end (self, worker);
+  g_atomic_int_set (&priv->is_dropped, FALSE);
 }

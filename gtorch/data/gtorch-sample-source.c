@@ -82,7 +82,8 @@ gtorch_sample_source_next (GTorchSampleSource *self, GCancellable *cancellable, 
  * gtorch_sample_source_close: (virtual close)
  * @self: a source
  *
- * Ends reading. A loader calls it at the end of the samples, and when its epoch is left before that.
+ * Ends reading. A loader calls it at the end of the samples, and when its epoch is closed before that;
+ * not when the epoch is dropped, which languages do while they collect garbage.
  *
  * Since: 0.1
  */

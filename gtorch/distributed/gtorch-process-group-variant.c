@@ -20,7 +20,7 @@
 static GTorchTensor *
 make_tensor (gint64 n, GTorchDType dtype, GError **error)
 {
-  return gtorch_zeros (&n, 1, dtype, NULL, error);
+  return gtorch_zeros (&n, 1, dtype, gtorch_device_cpu (), error);
 }
 
 static gpointer

@@ -120,6 +120,7 @@ struct _GTorchTrainerRun
 
   GTorchTrainerPhase phase, next_phase; /* the second: behind BETWEEN */
   gboolean wants_evaluation, wants_checkpoint, must_drain;
+  gboolean is_resumed; /* in the middle of the epoch */
   GTorchDataLoaderIter *iter, *validation_iter;
   GQueue points;
 

@@ -331,6 +331,7 @@ begin_epoch (GTorchTrainerRun *run, GError **error)
     }
   if (state != NULL && !gtorch_data_loader_set_state (priv->loader, state, error))
     return FALSE;
+  run->is_resumed = state != NULL;
   run->iter = gtorch_data_loader_iterate (priv->loader, error);
   if (run->iter == NULL)
     return FALSE;
@@ -438,10 +439,12 @@ end_epoch (GTorchTrainerRun *run, GError **error)
   const gchar *const names[] = { "epoch", "train/epoch_loss", NULL };
   gdouble values[2];
 
-  if (priv->counters.epoch_count == 0)
+  /* A run that was cancelled at an epoch's last batch leaves none of it for the next one. */
+  if (priv->counters.epoch_count == 0 && !run->is_resumed)
     return gtorch_trainer_fail_empty ("loader", error);
+  run->is_resumed = FALSE;
   g_mutex_lock (&priv->lock);
-  values[1] = priv->counters.epoch_sum / priv->counters.epoch_count;
+  values[1] = priv->counters.epoch_sum / MAX (priv->counters.epoch_count, 1);
   priv->counters.epoch_sum = priv->counters.epoch_count = 0;
   priv->counters.epoch = ++run->epoch;
   g_mutex_unlock (&priv->lock);

@@ -256,9 +256,9 @@ const TAKERS = {
     'Device.run_as_default': func => cpu.run_as_default(func),
     'DistributedModule.register_comm_hook': func => {
         const group = GTorch.ProcessGroup.new('mpi', null, -1, -1, 60, null);
-        const net = GTorch.DistributedModule.new(nn.Linear(1, 1), group, 25, false, false);
+        const net = GTorch.DistributedModule.new(nn.Linear(1, 1, {device: 'cpu'}), group, 25, false, false);
         net.register_comm_hook(func);
-        net.forward(GTorch.ones([1, 1])).sum().backward();
+        net.forward(GTorch.ones([1, 1], {device: 'cpu'})).sum().backward();
     },
     'Fetcher.set_collate': func => collated(new GTorch.Fetcher({dataset: rows()}), func),
     'GraphedModule.new_for_func': func => GTorch.GraphedModule.new_for_func(func, [GTorch.ones([1])]),

@@ -164,7 +164,7 @@ tap.add('inference_mode_makes_inference_tensors', () => {
 tap.add('a_stream_takes_no_work_after_its_cancellable', () => {
     const stream = new GTorch.Stream({device: GTorch.Device.cpu()});
     stream.cancellable = new Gio.Cancellable();
-    const x = GTorch.ones([2]);
+    const x = GTorch.ones([2], {device: 'cpu'});
     tap.equal(stream.run(() => x.add(1)).toArray(), [2, 2]);
     stream.cancellable.cancel();
     const isCancelled = error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.CANCELLED) &&

@@ -262,9 +262,9 @@ const bothTimes = isReentrant => func => {
 };
 way('CommHook', 'backward', func => { // a single process is a group
     const group = GTorch.ProcessGroup.new('mpi', null, -1, -1, 60, null);
-    const net = GTorch.DistributedModule.new(nn.Linear(2, 1), group, 25, false, false);
+    const net = GTorch.DistributedModule.new(nn.Linear(2, 1, {device: 'cpu'}), group, 25, false, false);
     net.register_comm_hook(bucket => func() ?? bucket.get_buffer());
-    net.forward(GTorch.ones([1, 2])).sum().backward();
+    net.forward(GTorch.ones([1, 2], {device: 'cpu'})).sum().backward();
 });
 for (const [kind, name] of [['BackwardHook', 'hook'], ['BackwardPreHook', 'pre_hook']]) {
     way(kind, 'backward', func => {

@@ -213,10 +213,10 @@ function listOf(object) {
 WAYS['DistributedModule.register_comm_hook'] = {
     'in a list': func => { // a single process is a group
         const group = GTorch.ProcessGroup.new('mpi', null, -1, -1, 60, null);
-        const net = GTorch.DistributedModule.new(nn.Linear(1, 1), group, 25, false, false);
+        const net = GTorch.DistributedModule.new(nn.Linear(1, 1, {device: 'cpu'}), group, 25, false, false);
         net.register_comm_hook(exchanging(func));
         const list = listOf(net);
-        return () => list.get_item(0).forward(GTorch.ones([1, 1])).sum().backward();
+        return () => list.get_item(0).forward(GTorch.ones([1, 1], {device: 'cpu'})).sum().backward();
     },
 };
 

@@ -686,6 +686,7 @@ def load_file(func):
 # Callbacks that a main loop runs or that cannot fail: PyGObject prints the exception.
 PRINTED = {
     'Fetcher.end', 'IndexSource.get_state', 'MemorySource.release', 'Module.extra_repr', 'Module.get_extra_state',
+    'SampleSource.close',
 }  # fmt: skip
 # What it raises becomes a part of the message of another error.
 TOLD = {'AnomalyFunc', 'WorkerInitFunc'}

@@ -386,6 +386,7 @@ APART = {  # excluded because of other cases here, and because of lists above
     'Device.enable_peer',
     'Device.equal',
     'Event.new_from_ipc_handle',
+    'ProcessGroup.bind_device',
     'safetensors_load_file_lists',
     'safetensors_load_lists',
 }

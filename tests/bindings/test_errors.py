@@ -173,7 +173,7 @@ def comparisons_tell_types_apart():
 
 @tap.case
 def missing_files_are_pythons_exceptions_too():
-    file = Gio.File.new_for_path('/nowhere/at all')
+    file = Gio.File.new_for_path('/proc/nowhere/at all')
     module = nn.Linear(2, 2)
     trainer = GTorch.train.Trainer(module, [], nn.MSELoss(), optim.SGD(module.parameters(), lr=0.1))
     image = GTorch.zeros(3, 1, 1, dtype=GTorch.uint8)
@@ -181,10 +181,10 @@ def missing_files_are_pythons_exceptions_too():
     table.add('x', GTorch.zeros(1))
     for call in (
         lambda: GTorch.Tokenizer.load_file(file, None),
-        lambda: GTorch.vision.read_image('/nowhere/at all'),
-        lambda: GTorch.vision.ImageFolder('/nowhere/at all'),
+        lambda: GTorch.vision.read_image('/proc/nowhere/at all'),
+        lambda: GTorch.vision.ImageFolder('/proc/nowhere/at all'),
         lambda: GTorch.image_load_file(file, GTorch.ImageMode.RGB, False, 0, None),
-        lambda: trainer.load_checkpoint('/nowhere/at all'),
+        lambda: trainer.load_checkpoint('/proc/nowhere/at all'),
         lambda: GTorch.utils.tensorboard.SummaryWriter('/proc/nowhere/at all').add_scalar('loss', 1.0, 1),
         lambda: GTorch.train.CSVLog.new(file).write(1, ['loss'], [1.0]),
         lambda: GTorch.safetensors_load_file(file, False, None, None, None),
@@ -194,7 +194,7 @@ def missing_files_are_pythons_exceptions_too():
         lambda: GTorch.npz_save_file(table, False, file, None),
         lambda: GTorch.CSVReader.new_for_file(file, None),
         lambda: GTorch.io.load_csv(file),
-        lambda: GTorch.load('/nowhere/at all'),
+        lambda: GTorch.load('/proc/nowhere/at all'),
     ):
         error = raises(FileNotFoundError, call)
         assert error.errno == errno.ENOENT and error.strerror, error

@@ -100,9 +100,15 @@ def errors_of_other_libraries_stay():
     from gi.repository import Gio
 
     try:
-        Gio.File.new_for_path('/nowhere/at/all').load_contents(None)
+        Gio.File.new_for_path('/proc/nowhere/at/all').load_contents(None)
+    except FileNotFoundError as error:  # files have Python's kinds
+        assert isinstance(error, GLib.Error) and error.domain == 'g-io-error-quark'
+    try:
+        GLib.KeyFile().load_from_data('x', 1, GLib.KeyFileFlags.NONE)
     except GLib.Error as error:
-        assert type(error) is GLib.Error and error.domain == 'g-io-error-quark'
+        assert type(error) is GLib.Error and error.domain == 'g-key-file-error-quark'
+    else:
+        raise AssertionError('no error')
     assert type(GLib.Error('x')) is GLib.Error and str(GLib.Error('x', 'y', 1)) == 'y: x (1)'
 
 

@@ -278,7 +278,7 @@ def every_variable_of_the_readme_is_needed():
         "PKG_CONFIG_PATH": "pkg-config --exists gtorch-1",
         "LD_LIBRARY_PATH": f"{OWN}/bin/gtorch-info --version",
         "GI_TYPELIB_PATH": f"{PYTHON} -c 'import gi; gi.require_version(\"GTorch\", \"1\")'",
-        "PYTHONPATH": f"{PYTHON} -c 'import gi.overrides.GTorch'",
+        "PYTHONPATH": f"{PYTHON} -c 'import gtorch'",
         "XDG_DATA_DIRS": "echo 'void main () {}' >empty.vala && valac -C --pkg gtorch-1 empty.vala",
         "PATH": "gtorch-info --version",
     }

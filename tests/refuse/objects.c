@@ -639,7 +639,7 @@ make_output (void)
 static gpointer
 make_file (void)
 {
-  return g_file_new_for_path ("/nowhere/to/be/found");
+  return g_file_new_for_path ("/proc/nowhere/to/be/found");
 }
 
 static gpointer

@@ -64,6 +64,7 @@ is_left_out (const Function *function)
     "gtorch_arrow_import_tensor",
     "gtorch_arrow_reader_new",
     "gtorch_arrow_release",
+    "gtorch_shared_memory_release",
     "gtorch_dlpack_delete",
     "gtorch_memory_source_release",
     "gtorch_stream_new_external",

@@ -348,6 +348,8 @@ op_new (NcclEngine *self, NcclComm *comm, GTorchProcessGroup *group, GTorchColle
   op->work = gtorch_work_state_ref (state);
   op->timeout = gtorch_process_group_get_timeout (group);
   op->is_barrier = collective->kind == GTORCH_COLLECTIVE_BARRIER;
+  if (collective->kind == GTORCH_COLLECTIVE_RECEIVE)
+    g_atomic_int_set (&state->source, collective->root);
   op->is_message =
       collective->kind == GTORCH_COLLECTIVE_SEND || collective->kind == GTORCH_COLLECTIVE_RECEIVE;
   state->backend = &work_backend;
