@@ -132,6 +132,34 @@ tried('Dataset.get_batch', lambda func: loaded(Whole(func, 'get_batch')))
 tried('Dataset.get_batch', lambda func: GTorch.Dataset.get_batch(Whole(func, 'get_batch'), [1], None))
 tried('IterableDataset.iterate', lambda func: loaded(Stream(func)))
 tried('IterableDataset.iterate', lambda func: list(Stream(func)))
+
+
+class Placed(Stream):
+    """An iterable data set with states."""
+
+    def __init__(self, get=lambda: None, set_=lambda: None):
+        super().__init__()
+        self.get, self.set_ = get, set_
+
+    def get_state(self):
+        self.get()
+        return GLib.Variant('i', 1)
+
+    def set_state(self, state):
+        self.set_()
+        return True
+
+
+def stated(dataset):
+    loader = GTorch.DataLoader.new(dataset, 1, False)
+    loader.iterate().next(None)
+    return loader.get_state()
+
+
+tried('IterableDataset.get_state', lambda func: stated(Placed(func)))
+tried('IterableDataset.get_state', lambda func: GTorch.IterableDataset.get_state(Placed(func)))
+tried('IterableDataset.set_state', lambda func: GTorch.IterableDataset.set_state(
+    Placed(set_=func), GLib.Variant('i', 1)))
 tried('SampleSource.next', lambda func: loaded(Stream(next_func=func)))
 tried('SampleSource.next', lambda func: list(GTorch.ChainDataset.new([Stream(next_func=func)])))
 tried('Sampler.get_length', lambda func: len(GTorch.DataLoader(dataset=Numbers(), sampler=Order(func, 'get_length'))))
