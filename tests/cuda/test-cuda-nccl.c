@@ -892,6 +892,10 @@ run_case (gconstpointer data)
 
   close (fd);
   g_unlink (path);
+#ifdef __SANITIZE_THREAD__
+  g_test_skip ("the fake driver's and NCCL's threads are not seen");
+  return;
+#endif
   for (r = 0; r < cases[which].size; r++)
     g_ptr_array_add (processes, start_rank (cases[which].name, r, cases[which].size, path));
   for (i = 0; i < processes->len; i++)
