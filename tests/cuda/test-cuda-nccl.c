@@ -896,6 +896,13 @@ run_case (gconstpointer data)
   g_test_skip ("the fake driver's and NCCL's threads are not seen");
   return;
 #endif
+#ifdef __SANITIZE_ADDRESS__
+  if (g_str_equal (cases[which].name, "graphs_have_collectives"))
+    {
+      g_test_skip ("a graph with collectives is not freed at the end of the process");
+      return;
+    }
+#endif
   for (r = 0; r < cases[which].size; r++)
     g_ptr_array_add (processes, start_rank (cases[which].name, r, cases[which].size, path));
   for (i = 0; i < processes->len; i++)
