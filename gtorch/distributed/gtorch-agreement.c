@@ -579,7 +579,8 @@ gtorch_agreement_make_store (GTorchProcessGroup *group, gdouble timeout, GCancel
       store = serve (address, timeout, cancellable);
       g_mutex_unlock (&made_lock);
     }
-  tensor = gtorch_zeros (&(const gint64){ ADDRESS }, 1, GTORCH_DTYPE_UINT8, gtorch_device_cpu (), error);
+  tensor =
+      gtorch_zeros (&(const gint64){ ADDRESS }, 1, GTORCH_DTYPE_UINT8, gtorch_device_cpu (), error);
   if (tensor == NULL)
     return NULL;
   data = gtorch_impl_data (gtorch_tensor_unwrap (tensor));
