@@ -105,11 +105,13 @@ gtorch_trainer_run_new (GTorchTrainer *self, GCancellable *cancellable, gboolean
   g_mutex_lock (&priv->lock);
   is_free = priv->run == NULL;
   if (is_free)
-    priv->run = run;
-  run->step = priv->counters.step;
-  run->epoch = priv->counters.epoch;
-  priv->counters.is_stopped_early = FALSE;
-  priv->throughput = 0;
+    {
+      priv->run = run;
+      run->step = priv->counters.step;
+      run->epoch = priv->counters.epoch;
+      priv->counters.is_stopped_early = FALSE;
+      priv->throughput = 0;
+    }
   g_mutex_unlock (&priv->lock);
   if (!is_free)
     {
