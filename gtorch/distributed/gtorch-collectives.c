@@ -42,9 +42,8 @@ gtorch_collective_free (gpointer collective)
   g_free (self);
 }
 
-/* For checks of what only C can get wrong. */
-static gboolean
-are_tensors (GTorchTensor **tensors, gsize n)
+gboolean
+gtorch_are_tensors (GTorchTensor **tensors, gsize n)
 {
   gsize i;
 
@@ -369,7 +368,8 @@ gtorch_process_group_all_reduce_coalesced (GTorchProcessGroup *self, GTorchTenso
   g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func (free_collective);
   gsize i;
 
-  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && are_tensors (tensors, n_tensors), NULL);
+  g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && gtorch_are_tensors (tensors, n_tensors),
+                        NULL);
   for (i = 0; i < n_tensors; i++)
     {
       GTorchCollective *collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_REDUCE, name);
@@ -446,7 +446,7 @@ gtorch_process_group_all_gather (GTorchProcessGroup *self, GTorchTensor **output
                                  GTorchTensor *input, GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (input), NULL);
-  g_return_val_if_fail (are_tensors (outputs, n_outputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs), NULL);
   return begin_made (self,
                      make_all_gather (self, "all_gather", outputs, n_outputs, TRUE, input, error),
                      error);
@@ -505,7 +505,9 @@ gtorch_process_group_all_gather_coalesced (GTorchProcessGroup *self, GTorchTenso
   gsize i;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  g_return_val_if_fail (are_tensors (outputs, n_outputs) && are_tensors (inputs, n_inputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs)
+                            && gtorch_are_tensors (inputs, n_inputs),
+                        NULL);
   if (!check_pairs (name, n_outputs, n_inputs, error))
     return NULL;
   for (i = 0; i < n_inputs; i++)
@@ -557,7 +559,7 @@ gtorch_process_group_gather (GTorchProcessGroup *self, GTorchTensor **outputs, g
   g_autoptr (GTorchCollective) collective = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (input), NULL);
-  g_return_val_if_fail (are_tensors (outputs, n_outputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_GATHER, "gather");
   if (!check_rank (self, collective, dst, error)
       || !add_tensor (self, collective, collective->inputs, input, error)
@@ -592,7 +594,7 @@ gtorch_process_group_scatter (GTorchProcessGroup *self, GTorchTensor *output, GT
   g_autoptr (GTorchCollective) collective = NULL;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
-  g_return_val_if_fail (are_tensors (inputs, n_inputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (inputs, n_inputs), NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_SCATTER, "scatter");
   if (!check_rank (self, collective, src, error)
       || !add_tensor (self, collective, collective->outputs, output, error)
@@ -643,7 +645,7 @@ gtorch_process_group_reduce_scatter (GTorchProcessGroup *self, GTorchTensor *out
                                      GError **error)
 {
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self) && GTORCH_IS_TENSOR (output), NULL);
-  g_return_val_if_fail (are_tensors (inputs, n_inputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (inputs, n_inputs), NULL);
   return begin_made (self,
                      make_reduce_scatter (self, "reduce_scatter", output, inputs, n_inputs, TRUE,
                                           op, error),
@@ -705,7 +707,9 @@ gtorch_process_group_reduce_scatter_coalesced (GTorchProcessGroup *self, GTorchT
   gsize i;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  g_return_val_if_fail (are_tensors (outputs, n_outputs) && are_tensors (inputs, n_inputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs)
+                            && gtorch_are_tensors (inputs, n_inputs),
+                        NULL);
   if (!check_pairs (name, n_outputs, n_inputs, error))
     return NULL;
   for (i = 0; i < n_inputs; i++)
@@ -744,7 +748,9 @@ gtorch_process_group_all_to_all (GTorchProcessGroup *self, GTorchTensor **output
   gsize i;
 
   g_return_val_if_fail (GTORCH_IS_PROCESS_GROUP (self), NULL);
-  g_return_val_if_fail (are_tensors (outputs, n_outputs) && are_tensors (inputs, n_inputs), NULL);
+  g_return_val_if_fail (gtorch_are_tensors (outputs, n_outputs)
+                            && gtorch_are_tensors (inputs, n_inputs),
+                        NULL);
   collective = gtorch_collective_new (GTORCH_COLLECTIVE_ALL_TO_ALL, "all_to_all");
   if (!add_tensors (self, collective, collective->inputs, inputs, n_inputs, error)
       || !add_tensors (self, collective, collective->outputs, outputs, n_outputs, error))

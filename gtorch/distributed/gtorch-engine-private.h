@@ -98,6 +98,9 @@ void gtorch_process_group_lose (GTorchProcessGroup *group, gint rank);
  * wait by themselves. */
 gboolean gtorch_work_join (GTorchWork *work, GError **error);
 
+/* For checks of what only C can get wrong. */
+gboolean gtorch_are_tensors (GTorchTensor **tensors, gsize n);
+
 /* Of the tensors that it exchanges; that of the CPU for a group without a backend. */
 GTorchDeviceType gtorch_process_group_get_device_type (GTorchProcessGroup *group);
 /* Also of a group that has failed; NULL if this process has no part in it. */

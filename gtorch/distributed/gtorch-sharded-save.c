@@ -14,6 +14,7 @@
 #include "base/gtorch-file-save-private.h"
 #include "base/gtorch-task-private.h"
 #include "base/gtorch-text-private.h"
+#include "distributed/gtorch-engine-private.h"
 #include "distributed/gtorch-group-bytes-private.h"
 #include "distributed/gtorch-sharded-file-private.h"
 #include "io/gtorch-safetensors.h"
@@ -545,19 +546,6 @@ save_new (GFile *index, const gchar *const *names, GTorchTensor **tensors, gsize
   return save;
 }
 
-static gboolean
-are_tensors (GTorchTensor **tensors, gsize n)
-{
-  gsize i;
-
-  if (tensors == NULL)
-    return n == 0;
-  for (i = 0; i < n; i++)
-    if (!GTORCH_IS_TENSOR (tensors[i]))
-      return FALSE;
-  return TRUE;
-}
-
 /**
  * gtorch_safetensors_save_index:
  * @index: the index to write or replace, such as `model.safetensors.index.json`
@@ -595,7 +583,7 @@ gtorch_safetensors_save_index (GFile *index, const gchar *const *names, GTorchTe
 {
   g_autoptr (Save) save = NULL;
 
-  g_return_val_if_fail (G_IS_FILE (index) && are_tensors (tensors, n_tensors), FALSE);
+  g_return_val_if_fail (G_IS_FILE (index) && gtorch_are_tensors (tensors, n_tensors), FALSE);
   g_return_val_if_fail (group == NULL || GTORCH_IS_PROCESS_GROUP (group), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
   save = save_new (index, names, tensors, n_tensors, metadata, max_part_size, group, cancellable,
@@ -646,7 +634,7 @@ gtorch_safetensors_save_index_async (GFile *index, const gchar *const *names,
   GError *error = NULL;
   Save *save;
 
-  g_return_if_fail (G_IS_FILE (index) && are_tensors (tensors, n_tensors));
+  g_return_if_fail (G_IS_FILE (index) && gtorch_are_tensors (tensors, n_tensors));
   g_return_if_fail (group == NULL || GTORCH_IS_PROCESS_GROUP (group));
   g_return_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable));
   task =
