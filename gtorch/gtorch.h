@@ -42,6 +42,7 @@
 #include <gtorch/device/gtorch-options.h>
 #include <gtorch/base/gtorch-factors.h>
 #include <gtorch/base/gtorch-nvtx.h>
+#include <gtorch/base/gtorch-place.h>
 #include <gtorch/base/gtorch-references.h>
 #include <gtorch/base/gtorch-sampling.h>
 #include <gtorch/tensor/gtorch-scope.h>

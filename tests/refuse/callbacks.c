@@ -140,7 +140,7 @@ comm_hook (GTorchGradBucket *bucket, gpointer user_data, GError **error)
 }
 
 static gchar *
-anomaly_func (gpointer user_data, GError **error)
+place_func (gpointer user_data, GError **error)
 {
   return NULL;
 }
@@ -203,7 +203,7 @@ static const struct
   { "GDestroyNotify", G_CALLBACK (destroy_func) },
   { "GFileProgressCallback", G_CALLBACK (progress_func) },
   { "GTorchAccumulatedHook", G_CALLBACK (quiet_func) },
-  { "GTorchAnomalyFunc", G_CALLBACK (anomaly_func) },
+  { "GTorchPlaceFunc", G_CALLBACK (place_func) },
   { "GTorchAutocastFunc", G_CALLBACK (autocast_func) },
   { "GTorchAverageFunc", G_CALLBACK (average_func) },
   { "GTorchBackwardHook", G_CALLBACK (backward_hook) },

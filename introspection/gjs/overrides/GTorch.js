@@ -23,6 +23,7 @@ const derived = imports.overrides._gtorch_derived;
 const {restore, restoring} = imports.overrides._gtorch_errors;
 const forms = imports.overrides._gtorch_forms;
 const nn = imports.overrides._gtorch_nn;
+const {place} = imports.overrides._gtorch_place;
 const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
@@ -510,15 +511,19 @@ function overrideTensor(prototype) {
         prototype[name] = bounded(name, prototype[name]);
 }
 
+// Messages of C name lines of JavaScript, of its one thread.
+function overridePlaces() {
+    GTorch.set_place_func(false, place);
+    GTorch.set_place_func = () => {
+        throw new TypeError('set_place_func: no function can be given, because JavaScript has one of its own');
+    };
+}
+
 // The search for operations with wrong gradients: until further notice, or while a function runs.
 function overrideAnomalies() {
     const raw = GTorch.set_detect_anomaly;
 
     Object.assign(GTorch, {
-        set_anomaly_func() {
-            throw new TypeError('set_anomaly_func: no function can be given, because operations may be ' +
-                'called in other threads, in which none of JavaScript can run');
-        },
         set_detect_anomaly(...given) {
             const args = [{name: 'mode', required: true}, {name: 'check_nan'}];
             const {mode, check_nan: checkNaN = true} = convert.bind('set_detect_anomaly', args, given);
@@ -541,6 +546,7 @@ function overrideAnomalies() {
 
 function overrideFunctions() {
     overrideAnomalies();
+    overridePlaces();
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
     const rawBackward = GTorch.autograd_backward;

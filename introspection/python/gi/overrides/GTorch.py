@@ -25,6 +25,7 @@ from gi.overrides import _gtorch_forms as forms
 from gi.overrides import _gtorch_later as later
 from gi.overrides import _gtorch_ops as ops
 from gi.overrides import _gtorch_overloads as overloads
+from gi.overrides import _gtorch_place as place
 from gi.overrides._gtorch_convert import DType, GTorch, RawTensor, convert_dtype
 from gi.overrides._gtorch_mixin import mixin
 from gi.overrides._gtorch_properties import import_later, name_functions
@@ -337,4 +338,5 @@ def _rest():
         globals()['finds_cycles'] = _find_cycles()
 
 
+place.install()
 later.begin(_rest)
