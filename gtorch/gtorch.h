@@ -38,6 +38,7 @@
 #include <gtorch/memory/gtorch-guard.h>
 #include <gtorch/memory/gtorch-memory-block.h>
 #include <gtorch/memory/gtorch-memory-pool.h>
+#include <gtorch/memory/gtorch-memory-report.h>
 #include <gtorch/memory/gtorch-memory-source.h>
 #include <gtorch/device/gtorch-options.h>
 #include <gtorch/base/gtorch-factors.h>

@@ -249,6 +249,10 @@ GBytes *gtorch_allocator_snapshot_of (GTorchAllocator *self, guint64 pool_id,
  * find them; may return NULL. n_bytes: what is missing, available: what the device has. */
 gchar *gtorch_allocator_describe_places (GTorchAllocator *self, gsize n_bytes, gsize available);
 
+/* Lets history and snapshots be supported; a history begins if the environment asks for it. */
+void gtorch_allocator_set_list_blocks (GTorchAllocator *self,
+                                       void (*list_blocks) (GTorchDevice *device, GArray *blocks));
+
 /* --- configuration (gtorch-allocator-config.c) --- */
 void gtorch_allocator_config_init (GTorchAllocatorConfig *config);
 /* Changes the settings that the text names; on failure nothing changes. */

@@ -8,11 +8,13 @@
 #include "device/gtorch-device-private.h"
 #include "memory/gtorch-allocator-private.h"
 #include "memory/gtorch-memory-pool-private.h"
+#include "memory/gtorch-memory-report-private.h"
 
 static void
 add_allocator (GTorchDevice *device)
 {
   device->allocator = g_object_new (GTORCH_TYPE_ALLOCATOR, "device", device, NULL);
+  gtorch_memory_report_add (device->allocator);
 }
 
 /* Earlier than constructors of programs that link the library statically, which may use it. */
