@@ -169,10 +169,25 @@ whole_pages (const GTorchBlockInfo *first, const GTorchBlockInfo *last, gboolean
   return end > start ? end - start : 0;
 }
 
-static Room
-room_without (const GArray *blocks, const GTorchMemorySite *site)
+/* A piece can be used as it is only by requests of its stream, which is not known here unless there is only
+ * one, and of its pool; others can get whole pages. */
+static gboolean
+has_streams (const GArray *blocks)
 {
   const GTorchBlockInfo *all = (const GTorchBlockInfo *) (gpointer) blocks->data;
+  guint i;
+
+  for (i = 1; i < blocks->len; i++)
+    if (all[i].stream != all[0].stream)
+      return TRUE;
+  return FALSE;
+}
+
+static Room
+room_without (const GArray *blocks, const GTorchMemorySite *site, guint pool)
+{
+  const GTorchBlockInfo *all = (const GTorchBlockInfo *) (gpointer) blocks->data;
+  const gboolean is_one = !has_streams (blocks);
   Room room = { 0, 0 };
   guint i, n;
 
@@ -187,7 +202,8 @@ room_without (const GArray *blocks, const GTorchMemorySite *site)
                   && (n == 0 || !all[i + n].begins_segment);
            n++)
         size += all[i + n].size;
-      room.run = MAX (room.run, size);
+      if (all[i].pool == pool && is_one)
+        room.run = MAX (room.run, size);
       room.whole += whole_pages (&all[i], &all[i + n - 1],
                                  all[i].begins_segment
                                      && (i + n == blocks->len || all[i + n].begins_segment));
@@ -210,7 +226,8 @@ is_enough (GTorchAllocator *self, const GArray *blocks, const GTorchMemoryPlace 
            guint64 n_bytes, guint64 available)
 {
   const gdouble limit = self->config.fraction * gtorch_device_get_total_memory (self->device);
-  const Room room = room_without (blocks, place->site);
+  const guint pool = n_bytes <= PAGE / 2 ? GTORCH_POOL_SMALL : GTORCH_POOL_LARGE;
+  const Room room = room_without (blocks, place->site, pool);
   const gdouble reserved = gtorch_allocator_get_reserved (self);
 
   return room.run >= n_bytes
@@ -261,7 +278,7 @@ gtorch_allocator_describe_places (GTorchAllocator *self, gsize n_bytes, gsize av
                               gtorch_memory_site_get_op (place->site));
       break;
     }
-  if (i > 0 && i == MIN (places->len, MAX_PLACES))
+  if (i > 0 && i == MIN (places->len, MAX_PLACES) && !has_streams (blocks))
     g_string_append (text,
                      _ ("; to drop what was made in one of these places alone is not enough"));
   return g_string_free (text, FALSE);

@@ -453,11 +453,11 @@ what_is_said_to_be_enough_is_enough (void)
     live[i] = g_ptr_array_new_with_free_func ((GDestroyNotify) gtorch_impl_unref);
 
   gtorch_allocator_record_history (gpu_allocator (), GTORCH_HISTORY_STATE, 0, NULL);
-  for (round = 0; round < 150; round++)
+  for (round = 0; round < 250; round++)
     {
       g_autoptr (GTorchImpl) more = NULL;
       g_autoptr (GError) error = NULL;
-      gint64 n_bytes = g_rand_int_range (rand, 20, 200) * MIB;
+      gint64 n_bytes = round % 5 == 0 ? 600 * 1024 : g_rand_int_range (rand, 20, 200) * MIB;
       const gchar *enough, *last = NULL;
 
       for (i = 0; i < G_N_ELEMENTS (live); i++)

@@ -514,7 +514,10 @@ function overrideTensor(prototype) {
 // Messages of C name lines of JavaScript, of its one thread.
 function overridePlaces() {
     GTorch.set_place_func(false, place);
-    GTorch.set_place_func = () => {
+    GTorch.set_place_func = (...given) => {
+        const args = [{name: 'any_thread', required: true}, {name: 'func', required: true}];
+        const {any_thread: anyThread} = convert.bind('set_place_func', args, given);
+        convert.flag('set_place_func', 'any_thread', anyThread);
         throw new TypeError('set_place_func: no function can be given, because JavaScript has one of its own');
     };
 }
