@@ -90,6 +90,10 @@ struct _GTorchObserver
   void (*host_wait) (GTorchMark *mark);
   /* The host knows that what is before the mark is done. */
   void (*host_waited) (GTorchMark *mark);
+  /* This thread is about to wait for the device, or to look at it, and goes on: in pairs, which may be within
+   * one another. An end may come without its beginning if the observer was not subscribed then. */
+  void (*host_block_begin) (GTorchDevice *device);
+  void (*host_block_end) (GTorchDevice *device);
   /* The host has waited for the writer's work up to number `seq`, which wrote to the storage, or to its pool
    * as a replay, or copies from or to it. */
   void (*storage_waited) (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq);
@@ -145,6 +149,8 @@ GTorchMark *gtorch_tell_host_wait (GTorchDevice *device, gpointer queue);
 void gtorch_tell_host_waited (GTorchMark *mark);
 void gtorch_tell_wait (GTorchStream *stream, GTorchMark *mark);
 void gtorch_tell_join (GTorchStream *stream, gpointer queue);
+GTorchDevice *gtorch_tell_host_block_begin (GTorchDevice *device);
+void gtorch_tell_host_block_end (GTorchDevice *device);
 void gtorch_tell_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq);
 void gtorch_tell_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is_only);
 void gtorch_tell_storage_free (GTorchStorage *storage);
@@ -201,6 +207,27 @@ gtorch_host_wait_end (GTorchHostWait *wait)
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchHostWait, gtorch_host_wait_end)
+
+/* The time in which the thread does nothing else: g_auto (GTorchHostBlock) block = gtorch_observe_host_block (…). */
+typedef struct
+{
+  GTorchDevice *device; /* NULL: nobody observes */
+} GTorchHostBlock;
+
+static inline GTorchHostBlock
+gtorch_observe_host_block (GTorchDevice *device)
+{
+  return (GTorchHostBlock){ gtorch_is_observed () ? gtorch_tell_host_block_begin (device) : NULL };
+}
+
+static inline void
+gtorch_host_block_end (GTorchHostBlock *block)
+{
+  if (G_UNLIKELY (block->device != NULL))
+    gtorch_tell_host_block_end (block->device);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchHostBlock, gtorch_host_block_end)
 
 static inline void
 gtorch_observe_host_waited (GTorchMark *mark)

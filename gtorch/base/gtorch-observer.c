@@ -292,6 +292,19 @@ gtorch_tell_join (GTorchStream *stream, gpointer queue)
   TELL (join, stream, queue);
 }
 
+GTorchDevice *
+gtorch_tell_host_block_begin (GTorchDevice *device)
+{
+  TELL (host_block_begin, device);
+  return device;
+}
+
+void
+gtorch_tell_host_block_end (GTorchDevice *device)
+{
+  TELL (host_block_end, device);
+}
+
 void
 gtorch_tell_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq)
 {

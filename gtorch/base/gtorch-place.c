@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "base/gtorch-fork-private.h"
+
 /* The function, and how many use it: another thread may replace it meanwhile. */
 typedef struct
 {
@@ -21,6 +23,7 @@ typedef struct
 static __thread gchar thread_mark; /* its address tells threads apart */
 static __thread gboolean is_asking;
 static GMutex lock;
+GTORCH_FORK_LOCK (lock);
 static Teller *teller; /* under the lock */
 
 static void

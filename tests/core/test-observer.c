@@ -26,6 +26,8 @@ typedef enum
   JOIN,
   HOST_WAIT,
   HOST_WAITED,
+  HOST_BLOCK_BEGIN,
+  HOST_BLOCK_END,
   STORAGE_WAITED,
   HOST_COPY,
   STORAGE_FREE,
@@ -37,9 +39,10 @@ typedef enum
 } Event;
 
 static const gchar *const names[N_EVENTS] = {
-  "call_begin",   "call_end",      "copy",        "replay_begin", "replay_end",     "record",
-  "wait",         "join",          "host_wait",   "host_waited",  "storage_waited", "host_copy",
-  "storage_free", "capture_begin", "capture_end", "host_work",    "grad",
+  "call_begin",       "call_end",       "copy",           "replay_begin", "replay_end",
+  "record",           "wait",           "join",           "host_wait",    "host_waited",
+  "host_block_begin", "host_block_end", "storage_waited", "host_copy",    "storage_free",
+  "capture_begin",    "capture_end",    "host_work",      "grad",
 };
 
 static gint counts[N_EVENTS];   /* atomically */
@@ -126,6 +129,20 @@ count_host_waited (GTorchMark *mark)
 }
 
 static void
+count_host_block_begin (GTorchDevice *device)
+{
+  g_assert_nonnull (device);
+  note (HOST_BLOCK_BEGIN, NULL);
+}
+
+static void
+count_host_block_end (GTorchDevice *device)
+{
+  g_assert_nonnull (device);
+  note (HOST_BLOCK_END, NULL);
+}
+
+static void
 count_storage_waited (GTorchStorage *storage, GTorchTimeline *writer, guint64 seq)
 {
   note (STORAGE_WAITED, NULL);
@@ -180,6 +197,8 @@ static const GTorchObserver counter = {
   .join = count_join,
   .host_wait = count_host_wait,
   .host_waited = count_host_waited,
+  .host_block_begin = count_host_block_begin,
+  .host_block_end = count_host_block_end,
   .storage_waited = count_storage_waited,
   .host_copy = count_host_copy,
   .storage_free = count_storage_free,
@@ -356,6 +375,7 @@ each_event_is_reported (void)
       }
   g_assert_cmpint (count (CALL_BEGIN), ==, count (CALL_END));
   g_assert_cmpint (count (REPLAY_BEGIN), ==, count (REPLAY_END));
+  g_assert_cmpint (count (HOST_BLOCK_BEGIN), ==, count (HOST_BLOCK_END));
   g_assert_cmpint (count (CAPTURE_BEGIN), ==, count (CAPTURE_END));
   g_assert_cmpint (count (HOST_WAITED), >=, count (STORAGE_WAITED));
 

@@ -71,11 +71,12 @@ EVENTS = {
     "gtorch/dispatch/gtorch-launch.c": ["call"],
     "gtorch/graph/gtorch-capture.c": ["capture_begin", "capture_end"],
     "gtorch/graph/gtorch-graph-exec.c": ["replay"],
-    "gtorch/memory/gtorch-storage.c": ["storage_free", "storage_waited"],
+    "gtorch/memory/gtorch-storage.c": ["storage_free", "host_block", "storage_waited"],
     "gtorch/ops/to.c": ["copy"],
-    "gtorch/stream/gtorch-fence.c": ["host_waited"],
-    "gtorch/stream/gtorch-stream.c": ["join", "record", "wait"],
-    "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_wait"],
+    "gtorch/stream/gtorch-device-stream.c": ["host_block"],
+    "gtorch/stream/gtorch-fence.c": ["host_waited", "host_block"],
+    "gtorch/stream/gtorch-stream.c": ["join", "record", "wait", "host_block"],
+    "gtorch/stream/gtorch-timeline.c": ["host_copy", "host_block", "host_wait", "host_block"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
