@@ -313,6 +313,7 @@ const MORE_TAKERS = {
     inference_mode: func => GTorch.inference_mode(func),
     no_grad: func => GTorch.no_grad(func),
     detect_anomaly: func => GTorch.detect_anomaly(func),
+    emit_nvtx: func => GTorch.emit_nvtx(func),
     tidy: func => GTorch.tidy(func),
 };
 

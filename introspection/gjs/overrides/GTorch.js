@@ -547,8 +547,33 @@ function overrideAnomalies() {
     });
 }
 
+// Operations as ranges of NVIDIA's tools, while a function runs.
+function overrideRanges() {
+    const raw = GTorch.set_emit_nvtx;
+
+    Object.assign(GTorch, {
+        set_emit_nvtx(...given) {
+            const args = [{name: 'enabled', required: true}, {name: 'record_shapes'}];
+            const {enabled, record_shapes: shapes = false} = convert.bind('set_emit_nvtx', args, given);
+            raw(convert.flag('set_emit_nvtx', 'enabled', enabled),
+                convert.flag('set_emit_nvtx', 'record_shapes', shapes));
+        },
+        emit_nvtx(func, ...given) {
+            convert.plainFunction('emit_nvtx', func);
+            const {record_shapes: shapes = false} = convert.bind('emit_nvtx', [{name: 'record_shapes'}], given);
+            GTorch.set_emit_nvtx(true, shapes);
+            try {
+                return convert.finished('emit_nvtx', func());
+            } finally {
+                raw(false, false);
+            }
+        },
+    });
+}
+
 function overrideFunctions() {
     overrideAnomalies();
+    overrideRanges();
     overridePlaces();
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
