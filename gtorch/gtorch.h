@@ -131,6 +131,10 @@
 #include <gtorch/optim/gtorch-reduce-lr-on-plateau.h>
 #include <gtorch/optim/gtorch-sequential-lr.h>
 #include <gtorch/optim/gtorch-swalr.h>
+#include <gtorch/profiler/gtorch-profile-list.h>
+#include <gtorch/profiler/gtorch-profile-range.h>
+#include <gtorch/profiler/gtorch-profile-row.h>
+#include <gtorch/profiler/gtorch-profiler.h>
 #include <gtorch/text/gtorch-tokenizer.h>
 #include <gtorch/vision/gtorch-image-folder.h>
 #include <gtorch/vision/gtorch-image.h>

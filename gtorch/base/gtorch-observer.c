@@ -318,6 +318,54 @@ gtorch_tell_host_copy (GTorchTimeline *copies, GTorchStream *stream, gboolean is
 }
 
 void
+gtorch_tell_prepare (GTorchOpCall *call)
+{
+  TELL (prepare, call);
+}
+
+void
+gtorch_tell_view (GTorchOpCall *call)
+{
+  TELL (view, call);
+}
+
+void
+gtorch_tell_composite_begin (const GTorchOpClass *op)
+{
+  TELL (composite_begin, op);
+}
+
+void
+gtorch_tell_composite_end (const GTorchOpClass *op)
+{
+  TELL (composite_end, op);
+}
+
+void
+gtorch_tell_recorded (guint64 sequence)
+{
+  TELL (recorded, sequence);
+}
+
+void
+gtorch_tell_backward_begin (const gchar *name, guint64 sequence)
+{
+  TELL (backward_begin, name, sequence);
+}
+
+void
+gtorch_tell_backward_end (const gchar *name, guint64 sequence)
+{
+  TELL (backward_end, name, sequence);
+}
+
+void
+gtorch_tell_storage_new (GTorchStorage *storage)
+{
+  TELL (storage_new, storage);
+}
+
+void
 gtorch_tell_storage_free (GTorchStorage *storage)
 {
   TELL (storage_free, storage);

@@ -26,7 +26,7 @@ struct _GTorchHistory
   gsize max, first, n;
 };
 
-gboolean gtorch_memory_wants_ops;
+guint gtorch_memory_wants_ops;
 __thread const gchar *gtorch_memory_site_op;
 
 GType
@@ -195,7 +195,7 @@ gtorch_allocator_record_history (GTorchAllocator *self, GTorchHistoryLevel level
   g_atomic_pointer_set (&self->history, history);
   g_atomic_int_set (&self->history_level, level);
   if (level != GTORCH_HISTORY_NEVER)
-    __atomic_store_n (&gtorch_memory_wants_ops, TRUE, __ATOMIC_RELAXED);
+    __atomic_or_fetch (&gtorch_memory_wants_ops, GTORCH_WANTS_OPS_HISTORY, __ATOMIC_RELAXED);
   g_mutex_unlock (&self->config_lock);
   return TRUE;
 }

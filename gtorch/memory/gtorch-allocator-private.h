@@ -221,8 +221,15 @@ typedef struct
 /* The name of the operation that is allocating in this thread, or NULL. */
 extern __thread const gchar *gtorch_memory_site_op GTORCH_INTERNAL;
 
-/* TRUE once a history has been recorded: from then on gtorch_launch_new_output() creates outputs. */
-extern gboolean gtorch_memory_wants_ops;
+/* Who wants gtorch_launch_new_output () to create outputs: a set of flags, accessed atomically. A history
+ * does from the time on when the first one is recorded. */
+enum
+{
+  GTORCH_WANTS_OPS_HISTORY = 1 << 0,
+  GTORCH_WANTS_OPS_PROFILE = 1 << 1,
+};
+
+extern guint gtorch_memory_wants_ops;
 
 /* Returns a record of where this thread is: operation, backtrace and, with_place, the place in the program's
  * language, which must not be asked for with a lock or while memory is freed. */
