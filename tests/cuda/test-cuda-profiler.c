@@ -5,9 +5,9 @@
 
 #include "config.h"
 
-#include "capture-test.h"
 #include "cuda-test.h"
 
+#include <tests/capture-test.h>
 #include <tests/fake-cuda/fake-cupti.h>
 #include <tests/profiler/profiler-test.h>
 

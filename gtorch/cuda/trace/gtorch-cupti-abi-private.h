@@ -16,7 +16,7 @@ typedef enum
   CUPTI_SUCCESS = 0,
   CUPTI_ERROR_INVALID_PARAMETER = 1,
   CUPTI_ERROR_MAX_LIMIT_REACHED = 12,
-  CUPTI_ERROR_QUEUE_EMPTY = 22,
+  CUPTI_ERROR_QUEUE_EMPTY = 18,
 } CUptiResult;
 
 typedef enum
@@ -68,6 +68,8 @@ typedef enum
   CUPTI_ACTIVITY_MEMORY_KIND_DEVICE = 3,
   CUPTI_ACTIVITY_MEMORY_KIND_MANAGED = 5,
 } CUpti_ActivityMemoryKind;
+
+struct CUctx_st;
 
 #define CUPTI_RECORD __attribute__ ((__packed__)) __attribute__ ((aligned (8)))
 
