@@ -755,6 +755,12 @@ gtorch_profile_buffers_set_flags (guint flags, gboolean uses_tracer, gboolean us
     }
 }
 
+gboolean
+gtorch_trace_is_running (void)
+{
+  return __atomic_load_n (&trace_flags, __ATOMIC_RELAXED) != 0;
+}
+
 guint32
 gtorch_profile_buffers_get_devices (void)
 {

@@ -172,6 +172,7 @@ typedef enum
   GTORCH_TRACE_GPU = 1 << 5,
 } GTorchTraceFlags;
 
+gboolean gtorch_trace_is_running (void);
 /* Ranges, in one thread: returns an id for the end, or 0 if nothing is recorded. */
 guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name);
 void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name);

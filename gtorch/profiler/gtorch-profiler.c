@@ -72,64 +72,6 @@ enum
 
 static guint signals[N_SIGNALS];
 
-GType
-gtorch_profiler_activities_get_type (void)
-{
-  static gsize type = 0;
-
-  if (g_once_init_enter (&type))
-    {
-      static const GFlagsValue values[] = {
-        { GTORCH_PROFILER_CPU, "GTORCH_PROFILER_CPU", "cpu" },
-        { GTORCH_PROFILER_CUDA, "GTORCH_PROFILER_CUDA", "cuda" },
-        { 0, NULL, NULL },
-      };
-
-      g_once_init_leave (&type, g_flags_register_static ("GTorchProfilerActivities", values));
-    }
-  return type;
-}
-
-GType
-gtorch_profiler_action_get_type (void)
-{
-  static gsize type = 0;
-
-  if (g_once_init_enter (&type))
-    {
-      static const GEnumValue values[] = {
-        { GTORCH_PROFILER_ACTION_NONE, "GTORCH_PROFILER_ACTION_NONE", "none" },
-        { GTORCH_PROFILER_ACTION_WARMUP, "GTORCH_PROFILER_ACTION_WARMUP", "warmup" },
-        { GTORCH_PROFILER_ACTION_RECORD, "GTORCH_PROFILER_ACTION_RECORD", "record" },
-        { GTORCH_PROFILER_ACTION_RECORD_AND_SAVE, "GTORCH_PROFILER_ACTION_RECORD_AND_SAVE",
-          "record-and-save" },
-        { 0, NULL, NULL },
-      };
-
-      g_once_init_leave (&type, g_enum_register_static ("GTorchProfilerAction", values));
-    }
-  return type;
-}
-
-GType
-gtorch_profiler_gpu_source_get_type (void)
-{
-  static gsize type = 0;
-
-  if (g_once_init_enter (&type))
-    {
-      static const GEnumValue values[] = {
-        { GTORCH_PROFILER_GPU_NONE, "GTORCH_PROFILER_GPU_NONE", "none" },
-        { GTORCH_PROFILER_GPU_ACTIVITIES, "GTORCH_PROFILER_GPU_ACTIVITIES", "activities" },
-        { GTORCH_PROFILER_GPU_EVENTS, "GTORCH_PROFILER_GPU_EVENTS", "events" },
-        { 0, NULL, NULL },
-      };
-
-      g_once_init_leave (&type, g_enum_register_static ("GTorchProfilerGpuSource", values));
-    }
-  return type;
-}
-
 typedef GTorchProfiler Self;
 
 static const GTorchField fields[] = {
@@ -166,8 +108,8 @@ static const GTorchField fields[] = {
   /**
    * GTorchProfiler:with-stack:
    *
-   * Whether it is recorded where the program calls operations: in Python and JavaScript its lines, otherwise
-   * functions of C. This takes microseconds for each operation.
+   * Whether it is recorded where the program calls operations: lines of Python, otherwise functions of C, which
+   * JavaScript shows, too. This takes microseconds for each operation.
    *
    * Since: 0.1
    */
@@ -983,73 +925,4 @@ gtorch_profiler_add_metadata_json (GTorchProfiler *self, const gchar *key, const
     return FALSE;
   g_hash_table_insert (self->metadata, g_strdup (key), g_strdup (value));
   return TRUE;
-}
-
-/* --- the program's stack --- */
-
-typedef struct
-{
-  GTorchProfilerStackFunc func;
-  gpointer user_data;
-  GDestroyNotify destroy;
-} Teller;
-
-static Teller *teller; /* under the lock */
-
-static void
-teller_end (gpointer data)
-{
-  const Teller *self = data;
-
-  if (self->destroy != NULL)
-    self->destroy (self->user_data);
-}
-
-gchar *
-gtorch_profile_ask_for_stack (void)
-{
-  Teller *asked;
-  gchar *stack;
-
-  g_mutex_lock (&lock);
-  asked = teller != NULL ? g_atomic_rc_box_acquire (teller) : NULL;
-  g_mutex_unlock (&lock);
-  if (asked == NULL)
-    return NULL;
-  stack = asked->func (asked->user_data);
-  g_atomic_rc_box_release_full (asked, teller_end);
-  return stack;
-}
-
-/**
- * gtorch_profiler_set_stack_func:
- * @func: (scope notified) (closure user_data) (destroy destroy) (nullable): the function, or %NULL for none
- * @user_data: its data
- * @destroy: (nullable): frees the data
- *
- * Lets a function tell where the program calls an operation, while a profiler records with
- * [property@Profiler:with-stack].
- *
- * It is called in the thread that calls the operation, and must not call operations. Bindings set it; without it,
- * or where it gives nothing, profiles name functions of C. There is one for the whole program.
- *
- * Since: 0.1
- */
-void
-gtorch_profiler_set_stack_func (GTorchProfilerStackFunc func, gpointer user_data,
-                                GDestroyNotify destroy)
-{
-  Teller *former, *made = NULL;
-
-  if (func != NULL)
-    {
-      made = g_atomic_rc_box_new (Teller);
-      *made = (Teller){ func, user_data, destroy };
-    }
-  g_mutex_lock (&lock);
-  former = g_steal_pointer (&teller);
-  teller = made;
-  g_mutex_unlock (&lock);
-  if (former != NULL)
-    g_atomic_rc_box_release_full (former, teller_end);
 }

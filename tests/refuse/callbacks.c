@@ -179,6 +179,18 @@ module_hook (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, GTorch
   return NULL;
 }
 
+static GTorchProfilerAction
+schedule_func (guint64 step, gpointer user_data)
+{
+  return GTORCH_PROFILER_ACTION_NONE;
+}
+
+static gchar *
+stack_func (gpointer user_data)
+{
+  return NULL;
+}
+
 static void
 references_func (gpointer value, gpointer user_data)
 {
@@ -225,6 +237,9 @@ static const struct
   { "GTorchOptimizerClosure", G_CALLBACK (closure_func) },
   { "GTorchTrainerStepFunc", G_CALLBACK (step_func) },
   { "GTorchPackFunc", G_CALLBACK (pack_func) },
+  { "GTorchProfileFunc", G_CALLBACK (autocast_func) },
+  { "GTorchProfilerScheduleFunc", G_CALLBACK (schedule_func) },
+  { "GTorchProfilerStackFunc", G_CALLBACK (stack_func) },
   { "GTorchRecomputeFunc", G_CALLBACK (recompute_func) },
   { "GTorchReferencesExtraFunc", G_CALLBACK (references_func) },
   { "GTorchReferencesFunc", G_CALLBACK (references_func) },

@@ -83,5 +83,4 @@ def _wait():
 
 def install(submodule, cuda):
     found = (mark, range, range_end, range_pop, range_push, range_start)
-    submodule('autograd.profiler', "Operations in the timelines of tools.", {'emit_nvtx': emit_nvtx})
     cuda.nvtx = submodule('cuda.nvtx', "Names in NVIDIA's tools.", {one.__name__: one for one in found})
