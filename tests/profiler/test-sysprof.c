@@ -199,6 +199,46 @@ a_capture_has_what_the_profiler_has (void)
   capture_clear (&capture);
 }
 
+/* Sysprof's program merges captures, which it reads and writes. */
+static void
+sysprof_reads_a_capture (void)
+{
+  g_autoptr (GTorchProfiler) profiler = NULL;
+  g_autofree gchar *program = g_find_program_in_path ("sysprof-cli");
+  g_autofree gchar *path = new_path ();
+  g_autofree gchar *merged_path = new_path ();
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (GSubprocess) process = NULL;
+  g_autoptr (GBytes) bytes = NULL;
+  g_autoptr (GError) error = NULL;
+  Capture capture, merged;
+
+  if (program == NULL)
+    {
+      g_test_skip ("sysprof-cli is not there");
+      return;
+    }
+  profiler = started ("profile-memory", TRUE);
+  compute ();
+  stop (profiler);
+  g_assert_true (gtorch_profiler_export_sysprof (profiler, file, NULL, &error));
+  process = g_subprocess_new (G_SUBPROCESS_FLAGS_STDOUT_PIPE, &error, program, "--merge", path,
+                              path, NULL);
+  g_assert_no_error (error);
+  g_assert_true (g_subprocess_communicate (process, NULL, NULL, &bytes, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_true (g_file_set_contents (merged_path, g_bytes_get_data (bytes, NULL),
+                                      g_bytes_get_size (bytes), &error));
+  capture_read (&capture, path);
+  capture_read (&merged, merged_path);
+  g_assert_cmpuint (merged.n_marks, ==, 2 * capture.n_marks);
+  g_assert_cmpuint (merged.n_values, ==, 2 * capture.n_values);
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  g_assert_cmpint (g_unlink (merged_path), ==, 0);
+  capture_clear (&capture);
+  capture_clear (&merged);
+}
+
 static void
 mistakes_are_refused (void)
 {
@@ -296,6 +336,7 @@ main (int argc, char *argv[])
     return run_traced ();
   g_test_init (&argc, &argv, NULL);
   TEST (a_capture_has_what_the_profiler_has);
+  TEST (sysprof_reads_a_capture);
   TEST (mistakes_are_refused);
   TEST (a_program_under_sysprof_is_marked);
   return g_test_run ();
