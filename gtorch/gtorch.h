@@ -9,7 +9,7 @@
 #include <gtorch/autograd/gtorch-function-context.h>
 #include <gtorch/autograd/gtorch-function.h>
 #include <gtorch/autograd/gtorch-functional.h>
-#include <gtorch/dispatch/gtorch-emit-nvtx.h>
+#include <gtorch/profiler/gtorch-emit-nvtx.h>
 #include <gtorch/dispatch/gtorch-grad-mode.h>
 #include <gtorch/autograd/gtorch-grad-node.h>
 #include <gtorch/autograd/gtorch-gradcheck.h>

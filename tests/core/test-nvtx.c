@@ -65,7 +65,9 @@ operations_are_ranges (void)
   g_autofree gchar *none = NULL;
   g_autofree gchar *names = NULL;
   g_autofree gchar *sizes = NULL;
+  g_autofree gchar *backward = NULL;
   g_autofree gchar *after = NULL;
+  g_autoptr (GTorchProfileRange) range = NULL;
 
   if (!g_test_subprocess ())
     {
@@ -97,6 +99,18 @@ operations_are_ranges (void)
   g_assert_cmpstr (sizes, ==,
                    "push(add, sizes = [[2, 3], [3], []]) pop() "
                    "push(cat, sizes = [[[2, 3], [2, 3]], []]) pop() ");
+  gtorch_set_emit_nvtx (TRUE, FALSE);
+  gtorch_tensor_set_requires_grad (row, TRUE, NULL);
+  g_clear_pointer (&z, gtorch_tensor_unref);
+  range = gtorch_profile_range_new ("part");
+  z = gtorch_tensor_sum (row, NULL, 0, FALSE, 0, NULL);
+  g_assert_true (gtorch_tensor_backward (z, NULL, FALSE, FALSE, NULL));
+  gtorch_profile_range_end (range);
+  backward = take_log ();
+  g_test_message ("%s", backward);
+  g_assert_true (g_str_has_prefix (backward, "push(part) push(sum) pop() "));
+  g_assert_nonnull (strstr (backward, "push(backward of sum, stashed seq = "));
+  g_assert_true (g_str_has_suffix (backward, "pop() pop() "));
   gtorch_set_emit_nvtx (FALSE, FALSE);
   g_assert_false (gtorch_is_emit_nvtx_enabled ());
   g_clear_pointer (&z, gtorch_tensor_unref);

@@ -5,15 +5,34 @@
 
 #include "config.h"
 
-#include "dispatch/gtorch-emit-nvtx.h"
+#include "profiler/gtorch-emit-nvtx.h"
 
 #include "base/gtorch-nvtx.h"
 #include "base/gtorch-observer-private.h"
 #include "dispatch/gtorch-op-private.h"
+#include "profiler/gtorch-profiler-private.h"
 
 #define RANK 1000 /* the ranges are within what other observers do */
 
-static gint shapes; /* atomically: whether names have them */
+static gint shapes;          /* atomically: whether names have them */
+static __thread guint depth; /* ranges that the thread has begun here */
+
+static void
+push (const gchar *name)
+{
+  depth++;
+  gtorch_nvtx_range_push (name);
+}
+
+/* An end may come without its beginning, which was before this was turned on. */
+static void
+pop (void)
+{
+  if (depth == 0)
+    return;
+  depth--;
+  gtorch_nvtx_range_pop ();
+}
 
 static void
 append_shape (GString *name, const GTorchImpl *input)
@@ -67,7 +86,7 @@ begin_range (GTorchStream *stream, GTorchOpCall *call, GError **error)
 
   if (!call->in_place && g_atomic_int_get (&shapes) == 0)
     {
-      gtorch_nvtx_range_push (call->op->name);
+      push (call->op->name);
       return TRUE;
     }
   name = g_string_new (call->op->name);
@@ -75,19 +94,56 @@ begin_range (GTorchStream *stream, GTorchOpCall *call, GError **error)
     g_string_append_c (name, '_');
   if (g_atomic_int_get (&shapes) != 0)
     append_shapes (name, call);
-  gtorch_nvtx_range_push (name->str);
+  push (name->str);
   return TRUE;
 }
 
 static void
 end_range (GTorchStream *stream, GTorchOpCall *call, gboolean result)
 {
-  gtorch_nvtx_range_pop ();
+  pop ();
 }
 
-static const GTorchObserver observer = { .rank = RANK,
-                                         .call_begin = begin_range,
-                                         .call_end = end_range };
+static void
+begin_composite (const GTorchOpClass *op)
+{
+  push (op->name);
+}
+
+static void
+end_composite (const GTorchOpClass *op)
+{
+  pop ();
+}
+
+static void
+begin_backward (const gchar *name, guint64 sequence)
+{
+  g_autofree gchar *text = NULL;
+
+  if (sequence > 0)
+    text = g_strdup_printf ("backward of %s, stashed seq = %" G_GUINT64_FORMAT, name, sequence);
+  else
+    text = g_strdup_printf ("backward of %s", name);
+  push (text);
+}
+
+static void
+end_backward (const gchar *name, guint64 sequence)
+{
+  pop ();
+}
+
+static const GTorchObserver observer = {
+  .rank = RANK,
+  .call_begin = begin_range,
+  .call_end = end_range,
+  .composite_begin = begin_composite,
+  .composite_end = end_composite,
+  .backward_begin = begin_backward,
+  .backward_end = end_backward,
+};
+static const GTorchProfileSink sink = { .range_begin = push, .range_end = pop };
 static gint is_on; /* atomically */
 
 /**
@@ -101,8 +157,10 @@ static gint is_on; /* atomically */
  * The range has the name of the operation, with a `_` behind it if it is in place, and covers the time in
  * which the host launches it; the tool shows the kernels that belong to it. With @record_shapes the name goes
  * on as in PyTorch, `, sizes = [[2, 3], [3], []]`, with an empty shape for each argument that is no tensor; of
- * a list of tensors it has a list. Operations that only make a view, and those that consist of others, have no
- * range of their own. Without a tool this costs next to nothing and does nothing.
+ * a list of tensors it has a list. Operations that consist of others have a range around theirs, those that
+ * only make a view have none. In a backward pass there is a range for each operation whose gradient is
+ * computed, `backward of mul, stashed seq = 12`, with the number of its node, and each [struct@ProfileRange] is a range. Without a tool
+ * this does nothing.
  *
  * ```c
  * gtorch_set_emit_nvtx (TRUE, FALSE);
@@ -118,9 +176,15 @@ gtorch_set_emit_nvtx (gboolean enabled, gboolean record_shapes)
   g_atomic_int_set (&shapes, record_shapes != FALSE);
   g_atomic_int_set (&is_on, enabled != FALSE);
   if (enabled && gtorch_nvtx_is_traced ())
-    gtorch_observer_add (&observer);
+    {
+      gtorch_observer_add (&observer);
+      gtorch_profile_sink_add (&sink);
+    }
   else
-    gtorch_observer_remove (&observer);
+    {
+      gtorch_observer_remove (&observer);
+      gtorch_profile_sink_remove (&sink);
+    }
 }
 
 /**
