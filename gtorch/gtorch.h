@@ -135,6 +135,7 @@
 #include <gtorch/profiler/gtorch-profile-range.h>
 #include <gtorch/profiler/gtorch-profile-row.h>
 #include <gtorch/profiler/gtorch-profile-sysprof.h>
+#include <gtorch/profiler/gtorch-profiler-choices.h>
 #include <gtorch/profiler/gtorch-profiler.h>
 #include <gtorch/text/gtorch-tokenizer.h>
 #include <gtorch/vision/gtorch-image-folder.h>

@@ -819,6 +819,12 @@ gtorch_profile_sinks_tell_trace (GTorchProfiler *profiler, GTorchTrace *trace)
     }
 }
 
+gboolean
+gtorch_trace_wants_ranges (void)
+{
+  return gtorch_trace_is_running () || g_atomic_int_get (&n_range_sinks) > 0;
+}
+
 static void
 tell_range (const gchar *name)
 {

@@ -122,6 +122,34 @@ gtorch_profile_range_unref (GTorchProfileRange *range)
   g_free (range);
 }
 
+GTorchProfileScope
+gtorch_profile_scope_begin (const gchar *format, gpointer object)
+{
+  GTorchProfileScope scope = { 0, NULL };
+  const gchar *type;
+
+  if (G_LIKELY (!gtorch_trace_wants_ranges ()))
+    return scope;
+  type = G_OBJECT_TYPE_NAME (object);
+  if (g_str_has_prefix (type, "GTorch"))
+    type += strlen ("GTorch");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  scope.name = g_strdup_printf (format, type);
+#pragma GCC diagnostic pop
+  scope.id = gtorch_trace_range_begin (GTORCH_RECORD_RANGE, scope.name);
+  return scope;
+}
+
+void
+gtorch_profile_scope_end (GTorchProfileScope *scope)
+{
+  if (G_LIKELY (scope->name == NULL))
+    return;
+  gtorch_trace_range_end (scope->id, GTORCH_RECORD_RANGE, scope->name);
+  g_free (scope->name);
+}
+
 /**
  * gtorch_record_function:
  * @name: the name of the range

@@ -168,6 +168,32 @@ keep_text (GTorchTraceBuilder *self, const gchar *text)
   return g_string_chunk_insert_const (self->trace->texts, valid);
 }
 
+/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own name. */
+static const gchar *
+name_node (GTorchTraceBuilder *self, const gchar *name)
+{
+  g_autoptr (GString) text = NULL;
+  const gchar *own = strrchr (name, '+'); /* of a type that Python has registered */
+  gboolean begins = TRUE;
+
+  if (own != NULL)
+    return g_string_chunk_insert_const (self->trace->texts, own + 1);
+  if (g_ascii_isupper (name[0]))
+    return g_str_equal (name, "AccumulateGrad") ? "torch::autograd::AccumulateGrad"
+                                                : keep_text (self, name);
+  text = g_string_new (NULL);
+  for (; *name != '\0'; name++)
+    if (*name == '_')
+      begins = TRUE;
+    else
+      {
+        g_string_append_c (text, begins ? g_ascii_toupper (*name) : *name);
+        begins = FALSE;
+      }
+  g_string_append (text, "Backward0");
+  return g_string_chunk_insert_const (self->trace->texts, text->str);
+}
+
 static void
 read_inputs (GTorchTraceBuilder *self, const GTorchRaw *raw, GTorchRecord *record)
 {
@@ -296,6 +322,9 @@ gtorch_trace_builder_add_raw (const GTorchRaw *raw, guint thread, gpointer build
       record->memory.address = raw->a;
       record->memory.n_bytes = raw->b;
       made.external = raw->flags & GTORCH_RAW_NATIVE;
+      break;
+    case GTORCH_RECORD_BACKWARD:
+      record->name = name_node (self, raw->name);
       break;
     case GTORCH_RECORD_SPAN:
       made.external = raw->parent;

@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include "profiler/gtorch-profiler.h"
+#include "profiler/gtorch-profiler-choices.h"
 
 GType
 gtorch_profiler_activities_get_type (void)

@@ -177,6 +177,22 @@ gboolean gtorch_trace_is_running (void);
 guint64 gtorch_trace_range_begin (GTorchRecordKind kind, const gchar *name);
 void gtorch_trace_range_end (guint64 id, GTorchRecordKind kind, const gchar *name);
 
+/* Whether a range would be recorded, or told to a sink. */
+gboolean gtorch_trace_wants_ranges (void);
+
+/* A range of the library's own until the end of the block, without a cost if nobody wants to know:
+ * g_auto (GTorchProfileScope) scope = gtorch_profile_scope_begin ("Optimizer.step#%s.step", self); the object
+ * gives the name of its class. */
+typedef struct
+{
+  guint64 id;
+  gchar *name;
+} GTorchProfileScope;
+
+GTorchProfileScope gtorch_profile_scope_begin (const gchar *format, gpointer object);
+void gtorch_profile_scope_end (GTorchProfileScope *scope);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (GTorchProfileScope, gtorch_profile_scope_end)
+
 /* --- parts of a trace --- */
 
 /* The operations that an operation's call takes (gtorch-profile-flops.c); 0 if there is no formula. */

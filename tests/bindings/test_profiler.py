@@ -55,8 +55,21 @@ def blocks_are_recorded():
     assert forward.cpu_time_total_str.endswith(('us', 'ms'))
     assert forward.cuda_time_total == 0 and forward.device_time_total_str == '0.000us'
     assert forward.device_type == torch.profiler.DeviceType.CPU
-    assert row(averages, 'AccumulateGrad').count == 4
+    assert row(averages, 'torch::autograd::AccumulateGrad').count == 4
+    assert row(averages, 'LinearBackward0').count == 2
     tap.raises(AttributeError, lambda: forward.speed, "no attribute 'speed'")
+
+
+@tap.case
+def optimizers_are_ranges():
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    weight.sum().backward()
+    with profile() as prof:
+        optimizer.step()
+        optimizer.zero_grad()
+    assert row(prof.key_averages(), 'Optimizer.step#SGD.step').count == 1
+    assert row(prof.key_averages(), 'Optimizer.zero_grad#SGD.zero_grad').count == 1
 
 
 @tap.case

@@ -571,10 +571,24 @@ function overrideRanges() {
     });
 }
 
+// Ranges of profiles: while a function runs.
+function overrideProfiler() {
+    GTorch.record_function = convert.counted('record_function', (name, func) => {
+        if (typeof name !== 'string')
+            throw new TypeError(`record_function: name must be a string, not ${name}`);
+        return within('record_function', func, () => GTorch.ProfileRange.new(name));
+    }, 2);
+    GTorch.Profiler.set_stack_func = () => {
+        throw new TypeError('set_stack_func: no function can be given, because operations may be called in ' +
+            'other threads, in which none of JavaScript can run');
+    };
+}
+
 function overrideFunctions() {
     overrideAnomalies();
     overrideRanges();
     overridePlaces();
+    overrideProfiler();
     const rawGrad = GTorch.autograd_grad;
     const {no_grad: noGrad, enable_grad: enableGrad, inference_mode: inferenceMode} = GTorch;
     const rawBackward = GTorch.autograd_backward;
