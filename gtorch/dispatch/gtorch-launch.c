@@ -160,6 +160,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
   GTorchStorage *storage;
   GTorchImpl *output;
 
+  gtorch_observe_prepare (call);
   if (capture == NULL)
     {
       gtorch_memory_site_op = call->op->name;
@@ -177,6 +178,7 @@ gtorch_launch_new_output (GTorchOpCall *call, guint dtype, const gint64 *shape, 
                                GTORCH_CAPTURE_BASE (capture)->number, error);
   if (storage == NULL)
     return NULL;
+  gtorch_observe_storage_new (storage);
   output = gtorch_impl_new_strided (storage, dtype, 0, shape, NULL, n_dims);
   gtorch_storage_unref (storage);
   return output;

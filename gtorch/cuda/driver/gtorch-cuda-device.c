@@ -156,7 +156,7 @@ static void
 gtorch_cuda_device_init (GTorchCudaDevice *self)
 {
   self->parent_instance.type = GTORCH_DEVICE_TYPE_CUDA;
-  self->parent_instance.allocator->list_blocks = gtorch_cuda_list_blocks;
+  gtorch_allocator_set_list_blocks (self->parent_instance.allocator, gtorch_cuda_list_blocks);
   self->parent_instance.allocator->settle = gtorch_cuda_settle;
   g_mutex_init (&self->lock);
   gtorch_fork_add_lock (&self->lock);

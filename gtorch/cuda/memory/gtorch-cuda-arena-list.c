@@ -25,6 +25,15 @@ gtorch_cuda_arena_largest (GTorchCudaArena *self)
   return largest;
 }
 
+static GTorchAddresses
+addresses_of (GTorchCudaArena *self, gsize offset)
+{
+  const Extent *extent = &self->extents[offset / GTORCH_CUDA_PAGE];
+
+  return (GTorchAddresses){ self->base + extent->start * GTORCH_CUDA_PAGE,
+                            self->base + extent->end * GTORCH_CUDA_PAGE };
+}
+
 static void
 list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
 {
@@ -45,6 +54,11 @@ list_chain (GTorchCudaArena *self, GTorchCudaBlock *block, GArray *blocks)
       begins = block->state == HOLE;
       if (block->state == HOLE)
         continue;
+      if (info.is_expandable)
+        {
+          info.head = addresses_of (self, block->offset);
+          info.tail = addresses_of (self, block->offset + block->size - 1);
+        }
       if (block->state == USED)
         {
           info.state = block->use;

@@ -76,6 +76,19 @@ const METHODS = {
         add_histogram: STEP, add_image: {dataformats: 'CHW', ...STEP}, add_scalar: STEP, add_text: STEP,
     },
     IterableDataset: {iterate: {worker: 0, n_workers: 1}},
+    ProfileList: {
+        key_averages: {group_by_input_shapes: false, group_by_stack_n: 0},
+        table: {
+            sort_by: null, row_limit: 100, max_src_column_width: 75, max_name_column_width: 55,
+            max_shapes_column_width: 80, header: null, top_level_events_only: false, time_unit: null,
+        },
+    },
+    Profiler: {
+        export_chrome_trace: {cancellable: null},
+        export_memory_timeline: {device: null, cancellable: null},
+        export_stacks: {metric: 'self_cpu_time_total', cancellable: null},
+        key_averages: {group_by_input_shape: false, group_by_stack_n: 0},
+    },
     ProgressBar: {update: {text: null}},
     Sample: {to_device: {non_blocking: false}},
     SampleSource: {next: {cancellable: null}},
