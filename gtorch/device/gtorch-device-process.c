@@ -138,6 +138,7 @@ gtorch_process_sample_find_name (GTorchProcessSample *process)
   g_autofree gchar *text = NULL;
   g_autofree gchar *name = NULL;
   g_autofree gchar *valid = NULL;
+  const gchar *end;
 
   process->name[0] = '\0';
   /* Arguments end with a zero byte each; a thread of the kernel has none. */
@@ -145,6 +146,8 @@ gtorch_process_sample_find_name (GTorchProcessSample *process)
     return;
   name = g_path_get_basename (text);
   valid = g_utf8_make_valid (name, -1);
-  g_utf8_strncpy (process->name, valid,
-                  MIN (g_utf8_strlen (valid, -1), (GTORCH_PROCESS_NAME_MAX - 1) / 6));
+  /* As many whole characters as there is room for. */
+  g_utf8_validate (valid, (gssize) MIN (strlen (valid), GTORCH_PROCESS_NAME_MAX - 1), &end);
+  memcpy (process->name, valid, end - valid);
+  process->name[end - valid] = '\0';
 }
