@@ -216,16 +216,25 @@ static const GDBusInterfaceVTable functions = { called, read_property, NULL, { 0
 
 /* --- starting and stopping --- */
 
+/* The thread has references of its own: stopping takes the context away from the export. */
+typedef struct
+{
+  GTorchExport *export;
+  GMainContext *context;
+} Answering;
+
 static gpointer
 answer (gpointer data)
 {
-  GTorchExport *self = data;
+  Answering *self = data;
 
   g_main_context_push_thread_default (self->context);
-  while (!g_atomic_int_get (&self->is_stopped))
+  while (!g_atomic_int_get (&self->export->is_stopped))
     g_main_context_iteration (self->context, TRUE);
   g_main_context_pop_thread_default (self->context);
-  gtorch_export_unref (self);
+  g_main_context_unref (self->context);
+  gtorch_export_unref (self->export);
+  g_free (self);
   return NULL;
 }
 
@@ -330,6 +339,7 @@ gtorch_export_start (GTorchExport *self, GCancellable *cancellable, GError **err
 {
   g_autoptr (GMainContext) context = NULL;
   GDBusConnection *bus;
+  Answering *answering;
   gchar *name = NULL;
   guint registration = 0;
 
@@ -350,7 +360,9 @@ gtorch_export_start (GTorchExport *self, GCancellable *cancellable, GError **err
       self->context = g_steal_pointer (&context);
       g_atomic_int_set (&self->is_stopped, FALSE);
       self->pool = g_thread_pool_new (compute, NULL, 1, FALSE, NULL);
-      self->thread = g_thread_new ("gtorch-export", answer, gtorch_export_ref (self));
+      answering = g_new (Answering, 1);
+      *answering = (Answering){ gtorch_export_ref (self), g_main_context_ref (self->context) };
+      self->thread = g_thread_new ("gtorch-export", answer, answering);
       if (started == NULL)
         started = g_ptr_array_new ();
       g_ptr_array_add (started, self);
