@@ -119,6 +119,31 @@ gtorch_plot_colormap_look_up (GTorchPlotColormap colormap, gdouble position)
   };
 }
 
+/**
+ * gtorch_plot_colormap_get_color:
+ * @colormap: a map of colours
+ * @position: a place in it, from 0 to 1; outside, it is the nearer end
+ * @red: (out): red, from 0 to 1
+ * @green: (out): green, from 0 to 1
+ * @blue: (out): blue, from 0 to 1
+ *
+ * Gets a colour of a map.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_plot_colormap_get_color (GTorchPlotColormap colormap, gdouble position, gdouble *red,
+                                gdouble *green, gdouble *blue)
+{
+  const GTorchPlotColor color =
+      gtorch_plot_colormap_look_up (colormap, isnan (position) ? 0 : position);
+
+  g_return_if_fail (red != NULL && green != NULL && blue != NULL);
+  *red = color.red;
+  *green = color.green;
+  *blue = color.blue;
+}
+
 gdouble
 gtorch_plot_color_lightness (const GTorchPlotColor *color)
 {

@@ -545,15 +545,7 @@ gtorch_plot_figure_set_scheme (GTorchPlotFigure *self, GTorchPlotScheme scheme)
 
 /* --- drawing --- */
 
-static void
-widen (GTorchPlotMargins *column, GTorchPlotMargins *row, const GTorchPlotMargins *margins)
-{
-  column->left = MAX (column->left, margins->left);
-  column->right = MAX (column->right, margins->right);
-  row->top = MAX (row->top, margins->top);
-  row->bottom = MAX (row->bottom, margins->bottom);
-}
-
+/* All axes have the same margins, so that they are equally large and in line. */
 static void
 draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, gdouble top,
             gdouble width, gdouble height)
@@ -563,25 +555,23 @@ draw_cells (GTorchPlotFigure *self, cairo_t *cr, const GTorchPlotTheme *theme, g
   const gdouble cell_width = (width - 2 * MARGIN - (self->n_columns - 1) * gap) / self->n_columns;
   const gdouble cell_height = (height - top - MARGIN - (self->n_rows - 1) * gap) / self->n_rows;
   g_autofree GTorchPlotLayout **layouts = g_new (GTorchPlotLayout *, n);
-  g_autofree GTorchPlotMargins *columns = g_new0 (GTorchPlotMargins, self->n_columns);
-  g_autofree GTorchPlotMargins *rows = g_new0 (GTorchPlotMargins, self->n_rows);
+  GTorchPlotMargins margins = { 0 };
 
   for (guint i = 0; i < n; i++)
     {
-      Cell *cell = self->cells->pdata[i];
+      const GTorchPlotMargins *needed;
 
-      layouts[i] = gtorch_plot_layout_new (cell->axes, cr, theme, cell_width, cell_height);
-      widen (&columns[cell->column], &rows[cell->row], gtorch_plot_layout_get_margins (layouts[i]));
+      layouts[i] = gtorch_plot_layout_new (((Cell *) self->cells->pdata[i])->axes, cr, theme,
+                                           cell_width, cell_height);
+      needed = gtorch_plot_layout_get_margins (layouts[i]);
+      margins.left = MAX (margins.left, needed->left);
+      margins.right = MAX (margins.right, needed->right);
+      margins.top = MAX (margins.top, needed->top);
+      margins.bottom = MAX (margins.bottom, needed->bottom);
     }
   for (guint i = 0; i < n; i++)
     {
-      Cell *cell = self->cells->pdata[i];
-      const GTorchPlotMargins margins = {
-        columns[cell->column].left,
-        columns[cell->column].right,
-        rows[cell->row].top,
-        rows[cell->row].bottom,
-      };
+      const Cell *cell = self->cells->pdata[i];
 
       cairo_save (cr);
       gtorch_plot_layout_draw (layouts[i], MARGIN + cell->column * (cell_width + gap),

@@ -106,6 +106,11 @@ set_limits (GTorchPlotAxis *axis, gdouble low, gdouble high, gdouble fixed_low, 
       else
         axis->low = axis->is_log ? axis->high / 10 : axis->high - MAX (1, fabs (axis->high));
     }
+  if (axis->is_log)
+    {
+      axis->log_low = log10 (axis->low);
+      axis->log_high = log10 (axis->high);
+    }
 }
 
 static GTorchPlotItem *

@@ -3,7 +3,8 @@
 
 /* A line is drawn with at most four points for each column of half a unit: the first, the least, the greatest and
  * the last one of those that follow each other in the column. A picture of a million points then takes as
- * long as one of a few thousand, and looks the same. Dots that would cover another one are left out. */
+ * long as one of a few thousand, and looks the same. Where there are more than 20,000 dots, they are small squares, of
+ * which there is one for each unit of the plane. */
 
 #include "config.h"
 
@@ -109,6 +110,47 @@ gtorch_plot_line_add_range (GTorchPlotItem *item, gboolean x_log, gboolean y_log
 
 /* --- drawing --- */
 
+/* What gtorch_plot_canvas_x () and its like compute, for many numbers. */
+typedef struct
+{
+  gdouble low, start, scale;
+  gboolean is_log;
+} Map;
+
+static Map
+map_x (const GTorchPlotCanvas *canvas)
+{
+  const GTorchPlotAxis *axis = &canvas->x_axis;
+  const gdouble low = axis->is_log ? axis->log_low : axis->low,
+                high = axis->is_log ? axis->log_high : axis->high;
+
+  return (Map){ axis->is_inverted ? high : low, canvas->x,
+                canvas->width / (axis->is_inverted ? low - high : high - low), axis->is_log };
+}
+
+static Map
+map_y (const GTorchPlotCanvas *canvas)
+{
+  const GTorchPlotAxis *axis = &canvas->y_axis;
+  const gdouble low = axis->is_log ? axis->log_low : axis->low,
+                high = axis->is_log ? axis->log_high : axis->high;
+
+  return (Map){ axis->is_inverted ? low : high, canvas->y,
+                canvas->height / (axis->is_inverted ? high - low : low - high), axis->is_log };
+}
+
+/* NaN or infinite if there is no such place. */
+static inline gdouble
+map_place (const Map *map, gdouble value)
+{
+  const gdouble place =
+      map->start
+      + ((map->is_log ? (value > 0 ? log10 (value) : NAN) : value) - map->low) * map->scale;
+
+  return fabs (value) <= G_MAXDOUBLE ? CLAMP (place, -1e6, 1e6)
+                                     : NAN; /* cairo's numbers end at 8e6 */
+}
+
 /* What follows each other in one column. */
 typedef struct
 {
@@ -118,42 +160,66 @@ typedef struct
   gboolean low_is_first;
 } Run;
 
-static void
-run_end (cairo_t *cr, Run *run, gboolean *is_begun, guint *n_drawn)
+/* A line while it is drawn. Pieces of some points are drawn one by one: cairo takes much longer for a
+ * path that covers itself many times. */
+typedef struct
 {
-  const Point *points[4];
-  guint n = 0;
+  cairo_t *cr;
+  Run run;
+  guint n_points; /* since the last gap */
+  guint n_piece;  /* since the last piece */
+  gboolean is_whole;
+} Pen;
+
+#define PIECE     48
+#define MANY_DOTS 20000
+
+static void
+pen_go (Pen *pen, const Point *point)
+{
+  if (pen->n_points == 0)
+    cairo_move_to (pen->cr, point->x, point->y);
+  else
+    cairo_line_to (pen->cr, point->x, point->y);
+  pen->n_points++;
+  if (++pen->n_piece < PIECE || pen->is_whole)
+    return;
+  cairo_stroke (pen->cr);
+  cairo_move_to (pen->cr, point->x, point->y);
+  pen->n_piece = 0;
+}
+
+static void
+pen_end_run (Pen *pen)
+{
+  Run *run = &pen->run;
 
   if (run->n == 0)
     return;
-  points[n++] = &run->first;
+  pen_go (pen, &run->first);
   if (run->n > 2)
     {
       const Point *earlier = run->low_is_first ? &run->low : &run->high;
       const Point *later = run->low_is_first ? &run->high : &run->low;
 
       if (earlier->y != run->first.y)
-        points[n++] = earlier;
-      if (later->y != points[n - 1]->y)
-        points[n++] = later;
+        pen_go (pen, earlier);
+      if (later->y != earlier->y)
+        pen_go (pen, later);
     }
   if (run->n > 1)
-    points[n++] = &run->last;
-  for (guint i = 0; i < n; i++)
-    {
-      if (*is_begun)
-        cairo_line_to (cr, points[i]->x, points[i]->y);
-      else
-        cairo_move_to (cr, points[i]->x, points[i]->y);
-      *is_begun = TRUE;
-    }
-  *n_drawn += n;
+    pen_go (pen, &run->last);
   run->n = 0;
 }
 
 static void
-run_add (Run *run, gint column, Point place)
+pen_add (Pen *pen, Point place)
 {
+  const gint column = (gint) floor (2 * place.x);
+  Run *run = &pen->run;
+
+  if (run->n > 0 && column != run->column)
+    pen_end_run (pen);
   if (run->n == 0)
     {
       run->column = column;
@@ -175,56 +241,50 @@ run_add (Run *run, gint column, Point place)
 }
 
 static void
-end_part (cairo_t *cr, Run *run, gboolean *is_begun, guint *n_drawn)
+pen_lift (Pen *pen)
 {
-  run_end (cr, run, is_begun, n_drawn);
-  if (*n_drawn == 1) /* one point between gaps: a dot, by the round ends */
-    cairo_rel_line_to (cr, 0, 0);
-  *is_begun = FALSE;
-  *n_drawn = 0;
+  pen_end_run (pen);
+  if (pen->n_points == 1) /* one point between gaps: a dot, by the round ends */
+    cairo_rel_line_to (pen->cr, 0, 0);
+  pen->n_points = 0;
 }
 
-static void
+static gboolean
 set_dashes (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
 {
   static const gdouble dashes[][2] = { { 7, 3 }, { 2, 3 }, { 12, 4 } };
   const guint n = canvas->theme->n_series, round = self->parent_instance.place / n;
 
-  if (round > 0 && self->parent_instance.color == NULL)
-    cairo_set_dash (canvas->cr, dashes[(round - 1) % G_N_ELEMENTS (dashes)], 2, 0);
+  if (round == 0 || self->parent_instance.color != NULL)
+    return FALSE;
+  cairo_set_dash (canvas->cr, dashes[(round - 1) % G_N_ELEMENTS (dashes)], 2, 0);
+  return TRUE;
 }
 
 static void
 draw_line (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
 {
   cairo_t *cr = canvas->cr;
-  Run run = { 0 };
-  gboolean is_begun = FALSE;
-  guint n_drawn = 0;
+  const Map x_map = map_x (canvas), y_map = map_y (canvas);
+  Pen pen = { cr };
 
+  cairo_save (cr);
+  cairo_set_line_width (cr, self->width);
+  cairo_set_line_join (cr, self->points->len > 8 * canvas->width ? CAIRO_LINE_JOIN_BEVEL
+                                                                 : CAIRO_LINE_JOIN_ROUND);
+  pen.is_whole = set_dashes (self, canvas);
+  cairo_set_line_cap (cr, pen.is_whole ? CAIRO_LINE_CAP_BUTT : CAIRO_LINE_CAP_ROUND);
   for (guint i = 0; i < self->points->len; i++)
     {
       const Point *point = &g_array_index (self->points, Point, i);
-      Point place = { gtorch_plot_canvas_x (canvas, point->x),
-                      gtorch_plot_canvas_y (canvas, point->y) };
-      gint column;
+      Point place = { map_place (&x_map, point->x), map_place (&y_map, point->y) };
 
-      if (!isfinite (place.x) || !isfinite (place.y))
-        {
-          end_part (cr, &run, &is_begun, &n_drawn);
-          continue;
-        }
-      column = (gint) floor (2 * place.x);
-      if (run.n > 0 && column != run.column)
-        run_end (cr, &run, &is_begun, &n_drawn);
-      run_add (&run, column, place);
+      if (!isnan (place.x) && !isnan (place.y))
+        pen_add (&pen, place);
+      else
+        pen_lift (&pen);
     }
-  end_part (cr, &run, &is_begun, &n_drawn);
-  cairo_save (cr);
-  cairo_set_line_width (cr, self->width);
-  cairo_set_line_cap (cr, CAIRO_LINE_CAP_ROUND);
-  cairo_set_line_join (cr, CAIRO_LINE_JOIN_ROUND);
-  set_dashes (self, canvas);
+  pen_lift (&pen);
   cairo_stroke (cr);
   cairo_restore (cr);
 }
@@ -238,24 +298,38 @@ dot_radius (GTorchPlotLine *self)
 static void
 draw_dots (GTorchPlotLine *self, const GTorchPlotCanvas *canvas)
 {
-  const gint columns = (gint) MIN (2 * canvas->width + 2, 10000);
-  const gint rows = (gint) MIN (2 * canvas->height + 2, 10000);
-  g_autofree guint8 *taken = g_malloc0 ((gsize) columns * rows);
+  const Map x_map = map_x (canvas), y_map = map_y (canvas);
+  const gint columns = (gint) MIN (canvas->width + 2, 10000),
+             rows = (gint) MIN (canvas->height + 2, 10000);
+  const gboolean is_many = self->points->len > MANY_DOTS;
+  g_autofree guint8 *taken = is_many ? g_malloc0 ((gsize) columns * rows) : NULL;
   const gdouble radius = dot_radius (self);
+  guint n = 0;
 
   for (guint i = 0; i < self->points->len; i++)
     {
       const Point *point = &g_array_index (self->points, Point, i);
-      const gdouble x = gtorch_plot_canvas_x (canvas, point->x);
-      const gdouble y = gtorch_plot_canvas_y (canvas, point->y);
-      const gdouble column = floor (2 * (x - canvas->x)), row = floor (2 * (y - canvas->y));
+      const gdouble x = map_place (&x_map, point->x), y = map_place (&y_map, point->y);
+      const gdouble column = x - canvas->x, row = y - canvas->y;
 
-      if (!(column >= 0 && column < columns && row >= 0 && row < rows)
-          || taken[(gsize) row * columns + (gsize) column])
+      if (!(column >= -radius && column < columns && row >= -radius && row < rows))
         continue;
-      taken[(gsize) row * columns + (gsize) column] = 1;
-      cairo_new_sub_path (canvas->cr);
-      cairo_arc (canvas->cr, x, y, radius, 0, 2 * G_PI);
+      if (is_many)
+        {
+          guint8 *place = taken + (gsize) MAX (row, 0) * columns + (gsize) MAX (column, 0);
+
+          if (*place)
+            continue;
+          *place = 1;
+          cairo_rectangle (canvas->cr, floor (x) - 1, floor (y) - 1, 2, 2);
+        }
+      else
+        {
+          cairo_new_sub_path (canvas->cr);
+          cairo_arc (canvas->cr, x, y, radius, 0, 2 * G_PI);
+        }
+      if (++n % PIECE == 0)
+        cairo_fill (canvas->cr);
     }
   cairo_fill (canvas->cr);
 }

@@ -43,6 +43,7 @@ typedef struct
 {
   gdouble low, high; /* low < high, finite; positive if log */
   gboolean is_log, is_inverted;
+  gdouble log_low, log_high; /* if log */
 } GTorchPlotAxis;
 
 typedef struct

@@ -46,7 +46,7 @@ gtorch_plot_axis_place (const GTorchPlotAxis *axis, gdouble value)
     {
       if (!(value > 0))
         return NAN;
-      place = (log10 (value) - log10 (axis->low)) / (log10 (axis->high) - log10 (axis->low));
+      place = (log10 (value) - axis->log_low) / (axis->log_high - axis->log_low);
     }
   else /* halves: the difference of two finite numbers may not be finite */
     place = (0.5 * value - 0.5 * axis->low) / (0.5 * axis->high - 0.5 * axis->low);
@@ -68,17 +68,36 @@ append_exponent (GString *text, gint exponent)
     g_string_append (text, digits[*c - '0']);
 }
 
+/* Thin blanks between thousands, from five digits on. */
+static gchar *
+with_groups (gchar *text)
+{
+  const gsize n = strspn (text, "0123456789");
+  GString *string;
+
+  if (n < 5 || text[n] != '\0')
+    return text;
+  string = g_string_new (NULL);
+  for (gsize i = 0; i < n; i++)
+    {
+      if (i > 0 && (n - i) % 3 == 0)
+        g_string_append (string, "\u202f");
+      g_string_append_c (string, text[i]);
+    }
+  g_free (text);
+  return g_string_free (string, FALSE);
+}
+
 static gchar *
 with_minus (gchar *text)
 {
-  GString *string;
+  g_autofree gchar *number = NULL;
 
   if (text[0] != '-')
-    return text;
-  string = g_string_new ("−");
-  g_string_append (string, text + 1);
+    return with_groups (text);
+  number = with_groups (g_strdup (text + 1));
   g_free (text);
-  return g_string_free (string, FALSE);
+  return g_strconcat ("−", number, NULL);
 }
 
 static gchar *
@@ -172,7 +191,7 @@ add_linear (GArray *ticks, const GTorchPlotAxis *axis, gdouble n)
       if (value > axis->high + 1e-6 * step)
         break;
       ticks_take (ticks, value,
-                  top > 5 || top < -4 ? format_power (value, top, MAX (top - exponent, 0))
+                  top > 6 || top < -4 ? format_power (value, top, MAX (top - exponent, 0))
                                       : format_fixed (value, -exponent));
     }
 }

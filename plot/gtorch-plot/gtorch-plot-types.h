@@ -119,4 +119,8 @@ GType gtorch_plot_colormap_get_type (void) G_GNUC_CONST;
 GTORCH_AVAILABLE_IN_0_1
 GType gtorch_plot_format_get_type (void) G_GNUC_CONST;
 
+GTORCH_AVAILABLE_IN_0_1
+void gtorch_plot_colormap_get_color (GTorchPlotColormap colormap, gdouble position, gdouble *red,
+                                     gdouble *green, gdouble *blue);
+
 G_END_DECLS
