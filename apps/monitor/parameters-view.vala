@@ -51,7 +51,7 @@ namespace GTorchMonitor {
 
         public void show_statistics (Variant statistics) throws Error {
             var counts = statistics.lookup_value ("counts", new VariantType ("at"));
-            var figure = new GTorchPlot.Figure ();
+            var figure = make_figure ();
 
             plot.visible = counts != null;
             if (counts != null) {

@@ -62,7 +62,7 @@ namespace GTorchMonitor {
             curve.value = new Gtk.Label (null);
             curve.value.add_css_class ("numeric");
             curve.value.add_css_class ("dim-label");
-            curve.plot = new GTorchGtk.Plot (new GTorchPlot.Figure ());
+            curve.plot = new GTorchGtk.Plot (make_figure ());
             curve.plot.height_request = 200;
             curve.plot.width_request = 300;
             heading.hexpand = true;
@@ -88,7 +88,7 @@ namespace GTorchMonitor {
                     /* Some were dropped: from the beginning. */
                     curve.generation = generation;
                     curve.n_read = 0;
-                    curve.plot.figure = new GTorchPlot.Figure ();
+                    curve.plot.figure = make_figure ();
                     continue;
                 }
                 if (values.n_children () == 0)

@@ -8,6 +8,18 @@ namespace GTorchMonitor {
         return format_size (n_bytes, FormatSizeFlags.IEC_UNITS);
     }
 
+    /* A figure whose widget is no wider than it must be: cards share a line. */
+    public GTorchPlot.Figure make_figure () {
+        var figure = new GTorchPlot.Figure ();
+
+        try {
+            figure.set_size (300, 200);
+        } catch (Error error) {
+            warning ("%s", error.message);
+        }
+        return figure;
+    }
+
     public Adw.ActionRow make_row (string title, string? subtitle = null, string? value = null) {
         /* Names come from programs: they are no markup. */
         var row = new Adw.ActionRow () { title = Markup.escape_text (title) };

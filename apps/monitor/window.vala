@@ -130,6 +130,7 @@ namespace GTorchMonitor {
             var label = new Gtk.Label (_("A program is listed here if it is started with GTORCH_EXPORT=1.")) {
                 wrap = true,
                 xalign = 0,
+                max_width_chars = 28,
             };
 
             label.add_css_class ("caption");
@@ -194,7 +195,16 @@ namespace GTorchMonitor {
             switcher.title = title_widget.title;
             switcher.subtitle = title_widget.subtitle;
             header.title_widget = page != null ? (Gtk.Widget) switcher : title_widget;
+            update_states ();
             header.centering_policy = page != null ? Adw.CenteringPolicy.STRICT : Adw.CenteringPolicy.LOOSE;
+        }
+
+        private void update_states () {
+            var page = pages.visible_child as ProgramPage;
+            var item = (Item) list.get_selected_row ();
+
+            ((SimpleAction) lookup_action ("show")).set_state (item != null ? item.id : "");
+            ((SimpleAction) lookup_action ("show-view")).set_state (page != null ? page.views.visible_child_name : "");
         }
 
         private Item? find (string id) {
@@ -290,8 +300,9 @@ namespace GTorchMonitor {
 
         private void add_actions () {
             var open = new SimpleAction ("open", null);
-            var show = new SimpleAction ("show", VariantType.STRING);
-            var show_view = new SimpleAction ("show-view", VariantType.STRING);
+            /* Their states tell what is shown. */
+            var show = new SimpleAction.stateful ("show", VariantType.STRING, "");
+            var show_view = new SimpleAction.stateful ("show-view", VariantType.STRING, "");
 
             open.activate.connect (() => choose_profile ());
             show.activate.connect ((id) => show_item (find (id.get_string ())));
@@ -300,6 +311,7 @@ namespace GTorchMonitor {
 
                 if (page != null && page.views.get_child_by_name (name.get_string ()) != null)
                     page.views.visible_child_name = name.get_string ();
+                update_states ();
             });
             add_action (open);
             add_action (show);
