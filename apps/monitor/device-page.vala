@@ -32,12 +32,20 @@ namespace GTorchMonitor {
 
                 axes.add (line);
                 axes.show_legend = false;
-                if (highest > 0)
-                    axes.set_y_limits (0, highest);
             } catch (Error error) {
                 warning ("%s", error.message);
             }
             child = make_card (box, plot);
+            if (highest > 0)
+                set_highest (highest);
+        }
+
+        public void set_highest (double highest) {
+            try {
+                figure.get_axes (0, 0).set_y_limits (0, highest);
+            } catch (Error error) {
+                warning ("%s", error.message);
+            }
         }
 
         /* Adds a value; a negative one is not known. */
@@ -141,6 +149,8 @@ namespace GTorchMonitor {
                 fail (error);
                 return;
             }
+            if (monitor.power_limit > 0)
+                power.set_highest (monitor.power_limit);
             monitor.processes.items_changed.connect (update_processes);
             monitor.notify["error"].connect (() => {
                 if (monitor.error != null)

@@ -570,7 +570,8 @@ gtorch_exporter_add_scalar (GTorchExporter *self, const gchar *name, gdouble val
  *
  * Shows the module of a trainer, and the numbers that it logs.
  *
- * Returns: %TRUE; %FALSE with the errors of [method@Exporter.add_module] and [method@Trainer.add_log]
+ * Returns: %TRUE; %FALSE with the errors of [method@Trainer.check], [method@Exporter.add_module] and
+ *   [method@Trainer.add_log]
  *
  * Since: 0.1
  */
@@ -581,7 +582,8 @@ gtorch_exporter_add_trainer (GTorchExporter *self, const gchar *name, GTorchTrai
   g_return_val_if_fail (GTORCH_IS_EXPORTER (self), FALSE);
   g_return_val_if_fail (name != NULL, FALSE);
   g_return_val_if_fail (GTORCH_IS_TRAINER (trainer), FALSE);
-  return gtorch_exporter_add_module (self, name, gtorch_trainer_get_module (trainer), error)
+  return gtorch_trainer_check (trainer, error)
+         && gtorch_exporter_add_module (self, name, gtorch_trainer_get_module (trainer), error)
          && gtorch_trainer_add_log (trainer, GTORCH_LOG (self), error);
 }
 
