@@ -21,8 +21,8 @@ struct _GTorchStream
   gboolean auto_sync;       /* atomic */
   GTorchTimeline *timeline; /* NULL: the calling thread does the work (default stream of the CPU) */
   GTorchCapture *capture;   /* atomic; not owned: the capture clears it */
-  GCancellable *cancellable; /* atomic; owned, under a lock of gtorch-stream.c */
-  guint64 id;                /* no other stream of the process has or had it */
+  GCancellable *cancellable;   /* atomic; owned, under a lock of gtorch-stream.c */
+  guint64 id;                  /* no other stream of the process has or had it */
   GTorchStream *next, *former; /* the list of all streams, under another lock of gtorch-stream.c */
 };
 

@@ -11,6 +11,7 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -23,6 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'style')
 import tap  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
+EXPORTED = os.path.abspath(sys.argv.pop(1))  # exports itself if it is called with --child trainer
 BUSY = {'GTORCH_FAKE_CUDA': 'devices=2,nvml-busy=1'}
 LIMIT = 30  # seconds, for whatever has to happen
 
@@ -152,6 +154,65 @@ def output_that_cannot_be_written_is_a_failure():
             result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, check=False,
                                     env=environment())
         assert result.returncode == 2, result
+
+
+# --- programs that export themselves ---
+
+
+@contextlib.contextmanager
+def exported_program():
+    """A program on a bus; gives the environment in which it is found, and its process."""
+    if not shutil.which('dbus-daemon'):
+        raise tap.Skip('dbus-daemon is not installed')
+    daemon = subprocess.Popen(['dbus-daemon', '--session', '--nofork', '--print-address'], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    changes = {**BUSY, 'DBUS_SESSION_BUS_ADDRESS': daemon.stdout.readline().strip()}
+    program = subprocess.Popen([EXPORTED, '--child', 'trainer'], stdout=subprocess.PIPE,
+                               env=environment(**changes, GTORCH_EXPORT='1'))
+    try:
+        assert program.stdout.read(1) == b'\0'
+        end = time.monotonic() + LIMIT
+        while not json.loads(run('--json', '-d', 'cpu', **changes)[1])['programs']:
+            assert time.monotonic() < end
+        yield changes, program
+    finally:
+        for process in (program, daemon):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@tap.case
+def exported_programs_show_their_memory_streams_and_losses():
+    with exported_program() as (changes, process):
+        program = json.loads(run('--json', **changes)[1])['programs'][0]
+        assert program['pid'] == process.pid and program['name'] == 'test-exporter' and program['n-modules'] == 1, program
+        assert program['devices'][0]['device'] == 'cpu' and program['devices'][0]['peak-allocated'] > 0, program
+        scalars = {scalar['name']: scalar for scalar in program['scalars']}
+        assert scalars['train/loss']['count'] >= 1 and 0 < scalars['train/loss']['value'] < 10, program
+        out = run(**changes)[1]
+        has(rf'^ +{process.pid} +- +- +test-exporter  exported$', out)
+        has(rf'^test-exporter \({process.pid}\): GTorch \d+\.\d+\.\d+, 1 modules$', out)
+        has(r'^  cpu +tensors .+, at most .+; reserved ', out)
+        has(r'^  train/loss +\d\.\d+  step \d+$', out)
+        with terminal(**changes) as top:
+            top.wait_for('exported')
+            top.press('jj')  # to the last one
+            top.wait_for('train/loss')
+            process.kill()
+            top.until(lambda: not any('exported' in line for line in top.frames()[-1]), 'it is still shown')
+            top.press('q')
+            assert top.end() == 0 and top.is_restored()
+
+
+@tap.case
+def a_program_that_does_not_answer_is_not_waited_for():
+    with exported_program() as (changes, process):
+        process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        code, out, _ = run(**changes)
+        assert code == 0 and time.monotonic() - begin < 10, out
+        process.send_signal(signal.SIGCONT)
 
 
 # --- in a terminal ---

@@ -65,7 +65,7 @@ give (void)
 }
 """,
 }
-# Functions that fail without a GPU: the CPU has no sensors and no pinned memory.
+# Functions that fail without a GPU: the CPU has no pinned memory.
 FAILS = ["gtorch_tensor_pin_memory"]
 PYTHON_START = """import gtorch as torch
 from gi.repository import Gio, GLib
