@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <glib/gi18n-lib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "gtorch-top-private.h"
@@ -41,7 +42,7 @@ put (TopCanvas *canvas, Style style, const gchar *text)
   const gchar *p;
 
   if (styled)
-    g_string_append_printf (canvas->text, "\033[%sm", styles[style]);
+    top_screen_begin_style (canvas->text, styles[style]);
   for (p = valid; *p != '\0'; p = g_utf8_next_char (p))
     {
       gunichar c = g_utf8_get_char (p);
@@ -55,7 +56,7 @@ put (TopCanvas *canvas, Style style, const gchar *text)
       canvas->column += width;
     }
   if (styled)
-    g_string_append (canvas->text, "\033[0m");
+    top_screen_end_style (canvas->text);
 }
 
 static void put_format (TopCanvas *canvas, Style style, const gchar *format, ...)
@@ -83,15 +84,13 @@ static void
 end_line (TopCanvas *canvas)
 {
   if (!is_file (canvas))
-    g_string_append (canvas->text, "\033[K");
+    top_screen_end_line (canvas->text, canvas->line + 1 < canvas->height);
   else
     while (canvas->text->len > 0 && canvas->text->str[canvas->text->len - 1] == ' ')
       g_string_truncate (canvas->text, canvas->text->len - 1);
   canvas->line++;
   if (is_file (canvas))
     g_string_append_c (canvas->text, '\n');
-  else if (canvas->line < canvas->height)
-    g_string_append (canvas->text, "\r\n"); /* none below the last one, which would scroll */
   canvas->column = 0;
 }
 
@@ -153,7 +152,7 @@ draw_sensors (TopCanvas *canvas, GTorchDeviceMonitor *monitor)
   else if (power >= 0)
     put_format (canvas, PLAIN, "  %.0f W", power);
   if (fan >= 0)
-    put_format (canvas, PLAIN, _ ("  fan %d %%"), fan);
+    put_format (canvas, PLAIN, "  %s %d %%", _ ("fan"), fan);
 }
 
 static void
@@ -193,7 +192,7 @@ draw_memory (TopCanvas *canvas, TopDevice *device, guint bar)
   put_format (canvas, PLAIN, "  %s / %s", used_text, total_text);
   draw_clock (canvas, gtorch_device_monitor_get_memory_clock (device->monitor));
   if (load >= 0)
-    put_format (canvas, PLAIN, _ ("  busy %d %%"), load);
+    put_format (canvas, PLAIN, "  %s %d %%", _ ("busy"), load);
   end_line (canvas);
 }
 
@@ -351,7 +350,7 @@ draw_streams (TopCanvas *canvas, TopProgram *program)
       if (is_capturing)
         put (canvas, PLAIN, _ (" (captures)"));
       if (submitted > completed)
-        put_format (canvas, PLAIN, _ (" (%" G_GUINT64_FORMAT " waiting)"), submitted - completed);
+        put_format (canvas, PLAIN, _ (" (%" PRIu64 " waiting)"), submitted - completed);
       g_variant_unref (stream);
     }
   end_line (canvas);
@@ -371,7 +370,7 @@ draw_scalars (TopCanvas *canvas, TopProgram *program)
     if (count > 0 && has_lines (canvas, 1))
       {
         put_format (canvas, PLAIN, "  %-24s %12.6g", name, value);
-        put_format (canvas, DIM, _ ("  step %" G_GINT64_FORMAT), step);
+        put_format (canvas, DIM, _ ("  step %" PRId64), step);
         end_line (canvas);
       }
 }
@@ -445,5 +444,5 @@ top_draw (TopCanvas *canvas, TopState *state)
         draw_program (canvas, process->program);
     }
   if (!is_file (canvas))
-    g_string_append (canvas->text, "\033[J");
+    top_screen_end_picture (canvas->text);
 }

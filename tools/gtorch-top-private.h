@@ -117,6 +117,13 @@ gboolean top_screen_is_usable (void);
 void top_screen_enter (void);
 void top_screen_leave (void);
 void top_screen_get_size (guint *width, guint *height);
+/* Parts of a picture, which begins at the top left. The style is the number of an escape code; a line may have one
+ * below it, or be the last one of the terminal. */
+void top_screen_begin_picture (GString *picture);
+void top_screen_begin_style (GString *picture, const gchar *style);
+void top_screen_end_style (GString *picture);
+void top_screen_end_line (GString *picture, gboolean has_next);
+void top_screen_end_picture (GString *picture);
 /* FALSE if the terminal is gone. */
 gboolean top_screen_show (const gchar *text);
 /* Takes the keys that were pressed and calls func for each; FALSE at the end of the input. */

@@ -129,6 +129,37 @@ top_screen_get_size (guint *width, guint *height)
   *height = size.ws_row > 0 ? size.ws_row : 24;
 }
 
+void
+top_screen_begin_picture (GString *picture)
+{
+  g_string_append (picture, ESC "[H");
+}
+
+void
+top_screen_begin_style (GString *picture, const gchar *style)
+{
+  g_string_append_printf (picture, ESC "[%sm", style);
+}
+
+void
+top_screen_end_style (GString *picture)
+{
+  g_string_append (picture, ESC "[0m");
+}
+
+/* Below the last line there is none: to go there would move the picture. */
+void
+top_screen_end_line (GString *picture, gboolean has_next)
+{
+  g_string_append (picture, has_next ? ESC "[K\r\n" : ESC "[K");
+}
+
+void
+top_screen_end_picture (GString *picture)
+{
+  g_string_append (picture, ESC "[J");
+}
+
 gboolean
 top_screen_show (const gchar *text)
 {

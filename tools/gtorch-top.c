@@ -123,12 +123,13 @@ typedef struct
 static void
 show (Top *top)
 {
-  g_autoptr (GString) text = g_string_new ("\033[H");
+  g_autoptr (GString) text = g_string_new (NULL);
   TopCanvas canvas = { .text = text };
 
   canvas.is_styled = g_getenv ("NO_COLOR") == NULL || g_getenv ("NO_COLOR")[0] == '\0';
   canvas.is_utf8 = g_get_charset (NULL);
   top_screen_get_size (&canvas.width, &canvas.height);
+  top_screen_begin_picture (text);
   top_draw (&canvas, top->state);
   if (top_screen_show (text->str))
     return;

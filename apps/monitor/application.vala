@@ -11,7 +11,8 @@ namespace GTorchMonitor {
         }
 
         construct {
-            add_main_option ("version", 0, OptionFlags.NONE, OptionArg.NONE, _("Print the version and exit"), null);
+            add_main_option ("version", 0, OptionFlags.NONE, OptionArg.NONE,
+                             _("Print the version and exit"), null);
         }
 
         public override int handle_local_options (VariantDict options) {

@@ -113,8 +113,8 @@ namespace GTorchMonitor {
             clocks = add_detail (_("Clocks"), true);
             if (!is_cpu) {
                 add_detail (_("PCI Address"), true).label = device.get_pci_id () ?? "–";
-                add_detail (_("Compute Capability"), true).label = "%d.%d".printf (device.get_compute_major (),
-                                                                                    device.get_compute_minor ());
+                add_detail (_("Compute Capability"), true).label =
+                    "%d.%d".printf (device.get_compute_major (), device.get_compute_minor ());
             }
             add_detail (is_cpu ? _("Processors") : _("Multiprocessors"), true).label =
                 device.get_n_multiprocessors ().to_string ();
@@ -178,15 +178,16 @@ namespace GTorchMonitor {
 
         private void update () {
             const double SECONDS = INTERVAL / 1000.0;
-            var limit = monitor.power_limit >= 0 ? _("%.0f of %.0f W").printf (monitor.power, monitor.power_limit)
-                                                 : _("%.0f W").printf (monitor.power);
+            var watts = monitor.power_limit >= 0
+                ? _("%.0f of %.0f W").printf (monitor.power, monitor.power_limit)
+                : _("%.0f W").printf (monitor.power);
 
             load.add (monitor.utilization, "%d %%".printf (monitor.utilization), SECONDS);
             memory.add (gib (monitor.memory_used),
                         _("%s of %s").printf (size_text (monitor.memory_used),
                                               size_text (device.get_total_memory ())), SECONDS);
             temperature.add (monitor.temperature, _("%d °C").printf (monitor.temperature), SECONDS);
-            power.add (monitor.power, limit, SECONDS);
+            power.add (monitor.power, watts, SECONDS);
             fan.label = monitor.fan_speed >= 0 ? "%d %%".printf (monitor.fan_speed) : "–";
             if (monitor.sm_clock >= 0 && monitor.memory_clock >= 0)
                 clocks.label = _("%d MHz, memory %d MHz").printf (monitor.sm_clock, monitor.memory_clock);

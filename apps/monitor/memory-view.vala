@@ -11,7 +11,8 @@ namespace GTorchMonitor {
         private Gtk.Box box = new Gtk.Box (VERTICAL, 24);
         private Adw.PreferencesGroup streams = new Adw.PreferencesGroup () { title = _("Streams") };
         private GenericArray<Gtk.Widget> stream_rows = new GenericArray<Gtk.Widget> ();
-        private HashTable<string, DeviceMemory> devices = new HashTable<string, DeviceMemory> (str_hash, str_equal);
+        private HashTable<string, DeviceMemory> devices =
+            new HashTable<string, DeviceMemory> (str_hash, str_equal);
 
         /* What is shown of one device. */
         private class DeviceMemory {
@@ -124,8 +125,8 @@ namespace GTorchMonitor {
                 if (flag_of (item, "is-capturing"))
                     state = _("Captures a graph");
                 else if (submitted > completed)
-                    state = ngettext ("%s piece of work waits", "%s pieces of work wait", (ulong) (submitted - completed))
-                        .printf ((submitted - completed).to_string ());
+                    state = ngettext ("%s piece of work waits", "%s pieces of work wait",
+                                      (ulong) (submitted - completed)).printf ((submitted - completed).to_string ());
                 var row = make_row (
                     flag_of (item, "is-default") ? _("Default Stream")
                                                  : _("Stream %s").printf (size_of (item, "id").to_string ()),

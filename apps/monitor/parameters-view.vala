@@ -18,7 +18,8 @@ namespace GTorchMonitor {
                 shape.append_printf ("%s%s", shape.len > 1 ? ", " : "", size.get_int64 ().to_string ());
             shape.append_c (']');
             Object (module: module, name: item.get_child_value (0).get_string (), shape: shape.str,
-                    dtype: item.get_child_value (2).get_string (), device: item.get_child_value (3).get_string ());
+                    dtype: item.get_child_value (2).get_string (),
+                    device: item.get_child_value (3).get_string ());
         }
 
         public string full_name () {
@@ -77,8 +78,8 @@ namespace GTorchMonitor {
                 number_of (statistics, "maximum"));
             var non_finite = size_of (statistics, "non-finite");
             if (non_finite > 0)
-                facts.label = _("%s of %s values are not finite").printf (
-                    non_finite.to_string (), size_of (statistics, "n-values").to_string ()) + "\n" + facts.label;
+                facts.label = "%s\n%s".printf (_("%s of %s values are not finite").printf (
+                    non_finite.to_string (), size_of (statistics, "n-values").to_string ()), facts.label);
         }
     }
 
@@ -109,15 +110,17 @@ namespace GTorchMonitor {
 
         private Gtk.Widget make_content () {
             var search = new Gtk.SearchEntry () { placeholder_text = _("Search for parameters") };
-            var filter = new Gtk.StringFilter (new Gtk.CClosureExpression (
-                typeof (string), null, {}, (Callback) Parameter.full_name, null, null)) { match_mode = SUBSTRING };
+            var name = new Gtk.CClosureExpression (typeof (string), null, {}, (Callback) Parameter.full_name,
+                                                   null, null);
+            var filter = new Gtk.StringFilter (name) { match_mode = SUBSTRING };
             var filtered = new Gtk.FilterListModel (parameters, filter);
             selection = new Gtk.SingleSelection (filtered);
             var table = new Gtk.ColumnView (selection);
             var cards = new Gtk.Box (VERTICAL, 12);
             var left = new Gtk.Box (VERTICAL, 0);
 
-            table.append_column (make_column (_("Parameter"), (item) => ((Parameter) item).full_name (), false));
+            table.append_column (make_column (_("Parameter"), (item) => ((Parameter) item).full_name (),
+                                              false));
             table.append_column (make_column (_("Shape"), (item) => ((Parameter) item).shape, true));
             table.append_column (make_column (_("Type"), (item) => ((Parameter) item).dtype, true));
             search.search_changed.connect (() => filter.search = search.text);

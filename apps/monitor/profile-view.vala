@@ -25,18 +25,18 @@ namespace GTorchMonitor {
         INVALID
     }
 
-    /* Sums up the complete events of a trace: {"traceEvents": [{"ph": "X", "name": …, "dur": …}, …]}, or only the
-     * array. Other events are passed over, and so is what is no event. */
+    /* Sums up the complete events of a trace, {"traceEvents": [{"ph": "X", "name": …, "dur": …}, …]}, or only
+     * the array. Other events are passed over, and so is what is no event. */
     public GLib.ListStore summarize_profile (Json.Node? root) throws ProfileError {
         var rows = new GLib.ListStore (typeof (ProfileRow));
         var by_name = new HashTable<string, ProfileRow> (str_hash, str_equal);
         Json.Array? events = null;
+        Json.Node? list = root;
 
-        if (root != null && root.get_node_type () == Json.NodeType.ARRAY)
-            events = root.get_array ();
-        else if (root != null && root.get_node_type () == Json.NodeType.OBJECT && root.get_object ().has_member ("traceEvents")
-                 && root.get_object ().get_member ("traceEvents").get_node_type () == Json.NodeType.ARRAY)
-            events = root.get_object ().get_array_member ("traceEvents");
+        if (root != null && root.get_node_type () == Json.NodeType.OBJECT)
+            list = root.get_object ().get_member ("traceEvents");
+        if (list != null && list.get_node_type () == Json.NodeType.ARRAY)
+            events = list.get_array ();
         if (events == null)
             throw new ProfileError.INVALID (_("This is no trace: it has no list “traceEvents”."));
         for (uint i = 0; i < events.get_length (); i++) {
@@ -83,30 +83,42 @@ namespace GTorchMonitor {
 
     public class ProfileView : Adw.Bin {
         private Gtk.Stack stack = new Gtk.Stack ();
-        private Adw.StatusPage status = new Adw.StatusPage () { icon_name = "org.gtorch.Monitor-profile-symbolic" };
+        private Adw.StatusPage status = new Adw.StatusPage () {
+            icon_name = "org.gtorch.Monitor-profile-symbolic",
+        };
         private Gtk.SortListModel sorted = new Gtk.SortListModel (null, null);
 
         construct {
             var table = new Gtk.ColumnView (new Gtk.NoSelection (sorted));
-            var total = make_column (_("Total"), (item) => time_text (((ProfileRow) item).total), true,
-                                     (a, b) => compare (((ProfileRow) a).total, ((ProfileRow) b).total));
 
-            table.append_column (make_column (_("Name"), (item) => ((ProfileRow) item).name, false,
-                                              (a, b) => strcmp (((ProfileRow) a).name, ((ProfileRow) b).name)));
-            table.append_column (make_column (_("Kind"), (item) => ((ProfileRow) item).category, true,
-                                              (a, b) => strcmp (((ProfileRow) a).category, ((ProfileRow) b).category)));
-            table.append_column (make_column (_("Calls"), (item) => ((ProfileRow) item).calls.to_string (), true,
-                                              (a, b) => compare (((ProfileRow) a).calls, ((ProfileRow) b).calls)));
-            table.append_column (total);
-            table.append_column (make_column (_("Mean"), (item) => time_text (((ProfileRow) item).mean ()), true,
-                                              (a, b) => compare (((ProfileRow) a).mean (), ((ProfileRow) b).mean ())));
-            table.append_column (make_column (_("Longest"), (item) => time_text (((ProfileRow) item).longest), true,
-                                              (a, b) => compare (((ProfileRow) a).longest, ((ProfileRow) b).longest)));
+            add_column (table, _("Name"), false, (row) => row.name, (a, b) => strcmp (a.name, b.name));
+            add_column (table, _("Kind"), true, (row) => row.category,
+                        (a, b) => strcmp (a.category, b.category));
+            add_column (table, _("Calls"), true, (row) => row.calls.to_string (),
+                        (a, b) => compare (a.calls, b.calls));
+            var total = add_column (table, _("Total"), true, (row) => time_text (row.total),
+                                    (a, b) => compare (a.total, b.total));
+            add_column (table, _("Mean"), true, (row) => time_text (row.mean ()),
+                        (a, b) => compare (a.mean (), b.mean ()));
+            add_column (table, _("Longest"), true, (row) => time_text (row.longest),
+                        (a, b) => compare (a.longest, b.longest));
             table.sort_by_column (total, DESCENDING);
             sorted.sorter = table.sorter;
             stack.add_named (status, "status");
             stack.add_named (new Gtk.ScrolledWindow () { child = table, vexpand = true }, "table");
             child = stack;
+        }
+
+        private delegate string RowText (ProfileRow row);
+        private delegate int RowOrder (ProfileRow a, ProfileRow b);
+
+        private Gtk.ColumnViewColumn add_column (Gtk.ColumnView table, string title, bool is_number,
+                                                 owned RowText text, owned RowOrder order) {
+            var column = make_column (title, (item) => text ((ProfileRow) item), is_number,
+                                      (a, b) => order ((ProfileRow) a, (ProfileRow) b));
+
+            table.append_column (column);
+            return column;
         }
 
         private static int compare (double a, double b) {

@@ -6,6 +6,7 @@
  * longer than TIMEOUT. */
 
 namespace GTorchMonitor {
+    const string BUS = "org.freedesktop.DBus";
     const string INTERFACE = "org.gtorch.Program1";
     const string OBJECT = "/org/gtorch/Program1";
     const int TIMEOUT = 5000; /* ms */
@@ -69,8 +70,7 @@ namespace GTorchMonitor {
 
         public ProgramList (DBusConnection bus) {
             this.bus = bus;
-            subscription = bus.signal_subscribe ("org.freedesktop.DBus", "org.freedesktop.DBus", "NameOwnerChanged",
-                                                 "/org/freedesktop/DBus", INTERFACE,
+            subscription = bus.signal_subscribe (BUS, BUS, "NameOwnerChanged", "/org/freedesktop/DBus", INTERFACE,
                                                  DBusSignalFlags.MATCH_ARG0_NAMESPACE, owner_changed);
             read_names.begin ();
         }
@@ -89,8 +89,8 @@ namespace GTorchMonitor {
             return null;
         }
 
-        private void owner_changed (DBusConnection bus, string? sender, string path, string iface, string signal_name,
-                                    Variant arguments) {
+        private void owner_changed (DBusConnection bus, string? sender, string path, string iface,
+                                    string signal_name, Variant arguments) {
             string name, former, owner;
 
             if (!arguments.is_of_type (new VariantType ("(sss)")))
@@ -127,8 +127,8 @@ namespace GTorchMonitor {
 
         private async void read_names () {
             try {
-                var answer = yield bus.call ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                             "ListNames", null, new VariantType ("(as)"), DBusCallFlags.NONE, TIMEOUT);
+                var answer = yield bus.call (BUS, "/org/freedesktop/DBus", BUS, "ListNames", null,
+                                             new VariantType ("(as)"), DBusCallFlags.NONE, TIMEOUT);
 
                 foreach (var name in answer.get_child_value (0).get_strv ())
                     if (name.has_prefix (INTERFACE + "."))

@@ -78,7 +78,8 @@ namespace GTorchMonitor {
 
             curve.value.label = "%.6g".printf (last);
             while (curve.n_read < total) {
-                var answer = yield program.ask ("GetScalarValues", new Variant ("(stu)", curve.name, curve.n_read, PART),
+                var answer = yield program.ask ("GetScalarValues",
+                                                new Variant ("(stu)", curve.name, curve.n_read, PART),
                                                 "(uta(xxd))");
                 var generation = answer.get_child_value (0).get_uint32 ();
                 var values = answer.get_child_value (2);

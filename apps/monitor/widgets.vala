@@ -103,7 +103,7 @@ namespace GTorchMonitor {
 
     public delegate string CellFunc (Object item);
 
-    /* The blocks of an allocator: a row for each segment, as long as the segment is large, with its blocks. */
+    /* The blocks of an allocator: a row for each segment, which is the longer the larger the segment is. */
     public class BlockMap : Gtk.Widget {
         const int ROW = 22;
         const int GAP = 4;
@@ -136,7 +136,11 @@ namespace GTorchMonitor {
                 segment.blocks = item.get_child_value (4);
                 segments.add (segment);
             }
-            segments.sort ((a, b) => a.size > b.size ? -1 : a.size < b.size ? 1 : a.address < b.address ? -1 : 1);
+            segments.sort ((a, b) => {
+                if (a.size != b.size)
+                    return a.size > b.size ? -1 : 1;
+                return a.address < b.address ? -1 : 1;
+            });
             if (segments.length > MAX_ROWS)
                 segments.remove_range (MAX_ROWS, segments.length - MAX_ROWS);
             largest = segments.length > 0 ? (double) segments[0].size : 1;
@@ -144,8 +148,8 @@ namespace GTorchMonitor {
             queue_draw ();
         }
 
-        public override void measure (Gtk.Orientation orientation, int for_size, out int minimum, out int natural,
-                                      out int minimum_baseline, out int natural_baseline) {
+        public override void measure (Gtk.Orientation orientation, int for_size, out int minimum,
+                                      out int natural, out int minimum_baseline, out int natural_baseline) {
             minimum = orientation == HORIZONTAL ? 200 : int.max (segments.length * (ROW + GAP) - GAP, ROW);
             natural = orientation == HORIZONTAL ? 600 : minimum;
             minimum_baseline = natural_baseline = -1;
@@ -199,8 +203,9 @@ namespace GTorchMonitor {
                 at += size * scale;
                 if (x >= at)
                     continue;
+                var text = state == 2 ? _("In use") : state == 1 ? _("Waits for a stream") : _("Free");
                 tooltip.set_text ("%s, %s\n%s".printf (
-                    state == 2 ? _("In use") : state == 1 ? _("Waits for a stream") : _("Free"), size_text (size),
+                    text, size_text (size),
                     _("in a segment of %s at 0x%s").printf (size_text (segment.size),
                                                           "%llx".printf (segment.address))));
                 return true;

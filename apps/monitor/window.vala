@@ -22,7 +22,8 @@ namespace GTorchMonitor {
             public Gtk.Widget page;
             public Program? program;
 
-            public Item (string id, int section, Gtk.Widget page, string icon, string title, string? subtitle) {
+            public Item (string id, int section, Gtk.Widget page, string icon, string title,
+                         string? subtitle) {
                 var box = new Gtk.Box (HORIZONTAL, 12);
                 var text = new Gtk.Box (VERTICAL, 2) { valign = CENTER };
                 var label = new Gtk.Label (title) { xalign = 0, ellipsize = Pango.EllipsizeMode.END };
@@ -47,8 +48,8 @@ namespace GTorchMonitor {
         }
 
         public Window (Adw.Application application) {
-            Object (application: application, title: _("GTorch Monitor"), default_width: 1120, default_height: 760,
-                    icon_name: APP_ID);
+            Object (application: application, title: _("GTorch Monitor"), icon_name: APP_ID,
+                    default_width: 1120, default_height: 760);
         }
 
         construct {
@@ -121,7 +122,11 @@ namespace GTorchMonitor {
                     show_item ((Item) row);
             });
             box.append (bar);
-            box.append (new Gtk.ScrolledWindow () { child = list, vexpand = true, hscrollbar_policy = NEVER });
+            box.append (new Gtk.ScrolledWindow () {
+                child = list,
+                vexpand = true,
+                hscrollbar_policy = NEVER,
+            });
             box.append (make_hint ());
             return box;
         }
@@ -204,7 +209,8 @@ namespace GTorchMonitor {
             var item = (Item) list.get_selected_row ();
 
             ((SimpleAction) lookup_action ("show")).set_state (item != null ? item.id : "");
-            ((SimpleAction) lookup_action ("show-view")).set_state (page != null ? page.views.visible_child_name : "");
+            ((SimpleAction) lookup_action ("show-view")).set_state (
+                page != null ? page.views.visible_child_name : "");
         }
 
         private Item? find (string id) {
@@ -223,10 +229,10 @@ namespace GTorchMonitor {
             for (uint i = 0; i < devices.get_n_items (); i++) {
                 var device = (GTorch.Device) ((ListModel) devices).get_item (i);
                 var is_cpu = device.get_device_type () == GTorch.DeviceType.CPU;
+                var icon = "org.gtorch.Monitor-%s-symbolic".printf (is_cpu ? "cpu" : "gpu");
 
-                add_item (new Item (device.to_string (), 0, new DevicePage (device),
-                                    is_cpu ? "org.gtorch.Monitor-cpu-symbolic" : "org.gtorch.Monitor-gpu-symbolic",
-                                    device.get_name (), device.to_string ()));
+                add_item (new Item (device.to_string (), 0, new DevicePage (device), icon, device.get_name (),
+                                    device.to_string ()));
             }
         }
 
@@ -266,8 +272,8 @@ namespace GTorchMonitor {
         public void open_profile (File file) {
             var view = new ProfileView ();
             var name = file.get_basename () ?? file.get_uri ();
-            var item = new Item ("profile:%u".printf (++n_profiles), 2, view, "org.gtorch.Monitor-profile-symbolic",
-                                 name, null);
+            var item = new Item ("profile:%u".printf (++n_profiles), 2, view,
+                                 "org.gtorch.Monitor-profile-symbolic", name, null);
 
             add_item (item);
             show_item (item);

@@ -32,8 +32,8 @@
  * ```
  *
  * GPUs need NVIDIA's management library (NVML), which comes with the driver and is loaded for the first
- * monitor of one. Of the CPU, the load of all processors, the memory that is not available to programs and the
- * clock frequency are known, where the system tells them; the list of its processes is empty.
+ * monitor of one. Of the CPU, the load of all processors, the memory that is not available to programs and
+ * the clock frequency are known, where the system tells them; the list of its processes is empty.
  *
  * Since: 0.1
  */

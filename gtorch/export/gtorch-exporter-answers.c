@@ -148,7 +148,7 @@ gtorch_export_get_memory_blocks (const gchar *name, guint max_blocks, GError **e
   if (device->allocator->list_blocks == NULL)
     {
       g_set_error (error, G_DBUS_ERROR, G_DBUS_ERROR_NOT_SUPPORTED,
-                   _ ("GetMemoryBlocks: the allocator of %s keeps no list of its blocks"),
+                   _ ("%s: the allocator of %s keeps no list of its blocks"), "GetMemoryBlocks",
                    gtorch_device_name (device));
       return NULL;
     }
@@ -339,7 +339,7 @@ gtorch_export_find_parameter (GTorchExport *self, const gchar *name, const gchar
   unlock_module (module);
   if (impl == NULL)
     g_set_error (error, G_DBUS_ERROR, G_DBUS_ERROR_INVALID_ARGS,
-                 _ ("GetParameterStatistics: the module “%s” has no parameter “%s”"),
+                 _ ("%s: the module “%s” has no parameter “%s”"), "GetParameterStatistics",
                  gtorch_name_str (name), gtorch_name_str (parameter));
   return impl;
 }
@@ -384,7 +384,7 @@ gtorch_export_get_scalar_values (GTorchExport *self, const gchar *name, guint64 
     {
       g_mutex_unlock (&self->lock);
       g_set_error (error, G_DBUS_ERROR, G_DBUS_ERROR_INVALID_ARGS,
-                   _ ("GetScalarValues: there is no scalar “%s”"), gtorch_name_str (name));
+                   _ ("%s: there is no scalar “%s”"), "GetScalarValues", gtorch_name_str (name));
       return NULL;
     }
   generation = scalar->generation;

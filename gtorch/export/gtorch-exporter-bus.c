@@ -6,8 +6,8 @@
  * the program runs a main loop, and whatever keeps that busy. Statistics of tensors, which take long, are
  * computed by another thread, one after the other.
  *
- * A child of fork () has the connection's file, but no thread: it closes the file, or the bus would not notice
- * the end of its parent. */
+ * A child of fork () has the connection's file, but no thread: it closes the file, or the bus would not
+ * notice the end of its parent. */
 
 #include "config.h"
 
@@ -114,7 +114,7 @@ get_statistics (GTorchExport *self, GDBusMethodInvocation *invocation, const gch
                  n_bins, MAX_BINS);
   else if (g_atomic_int_get (&self->n_waiting) >= MAX_WAITING)
     g_set_error (&error, G_DBUS_ERROR, G_DBUS_ERROR_LIMITS_EXCEEDED,
-                 _ ("GetParameterStatistics: %d calls wait already"), MAX_WAITING);
+                 _ ("%s: %d calls wait already"), "GetParameterStatistics", MAX_WAITING);
   else
     impl = gtorch_export_find_parameter (self, module, parameter, &error);
   if (impl == NULL)
@@ -141,7 +141,7 @@ get_profile (GTorchExport *self, GError **error)
   g_mutex_unlock (&self->lock);
   if (tuple == NULL)
     g_set_error (error, G_DBUS_ERROR, G_DBUS_ERROR_NOT_SUPPORTED,
-                 _ ("GetProfile: the program has given no profile"));
+                 _ ("%s: the program has given no profile"), "GetProfile");
   return tuple;
 }
 

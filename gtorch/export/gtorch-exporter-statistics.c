@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: The GTorch authors */
 
 /* The numbers and the histogram of a tensor. It is read in parts, by the host, so that neither the device nor
- * the host need memory for more than a part; tensors that are not contiguous are copied whole. The program may
- * be writing meanwhile: a value that is out of the range of the first pass counts for its nearest bin. */
+ * the host need memory for more than a part; tensors that are not contiguous are copied whole. The program
+ * may be writing meanwhile: a value that is out of the range of the first pass counts for its nearest bin. */
 
 #include "config.h"
 

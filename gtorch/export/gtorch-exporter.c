@@ -26,8 +26,8 @@
  * change anything in the program. Every program of the same user can read what is exported.
  *
  * An exporter is a [class@Log], so a trainer's numbers are shown by [method@Trainer.add_log], and those of a
- * loop of one's own by [method@Exporter.add_scalar]. It answers in a thread of its own, and needs no main loop.
- * All of its functions may be called from any thread.
+ * loop of one's own by [method@Exporter.add_scalar]. It answers in a thread of its own, and needs no main
+ * loop. All of its functions may be called from any thread.
  *
  * ```c
  * exporter = gtorch_exporter_new ("digits");

@@ -77,8 +77,8 @@ gtorch_stream_check_cancellable (GTorchStream *stream, const gchar *op, GError *
 
 /* Adds a stream that was just made to those of the process, and returns it; NULL for NULL. */
 GTorchStream *gtorch_stream_register (GTorchStream *stream);
-/* Calls func for each stream of the process, under a lock: it must not drop or make any. Of the stream it may read
- * the fields alone. */
+/* Calls func for each stream of the process, under a lock: it must not drop or make any. Of the stream it may
+ * read the fields alone. */
 void gtorch_streams_foreach (void (*func) (GTorchStream *stream, gpointer data), gpointer data);
 
 /* Returns the identity of the stream's queue: work on streams with the same identity is done in order. */

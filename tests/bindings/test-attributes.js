@@ -296,8 +296,10 @@ tap.add('choices_are_named', () => {
 });
 
 tap.add('a_monitor_needs_a_device', () => {
-    tap.throws(() => new GTorch.DeviceMonitor(), error => /DeviceMonitor: device is missing/.test(error.message));
-    for (const monitor of [GTorch.DeviceMonitor.new(GTorch.Device.cpu()), new GTorch.DeviceMonitor({device: 'cpu'})]) {
+    const says = error => /DeviceMonitor: device is missing/.test(error.message);
+    const monitors = [GTorch.DeviceMonitor.new(GTorch.Device.cpu()), new GTorch.DeviceMonitor({device: 'cpu'})];
+    tap.throws(() => new GTorch.DeviceMonitor(), says);
+    for (const monitor of monitors) {
         tap.assert(monitor.memory_used > 0);
         tap.equal(monitor.fan_speed, -1);
         tap.equal(monitor.processes.get_n_items(), 0);

@@ -24,13 +24,15 @@ tap.add('a_program_is_read_while_its_main_loop_runs', async () => {
     const exporter = new GTorch.Exporter({name: 'mine'});
     await exporter.start_async();
     const ask = (method, args, type) => bus.call_sync(exporter.dup_bus_name(), '/org/gtorch/Program1',
-        'org.gtorch.Program1', method, args, new GLib.VariantType(type), Gio.DBusCallFlags.NONE, -1, null).recursiveUnpack();
+        'org.gtorch.Program1', method, args, new GLib.VariantType(type), Gio.DBusCallFlags.NONE, -1,
+        null).recursiveUnpack();
     const model = nn.Linear(3, 2);
     exporter.add_module('model', model);
     exporter.add_scalar('loss', 0.5, 7);
     tap.equal(JSON.stringify(ask('ListModules', null, '(a(su))')), '[[["model",2]]]');
     tap.equal(JSON.stringify(ask('ListScalars', null, '(a(stxd))')), '[[["loss",1,7,0.5]]]');
-    const statistics = ask('GetParameterStatistics', new GLib.Variant('(ssu)', ['model', 'weight', 5]), '(a{sv})')[0];
+    const what = new GLib.Variant('(ssu)', ['model', 'weight', 5]);
+    const statistics = ask('GetParameterStatistics', what, '(a{sv})')[0];
     tap.equal(statistics['n-values'], 6);
     tap.throws(() => ask('GetProfile', null, '(s)'), error => /has given no profile/.test(error.message));
     const refused = await exporter.start_async().catch(error => error.message);

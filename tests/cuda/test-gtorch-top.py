@@ -118,7 +118,8 @@ def names_of_processes_control_nothing():
     code, out, _ = run('-d', 'cuda:0', name=name, **BUSY)
     assert code == 0 and '\033' not in out and '\007' not in out, out
     has(r'evil\?\[2J\?]0;x\?\?', out)
-    names = [p['name'] for p in json.loads(run('--json', '-d', 'cuda:0', name=name, **BUSY)[1])['devices'][0]['processes']]
+    report = json.loads(run('--json', '-d', 'cuda:0', name=name, **BUSY)[1])
+    names = [process['name'] for process in report['devices'][0]['processes']]
     assert len(names) == 1 and names[0].startswith('evil\033[2J'), names
     code, out, _ = run('-d', 'cuda:0', name='é' * 300, LC_ALL='C', **BUSY)
     assert code == 0 and out.isascii(), out
@@ -186,7 +187,7 @@ def exported_program():
 def exported_programs_show_their_memory_streams_and_losses():
     with exported_program() as (changes, process):
         program = json.loads(run('--json', **changes)[1])['programs'][0]
-        assert program['pid'] == process.pid and program['name'] == 'test-exporter' and program['n-modules'] == 1, program
+        assert (program['pid'], program['name'], program['n-modules']) == (process.pid, 'test-exporter', 1), program
         assert program['devices'][0]['device'] == 'cpu' and program['devices'][0]['peak-allocated'] > 0, program
         scalars = {scalar['name']: scalar for scalar in program['scalars']}
         assert scalars['train/loss']['count'] >= 1 and 0 < scalars['train/loss']['value'] < 10, program

@@ -4,8 +4,8 @@
 #pragma once
 
 /* NVML without a GPU, for tests; found through GTORCH_CUDA_LIBRARY_PATH. It has the devices that
- * GTORCH_FAKE_CUDA gives the driver, unless "nvml-devices=3" or "mig=1" there says otherwise. With "nvml-busy=1", each
- * answer differs from the one before it, and this process is one that uses the GPUs. */
+ * GTORCH_FAKE_CUDA gives the driver, unless "nvml-devices=3" or "mig=1" there says otherwise. With
+ * "nvml-busy=1", each answer differs from the one before it, and this process is one that uses the GPUs. */
 
 #include <glib.h>
 

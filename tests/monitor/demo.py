@@ -14,7 +14,7 @@ EVENTS = [('matmul', 40 + i % 7) for i in range(60)] + [('relu', 3) for i in ran
 def profile():
     events, now = [], 0
     for name, duration in EVENTS:
-        events.append(f'{{"ph": "X", "name": "{name}", "cat": "cpu_op", "ts": {now}, "dur": {duration}, "pid": 1, "tid": 1}}')
+        events.append(f'{{"ph": "X", "name": "{name}", "cat": "cpu_op", "ts": {now}, "dur": {duration}}}')
         now += duration
     return '{"traceEvents": [' + ', '.join(events) + ']}'
 

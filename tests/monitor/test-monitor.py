@@ -46,7 +46,8 @@ class Session:
         self.environment['DBUS_SESSION_BUS_ADDRESS'] = self.first_line(
             ['dbus-daemon', '--session', '--nofork', '--print-address'])
         read, write = os.pipe()
-        self.start(['Xvfb', '-displayfd', str(write), '-screen', '0', f'{WIDTH}x{HEIGHT}x24', '-fbdir', self.folder.name],
+        screen = f'{WIDTH}x{HEIGHT}x24'
+        self.start(['Xvfb', '-displayfd', str(write), '-screen', '0', screen, '-fbdir', self.folder.name],
                    pass_fds=[write])
         os.close(write)
         with os.fdopen(read) as file:
@@ -84,7 +85,8 @@ class Session:
                   GLib.Variant('(sava{sv})', (action, [GLib.Variant('s', text)], {})))
 
     def state(self, action):
-        answer = self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe', GLib.Variant('(s)', (action,)))
+        answer = self.call('/org/gtorch/Monitor/window/1', 'org.gtk.Actions', 'Describe',
+                           GLib.Variant('(s)', (action,)))
         return answer.unpack()[0][2][0]
 
     def until(self, condition, what):
