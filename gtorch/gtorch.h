@@ -110,6 +110,7 @@
 #include <gtorch/data/gtorch-subset.h>
 #include <gtorch/data/gtorch-tensor-dataset.h>
 #include <gtorch/data/gtorch-worker-info.h>
+#include <gtorch/export/gtorch-exporter.h>
 #include <gtorch/io/gtorch-safetensors.h>
 #include <gtorch/io/gtorch-table.h>
 #include <gtorch/nn/gtorch-nn.h>

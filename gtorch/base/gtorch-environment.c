@@ -56,6 +56,7 @@ const GTorchEnvVariable gtorch_env_variables[] = {
   { "GTORCH_CUDA_RECORDINGS",   GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_DEFAULT_STREAM",    GTORCH_ENV_CHOICE, "legacy", 0 },
   { "GTORCH_DISTRIBUTED_DEBUG", GTORCH_ENV_CHOICE, "off,info,detail", 0 },
+  { "GTORCH_EXPORT",            GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_LAUNCH_BLOCKING",   GTORCH_ENV_FLAG,   NULL, 0 },
   { "GTORCH_MEMORY_REPORT",     GTORCH_ENV_TEXT,   NULL, 0 },
   { "GTORCH_MODULE_PATH",       GTORCH_ENV_TEXT,   NULL, 0 },

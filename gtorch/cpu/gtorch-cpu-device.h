@@ -17,6 +17,11 @@ gboolean gtorch_cpu_stream_record (GTorchDevice *device, GTorchStorage *storage,
 gboolean gtorch_cpu_launch (GTorchDevice *device, GTorchStream *stream, GTorchOpCall *call,
                             GError **error);
 
+/* --- gtorch-cpu-sample.c --- */
+struct _GTorchDeviceSample;
+gboolean gtorch_cpu_take_sample (GTorchDevice *device, struct _GTorchDeviceSample *sample,
+                                 GError **error);
+
 /* --- gtorch-cpu-allocator.c --- */
 GTorchStorage *gtorch_cpu_alloc (GTorchDevice *device, gsize n_bytes, GError **error);
 void gtorch_cpu_free (GTorchDevice *device, GTorchStorage *storage);

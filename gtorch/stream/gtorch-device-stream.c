@@ -49,6 +49,7 @@ gtorch_device_make_default_stream (GTorchDevice *self, GError **error)
         {
           stream->device = self;
           stream->is_default = TRUE;
+          gtorch_stream_register (stream);
           g_atomic_pointer_set (&self->default_stream, stream);
         }
     }

@@ -731,6 +731,7 @@ static const struct
   { "GTorchClassScore", refuse_make_f1_score },
   { "GTorchConfusionMatrix", refuse_make_confusion_matrix },
   { "GTorchEventWriter", refuse_make_event_writer },
+  { "GTorchExporter", refuse_make_exporter },
   { "GTorchF1Score", refuse_make_f1_score },
   { "GTorchJSONLog", refuse_make_json_log },
   { "GTorchLog", refuse_make_json_log },

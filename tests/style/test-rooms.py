@@ -40,6 +40,7 @@ ORDER = [
     ["io"],
     ["distributed", "distributed/mpi", "distributed/pmix"],
     ["train"],
+    ["export"],
     ["cpu"],
     ["cpu/ops"],
     ["cpu/isa"],
@@ -53,6 +54,7 @@ LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 # Headers that are written while the library is built, and where they belong.
 GENERATED = {
     "gtorch-cuda-kernels.h": "cuda/ops",
+    "gtorch-exporter-interface.h": "export",
     "gtorch-ops-private.h": "dispatch",
     "gtorch-tensor-ops.h": "dispatch",
     "gtorch-layers.h": "nn",

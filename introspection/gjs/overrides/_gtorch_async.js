@@ -20,6 +20,7 @@ const AWAITED = {
     DataLoaderIter: {next: []},
     Device: {open_monitor: [], synchronize: []},
     Event: {synchronize: []},
+    Exporter: {start: []},
     GradScaler: {step: ['optimizer']},
     Module: {forward: ['input']},
     Store: {add: ['key', 'amount'], get: ['key'], set: ['key', 'value'], wait: ['keys', 'timeout']},
