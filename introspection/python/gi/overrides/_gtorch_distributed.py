@@ -273,11 +273,14 @@ def destroy_process_group(group=None):
     if made is GroupMember.WORLD:
         GroupMember.WORLD = None
         _made.clear()
+        for function in _when_dropped:
+            function()
     elif made in _made:
         _made.remove(made)
 
 
 _made = []  # groups of some ranks
+_when_dropped = []  # functions that forget what belongs to the group of all
 
 
 def _remember(made):
