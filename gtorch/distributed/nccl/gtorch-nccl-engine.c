@@ -13,8 +13,6 @@
 #include "base/gtorch-error.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
-static gint n_worlds;
-
 NcclEngine *
 gtorch_nccl_engine_ref (NcclEngine *self)
 {
@@ -107,7 +105,8 @@ static GTorchEngine *
 nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                 GCancellable *cancellable, GError **error)
 {
-  g_autofree gchar *prefix = NULL;
+  g_autofree gchar *key = NULL, *prefix = NULL;
+  gint64 number;
 
   if (store == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -119,7 +118,11 @@ nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                  *rank, *size);
   else if (gtorch_nccl_load (error))
     {
-      prefix = g_strdup_printf ("nccl/%d", g_atomic_int_add (&n_worlds, 1));
+      /* counted by rank: several ranks may be threads of one process */
+      key = g_strdup_printf ("nccl-worlds-of-%d-%d", *rank, *size);
+      if (!gtorch_store_add (store, key, 1, &number, cancellable, error))
+        return NULL;
+      prefix = g_strdup_printf ("nccl/%d/%" PRId64, *size, number);
       return &engine_new (store, prefix, *rank, *size, *rank, timeout)->parent;
     }
   return NULL;

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import os
 import pickle
+import threading
 import time
 
 from gi.repository import Gio, GLib, GTorch
@@ -46,14 +47,32 @@ class ReduceOp:
     BAND, BOR, BXOR = GTorch.ReduceOp.BAND, GTorch.ReduceOp.BOR, GTorch.ReduceOp.BXOR
 
 
-class GroupMember:
+class _Groups:
+    """The group of all ranks, and those that were made of it."""
+
+    def __init__(self):
+        self.world, self.made = None, []
+
+
+_of_process, _of_thread = _Groups(), threading.local()
+
+
+def _groups():
+    """Those of this thread, if it is a rank by itself; otherwise those of the process."""
+    return getattr(_of_thread, 'groups', _of_process)
+
+
+class _WithWorld(type):
+    WORLD = property(lambda _: _groups().world)
+
+
+class GroupMember(metaclass=_WithWorld):
     """The group of all processes, and what new_group() gives those that have no part in it."""
 
-    WORLD = None
     NON_GROUP_MEMBER = object()
 
 
-class group(metaclass=type('_Group', (type,), {'WORLD': property(lambda _: GroupMember.WORLD)})):
+class group(metaclass=_WithWorld):
     """group.WORLD is the group of all processes."""
 
 
@@ -225,7 +244,12 @@ def _find_store(init_method, rank, world_size, timeout):
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name='', pg_options=None, device_id=None):
-    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”."""
+    """Makes the group of all processes, of which gtorch-run or mpirun tells each its rank. The backend is “mpi”, or
+    “nccl” for GPUs. With a HashStore, ranks are threads of this process, each of which calls this: the group is then
+    that of the thread."""
+    are_threads = isinstance(store, HashStore) and world_size > 1
+    if are_threads and 'groups' not in vars(_of_thread):
+        _of_thread.groups = _Groups()
     if is_initialized():
         raise ValueError('the process group is there already: call destroy_process_group() before')
     if pg_options is not None:
@@ -241,7 +265,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     elif store is None:
         store = _find_store(init_method, rank, world_size, timeout)
     try:
-        GroupMember.WORLD = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
+        _groups().world = GTorch.ProcessGroup.new(name, store, rank, world_size, seconds, None)
     except GLib.Error as error:
         wrong = error.matches(GTorch.error_quark(), GTorch.Error.INVALID)
         raise of_kind(ValueError if wrong else DistBackendError, error) from None
@@ -269,28 +293,23 @@ def _backend(name):
 
 def destroy_process_group(group=None):
     """Drops a group, by default that of all processes with all others."""
-    made = _group(group)
-    if made is GroupMember.WORLD:
-        GroupMember.WORLD = None
-        _made.clear()
-        for function in _when_dropped:
-            function()
-    elif made in _made:
-        _made.remove(made)
-
-
-_made = []  # groups of some ranks
-_when_dropped = []  # functions that forget what belongs to the group of all
+    made, groups = _group(group), _groups()
+    if made is groups.world:
+        groups.world = None
+        groups.made.clear()
+        vars(_of_thread).pop('groups', None)
+    elif made in groups.made:
+        groups.made.remove(made)
 
 
 def _remember(made):
-    _made.append(made)
+    _groups().made.append(made)
     return made
 
 
 def get_pg_count():
     """How many groups there are."""
-    return len(_made) + is_initialized()
+    return len(_groups().made) + is_initialized()
 
 
 def _group(value):

@@ -139,27 +139,17 @@ def _groups(mesh):
     return mesh.get_group(0), None
 
 
-_nearby = {}  # groups of some ranks that follow each other, by group and number
-
-
 def _find_nearby(group, n):
+    """The group of this rank among those of n ranks that follow each other; made once for a group."""
     size = group.get_size()
     if n < 1 or size % n:
         raise ValueError(f'fully_shard: reshard_after_forward is {n}; it divides the number of ranks, {size}')
-    key = (group, n)
-    if key not in _nearby:
+    known = group.__dict__.setdefault('_nearby', {})
+    if n not in known:
         found = [dist._run(lambda first=first: group.new_part(list(range(first, first + n)), -1))
                  for first in range(0, size, n)]
-        _nearby[key] = next(one for one in found if one.get_rank() >= 0)
-    return _nearby[key]
-
-
-def forget_groups():
-    """Called when the group of all is dropped."""
-    _nearby.clear()
-
-
-dist._when_dropped.append(forget_groups)
+        known[n] = next(one for one in found if one.get_rank() >= 0)
+    return known[n]
 
 
 def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placement_fn=None,
@@ -264,6 +254,12 @@ class StateDictOptions:
     strict: bool = True
 
 
+def _layers(model, state):
+    """The parameters of a state dict that are parts of layers that were divided, by name."""
+    return {name: param for name, param in model.named_parameters() if name in state
+            and GTorch.ModuleShards.find(param) is None and GTorch.parallelize_is_part(param)}
+
+
 def _places(model):
     """The parameters of a state dict that are parts, by name."""
     found = {}
@@ -295,6 +291,9 @@ def get_model_state_dict(model, *, options=None):
             state[name] = dist._run(lambda shards=shards, param=param: shards.gather(param))
         else:
             state[name] = _adopted(param.cpu() if options.cpu_offload else param, shards, param)
+    if options.full_state_dict:
+        for name, param in _layers(model, state).items():
+            state[name] = dist._run(lambda param=param: GTorch.parallelize_gather(param))
     return {name: one.cpu() for name, one in state.items()} if options.cpu_offload and options.full_state_dict else state
 
 
@@ -308,6 +307,9 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
             if name in state:
                 dist._run(lambda shards=shards, param=param, full=state[name]: shards.scatter(param, full))
                 state[name] = own[name]
+        for name, param in _layers(model, state).items():
+            dist._run(lambda param=param, full=state[name]: GTorch.parallelize_scatter(param, full))
+            state[name] = own[name]
     return model.load_state_dict(state, strict=options.strict)
 
 
