@@ -670,7 +670,8 @@ const GTorchEngineClass gtorch_nccl_engine = { .name = "nccl",
                                                .bind = nccl_bind,
                                                .abort = nccl_abort,
                                                .begin_batch = nccl_begin_batch,
-                                               .end_batch = nccl_end_batch };
+                                               .end_batch = nccl_end_batch,
+                                               .has_factor = TRUE };
 
 static void __attribute__ ((constructor)) gtorch_nccl_register (void)
 {

@@ -45,6 +45,19 @@ class ReduceOp:
     SUM, AVG, PRODUCT = GTorch.ReduceOp.SUM, GTorch.ReduceOp.AVG, GTorch.ReduceOp.PRODUCT
     MIN, MAX = GTorch.ReduceOp.MIN, GTorch.ReduceOp.MAX
     BAND, BOR, BXOR = GTorch.ReduceOp.BAND, GTorch.ReduceOp.BOR, GTorch.ReduceOp.BXOR
+    PREMUL_SUM = 'PREMUL_SUM'  # _make_nccl_premul_sum() gives it its factor
+
+
+class _PremulSum:
+    """A sum of numbers that each rank multiplies by a factor before."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+
+def _make_nccl_premul_sum(factor):
+    """The reduction ReduceOp.PREMUL_SUM with the factor of this rank, a number or a tensor with one; of any backend."""
+    return _PremulSum(float(factor.item() if isinstance(factor, RawTensor) else factor))
 
 
 class _Groups:
@@ -307,6 +320,18 @@ def _remember(made):
     return made
 
 
+def _replace(whole, made):
+    """Lets a group take the place of another one."""
+    groups = _groups()
+    if whole is groups.world:
+        groups.world = made
+        groups.made.clear()
+        return made
+    if whole in groups.made:
+        groups.made.remove(whole)
+    return _remember(made)
+
+
 def get_pg_count():
     """How many groups there are."""
     return len(_groups().made) + is_initialized()
@@ -485,6 +510,9 @@ def _end(work, async_op, *results):
 
 
 def _reduction(op):
+    if isinstance(op, _PremulSum) or op == ReduceOp.PREMUL_SUM:
+        raise NotImplementedError('PREMUL_SUM is for all_reduce() and reduce_scatter_tensor(), with the factor that '
+                                  '_make_nccl_premul_sum() gives it')
     if not isinstance(op, GTorch.ReduceOp):
         raise TypeError(f'op is one of ReduceOp, such as ReduceOp.SUM, not {type(op).__name__}')
     return op
@@ -520,6 +548,8 @@ def _place(group, global_rank, group_rank, what):
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives the result to all of them."""
     _check('all_reduce', tensor)
+    if isinstance(op, _PremulSum):
+        return _end(_run(lambda: _group(group).all_reduce_premul(tensor, op.factor)), async_op, tensor)
     return _end(_run(lambda: _group(group).all_reduce(tensor, _reduction(op))), async_op, tensor)
 
 
@@ -577,6 +607,9 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """Reduces the tensors of all ranks, and gives each its part of the result."""
     _check('reduce_scatter_tensor', output, input)
+    if isinstance(op, _PremulSum):
+        work = _run(lambda: _group(group).reduce_scatter_tensor_premul(output, input, op.factor))
+        return _end(work, async_op, output)
     return _end(_run(lambda: _group(group).reduce_scatter_tensor(output, input, _reduction(op))), async_op, output)
 
 

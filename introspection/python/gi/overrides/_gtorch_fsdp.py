@@ -102,6 +102,8 @@ class FSDPModule(metaclass=_IsSharded):
             raise ValueError(f'set_gradient_divide_factor: the factor is {factor}; it is more than 0')
         FSDPModule._set(self, 'gradient-divide-factor', float(factor), False)
 
+    set_reduce_scatter_divide_factor = set_gradient_divide_factor
+
     def set_modules_to_forward_prefetch(self, modules):
         """Whose parameters are gathered while this module computes; by default those of what is called next."""
         dist._run(lambda: self._shards[0].set_forward_prefetch(_shards_of('forward', modules)))
@@ -118,6 +120,25 @@ def _shards_of(what, modules):
             raise ValueError(f'set_modules_to_{what}_prefetch: {type(one).__name__} was not given to fully_shard()')
     return [one._shards[0] for one in modules]
 
+
+def _refusing(name, why):
+    def method(self, *_given, **_options):
+        raise NotImplementedError(f'{name} is not supported: {why}')
+
+    method.__name__, method.__doc__ = name, f'Not supported: {why}.'
+    return method
+
+
+for _name, _why in {
+    'set_all_reduce_hook': 'gradients of replicas are averaged',
+    'set_custom_all_gather': 'the backend of the group gathers parameters',
+    'set_custom_reduce_scatter': 'the backend of the group reduces gradients',
+    'set_post_optim_event': 'an exchange waits for the current stream',
+    'set_force_sum_reduction_for_comms': 'set_gradient_divide_factor() makes it a sum',
+    'set_unshard_in_backward': 'the backward pass gathers the parameters that it needs, and no others',
+    'set_allocate_memory_from_process_group_for_comm': 'memory is that of the device',
+}.items():
+    setattr(FSDPModule, _name, _refusing(_name, _why))
 
 METHODS = [name for name, value in vars(FSDPModule).items()
            if not name.startswith('_') and isinstance(value, types.FunctionType)]
@@ -377,11 +398,28 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return GTorch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
 
 
+ABSENT = {
+    **dict.fromkeys(('FullyShardedDataParallel', 'ShardingStrategy', 'BackwardPrefetch', 'CPUOffload', 'MixedPrecision'),
+                    'fully_shard() divides parameters'),
+    **dict.fromkeys(('StateDictType', 'StateDictConfig', 'StateDictSettings', 'FullStateDictConfig',
+                     'LocalStateDictConfig', 'ShardedStateDictConfig', 'OptimStateDictConfig',
+                     'FullOptimStateDictConfig', 'LocalOptimStateDictConfig', 'ShardedOptimStateDictConfig',
+                     'OptimStateKeyType'), 'StateDictOptions says how a state is given'),
+    'share_comm_ctx': 'all modules of a group share its communicator',
+}
+
+
+def _find_absent(name):
+    if name in ABSENT:
+        raise AttributeError(f'torch.distributed.fsdp.{name} has no counterpart: {ABSENT[name]}')
+    raise AttributeError(f"module 'gtorch.distributed.fsdp' has no attribute {name!r}")
+
+
 def submodules():
     """What is below torch.distributed, by name."""
     fsdp = (fully_shard, FSDPModule, UnshardHandle, MixedPrecisionPolicy, OffloadPolicy, CPUOffloadPolicy,
             register_fsdp_forward_method, clip_grad_norm_)
     states = (StateDictOptions, get_model_state_dict, set_model_state_dict, get_optimizer_state_dict,
               set_optimizer_state_dict, get_state_dict, set_state_dict)
-    return {'fsdp': {one.__name__: one for one in fsdp},
+    return {'fsdp': {**{one.__name__: one for one in fsdp}, '__getattr__': _find_absent},
             'checkpoint.state_dict': {one.__name__: one for one in states}}
