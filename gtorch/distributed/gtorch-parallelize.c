@@ -282,14 +282,13 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
              gboolean exchanges, GError **error)
 {
   const gboolean is_embedding = GTORCH_IS_EMBEDDING (module);
-  GTorchTensor *weight, *bias = NULL;
-  g_autoptr (GTorchTensor) weight_part = NULL, bias_part = NULL;
+  g_autoptr (GTorchTensor) weight = NULL, bias = NULL, weight_part = NULL, bias_part = NULL;
   g_autoptr (OwnedDivision) of_weight = NULL, of_bias = NULL;
   Part *part;
 
   if (!check_module (who, module, group, by_rows, error))
     return FALSE;
-  weight = GTORCH_TENSOR (gtorch_module_get_parameter (module, "weight", error));
+  weight = (GTorchTensor *) gtorch_module_get_parameter (module, "weight", error);
   if (weight == NULL)
     return FALSE;
   /* the weight of a Linear has outputs as rows: what PyTorch calls columns, since it is transposed */
@@ -300,7 +299,7 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
   if (weight_part == NULL)
     return FALSE;
   if (!is_embedding && !by_rows)
-    bias = GTORCH_TENSOR (gtorch_module_get_parameter (module, "bias", NULL));
+    bias = (GTorchTensor *) gtorch_module_get_parameter (module, "bias", NULL);
   of_bias = bias == NULL ? NULL : division_new (bias, 0, group);
   if (bias != NULL && (bias_part = take_part (bias, of_bias, error)) == NULL)
     return FALSE;

@@ -328,9 +328,10 @@ shard_all (GTorchSequential *model, GTorchProcessGroup *group, GTorchProcessGrou
   for (i = 0; i < 3; i++)
     {
       /* the layer has a reference */
+      g_autoptr (GTorchModule) layer = layer_of (model, i);
       g_autoptr (GTorchModuleShards) shards =
-          gtorch_module_shards_new (layer_of (model, i), group, reshard, GTORCH_DTYPE_NONE,
-                                    GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE, &error);
+          gtorch_module_shards_new (layer, group, reshard, GTORCH_DTYPE_NONE, GTORCH_DTYPE_NONE,
+                                    GTORCH_DTYPE_NONE, &error);
 
       g_assert_no_error (error);
       if (replicas != NULL)
@@ -494,12 +495,14 @@ layers_are_divided (void)
   gint i;
 
   /* 7 and 6 of 4 ranks */
-  g_assert_true (gtorch_parallelize_columns (layer_of (model, 0), self->group, FALSE, &error));
-  g_assert_no_error (error);
-  g_assert_true (gtorch_parallelize_rows (layer_of (model, 1), self->group, FALSE, &error));
-  g_assert_no_error (error);
-  g_assert_true (gtorch_parallelize_columns (layer_of (model, 2), self->group, TRUE, &error));
-  g_assert_no_error (error);
+  for (i = 0; i < 3; i++)
+    {
+      g_autoptr (GTorchModule) layer = layer_of (model, i);
+
+      g_assert_true (i == 1 ? gtorch_parallelize_rows (layer, self->group, FALSE, &error)
+                            : gtorch_parallelize_columns (layer, self->group, i == 2, &error));
+      g_assert_no_error (error);
+    }
   optimizer = make_optimizer (GTORCH_MODULE (model), FALSE);
   for (i = 0; i < N_STEPS; i++)
     {
