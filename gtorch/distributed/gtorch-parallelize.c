@@ -337,8 +337,8 @@ parallelize (const gchar *who, GTorchModule *module, GTorchProcessGroup *group, 
  * the part of weight and bias that it needs. All ranks call this, and call the layer with the same input.
  * Gradients are those of the whole layer. Optimizers are made afterwards.
  *
- * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others, or
- * none.
+ * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others,
+ * or none.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided
  *
@@ -365,8 +365,8 @@ gtorch_parallelize_columns (GTorchModule *module, GTorchProcessGroup *group, gbo
  * up. All ranks call this, and call the layer. Gradients are those of the whole layer. Optimizers are made
  * afterwards.
  *
- * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others, or
- * none.
+ * If the size is not a multiple of the number of ranks, the last ranks have fewer elements than the others,
+ * or none.
  *
  * Returns: %TRUE, or %FALSE with @error set: %GTORCH_ERROR_INVALID if the layer cannot be divided,
  *   %GTORCH_ERROR_SHAPE if a rank would have no vector of an Embedding

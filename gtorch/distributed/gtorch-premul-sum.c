@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Sums of numbers that each rank multiplies by a factor before: by the engine, or by an operation before it. */
+/* Sums of numbers that each rank multiplies by a factor: by the engine, or by an operation before it. */
 
 #include "config.h"
 
@@ -109,6 +109,6 @@ gtorch_process_group_reduce_scatter_tensor_premul (GTorchProcessGroup *self, GTo
   guard = gtorch_no_grad ();
   scaled = gtorch_tensor_mul_scalar (input, factor, error);
   return scaled == NULL ? NULL
-                        : gtorch_process_group_reduce_scatter_tensor (
-                              self, output, scaled, GTORCH_REDUCE_OP_SUM, error);
+                        : gtorch_process_group_reduce_scatter_tensor (self, output, scaled,
+                                                                      GTORCH_REDUCE_OP_SUM, error);
 }

@@ -20,7 +20,7 @@ typedef enum
 
 typedef struct
 {
-  /* Returns what stands for the processes, the same pointer for the same ones; NULL if the tensor is whole. */
+  /* Returns what stands for the processes, one pointer for the same ones; NULL if the tensor is whole. */
   gpointer (*find) (GTorchTensor *tensor);
   /* Returns one number from those of all processes, which call this in the same order, on its device. */
   GTorchImpl *(*reduce) (gpointer processes, GTorchImpl *number, GTorchSpreadOp op, GError **error);

@@ -505,6 +505,7 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
 {
   NcclOp *op = ops[0];
   g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
   g_autoptr (GBytes) report = NULL;
   gboolean is_first;
   guint i;
@@ -526,7 +527,8 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
     }
   g_mutex_unlock (&self->lock);
   report = g_bytes_new (local->message, strlen (local->message));
-  if (is_first && self->size > 1)
+  if (is_first && self->size > 1
+      && gtorch_store_set (self->store, found, report, self->listening, NULL))
     gtorch_store_set (self->store, key, report, self->listening, NULL);
   if (is_first)
     gtorch_nccl_engine_fail (self, local, NULL, 0);

@@ -56,8 +56,9 @@ def _group(process_group, no_dist):
 
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
          max_part_size=PART):
-    """Writes a state dict to a folder. All ranks call this; each writes its part of what several have, what it has alone,
-    and its rows of what is spread over them. The former content of the folder is there until all ranks have written theirs."""
+    """Writes a state dict to a folder. All ranks call this; each writes its part of what several have, what it has
+    alone, and its rows of what is spread over them. The former content of the folder is there until all ranks have
+    written theirs."""
     _refuse('save', storage_writer=storage_writer, planner=planner)
     group, index = _group(process_group, no_dist), _index(checkpoint_id)
     flat = _flat(state_dict)

@@ -153,8 +153,8 @@ def _groups(mesh):
     if mesh is None or isinstance(mesh, GTorch.ProcessGroup):
         return dist._group(mesh), None
     if mesh.ndim > 2:
-        raise ValueError(f'fully_shard: the mesh has {mesh.ndim} dimensions; it has one, or two: replicas, and ranks with '
-                         'parts')
+        raise ValueError(f'fully_shard: the mesh has {mesh.ndim} dimensions; it has one, or two: replicas, and ranks '
+                         'with parts')
     if mesh.ndim == 2:
         return mesh.get_group(1), mesh.get_group(0)
     return mesh.get_group(0), None
@@ -177,8 +177,8 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
                 mp_policy=MixedPrecisionPolicy(), offload_policy=None, ignored_params=None):
     """Divides the parameters of a module among the processes of a group, by default all, or of a @mesh: of two
     dimensions, the second divides them, and the first has replicas. Modules inside come first. A number
-    @reshard_after_forward keeps them spread over so many ranks until the backward pass; None is True. Returns the module,
-    whose parameters are this rank's parts; optimizers are made afterwards."""
+    @reshard_after_forward keeps them spread over so many ranks until the backward pass; None is True. Returns the
+    module, whose parameters are this rank's parts; optimizers are made afterwards."""
     for name, value in (('shard_placement_fn', shard_placement_fn), ('ignored_params', ignored_params)):
         if value is not None:
             raise NotImplementedError(f'fully_shard: {name} is not supported')
@@ -315,7 +315,8 @@ def get_model_state_dict(model, *, options=None):
     if options.full_state_dict:
         for name, param in _layers(model, state).items():
             state[name] = dist._run(lambda param=param: GTorch.parallelize_gather(param))
-    return {name: one.cpu() for name, one in state.items()} if options.cpu_offload and options.full_state_dict else state
+    to_host = options.cpu_offload and options.full_state_dict
+    return {name: one.cpu() for name, one in state.items()} if to_host else state
 
 
 def set_model_state_dict(model, model_state_dict, *, options=None):
@@ -399,8 +400,8 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 ABSENT = {
-    **dict.fromkeys(('FullyShardedDataParallel', 'ShardingStrategy', 'BackwardPrefetch', 'CPUOffload', 'MixedPrecision'),
-                    'fully_shard() divides parameters'),
+    **dict.fromkeys(('FullyShardedDataParallel', 'ShardingStrategy', 'BackwardPrefetch', 'CPUOffload',
+                     'MixedPrecision'), 'fully_shard() divides parameters'),
     **dict.fromkeys(('StateDictType', 'StateDictConfig', 'StateDictSettings', 'FullStateDictConfig',
                      'LocalStateDictConfig', 'ShardedStateDictConfig', 'OptimStateDictConfig',
                      'FullOptimStateDictConfig', 'LocalOptimStateDictConfig', 'ShardedOptimStateDictConfig',
