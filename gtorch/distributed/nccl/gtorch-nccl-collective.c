@@ -80,6 +80,13 @@ reduces (const GTorchCollective *self)
 }
 
 gboolean
+gtorch_nccl_reads_outputs (const GTorchCollective *self)
+{
+  return self->kind == GTORCH_COLLECTIVE_ALL_REDUCE || self->kind == GTORCH_COLLECTIVE_REDUCE
+         || self->kind == GTORCH_COLLECTIVE_BROADCAST;
+}
+
+gboolean
 gtorch_nccl_can_run (const GTorchCollective *self, GError **error)
 {
   g_autoptr (GEnumClass) klass = NULL;

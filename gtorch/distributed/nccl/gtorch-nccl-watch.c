@@ -59,8 +59,13 @@ gtorch_nccl_op_poll (NcclOp *op)
 
   if (op->work == NULL)
     return TRUE;
-  if (op->is_captured || op->fence == NULL || !gtorch_fence_is_done (op->fence))
+  if (op->fence == NULL || !gtorch_fence_is_done (op->fence))
     return FALSE;
+  if (op->is_captured) /* the capture has ended; replays are no work of this operation */
+    {
+      complete (op, NULL);
+      return TRUE;
+    }
   /* a kernel also ends if the communicator has failed, which is reported when that is looked at */
   if (op->comm->comm == NULL
       || gtorch_nccl.ncclCommGetAsyncError (op->comm->comm, &state) != ncclSuccess
