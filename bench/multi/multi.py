@@ -238,7 +238,8 @@ def run_fault(torch, dist, args):
         text = str(error)
     seconds = time.perf_counter() - start
     torch.cuda.synchronize()
-    return [{'name': args.task, 'rank': args.rank, 'us': seconds * 1e6, 'text': text, 'synchronized': time.perf_counter() - start}]
+    return [{'name': args.task, 'rank': args.rank, 'us': seconds * 1e6, 'text': text,
+             'synchronized': time.perf_counter() - start}]
 
 
 def run_rank(args):

@@ -43,9 +43,10 @@ struct _GTorchModuleShards
   GPtrArray *shards;    /* of GTorchShard */
   GPtrArray *places;    /* of GTorchShardPlace */
   gint64 numel;         /* of the buffer of a rank */
-  gboolean reshard, reshard_backward, syncs, syncs_replicas, casts;
+  gboolean reshard_after_forward, reshard_after_backward;
+  gboolean requires_gradient_sync, requires_all_reduce, cast_forward_inputs;
   gboolean is_offloaded;
-  gdouble divide_factor;                               /* 0: the number of ranks */
+  gdouble gradient_divide_factor;                      /* 0: the number of ranks */
   GTorchDType param_dtype, reduce_dtype, output_dtype; /* NONE: that of the parameters */
   GTorchFunction *function;
   guint depth;            /* of calls of the module */

@@ -78,7 +78,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "reshard-after-forward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard), TRUE,
+  { "reshard-after-forward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard_after_forward), TRUE,
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchModuleShards:reshard-after-backward:
@@ -88,7 +88,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "reshard-after-backward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard_backward), TRUE,
+  { "reshard-after-backward", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, reshard_after_backward), TRUE,
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchModuleShards:requires-gradient-sync:
@@ -98,7 +98,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "requires-gradient-sync", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, syncs), TRUE,
+  { "requires-gradient-sync", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, requires_gradient_sync), TRUE,
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchModuleShards:requires-all-reduce:
@@ -108,7 +108,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "requires-all-reduce", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, syncs_replicas), TRUE,
+  { "requires-all-reduce", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, requires_all_reduce), TRUE,
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchModuleShards:cast-forward-inputs:
@@ -117,7 +117,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "cast-forward-inputs", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, casts), TRUE,
+  { "cast-forward-inputs", GTORCH_FIELD_BOOL, GTORCH_FIELD (Self, cast_forward_inputs), TRUE,
     .flags = GTORCH_FIELD_SETTING },
   /**
    * GTorchModuleShards:gradient-divide-factor:
@@ -126,7 +126,7 @@ static const GTorchField fields[] = {
    *
    * Since: 0.1
    */
-  { "gradient-divide-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, divide_factor), 0,
+  { "gradient-divide-factor", GTORCH_FIELD_DOUBLE, GTORCH_FIELD (Self, gradient_divide_factor), 0,
     .flags = GTORCH_FIELD_SETTING, .low = 0, .high = G_MAXDOUBLE },
   /**
    * GTorchModuleShards:replicas:
@@ -288,7 +288,7 @@ gather (GTorchModuleShards *self, GError **error)
 {
   if (!open_whole (self, error))
     return FALSE;
-  if (!self->reshard || !gtorch_is_grad_enabled ())
+  if (!self->reshard_after_forward || !gtorch_is_grad_enabled ())
     return TRUE;
   self->guard = gtorch_shards_guard_new (self, error);
   if (self->guard != NULL)
@@ -309,7 +309,7 @@ drop (GTorchModuleShards *self, GError **error)
       gtorch_saved_tensors_guard_end (self->guard);
       g_clear_pointer (&self->guard, gtorch_saved_tensors_guard_unref);
     }
-  if (self->reshard || (!self->is_open && !gtorch_is_grad_enabled ()))
+  if (self->reshard_after_forward || (!self->is_open && !gtorch_is_grad_enabled ()))
     {
       gtorch_shards_drop (self);
       self->is_open = FALSE;
@@ -368,7 +368,7 @@ before_forward (GTorchModule *module, GTorchTensor **inputs, gsize n_inputs, gpo
   g_autoptr (GPtrArray) converted = NULL;
   gsize i;
 
-  if (self->param_dtype != GTORCH_DTYPE_NONE && self->casts)
+  if (self->param_dtype != GTORCH_DTYPE_NONE && self->cast_forward_inputs)
     {
       converted = g_ptr_array_new_with_free_func (g_object_unref);
       for (i = 0; i < n_inputs; i++)
@@ -565,11 +565,12 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
     }
   self = g_object_new (GTORCH_TYPE_MODULE_SHARDS, NULL);
   self->group = g_object_ref (group);
-  self->reshard = reshard_after_forward;
+  self->reshard_after_forward = reshard_after_forward;
   self->param_dtype = param_dtype;
   self->reduce_dtype = reduce_dtype;
   self->output_dtype = output_dtype;
-  self->reshard_backward = self->syncs = self->syncs_replicas = self->casts = TRUE;
+  self->reshard_after_backward = self->requires_gradient_sync = self->requires_all_reduce =
+      self->cast_forward_inputs = TRUE;
   self->function = gtorch_shards_function_new (self);
   gtorch_module_visit (module, TRUE, collect_module, &(Collect){ self, numbers });
   if (self->shards->len == 0)

@@ -348,7 +348,8 @@ drop_unsent (GTorchModuleShards *self)
 static GTorchTensor *
 reduce_scatter (GTorchModuleShards *self, GTorchTensor *all, GError **error)
 {
-  const GTorchReduceOp op = self->divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
+  const GTorchReduceOp op =
+      self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
   g_autoptr (GTorchTensor) own =
       gtorch_empty (&self->numel, 1, gtorch_tensor_get_dtype (all), self->device, error);
   g_autoptr (GTorchWork) work =
@@ -362,7 +363,8 @@ reduce_scatter (GTorchModuleShards *self, GTorchTensor *all, GError **error)
 static GTorchTensor *
 reduce_replicas (GTorchModuleShards *self, GTorchTensor *own, GError **error)
 {
-  const GTorchReduceOp op = self->divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
+  const GTorchReduceOp op =
+      self->gradient_divide_factor > 0 ? GTORCH_REDUCE_OP_SUM : GTORCH_REDUCE_OP_AVG;
   g_autoptr (GTorchTensor) sum = g_steal_pointer (&self->unshared);
   g_autoptr (GTorchWork) work = NULL;
 
@@ -370,7 +372,7 @@ reduce_replicas (GTorchModuleShards *self, GTorchTensor *own, GError **error)
     sum = g_object_ref (own);
   else if (gtorch_tensor_add_inplace (sum, own, 1, error) == NULL)
     return NULL;
-  if (!self->syncs_replicas)
+  if (!self->requires_all_reduce)
     {
       self->unshared = g_steal_pointer (&sum);
       return NULL;
@@ -391,8 +393,8 @@ reduce (GTorchModuleShards *self, GTorchTensor *all, GError **error)
   found = self->replicas == NULL ? g_object_ref (own) : reduce_replicas (self, own, error);
   if (found == NULL)
     return NULL;
-  if (self->divide_factor > 0
-      && gtorch_tensor_mul_scalar_inplace (found, 1 / self->divide_factor, error) == NULL)
+  if (self->gradient_divide_factor > 0
+      && gtorch_tensor_mul_scalar_inplace (found, 1 / self->gradient_divide_factor, error) == NULL)
     return NULL;
   return self->is_offloaded ? gtorch_tensor_to_device (found, gtorch_device_cpu (), FALSE, error)
                             : g_steal_pointer (&found);
@@ -420,12 +422,12 @@ gtorch_shards_function_backward (GTorchFunction *function, GTorchFunctionContext
       return NULL;
     }
   guard = gtorch_no_grad ();
-  if (self->reshard_backward && self->depth == 0 && !self->is_open)
+  if (self->reshard_after_backward && self->depth == 0 && !self->is_open)
     {
       gtorch_shards_drop (self); /* all that uses them is over */
       g_clear_object (&self->piece);
     }
-  if (!self->syncs)
+  if (!self->requires_gradient_sync)
     {
       if (!keep_grads (self, context, grads, n_grads, error))
         return NULL;

@@ -157,48 +157,6 @@ all_dtypes_are_reduced (void)
 }
 
 static void
-numbers_are_multiplied_before (void)
-{
-  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
-                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
-  g_autoptr (GTorchTensor) ints = numbers (N, GTORCH_DTYPE_INT32, rank);
-  g_autoptr (GError) error = NULL;
-  guint d, i;
-
-  make_group (60);
-  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
-    {
-      g_autoptr (GTorchTensor) tensor = numbers (N, dtypes[d], rank);
-      g_autoptr (GTorchTensor) all = numbers ((gint64) N * size, dtypes[d], rank);
-      g_autoptr (GTorchTensor) part = numbers (N, dtypes[d], 0);
-      g_autofree gdouble *values = NULL, *parts = NULL;
-
-      assert_done (
-          gtorch_process_group_all_reduce_premul (group, tensor, 0.5 * (rank + 1), &error), &error);
-      assert_done (gtorch_process_group_reduce_scatter_tensor_premul (group, part, all, 2, &error),
-                   &error);
-      values = values_of (tensor);
-      parts = values_of (part);
-      for (i = 0; i < N; i++)
-        {
-          gdouble expected = 0;
-          gint r;
-
-          for (r = 0; r < size; r++)
-            expected += 0.5 * (r + 1) * number (i, r);
-          g_assert_cmpfloat_with_epsilon (values[i], expected, 0.1);
-          g_assert_cmpfloat_with_epsilon (
-              parts[i], 2 * expect (GTORCH_REDUCE_OP_SUM, (gint64) N * rank + i), 0.3);
-        }
-    }
-  g_assert_null (gtorch_process_group_all_reduce_premul (group, ints, 2, &error));
-  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
-  g_assert_cmpstr (error->message, ==,
-                   "all_reduce_premul: the tensor is of int32; a factor is for floating-point "
-                   "numbers");
-}
-
-static void
 bools_and_complex_numbers_are_reduced (void)
 {
   g_autoptr (GTorchTensor) bools = numbers (N, GTORCH_DTYPE_BOOL, rank);
@@ -897,7 +855,6 @@ static const struct
   void (*func) (void);
 } cases[] = {
   { "all_dtypes_are_reduced", 3, all_dtypes_are_reduced },
-  { "numbers_are_multiplied_before", 3, numbers_are_multiplied_before },
   { "bools_and_complex_numbers_are_reduced", 2, bools_and_complex_numbers_are_reduced },
   { "tensors_move", 3, tensors_move },
   { "parts_are_reduced_and_exchanged", 3, parts_are_reduced_and_exchanged },

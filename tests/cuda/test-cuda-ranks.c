@@ -293,6 +293,43 @@ threads_exchange (void)
 }
 
 static void
+numbers_are_multiplied_before (void)
+{
+  static const GTorchDType dtypes[] = { GTORCH_DTYPE_FLOAT32, GTORCH_DTYPE_FLOAT64,
+                                        GTORCH_DTYPE_FLOAT16, GTORCH_DTYPE_BFLOAT16 };
+  const gint n = self->size;
+  g_autoptr (GTorchTensor) ints = NULL;
+  g_autoptr (GError) error = NULL;
+  guint d;
+
+  for (d = 0; d < G_N_ELEMENTS (dtypes); d++)
+    {
+      g_autoptr (GTorchTensor) one = number (self->rank + 1), x = NULL, part = NULL, all = NULL;
+
+      x = gtorch_tensor_to_dtype (one, dtypes[d], &error);
+      part = gtorch_tensor_clone (x, &error);
+      all = gtorch_full (GTORCH_SHAPE (n), self->rank + 1, dtypes[d], gpu (self->rank), &error);
+      g_assert_no_error (error);
+      /* the sum of (r + 1)² / 2, which all of these dtypes have */
+      assert_done (gtorch_process_group_all_reduce_premul (self->group, x, 0.5 * (self->rank + 1),
+                                                           &error),
+                   error);
+      assert_number (x, n * (n + 1) * (2 * n + 1) / 12.0);
+      assert_done (gtorch_process_group_reduce_scatter_tensor_premul (self->group, part, all, 2,
+                                                                      &error),
+                   error);
+      assert_number (part, n * (n + 1));
+    }
+  ints = gtorch_full (GTORCH_SHAPE (1), 1, GTORCH_DTYPE_INT32, gpu (self->rank), &error);
+  g_assert_no_error (error);
+  g_assert_null (gtorch_process_group_all_reduce_premul (self->group, ints, 2, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_DTYPE);
+  g_assert_cmpstr (error->message, ==,
+                   "all_reduce_premul: the tensor is of int32; a factor is for floating-point "
+                   "numbers");
+}
+
+static void
 a_thread_that_does_not_come_is_named (void)
 {
   g_autoptr (GTorchTensor) x = number (1);
@@ -546,6 +583,7 @@ static const struct
   void (*func) (void);
 } cases[] = {
   { "threads_exchange", 4, threads_exchange },
+  { "numbers_are_multiplied_before", 4, numbers_are_multiplied_before },
   { "a_thread_that_does_not_come_is_named", 3, a_thread_that_does_not_come_is_named },
   { "parts_train", 4, parts_train },
   { "parts_train_in_the_memory_of_the_cpu", 2, parts_train_in_the_memory_of_the_cpu },
