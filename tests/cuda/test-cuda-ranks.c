@@ -7,6 +7,7 @@
 
 #include "config.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -481,6 +482,54 @@ norms_and_overflows_are_those_of_all (void)
   assert_close (params->pdata[0], before);
 }
 
+static GFile *saved; /* the index that all ranks write */
+
+/* Four ranks write their rows, one thread reads whole tensors. */
+static void
+parts_are_saved_as_whole_tensors (void)
+{
+  g_autoptr (GTorchSequential) alone = make_model (gtorch_device_cpu ());
+  g_autoptr (GTorchSequential) model = make_model (gpu (self->rank));
+  g_autoptr (GListModel) params = NULL, others = NULL;
+  g_autoptr (GPtrArray) tensors = g_ptr_array_new_with_free_func (g_object_unref), found = NULL;
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  g_auto (GStrv) read = NULL;
+  g_autoptr (GError) error = NULL;
+  guint i;
+
+  shard_all (model, self->group, NULL, TRUE, FALSE);
+  params = gtorch_module_get_parameters (GTORCH_MODULE (model), TRUE);
+  others = gtorch_module_get_parameters (GTORCH_MODULE (alone), TRUE);
+  for (i = 0; i < g_list_model_get_n_items (params); i++)
+    {
+      g_ptr_array_add (names, g_strdup_printf ("param%u", i));
+      g_ptr_array_add (tensors, g_list_model_get_item (params, i));
+    }
+  g_ptr_array_add (names, NULL);
+  /* a file for each tensor, and for the rows of one rank alone an error */
+  g_assert_false (gtorch_safetensors_save_index (saved, (const gchar *const *) names->pdata,
+                                                 (GTorchTensor **) tensors->pdata, tensors->len,
+                                                 NULL, 1, NULL, NULL, &error));
+  g_assert_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID);
+  g_assert_nonnull (strstr (error->message, "all of these write together"));
+  g_clear_error (&error);
+  g_assert_true (gtorch_safetensors_save_index (saved, (const gchar *const *) names->pdata,
+                                                (GTorchTensor **) tensors->pdata, tensors->len,
+                                                NULL, 100, self->group, NULL, &error));
+  g_assert_no_error (error);
+  found = gtorch_safetensors_load_index (saved, (const gchar *const *) names->pdata, TRUE,
+                                         gtorch_device_cpu (), &read, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (found->len, ==, tensors->len);
+  for (i = 0; i < found->len; i++)
+    {
+      const guint which = (guint) g_ascii_strtoull (read[i] + strlen ("param"), NULL, 10);
+      g_autoptr (GTorchTensor) expected = g_list_model_get_item (others, which);
+
+      assert_close (found->pdata[i], expected);
+    }
+}
+
 static void
 states_are_spread (void)
 {
@@ -589,6 +638,7 @@ static const struct
   { "parts_train_in_the_memory_of_the_cpu", 2, parts_train_in_the_memory_of_the_cpu },
   { "replicas_train", 4, replicas_train },
   { "norms_and_overflows_are_those_of_all", 4, norms_and_overflows_are_those_of_all },
+  { "parts_are_saved_as_whole_tensors", 4, parts_are_saved_as_whole_tensors },
   { "states_are_spread", 2, states_are_spread },
   { "layers_are_divided", 4, layers_are_divided },
 };
@@ -617,18 +667,39 @@ run_case (gconstpointer data)
     ;
 }
 
+static void
+remove_all (const gchar *folder)
+{
+  g_autoptr (GDir) dir = g_dir_open (folder, 0, NULL);
+  const gchar *name;
+
+  while ((name = g_dir_read_name (dir)) != NULL)
+    {
+      g_autofree gchar *path = g_build_filename (folder, name, NULL);
+
+      g_unlink (path);
+    }
+  g_rmdir (folder);
+}
+
 int
 main (int argc, char **argv)
 {
+  g_autofree gchar *folder = g_dir_make_tmp ("gtorch-ranks-XXXXXX", NULL);
+  gint status;
   guint i;
 
   g_test_init (&argc, &argv, NULL);
   alarm (300);
+  saved = g_file_new_build_filename (folder, "model.safetensors.index.json", NULL);
   for (i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       g_autofree gchar *path = g_strconcat ("/GTorch/ranks/", cases[i].name, NULL);
 
       g_test_add_data_func (path, GUINT_TO_POINTER (i), run_case);
     }
-  return g_test_run ();
+  status = g_test_run ();
+  remove_all (folder);
+  g_object_unref (saved);
+  return status;
 }
