@@ -64,6 +64,7 @@ struct _GTorchModuleShards
   gint n_saved; /* how often it did, as far as that is still there; atomic */
   GPtrArray
       *ahead[2]; /* GWeakRef: what is gathered ahead, forward and backward; NULL for what is next */
+  gpointer next_in;      /* the outermost module of the pass in which `next` came; only compared */
   GWeakRef next, before; /* who was called after this one, and before it */
 };
 

@@ -161,6 +161,12 @@ gtorch_shards_quark (void)
   return g_quark_from_static_string ("gtorch-module-shards");
 }
 
+static GQuark
+ignored_quark (void)
+{
+  return g_quark_from_static_string ("gtorch-module-shards-ignored");
+}
+
 static void
 shard_free (gpointer data)
 {
@@ -270,6 +276,9 @@ open_whole (GTorchModuleShards *self, GError **error)
   fulls = gtorch_function_apply (self->function, params, n, error);
   if (fulls == NULL)
     return FALSE;
+  for (i = 0; i < n; i++)
+    g_object_set_qdata_full (G_OBJECT (fulls->pdata[i]), gtorch_module_stands_for_quark (),
+                             g_object_ref (params[i]), g_object_unref);
   g_clear_pointer (&self->fulls, g_ptr_array_unref);
   self->fulls = fulls;
   put_members (self, fulls);
@@ -416,7 +425,8 @@ collect_module (GTorchModule *module, const gchar *path, gpointer data)
       guint number;
 
       if (member->tensor == NULL
-          || g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ()) != NULL)
+          || g_object_get_qdata (G_OBJECT (member->tensor), gtorch_shards_quark ()) != NULL
+          || g_object_get_qdata (G_OBJECT (member->tensor), ignored_quark ()) != NULL)
         continue;
       number = GPOINTER_TO_UINT (g_hash_table_lookup (collect->numbers, member->tensor));
       if (number == 0)
@@ -587,6 +597,22 @@ gtorch_module_shards_new (GTorchModule *module, GTorchProcessGroup *group,
   gtorch_module_register_forward_hook_full (module, FALSE, TRUE, after_forward, g_object_ref (self),
                                             g_object_unref);
   return g_steal_pointer (&self);
+}
+
+/**
+ * gtorch_module_shards_ignore:
+ * @param: a parameter
+ *
+ * Leaves a parameter whole: modules that are sharded afterwards do not divide it. Its gradient is that of this
+ * rank, and the program exchanges it.
+ *
+ * Since: 0.1
+ */
+void
+gtorch_module_shards_ignore (GTorchTensor *param)
+{
+  g_return_if_fail (GTORCH_IS_TENSOR (param));
+  g_object_set_qdata (G_OBJECT (param), ignored_quark (), GINT_TO_POINTER (TRUE));
 }
 
 /**

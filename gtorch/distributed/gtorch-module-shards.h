@@ -52,6 +52,8 @@ gboolean gtorch_module_shards_is_offloaded (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
 gint64 gtorch_module_shards_get_n_elements (GTorchModuleShards *self);
 GTORCH_AVAILABLE_IN_0_1
+void gtorch_module_shards_ignore (GTorchTensor *param);
+GTORCH_AVAILABLE_IN_0_1
 GTorchModuleShards *gtorch_module_shards_find (GTorchTensor *tensor);
 GTORCH_AVAILABLE_IN_0_1
 gboolean gtorch_module_shards_adopt (GTorchModuleShards *self, GTorchTensor *tensor,

@@ -17,6 +17,7 @@
 typedef struct
 {
   guint depth;
+  gpointer root; /* who is the outermost; only compared */
   GTorchModuleShards *last;
   GPtrArray *ahead; /* GTorchModuleShards, gathered in this pass */
 } Pass;
@@ -70,13 +71,18 @@ gtorch_shards_enter (GTorchModuleShards *self, GError **error)
   if (pass == NULL)
     {
       pass = g_new0 (Pass, 1);
+      pass->root = self;
       pass->ahead = g_ptr_array_new_with_free_func (g_object_unref);
     }
   pass->depth++;
   self->is_ahead = FALSE;
-  next = g_weak_ref_get (&self->next);
+  if (self->next_in == pass->root) /* otherwise something else comes: it may be called by itself */
+    next = g_weak_ref_get (&self->next);
   if (pass->last != NULL && pass->last != self)
-    g_weak_ref_set (&pass->last->next, self);
+    {
+      g_weak_ref_set (&pass->last->next, self);
+      pass->last->next_in = pass->root;
+    }
   g_weak_ref_set (&self->before, pass->last != self ? pass->last : NULL);
   g_set_object (&pass->last, self);
   if (self->ahead[0] != NULL)

@@ -230,7 +230,7 @@ def rank_errors_leave_the_parts_in_place():
     tap.raises(ValueError, lambda: fully_shard(mixed), 'another dtype')
     policy = MixedPrecisionPolicy(param_dtype=torch.int32)
     tap.raises(TypeError, lambda: fully_shard(torch.nn.Linear(2, 2), mp_policy=policy), 'floating-point')
-    for options in ({'ignored_params': set()}, {'shard_placement_fn': len}):
+    for options in ({'shard_placement_fn': len},):
         tap.raises(NotImplementedError, lambda given=options: fully_shard(torch.nn.Linear(2, 2), **given))
     tap.raises(ValueError, lambda: fully_shard(torch.nn.Linear(2, 2), reshard_after_forward=2), 'divides')
     x = net(batch(0, dist.get_rank())[0]).sum()

@@ -142,7 +142,7 @@ def rank_gradients_are_kept_for_a_later_pass():
     net.set_requires_gradient_sync(False)
     before = counter()
     backward(net, own(batch(0)))
-    assert counter() - before - 1 == 7  # gathered twice, but for what the first layer does not need
+    assert counter() - before - 1 == 6  # gathered twice, but for the root and what the first layer does not need
     assert all(p.grad is None for p in net.parameters())
     backward(net, own(batch(1)))
     net.set_requires_gradient_sync(True)
@@ -193,13 +193,13 @@ def rank_what_comes_next_is_gathered():
     seen = []
     net = torch.nn.Sequential(*(Watched(seen) for _ in range(3)))
     for one in net:
-        fully_shard(one)
+        fully_shard(one, reshard_after_forward=True)
     x = own(batch())
     base = counter()
     backward(net, x)
     assert [s - base for s in seen] == [2, 4, 6], seen  # gathered one by one
     seen.clear()
-    whole_net = fully_shard(torch.nn.Sequential(*net, torch.nn.Linear(6, 6)))
+    whole_net = fully_shard(torch.nn.Sequential(*net, torch.nn.Linear(6, 6)), reshard_after_forward=True)
     # the first pass gathers when a module is called; the second knows what comes
     for expected in ([3, 5, 7], [4, 6, 7]):
         seen.clear()
@@ -260,7 +260,7 @@ def rank_modules_are_whole_between():
     assert counter() - before - 1 == 3
     before = counter()
     backward(net, own(batch()))
-    assert counter() - before - 1 == 7  # gathered by the backward pass alone, and reduced
+    assert counter() - before - 1 == 6  # gathered by the backward pass alone, and reduced
     backward(alone, batch())
     same_grads(net, alone)
     register_fsdp_forward_method(net.layers[0], 'extra_repr')
@@ -278,6 +278,32 @@ def rank_parts_are_kept_by_the_cpu():
     backward(alone, batch())
     same_grads(net, alone)
     tap.raises(TypeError, lambda: fully_shard(torch.nn.Linear(2, 2), offload_policy=1), 'OffloadPolicy')
+
+
+def rank_the_outermost_module_stays_whole():
+    net = sharded()  # without reshard_after_forward
+    counts = []
+    for call in (net, net.layers[1]):
+        before = counter()
+        loss = (call(own(batch()).requires_grad_()) ** 2).mean()
+        middle = counter()
+        loss.backward()
+        counts.append((middle - before - 1, counter() - middle - 1))
+    # the parameters of the head are there in the backward pass, and so are those of a layer that is called by itself
+    assert counts == [(4, 3 + 4), (1, 1)], counts
+    before = [*net.parameters()]
+    net.unshard()
+    assert all(p is q for p, q in zip(net.parameters(), before))  # an optimizer that is made now sees the parts
+    net.reshard()
+
+
+def rank_parameters_may_be_left_out():
+    net = whole()
+    fully_shard(net, ignored_params={net.head.weight, net.head.bias})
+    assert net.head.weight.shape == (3, 6) and net.layers[0].weight.shape == (2 if dist.get_rank() < 3 else 0, 6)
+    backward(net, own(batch()))
+    assert net.head.weight.grad.shape == (3, 6)
+    assert GTorch.ModuleShards.find(net.head.weight) is None
 
 
 def rank_inputs_may_stay_as_they_are():

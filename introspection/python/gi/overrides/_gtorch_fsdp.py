@@ -3,6 +3,7 @@
 """torch.distributed.fsdp: modules whose parameters are spread over processes."""
 
 import dataclasses
+import threading
 import types
 import typing
 
@@ -87,6 +88,8 @@ class FSDPModule(metaclass=_IsSharded):
 
     def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
         """Whether the whole parameters are dropped after the forward pass."""
+        for one in FSDPModule._all(self, recurse):
+            one._shards[2].clear()  # it no longer depends on the call
         FSDPModule._set(self, 'reshard-after-forward', reshard_after_forward, recurse)
 
     def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
@@ -177,11 +180,11 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
                 mp_policy=MixedPrecisionPolicy(), offload_policy=None, ignored_params=None):
     """Divides the parameters of a module among the processes of a group, by default all, or of a @mesh: of two
     dimensions, the second divides them, and the first has replicas. Modules inside come first. A number
-    @reshard_after_forward keeps them spread over so many ranks until the backward pass; None is True. Returns the
+    @reshard_after_forward keeps them spread over so many ranks until the backward pass; None is False for the outermost
+    module of a call and True for others. @ignored_params stay whole, and their gradients are this rank's. Returns the
     module, whose parameters are this rank's parts; optimizers are made afterwards."""
-    for name, value in (('shard_placement_fn', shard_placement_fn), ('ignored_params', ignored_params)):
-        if value is not None:
-            raise NotImplementedError(f'fully_shard: {name} is not supported')
+    if shard_placement_fn is not None:
+        raise NotImplementedError('fully_shard: shard_placement_fn is not supported: the first dimension is divided')
     if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
         raise TypeError(f'fully_shard: offload_policy is an OffloadPolicy, not {type(offload_policy).__name__}')
     group, replicas = _groups(mesh)
@@ -189,6 +192,8 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
         nearby = _find_nearby(group, reshard_after_forward)
     reshard = True if reshard_after_forward is None else bool(reshard_after_forward)
+    for one in ignored_params or ():
+        GTorch.ModuleShards.ignore(one)
     made = dist._run(lambda: GTorch.ModuleShards.new(
         module, group, reshard, _dtype(mp_policy.param_dtype), _dtype(mp_policy.reduce_dtype),
         _dtype(mp_policy.output_dtype)))
@@ -199,7 +204,7 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
         dist._run(lambda: made.set_nearby(nearby))
     if isinstance(offload_policy, CPUOffloadPolicy):
         dist._run(lambda: made.offload(offload_policy.pin_memory))
-    _surround(module, made, mp_policy)
+    _surround(module, made, mp_policy, reshard_after_forward is None)
     return module
 
 
@@ -216,7 +221,10 @@ def _converted(value, dtype):
     return type(value)(_converted(one, dtype) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-def _surround(module, shards, policy):
+_calls = threading.local()  # how many calls of modules are within each other
+
+
+def _surround(module, shards, policy, depends):
     """What the hooks of C's cannot do: calls of modules in Python, and attributes, which Python finds without C."""
     shown = [(one, name) for one in module.modules() for name, value in vars(one).items()
              if isinstance(value, GTorch.Parameter) and GTorch.ModuleShards.find(value) is shards]
@@ -226,18 +234,24 @@ def _surround(module, shards, policy):
             one._show(name, one.get_tensor(name))
 
     inner = policy.param_dtype if policy.cast_forward_inputs else None
+    choice = {'depends on the call': True} if depends else {}
 
     def before(_module, inputs, options):
+        depth = getattr(_calls, 'depth', 0)
+        if choice:
+            shards.props.reshard_after_forward = depth > 0
         dist._run(shards.begin_forward)
+        _calls.depth = depth + 1
         show()
         return _converted(inputs, inner), _converted(options, inner)
 
     def after(_module, _inputs, output):
+        _calls.depth = max(0, getattr(_calls, 'depth', 0) - 1)
         shards.end_forward()
         show()
         return _converted(output, policy.output_dtype)
 
-    module._shards = (shards, show)
+    module._shards = (shards, show, choice)
     for name in METHODS:
         module.__dict__[name] = types.MethodType(vars(FSDPModule)[name], module)
     module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
@@ -249,7 +263,7 @@ def register_fsdp_forward_method(module, method_name):
     if not isinstance(module, FSDPModule):
         return
     function = getattr(type(module), method_name)
-    shards, show = module._shards
+    shards, show, _choice = module._shards
 
     def method(self, *inputs, **options):
         dist._run(shards.begin_forward)
