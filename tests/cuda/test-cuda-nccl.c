@@ -803,7 +803,7 @@ each_call_may_fail (void)
       lone = gtorch_process_group_new ("nccl", store, 0, 1, 2, NULL, &error);
       g_assert_no_error (error);
       fake_nccl_fail (names[i], 1, 3);
-      for (k = 0; k < 6 && error == NULL; k++)
+      for (k = 0; k < 7 && error == NULL; k++)
         {
           g_clear_object (&work);
           work =
@@ -813,7 +813,8 @@ each_call_may_fail (void)
               : k == 3 ? gtorch_process_group_all_gather_into_tensor (lone, tensor, other, &error)
               : k == 4 ? gtorch_process_group_reduce_scatter_tensor (lone, tensor, other,
                                                                      GTORCH_REDUCE_OP_SUM, &error)
-                       : gtorch_process_group_all_to_all (lone, &tensor, 1, &other, 1, &error);
+              : k == 5 ? gtorch_process_group_all_to_all (lone, &tensor, 1, &other, 1, &error)
+                       : gtorch_process_group_all_reduce_premul (lone, tensor, 2, &error);
           g_assert_true ((work == NULL) == (error != NULL));
           if (work != NULL)
             gtorch_work_wait (work, 5, NULL, &error);

@@ -13,8 +13,6 @@
 #include "base/gtorch-error.h"
 #include "distributed/nccl/gtorch-nccl-private.h"
 
-static gint n_worlds;
-
 NcclEngine *
 gtorch_nccl_engine_ref (NcclEngine *self)
 {
@@ -107,7 +105,8 @@ static GTorchEngine *
 nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                 GCancellable *cancellable, GError **error)
 {
-  g_autofree gchar *prefix = NULL;
+  g_autofree gchar *key = NULL, *prefix = NULL;
+  gint64 number;
 
   if (store == NULL)
     g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_INVALID,
@@ -119,7 +118,11 @@ nccl_new_world (GTorchStore *store, gint *rank, gint *size, gdouble timeout,
                  *rank, *size);
   else if (gtorch_nccl_load (error))
     {
-      prefix = g_strdup_printf ("nccl/%d", g_atomic_int_add (&n_worlds, 1));
+      /* counted by rank: several ranks may be threads of one process */
+      key = g_strdup_printf ("nccl-worlds-of-%d-%d", *rank, *size);
+      if (!gtorch_store_add (store, key, 1, &number, cancellable, error))
+        return NULL;
+      prefix = g_strdup_printf ("nccl/%d/%" PRId64, *size, number);
       return &engine_new (store, prefix, *rank, *size, *rank, timeout)->parent;
     }
   return NULL;
@@ -551,6 +554,7 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
 {
   NcclOp *op = ops[0];
   g_autofree gchar *key = g_strconcat (self->prefix, "/failed", NULL);
+  g_autofree gchar *found = g_strconcat (self->prefix, "/found", NULL);
   g_autoptr (GBytes) report = NULL;
   gboolean is_first;
   guint i;
@@ -572,7 +576,8 @@ fail_here (NcclEngine *self, NcclOp *const *ops, guint n, GError *local, GError 
     }
   g_mutex_unlock (&self->lock);
   report = g_bytes_new (local->message, strlen (local->message));
-  if (is_first && self->size > 1)
+  if (is_first && self->size > 1
+      && gtorch_store_set (self->store, found, report, self->listening, NULL))
     gtorch_store_set (self->store, key, report, self->listening, NULL);
   if (is_first)
     gtorch_nccl_engine_fail (self, local, NULL, 0);
@@ -719,7 +724,8 @@ const GTorchEngineClass gtorch_nccl_engine = { .name = "nccl",
                                                .bind = nccl_bind,
                                                .abort = nccl_abort,
                                                .begin_batch = nccl_begin_batch,
-                                               .end_batch = nccl_end_batch };
+                                               .end_batch = nccl_end_batch,
+                                               .has_factor = TRUE };
 
 static void __attribute__ ((constructor)) gtorch_nccl_register (void)
 {
