@@ -67,7 +67,7 @@ def _chunks(tensors, buffer_size):
 
 
 def _flat(tensors):
-    return GTorch.cat([tensor.reshape(-1) for tensor in tensors])
+    return GTorch.cat([tensor.reshape(-1) for tensor in tensors], 0)
 
 
 def _parts(flat, like):

@@ -70,7 +70,7 @@ def reduce_tensor(tensor):
                            'another process: use detach()')
     handle = _handle(tensor)
     fds = _for_child(handle.get_fds() or (), handle)
-    is_parameter = isinstance(tensor, GTorch.nn.Parameter)
+    is_parameter = isinstance(tensor, GTorch.Parameter)
     return unpickle.shared, (bytes(handle.get_bytes().get_data()), fds, is_parameter, tensor.requires_grad)
 
 
@@ -83,7 +83,9 @@ def register():
             return
         from multiprocessing.reduction import ForkingPickler
 
-        for cls in (GTorch.Tensor, GTorch.nn.Parameter):
+        from gi.repository import GTorch as namespace  # with the classes that tensors are of
+
+        for cls in (namespace.Tensor, namespace.Parameter):
             ForkingPickler.register(cls, reduce_tensor)
         _is_registered = True
 

@@ -66,7 +66,7 @@ def shared(data, fds, is_parameter, requires_grad):
         for fd in found:
             os.close(fd)
     if is_parameter:
-        return GTorch.nn.Parameter(made, requires_grad)
+        return GTorch.Parameter(made, requires_grad)
     return made.requires_grad_() if requires_grad else made
 
 
