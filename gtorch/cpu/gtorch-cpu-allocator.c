@@ -10,8 +10,9 @@
  * - Where a cache would hide errors (AddressSanitizer) or is disabled (GTORCH_NO_MEMORY_CACHING=1),
  *   everything goes straight to the system.
  *
- * A storage that other processes are to see is moved: it gets other memory, and a note (Moved) of it in the place
- * of its size class. A large storage gives its pages back then, a small one has its block until it is freed.
+ * A storage that other processes are to see is moved: it gets other memory, and a note (Moved) of it in
+ * the place of its size class. A large storage gives its pages back then, a small one has its block until
+ * it is freed.
  *
  * The system promises more memory than there is, so a request is compared with the memory of the machine.
  * Threads count their own allocations and add them to the totals every 64 KiB: current numbers are exact,

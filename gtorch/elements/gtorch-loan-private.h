@@ -31,8 +31,9 @@ guint gtorch_loans_count (void);
 
 /* --- in the other process --- */
 
-/* Keeps the file descriptor, as a duplicate, until gtorch_loan_return () is called with the result. Returns NULL
- * with GTORCH_ERROR_FORMAT if it is not that of a loan, and GTORCH_ERROR_FAILED if its process has ended. */
+/* Keeps the file descriptor, as a duplicate, until gtorch_loan_return () is called with the result.
+ * Returns NULL with GTORCH_ERROR_FORMAT if it is not that of a loan, and GTORCH_ERROR_FAILED if its
+ * process has ended. */
 gpointer gtorch_loan_take (gint fd, GError **error);
 void gtorch_loan_return (gpointer taken);
 

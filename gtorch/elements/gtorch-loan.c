@@ -3,10 +3,11 @@
 
 /* Memory of a device that this process lends to others, and how it learns that they do not use it any more.
  *
- * Each loan has a pipe, through which nothing is ever written. Whoever uses the memory has its writing end open:
- * other processes, messages that are on their way to them, and handles in this process. When the last one is
- * closed, also because a process has ended in whatever way, the system hangs up the reading end. A thread waits for
- * that and drops the storage. A handle that is made later opens the pipe again by the reading end's name in /proc.
+ * Each loan has a pipe, through which nothing is ever written. Whoever uses the memory has its writing end
+ * open: other processes, messages that are on their way to them, and handles in this process. When the
+ * last one is closed, also because a process has ended in whatever way, the system hangs up the reading
+ * end. A thread waits for that and drops the storage. A handle that is made later opens the pipe again by
+ * the reading end's name in /proc.
  *
  * A forked child closes its copies of all ends: it cannot use the memory. */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors for other processes. What the other process gets was written by a process that it need not trust: all
- * numbers are checked before they are used. */
+/* Tensors for other processes. What the other process gets was written by a process that it need not
+ * trust: all numbers are checked before they are used. */
 
 #include "config.h"
 
@@ -21,6 +21,7 @@
 #include "elements/gtorch-shared-memory-private.h"
 #include "memory/gtorch-memory-pool-private.h"
 #include "memory/gtorch-share-private.h"
+#include "ops/gtorch-host-private.h"
 #include "stream/gtorch-stream-private.h"
 #include "tensor/gtorch-hold-private.h"
 #include "tensor/gtorch-tensor-private.h"
@@ -30,9 +31,9 @@
  *
  * Names the memory of a tensor to another process.
  *
- * The process that has the tensor makes a handle and sends its bytes and file descriptors, for example in a message
- * over a Unix socket or D-Bus. The other process makes a handle of them and opens it: its tensor has the same
- * memory, so that each process sees what the other one writes.
+ * The process that has the tensor makes a handle and sends its bytes and file descriptors, for example in
+ * a message over a Unix socket or D-Bus. The other process makes a handle of them and opens it: its tensor
+ * has the same memory, so that each process sees what the other one writes.
  *
  * ```c
  * g_autoptr (GTorchTensorHandle) handle = gtorch_tensor_handle_new (tensor, &error);
@@ -45,14 +46,14 @@
  * ```
  *
  * Memory of the CPU is kept by whoever has it, and moves to shared memory if it is not there yet
- * ([method@Tensor.share_memory]). Memory of a GPU belongs to the process that has allocated it. That process keeps
- * it as long as handles in any process have file descriptors of it, and tensors that were opened by them exist;
- * it has to live as long as they are used. A tensor that was opened cannot be handed on to a third process: copy
- * it.
+ * ([method@Tensor.share_memory]). Memory of a GPU belongs to the process that has allocated it. That
+ * process keeps it as long as handles in any process have file descriptors of it, and tensors that were
+ * opened by them exist; it has to live as long as they are used. A tensor that was opened cannot be handed
+ * on to a third process: copy it.
  *
- * The current stream of the process that opens the tensor waits for what the current stream of the other one had to
- * do for it when the handle was made. Later work of the processes is not ordered: use an event with
- * %GTORCH_EVENT_INTERPROCESS for that.
+ * The current stream of the process that opens the tensor waits for what the current stream of the other
+ * one had to do for it when the handle was made. Later work of the processes is not ordered: use an event
+ * with %GTORCH_EVENT_INTERPROCESS for that.
  *
  * Since: 0.1
  */
@@ -147,7 +148,7 @@ share_host_memory (GTorchImpl *impl, GError **error)
 {
   if (impl->storage->n_bytes == 0 || gtorch_shared_memory_find (impl->storage) != NULL)
     return TRUE;
-  return check_movable (impl, error) && gtorch_impl_sync (impl, error)
+  return check_movable (impl, error) && gtorch_impl_wait ("share_memory", impl, error)
          && gtorch_shared_memory_move (impl->storage, error);
 }
 
@@ -158,9 +159,10 @@ share_host_memory (GTorchImpl *impl, GError **error)
  *
  * Moves the memory of a tensor on the CPU to memory that other processes can have, too, with what is in it.
  *
- * All tensors that have the same memory, such as views, move along; no other thread may use them meanwhile. Processes
- * that are forked afterwards, and those that get the tensor by a [class@TensorHandle], have the same elements.
- * Nothing happens if the memory is shared already, or is that of a GPU, which other processes can open where it is.
+ * All tensors that have the same memory, such as views, move along; no other thread may use them
+ * meanwhile. Processes that are forked afterwards, and those that get the tensor by a
+ * [class@TensorHandle], have the same elements. Nothing happens if the memory is shared already, or is
+ * that of a GPU, which other processes can open where it is.
  *
  * ```c
  * gtorch_tensor_share_memory (weights, &error);
@@ -181,7 +183,7 @@ gtorch_tensor_share_memory (GTorchTensor *self, GError **error)
   g_return_val_if_fail (GTORCH_IS_TENSOR (self), FALSE);
   impl = gtorch_tensor_unwrap (self);
   if (gtorch_impl_is_released (impl))
-    return gtorch_impl_sync (impl, error);
+    return gtorch_impl_wait ("share_memory", impl, error);
   if (GTORCH_DEVICE_GET_CLASS (impl->device)->shares != NULL
       && GTORCH_DEVICE_GET_CLASS (impl->device)->shares->describe != NULL)
     return TRUE;
@@ -192,8 +194,8 @@ gtorch_tensor_share_memory (GTorchTensor *self, GError **error)
  * gtorch_tensor_is_shared:
  * @self: a tensor
  *
- * Tells whether other processes can have the memory of the tensor as it is: whether it is memory of a GPU, or shared
- * memory of the CPU.
+ * Tells whether other processes can have the memory of the tensor as it is: whether it is memory of a GPU,
+ * or shared memory of the CPU.
  *
  * Returns: %TRUE if the memory need not move to be shared
  *
@@ -261,7 +263,7 @@ add_host (GTorchTensorHandle *self, GTorchImpl *impl, GError **error)
   GTorchSharedMemory *memory;
   gint fd;
 
-  if (!share_host_memory (impl, error) || !gtorch_impl_sync (impl, error))
+  if (!share_host_memory (impl, error) || !gtorch_impl_wait ("share", impl, error))
     return FALSE;
   if (impl->storage->n_bytes > 0)
     {
@@ -343,13 +345,13 @@ add_device (GTorchTensorHandle *self, GTorchImpl *impl, GError **error)
  * @tensor: a tensor
  * @error: return location for an error
  *
- * Makes a handle by which another process opens the tensor. Memory of the CPU that is not shared yet moves, as
- * [method@Tensor.share_memory] says.
+ * Makes a handle by which another process opens the tensor. Memory of the CPU that is not shared yet
+ * moves, as [method@Tensor.share_memory] says.
  *
- * Returns: (transfer full): the handle, or %NULL with %GTORCH_ERROR_AUTOGRAD if the tensor requires a gradient
- *   (use the result of [method@Tensor.detach]), %GTORCH_ERROR_NOT_SUPPORTED for pinned memory, memory of other
- *   libraries and, on GPUs, of other processes, %GTORCH_ERROR_CAPTURE if the tensor was not computed yet, or the
- *   driver's error
+ * Returns: (transfer full): the handle, or %NULL with %GTORCH_ERROR_AUTOGRAD if the tensor requires a
+ *   gradient (use the result of [method@Tensor.detach]), %GTORCH_ERROR_NOT_SUPPORTED for pinned memory,
+ *   memory of other libraries and, on GPUs, of other processes, %GTORCH_ERROR_CAPTURE if the tensor was
+ *   not computed yet, or the driver's error
  *
  * Since: 0.1
  */
@@ -363,7 +365,7 @@ gtorch_tensor_handle_new (GTorchTensor *tensor, GError **error)
 
   g_return_val_if_fail (GTORCH_IS_TENSOR (tensor), NULL);
   impl = gtorch_tensor_unwrap (tensor);
-  if (gtorch_impl_is_released (impl) && !gtorch_impl_sync (impl, error))
+  if (gtorch_impl_is_released (impl) && !gtorch_impl_wait ("share", impl, error))
     return NULL;
   if (gtorch_impl_requires_grad (impl))
     {
@@ -479,15 +481,15 @@ find_device (const gchar *name, GError **error)
 /**
  * gtorch_tensor_handle_new_from_bytes:
  * @bytes: what [method@TensorHandle.get_bytes] gave in the other process
- * @fds: (array length=n_fds): the file descriptors of [method@TensorHandle.get_fds], as this process has received
- *   them, in the same order; they remain the caller's and may be closed afterwards
+ * @fds: (array length=n_fds): the file descriptors of [method@TensorHandle.get_fds], as this process has
+ *   received them, in the same order; they remain the caller's and may be closed afterwards
  * @n_fds: the number of file descriptors
  * @error: return location for an error
  *
  * Makes a handle of what another process has sent.
  *
- * Returns: (transfer full): the handle, or %NULL with %GTORCH_ERROR_FORMAT if @bytes and @fds are not those of a
- *   handle, and %GTORCH_ERROR_FAILED if a file descriptor cannot be duplicated
+ * Returns: (transfer full): the handle, or %NULL with %GTORCH_ERROR_FORMAT if @bytes and @fds are not
+ *   those of a handle, and %GTORCH_ERROR_FAILED if a file descriptor cannot be duplicated
  *
  * Since: 0.1
  */
@@ -541,8 +543,8 @@ gtorch_tensor_handle_get_bytes (GTorchTensorHandle *self)
  * @self: a handle
  * @n_fds: (out): the number of file descriptors
  *
- * Gets the file descriptors for the other process, to be sent in this order. They belong to @self: send them, or
- * duplicates of them, before it is dropped.
+ * Gets the file descriptors for the other process, to be sent in this order. They belong to @self: send
+ * them, or duplicates of them, before it is dropped.
  *
  * Returns: (transfer none) (array length=n_fds) (nullable): the file descriptors; %NULL if there are none
  *
@@ -642,13 +644,13 @@ open_device (GTorchTensorHandle *self, const Described *described, GTorchDevice 
  *
  * Opens the tensor: makes one that has the same memory as that of the other process.
  *
- * A handle may be opened several times. In the process that has made it, it gives a tensor of the same memory as
- * well. The device is that of the other process, whatever its number is here.
+ * A handle may be opened several times. In the process that has made it, it gives a tensor of the same
+ * memory as well. The device is that of the other process, whatever its number is here.
  *
  * Returns: (transfer full): the tensor, or %NULL with %GTORCH_ERROR_FORMAT if the handle is damaged,
- *   %GTORCH_ERROR_DEVICE_MISMATCH if this process does not see the device, %GTORCH_ERROR_FAILED if the process
- *   that has made it has ended, %GTORCH_ERROR_INVALID if it is a handle of this process whose memory is gone,
- *   %GTORCH_ERROR_CAPTURE in a capture, or the driver's error
+ *   %GTORCH_ERROR_DEVICE_MISMATCH if this process does not see the device, %GTORCH_ERROR_FAILED if the
+ *   process that has made it has ended, %GTORCH_ERROR_INVALID if it is a handle of this process whose
+ *   memory is gone, %GTORCH_ERROR_CAPTURE in a capture, or the driver's error
  *
  * Since: 0.1
  */

@@ -12,8 +12,8 @@ G_BEGIN_DECLS
  * device implements describe and open. */
 struct _GTorchShareBackend
 {
-  /* Gives the storage other memory, from which its tensors have their elements from now on; free_func is called
-   * when the storage is freed. The storage is of the device's own allocator, and no work uses it. */
+  /* Gives the storage other memory, from which its tensors have their elements from now on; free_func is
+   * called when the storage is freed. The storage is of the device's own allocator, and no work uses it. */
   void (*move) (GTorchStorage *storage, gpointer data, GDestroyNotify free_func,
                 gpointer free_data);
   /* Returns the free_data of a storage that was moved with this free_func, or NULL. */

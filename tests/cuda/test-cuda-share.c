@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Tensors on GPUs for other processes. The other process is this program, too, with a fake driver of its own: it does
- * what messages over a socket say. */
+/* Tensors on GPUs for other processes. The other process is this program, too, with a fake driver of its
+ * own: it does what messages over a socket say. */
 
 #include "config.h"
 

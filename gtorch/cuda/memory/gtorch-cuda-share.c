@@ -3,13 +3,14 @@
 
 /* Memory of a GPU for other processes.
  *
- * An arena of pages exports the pages on which the block lies, each as a file descriptor; the other process maps
- * them one behind the other. An arena of segments exports the handle of the segment (cuIpcGetMemHandle ()).
- * Either way the other process sees all of these pages or of the segment, and uses its block only.
+ * An arena of pages exports the pages on which the block lies, each as a file descriptor; the other
+ * process maps them one behind the other. An arena of segments exports the handle of the segment
+ * (cuIpcGetMemHandle ()). Either way the other process sees all of these pages or of the segment, and uses
+ * its block only.
  *
- * The same pages or segments are opened once in a process, however many tensors they have: what identifies them
- * is the process that has made them and its handles, which it does not use for anything else as long as one of
- * its blocks there is in use, and that is for longer than they are open here. */
+ * The same pages or segments are opened once in a process, however many tensors they have: what identifies
+ * them is the process that has made them and its handles, which it does not use for anything else as long
+ * as one of its blocks there is in use, and that is for longer than they are open here. */
 
 #include "config.h"
 
@@ -25,8 +26,8 @@
 #include "cuda/memory/gtorch-cuda-pool-private.h"
 
 /* The description: whether the memory consists of pages, the size of each page, the identity, and where the
- * first element is. The identity of pages is that of the process and the numbers of the handles, that of a segment
- * is its handle. */
+ * first element is. The identity of pages is that of the process and the numbers of the handles, that of a
+ * segment is its handle. */
 #define FORMAT "(batayt)"
 
 /* Memory of another process that is open here. */
