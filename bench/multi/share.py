@@ -21,7 +21,7 @@ again with memory of cuMemAlloc() (GTORCH_ALLOC=segments). A line says what each
 Exits with 1 if a case fails. The driver of the tests will do, too, with few megabytes:
 
     GTORCH_CUDA_DRIVER=build/tests/fake-cuda/libgtorch-fakecuda.so GTORCH_FAKE_CUDA=devices=2,seed=0,borrow=1 \\
-        GTORCH_CUDA_LIBRARY_PATH=build/tests/fake-cuda meson devenv -C build -w . python3 tests/gpu/share.py --mib 16
+        GTORCH_CUDA_LIBRARY_PATH=build/tests/fake-cuda meson devenv -C build -w . python3 bench/multi/share.py --mib 16
 """
 
 import argparse
