@@ -130,11 +130,27 @@ fake_cuda_peek (gconstpointer address, gpointer buffer, gsize n_bytes)
 
 /* --- addresses --- */
 
+/* Returns addresses that begin with a page of the fake: not every system gives such by itself. */
+static void *
+reserve_addresses (gsize n_bytes)
+{
+  char *data = mmap (NULL, n_bytes + FAKE_PAGE, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const gsize before = (gsize) - (guintptr) data % FAKE_PAGE;
+
+  if (data == MAP_FAILED)
+    return data;
+  if (before > 0)
+    munmap (data, before);
+  munmap (data + before + n_bytes, FAKE_PAGE - before);
+  return data + before;
+}
+
 static Reservation *
 reserve (gsize n_bytes)
 {
   Reservation *r = g_new0 (Reservation, 1);
-  void *base = mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *base = reserve_addresses (n_bytes);
   void *shadow =
       mmap (NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
