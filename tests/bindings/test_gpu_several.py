@@ -9,11 +9,18 @@ import gtorch.cuda.comm as comm
 import gtorch.multiprocessing as mp
 from gtorch.nn.parallel import DataParallel, data_parallel, gather, parallel_apply, replicate, scatter
 
-from gpus import equal, near, need, raises, tap, torch
+from gpus import elsewhere, equal, near, need, raises, tap, torch
 
 cuda = torch.cuda
 nn = torch.nn
 Pair = collections.namedtuple('Pair', 'first second')
+
+
+@tap.case
+def the_class_for_groups_is_beside_that_for_threads():
+    program = 'from gtorch.nn.parallel import DataParallel, DistributedDataParallel\nprint(DistributedDataParallel)'
+    status, text = elsewhere(program)
+    assert status == 0 and 'gtorch.nn.parallel.DistributedDataParallel' in text, text
 
 
 @tap.case
