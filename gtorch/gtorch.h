@@ -59,6 +59,7 @@
 #include <gtorch/elements/gtorch-tensor-create.h>
 #include <gtorch/elements/gtorch-tensor-dlpack.h>
 #include <gtorch/elements/gtorch-tensor-geometry.h>
+#include <gtorch/elements/gtorch-tensor-handle.h>
 #include <gtorch/elements/gtorch-tensor-index.h>
 #include <gtorch/elements/gtorch-tensor-rows.h>
 #include <gtorch/gtorch-tensor-ops.h>

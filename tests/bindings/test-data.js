@@ -373,4 +373,17 @@ add('texts_with_a_nul_are_refused', () => {
     refused(() => GTorch.Table.new().add('a\0b', GTorch.arange(1)));
 });
 
+add('a_handle_gives_another_process_the_same_memory', () => {
+    const x = GTorch.zeros([4]);
+    assert(!x.is_shared());
+    x.share_memory();
+    const handle = GTorch.TensorHandle.new(x);
+    const received = GTorch.TensorHandle.new_from_bytes(handle.get_bytes(), handle.get_fds());
+    received.open().fill_(3);
+    assert(x.is_shared());
+    equal(x.toArray(), [3, 3, 3, 3]);
+    throws(() => GTorch.TensorHandle.new_from_bytes(new GLib.Bytes([1, 2, 3]), []), error =>
+        error.matches(GTorch.Error, GTorch.Error.FORMAT));
+});
+
 await run();

@@ -346,6 +346,7 @@ def files_are_written_in_one_place():
         if "O_RDONLY" not in line and "gtorch/distributed/gtorch-file-store.c" not in line
         and "gtorch/distributed/gtorch-sharded-save.c" not in line
         and "tools/gtorch-run-worker.c" not in line
+        and "gtorch/elements/gtorch-loan.c" not in line  # the end of a pipe
     ]
     writes = re.compile(r"""\bopen\([^)]*['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|replace_contents|set_contents""")
     for path in tree.files():

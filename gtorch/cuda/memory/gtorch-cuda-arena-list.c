@@ -8,6 +8,7 @@
 #include "cuda/memory/gtorch-cuda-arena-private.h"
 #include "cuda/memory/gtorch-cuda-magazine-private.h"
 #include "cuda/memory/gtorch-cuda-pool-private.h"
+#include "cuda/memory/gtorch-cuda-share-private.h"
 
 gsize
 gtorch_cuda_arena_largest (GTorchCudaArena *self)
@@ -111,6 +112,34 @@ gtorch_cuda_arena_look (GTorchCudaArena *self, guint64 address)
     result = GTORCH_CUDA_AT_FREE;
   gtorch_cuda_unlock_counts (self->device);
   return result;
+}
+
+gsize
+gtorch_cuda_arena_find_pages (GTorchCudaArena *self, gsize offset, gsize n_bytes, GArray *pages)
+{
+  gsize start = offset;
+  guint i;
+
+  for (i = 0; i < self->pages->len; i++)
+    {
+      const Page *page = &g_array_index (self->pages, Page, i);
+      const GTorchCudaPage found = { page->handle, page->size, self->pool, page->is_oversize };
+
+      if (page->offset + page->size <= offset || page->offset >= offset + n_bytes)
+        continue;
+      if (pages->len == 0)
+        start = page->offset;
+      g_array_append_val (pages, found);
+    }
+  return start;
+}
+
+CUdeviceptr
+gtorch_cuda_arena_find_segment (GTorchCudaBlock *block)
+{
+  while (block->prev != NULL)
+    block = block->prev;
+  return block->arena->base + block->offset;
 }
 
 /* Checks a chain of blocks that starts at the address; returns its end, or 0 if it violates an invariant. */

@@ -297,6 +297,10 @@ const MADE = {
         args: [{name: 'tensors', required: true}],
         make: ({tensors}) => GTorch.TensorDataset.new(tensors),
     },
+    TensorHandle: {
+        args: [{name: 'tensor', required: true}],
+        make: ({tensor}) => GTorch.TensorHandle.new(tensor),
+    },
     WeightedRandomSampler: {
         args: [
             {name: 'weights', required: true}, {name: 'num_samples', required: true}, {name: 'replacement'},

@@ -212,6 +212,12 @@ class Members:
         """Converts parameters and buffers to bfloat16."""
         return self.to(DType.BFLOAT16)
 
+    def share_memory(self):
+        """Moves parameters and buffers on the CPU to memory that other processes can have, too. Returns the module."""
+        for tensor in [*self.parameters(), *self.buffers()]:
+            tensor.share_memory_()
+        return self
+
     # --- the text ---
 
     def __repr__(self):
