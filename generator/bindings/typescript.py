@@ -8,6 +8,7 @@ import pathlib
 import re
 
 from generator.bindings import fill, typescript_gir
+from generator.bindings.defaults import Table
 from generator.bindings.rows import load, spaces
 from generator.text import write
 
@@ -169,13 +170,13 @@ def hand_written(text):
     return found
 
 
-def emit(gir, ops, layer_table, step_table, file):
+def emit(gir, defaults, ops, layer_table, step_table, file):
     operations = [Operation(row) for row in load(ops)]
     hand = hand_written(fill.sections('gtorch.d.ts.in')[''])
     made, transforms, layer_options = layers(layer_table)
     optimizers, schedules = steps(step_table)
     names = {operation.row.name for operation in operations}
-    text = typescript_gir.Namespace(gir, hand, names)
+    text = typescript_gir.Namespace(gir, hand, names, Table(defaults))
     shown = [o for o in operations if o.row.name not in hand[None]]
     methods = [m for o in operations if o.row.name not in hand['Tensor'] for m in o.methods()]
     modules = {

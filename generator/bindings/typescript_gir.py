@@ -31,10 +31,23 @@ AWAITED = 'Gio.AsyncReadyCallback'
 WORDS = {'default', 'function', 'in', 'new', 'var', 'with', 'package', 'private', 'public', 'enum', 'this'}
 
 
+def forms(given):
+    """Returns the lists of arguments with which a function can be called: by position, and with an object of those that
+    are given by name."""
+    n = max((i + 1 for i, (_, _, has_default) in enumerate(given) if not has_default), default=0)
+    needed = [f'{key}: {kind}' for key, kind, _ in given[:n]]
+    found = [', '.join([*needed, *(f'{key}?: {kind}' for key, kind, _ in given[n:])])]
+    first = next((i for i, (_, _, has_default) in enumerate(given) if has_default), len(given))
+    for i in range(first, len(given)):
+        named = ', '.join(f'{key.rstrip("_")}{"?" if has_default else ""}: {kind}' for key, kind, has_default in given[i:])
+        found.append(', '.join([*(f'{key}: {kind}' for key, kind, _ in given[:i]), f'options: {{{named}}}']))
+    return found
+
+
 class Namespace:
-    def __init__(self, gir, hand, operations):
+    def __init__(self, gir, hand, operations, defaults):
         self.root = ET.parse(gir).getroot().find(CORE + 'namespace')
-        self.hand, self.operations = hand, operations
+        self.hand, self.operations, self.defaults = hand, operations, defaults
         self.kinds = {e.get('name'): e.tag.removeprefix(CORE) for e in self.root if e.get('name')}
         self.members = {}  # of classes: what is declared, by name
 
@@ -69,8 +82,9 @@ class Namespace:
             return '(...args: any[]) => any'
         return name if kind in ('class', 'record') else 'any'
 
-    def parameters(self, function):
-        """Returns the visible parameters of a function, its further results, and whether it takes a callback."""
+    def parameters(self, function, owner=None):
+        """Returns the visible parameters of a function as name, type and whether it has a default, its further results,
+        and whether it takes a callback."""
         node = function.find(CORE + 'parameters')
         every = node.findall(CORE + 'parameter') if node is not None else []
         hidden = set()
@@ -92,7 +106,9 @@ class Namespace:
                 kind = f'({kind})' if '=>' in kind else kind
                 may_be_null = part.get('nullable') == '1' or part.get('allow-none') == '1'
                 name = part.get('name')
-                given.append((f'{name}_' if name in WORDS else name, f'{kind} | null' if may_be_null else kind))
+                has_default = self.defaults.of(owner, function.get('name'), name, may_be_null) is not None
+                kind = f'{kind} | null' if may_be_null else kind
+                given.append((f'{name}_' if name in WORDS else name, kind, has_default))
         return given, results, waits
 
     def result(self, function, results):
@@ -114,14 +130,15 @@ class Namespace:
         return 'any'
 
     def signatures(self, owner, function, head=''):
-        name = function.get('name')
-        given, results, waits = self.parameters(function)
-        texts = [f'{key}: {kind}' for key, kind in given]
+        name, space = function.get('name'), owner.get('name') if owner is not self.root else None
+        given, results, waits = self.parameters(function, space)
         if not waits:
-            return [f'{head}{name}({", ".join(texts)}): {self.result(function, results)};']
+            return [f'{head}{name}({text}): {self.result(function, results)};' for text in forms(given)]
+        result = f'Promise<{self.finished(owner, name)}>'
+        texts = [f'{key}: {kind}' for key, kind, _ in given]
         callback = 'callback: (source: any, result: any) => void'
         return [
-            f'{head}{name}({", ".join(texts)}): Promise<{self.finished(owner, name)}>;',
+            *(f'{head}{name}({text}): {result};' for text in forms(given)),
             f'{head}{name}({", ".join([*texts, callback])}): void;',
         ]
 

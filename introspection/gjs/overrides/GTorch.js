@@ -565,6 +565,7 @@ function overrideFunctions() {
                 convert.lastOptions('autograd_grad', given,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
+            convert.flag('autograd_grad', 'allow_unused', unused);
             return restoring(() =>
                 rawGrad(convert.list(outputs), convert.list(inputs), weights, retain ?? create, create,
                     unused));
@@ -656,6 +657,7 @@ function overrideRun() {
     });
     convert.addMethods(GTorch, {
         autocast_run(deviceType, dtype, enabled, caches, func) {
+            convert.flag('autocast_run', 'cache_enabled', caches);
             return within('autocast_run', func,
                 () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
         },
@@ -733,7 +735,7 @@ function _init() {
     forms.setup(GTorch, operations);
     aliases.setup(GTorch);
     tensor.setup(GTorch);
-    async.setup(GTorch);
+    async.setup(GTorch, {functions, owners});
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch, keepAlways);
