@@ -14,7 +14,7 @@ PLAIN = {
     'Factors': 'number | number[]', 'GType': 'any', 'guint32': 'number', 'gint32': 'number',
 }  # fmt: skip
 GIVEN = {
-    'Device': 'DeviceLike', 'gint64': 'IntLike', 'guint64': 'IntLike', 'Size': 'Sizes | Size',
+    'Device': 'DeviceLike', 'GLib.Bytes': 'BytesLike', 'Gio.File': 'FileLike', 'gint64': 'IntLike', 'guint64': 'IntLike', 'Size': 'Sizes | Size',
     'Factors': 'number | readonly number[] | Factors',
 }  # fmt: skip
 # What new takes, other than an object with properties.
@@ -25,6 +25,15 @@ NEW = {
     'Event': 'options?: {flags?: number, enable_timing?: boolean, blocking?: boolean, interprocess?: boolean}',
     **dict.fromkeys(('DeviceMonitor', 'Generator', 'MemoryPool', 'Stream'), PLACED),
 }
+# Classes that are made by new of C, whose arguments are no properties.
+MADE = {
+    'ChainDataset', 'ConcatDataset', 'DeviceMesh', 'DistributedModule', 'FileStore', 'GraphedModule', 'ImageFolder',
+    'IndexSource', 'ModuleShards', 'PackedSequence', 'ParamGroup', 'Parameter', 'ProcessGroup', 'SharedMemory',
+    'ShardedOptimizer', 'SpectralNorm', 'StackDataset', 'TcpStore', 'TensorDataset', 'TransformerDecoder',
+    'TransformerEncoder', 'WeightedRandomSampler',
+}
+# Arguments of new that are properties of another name.
+RENAMED = {('Trainer', 'loss'): 'loss_module'}
 # Functions that give a promise when they are called without a callback.
 AWAITED = 'Gio.AsyncReadyCallback'
 # TypeScript's own words, which are no names of parameters.
@@ -50,6 +59,7 @@ class Namespace:
         self.hand, self.operations, self.defaults = hand, operations, defaults
         self.kinds = {e.get('name'): e.tag.removeprefix(CORE) for e in self.root if e.get('name')}
         self.members = {}  # of classes: what is declared, by name
+        self.interfaces = []  # the properties of classes
 
     def type_of(self, part, given):
         """Returns the type of a parameter, a result, a property or an element."""
@@ -158,6 +168,42 @@ class Namespace:
             node = by_name[name]
         return found
 
+    def all_of(self, node, tag):
+        """Returns the parts of a class and of the classes above it."""
+        by_name = {e.get('name'): e for e in self.root.findall(CORE + 'class')}
+        return [e for one in (node, *(by_name[name] for name in self.parents(node))) for e in one.findall(CORE + tag)]
+
+    def constructors(self, node):
+        """Returns what new takes: an object with properties, or the arguments of new of C by position before it."""
+        name = node.get('name')
+        if name in NEW:
+            return [f'constructor({NEW[name]});']
+        anything = '{[name: string]: any}'
+        known = {}
+        for prop in self.all_of(node, 'property'):
+            if prop.get('writable') == '1':
+                kind = self.type_of(prop, True)
+                kind = kind if kind in ('IntLike', 'boolean', 'number') else f'{kind} | null'
+                known[prop.get('name').replace('-', '_')] = kind
+        derived = {'Module', 'Optimizer', 'LRScheduler', 'Tensor'} & {name, *self.parents(node)}
+        properties = anything if derived or name in MADE else f'PropertyOptions.{name}'
+        if properties is not anything:
+            self.interfaces += [f'interface {name} {{', *(f'    {key}?: {kind};' for key, kind in known.items()), '}']
+        lines = [f'constructor(properties?: {properties});']
+        new = next((e for e in node.findall(CORE + 'constructor') if e.get('name') == 'new'), None)
+        if derived - {'Optimizer'} and name not in MADE or new is None or new.get('introspectable') == '0':
+            return lines
+        given, _, _ = self.parameters(new, name)
+        given = [(RENAMED.get((name, key), key), kind, has_default) for key, kind, has_default in given]
+        if not given:
+            return lines
+        n = max((i + 1 for i, (_, _, has_default) in enumerate(given) if not has_default), default=0)
+        texts = [f'{key}: {kind}' for key, kind, _ in given]
+        more = f'more?: {properties}'
+        for i in range(max(n, 1), len(given) + 1):
+            lines.append(f'constructor({", ".join([*texts[:i], more])});')
+        return lines
+
     def properties(self, node):
         for prop in node.findall(CORE + 'property'):
             name = prop.get('name').replace('-', '_')
@@ -165,7 +211,10 @@ class Namespace:
             if kind not in ('any', 'boolean', 'number', 'string'):
                 kind = f'{kind} | null'
             is_fixed = prop.get('writable') != '1' or prop.get('construct-only') == '1'
-            yield name, kind, is_fixed and node.get('name') not in self.module_names()
+            is_free = node.get('name') in self.module_names()
+            given = self.type_of(prop, True)
+            wide = None if is_fixed or is_free or given == kind.removesuffix(' | null') else f'{given} | null'
+            yield name, kind, wide, is_fixed and not is_free
 
     def module_names(self):
         """Classes whose members are properties that can be replaced."""
@@ -179,18 +228,31 @@ class Namespace:
         above = set().union(*(self.members.get(parent, set()) for parent in parents)) if parents else set()
         hand = self.hand.get(name, set()).union(*(self.hand.get(parent, set()) for parent in parents))
         own, lines = set(), []
-        for key, kind, is_fixed in self.properties(node):
-            if key not in hand and key not in above and key not in self.operations:
-                own.add(key)
+        for key, kind, wide, is_fixed in self.properties(node):
+            if key in hand or key in above or key in self.operations:
+                continue
+            own.add(key)
+            if wide is None:
                 lines.append(f'{"readonly " if is_fixed else ""}{key}: {kind};')
+            else:
+                lines += [f'get {key}(): {kind};', f'set {key}(value: {wide});']
         taken = set(own)
+        virtual = {e.get('name') for e in self.all_of(node, 'virtual-method')}
         for method in node.findall(CORE + 'method'):
             key = method.get('name')
             if not self.is_shown(method, name) or key in taken:
                 continue
             own.add(key)
+            if key in virtual:  # what overrides it has arguments and results of its own
+                lines.append(f'{key}(...args: any[]): any;')
+                continue
             lines += self.signatures(node, method)
             if key in above or key in hand:
+                lines.append(f'{key}(...args: any[]): any;')
+        for vfunc in node.findall(CORE + 'virtual-method'):
+            key = vfunc.get('name')
+            if key not in own | above | hand and vfunc.get('introspectable') != '0':
+                own.add(key)
                 lines.append(f'{key}(...args: any[]): any;')
         if any(e.get('name') == 'Gio.ListModel' for e in node.findall(CORE + 'implements')):
             lines += ['get_n_items(): number;', 'get_item(position: number): any;']
@@ -203,9 +265,8 @@ class Namespace:
         self.members[name] = own
         parent = parents[0] if parents else 'BaseObject' if node.tag == CORE + 'class' else None
         head = f'class {name} extends {parent} {{' if parent else f'class {name} {{'
-        given = NEW.get(name, 'properties?: {[name: string]: any}')
-        make = f'constructor({given});' if node.tag == CORE + 'class' else 'protected constructor();'
-        return [head, f'    {make}', *(f'    {line}' for line in lines), '}']
+        make = self.constructors(node) if node.tag == CORE + 'class' else ['protected constructor();']
+        return [head, *(f'    {line}' for line in (*make, *lines)), '}']
 
     def classes(self):
         nodes = self.root.findall(CORE + 'class')

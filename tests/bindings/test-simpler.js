@@ -81,7 +81,8 @@ add('sizes are arrays', () => {
 
 add('arguments with a default may be left out', async () => {
     const store = GTorch.HashStore.new();
-    equal(store.add('n', 2), [true, 2]);
+    equal([store.add('n', 2), await store.add_async('n', 1), store.check(['n', 'm'])], [2, 3, false]);
+    equal([store.count_keys(), store.delete_key('n'), store.delete_key('n')], [1, true, false]);
     store.set_timeout(0.01);
     throws(() => store.wait(['none']), error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.TIMED_OUT));
     throws(() => store.wait(['none'], {timeout: 0}),

@@ -26,6 +26,7 @@ const nn = imports.overrides._gtorch_nn;
 const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
+const stores = imports.overrides._gtorch_stores;
 const tensor = imports.overrides._gtorch_tensor;
 const train = imports.overrides._gtorch_train;
 
@@ -741,6 +742,7 @@ function _init() {
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
     data.setup(GTorch);
+    stores.setup(GTorch);
     train.setup(GTorch);
     overrideText();
     overrideSeeds();
