@@ -152,5 +152,5 @@ function setup(namespace) {
     callableBySuper(GTorch.Metric.prototype, ['update', 'compute', 'reset']);
     callableBySuper(GTorch.Log.prototype, ['write', 'flush', 'close']);
     callableBySuper(GTorch.Trainer.prototype, ['training_step', 'validation_step'],
-        ([batch, ...more]) => [sampleOf(batch), ...more]);
+        given => given.length === 1 ? [sampleOf(given[0])] : given);
 }
