@@ -201,7 +201,8 @@ gtorch_tensor_dataset_new (GTorchTensor **tensors, gsize n_tensors, GError **err
       if (impl->n_dims == 0)
         {
           g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_SHAPE,
-                       _ ("tensor_dataset: tensor %zu has no dimensions: samples are the rows of tensors"),
+                       _ ("tensor_dataset: tensor %zu has no dimensions: samples are the rows of "
+                          "tensors"),
                        i);
           return NULL;
         }

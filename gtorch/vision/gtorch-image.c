@@ -414,10 +414,11 @@ gtorch_image_encode (GTorchTensor *image, const gchar *format, gint quality, GEr
 
       if ((contiguous = gtorch_op_contiguous (host, error)) == NULL)
         return NULL;
-      pixels = strcmp (format, "png") == 0
-                   ? gtorch_png_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1], &local)
-                   : gtorch_turbojpeg_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1],
-                                                   quality, &local);
+      pixels =
+          strcmp (format, "png") == 0
+              ? gtorch_png_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1], &local)
+              : gtorch_turbojpeg_encode_gray (gtorch_impl_data (contiguous), shape[2], shape[1],
+                                              quality, &local);
       if (local != NULL)
         g_propagate_error (error, local);
       if (pixels != NULL || local != NULL)

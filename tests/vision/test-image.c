@@ -123,7 +123,8 @@ test_gray_jpeg_is_gray (void)
 
   if (!encode (image, "jpeg", &bytes))
     return;
-  if (memmem (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), frame, sizeof frame) == NULL)
+  if (memmem (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), frame, sizeof frame)
+      == NULL)
     {
       g_test_skip ("TurboJPEG is not installed");
       return;
