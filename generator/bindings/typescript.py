@@ -216,9 +216,11 @@ def emit(gir, defaults, ops, layer_table, step_table, file):
                   if o.row.name not in {*RESERVED, 'embedding', 'embedding_bag', 'unfold'}]
     classes = text.classes()
     write(file, fill(
-        'gtorch.d.ts.in', properties=text.interfaces, gtype_name='$gtype', layers=made, transforms=transforms, layer_options=layer_options,
+        'gtorch.d.ts.in', properties=text.interfaces, gtype_name='$gtype', layers=made, transforms=transforms,
+        layer_options=layer_options,
         optimizers=optimizers, schedules=schedules,
         options=[line for o in operations for line in o.interface()], methods=methods,
-        functions=[*functions, *(line for o in shown for line in o.functions())], functional=functional, enums=text.enums(),
+        functions=[*functions, *(line for o in shown for line in o.functions())], functional=functional,
+        enums=text.enums(),
         classes=classes, rest=text.functions(), **modules,
     ))

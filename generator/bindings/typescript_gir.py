@@ -14,7 +14,8 @@ PLAIN = {
     'Factors': 'number | number[]', 'GType': 'any', 'guint32': 'number', 'gint32': 'number',
 }  # fmt: skip
 GIVEN = {
-    'Device': 'DeviceLike', 'GLib.Bytes': 'BytesLike', 'Gio.File': 'FileLike', 'gint64': 'IntLike', 'guint64': 'IntLike', 'Size': 'Sizes | Size',
+    'Device': 'DeviceLike', 'GLib.Bytes': 'BytesLike', 'Gio.File': 'FileLike', 'gint64': 'IntLike',
+    'guint64': 'IntLike', 'Size': 'Sizes | Size',
     'Factors': 'number | readonly number[] | Factors',
 }  # fmt: skip
 # What new takes, other than an object with properties.
@@ -48,7 +49,7 @@ def forms(given):
     found = [', '.join([*needed, *(f'{key}?: {kind}' for key, kind, _ in given[n:])])]
     first = next((i for i, (_, _, has_default) in enumerate(given) if has_default), len(given))
     for i in range(first, len(given)):
-        named = ', '.join(f'{key.rstrip("_")}{"?" if has_default else ""}: {kind}' for key, kind, has_default in given[i:])
+        named = ', '.join(f'{key.rstrip("_")}{"?" if has else ""}: {kind}' for key, kind, has in given[i:])
         found.append(', '.join([*(f'{key}: {kind}' for key, kind, _ in given[:i]), f'options: {{{named}}}']))
     return found
 

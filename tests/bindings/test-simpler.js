@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The GTorch authors
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What programs may give in place of objects, or leave out: paths for files, names for devices, texts for bytes,
-// arrays for sizes; and samples are values wherever a loader or a data set gives them.
+// What programs may give in place of objects, or leave out: paths for files, names for devices, texts for
+// bytes, arrays for sizes; and samples are values wherever a loader or a data set gives them.
 
 import GLib from 'gi://GLib';
 import GObject from 'gi://GObject';
@@ -39,16 +39,19 @@ add('files are paths', async () => {
     equal(trainer.checkpoint_folder.get_path(), path('checkpoints'));
     trainer.checkpoint_folder = path('others');
     equal(trainer.checkpoint_folder.get_path(), path('others'));
-    throws(() => GTorch.npy_load_file(5), says(TypeError, 'npy_load_file: file must be a Gio.File or a path, not number 5'));
+    throws(() => GTorch.npy_load_file(5),
+        says(TypeError, 'npy_load_file: file must be a Gio.File or a path, not number 5'));
     throws(() => GTorch.npy_load_file('a\0b'), says(TypeError, 'must be a Gio.File or a path'));
-    throws(() => GTorch.npy_load_file(path('none')), error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.NOT_FOUND));
+    throws(() => GTorch.npy_load_file(path('none')),
+        error => error.matches(Gio.IOErrorEnum, Gio.IOErrorEnum.NOT_FOUND));
     throws(() => new GTorch.CSVLog(5), says(TypeError, 'CSVLog: file must be a GFile or null, not number 5'));
 });
 
 add('devices are names', () => {
     const loader = new GTorch.DataLoader({dataset: tensors(), device: 'cpu'});
     assert(loader.device === GTorch.Device.cpu());
-    throws(() => new GTorch.DataLoader({dataset: tensors(), device: true}), says(TypeError, 'DataLoader: device'));
+    throws(() => new GTorch.DataLoader({dataset: tensors(), device: true}),
+        says(TypeError, 'DataLoader: device'));
 });
 
 add('bytes are texts', async () => {
@@ -59,7 +62,8 @@ add('bytes are texts', async () => {
     equal(text(await store.get_async('b')), 'hi');
     await store.set_async('c', 'later');
     equal(text(store.compare_set('c', 'later', 'now')), 'now');
-    throws(() => store.set('a', 5), says(TypeError, 'set: value must be a GLib.Bytes, a Uint8Array or a text'));
+    throws(() => store.set('a', 5),
+        says(TypeError, 'set: value must be a GLib.Bytes, a Uint8Array or a text'));
     throws(() => store.check('a'), says(TypeError, 'check: keys must be an array, not string a'));
 });
 
@@ -93,7 +97,8 @@ add('arguments with a default may be left out', async () => {
     equal(text(server.get('k')), 'v');
     equal((await GTorch.Tokenizer.train_bpe_async(['a b'], 258)).encode('a').length, 1);
     const optimizer = new GTorch.optim.SGD(new nn.Linear(1, 1).parameters(), {lr: 0.1});
-    const trainer = GTorch.Trainer.new(new nn.Linear(1, 1), GTorch.DataLoader.new(tensors()), null, optimizer);
+    const loader = GTorch.DataLoader.new(tensors());
+    const trainer = GTorch.Trainer.new(new nn.Linear(1, 1), loader, null, optimizer);
     assert(trainer.add_scheduler(new GTorch.optim.lr_scheduler.StepLR(optimizer, 1)));
     throws(() => store.set('a'), says(TypeError, 'set: value is missing'));
     throws(() => store.get('a', {cancelable: null}), says(TypeError, 'get: there is no option cancelable'));
@@ -106,13 +111,15 @@ add('constructors take arguments by position', () => {
     equal(new GTorch.Accuracy(3).top_k, 3);
     const optimizer = new GTorch.optim.SGD(new nn.Linear(1, 1).parameters(), {lr: 0.1});
     const [module, loss] = [new nn.Linear(1, 1), new nn.MSELoss()];
-    const trainer = new GTorch.Trainer(module, new GTorch.DataLoader(tensors()), loss, optimizer, {n_epochs: 2});
+    const loader = new GTorch.DataLoader(tensors());
+    const trainer = new GTorch.Trainer(module, loader, loss, optimizer, {n_epochs: 2});
     assert(trainer.loss_module === loss && trainer.n_epochs === 2 && !trainer.threaded);
     throws(() => new GTorch.DataLoader(tensors(), 4, {batch_size: 2}),
         says(TypeError, 'DataLoader: batch_size is given by position and by name'));
     throws(() => new GTorch.DataLoader(tensors(), 4, false, 3), says(TypeError, 'it takes 3'));
     throws(() => new GTorch.DataLoader(tensors(), {batchsize: 2}), says(TypeError, 'no property batchsize'));
-    throws(() => new GTorch.DataLoader([1, 2]), says(TypeError, 'DataLoader: dataset must be a GTorchDataset'));
+    throws(() => new GTorch.DataLoader([1, 2]),
+        says(TypeError, 'DataLoader: dataset must be a GTorchDataset'));
 });
 
 add('samples are values', async () => {
@@ -151,7 +158,8 @@ add('a null batch is a batch', () => {
 
 add('fractions split a data set', () => {
     equal(GTorch.random_split(tensors(), [0.5, 0.5]).map(part => part.length), [3, 3]);
-    equal(GTorch.random_split(tensors(), [4, 2], GTorch.Generator.new_with_seed(1)).map(one => one.length), [4, 2]);
+    const generator = GTorch.Generator.new_with_seed(1);
+    equal(GTorch.random_split(tensors(), [4, 2], generator).map(one => one.length), [4, 2]);
     throws(() => GTorch.random_split(tensors(), [0.5, 0.1]), says(TypeError, 'must be an integer'));
 });
 
@@ -164,8 +172,10 @@ add('properties do not call a check that takes arguments', () => {
 add('a number out of the range of a property is refused', () => {
     const allocator = GTorch.Device.cpu().get_allocator();
     const store = GTorch.HashStore.new();
-    for (const [object, name, value] of [[allocator, 'memory_fraction', -1], [allocator, 'memory_fraction', NaN],
-        [allocator, 'gc_threshold', -1], [store, 'timeout', -1]]) {
+    for (const [object, name, value] of [
+        [allocator, 'memory_fraction', -1], [allocator, 'memory_fraction', NaN],
+        [allocator, 'gc_threshold', -1], [store, 'timeout', -1],
+    ]) {
         const former = object[name];
         throws(() => (object[name] = value), says(RangeError, `${name} cannot be ${value}`));
         equal(object[name], former);

@@ -18,7 +18,8 @@ let GTorch;
 function valueOf(value) {
     if (typeof value !== 'string')
         return value;
-    return value.startsWith('"') ? JSON.parse(value) : value.split('.').reduce((owner, key) => owner[key], GTorch);
+    return value.startsWith('"') ? JSON.parse(value)
+        : value.split('.').reduce((owner, key) => owner[key], GTorch);
 }
 
 function valuesOf(defaults) {

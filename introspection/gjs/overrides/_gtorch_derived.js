@@ -52,8 +52,8 @@ const BY_SUPER = Symbol('may be called with super');
 const running = []; // the overrides that run, as objects and names
 
 // Makes functions of C, which call the virtual function of the same name, call that of the parent where an
-// override of it runs: what it calls with super. adapt() makes of its arguments those of C, and unpack() of what
-// C gives what programs get.
+// override of it runs: what it calls with super. adapt() makes of its arguments those of C, and unpack() of
+// what C gives what programs get.
 function callableBySuper(prototype, names, adapt = given => given, unpack = value => value) {
     for (const name of names) {
         const raw = prototype[name];

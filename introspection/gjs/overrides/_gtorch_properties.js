@@ -94,7 +94,8 @@ function assign(what, object, raw, value, check) {
         raw.set.call(object, value);
         const found = raw.get.call(object);
         // GObject warns of a number that is out of the property's range, and keeps the former one
-        if (Number.isFinite(found) && typeof value === 'number' && found !== value && Object.is(found, former))
+        const isOther = typeof value === 'number' && found !== value && Object.is(found, former);
+        if (Number.isFinite(found) && isOther)
             throw new RangeError(`${what} cannot be ${value}`);
         return;
     }
@@ -427,7 +428,8 @@ function withDevice(name, given) {
 // Arguments of constructors of C that have another name than the property.
 const RENAMED = {Trainer: {loss: 'loss_module'}};
 
-// new GTorch.DataLoader(dataset, 16, {num_workers: 2}): the arguments of new() in C by position, then properties.
+// new GTorch.DataLoader(dataset, 16, {num_workers: 2}): the arguments of new() in C by position, then
+// properties.
 function byPosition(name, given) {
     const names = owners[name]?.statics.new?.names?.map(key => RENAMED[name]?.[key] ?? key);
     const {prototype} = GTorch[name] ?? {};
