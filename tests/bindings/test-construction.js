@@ -206,8 +206,10 @@ function wrongFor(type) {
         return ['', 'no member', 1000, {}, ...name === 'GTorchDType' ? [] : [null, undefined]];
     if (GObject.type_is_a(type, GObject.TYPE_FLAGS))
         return WRONG.guint;
+    if (name === 'GTorchDevice') // a name, or a number of one
+        return [undefined, {}];
     if (GObject.type_is_a(type, GObject.TYPE_OBJECT))
-        return [undefined, 1, 'text', {}];
+        return name === 'GFile' ? [undefined, 1, {}] : [undefined, 1, 'text', {}];
     return WRONG[name] ?? [];
 }
 

@@ -487,17 +487,22 @@ def errors_that_cannot_be_made_anew_are_told():
 
 
 @tap.case
-def a_collate_function_that_returns_nothing_is_refused():
-    def nothing(_samples):
-        pass
+def a_collate_function_may_return_none():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(8))
 
-    for options in ({}, {'num_workers': 2}, {'num_workers': 2, 'worker': 'thread'}):
-        for dataset in (Numbers(8), Count(8)) if options else (Numbers(8),):
-            for batch_size in (2, None):
-                loader = data.DataLoader(dataset, batch_size=batch_size, collate_fn=nothing, **options)
-                raises(TypeError, lambda loader=loader: list(loader), 'collate_fn', 'nothing returned None')
-                library = loader.for_library()
-                raises(RuntimeError, lambda library=library: list(library), 'returned None')
+    def partly(samples):
+        return samples if (samples[0] if isinstance(samples, list) else samples) % 4 else None
+
+    for options in ({}, {'num_workers': 1}, {'num_workers': 1, 'worker': 'thread'}):
+        for dataset in (Numbers(8, int), Stream()):
+            for batch_size, expected in ((2, [None, [2, 3], None, [6, 7]]), (None, [None, 1, 2, 3, None, 5, 6, 7])):
+                loader = data.DataLoader(dataset, batch_size=batch_size, collate_fn=partly, **options)
+                assert list(loader) == expected, options
+                assert list(loader) == expected, options  # the next epoch, too
+        library = data.DataLoader(Numbers(4, int), batch_size=2, collate_fn=partly, **options).for_library()
+        assert list(library)[0] is None
 
 
 @tap.case

@@ -27,6 +27,7 @@ const {place} = imports.overrides._gtorch_place;
 const properties = imports.overrides._gtorch_properties;
 const saved = imports.overrides._gtorch_saved;
 const modules = imports.overrides._gtorch_spaces;
+const stores = imports.overrides._gtorch_stores;
 const tensor = imports.overrides._gtorch_tensor;
 const train = imports.overrides._gtorch_train;
 
@@ -613,6 +614,7 @@ function overrideFunctions() {
                 convert.lastOptions('autograd_grad', given,
                     {grad_outputs: [], retain_graph: null, create_graph: false, allow_unused: false});
             convert.flag('autograd_grad', 'create_graph', create);
+            convert.flag('autograd_grad', 'allow_unused', unused);
             return restoring(() =>
                 rawGrad(convert.list(outputs), convert.list(inputs), weights, retain ?? create, create,
                     unused));
@@ -704,6 +706,7 @@ function overrideRun() {
     });
     convert.addMethods(GTorch, {
         autocast_run(deviceType, dtype, enabled, caches, func) {
+            convert.flag('autocast_run', 'cache_enabled', caches);
             return within('autocast_run', func,
                 () => GTorch.AutocastGuard.new(deviceType, dtype, enabled, caches));
         },
@@ -781,12 +784,13 @@ function _init() {
     forms.setup(GTorch, operations);
     aliases.setup(GTorch);
     tensor.setup(GTorch);
-    async.setup(GTorch);
+    async.setup(GTorch, {functions, owners});
     overrideRun();
     restore(GTorch.MemorySource.prototype, 'allocate');
     nn.setup(GTorch, keepAlways);
     saved.setup(GTorch, within);
     data.setup(GTorch);
+    stores.setup(GTorch);
     train.setup(GTorch);
     overrideText();
     overrideSeeds();
