@@ -4,6 +4,7 @@
 """Errors are exceptions of the kinds that PyTorch raises, and those of the library are GLib.Error, too."""
 
 import errno
+import os
 import pathlib
 import pickle
 import sys
@@ -214,6 +215,31 @@ def other_errors_of_files_have_their_kinds():
         assert isinstance(GLib.Error('no', 'g-io-error-quark', int(code)), kind)
     plain = GLib.Error('no', 'g-io-error-quark', int(Gio.IOErrorEnum.CANCELLED))
     assert type(plain) is GLib.Error and not isinstance(plain, OSError)
+
+
+@tap.case
+def errors_of_indices_end_loops():
+    """Loops over __getitem__() look in C for the kind of the exception."""
+    x, net = GTorch.arange(2.0), nn.Sequential(nn.ReLU(), nn.ReLU())
+    pairs, rows = GTorch.utils.data.TensorDataset(x), GTorch.ones(2, 2)
+    places = [
+        lambda i: x[i], lambda i: rows[i, :], lambda i: rows[..., i], lambda i: x[[i]], lambda i: x[GTorch.tensor(i)],
+        lambda i: x.__setitem__(i, 1.0), lambda i: pairs[i], lambda i: net[i], lambda i: rows.shape[i],
+        lambda i: GTorch.utils.data.Subset([1, 2], GTorch.tensor([0, 1]))[i],
+    ]  # fmt: skip
+    if not os.environ.get('GTORCH_NO_MIXIN'):
+        places += [
+            lambda i: x.select(0, i), lambda i: rows.size(i), lambda i: GTorch.take(x, GTorch.tensor(i)),
+            lambda i: GTorch.index_select(x, 0, GTorch.tensor([i])), lambda i: x.narrow(0, i, 1),
+        ]  # fmt: skip
+    for place in places:
+
+        class Row:
+            def __getitem__(self, i):
+                return place(i)  # noqa: B023
+
+        assert len(list(Row())) == 2 and len(list(zip(Row(), range(9)))) == 2 and len([*Row()]) == 2
+    assert len(list(pairs)) == 2 and 7 not in GTorch.utils.data.Subset(x, [0, 1])
 
 
 tap.main()
