@@ -10,6 +10,7 @@ from gi.repository import GTorch
 
 from gi.overrides import _gtorch_distributed as dist
 from gi.overrides._gtorch_convert import RawTensor
+from gi.overrides._gtorch_parametrize import Computed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _surround(module, shards, policy):
 
     def show():
         for one, name in shown:
-            one._show(name, one.get_tensor(name))
+            one._gt_show(name, Computed.get_tensor(one, name))
 
     def before(_module, inputs, options):
         dist._run(shards.begin_forward)
