@@ -17,6 +17,7 @@ from gi.overrides import _gtorch_layers as layers
 from gi.overrides import _gtorch_losses as losses
 from gi.overrides import _gtorch_members as members
 from gi.overrides import _gtorch_ops as ops
+from gi.overrides import _gtorch_own_loading as own_loading
 from gi.overrides import _gtorch_nn_utils as utils
 from gi.overrides import _gtorch_optim as optim
 from gi.overrides import _gtorch_packed as packed
@@ -110,7 +111,7 @@ EXTRA_STATE = {'get_extra_state': _do_get_extra_state, 'set_extra_state': _do_se
 compute = restores(RawModule.forward if mixin is None else mixin.forward)
 
 
-class Module(Members, parametrize.Computed, RawModule):
+class Module(Members, own_loading.OwnLoading, parametrize.Computed, RawModule):
     """class Net(GTorch.Module): def forward(self, x): … — tensors, modules and parameters that are
     assigned to it belong to it."""
 
@@ -342,12 +343,19 @@ class Module(Members, parametrize.Computed, RawModule):
         if convert_bool(keep_vars):
             own = dict(self.named_parameters(remove_duplicate=False))
             found = {name: own.get(name, tensor) for name, tensor in found.items()}
-        return {f'{prefix}{name}': tensor for name, tensor in found.items()} if prefix else found
+        if prefix:
+            found = {f'{prefix}{name}': tensor for name, tensor in found.items()}
+        return own_loading.save(self, found, prefix, keep_vars) if own_loading.is_own(self, 'save') else found
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies the tensors of the dictionary, or with @assign makes them those of the module; returns the names that
         it lacks, and those that the module lacks."""
         given, strict = state.lists('load_state_dict', 'state', state_dict), convert_bool(strict)
+        if own_loading.is_own(self, 'load'):
+            if convert_bool(assign):
+                raise NotImplementedError(f'{type(self).__name__}: load_state_dict(): assign=True is not supported where '
+                                          'a class has _load_from_state_dict()')
+            return own_loading.load(self, state_dict, strict)
         found = incompatible(self, state_dict)
         if convert_bool(assign):
             members.assign(self, state_dict, found, strict)
