@@ -242,4 +242,29 @@ def errors_of_indices_end_loops():
     assert len(list(pairs)) == 2 and 7 not in GTorch.utils.data.Subset(x, [0, 1])
 
 
+@tap.case
+def wrong_kinds_name_the_function_and_the_argument():
+    x, several = GTorch.ones(2, 3), GTorch.ones(3)
+    for call, text in (
+        (lambda: x.sort(dim=2.5), "sort(): dim: 'float' object cannot be interpreted as an integer"),
+        (lambda: x.sort(dim=several), 'sort(): dim: only a tensor of one integer'),
+        (lambda: x.sort(dim=0, descending='yes'), "sort(): descending: True or False was expected, not 'yes'"),
+        (lambda: x.cumsum(True), 'cumsum(): dim: a whole number was expected, not True'),
+        (lambda: GTorch.zeros('x'), 'zeros(): '),
+        (lambda: GTorch.zeros(2.5), 'zeros(): '),
+        (lambda: GTorch.zeros(None), 'zeros(): '),
+        (lambda: F.softplus(x, beta='x'), 'softplus(): beta: a number was expected, not str'),
+        (lambda: x.fmax(None), 'fmax(): other must be a tensor or a number, not NoneType'),
+        (lambda: GTorch.hstack([x, 5]), 'hstack(): element 1 of tensors must be a tensor, not int'),
+        (lambda: GTorch.hstack(5), 'hstack(): tensors must be a list, not int'),
+        (lambda: x.flip('x'), 'flip(): '),
+        (lambda: x.cfloat(1), 'cfloat() takes 1 positional argument but 2 were given'),
+        (lambda: x.polygamma_(1, 2), 'polygamma() takes'),
+        (lambda: x.view_as(x, x), 'view_as()'),
+        (lambda: F.layer_norm(x, 1.5), 'layer_norm(): '),
+        (lambda: GTorch.roll(x, 1.5), 'roll(): '),
+    ):
+        raises(TypeError, call, text)
+
+
 tap.main()

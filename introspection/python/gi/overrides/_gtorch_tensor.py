@@ -616,6 +616,7 @@ def _conversion(name, dtype):
     def convert(self):
         return self.to(dtype)
 
+    convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f'Converts the elements to {DType.get_name(dtype)}; returns the tensor itself if they are.'
     return convert
 
@@ -639,7 +640,7 @@ def to_device(self, device, non_blocking=False, *, stream=None):
 
 def extra_methods():
     """Methods by name that are added after the operations, and may replace them."""
-    return {
+    methods = {
         **conversions(),
         **overloads.METHODS,
         'clamp': clamp,
@@ -663,3 +664,7 @@ def extra_methods():
         'real': property(ops.METHODS['real'], doc='The real parts; they share the memory.'),
         'imag': property(ops.METHODS['imag'], doc='The imaginary parts; they share the memory.'),
     }
+    for name, method in methods.items():
+        if '<' in getattr(method, '__qualname__', ''):
+            method.__name__ = method.__qualname__ = name
+    return methods
