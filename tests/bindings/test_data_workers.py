@@ -394,7 +394,37 @@ def loaders_can_be_used_in_threads():
     assert found == [[[4 * k + i for i in range(4)] for k in range(5)]] * 4
 
 
+@tap.case
+def threads_share_an_iteration():
+    for workers, options in ((0, {}), (2, {}), (2, {'worker': 'thread'})):
+        batches, found = iter(data.DataLoader(Numbers(40), batch_size=2, num_workers=workers, **options)), []
+
+        def take(batches=batches, found=found):
+            found.extend(batch[1].tolist() for batch in batches)
+
+        threads = [threading.Thread(target=take, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
+        assert sorted(found) == [[i, i + 1] for i in range(0, 40, 2)], found
+
+
 # --- states ---
+
+
+@tap.case
+def what_is_no_state_is_refused():
+    loader = data.DataLoader(Numbers(12), batch_size=2, shuffle=True)
+    next(iter(loader))
+    state = loader.state_dict()
+    for name in ('position', 'is_at_end', 'order', 'num_workers', 'places', 'turn', 'loader'):
+        raises(ValueError, lambda name=name: loader.load_state_dict({**state, name: 'x'}), name, "'x'")
+    raises(ValueError, lambda: loader.load_state_dict({**state, 'position': -1}), 'position', '-1')
+    for name in ('position', 'is_at_end', 'order', 'loader'):
+        lacking = {key: value for key, value in state.items() if key != name}
+        raises(ValueError, lambda lacking=lacking: loader.load_state_dict(lacking), f'no {name!r}')
+    loader.load_state_dict({**state, 'own': 'x'})
 
 
 def goes_on(dataset, workers, options):
