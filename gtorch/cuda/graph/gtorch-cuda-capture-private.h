@@ -50,10 +50,6 @@ void gtorch_cuda_lane_keep (GTorchCudaLane *lane, gpointer object, GDestroyNotif
 
 /* Notes that the graph being captured on the lane copies from or to the pinned memory of the tensor. */
 void gtorch_cuda_lane_keep_host (GTorchCudaLane *lane, GTorchImpl *impl);
-/* Notes that the graph being captured on the lane copies from or to memory of another GPU. */
-void gtorch_cuda_lane_keep_peer (GTorchCudaLane *lane, GTorchCudaDevice *peer);
-/* Orders further work of the lane after the present work of a lane of another GPU (gtorch-cuda-copy.c). */
-gboolean gtorch_cuda_lane_follow (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error);
 /* Orders further work of the lane after what the host and copies do with the pinned memory of the tensor
  * (gtorch-cuda-copy.c). */
 gboolean gtorch_cuda_come_after_host (GTorchImpl *impl, GTorchCudaLane *lane, GError **error);

@@ -62,7 +62,6 @@ typedef struct
   GArray *draws;
   GArray *kept;
   GPtrArray *hosts;
-  guint peers;
   gboolean has_priorities; /* whether a stream has a priority other than the default */
   GTorchCudaLane *last;    /* the lane on which the graph was last replayed */
   GTorchCudaOwnNodes *own; /* freed by the audit */
@@ -378,12 +377,6 @@ gtorch_cuda_lane_keep_host (GTorchCudaLane *lane, GTorchImpl *impl)
   g_ptr_array_add (capture->hosts, gtorch_impl_alias (impl));
 }
 
-void
-gtorch_cuda_lane_keep_peer (GTorchCudaLane *lane, GTorchCudaDevice *peer)
-{
-  gtorch_cuda_lane_capture (lane)->peers |= 1u << peer->parent_instance.index;
-}
-
 static gpointer
 begin_capture (GTorchStream *stream, GTorchPool *pool, GTorchCaptureMode mode, GError **error)
 {
@@ -604,7 +597,6 @@ end_capture (gpointer capture, GError **error)
       graph->draws = g_steal_pointer (&self->draws);
       graph->kept = g_steal_pointer (&self->kept);
       graph->hosts = g_steal_pointer (&self->hosts);
-      graph->peers = self->peers;
       graph->own = g_steal_pointer (&self->own);
       graph->has_priorities = self->has_priorities;
     }
@@ -699,26 +691,6 @@ set_numbers (Graph *self, const guint64 *numbers, GError **error)
   return TRUE;
 }
 
-/* Orders the lane of a replay after the current streams of other GPUs that it copies from or to or, afterwards,
- * these after it. */
-static gboolean
-meet_peers (const Graph *self, GTorchCudaLane *lane, gboolean is_after, GError **error)
-{
-  guint peers = self->peers;
-
-  for (; peers != 0; peers &= peers - 1)
-    {
-      GTorchCudaDevice *peer = gtorch_cuda_device_peek (__builtin_ctz (peers));
-      GTorchCudaLane *other = gtorch_cuda_current_lane (&peer->parent_instance, error);
-
-      if (other == NULL || !gtorch_cuda_allow_wait (other, "graph", error)
-          || !(is_after ? gtorch_cuda_lane_follow (other, lane, error)
-                        : gtorch_cuda_lane_follow (lane, other, error)))
-        return FALSE;
-    }
-  return self->peers == 0 || gtorch_cuda_device_activate (lane->device, error);
-}
-
 static gboolean
 replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **error)
 {
@@ -734,8 +706,6 @@ replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **er
   for (i = 0; i < self->hosts->len; i++)
     if (!gtorch_cuda_come_after_host (self->hosts->pdata[i], lane, error))
       return FALSE;
-  if (!meet_peers (self, lane, FALSE, error))
-    return FALSE;
   self->last = lane;
   gtorch_cuda_note_begin (lane, "graph");
   result = gtorch_cuda_check (gtorch_cuda.cuGraphLaunch (self->exec, lane->handle),
@@ -745,8 +715,6 @@ replay (gpointer data, GTorchStream *stream, const guint64 *numbers, GError **er
   for (i = 0; i < self->hosts->len; i++)
     if (!gtorch_host_note_copy (((GTorchImpl *) self->hosts->pdata[i])->storage, stream, error))
       return FALSE;
-  if (!meet_peers (self, lane, TRUE, error))
-    return FALSE;
   return !gtorch_get_launch_blocking () || gtorch_cuda_lane_synchronize (lane, "graph", error);
 }
 

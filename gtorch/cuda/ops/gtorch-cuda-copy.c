@@ -271,8 +271,8 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
 
 /* --- between devices --- */
 
-gboolean
-gtorch_cuda_lane_follow (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
+static gboolean
+follow (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
 {
   CUevent event;
   gboolean result;
@@ -346,8 +346,8 @@ enqueue_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *l
                                                   "cuMemcpyPeerAsync", error));
 }
 
-/* The copy becomes a node of the lane that captures. Each replay orders itself with the other device's current
- * stream. */
+/* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's current
+ * stream (gtorch-graph-exec.c). */
 static gboolean
 capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *to,
                    GTorchCudaLane *from, GError **error)
@@ -364,7 +364,6 @@ capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLa
       return FALSE;
     }
   gtorch_cuda_use_storage (lane == to ? dst->storage : src->storage, lane);
-  gtorch_cuda_lane_keep_peer (lane, other->device);
   return gtorch_cuda_device_activate (other->device, error)
          && gtorch_cuda_device_activate (lane->device, error)
          && enqueue_peer (dst, src, n_bytes, lane, error);
@@ -385,13 +384,11 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
   if (G_UNLIKELY (gtorch_cuda_lane_capture (from_lane) != NULL
                   || gtorch_cuda_lane_capture (to_lane) != NULL))
     return capture_from_peer (dst, src, n_bytes, to_lane, from_lane, error);
-  if (!gtorch_cuda_lane_follow (from_lane, to_lane, error)
-      || !gtorch_cuda_device_activate (from, error))
+  if (!follow (from_lane, to_lane, error) || !gtorch_cuda_device_activate (from, error))
     return FALSE;
   gtorch_cuda_use_storage (src->storage, from_lane);
   gtorch_cuda_use_storage (dst->storage, to_lane);
-  return enqueue_peer (dst, src, n_bytes, from_lane, error)
-         && gtorch_cuda_lane_follow (to_lane, from_lane, error);
+  return enqueue_peer (dst, src, n_bytes, from_lane, error) && follow (to_lane, from_lane, error);
 }
 
 /* Returns whether the copy can be asynchronous. In a capture it cannot, as no event reports its end. */
