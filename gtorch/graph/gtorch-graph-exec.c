@@ -317,8 +317,8 @@ find_peers (GTorchGraphExec *exec, const GPtrArray *storages)
     }
 }
 
-/* Orders a replay after the current streams of other devices that it copies from or to or, afterwards, these after
- * the replay, as such a copy outside of graphs would. */
+/* Orders a replay after the current streams of other devices that it copies from or to or, afterwards, these
+ * after the replay, as such a copy outside of graphs would. */
 static gboolean
 meet_peers (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GError **error)
 {

@@ -307,8 +307,8 @@ allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **erro
   return FALSE;
 }
 
-/* Refuses a captured copy between two GPUs for which the GPU that does not capture would have to convert: that
- * would be done once, and not by replays. */
+/* Refuses a captured copy between two GPUs for which the GPU that does not capture would have to convert:
+ * that would be done once, and not by replays. */
 static gboolean
 allow_peer (GTorchImpl *dst, GTorchImpl *src, gboolean direct, GTorchCudaLane *lane, GError **error)
 {
@@ -346,8 +346,8 @@ enqueue_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *l
                                                   "cuMemcpyPeerAsync", error));
 }
 
-/* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's current
- * stream (gtorch-graph-exec.c). */
+/* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's
+ * current stream (gtorch-graph-exec.c). */
 static gboolean
 capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *to,
                    GTorchCudaLane *from, GError **error)
