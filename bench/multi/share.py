@@ -16,7 +16,8 @@ again with memory of cuMemAlloc() (GTORCH_ALLOC=segments). A line says what each
     killed        the memory that a killed process had comes back
     module        a module in shared memory, which another process changes
     host-copies   a graph that copies from and to pinned memory, beside the same work without a graph
-    two-captures  a capture of two GPUs, which is refused, and one on each side by side
+    peer-copies   a graph that copies from and to another GPU, beside the same work without a graph
+    two-captures  one graph on each GPU, side by side; a stream of another GPU cannot join a capture
 
 Exits with 1 if a case fails. The driver of the tests will do, too, with few megabytes:
 
@@ -319,6 +320,33 @@ def host_copies(_options):
     return f'{_times(graph.replay):.1f} us with a graph, {_times(step):.1f} us without'
 
 
+def peer_copies(_options):
+    source, back = torch.ones(10**6, device='cuda:1'), torch.zeros(10**6, device='cuda:1')
+    x = torch.zeros(10**6, device='cuda:0')
+
+    def step():
+        x.copy_(source)
+        for _ in range(10):
+            x.add_(1)
+        back.copy_(x)
+
+    step()
+    torch.cuda.synchronize(0)
+    torch.cuda.synchronize(1)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+        made = x.to('cuda:1')
+    for i in range(50):
+        with torch.cuda.device(1):
+            source.fill_(i)
+        graph.replay()
+        back.mul_(2)  # behind the replay
+        if i % 5 == 0:
+            same((back.double().sum().item(), made.double().sum().item()), (2e6 * (i + 10), 1e6 * (i + 10)))
+    return f'{_times(graph.replay):.1f} us with a graph, {_times(step):.1f} us without'
+
+
 def two_captures(_options):
     xs = [torch.zeros(1000, device=f'cuda:{i}') for i in range(2)]
     graphs = [torch.cuda.CUDAGraph() for _ in xs]
@@ -345,7 +373,7 @@ def two_captures(_options):
 
 CASES = {'one-gpu': (one_gpu, 1), 'order': (order, 1), 'two-gpus': (two_gpus, 2), 'visible': (visible, 2),
          'sends': (sends, 1), 'killed': (killed, 1), 'module': (module, 1), 'host-copies': (host_copies, 1),
-         'two-captures': (two_captures, 2)}  # fmt: skip
+         'peer-copies': (peer_copies, 2), 'two-captures': (two_captures, 2)}  # fmt: skip
 
 
 def run_all(options):

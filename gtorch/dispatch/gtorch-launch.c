@@ -346,19 +346,20 @@ launch (GTorchStream *stream, GTorchOpCall *call, GError **error)
   return gtorch_call_run (call, NULL, error);
 }
 
-/* A copy to the host is work of the device that has the source, and is part of its captures. The host copies
- * for itself otherwise, as it may have to wait. */
+/* Where the device that has the source captures a graph and the other one does not, a copy is work of the
+ * former, and part of the graph. */
 static G_GNUC_NO_INLINE void
 find_capturing_source (GTorchOpCall *call)
 {
   const GTorchImpl *src = call->inputs[1];
-  const GTorchStream *stream =
-      src != NULL && !src->is_number && !gtorch_device_is_host (src->device)
-          ? gtorch_current_stream (src->device)
-          : NULL;
+  const GTorchStream *to = gtorch_current_stream (call->device), *from;
 
-  if (stream != NULL && __atomic_load_n (&stream->capture, __ATOMIC_RELAXED) != NULL
-      && GTORCH_DEVICE_GET_CLASS (src->device)->graphs != NULL)
+  if (src == NULL || src->is_number || src->device == call->device
+      || GTORCH_DEVICE_GET_CLASS (src->device)->graphs == NULL
+      || (to != NULL && __atomic_load_n (&to->capture, __ATOMIC_RELAXED) != NULL))
+    return;
+  from = gtorch_current_stream (src->device);
+  if (from != NULL && __atomic_load_n (&from->capture, __ATOMIC_RELAXED) != NULL)
     call->device = src->device;
 }
 
@@ -368,7 +369,7 @@ gtorch_launch (GTorchOpCall *call, GError **error)
   GTorchStream *stream;
 
   if (G_UNLIKELY (gtorch_captures_exist ()) && call->in_place
-      && (call->op->flags & GTORCH_OP_FLAG_DEVICES) && gtorch_device_is_host (call->device))
+      && (call->op->flags & GTORCH_OP_FLAG_DEVICES))
     find_capturing_source (call);
   stream = gtorch_current_stream (call->device);
   if (!gtorch_auto_sync (call->device, error))

@@ -33,6 +33,7 @@ struct _GTorchGraphExec
   GPtrArray *pools;   /* NULL: only `pool`; else all pools used, by id, borrowed */
   GPtrArray *written; /* storages from outside that it writes to; borrowed from nodes */
   GPtrArray *read;    /* storages from outside that it reads; borrowed from nodes */
+  GPtrArray *peers;   /* other devices that have some of these, but for the host */
   GPtrArray *needed;  /* of GTorchImpl, borrowed from nodes: what other captures compute for it */
   GTorchDevice *device;
   GPtrArray *nodes;

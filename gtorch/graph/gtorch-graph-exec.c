@@ -46,6 +46,7 @@ gtorch_graph_exec_new (GTorchDevice *device, GTorchPool *pool)
   exec->nodes = g_ptr_array_new_with_free_func (gtorch_graph_node_unref);
   exec->written = g_ptr_array_new ();
   exec->read = g_ptr_array_new ();
+  exec->peers = g_ptr_array_new ();
   exec->needed = g_ptr_array_new ();
   return exec;
 }
@@ -67,6 +68,7 @@ graph_exec_free (gpointer data)
   g_ptr_array_unref (exec->nodes);
   g_ptr_array_unref (exec->written);
   g_ptr_array_unref (exec->read);
+  g_ptr_array_unref (exec->peers);
   g_ptr_array_unref (exec->needed);
   g_clear_pointer (&exec->pools, g_ptr_array_unref);
   gtorch_pool_set_graph (exec->pool, FALSE);
@@ -300,6 +302,39 @@ unlock_pools (GTorchGraphExec *exec)
     g_mutex_unlock (&gtorch_graph_exec_nth_pool (exec, i - 1)->run_lock);
 }
 
+static void
+find_peers (GTorchGraphExec *exec, const GPtrArray *storages)
+{
+  guint i;
+
+  for (i = 0; i < storages->len; i++)
+    {
+      GTorchDevice *device = ((GTorchStorage *) storages->pdata[i])->device;
+
+      if (device != exec->device && !gtorch_device_is_host (device)
+          && !g_ptr_array_find (exec->peers, device, NULL))
+        g_ptr_array_add (exec->peers, device);
+    }
+}
+
+/* Orders a replay after the current streams of other devices that it copies from or to or, afterwards, these
+ * after the replay, as such a copy outside of graphs would. */
+static gboolean
+meet_peers (GTorchGraphExec *exec, GTorchStream *stream, gboolean is_after, GError **error)
+{
+  guint i;
+
+  for (i = 0; i < exec->peers->len; i++)
+    {
+      GTorchStream *other = gtorch_stream_get_current (exec->peers->pdata[i]);
+
+      if (!(is_after ? gtorch_stream_wait_stream (other, stream, error)
+                     : gtorch_stream_wait_stream (stream, other, error)))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
 {
@@ -308,6 +343,8 @@ gtorch_graph_exec_prepare (GTorchGraphExec *exec, GError **error)
   if (exec->native != NULL && !exec->backend->prepare (exec->native, error))
     return FALSE;
   find_operands (exec);
+  find_peers (exec, exec->read);
+  find_peers (exec, exec->written);
   find_all_needed (exec);
   find_pools (exec);
   exec->is_prepared = TRUE;
@@ -582,10 +619,11 @@ gtorch_graph_exec_replay (GTorchGraphExec *exec, GTorchStream *stream, GError **
     return FALSE;
   if (gtorch_promises_exist () && !check_needed (exec, error))
     return FALSE;
-  return (is_native
-          || (stream->timeline == NULL ? wait_for_operands (exec, error)
-                                       : check_operands (exec, stream, error)))
-         && gtorch_observe_replay (exec, stream, is_native ? replay_native : replay_calls, error);
+  return (is_native                  ? meet_peers (exec, stream, FALSE, error)
+          : stream->timeline == NULL ? wait_for_operands (exec, error)
+                                     : check_operands (exec, stream, error))
+         && gtorch_observe_replay (exec, stream, is_native ? replay_native : replay_calls, error)
+         && (!is_native || meet_peers (exec, stream, TRUE, error));
 }
 
 /* writers: the name of the node that last wrote to a storage, by the storage's address. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Copies from and to pinned memory of the host in captured graphs. */
+/* Copies from and to pinned memory of the host, and other GPUs, in captured graphs. */
 
 #include "config.h"
 
@@ -206,13 +206,11 @@ other_copies_are_refused (void)
   const gchar *out = "copy: from cuda:0 to cpu cannot be captured unless the memory of the host is "
                      "pinned";
   g_autoptr (GTorchStream) stream = prepared_stream ();
-  g_autoptr (GTorchTensor) host = pinned (2), x = on_gpu (0), away = NULL, plain = NULL,
-                           wide = NULL;
+  g_autoptr (GTorchTensor) host = pinned (2), x = on_gpu (0), plain = NULL, wide = NULL;
   g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
   GTorchGraphCapture *capture;
 
   plain = gtorch_full (GTORCH_SHAPE (N), 1, GTORCH_DTYPE_FLOAT32, gtorch_device_cpu (), NULL);
-  away = gtorch_full (GTORCH_SHAPE (N), 1, GTORCH_DTYPE_FLOAT32, gpu (1), NULL);
   wide = gtorch_full (GTORCH_SHAPE (N), 1, GTORCH_DTYPE_FLOAT64, gpu (0), NULL);
   g_assert_true (gtorch_device_synchronize (gpu (0), NULL, NULL));
   g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
@@ -222,11 +220,93 @@ other_copies_are_refused (void)
   assert_refused (x, host, FALSE, in);
   assert_refused (host, x, FALSE, out);
   assert_refused (host, wide, TRUE, out);
-  assert_refused (x, away, TRUE, "copy: from cuda:1 to cuda:0 cannot be captured: make the copy");
   copy (x, host); /* the capture goes on */
   end (capture);
   replay (graph);
   assert_all (x, 2);
+}
+
+static GTorchTensor *
+on_other (gdouble value, GTorchDType dtype)
+{
+  GError *error = NULL;
+  GTorchTensor *x = gtorch_full (GTORCH_SHAPE (N), value, dtype, gpu (1), &error);
+
+  g_assert_no_error (error);
+  g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
+  return x;
+}
+
+static void
+copies_between_gpus_are_captured (void)
+{
+  g_autoptr (GTorchTensor) in = on_other (1, GTORCH_DTYPE_FLOAT32), out = NULL, x = on_gpu (0);
+  g_autoptr (GTorchTensor) made = NULL;
+  g_autoptr (GTorchStream) stream = NULL;
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new ();
+  g_autoptr (GError) error = NULL;
+  GTorchGraphCapture *capture;
+  guint i;
+
+  out = on_other (0, GTORCH_DTYPE_FLOAT32);
+  copy (x, in); /* enables the access of one to the other */
+  copy (out, x);
+  stream = prepared_stream ();
+  g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
+  capture = begin (graph, stream, NULL);
+  copy (x, in);
+  g_assert_true (gtorch_tensor_neg_inplace (x, NULL));
+  copy (out, x);
+  made = gtorch_tensor_to_device (x, gpu (1), FALSE, &error);
+  g_assert_no_error (error);
+  end (capture);
+  for (i = 2; i < 20; i++)
+    { /* the current stream of the other GPU comes before and behind each replay */
+      g_assert_true (gtorch_tensor_fill_inplace (in, i, NULL));
+      replay (graph);
+      g_assert_true (gtorch_tensor_neg_inplace (out, NULL));
+      if (i % 3 == 0)
+        {
+          assert_all (out, i);
+          assert_all (made, -(gdouble) i);
+          assert_all (x, -(gdouble) i);
+        }
+    }
+  g_clear_object (&in); /* the graph keeps what it copies */
+  g_clear_object (&out);
+  in = on_other (7, GTORCH_DTYPE_FLOAT32);
+  out = on_other (8, GTORCH_DTYPE_FLOAT32);
+  replay (graph);
+  assert_all (x, -19);
+  assert_all (in, 7);
+  assert_all (out, 8);
+}
+
+static void
+conversions_by_the_other_gpu_are_refused (void)
+{
+  g_autoptr (GTorchTensor) x = on_gpu (1), wide = on_other (1, GTORCH_DTYPE_FLOAT64);
+  g_autoptr (GTorchTensor) table =
+      gtorch_ones (GTORCH_SHAPE (N, 2), GTORCH_DTYPE_FLOAT32, gpu (1), NULL);
+  g_autoptr (GTorchTensor) column = gtorch_tensor_select (table, 1, 0, NULL);
+  g_autoptr (GTorchStream) stream = prepared_stream (),
+                           other = gtorch_stream_new (gpu (1), 0, NULL);
+  g_autoptr (GTorchCUDAGraph) graph = gtorch_cuda_graph_new (), second = gtorch_cuda_graph_new ();
+  GTorchGraphCapture *capture, *beside;
+
+  g_assert_true (gtorch_device_synchronize (gpu (1), NULL, NULL));
+  capture = begin (graph, stream, NULL);
+  assert_refused (wide, x, TRUE,
+                  "copy: from cuda:0 to cuda:1 cannot be captured unless the tensor");
+  assert_refused (x, column, TRUE,
+                  "copy: from cuda:1 to cuda:0 cannot be captured unless the tensor");
+  copy (x, wide); /* converted on this GPU */
+  beside = begin (second, other, NULL);
+  assert_refused (x, wide, TRUE, "the current streams of both capture graphs");
+  gtorch_graph_capture_unref (beside);
+  end (capture);
+  replay (graph);
+  assert_all (x, 1);
 }
 
 static void
@@ -269,6 +349,8 @@ main (gint argc, gchar **argv)
   TEST (conversions_are_made_on_the_gpu);
   TEST (a_child_graph_copies_too);
   TEST (other_copies_are_refused);
+  TEST (copies_between_gpus_are_captured);
+  TEST (conversions_by_the_other_gpu_are_refused);
   TEST (each_call_of_the_driver_may_fail);
   result = g_test_run ();
   assert_no_misuse ();

@@ -48,6 +48,7 @@ struct _GTorchCudaCapture
   GArray *draws;
   GArray *kept;     /* Kept */
   GPtrArray *hosts; /* GTorchImpl: in pinned memory that is copied from or to, each storage once */
+  guint peers;      /* bit i: something is copied from or to CUDA device i */
   GTorchCudaOwnNodes *own;
   GString *loaded; /* names of kernels loaded during the capture, with GTORCH_CHECK=graph */
   gboolean has_priorities;

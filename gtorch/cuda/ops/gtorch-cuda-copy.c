@@ -272,27 +272,26 @@ gtorch_cuda_fill_with (GTorchImpl *dst, guint dtype, gconstpointer value, GTorch
 /* --- between devices --- */
 
 static gboolean
-wait_for_lane (GTorchCudaDevice *waiting, GTorchCudaLane *lane, GTorchCudaDevice *other,
-               GTorchCudaLane *other_lane, GError **error)
+follow (GTorchCudaLane *lane, GTorchCudaLane *other, GError **error)
 {
   CUevent event;
   gboolean result;
 
-  if (!gtorch_cuda_device_activate (other, error))
+  if (!gtorch_cuda_device_activate (other->device, error))
     return FALSE;
-  event = gtorch_cuda_event_get (other, FALSE, error);
+  event = gtorch_cuda_event_get (other->device, FALSE, error);
   result = event != NULL
-           && gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, other_lane->handle),
-                                 "cuEventRecord", error)
-           && gtorch_cuda_device_activate (waiting, error)
+           && gtorch_cuda_check (gtorch_cuda.cuEventRecord (event, other->handle), "cuEventRecord",
+                                 error)
+           && gtorch_cuda_device_activate (lane->device, error)
            && gtorch_cuda_check (gtorch_cuda.cuStreamWaitEvent (lane->handle, event, 0),
                                  "cuStreamWaitEvent", error);
   if (event != NULL)
-    gtorch_cuda_event_put (other, event, FALSE);
+    gtorch_cuda_event_put (other->device, event, FALSE);
   return result;
 }
 
-/* Refuses copies between devices in a capture: the graph would access these addresses when it is
+/* Refuses copies between a GPU and the host in a capture: the graph would access these addresses when it is
  * replayed. */
 static gboolean
 allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **error)
@@ -300,15 +299,74 @@ allow (GTorchCudaLane *lane, GTorchDevice *from, GTorchDevice *to, GError **erro
   if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL))
     return TRUE;
   g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
-               from->type == to->type
-                   ? _ ("copy: from %s to %s cannot be captured: make the copy before the capture, "
-                        "and copy into the same tensor before each replay")
-                   : _ ("copy: from %s to %s cannot be captured unless the memory of the host is "
-                        "pinned, the tensors have the same shape and dtype, and the copy does not "
-                        "block: make the copy before the capture, and copy into the same tensor "
-                        "before each replay"),
+               _ ("copy: from %s to %s cannot be captured unless the memory of the host is "
+                  "pinned, the tensors have the same shape and dtype, and the copy does not "
+                  "block: make the copy before the capture, and copy into the same tensor "
+                  "before each replay"),
                gtorch_device_name (from), gtorch_device_name (to));
   return FALSE;
+}
+
+/* Refuses a captured copy between two GPUs for which the GPU that does not capture would have to convert:
+ * that would be done once, and not by replays. */
+static gboolean
+allow_peer (GTorchImpl *dst, GTorchImpl *src, gboolean direct, GTorchCudaLane *lane, GError **error)
+{
+  const GTorchDevice *own = &lane->device->parent_instance;
+
+  if (G_LIKELY (gtorch_cuda_lane_capture (lane) == NULL) || dst->device->type != src->device->type
+      || (dst->device == own ? src->is_contiguous : direct))
+    return TRUE;
+  g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+               _ ("copy: from %s to %s cannot be captured unless the tensor on the device that "
+                  "does "
+                  "not capture is contiguous, and has the shape and the dtype of the other one"),
+               gtorch_device_name (src->device), gtorch_device_name (dst->device));
+  return FALSE;
+}
+
+static gboolean
+enqueue_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *lane, GError **error)
+{
+  const GTorchCudaDevice *to = GTORCH_CUDA_DEVICE (dst->storage->device);
+  const GTorchCudaDevice *from = GTORCH_CUDA_DEVICE (src->storage->device);
+
+  gtorch_cuda_note_begin (lane, "copy");
+  return gtorch_cuda_note_end (lane,
+                               gtorch_cuda_check (gtorch_cuda
+                                                      .cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  dst),
+                                                                          to->context,
+                                                                          (CUdeviceptr) (guintptr)
+                                                                              gtorch_impl_data (
+                                                                                  src),
+                                                                          from->context, n_bytes,
+                                                                          lane->handle),
+                                                  "cuMemcpyPeerAsync", error));
+}
+
+/* The copy becomes a node of the lane that captures. Each replay is ordered with the other device's
+ * current stream (gtorch-graph-exec.c). */
+static gboolean
+capture_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GTorchCudaLane *to,
+                   GTorchCudaLane *from, GError **error)
+{
+  GTorchCudaLane *lane = gtorch_cuda_lane_capture (to) != NULL ? to : from;
+  GTorchCudaLane *other = lane == to ? from : to;
+
+  if (gtorch_cuda_lane_capture (other) != NULL)
+    {
+      g_set_error (error, GTORCH_ERROR, GTORCH_ERROR_CAPTURE,
+                   _ ("copy: from %s to %s cannot be captured: the current streams of both capture "
+                      "graphs"),
+                   gtorch_device_name (src->device), gtorch_device_name (dst->device));
+      return FALSE;
+    }
+  gtorch_cuda_use_storage (lane == to ? dst->storage : src->storage, lane);
+  return gtorch_cuda_device_activate (other->device, error)
+         && gtorch_cuda_device_activate (lane->device, error)
+         && enqueue_peer (dst, src, n_bytes, lane, error);
 }
 
 static gboolean
@@ -320,29 +378,17 @@ copy_from_peer (GTorchImpl *dst, GTorchImpl *src, gsize n_bytes, GError **error)
   GTorchCudaLane *from_lane =
       to_lane != NULL ? gtorch_cuda_current_lane (src->storage->device, error) : NULL;
 
-  if (from_lane != NULL)
-    gtorch_cuda_try_peer (from, to);
-  if (from_lane == NULL || !allow (from_lane, src->storage->device, dst->storage->device, error)
-      || !allow (to_lane, src->storage->device, dst->storage->device, error)
-      || !wait_for_lane (from, from_lane, to, to_lane, error)
-      || !gtorch_cuda_device_activate (from, error))
+  if (from_lane == NULL)
+    return FALSE;
+  gtorch_cuda_try_peer (from, to);
+  if (G_UNLIKELY (gtorch_cuda_lane_capture (from_lane) != NULL
+                  || gtorch_cuda_lane_capture (to_lane) != NULL))
+    return capture_from_peer (dst, src, n_bytes, to_lane, from_lane, error);
+  if (!follow (from_lane, to_lane, error) || !gtorch_cuda_device_activate (from, error))
     return FALSE;
   gtorch_cuda_use_storage (src->storage, from_lane);
   gtorch_cuda_use_storage (dst->storage, to_lane);
-  gtorch_cuda_note_begin (from_lane, "copy");
-  return gtorch_cuda_note_end (from_lane,
-                               gtorch_cuda_check (gtorch_cuda
-                                                      .cuMemcpyPeerAsync ((CUdeviceptr) (guintptr)
-                                                                              gtorch_impl_data (
-                                                                                  dst),
-                                                                          to->context,
-                                                                          (CUdeviceptr) (guintptr)
-                                                                              gtorch_impl_data (
-                                                                                  src),
-                                                                          from->context, n_bytes,
-                                                                          from_lane->handle),
-                                                  "cuMemcpyPeerAsync", error))
-         && wait_for_lane (to, to_lane, from, from_lane, error);
+  return enqueue_peer (dst, src, n_bytes, from_lane, error) && follow (to_lane, from_lane, error);
 }
 
 /* Returns whether the copy can be asynchronous. In a capture it cannot, as no event reports its end. */
@@ -488,6 +534,8 @@ gtorch_cuda_copy_op (GTorchOpCall *call, GTorchCudaLane *lane, GError **error)
   if (!direct
       && gtorch_device_is_host (dst->storage->device)) /* in a capture: see gtorch_launch () */
     return allow (lane, src->storage->device, dst->storage->device, error);
+  if (!allow_peer (dst, src, direct, lane, error))
+    return FALSE;
   moved = gtorch_copy_to_device (src, dst->storage->device, call->attrs[0].i, direct ? dst : NULL,
                                  error);
   return moved != NULL && (moved == dst || gtorch_cuda_copy_here (dst, moved, lane, error));
