@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* GTORCH_CHECK=blocking: warns of waits for a device in threads that serve a main context, whose sources, such
- * as those of a user interface, wait meanwhile. Each place is told once. */
+/* GTORCH_CHECK=blocking: warns of waits for a device in threads that serve a main context, whose sources,
+ * such as those of a user interface, wait meanwhile. Each place is told once. */
 
 #include "config.h"
 

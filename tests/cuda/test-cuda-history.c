@@ -440,8 +440,8 @@ tell_place (gpointer number, G_GNUC_UNUSED GError **error)
                           GPOINTER_TO_INT (number));
 }
 
-/* Of random tensors at six places, some are freed. Whatever place the message names as enough must be, and the
- * others must not if it says so. */
+/* Of random tensors at six places, some are freed. Whatever place the message names as enough must be, and
+ * the others must not if it says so. */
 static void
 what_is_said_to_be_enough_is_enough (void)
 {
