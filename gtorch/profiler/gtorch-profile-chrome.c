@@ -363,10 +363,11 @@ write_chrome (GTorchProfileFile *file, gpointer data, GError **error)
  *
  * Writes what was recorded last as a trace that Perfetto (https://ui.perfetto.dev) and chrome://tracing show.
  *
- * Arrows lead from operations to their nodes in the backward pass, and from the driver's calls to the kernels and
- * copies that they have launched.
+ * Arrows lead from operations to their nodes in the backward pass, and from the driver's calls to the
+ * kernels and copies that they have launched.
  *
- * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, or with an error of the file
+ * Returns: %TRUE on success; %FALSE with %GTORCH_ERROR_INVALID if no profile is finished, or with an error
+ *   of the file
  *
  * Since: 0.1
  */

@@ -168,7 +168,8 @@ keep_text (GTorchTraceBuilder *self, const gchar *text)
   return g_string_chunk_insert_const (self->trace->texts, valid);
 }
 
-/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own name. */
+/* The name of a node in PyTorch's form: "MulBackward0" for mul. A function of the program's has its own
+ * name. */
 static const gchar *
 name_node (GTorchTraceBuilder *self, const gchar *name)
 {
@@ -438,8 +439,8 @@ compare_forwards (gconstpointer a, gconstpointer b)
   return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Finds the operation of each node: the last one before it that was recorded with its number, since each thread
- * counts for itself. */
+/* Finds the operation of each node: the last one before it that was recorded with its number, since each
+ * thread counts for itself. */
 static void
 link_backward (GTorchTrace *trace)
 {

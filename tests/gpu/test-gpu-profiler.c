@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  * SPDX-FileCopyrightText: The GTorch authors */
 
-/* Kernels and copies of a real GPU in profiles, as CUPTI reports them, and what timing events tell without it. */
+/* Kernels and copies of a real GPU in profiles, as CUPTI reports them, and what timing events tell without
+ * it. */
 
 #include "config.h"
 

@@ -316,7 +316,7 @@ tables_have_the_columns_of_what_was_recorded (void)
   g_clear_error (&error);
   none = gtorch_profile_list_table (averages, NULL, -1, -1, -1, -1, NULL, FALSE, "h", &error);
   g_assert_cmpstr (error->message, ==,
-                   "profile_list_table: time_unit is “h”, it must be “s”, “ms” or “us”");
+                   "profile_list_table: time_unit is “h”, it must be s, ms or us");
 }
 
 /* --- the schedule --- */
