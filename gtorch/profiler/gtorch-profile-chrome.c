@@ -380,6 +380,8 @@ gtorch_profiler_export_chrome_trace (GTorchProfiler *self, GFile *file, GCancell
   g_return_val_if_fail (GTORCH_IS_PROFILER (self), FALSE);
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   chrome.trace = gtorch_profiler_need_trace (self, "profiler_export_chrome_trace", error);
   if (chrome.trace == NULL)
     return FALSE;

@@ -178,6 +178,8 @@ gtorch_profiler_export_memory_timeline (GTorchProfiler *self, GFile *file, GTorc
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (device == NULL || GTORCH_IS_DEVICE (device), FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   timeline.trace = gtorch_profiler_need_trace (self, who, error);
   if (timeline.trace == NULL)
     return FALSE;
@@ -289,6 +291,8 @@ gtorch_profiler_export_stacks (GTorchProfiler *self, GFile *file, const gchar *m
   g_return_val_if_fail (G_IS_FILE (file), FALSE);
   g_return_val_if_fail (metric != NULL, FALSE);
   g_return_val_if_fail (cancellable == NULL || G_IS_CANCELLABLE (cancellable), FALSE);
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return FALSE;
   trace = gtorch_profiler_need_trace (self, who, error);
   if (trace == NULL)
     return FALSE;
