@@ -41,6 +41,23 @@ def row(rows, key):
     return found
 
 
+def check_nesting(events):
+    """The events of a thread are inside of each other or one after the other, as viewers need them."""
+    threads = {}
+    for event in events:
+        if event['ph'] == 'X':
+            span = event['ts'], -event['dur']
+            threads.setdefault((event['pid'], event['tid']), []).append(span)
+    assert threads
+    for spans in threads.values():
+        ends = []
+        for start, length in sorted(spans):
+            while ends and ends[-1] <= start + 1e-6:
+                ends.pop()
+            assert not ends or start - length <= ends[-1] + 1e-3, (start, length, ends)
+            ends.append(start - length)
+
+
 @tap.case
 def blocks_are_recorded():
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as prof:
@@ -114,6 +131,7 @@ def traces_are_written():
         linear = [event for event in events if event['name'] == 'linear']
         assert linear[0]['cat'] == 'cpu_op' and linear[0]['args']['Input Dims'][1] == [8, 4]
         assert f'{os.path.basename(__file__)}(' in linear[0]['args']['Call stack'], linear[0]
+        check_nesting(events)
         flows = [event['ph'] for event in events if event.get('cat') == 'fwdbwd']
         assert flows.count('s') == flows.count('f') >= 4
     tap.raises(GLib.Error, lambda: prof.add_metadata_json('sizes', '[4'))
