@@ -222,8 +222,8 @@ averages_add_up (void)
   averages = gtorch_profiler_key_averages (profiler, FALSE, 0, NULL);
   row = find_row (averages, "exp");
   g_assert_cmpuint (gtorch_profile_row_get_count (row), ==, 5);
-  g_assert_cmpfloat (gtorch_profile_row_get_cpu_time (row), ==,
-                     gtorch_profile_row_get_cpu_time_total (row) / 5);
+  g_assert_cmpfloat_with_epsilon (gtorch_profile_row_get_cpu_time (row),
+                                  gtorch_profile_row_get_cpu_time_total (row) / 5, 1e-9);
   g_assert_cmpstr (gtorch_profile_row_get_input_shapes (row), ==, "");
   range = find_row (averages, "all");
   g_assert_true (gtorch_profile_row_get_is_user_annotation (range));
@@ -316,7 +316,7 @@ tables_have_the_columns_of_what_was_recorded (void)
   g_clear_error (&error);
   none = gtorch_profile_list_table (averages, NULL, -1, -1, -1, -1, NULL, FALSE, "h", &error);
   g_assert_cmpstr (error->message, ==,
-                   "profile_list_table: time_unit is “h”, it must be “s”, “ms” or “us”");
+                   "profile_list_table: time_unit is “h”, it must be s, ms or us");
 }
 
 /* --- the schedule --- */
