@@ -14,13 +14,13 @@
 
 #define RANK 1000 /* the ranges are within what other observers do */
 
-static gint shapes;          /* atomically: whether names have them */
-static __thread guint depth; /* ranges that the thread has begun here */
+static gint shapes;    /* atomically: whether names have them */
+static GPrivate depth; /* guint: ranges that the thread has begun here */
 
 static void
 push (const gchar *name)
 {
-  depth++;
+  g_private_set (&depth, GUINT_TO_POINTER (GPOINTER_TO_UINT (g_private_get (&depth)) + 1));
   gtorch_nvtx_range_push (name);
 }
 
@@ -28,9 +28,11 @@ push (const gchar *name)
 static void
 pop (void)
 {
-  if (depth == 0)
+  const guint n = GPOINTER_TO_UINT (g_private_get (&depth));
+
+  if (n == 0)
     return;
-  depth--;
+  g_private_set (&depth, GUINT_TO_POINTER (n - 1));
   gtorch_nvtx_range_pop ();
 }
 
