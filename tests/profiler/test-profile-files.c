@@ -14,6 +14,7 @@
 #include "test-device.h"
 
 static gchar *folder;
+static gchar *program; /* its name */
 
 static GFile *
 file_new (const gchar *name)
@@ -296,7 +297,7 @@ functions_of_c_are_a_stack_too (void)
 {
   g_autoptr (GTorchProfiler) profiler = make_profile ();
   const GTorchRecord *record = find_record (profiler, GTORCH_RECORD_OP, "mm", 0);
-  g_autofree gchar *own = g_strdup_printf ("%s+0x", g_get_prgname ());
+  g_autofree gchar *own = g_strdup_printf ("(%s+0x", program);
 
   g_assert_nonnull (record->place);
   g_test_message ("%s", record->place);
@@ -311,6 +312,7 @@ main (gint argc, gchar **argv)
   gint result;
 
   g_test_init (&argc, &argv, NULL);
+  program = g_path_get_basename (argv[0]);
   folder = g_dir_make_tmp ("gtorch-profile-XXXXXX", NULL);
   g_test_add_data_func ("/GTorch/profile_files/traces_are_json", "trace.json", traces_are_json);
   g_test_add_data_func ("/GTorch/profile_files/traces_are_compressed", "trace.json.gz",
@@ -322,5 +324,6 @@ main (gint argc, gchar **argv)
   result = g_test_run ();
   g_rmdir (folder);
   g_free (folder);
+  g_free (program);
   return result;
 }
