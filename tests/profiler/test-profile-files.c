@@ -209,9 +209,13 @@ memory_over_time_is_written (void)
   g_autoptr (GTorchJson) json = NULL, raw_json = NULL;
   g_autoptr (GError) error = NULL;
   const GTorchJsonNode *root, *times, *sizes, *event;
-  guint n = count_records (profiler, GTORCH_RECORD_ALLOC, NULL)
-            + count_records (profiler, GTORCH_RECORD_FREE, NULL);
+  guint n = 0, i;
   gint64 balance = 0;
+
+  for (i = 0; find_memory (profiler, GTORCH_RECORD_ALLOC, test_device (), i) != NULL; i++)
+    n++;
+  for (i = 0; find_memory (profiler, GTORCH_RECORD_FREE, test_device (), i) != NULL; i++)
+    n++;
 
   g_assert_true (
       gtorch_profiler_export_memory_timeline (profiler, file, test_device (), NULL, &error));
